@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/penstock/penstock/relay/account"
 )
 
 // kind is a type of a batch's column.
@@ -60,6 +62,12 @@ func BatchOf[T any](columns string, all []T, row func(v *T) []any) *Batch {
 // Column makes a batch of one column.
 func Column[T any](column string, all []T) *Batch {
 	return BatchOf(column, all, func(v *T) []any { return []any{v} })
+}
+
+// AccountColumn makes a batch of the column account, the same in each row, and another
+// one.
+func AccountColumn[T any](acct account.ID, column string, all []T) *Batch {
+	return BatchOf("account bigint, "+column, all, func(v *T) []any { return []any{acct, v} })
 }
 
 // Add adds a row of values, or pointers to values: for text strings, bytes and JSON;

@@ -16,8 +16,7 @@ func (d *DB) Check(ctx context.Context) error {
 		if damage := d.damage.Load(); damage != nil {
 			return *damage
 		}
-		_, err := d.Exec(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
-		return err
+		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
 	}
 	settings, err := Map[string, string](ctx, d, "database", `SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`)

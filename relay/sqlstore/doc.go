@@ -7,16 +7,17 @@
 //
 // SQLite (write-ahead log, synchronous=FULL) in the data directory, or
 // PostgreSQL 13 and later. One code path serves both; what differs is in
-// dialect.go: how a batch of rows is handed to a statement, and the few words
-// that Rewrite replaces. What a Write has returned is on disk.
+// dialect.go: how a batch of rows is handed to a statement, and the few words in
+// braces that each engine has its own for. What a Write has returned is on disk.
 //
 // # Statements
 //
-// List, One, Value, Values and Map read; Exec changes; Write and Transact run
-// several statements as one. A statement works on one row by its parameters, or on
-// many by a Batch, in one round trip. Both take the domain's own types, and a
-// function that lists pointers to the fields of a value serves to read rows (Into)
-// and to write them (BatchOf).
+// List, One, Value, Values and Map read; Run changes, and Exec and MustChange count
+// the changed rows; Returning does both; Write and Transact run several statements as
+// one. A statement works on one row by its parameters, or on many by a Batch, in one
+// round trip. Both take the domain's own types, and a function that lists pointers to
+// the fields of a value serves to read rows (Into) and to write them (BatchOf). Where
+// builds the conditions of a list; SweepExpired deletes the rows that have expired.
 //
 // # Isolation and locks
 //

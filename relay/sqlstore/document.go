@@ -26,9 +26,8 @@ func (t Documents[T]) All(ctx context.Context, c Conn, acct account.ID) ([]T, er
 
 // Put saves a record, whether there was one or not.
 func (t Documents[T]) Put(ctx context.Context, x Executor, acct account.ID, id string, v T) error {
-	_, err := x.Exec(ctx, t.Noun+" "+id, "INSERT INTO "+t.Table+` (account, id, doc) VALUES ($1, $2, $3)
+	return x.Run(ctx, t.Noun+" "+id, "INSERT INTO "+t.Table+` (account, id, doc) VALUES ($1, $2, $3)
 ON CONFLICT (account, id) DO UPDATE SET doc = excluded.doc`, acct, id, JSON(v))
-	return err
 }
 
 // Change saves what change makes of a record, under its lock, and reports whether
@@ -44,8 +43,7 @@ func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct account.ID, id st
 	if err != nil || is == was {
 		return v, false, err
 	}
-	_, err = tx.Exec(ctx, noun, "UPDATE "+t.Table+" SET doc = $1 WHERE account = $2 AND id = $3", is, acct, id)
-	return v, true, err
+	return v, true, tx.Run(ctx, noun, "UPDATE "+t.Table+" SET doc = $1 WHERE account = $2 AND id = $3", is, acct, id)
 }
 
 // Edit returns what edit makes of a record, and its JSON; an error of edit as it
@@ -61,16 +59,14 @@ func Edit[T any](noun, was string, edit func(*T) error) (v T, is string, err err
 	return v, is, Wrap(noun, err)
 }
 
-// Delete removes a record and reports whether there was one.
-func (t Documents[T]) Delete(ctx context.Context, x Executor, acct account.ID, id string) (bool, error) {
-	n, err := x.Exec(ctx, t.Noun+" "+id, "DELETE FROM "+t.Table+" WHERE account = $1 AND id = $2", acct, id)
-	return n > 0, err
+// Delete removes a record; relay.KindNotFound if there is none.
+func (t Documents[T]) Delete(ctx context.Context, x Executor, acct account.ID, id string) error {
+	return MustChange(ctx, x, t.Noun+" "+id, "DELETE FROM "+t.Table+" WHERE account = $1 AND id = $2", acct, id)
 }
 
 // Bump counts a version up, which others compare to notice a change.
 func (t *Tx) Bump(ctx context.Context, name string) error {
-	_, err := t.Exec(ctx, "version "+name, `INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
-	return err
+	return t.Run(ctx, "version "+name, `INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
 }
 
 // Version is how often a version was counted up.

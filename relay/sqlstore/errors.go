@@ -115,7 +115,7 @@ func AdviseDamage(err error) error {
 	return fmt.Errorf("%s%w", damagedAdvice, err)
 }
 
-// wrap is Wrap for errors of this database. It remembers damage, which Check reports
+// wrap is Wrap for errors of this database. It notes damage, which Check reports
 // from then on: a check of its own would have to read the whole file.
 func (d *DB) wrap(noun string, err error) error {
 	err = Wrap(noun, err)

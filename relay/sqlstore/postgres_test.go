@@ -63,7 +63,7 @@ func TestMigrationUnderPreparedStatements(t *testing.T) {
 	db := sqltest.Open(t, sqlstore.Options{URL: url, MaxConns: 1})
 	newer := sqltest.Open(t, sqlstore.Options{URL: url})
 	change := func(db *sqlstore.DB, statement string) {
-		if _, err := db.Exec(t.Context(), "migration", statement); err != nil {
+		if err := db.Run(t.Context(), "migration", statement); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,6 +23,9 @@ type Conn interface {
 // Executor runs statements that change rows: a *Tx, or a *DB, which runs each in a
 // transaction of its own.
 type Executor interface {
+	// Run runs a statement.
+	Run(ctx context.Context, noun, query string, args ...any) error
+	// Exec runs a statement and returns how many rows it changed.
 	Exec(ctx context.Context, noun, query string, args ...any) (int64, error)
 }
 
@@ -108,17 +111,31 @@ func By[K comparable, V any](all []V, key func(V) K) map[K]V {
 	return out
 }
 
-// OrZero makes nothing of what is not there: the zero value without an error.
-func OrZero[T any](v T, err error) (T, error) {
+// OrZero returns the value without an error if the error is relay.KindNotFound.
+func OrZero[T any](v T, err error) (T, error) { return v, IgnoreNotFound(err) }
+
+// IgnoreNotFound returns nil for an error of relay.KindNotFound, others as they are.
+func IgnoreNotFound(err error) error {
 	if IsNotFound(err) {
-		err = nil
+		return nil
 	}
-	return v, err
+	return err
 }
 
 // IsNotFound reports whether an error says that there is no such record.
 func IsNotFound(err error) bool {
 	return relay.KindOf(err) == relay.KindNotFound
+}
+
+// Returning runs one statement that changes rows and returns them (RETURNING), in a
+// transaction of its own.
+func Returning[T any](ctx context.Context, d *DB, noun, query string, scan Scan[T], args ...any) ([]T, error) {
+	if empty(args) {
+		return nil, nil
+	}
+	return Transact(ctx, d, noun, func(ctx context.Context, tx *Tx) ([]T, error) {
+		return List(ctx, tx, noun, query, scan, args...)
+	})
 }
 
 // MustChange runs a statement that has to change a row; relay.KindNotFound if it
@@ -210,4 +227,10 @@ func (t *Tx) Exec(ctx context.Context, noun, query string, args ...any) (int64, 
 	}
 	n, err := result.RowsAffected()
 	return n, t.wrap(noun, err)
+}
+
+// Run runs a statement.
+func (t *Tx) Run(ctx context.Context, noun, query string, args ...any) error {
+	_, err := t.Exec(ctx, noun, query, args...)
+	return err
 }

@@ -41,8 +41,7 @@ func failuresAreApart(t *testing.T, db *sqlstore.DB) {
 					return refused
 				}
 				if i%4 == 1 {
-					_, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ('counted', 1)")
-					return err
+					return tx.Run(ctx, "test", "INSERT INTO version (name, n) VALUES ('counted', 1)")
 				}
 				return nil
 			})

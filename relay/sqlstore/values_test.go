@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -49,9 +50,8 @@ func fieldsComeBack(t *testing.T, db *sqlstore.DB) {
 CASE WHEN owner = $1 AND sold = $2 AND signed = $3 THEN '"x","y",' ELSE '' END FROM batch ORDER BY n`,
 		sqlstore.Into(func(p *painting) []any { return append(p.fields(), sqlstore.JSONList(&p.visitors)) }),
 		want[0].owner, want[0].sold, true, b)
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v\nwant %+v", got, err, want)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the rows read", got, want)
 }
 
 func emptyBatchesDoNothing(t *testing.T, db *sqlstore.DB) {
@@ -71,7 +71,7 @@ func valuesAreRefused(t *testing.T, db *sqlstore.DB) {
 		"a row":               {sqlstore.BatchOf("doc text", []int{1}, func(*int) []any { return []any{noJSON} })},
 		"a type of no column": {1.5},
 	} {
-		_, err := db.Exec(t.Context(), "test", "SELECT 1", args...)
+		err := db.Run(t.Context(), "test", "SELECT 1", args...)
 		if relay.KindOf(err) != relay.KindUnexpected {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -80,7 +80,7 @@ func valuesAreRefused(t *testing.T, db *sqlstore.DB) {
 
 func sweepsEnd(t *testing.T, db *sqlstore.DB) {
 	names := sqlstore.Column("name text", []string{"a", "b", "c", "d", "e"})
-	if _, err := db.Exec(t.Context(), "test", "INSERT INTO version (name, n) SELECT name, 1 FROM batch", names); err != nil {
+	if err := db.Run(t.Context(), "test", "INSERT INTO version (name, n) SELECT name, 1 FROM batch", names); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Sweep(t.Context(), "test", 2, "DELETE FROM version WHERE name IN (SELECT name FROM version WHERE n = $1 LIMIT $2)", 1); err != nil {
@@ -113,12 +113,8 @@ func TestEachKeyOnce(t *testing.T) {
 	}
 	items := []item{{2, 1}, {1, 1}, {2, 2}, {1, 2}, {2, 3}}
 	byKey := func(a, b item) int { return cmp.Compare(a.key, b.key) }
-	if got := sqlstore.FirstOfEach(items, byKey); !reflect.DeepEqual(got, []item{{1, 1}, {2, 1}}) {
-		t.Errorf("first %v", got)
-	}
-	if got := sqlstore.LastOfEach(items, byKey); !reflect.DeepEqual(got, []item{{1, 2}, {2, 3}}) {
-		t.Errorf("last %v", got)
-	}
+	relaytest.Equal(t, "first", sqlstore.FirstOfEach(items, byKey), []item{{1, 1}, {2, 1}})
+	relaytest.Equal(t, "last", sqlstore.LastOfEach(items, byKey), []item{{1, 2}, {2, 3}})
 	rounds := sqlstore.Rounds(items, func(i *item) int { return i.key })
 	if want := [][]item{{{2, 1}, {1, 1}}, {{2, 2}, {1, 2}}, {{2, 3}}}; !reflect.DeepEqual(rounds, want) {
 		t.Errorf("rounds %v", rounds)

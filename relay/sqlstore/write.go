@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -66,7 +67,7 @@ func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64
 	if empty(args) {
 		return 0, nil
 	}
-	err = d.perform(ctx, noun, d.alone, func(ctx context.Context, tx *Tx) (err error) {
+	err = d.perform(ctx, noun, d.single, func(ctx context.Context, tx *Tx) (err error) {
 		n, err = tx.Exec(ctx, noun, query, args...)
 		return err
 	})
@@ -74,6 +75,12 @@ func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64
 		return 0, err
 	}
 	return n, nil
+}
+
+// Run is Exec for a statement of which the number of rows does not matter.
+func (d *DB) Run(ctx context.Context, noun, query string, args ...any) error {
+	_, err := d.Exec(ctx, noun, query, args...)
+	return err
 }
 
 // SweepMost is the default maximum of rows that one transaction deletes, so that
@@ -100,8 +107,15 @@ func (d *DB) Sweep(ctx context.Context, noun string, most int, query string, arg
 	})
 }
 
-// alone runs a single statement on PostgreSQL.
-func (d *DB) alone(ctx context.Context, do work) error {
+// SweepExpired deletes the rows of a table in which a column, such as expires, has a
+// time that is not after another one; key is the table's primary key.
+func (d *DB) SweepExpired(ctx context.Context, noun, table, key, column string, now time.Time) error {
+	return d.Sweep(ctx, noun, SweepMost, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
+  SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s <= $1 ORDER BY %[3]s LIMIT $2 {skip locked})`, table, key, column), now)
+}
+
+// single runs a single statement on PostgreSQL.
+func (d *DB) single(ctx context.Context, do work) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	return do(ctx, &Tx{db: d, run: d.write})
@@ -133,7 +147,7 @@ const (
 // Those that wait are committed together: a commit costs a sync of the disk.
 type writer struct {
 	db    *DB
-	queue chan *writing
+	queue chan *pendingWrite
 	done  chan struct{}
 	stop  sync.Once
 
@@ -142,8 +156,8 @@ type writer struct {
 	stmts map[string]*sql.Stmt
 }
 
-// writing is one transaction that waits for its turn and its commit.
-type writing struct {
+// pendingWrite is a transaction that waits for its turn and its commit.
+type pendingWrite struct {
 	ctx    context.Context
 	do     work
 	answer chan error
@@ -154,7 +168,7 @@ type writing struct {
 }
 
 func newWriter(d *DB) *writer {
-	w := &writer{db: d, queue: make(chan *writing, maxJoined), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
+	w := &writer{db: d, queue: make(chan *pendingWrite, maxJoined), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
 	go w.run()
 	return w
 }
@@ -163,7 +177,7 @@ func newWriter(d *DB) *writer {
 // run; once it has begun, do waits for its end, since it writes its caller's
 // variables.
 func (w *writer) do(ctx context.Context, do work) (err error) {
-	one := &writing{ctx: ctx, do: do, answer: make(chan error, 1)}
+	one := &pendingWrite{ctx: ctx, do: do, answer: make(chan error, 1)}
 	defer func() {
 		if recover() != nil { // of a send to a queue that is closed
 			err = relay.Errorf(relay.KindUnavailable, "the database is closed")
@@ -181,7 +195,7 @@ func (w *writer) do(ctx context.Context, do work) (err error) {
 		if one.begun.CompareAndSwap(false, true) {
 			return ctx.Err() // it will not run
 		}
-		return <-one.answer // what do captured is not ours before it has ended
+		return <-one.answer // do may write to captured variables until it has ended
 	}
 }
 
@@ -209,7 +223,7 @@ func (w *writer) closeConn() {
 }
 
 // runBatch runs a transaction and those that wait behind it, and commits them.
-func (w *writer) runBatch(first *writing) {
+func (w *writer) runBatch(first *pendingWrite) {
 	// Statements are not cancelled: that would roll back the other transactions of the
 	// same commit.
 	ctx := context.Background()
@@ -217,7 +231,7 @@ func (w *writer) runBatch(first *writing) {
 		first.answer <- err
 		return
 	}
-	var all []*writing
+	var all []*pendingWrite
 	began := time.Now()
 	for one := first; one != nil; one = w.next(len(all), began) {
 		all = append(all, one)
@@ -239,7 +253,7 @@ func (w *writer) runBatch(first *writing) {
 
 // next is the next transaction that waits, nil if none does or the commit has
 // enough.
-func (w *writer) next(n int, began time.Time) *writing {
+func (w *writer) next(n int, began time.Time) *pendingWrite {
 	if n >= maxJoined || time.Since(began) > maxJoinTime {
 		return nil
 	}
@@ -263,7 +277,7 @@ func (w *writer) begin(ctx context.Context) (err error) {
 
 // runOne runs one transaction under its savepoint. An error says that the engine gave
 // up the whole commit.
-func (w *writer) runOne(ctx context.Context, one *writing) error {
+func (w *writer) runOne(ctx context.Context, one *pendingWrite) error {
 	if !one.begun.CompareAndSwap(false, true) {
 		one.err = one.ctx.Err()
 		return nil
@@ -271,7 +285,7 @@ func (w *writer) runOne(ctx context.Context, one *writing) error {
 	if err := w.exec(ctx, "SAVEPOINT one"); err != nil {
 		return err
 	}
-	if one.err = w.recovered(context.WithoutCancel(one.ctx), one); one.err != nil {
+	if one.err = w.runSafely(context.WithoutCancel(one.ctx), one); one.err != nil {
 		if undo := w.exec(ctx, "ROLLBACK TO one"); undo != nil {
 			return one.err
 		}
@@ -279,8 +293,8 @@ func (w *writer) runOne(ctx context.Context, one *writing) error {
 	return w.exec(ctx, "RELEASE one")
 }
 
-// recovered runs a transaction and converts a panic to an error of its caller.
-func (w *writer) recovered(ctx context.Context, one *writing) (err error) {
+// runSafely runs a transaction and converts a panic to an error of its caller.
+func (w *writer) runSafely(ctx context.Context, one *pendingWrite) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = relay.Errorf(relay.KindUnexpected, "transaction: panic: %v\n%s", r, debug.Stack())
@@ -290,7 +304,7 @@ func (w *writer) recovered(ctx context.Context, one *writing) (err error) {
 }
 
 // abandon rolls back a commit and returns the error to all its transactions.
-func (w *writer) abandon(ctx context.Context, all []*writing, err error) {
+func (w *writer) abandon(ctx context.Context, all []*pendingWrite, err error) {
 	_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
 	for _, one := range all {
 		one.answer <- err

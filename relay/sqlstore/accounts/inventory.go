@@ -68,24 +68,22 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 		}
 	}
 	return s.db.Write(ctx, "inventory", func(ctx context.Context, tx *sqlstore.Tx) error {
-		var n int64
-		var err error
-		if kept == nil {
-			n, err = tx.Exec(ctx, "inventory", insertInventory, []byte(sealed))
-		} else {
-			n, err = tx.Exec(ctx, "inventory", updateInventory, []byte(sealed), kept)
+		query, args := insertInventory, []any{[]byte(sealed)}
+		if kept != nil {
+			query, args = updateInventory, append(args, kept)
 		}
+		n, err := tx.Exec(ctx, "inventory", query, args...)
 		if err == nil && n == 0 {
 			err = errOtherInventory()
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, declaredSIMs, deleteSIMs, sqlstore.BatchOf("iccid text, account text", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })); err != nil {
+		gone := sqlstore.BatchOf("iccid text, account text", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
+		if err := tx.Run(ctx, declaredSIMs, deleteSIMs, gone); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, declaredSIMs, upsertSIMs, sqlstore.BatchOf(simBatch, put, simFields))
-		return err
+		return tx.Run(ctx, declaredSIMs, upsertSIMs, sqlstore.BatchOf(simBatch, put, simFields))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -36,7 +37,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	ctx := t.Context()
 	save := func(was []byte) {
 		_, err := s.PutAccount(ctx, account.Account{ID: 7, Name: "acme", WebhookSecrets: []string{"whsec_new", "whsec_old"}})
-		mustDo(t, err,
+		relaytest.NoError(t, err,
 			s.PutTokens(ctx, []account.Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
 			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`), account.SIMChanges{Put: []account.DeclaredSIM{{ICCID: "1", Declared: `{"puk":"signs"}`}}}),
 			s.SetCallback(ctx, 7, "https://example.com/"))
@@ -44,36 +45,35 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	comesBack := func() {
 		t.Helper()
 		byID, err := s.Account(ctx, 7)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		byName, err := s.AccountByName(ctx, "acme")
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		all, err := s.Accounts(ctx)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		for _, a := range append(all, byID, byName) {
-			if !slices.Equal(a.WebhookSecrets, []string{"whsec_new", "whsec_old"}) {
-				t.Errorf("%+v", a)
-			}
+			relaytest.Equal(t, "a.WebhookSecrets", a.WebhookSecrets, []string{"whsec_new", "whsec_old"})
 		}
 		byHash, err := s.Token(ctx, "h")
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		bySource, err := s.TokenBySource(ctx, "hq")
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		document, err := s.Inventory(ctx)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		sims, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true})
-		mustDo(t, err)
-		if len(sims) != 1 || sims[0].Declared != `{"puk":"signs"}` {
-			t.Errorf("%+v", sims)
+		relaytest.NoError(t, err)
+		if len(sims) != 1 {
+			t.Fatalf("sims: %d results, want %d", len(sims), 1)
 		}
-		if byHash.Secret != "signs" || bySource.Secret != "signs" || string(document) != `{"secret":"whsec_new"}` {
-			t.Errorf("%+v, %+v, %s", byHash, bySource, document)
-		}
+		relaytest.Equal(t, "sims[0].Declared", sims[0].Declared, `{"puk":"signs"}`)
+		relaytest.Equal(t, "byHash.Secret", byHash.Secret, "signs")
+		relaytest.Equal(t, "bySource.Secret", bySource.Secret, "signs")
+		relaytest.Equal(t, "the document", string(document), `{"secret":"whsec_new"}`)
 	}
 	shows := func() (secrets int) {
 		t.Helper()
 		for _, table := range []string{"account", "token", "inventory", "declared_sim"} {
 			doc, err := sqlstore.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
-			mustDo(t, err)
+			relaytest.NoError(t, err)
 			for _, secret := range []string{"whsec_new", "whsec_old", "signs"} {
 				secrets += strings.Count(string(doc), secret)
 			}

@@ -1,13 +1,20 @@
+// Package accounts keeps accounts, their tokens and logins, their SIP trunks and
+// the inventory that declares them, in SQL; see relay/account and relay/sip.
+//
+// Gateways cache tokens. Each change of a token counts up the version
+// "tokens", which every gateway polls, so a token that was revoked at one stops
+// working at the others within a second or so.
 package accounts
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -33,7 +40,7 @@ func New(db *sqlstore.DB) *Store {
 
 // Account loads an account.
 func (s *Store) Account(ctx context.Context, id account.ID) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.ScanDoc[account.Account], int64(id))
+	a, err := sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.ScanDoc[account.Account], id)
 	return s.opened(ctx, a, err)
 }
 
@@ -71,20 +78,15 @@ func (s *Store) PutAccounts(ctx context.Context, all []account.Account) (ids []a
 			return nil, err
 		}
 	}
-	err = s.db.Write(ctx, "accounts", func(ctx context.Context, tx *sqlstore.Tx) error {
-		ids = make([]account.ID, len(sealed)) // it may run again
+	return sqlstore.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *sqlstore.Tx) (ids []account.ID, err error) {
+		ids = make([]account.ID, len(sealed))
 		for i, a := range sealed {
-			var err error
 			if ids[i], err = putAccount(ctx, tx, a); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return nil
+		return ids, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return ids, nil
 }
 
 const upsertAccount = `
@@ -98,25 +100,21 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account) (accoun
 	if err != nil {
 		return 0, err
 	}
-	held, err := sqlstore.Value[int64](ctx, tx, noun, "SELECT id FROM account WHERE name = $1", a.Name)
-	known := err == nil
+	held, err := sqlstore.Value[account.ID](ctx, tx, noun, "SELECT id FROM account WHERE name = $1", a.Name)
+	exists := err == nil
 	switch {
 	case err != nil && !sqlstore.IsNotFound(err):
 		return 0, err
-	case known && a.ID == 0:
-		a.ID = account.ID(held)
-	case known && a.ID != account.ID(held):
+	case exists && a.ID == 0:
+		a.ID = held
+	case exists && a.ID != held:
 		return 0, conflict(a)
 	case a.ID == 0:
 		if a.ID, err = nextID(ctx, tx, last); err != nil {
 			return 0, err
 		}
 	}
-	doc, err := sqlstore.Encode(a)
-	if err != nil {
-		return 0, fmt.Errorf("%s: encode: %w", noun, err)
-	}
-	n, err := tx.Exec(ctx, noun, upsertAccount, int64(a.ID), a.Name, doc)
+	n, err := tx.Exec(ctx, noun, upsertAccount, a.ID, a.Name, sqlstore.JSON(a))
 	if err == nil && n == 0 {
 		err = conflict(a)
 	}
@@ -135,31 +133,70 @@ WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`
 // nextID takes the next id after the last one given that no account declared for
 // itself. An id is given once, even if its account is deleted.
 func nextID(ctx context.Context, tx *sqlstore.Tx, last int64) (account.ID, error) {
-	const most = 1<<63 - 1
-	id, err := sqlstore.Value[int64](ctx, tx, "account id", selectFreeID, last+1, int64(most))
+	id, err := sqlstore.Value[account.ID](ctx, tx, "account id", selectFreeID, last+1, math.MaxInt64)
 	if err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, "account id", "UPDATE account_id SET last = $1", id)
-	return account.ID(id), err
+	return id, tx.Run(ctx, "account id", "UPDATE account_id SET last = $1", id)
 }
 
 // SetCallback saves the callback URL of an account.
 func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) error {
 	noun := "account " + id.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.ScanDoc[account.Account], int64(id))
+		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.ScanDoc[account.Account], id)
 		if err != nil || a.CallbackURL == url {
 			return err
 		}
 		a.CallbackURL = url
-		doc, err := sqlstore.Encode(a)
-		if err != nil {
-			return fmt.Errorf("%s: encode: %w", noun, err)
-		}
-		if _, err := tx.Exec(ctx, noun, "UPDATE account SET doc = $1 WHERE id = $2", doc, int64(id)); err != nil {
+		if err := tx.Run(ctx, noun, "UPDATE account SET doc = $1 WHERE id = $2", sqlstore.JSON(a), id); err != nil {
 			return err
 		}
 		return tx.Bump(ctx, "accounts")
 	})
+}
+
+func logins() sqlstore.Documents[account.Login] {
+	return sqlstore.Documents[account.Login]{Noun: "login", Table: "login"}
+}
+
+// Login loads the login of a username.
+func (s *Store) Login(ctx context.Context, username string) (account.Login, error) {
+	return logins().Get(ctx, s.db, 0, username)
+}
+
+// PutLogin saves a login.
+func (s *Store) PutLogin(ctx context.Context, l account.Login) error {
+	return logins().Put(ctx, s.db, 0, l.Username, l)
+}
+
+// DeleteLogin deletes the login of a username, if it has one.
+func (s *Store) DeleteLogin(ctx context.Context, username string) error {
+	return sqlstore.IgnoreNotFound(logins().Delete(ctx, s.db, 0, username))
+}
+
+// Trunks keeps the SIP trunks of accounts.
+type Trunks struct{ db *sqlstore.DB }
+
+// NewTrunks returns the store of trunks.
+func NewTrunks(db *sqlstore.DB) *Trunks { return &Trunks{db: db} }
+
+// Trunks returns an account's trunks, in the order of the inventory; nil if it
+// has none.
+func (s *Trunks) Trunks(ctx context.Context, acct account.ID) ([]sip.Trunk, error) {
+	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "trunks of account "+acct.String(),
+		"SELECT doc FROM trunk WHERE account = $1", sqlstore.ScanDoc[[]sip.Trunk], acct))
+}
+
+const upsertTrunks = `
+INSERT INTO trunk (account, doc) VALUES ($1, $2)
+ON CONFLICT (account) DO UPDATE SET doc = excluded.doc`
+
+// PutTrunks replaces an account's trunks.
+func (s *Trunks) PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error {
+	noun := "trunks of account " + acct.String()
+	if len(list) == 0 {
+		return s.db.Run(ctx, noun, "DELETE FROM trunk WHERE account = $1", acct)
+	}
+	return s.db.Run(ctx, noun, upsertTrunks, acct, sqlstore.JSON(list))
 }

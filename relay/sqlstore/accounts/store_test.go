@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -46,15 +46,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func mustDo(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func wantKind(t *testing.T, err error, kind relay.Kind) {
 	t.Helper()
 	if err == nil || relay.KindOf(err) != kind {
@@ -75,36 +66,34 @@ func accountNumbers(t *testing.T, s *Store) {
 			{account.Account{Name: "a"}, 1},
 			{account.Account{Name: "big", ID: 1<<63 - 1}, 1<<63 - 1},
 		} {
-			if id, err := s.PutAccount(t.Context(), step.give); err != nil || id != step.want {
-				t.Errorf("%+v: %d, %v", step.give, id, err)
-			}
+			relaytest.Equal(t, "result of PutAccount", relaytest.Must(s.PutAccount(t.Context(), step.give))(t), step.want)
 		}
 		all, err := s.Accounts(t.Context())
-		if err != nil || len(all) != 5 || all[3].Name != "d" || all[3].ID != 4 || all[4].ID != 1<<63-1 {
-			t.Errorf("%+v, %v", all, err)
+		relaytest.NoError(t, err)
+		if len(all) != 5 {
+			t.Fatalf("result of Accounts: %d results, want %d", len(all), 5)
 		}
+		relaytest.Equal(t, "result of Accounts, [3].Name", all[3].Name, "d")
+		relaytest.Equal(t, "result of Accounts, [3].ID", all[3].ID, 4)
+		relaytest.Equal(t, "result of Accounts, [4].ID", all[4].ID, 1<<63-1)
 	}
 }
 
 func numbersAreGivenOnce(t *testing.T, s *Store) {
 	_, err := s.PutAccount(t.Context(), account.Account{Name: "a"})
 	_, err2 := s.db.Exec(t.Context(), "test", "DELETE FROM account")
-	mustDo(t, err, err2)
-	if id, err := s.PutAccount(t.Context(), account.Account{Name: "b"}); err != nil || id != 2 {
-		t.Errorf("%d, %v", id, err)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "result of PutAccount", relaytest.Must(s.PutAccount(t.Context(), account.Account{Name: "b"}))(t), 2)
 }
 
 func accountKeeps(t *testing.T, s *Store) {
 	_, err := s.PutAccount(t.Context(), account.Account{Name: "a", ID: 5})
 	_, err2 := s.PutAccount(t.Context(), account.Account{Name: "c", ID: 7})
-	mustDo(t, err, err2)
+	relaytest.NoError(t, err, err2)
 	for _, wrong := range []account.Account{{Name: "a", ID: 6}, {Name: "b", ID: 5}, {Name: "a", ID: 7}} {
 		id, err := s.PutAccount(t.Context(), wrong)
 		wantKind(t, err, relay.KindConflict)
-		if id != 0 {
-			t.Errorf("%+v is %d", wrong, id)
-		}
+		relaytest.Equal(t, "id", id, 0)
 	}
 }
 
@@ -112,14 +101,13 @@ func accountComesBack(t *testing.T, s *Store) {
 	want := account.Account{Name: `q"uote %1 %`, Permissions: []string{"mvno"}, WebhookSecrets: []string{"whsec_%a"}, CallbackURL: "https://x/?a=%20"}
 	for range 2 {
 		id, err := s.PutAccount(t.Context(), want)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		want.ID = id
 		got, err := s.Account(t.Context(), id)
 		named, err2 := s.AccountByName(t.Context(), want.Name)
-		mustDo(t, err, err2)
-		if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(named, want) {
-			t.Errorf("%+v, %+v", got, named)
-		}
+		relaytest.NoError(t, err, err2)
+		relaytest.Equal(t, "got", got, want)
+		relaytest.Equal(t, "named", named, want)
 		want.Permissions, want.ID = nil, 0
 	}
 	_, err := s.Account(t.Context(), 99)
@@ -130,12 +118,12 @@ func accountComesBack(t *testing.T, s *Store) {
 
 func callbackIsSaved(t *testing.T, s *Store) {
 	id, err := s.PutAccount(t.Context(), account.Account{Name: "a", Permissions: []string{"mvno"}})
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	for range 2 { // the second changes nothing
-		mustDo(t, s.SetCallback(t.Context(), id, "https://x/?<&>"))
+		relaytest.NoError(t, s.SetCallback(t.Context(), id, "https://x/?<&>"))
 		got, err := s.Account(t.Context(), id)
 		n, err2 := sqlstore.Version(t.Context(), s.db, "accounts")
-		mustDo(t, err, err2)
+		relaytest.NoError(t, err, err2)
 		if got.CallbackURL != "https://x/?<&>" || !got.May("mvno") || n != 1 {
 			t.Errorf("%+v, version %d", got, n)
 		}
@@ -149,12 +137,10 @@ func loginIsFound(t *testing.T, s *Store) {
 	wantKind(t, err, relay.KindNotFound)
 	for _, acct := range []account.ID{7, 8, 8} {
 		want.Account = acct
-		mustDo(t, s.PutLogin(t.Context(), want))
-		if got, err := s.Login(t.Context(), want.Username); err != nil || got != want {
-			t.Errorf("%+v, %v", got, err)
-		}
+		relaytest.NoError(t, s.PutLogin(t.Context(), want))
+		relaytest.Equal(t, "result of Login", relaytest.Must(s.Login(t.Context(), want.Username))(t), want)
 	}
-	mustDo(t, s.DeleteLogin(t.Context(), want.Username), s.DeleteLogin(t.Context(), want.Username))
+	relaytest.NoError(t, s.DeleteLogin(t.Context(), want.Username), s.DeleteLogin(t.Context(), want.Username))
 	_, err = s.Login(t.Context(), want.Username)
 	wantKind(t, err, relay.KindNotFound)
 }
@@ -166,11 +152,11 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	}
 	wantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 { // the second changes nothing
-		mustDo(t, s.PutInventory(t.Context(), nil, []byte("one"), account.SIMChanges{}))
+		relaytest.NoError(t, s.PutInventory(t.Context(), nil, []byte("one"), account.SIMChanges{}))
 	}
 	wantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 {
-		mustDo(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), account.SIMChanges{}))
+		relaytest.NoError(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), account.SIMChanges{}))
 	}
 	wantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
@@ -185,7 +171,7 @@ func simsAreDeclared(t *testing.T, s *Store) {
 	one := account.DeclaredSIM{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
 	two := account.DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
 	three := account.DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
-	mustDo(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
+	relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
 	wantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
 	for range 2 { // the second changes nothing
 		for name, tc := range map[string]struct {
@@ -201,32 +187,24 @@ func simsAreDeclared(t *testing.T, s *Store) {
 			"of an account":         {account.WhichSIMs{Accounts: []string{"acme"}}, []account.DeclaredSIM{one, three}},
 			"by several, each once": {account.WhichSIMs{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []account.DeclaredSIM{three}},
 		} {
-			if got, err := s.DeclaredSIMs(ctx, tc.which); err != nil || !slices.Equal(got, tc.want) {
-				t.Errorf("%s: %+v, %v", name, got, err)
-			}
+			relaytest.Equal(t, name+": result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, tc.which))(t), tc.want)
 		}
-		mustDo(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
+		relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
 	}
 	two.MSISDN, two.Document, two.Declared = "m2", "b", `{"msisdn":"m2"}`
-	mustDo(t, s.PutInventory(ctx, []byte("1"), []byte("2"), account.SIMChanges{Put: []account.DeclaredSIM{two}, Delete: []account.DeclaredSIM{one, {ICCID: "3", Account: "globex"}}}))
-	if got, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true}); err != nil || !slices.Equal(got, []account.DeclaredSIM{two, three}) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, s.PutInventory(ctx, []byte("1"), []byte("2"), account.SIMChanges{Put: []account.DeclaredSIM{two}, Delete: []account.DeclaredSIM{one, {ICCID: "3", Account: "globex"}}}))
+	relaytest.Equal(t, "result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, account.WhichSIMs{All: true}))(t), []account.DeclaredSIM{two, three})
 }
 
 func trunksAreReplaced(t *testing.T, s *Store) {
 	trunks := NewTrunks(s.db)
 	one, two := sip.Trunk{SourceIPs: []string{"192.0.2.1", "2001:db8::1"}}, sip.Trunk{SourceIPs: []string{"192.0.2.2"}}
-	mustDo(t, trunks.PutTrunks(t.Context(), 2, []sip.Trunk{two}))
+	relaytest.NoError(t, trunks.PutTrunks(t.Context(), 2, []sip.Trunk{two}))
 	for _, want := range [][]sip.Trunk{nil, {one, two}, {two, one}, {two, one}, nil, nil} {
-		mustDo(t, trunks.PutTrunks(t.Context(), 1, want))
-		if got, err := trunks.Trunks(t.Context(), 1); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%+v, %v", got, err)
-		}
+		relaytest.NoError(t, trunks.PutTrunks(t.Context(), 1, want))
+		relaytest.Equal(t, "result of Trunks", relaytest.Must(trunks.Trunks(t.Context(), 1))(t), want)
 	}
-	if got, err := trunks.Trunks(t.Context(), 2); err != nil || !reflect.DeepEqual(got, []sip.Trunk{two}) {
-		t.Errorf("another account's: %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "another account's", relaytest.Must(trunks.Trunks(t.Context(), 2))(t), []sip.Trunk{two})
 }
 
 // raceOf creates accounts and saves inventories at two gateways at once.

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -47,7 +46,7 @@ SELECT hash, source, doc FROM batch WHERE true
 ON CONFLICT (hash) DO UPDATE SET source = excluded.source, doc = excluded.doc`
 )
 
-// PutTokens saves tokens; every gateway forgets those that it remembers.
+// PutTokens saves tokens; every gateway drops its cached tokens.
 func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 	if len(tokens) == 0 {
 		return nil
@@ -57,11 +56,10 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 		return err
 	}
 	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, err := tx.Exec(ctx, "tokens", releaseSources, rows); err != nil {
+		if err := tx.Run(ctx, "tokens", releaseSources, rows); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "tokens", upsertTokens, rows)
-		return err
+		return tx.Run(ctx, "tokens", upsertTokens, rows)
 	})
 }
 
@@ -78,7 +76,7 @@ func (s *Store) AddToken(ctx context.Context, t account.Token) error {
 			err = relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
 		}
 		if err == nil {
-			_, err = tx.Exec(ctx, "token", upsertTokens, rows)
+			err = tx.Run(ctx, "token", upsertTokens, rows)
 		}
 		return err
 	})
@@ -94,12 +92,12 @@ func (s *Store) sealedRows(ctx context.Context, tokens []account.Token) (*sqlsto
 			return nil, err
 		}
 	}
-	return tokenRows(sealed)
+	return tokenRows(sealed), nil
 }
 
 // tokenRows returns each token once, and each source with one token: of several
 // the last one counts.
-func tokenRows(tokens []account.Token) (*sqlstore.Batch, error) {
+func tokenRows(tokens []account.Token) *sqlstore.Batch {
 	b := sqlstore.NewBatch("hash text, source text, doc text")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
 	for i := len(tokens) - 1; i >= 0; i-- {
@@ -112,20 +110,15 @@ func tokenRows(tokens []account.Token) (*sqlstore.Batch, error) {
 			source = ""
 		}
 		hashes[t.Hash], sources[source] = true, true
-		doc, err := sqlstore.Encode(t)
-		if err != nil {
-			return nil, fmt.Errorf("token: encode: %w", err)
-		}
-		b.Add(t.Hash, source, doc)
+		b.Add(t.Hash, source, sqlstore.JSON(t))
 	}
-	return b, nil
+	return b
 }
 
-// DeleteToken revokes a token; every gateway forgets those that it remembers.
+// DeleteToken revokes a token; every gateway drops its cached tokens.
 func (s *Store) DeleteToken(ctx context.Context, t account.Token) error {
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *sqlstore.Tx) error {
-		_, err := tx.Exec(ctx, "token", "DELETE FROM token WHERE hash = $1", t.Hash)
-		return err
+		return tx.Run(ctx, "token", "DELETE FROM token WHERE hash = $1", t.Hash)
 	})
 }
 
@@ -146,7 +139,7 @@ func (s *Store) changeTokens(ctx context.Context, noun string, change func(conte
 // Changes calls back when it begins and whenever a token may have changed, until
 // ctx is done: at once after a change through this store, within Poll after one
 // of another gateway. An error while it reads the version is not a change: a
-// gateway goes on with the tokens it remembers while the database is down.
+// gateway goes on with its cached tokens while the database is down.
 func (s *Store) Changes(ctx context.Context, changed func()) {
 	changedHere := s.listen()
 	defer s.ignore(changedHere)

@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -22,7 +22,7 @@ func tokenOf(text, source string) account.Token {
 
 func put(t *testing.T, s *Store, tokens ...account.Token) {
 	t.Helper()
-	mustDo(t, s.PutTokens(t.Context(), tokens))
+	relaytest.NoError(t, s.PutTokens(t.Context(), tokens))
 }
 
 // named expects that a source names a token, or none if its text is empty.
@@ -43,7 +43,7 @@ func tokenIsFound(t *testing.T, s *Store) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for range 2 {
-		mustDo(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
+		relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
 		_, err = s.Token(t.Context(), account.HashToken("two"))
 		wantKind(t, err, relay.KindNotFound)
 		named(t, s, "src", "")
@@ -57,17 +57,15 @@ func tokensAreListed(t *testing.T, s *Store) {
 	made := tokenOf("three", "src")
 	made.CreatedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	put(t, s, tokenOf("one", ""), tokenOf("two", "other"))
-	mustDo(t, s.AddToken(t.Context(), made))
+	relaytest.NoError(t, s.AddToken(t.Context(), made))
 	taken := tokenOf("four", "src")
 	wantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
 	named(t, s, "src", "three")
 	all, err := s.Tokens(t.Context())
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	want := []account.Token{tokenOf("one", ""), tokenOf("two", "other"), made}
 	slices.SortFunc(want, func(a, b account.Token) int { return strings.Compare(a.Hash, b.Hash) })
-	if !reflect.DeepEqual(all, want) {
-		t.Errorf("%+v, want %+v", all, want)
-	}
+	relaytest.Equal(t, "all", all, want)
 }
 
 func sourceNames(t *testing.T, s *Store) {
@@ -81,7 +79,7 @@ func sourceNames(t *testing.T, s *Store) {
 	named(t, s, "", "")
 	// A token that takes a source over keeps it when the other one is revoked.
 	put(t, s, tokenOf("two", "other"))
-	mustDo(t, s.DeleteToken(t.Context(), tokenOf("one", "other")))
+	relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("one", "other")))
 	named(t, s, "other", "two")
 	put(t, s, tokenOf("two", "src"), tokenOf("three", "other"))
 	put(t, s, tokenOf("two", "other"), tokenOf("three", "src"))
@@ -96,9 +94,7 @@ func lastTokenCounts(t *testing.T, s *Store) {
 	named(t, s, "b", "one")
 	put(t, s, tokenOf("one", "c"), tokenOf("two", "c"))
 	named(t, s, "c", "two")
-	if got, err := s.Token(t.Context(), account.HashToken("one")); err != nil || got.Source != "c" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Token, Source", relaytest.Must(s.Token(t.Context(), account.HashToken("one")))(t).Source, "c")
 }
 
 // tokensRace has two gateways save and revoke tokens that have the same sources.
@@ -163,7 +159,7 @@ func changesAreHeard(t *testing.T, s *Store) {
 		func() error { return s.PutTokens(t.Context(), []account.Token{tokenOf("one", "")}) },
 		func() error { return s.DeleteToken(t.Context(), tokenOf("one", "")) },
 	} {
-		mustDo(t, change())
+		relaytest.NoError(t, change())
 		hear(t, here, "a change here")
 		hear(t, here, "the version of it")
 		hear(t, there, "a change elsewhere")
@@ -194,7 +190,7 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 		t.Errorf("without a server: %v", err)
 	}
 	server.Start()
-	mustDo(t, untilUp(t, other))
+	relaytest.NoError(t, untilUp(t, other))
 	hear(t, heard, "the change")
 	if len(heard) > 0 {
 		t.Errorf("heard of %d changes too many", len(heard))

@@ -49,8 +49,7 @@ func (s *Store) Put(ctx context.Context, records []sip.Record) error {
 	b := sqlstore.BatchOf("account bigint, key text, started bigint, answered bigint, ended bigint, id text, caller text, callee text, "+
 		"duration bigint, billsec bigint, disposition text, trunk text",
 		records, func(r *sip.Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
-	_, err := s.db.Exec(ctx, "calls", insertCalls, b)
-	return err
+	return s.db.Run(ctx, "calls", insertCalls, b)
 }
 
 // Read returns a page of calls.

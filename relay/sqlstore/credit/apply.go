@@ -13,11 +13,11 @@ import (
 const (
 	// maxCredit bounds the amount of one change.
 	maxCredit = 1 << 50
-	// kept is how many entries of an account are kept for audits.
-	kept = 100_000
-	// known is how long the id of a change is known at least, however many
-	// changes there are.
-	known = 24 * time.Hour
+	// maxKept is how many entries of an account are kept for audits.
+	maxKept = 100_000
+	// minKnown is how long the id of a change is kept at least, however many changes
+	// there are.
+	minKnown = 24 * time.Hour
 	// trimEvery is after how many changes of an account its old entries are
 	// deleted.
 	trimEvery = 1000
@@ -69,7 +69,7 @@ func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error
 	if !sqlstore.IsNotFound(err) {
 		return is, err
 	}
-	if _, err := tx.Exec(ctx, noun(acct), `
+	if err := tx.Run(ctx, noun(acct), `
 INSERT INTO credit (account, balance, last) VALUES ($1, 0, 0)
 ON CONFLICT (account) DO NOTHING`, acct); err != nil {
 		return is, err
@@ -98,7 +98,7 @@ func apply(ctx context.Context, tx *sqlstore.Tx, is balance, changes []credit.Ch
 	if err := insert(ctx, tx, is.account, added); err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, noun(is.account), "UPDATE credit SET balance = $1, last = $2 WHERE account = $3",
+	if err := tx.Run(ctx, noun(is.account), "UPDATE credit SET balance = $1, last = $2 WHERE account = $3",
 		next.credits, next.last, is.account); err != nil {
 		return nil, err
 	}
@@ -160,8 +160,7 @@ SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`
 
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {
 	b := sqlstore.BatchOf("sequence bigint, id text, at bigint, credits bigint, balance bigint, reason text, reference text", entries, fields)
-	_, err := tx.Exec(ctx, noun(acct), insertEntries, acct, b)
-	return err
+	return tx.Run(ctx, noun(acct), insertEntries, acct, b)
 }
 
 // fields are the columns of an entry.
@@ -179,10 +178,9 @@ WHERE account = $1 AND at < $2 AND sequence <= (
 // at more than were added and at no more than a few times that, so that it
 // catches up with a busy day.
 func trim(ctx context.Context, tx *sqlstore.Tx, was, is balance) error {
-	if is.last <= kept || was.last/trimEvery == is.last/trimEvery {
+	if is.last <= maxKept || was.last/trimEvery == is.last/trimEvery {
 		return nil
 	}
 	limit := 4 * (trimEvery + is.last - was.last)
-	_, err := tx.Exec(ctx, noun(is.account), deleteOldest, is.account, tx.Now().Add(-known), is.last-kept, limit)
-	return err
+	return tx.Run(ctx, noun(is.account), deleteOldest, is.account, tx.Now().Add(-minKnown), is.last-maxKept, limit)
 }

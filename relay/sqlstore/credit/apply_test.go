@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	store "github.com/penstock/penstock/relay/sqlstore/credit"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -54,9 +54,8 @@ func changesGoTogether(t *testing.T, db *sqlstore.DB) {
 	}
 	all, err := apply(t, db, change("a", 5), change("b", -2), change("a", 5), change(`c'"{}`, -3))
 	want := []credit.Entry{entry(1, "a", 5, 5), entry(2, "b", -2, 3), entry(1, "a", 5, 5), entry(3, `c'"{}`, -3, 0)}
-	if err != nil || !reflect.DeepEqual(all, want) {
-		t.Errorf("%+v, %v", all, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "all", all, want)
 	if none, err := apply(t, db); none != nil || err != nil {
 		t.Errorf("%+v, %v", none, err)
 	}
@@ -66,16 +65,14 @@ func changesGoTogether(t *testing.T, db *sqlstore.DB) {
 func transactionsRepeat(t *testing.T, db *sqlstore.DB) {
 	s := store.New(db)
 	first, err := apply(t, db, change("open", 10), change("x", -4), change("y", -4))
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	// What is repeated costs nothing, so it is not refused for lack of credit.
 	again, err := apply(t, db, change("open", 10), change("x", -4), change("y", -4))
-	if err != nil || !reflect.DeepEqual(again, first) {
-		t.Errorf("%+v, %v", again, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of apply", again, first)
 	partly, err := apply(t, db, change("y", -4), change("z", -2))
-	if err != nil || !reflect.DeepEqual(partly, []credit.Entry{first[2], entry(4, "z", -2, 0)}) {
-		t.Errorf("%+v, %v", partly, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of apply", partly, []credit.Entry{first[2], entry(4, "z", -2, 0)})
 	addUp(t, s, 4)
 	// What the caller undoes is undone.
 	no := errors.New("no")
@@ -99,13 +96,13 @@ func newestAreKept(t *testing.T, db *sqlstore.DB) {
 		}
 		id += n
 		_, err := apply(t, db, all...)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 	}
 	// As if there had been so many changes.
 	skip := func(last int64) {
 		t.Helper()
-		_, err := db.Exec(t.Context(), "test", "UPDATE credit SET last = $1", last)
-		mustDo(t, err)
+		err := db.Run(t.Context(), "test", "UPDATE credit SET last = $1", last)
+		relaytest.NoError(t, err)
 	}
 	kept := func(want, oldest int64) {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	store "github.com/penstock/penstock/relay/sqlstore/credit"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -33,15 +34,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func mustDo(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func wantKind(t *testing.T, err error, kind relay.Kind) {
 	t.Helper()
 	if err == nil || relay.KindOf(err) != kind {
@@ -62,21 +54,20 @@ func wantBalance(t *testing.T, s *store.Store, acct account.ID, want int64) {
 func changesAreMade(t *testing.T, db *sqlstore.DB) {
 	s, ctx := store.New(db), t.Context()
 	wantBalance(t, s, 1, 0)
-	mustDo(t, s.Open(ctx, 1, 3, sqltest.At(0)))
+	relaytest.NoError(t, s.Open(ctx, 1, 3, sqltest.At(0)))
 	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: sqltest.At(1)}
 	for range 2 { // the second is the first
 		e, err := s.Apply(ctx, charge)
 		want := credit.Entry{Sequence: 2, ID: "c1", At: sqltest.At(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
-		if err != nil || e != want {
-			t.Fatalf("%+v, %v", e, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "e", e, want)
 	}
 	charge.ID = "c2"
 	_, err := s.Apply(ctx, charge)
 	wantKind(t, err, relay.KindNoCredit)
 	wantBalance(t, s, 1, 1)
 	wantBalance(t, s, 2, 0)
-	mustDo(t, s.Set(ctx, 1, 100, sqltest.At(2)))
+	relaytest.NoError(t, s.Set(ctx, 1, 100, sqltest.At(2)))
 	wantBalance(t, s, 1, 100)
 	entriesAreListed(t, s)
 }
@@ -108,10 +99,10 @@ func opensOnce(t *testing.T, db *sqlstore.DB) {
 	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: sqltest.At(0)})
 	wantKind(t, err, relay.KindNoCredit)
 	for _, first := range []int64{0, 50} { // the second changes nothing
-		mustDo(t, s.Open(ctx, 1, first, sqltest.At(0)))
+		relaytest.NoError(t, s.Open(ctx, 1, first, sqltest.At(0)))
 	}
 	wantBalance(t, s, 1, 0)
-	mustDo(t, s.Set(ctx, 2, 7, sqltest.At(0)), s.Open(ctx, 2, 50, sqltest.At(0)))
+	relaytest.NoError(t, s.Set(ctx, 2, 7, sqltest.At(0)), s.Open(ctx, 2, 50, sqltest.At(0)))
 	wantBalance(t, s, 2, 7)
 }
 
@@ -123,12 +114,12 @@ func amountsAreBounded(t *testing.T, db *sqlstore.DB) {
 		wantKind(t, s.Set(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
 		wantKind(t, s.Open(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
 	}
-	mustDo(t, s.Set(ctx, 1, 1<<50, sqltest.At(1)), s.Set(ctx, 1, 0, sqltest.At(1)))
+	relaytest.NoError(t, s.Set(ctx, 1, 1<<50, sqltest.At(1)), s.Set(ctx, 1, 0, sqltest.At(1)))
 	wantBalance(t, s, 1, 0)
 }
 
 func neverBelowZero(t *testing.T, db *sqlstore.DB) {
-	mustDo(t, store.New(db).Open(t.Context(), 1, 50, sqltest.At(0)))
+	relaytest.NoError(t, store.New(db).Open(t.Context(), 1, 50, sqltest.At(0)))
 	spend(t, []*store.Store{store.New(db)}, 200, 50)
 }
 

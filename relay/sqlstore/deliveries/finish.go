@@ -137,7 +137,7 @@ func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]
 			added[e.State]++
 		}
 	}
-	if err := bury(ctx, tx, round); err != nil {
+	if err := indexDead(ctx, tx, round); err != nil {
 		return nil, err
 	}
 	turns, err := advanceAll(ctx, tx, s.released(round))
@@ -162,8 +162,7 @@ func (s *Store) finishUnmoved(ctx context.Context, tx *sqlstore.Tx, round []endi
 	if err := s.move(ctx, tx, round); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, finishNoun, finishEnded, s.endings(round, func(e *ending) bool { return !e.moved }))
-	return err
+	return tx.Run(ctx, finishNoun, finishEnded, s.endings(round, func(e *ending) bool { return !e.moved }))
 }
 
 // move moves the deliveries that have not ended, once each.

@@ -88,9 +88,7 @@ func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, 
 	})
 	for chunk := range slices.Chunk(ls, chunkSize) {
 		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
-		some, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Ref, error) {
-			return sqlstore.List(ctx, tx, noun, moveLeases, sqlstore.Into(refFields), to, leased, rows)
-		})
+		some, err := sqlstore.Returning(ctx, s.db, noun, moveLeases, sqlstore.Into(refFields), to, leased, rows)
 		if err != nil {
 			return moved, err
 		}
@@ -124,7 +122,6 @@ func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int,
 			refs[i] = refOf(&ds[i])
 			ds[i].NextAttemptAt, ds[i].Waits = until, ""
 		}
-		_, err = tx.Exec(ctx, noun, take, until, keys(refs))
-		return ds, err
+		return ds, tx.Run(ctx, noun, take, until, keys(refs))
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// defaultLimit is how long a page is that asks for no length.
+// defaultLimit is the length of a page whose filter has no limit.
 const defaultLimit = 100
 
 // selected finds what a filter selects.
@@ -259,8 +259,9 @@ func (s *Store) stepwise(f outbox.Filter) find {
 // on both engines, which that of the least number is not.
 const noBorder = math.MinInt64 + 1
 
-// borderOf asks when the last one of the next so many deliveries was created that a
-// filter's index has; "" if it selects none. Of several states it is the latest.
+// borderOf is the statement for the time of creation of the last one of the next so many
+// deliveries in the index of a filter, of several states the latest; "" if the filter
+// selects none.
 func borderOf(f outbox.Filter) string {
 	least := strconv.Itoa(noBorder)
 	parts := partsOf(f, func(condition string) string {

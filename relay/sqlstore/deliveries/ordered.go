@@ -85,8 +85,7 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 		last[m.key()]++
 		rows.Add(m.ref.ID, m.ref.Account, m.queue, last[m.key()], wait)
 	}
-	_, err = tx.Exec(ctx, "ordered queues", setPlaces, rows)
-	return waiting, err
+	return waiting, tx.Run(ctx, "ordered queues", setPlaces, rows)
 }
 
 // advanceAll makes the next delivery of each queue due at the given time, and
@@ -110,6 +109,5 @@ func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlst
 	for _, k := range sorted {
 		queues.Add(k.account, k.queue, keys[k])
 	}
-	_, err := tx.Exec(ctx, "ordered queues", lockQueues, queues)
-	return queues, err
+	return queues, tx.Run(ctx, "ordered queues", lockQueues, queues)
 }

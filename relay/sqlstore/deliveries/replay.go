@@ -50,10 +50,10 @@ func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, 
 		}
 	}
 	rows := keys(changed)
-	if _, err := tx.Exec(ctx, "deliveries: replay", replay, now, rows); err != nil {
+	if err := tx.Run(ctx, "deliveries: replay", replay, now, rows); err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, "deliveries: replay", unsetDead, rows); err != nil {
+	if err := tx.Run(ctx, "deliveries: replay", unsetDead, rows); err != nil {
 		return nil, err
 	}
 	if _, err := enqueue(ctx, tx, ordered); err != nil {

@@ -20,8 +20,8 @@ ON CONFLICT (id, account) DO UPDATE SET text = excluded.text`
 	unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, account FROM batch)`
 )
 
-// bury makes deliveries that are dead now searchable.
-func bury(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+// indexDead saves the texts by which deliveries that are dead now are searched.
+func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	var refs []outbox.Ref
 	for i := range round {
 		if e := &round[i]; e.moved && e.State == outbox.Dead {
@@ -35,8 +35,7 @@ func bury(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	rows := sqlstore.BatchOf("id text, account bigint, created bigint, text text", ds, func(d *outbox.Delivery) []any {
 		return []any{d.ID, d.Account, d.CreatedAt, strings.ToLower(strings.Join(texts(d), separator))}
 	})
-	_, err = tx.Exec(ctx, "dead deliveries", setDead, rows)
-	return err
+	return tx.Run(ctx, "dead deliveries", setDead, rows)
 }
 
 // searchDead finds dead deliveries with three texts anywhere in theirs.

@@ -33,11 +33,10 @@ func populated(b *testing.B, o sqlstore.Options) *Store {
 				sensors.Add(d.ID, key, doc)
 			}
 		}
-		if _, err := tx.Exec(ctx, "benchmark", "INSERT INTO device (account, id, identifier, created, doc) SELECT 1, id, identifier, 0, doc FROM batch", devices); err != nil {
+		if err := tx.Run(ctx, "benchmark", "INSERT INTO device (account, id, identifier, created, doc) SELECT 1, id, identifier, 0, doc FROM batch", devices); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "benchmark", "INSERT INTO sensor (account, device, key, created, doc) SELECT 1, device, key, 0, doc FROM batch", sensors)
-		return err
+		return tx.Run(ctx, "benchmark", "INSERT INTO sensor (account, device, key, created, doc) SELECT 1, device, key, 0, doc FROM batch", sensors)
 	})
 	if err != nil {
 		b.Fatal(err)

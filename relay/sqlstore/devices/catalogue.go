@@ -35,8 +35,7 @@ func put[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct acc
 // remove deletes a document, if there is one, and counts a version up.
 func remove[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id, version string) error {
 	return s.write(ctx, t.Noun+" "+id, version, func(ctx context.Context, tx *sqlstore.Tx) error {
-		_, err := t.Delete(ctx, tx, acct, id)
-		return err
+		return sqlstore.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
 	})
 }
 
@@ -105,8 +104,7 @@ ON CONFLICT (account, id) DO UPDATE SET doc = excluded.doc`
 func (s *Store) Retire(ctx context.Context, acct account.ID, sensors []iot.Retired) error {
 	first := sqlstore.FirstOfEach(sensors, func(a, b iot.Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
 	rows := sqlstore.BatchOf("id text, doc text", first, func(r *iot.Retired) []any { return []any{r.SensorID, sqlstore.JSON(r)} })
-	_, err := s.db.Exec(ctx, "retired sensors", retire, acct, rows)
-	return err
+	return s.db.Run(ctx, "retired sensors", retire, acct, rows)
 }
 
 // Retired lists sensors of deleted devices by id.
@@ -118,6 +116,5 @@ const unretire = `DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELEC
 
 // Unretire deletes sensors of deleted devices.
 func (s *Store) Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error {
-	_, err := s.db.Exec(ctx, "retired sensors", unretire, acct, sqlstore.Column("id text", sensorIDs))
-	return err
+	return s.db.Run(ctx, "retired sensors", unretire, acct, sqlstore.Column("id text", sensorIDs))
 }

@@ -68,11 +68,10 @@ func create(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d iot.Device,
 	if err != nil || n == 0 {
 		return conflict(d.Identifier, err)
 	}
-	if _, err := tx.Exec(ctx, noun, addSensors, acct, d.ID, sensorRows(sensors)); err != nil {
+	if err := tx.Run(ctx, noun, addSensors, acct, d.ID, sensorRows(sensors)); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, noun, watchNew, acct, d.ID, tx.Now().Add(firstWatch), acct)
-	return err
+	return tx.Run(ctx, noun, watchNew, acct, d.ID, tx.Now().Add(firstWatch), acct)
 }
 
 // conflict is the error of a creation that failed or changed nothing.
@@ -92,7 +91,7 @@ func (s *Store) ChangeDevice(ctx context.Context, acct account.ID, id string, ed
 		if err != nil || !changed {
 			return out, err
 		}
-		if _, err := tx.Exec(ctx, noun, watchChanged, tx.Now(), acct, id); err != nil {
+		if err := tx.Run(ctx, noun, watchChanged, tx.Now(), acct, id); err != nil {
 			return out, err
 		}
 		return out, tx.Bump(ctx, versionOf(acct))
@@ -121,7 +120,7 @@ func (s *Store) DeleteDevice(ctx context.Context, acct account.ID, id string) er
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, noun, releaseClaim, identifier, acct); err != nil {
+		if err := tx.Run(ctx, noun, releaseClaim, identifier, acct); err != nil {
 			return err
 		}
 		// Another gateway may have deleted it since it was read.
@@ -129,12 +128,11 @@ func (s *Store) DeleteDevice(ctx context.Context, acct account.ID, id string) er
 			return err
 		}
 		for _, rest := range []string{deleteSensors, deleteMarkers, deleteFrames, deleteStates, deleteWatch} {
-			if _, err := tx.Exec(ctx, noun, rest, acct, id); err != nil {
+			if err := tx.Run(ctx, noun, rest, acct, id); err != nil {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, noun, endAlarms, nanos(tx.Now()), acct, id)
-		return err
+		return tx.Run(ctx, noun, endAlarms, nanos(tx.Now()), acct, id)
 	})
 }
 
@@ -171,7 +169,7 @@ const devicesByID = `SELECT device.doc FROM batch JOIN device ON device.account 
 // DevicesByID returns those of the devices that are there.
 func (s *Store) DevicesByID(ctx context.Context, acct account.ID, ids []string) ([]iot.Device, error) {
 	return sqlstore.List(ctx, s.db, "devices", devicesByID, sqlstore.ScanDoc[iot.Device],
-		sqlstore.BatchOf("account bigint, id text", ids, func(id *string) []any { return []any{acct, id} }))
+		sqlstore.AccountColumn(acct, "id text", ids))
 }
 
 const countDevices = `SELECT count(*) FROM device WHERE account = $1`
@@ -179,4 +177,51 @@ const countDevices = `SELECT count(*) FROM device WHERE account = $1`
 // CountDevices counts an account's devices.
 func (s *Store) CountDevices(ctx context.Context, acct account.ID) (int, error) {
 	return sqlstore.Value[int](ctx, s.db, "devices", countDevices, acct)
+}
+
+const hasAlarm = `EXISTS (SELECT 1 FROM alarm WHERE alarm.account = device.account AND alarm.device = device.id AND alarm.state = 'raised')`
+
+const countOpen = `
+SELECT batch.n, count(*) FROM batch
+JOIN alarm ON alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised'
+GROUP BY batch.n`
+
+// after selects what comes after a record in the order of account and id, of one or all
+// accounts.
+func after(acct account.ID, last account.ID, id string) (w sqlstore.Where) {
+	w.AndSet("account = ?", acct)
+	w.And("(account, id) > (?, ?)", last, id)
+	return w
+}
+
+// ScanDevices returns devices after one, by account and id.
+func (s *Store) ScanDevices(ctx context.Context, acct account.ID, from iot.DeviceRef, alarmed bool, limit int) ([]iot.FoundDevice, error) {
+	w := after(acct, from.Account, from.ID)
+	if alarmed {
+		w.And(hasAlarm)
+	}
+	query := "SELECT account, doc FROM device" + w.String() + " ORDER BY account, id LIMIT " + w.Arg(limit)
+	return sqlstore.List(ctx, s.db, "devices", query, sqlstore.Into(func(d *iot.FoundDevice) []any {
+		return []any{&d.Account, sqlstore.JSON(&d.Device)}
+	}), w.Args()...)
+}
+
+// ScanDecoders returns decoders after one, by account and id.
+func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.DecoderRef, limit int) ([]iot.FoundDecoder, error) {
+	w := after(acct, from.Account, from.ID)
+	query := "SELECT account, doc FROM decoder" + w.String() + " ORDER BY account, id LIMIT " + w.Arg(limit)
+	return sqlstore.List(ctx, s.db, "decoders", query, sqlstore.Into(func(d *iot.FoundDecoder) []any {
+		return []any{&d.Account, sqlstore.JSON(&d.Decoder)}
+	}), w.Args()...)
+}
+
+// RaisedAlarms counts the raised alarms of devices.
+func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.DeviceRef) (map[iot.DeviceRef]int, error) {
+	batch := sqlstore.BatchOf("account bigint, device text", devices, func(d *iot.DeviceRef) []any { return []any{d.Account, d.ID} })
+	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", countOpen, batch)
+	out := make(map[iot.DeviceRef]int, len(counts))
+	for n, count := range counts {
+		out[devices[n-1]] = count
+	}
+	return out, err
 }

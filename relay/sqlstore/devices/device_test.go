@@ -3,13 +3,13 @@ package devices
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -62,13 +62,6 @@ func sensorOf(device, key string) iot.Sensor {
 	return iot.Sensor{ID: iot.SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: sqltest.At(0), UpdatedAt: sqltest.At(0)}
 }
 
-func mustDo(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func wantKind(t *testing.T, err error, want relay.Kind) {
 	t.Helper()
 	if err == nil || relay.KindOf(err) != want {
@@ -78,21 +71,23 @@ func wantKind(t *testing.T, err error, want relay.Kind) {
 
 func deviceComesBack(t *testing.T, s *Store) {
 	want := deviceOf("d1", eui)
-	mustDo(t, s.CreateDevice(t.Context(), 1, want, []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, want, []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
 	got, err := s.Device(t.Context(), 1, "d1")
-	if err != nil || *got.Longitude != -0.125 || got.Name != want.Name || !got.CreatedAt.Equal(sqltest.At(0)) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	if got, err := s.DeviceByIdentifier(t.Context(), 1, eui); err != nil || got.ID != "d1" {
-		t.Errorf("by identifier %+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Device, *got.Longitude", *got.Longitude, -0.125)
+	relaytest.Equal(t, "result of Device, Name", got.Name, want.Name)
+	relaytest.Equal(t, "result of Device, CreatedAt", got.CreatedAt, sqltest.At(0))
+	relaytest.Equal(t, "by identifier", relaytest.Must(s.DeviceByIdentifier(t.Context(), 1, eui))(t).ID, "d1")
 	sensors, err := s.Sensors(t.Context(), 1, "d1")
-	if err != nil || len(sensors) != 2 || sensors[0].Key != "a" || !reflect.DeepEqual(sensors[1], sensorOf("d1", "b")) {
-		t.Errorf("sensors %+v, %v", sensors, err)
+	relaytest.NoError(t, err)
+	if len(sensors) != 2 {
+		t.Fatalf("sensors: %d results, want %d", len(sensors), 2)
 	}
+	relaytest.Equal(t, "sensors, [0].Key", sensors[0].Key, "a")
+	relaytest.Equal(t, "sensors, [1]", sensors[1], sensorOf("d1", "b"))
 	later := deviceOf("d0", "x")
 	later.CreatedAt = sqltest.At(1)
-	mustDo(t, s.CreateDevice(t.Context(), 1, later, nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, later, nil))
 	all, err := s.Devices(t.Context(), 1)
 	if n, _ := s.CountDevices(t.Context(), 1); err != nil || n != 2 || len(all) != 2 || all[0].ID != "d1" {
 		t.Errorf("%d devices: %+v, %v", n, all, err)
@@ -101,30 +96,28 @@ func deviceComesBack(t *testing.T, s *Store) {
 
 func identifierIsClaimed(t *testing.T, s *Store) {
 	for _, identifier := range []string{eui, "aabbccddeeff"} {
-		mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d-"+identifier, identifier), nil))
+		relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d-"+identifier, identifier), nil))
 		wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
 		wantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
 	}
 	if n, err := s.CountDevices(t.Context(), 2); n != 0 || err != nil {
 		t.Errorf("the other account has %d devices, %v", n, err)
 	}
-	mustDo(t, s.DeleteDevice(t.Context(), 1, "d-"+eui), s.CreateDevice(t.Context(), 2, deviceOf("theirs", eui), nil))
+	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d-"+eui), s.CreateDevice(t.Context(), 2, deviceOf("theirs", eui), nil))
 }
 
 func identifierIsOwn(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank {7}"), nil),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank {7}"), nil),
 		s.CreateDevice(t.Context(), 2, deviceOf("d2", "tank {7}"), nil))
-	if d, err := s.DeviceByIdentifier(t.Context(), 2, "tank {7}"); err != nil || d.ID != "d2" {
-		t.Errorf("%+v, %v", d, err)
-	}
+	relaytest.Equal(t, "result of DeviceByIdentifier, ID", relaytest.Must(s.DeviceByIdentifier(t.Context(), 2, "tank {7}"))(t).ID, "d2")
 }
 
 func deviceLetsGo(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
 	wantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
-	mustDo(t, s.DeleteDevice(t.Context(), 1, "d1"))
+	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1"))
 	wantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
-	mustDo(t, s.CreateDevice(t.Context(), 2, deviceOf("d2", eui), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, deviceOf("d2", eui), nil))
 }
 
 // rowsOf counts the rows that are kept of a device.
@@ -133,13 +126,13 @@ func rowsOf(t *testing.T, s *Store, device string) int {
 	n, err := sqlstore.Value[int](t.Context(), s.db, "test", `
 SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM sensor WHERE device = $1)
      + (SELECT count(*) FROM marker WHERE device = $1) + (SELECT count(*) FROM raw_frame WHERE device = $1)`, device)
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	return n
 }
 
 // deviceStaysAway holds that work in flight does not bring a deleted device back.
 func deviceStaysAway(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}),
 		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}))
 	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "back"; return nil })
@@ -152,7 +145,7 @@ func deviceStaysAway(t *testing.T, s *Store) {
 }
 
 func accountsAreApart(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
 		s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "mine"}),
 		s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
 	_, byID := s.Device(t.Context(), 2, "d1")
@@ -168,7 +161,7 @@ func accountsAreApart(t *testing.T, s *Store) {
 	locations, e3 := s.Locations(t.Context(), 2)
 	sensors, e4 := s.Sensors(t.Context(), 2, "d1")
 	loaded, e5 := s.Load(t.Context(), 2, []string{eui})
-	mustDo(t, e1, e2, e3, e4, e5)
+	relaytest.NoError(t, e1, e2, e3, e4, e5)
 	if len(devices)+len(decoders)+len(locations)+len(sensors)+len(loaded) > 0 {
 		t.Error(devices, decoders, locations, sensors, loaded)
 	}
@@ -203,7 +196,7 @@ func createAtOnce(t *testing.T, a, b *Store) {
 }
 
 func decoderRace(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}))
+	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}))
 	var wg sync.WaitGroup
 	for i := range 10 {
 		wg.Go(func() {
@@ -223,7 +216,7 @@ func decoderRace(t *testing.T, s *Store) {
 }
 
 func changeRefused(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "old"}))
+	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "old"}))
 	refusal := errors.New("no")
 	_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error { d.Name = "new"; return refusal })
 	if d, _ := s.Decoder(t.Context(), 1, "x"); !errors.Is(err, refusal) || d.Name != "old" {
@@ -234,36 +227,37 @@ func changeRefused(t *testing.T, s *Store) {
 func sensorAddedAgain(t *testing.T, s *Store) {
 	calibrated := sensorOf("d1", "a")
 	calibrated.Slope = 2
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{calibrated}),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{calibrated}),
 		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
 	got, err := s.Sensors(t.Context(), 1, "d1")
-	if err != nil || len(got) != 2 || got[0].Slope != 2 || got[1].Key != "b" {
-		t.Errorf("%+v, %v", got, err)
+	relaytest.NoError(t, err)
+	if len(got) != 2 {
+		t.Fatalf("result of Sensors: %d results, want %d", len(got), 2)
 	}
+	relaytest.Equal(t, "result of Sensors, [0].Slope", got[0].Slope, 2)
+	relaytest.Equal(t, "result of Sensors, [1].Key", got[1].Key, "b")
 	changed, err := s.ChangeSensor(t.Context(), 1, "d1", "b", func(x *iot.Sensor) error { x.Offset = -3; return nil })
 	got, _ = s.Sensors(t.Context(), 1, "d1")
-	if err != nil || changed.Offset != -3 || got[1].Offset != -3 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Sensors, changed.Offset", changed.Offset, -3)
+	relaytest.Equal(t, "result of Sensors, [1].Offset", got[1].Offset, -3)
 }
 
 func devicesLoad(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
 		s.CreateDevice(t.Context(), 1, deviceOf("d2", "tank"), nil))
 	got, err := s.Load(t.Context(), 1, []string{"tank", "nobody", eui})
 	if err != nil || len(got) != 2 || got["tank"].Device.ID != "d2" || len(got[eui].Sensors) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := s.Load(t.Context(), 1, nil); len(got) != 0 || err != nil {
-		t.Errorf("none asked for: %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "none asked for: number of results", len(relaytest.Must(s.Load(t.Context(), 1, nil))(t)), 0)
 }
 
 func versionsCount(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
 	version := func(acct account.ID) int64 {
 		v, err := s.Versions(t.Context(), []account.ID{acct, 7})
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		return v[acct].Records
 	}
 	for name, change := range map[string]func() error{
@@ -280,7 +274,7 @@ func versionsCount(t *testing.T, s *Store) {
 		},
 	} {
 		before, other := version(1), version(2)
-		mustDo(t, change())
+		relaytest.NoError(t, change())
 		if version(1) == before {
 			t.Errorf("%s: the version stays %d", name, before)
 		}
@@ -295,36 +289,40 @@ func overviews(t *testing.T, s *Store) {
 	if _, err := s.Overview(t.Context(), 1, "d"); relay.KindOf(err) != relay.KindNotFound {
 		t.Fatalf("a device that is not there: %v", err)
 	}
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d", eui), []iot.Sensor{sensor}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d", eui), []iot.Sensor{sensor}))
 	before, err := s.Overview(t.Context(), 1, "d")
-	mustDo(t, err, s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}))
+	relaytest.NoError(t, err, s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}))
 	after, err := s.Overview(t.Context(), 1, "d")
 	if err != nil || after.TypesVersion == before.TypesVersion {
 		t.Errorf("a new sensor type left version %d: %v", after.TypesVersion, err)
 	}
-	if len(after.Sensors) != 1 || !reflect.DeepEqual(after.Sensors[0], sensor) {
-		t.Errorf("%+v", after)
+	if len(after.Sensors) != 1 {
+		t.Fatalf("after.Sensors: %d results, want %d", len(after.Sensors), 1)
 	}
+	relaytest.Equal(t, "after.Sensors[0]", after.Sensors[0], sensor)
 	if _, err := s.Overview(t.Context(), 2, "d"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's device: %v", err)
 	}
 }
 
 func typesAndLocations(t *testing.T, s *Store) {
-	mustDo(t, s.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", Name: "Temperature", ImperialSlope: 1.8}),
+	relaytest.NoError(t, s.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", Name: "Temperature", ImperialSlope: 1.8}),
 		s.PutSensorType(t.Context(), iot.SensorType{ID: "gone"}), s.DeleteSensorType(t.Context(), "gone"),
 		s.PutLocation(t.Context(), 1, iot.Location{ID: "b", Name: "B", Imported: true}), s.PutLocation(t.Context(), 1, iot.Location{ID: "a"}),
 		s.PutLocation(t.Context(), 1, iot.Location{ID: "gone"}), s.DeleteLocation(t.Context(), 1, "gone"),
 		s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "gone"}), s.DeleteDecoder(t.Context(), 1, "gone"))
 	types, err := s.SensorTypes(t.Context())
-	if err != nil || len(types) != 1 || types["temperature"].ImperialSlope != 1.8 {
-		t.Errorf("%+v, %v", types, err)
+	relaytest.NoError(t, err)
+	if len(types) != 1 {
+		t.Fatalf("result of SensorTypes: %d results, want %d", len(types), 1)
 	}
+	relaytest.Equal(t, "result of SensorTypes, [temperature].ImperialSlope", types["temperature"].ImperialSlope, 1.8)
 	locations, err := s.Locations(t.Context(), 1)
-	if err != nil || len(locations) != 2 || locations[0].ID != "a" || !locations[1].Imported {
-		t.Errorf("%+v, %v", locations, err)
+	relaytest.NoError(t, err)
+	if len(locations) != 2 {
+		t.Fatalf("result of Locations: %d results, want %d", len(locations), 2)
 	}
-	if decoders, err := s.Decoders(t.Context(), 1); err != nil || len(decoders) != 0 {
-		t.Errorf("%+v, %v", decoders, err)
-	}
+	relaytest.Equal(t, "result of Locations, [0].ID", locations[0].ID, "a")
+	relaytest.Equal(t, "result of Locations, [1].Imported", locations[1].Imported, true)
+	relaytest.Equal(t, "number of results of Decoders", len(relaytest.Must(s.Decoders(t.Context(), 1))(t)), 0)
 }

@@ -54,7 +54,7 @@ func (s *Store) KeepFrames(ctx context.Context, acct account.ID, frames []iot.Ra
 		if _, err := sqlstore.Values[string](ctx, tx, "devices", lockDevices, devices); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "raw frames", keepFrames, rows); err != nil {
+		if err := tx.Run(ctx, "raw frames", keepFrames, rows); err != nil {
 			return err
 		}
 		_, err := drop(ctx, tx, surplusFrames, int64(iot.FrameRetention), iot.MaxFrames-1, devices)
@@ -76,8 +76,7 @@ func drop(ctx context.Context, tx *sqlstore.Tx, which string, args ...any) (int,
 	if err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, "raw frames", dropFrames, sqlstore.BatchOf("account bigint, device text, id text", keys, (*frameKey).fields))
-	return len(keys), err
+	return len(keys), tx.Run(ctx, "raw frames", dropFrames, sqlstore.BatchOf("account bigint, device text, id text", keys, (*frameKey).fields))
 }
 
 // frameRows is the batches of frames and of their devices, each once: of a frame

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -69,7 +70,7 @@ func identifierChangesHands(t *testing.T, a, b *Store) {
 	})
 	devices, err := sqlstore.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device")
 	claims, err2 := sqlstore.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device_claim")
-	mustDo(t, err, err2)
+	relaytest.NoError(t, err, err2)
 	if fmt.Sprint(devices) != fmt.Sprint(claims) || len(devices) > 1 {
 		t.Errorf("devices of %v, claims of %v", devices, claims)
 	}
@@ -80,7 +81,7 @@ func identifierChangesHands(t *testing.T, a, b *Store) {
 func deletedUnderWork(t *testing.T, a, b *Store) {
 	const devices = 20
 	for i := range devices {
-		mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf(fmt.Sprint("d", i), fmt.Sprint("x", i)), nil))
+		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf(fmt.Sprint("d", i), fmt.Sprint("x", i)), nil))
 	}
 	var frames []iot.RawFrame
 	for i := range devices {
@@ -88,11 +89,11 @@ func deletedUnderWork(t *testing.T, a, b *Store) {
 	}
 	onBoth(a, b, devices, func(s *Store, i int) {
 		id := fmt.Sprint("d", i%devices)
-		mustDo(t, s.KeepFrames(t.Context(), 1, frames), s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}))
+		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}))
 		wantOneOf(t, s.DeleteDevice(t.Context(), 1, fmt.Sprint("d", (i+7)%devices)), relay.KindNotFound)
 		_, _, err := s.PutMarker(t.Context(), 1, id, iot.Marker{ID: fmt.Sprint("m", i)}, sqltest.At(0))
 		wantOneOf(t, err, relay.KindNotFound)
-		mustDo(t, s.RetypeSensors(t.Context(), 1, id, map[string]string{"a": fmt.Sprint("t", i)}))
+		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, id, map[string]string{"a": fmt.Sprint("t", i)}))
 	})
 	for i := range devices {
 		if n := rowsOf(t, a, fmt.Sprint("d", i)); n != 0 {
@@ -102,7 +103,7 @@ func deletedUnderWork(t *testing.T, a, b *Store) {
 }
 
 func lastMarker(t *testing.T, a, b *Store) {
-	mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	fillMarkers(t, a, iot.MaxMarkers-3)
 	onBoth(a, b, 8, func(s *Store, i int) {
 		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: fmt.Sprint("more", i)}, sqltest.At(0))
@@ -115,14 +116,14 @@ func lastMarker(t *testing.T, a, b *Store) {
 
 func framesFromBoth(t *testing.T, a, b *Store) {
 	for _, id := range []string{"d1", "d2", "d3"} {
-		mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf(id, id), nil))
+		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf(id, id), nil))
 	}
 	onBoth(a, b, 8, func(s *Store, i int) {
 		var frames []iot.RawFrame
 		for n := range 90 { // each gateway has the devices in another order
 			frames = append(frames, frameOf(fmt.Sprint("d", 1+(n+i)%3), 10*i+n))
 		}
-		mustDo(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
+		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
 	})
 	for _, id := range []string{"d1", "d2", "d3"} {
 		got, err := b.Frames(t.Context(), 1, id, sqltest.At(0))
@@ -133,22 +134,25 @@ func framesFromBoth(t *testing.T, a, b *Store) {
 }
 
 func sensorsFromBoth(t *testing.T, a, b *Store) {
-	mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	onBoth(a, b, 8, func(s *Store, _ int) {
-		mustDo(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
+		relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
 		_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Offset++; return nil })
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 	})
 	got, err := a.Sensors(t.Context(), 1, "d1")
-	if err != nil || len(got) != 2 || got[0].Offset != 16 || got[1].Offset != 0 {
-		t.Errorf("%+v, %v", got, err)
+	relaytest.NoError(t, err)
+	if len(got) != 2 {
+		t.Fatalf("result of Sensors: %d results, want %d", len(got), 2)
 	}
+	relaytest.Equal(t, "result of Sensors, [0].Offset", got[0].Offset, 16)
+	relaytest.Equal(t, "result of Sensors, [1].Offset", got[1].Offset, 0)
 }
 
 func deletedTwice(t *testing.T, a, b *Store) {
 	for i := range 10 {
 		id := fmt.Sprint("d", i)
-		mustDo(t, a.CreateDevice(t.Context(), 1, deviceOf(id, eui), nil))
+		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf(id, eui), nil))
 		var mu sync.Mutex
 		deleted := 0
 		onBoth(a, b, 2, func(s *Store, _ int) {
@@ -168,7 +172,7 @@ func deletedTwice(t *testing.T, a, b *Store) {
 
 func versionsFromBoth(t *testing.T, a, b *Store) {
 	onBoth(a, b, 10, func(s *Store, i int) {
-		mustDo(t, s.PutSensorType(t.Context(), iot.SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
+		relaytest.NoError(t, s.PutSensorType(t.Context(), iot.SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
 	})
 	of, err := a.Versions(t.Context(), []account.ID{1, 2})
 	if err != nil || of[1].Records != 20<<20+20 || of[2].Records != 20 {

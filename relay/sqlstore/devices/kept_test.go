@@ -14,16 +14,17 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func deviceTakesAllWithIt(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), []iot.Sensor{sensorOf("d1", "a")}),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), []iot.Sensor{sensorOf("d1", "a")}),
 		s.CreateDevice(t.Context(), 1, deviceOf("d2", eui), []iot.Sensor{sensorOf("d2", "a")}),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
 	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
-	mustDo(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
+	relaytest.NoError(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
 	if left, others := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); left != 0 || others != 2 {
 		t.Errorf("%d rows are left, %d of the other device", left, others)
 	}
@@ -32,7 +33,7 @@ func deviceTakesAllWithIt(t *testing.T, s *Store) {
 // deletionOfTheFirst holds that a deletion that comes late does not take the
 // identifier away from the device that has it now.
 func deletionOfTheFirst(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), nil))
 	var wg sync.WaitGroup
 	gone := make([]error, 8)
 	for i := range gone {
@@ -63,15 +64,15 @@ func seriesAreCounted(t *testing.T, s *Store) {
 		}
 	}
 	want(0)
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
 	want(2)
 	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
 	want(2)
-	mustDo(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
+	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
 	want(3)
-	mustDo(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}))
+	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}))
 	want(3)
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), []iot.Sensor{sensorOf("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), []iot.Sensor{sensorOf("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
 	want(1)
 	if n, err := s.CountSensors(t.Context(), 2); n != 0 || err != nil {
 		t.Errorf("the other account has %d, %v", n, err)
@@ -81,25 +82,22 @@ func seriesAreCounted(t *testing.T, s *Store) {
 func sensorsAreRetyped(t *testing.T, s *Store) {
 	calibrated := sensorOf("d1", "a")
 	calibrated.Slope = 0.1 + 0.2 // bit for bit
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{calibrated, sensorOf("d1", "b")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{calibrated, sensorOf("d1", "b")}))
 	for _, kind := range []string{"humidity", "humidity", "state", "humidity"} {
-		mustDo(t, s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": kind, "nobody": kind}))
+		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": kind, "nobody": kind}))
 	}
 	calibrated.SensorTypeID, calibrated.Former = "humidity", []string{"temperature", "state"}
 	got, err := s.Sensors(t.Context(), 1, "d1")
-	if err != nil || !reflect.DeepEqual(got, []iot.Sensor{calibrated, sensorOf("d1", "b")}) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	mustDo(t, s.RetypeSensors(t.Context(), 2, "d1", map[string]string{"a": "theirs"}), s.RetypeSensors(t.Context(), 1, "gone", map[string]string{"a": "x"}))
-	if again, err := s.Sensors(t.Context(), 1, "d1"); err != nil || !reflect.DeepEqual(again, got) {
-		t.Errorf("%+v, %v", again, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Sensors", got, []iot.Sensor{calibrated, sensorOf("d1", "b")})
+	relaytest.NoError(t, s.RetypeSensors(t.Context(), 2, "d1", map[string]string{"a": "theirs"}), s.RetypeSensors(t.Context(), 1, "gone", map[string]string{"a": "x"}))
+	relaytest.Equal(t, "result of Sensors", relaytest.Must(s.Sensors(t.Context(), 1, "d1"))(t), got)
 }
 
 // retypeRace holds that nothing is lost when a sensor is calibrated while frames
 // give it another type.
 func retypeRace(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a")}))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
@@ -122,7 +120,7 @@ func retypeRace(t *testing.T, s *Store) {
 }
 
 func markersAreKept(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	for _, step := range []struct {
 		what    string
 		give    iot.Marker
@@ -135,14 +133,17 @@ func markersAreKept(t *testing.T, s *Store) {
 		{"a new one with a time", iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: sqltest.At(90)}, iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: sqltest.At(90)}, true},
 	} {
 		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.give, sqltest.At(60))
-		if err != nil || got != step.want || created != step.created {
-			t.Errorf("%s: %+v %v, %v", step.what, got, created, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, step.what+": result of PutMarker", got, step.want)
+		relaytest.Equal(t, step.what+": result of PutMarker, created", created, step.created)
 	}
 	all, err := s.Markers(t.Context(), 1, "d1")
-	if err != nil || len(all) != 2 || all[0].ID != "b|{}" || all[1].Comment != "2" {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 2 {
+		t.Fatalf("result of Markers: %d results, want %d", len(all), 2)
 	}
+	relaytest.Equal(t, "result of Markers, [0].ID", all[0].ID, "b|{}")
+	relaytest.Equal(t, "result of Markers, [1].Comment", all[1].Comment, "2")
 	theirs, err := s.Markers(t.Context(), 2, "d1")
 	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", iot.Marker{ID: "a"}, sqltest.At(0))
 	if wantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
@@ -151,7 +152,7 @@ func markersAreKept(t *testing.T, s *Store) {
 }
 
 func markersHaveAnEnd(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	fillMarkers(t, s, iot.MaxMarkers)
 	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "more"}, sqltest.At(0))
 	if wantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
@@ -169,8 +170,8 @@ func fillMarkers(t *testing.T, s *Store, n int) {
 	for i := range n {
 		full.Add(fmt.Sprint("m", i), `{"id":"m","comment":"","created_at":"2026-11-21T12:00:00Z"}`)
 	}
-	_, err := s.db.Exec(t.Context(), "test", `INSERT INTO marker (account, device, id, created, doc) SELECT 1, 'd1', id, 0, doc FROM batch`, full)
-	mustDo(t, err)
+	err := s.db.Run(t.Context(), "test", `INSERT INTO marker (account, device, id, created, doc) SELECT 1, 'd1', id, 0, doc FROM batch`, full)
+	relaytest.NoError(t, err)
 }
 
 func frameOf(device string, n int) iot.RawFrame {
@@ -178,19 +179,16 @@ func frameOf(device string, n int) iot.RawFrame {
 }
 
 func framesAreKept(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), nil))
 	again := frameOf("d1", 2)
 	again.Refused = "the decoder found no values"
-	mustDo(t, s.KeepFrames(t.Context(), 1, nil),
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, nil),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d2", 7), frameOf("d1", 2), frameOf("gone", 1)}),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{again}))
 	got, err := s.Frames(t.Context(), 1, "d1", sqltest.At(0))
-	if err != nil || !reflect.DeepEqual(got, []iot.RawFrame{again, frameOf("d1", 1)}) {
-		t.Errorf("newest first, the same record once: %+v, %v", got, err)
-	}
-	if got, err := s.Frames(t.Context(), 1, "d1", sqltest.At(2)); err != nil || len(got) != 1 {
-		t.Errorf("since a time: %+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "newest first, the same record once", got, []iot.RawFrame{again, frameOf("d1", 1)})
+	relaytest.Equal(t, "since a time: number of results", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", sqltest.At(2)))(t)), 1)
 	for _, of := range []string{"gone", "d9"} {
 		if got, err := s.Frames(t.Context(), 1, of, sqltest.At(0)); err != nil || len(got) > 0 {
 			t.Errorf("%s: %+v, %v", of, got, err)
@@ -202,15 +200,15 @@ func framesAreKept(t *testing.T, s *Store) {
 }
 
 func framesHaveAnEnd(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	var many []iot.RawFrame
 	for i := range 3 * iot.MaxFrames {
 		many = append(many, frameOf("d1", i))
 	}
-	mustDo(t, s.KeepFrames(t.Context(), 1, many))
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many))
 	count := func() (frames, rows int) {
 		got, err := s.Frames(t.Context(), 1, "d1", time.Time{})
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		if len(got) > 0 && got[0].ID != many[len(many)-1].ID {
 			t.Errorf("the newest is %s", got[0].ID)
 		}
@@ -222,11 +220,11 @@ func framesHaveAnEnd(t *testing.T, s *Store) {
 	late := frameOf("d1", 0)
 	late.ID, late.ReceivedAt = "late", sqltest.At(0).Add(iot.FrameRetention+time.Duration(len(many)-2)*time.Second)
 	many = append(many, late)
-	mustDo(t, s.KeepFrames(t.Context(), 1, many[len(many)-1:]))
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many[len(many)-1:]))
 	if frames, rows := count(); frames != 3 || rows != 3 { // those of the last second but one, and the new one
 		t.Errorf("%d frames are kept, %d rows, after the retention", frames, rows)
 	}
-	mustDo(t, s.KeepFrames(t.Context(), 1, many[:5]))
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many[:5]))
 	if frames, _ := count(); frames != 3 {
 		t.Errorf("a replay brought back %d frames", frames-3)
 	}
@@ -234,26 +232,29 @@ func framesHaveAnEnd(t *testing.T, s *Store) {
 
 func retiredSensorsAreListed(t *testing.T, s *Store) {
 	a, b := iot.Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: sqltest.At(0)}, iot.Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: sqltest.At(1)}
-	mustDo(t, s.Retire(t.Context(), 1, []iot.Retired{b, a}))
+	relaytest.NoError(t, s.Retire(t.Context(), 1, []iot.Retired{b, a}))
 	got, err := s.Retired(t.Context(), 1)
-	if err != nil || !slices.Equal(got, []iot.Retired{a, b}) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	mustDo(t, s.Unretire(t.Context(), 2, []string{"d1.a"}), s.Unretire(t.Context(), 1, []string{"d1.b", "none"}))
-	if got, err := s.Retired(t.Context(), 1); err != nil || len(got) != 1 || got[0] != a {
-		t.Errorf("%+v, %v", got, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Retired", got, []iot.Retired{a, b})
+	relaytest.NoError(t, s.Unretire(t.Context(), 2, []string{"d1.a"}), s.Unretire(t.Context(), 1, []string{"d1.b", "none"}))
+	if got, err := s.Retired(t.Context(), 1); err != nil {
+		t.Error(err)
+	} else if len(got) != 1 {
+		t.Errorf("result of Retired: %d results, want %d", len(got), 1)
+	} else {
+		relaytest.Equal(t, "result of Retired, [0]", got[0], a)
 	}
 }
 
 // framesAreSwept holds that a device that sends no more loses its frames too.
 func framesAreSwept(t *testing.T, s *Store) {
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 2, deviceOf("d2", "x"), nil),
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 2, deviceOf("d2", "x"), nil),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 2)}), s.KeepFrames(t.Context(), 2, []iot.RawFrame{frameOf("d2", 9)}))
 	for _, step := range []struct {
 		after float64 // the retention, in seconds
 		left  [2]int
 	}{{1, [2]int{2, 1}}, {2, [2]int{1, 1}}, {2, [2]int{1, 1}}, {5, [2]int{0, 1}}, {10, [2]int{0, 0}}} {
-		mustDo(t, s.Sweep(t.Context(), sqltest.At(step.after).Add(iot.FrameRetention)))
+		relaytest.NoError(t, s.Sweep(t.Context(), sqltest.At(step.after).Add(iot.FrameRetention)))
 		if left := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; left != step.left {
 			t.Errorf("after %g s: %v are left, want %v", step.after, left, step.left)
 		}
@@ -266,8 +267,8 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 	for i := range 2*sweepAtOnce + 1 {
 		rows.Add(fmt.Sprint(i))
 	}
-	_, err := s.db.Exec(t.Context(), "test", `INSERT INTO raw_frame (account, device, id, received, doc) SELECT 1, 'd1', id, 1, '' FROM batch`, rows)
-	mustDo(t, err, s.Sweep(t.Context(), sqltest.At(0)))
+	err := s.db.Run(t.Context(), "test", `INSERT INTO raw_frame (account, device, id, received, doc) SELECT 1, 'd1', id, 1, '' FROM batch`, rows)
+	relaytest.NoError(t, err, s.Sweep(t.Context(), sqltest.At(0)))
 	if n := rowsOf(t, s, "d1"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
@@ -276,13 +277,13 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 // changesRepeat holds that a change whose answer was lost may be made again.
 func changesRepeat(t *testing.T, s *Store) {
 	sensors := []iot.Sensor{sensorOf("d1", "a")}
-	mustDo(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors))
 	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
 	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
 	for range 2 {
 		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
 		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })
-		mustDo(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
+		relaytest.NoError(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
 			s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 1)}),
 			s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": "state"}), s.RetypeSensors(t.Context(), 1, "d1", nil),
 			s.Retire(t.Context(), 1, []iot.Retired{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
@@ -293,9 +294,7 @@ func changesRepeat(t *testing.T, s *Store) {
 	if of, err := s.Versions(t.Context(), []account.ID{1}); err != nil || of[1].Records != 1<<20 {
 		t.Errorf("versions %v, %v: one change was made", of, err)
 	}
-	if got, err := s.Retired(t.Context(), 1); err != nil || len(got) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "number of results of Retired", len(relaytest.Must(s.Retired(t.Context(), 1))(t)), 1)
 }
 
 // recordsAreExact holds that a record comes back as it was given, whatever its
@@ -305,22 +304,19 @@ func recordsAreExact(t *testing.T, s *Store) {
 	sensor.Slope, sensor.Offset, sensor.Name = math.SmallestNonzeroFloat64, -0.1-0.2, "<a&b>\x00"
 	sensor.CreatedAt = sqltest.At(0).Add(1)
 	device.Longitude, device.Altitude, device.Parameters = new(math.Nextafter(1, 2)), new(math.Copysign(0, -1)), `{"a":"\u0000"}`
-	mustDo(t, s.CreateDevice(t.Context(), 1, device, []iot.Sensor{sensor}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, device, []iot.Sensor{sensor}))
 	got, err := s.Load(t.Context(), 1, []string{"none", device.Identifier})
 	known := got[device.Identifier]
 	if err != nil || !reflect.DeepEqual(known, iot.Known{Device: device, Sensors: []iot.Sensor{sensor}}) || !math.Signbit(*known.Device.Altitude) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	changed, err := s.ChangeSensor(t.Context(), 1, "d1", sensor.Key, func(x *iot.Sensor) error { x.Slope *= 3; return nil })
-	if err != nil || changed.Slope != 3*sensor.Slope {
-		t.Errorf("%+v, %v", changed, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of ChangeSensor, Slope", changed.Slope, 3*sensor.Slope)
 	frame := frameOf("d1", 1)
 	frame.Object = json.RawMessage(`{"a":"<>\u0000","b":1e400}`)
-	mustDo(t, s.KeepFrames(t.Context(), 1, []iot.RawFrame{frame}))
-	if all, err := s.Frames(t.Context(), 1, "d1", sqltest.At(0)); err != nil || !reflect.DeepEqual(all, []iot.RawFrame{frame}) {
-		t.Errorf("%+v, %v", all, err)
-	}
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, []iot.RawFrame{frame}))
+	relaytest.Equal(t, "result of Frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", sqltest.At(0)))(t), []iot.RawFrame{frame})
 }
 
 // manyLoad loads hundreds of devices, each with its own sensors in order.
@@ -329,7 +325,7 @@ func manyLoad(t *testing.T, s *Store) {
 	for i := range 300 {
 		id := fmt.Sprint("d", i)
 		names = append(names, "tank "+id, "none "+id)
-		mustDo(t, s.CreateDevice(t.Context(), account.ID(1+i%2), deviceOf(id, "tank "+id), []iot.Sensor{sensorOf(id, "b"), sensorOf(id, "a")}))
+		relaytest.NoError(t, s.CreateDevice(t.Context(), account.ID(1+i%2), deviceOf(id, "tank "+id), []iot.Sensor{sensorOf(id, "b"), sensorOf(id, "a")}))
 	}
 	got, err := s.Load(t.Context(), 1, append(names, names...))
 	if err != nil || len(got) != 150 {

@@ -37,8 +37,7 @@ func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string,
 		if out.CreatedAt.IsZero() {
 			out.CreatedAt = before.CreatedAt
 		}
-		_, err = tx.Exec(ctx, noun, putMarker, acct, deviceID, out.ID, out.CreatedAt, sqlstore.JSON(out))
-		return err
+		return tx.Run(ctx, noun, putMarker, acct, deviceID, out.ID, out.CreatedAt, sqlstore.JSON(out))
 	})
 	return out, created && err == nil, err
 }

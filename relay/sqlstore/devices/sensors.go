@@ -36,7 +36,7 @@ func (s *Store) AddSensors(ctx context.Context, acct account.ID, deviceID string
 			return nil // it was deleted meanwhile
 		}
 		if err == nil {
-			_, err = tx.Exec(ctx, noun, addSensors, acct, deviceID, rows)
+			err = tx.Run(ctx, noun, addSensors, acct, deviceID, rows)
 		}
 		return err
 	})
@@ -88,8 +88,7 @@ func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID
 			rows.Add(key, is)
 		}
 	}
-	_, err = tx.Exec(ctx, noun, saveSensors, acct, deviceID, rows)
-	return all, rows.Len() > 0, err
+	return all, rows.Len() > 0, tx.Run(ctx, noun, saveSensors, acct, deviceID, rows)
 }
 
 // ChangeSensor saves a device's sensor as changed by the function.

@@ -72,11 +72,10 @@ func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.St
 		rest.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, m.Account, m.Source, m.Device)
 	}
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, err := tx.Exec(ctx, noun, deleteStatuses, done); err != nil {
+		if err := tx.Run(ctx, noun, deleteStatuses, done); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, noun, putStatuses, rest)
-		return err
+		return tx.Run(ctx, noun, putStatuses, rest)
 	})
 }
 

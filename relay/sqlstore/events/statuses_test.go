@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -29,15 +30,6 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func statusOf(seq uint64, state event.State) event.Status {
 	m := event.Status{
 		ID: fmt.Sprint("n1-u", seq), Seq: seq, State: state, Reason: "é\n", Outcome: "o", Account: 7, Source: "tts-v3", Device: "0004a30b001c0530",
@@ -51,12 +43,15 @@ func statusOf(seq uint64, state event.State) event.Status {
 func statusesComeBack(t *testing.T, s, _ *Statuses) {
 	want := []event.Status{statusOf(3, event.Quarantined), statusOf(5, event.Unrouted), statusOf(9, event.Quarantined)}
 	for range 2 {
-		must(t, s.Set(t.Context(), event.Uplink, want))
+		relaytest.NoError(t, s.Set(t.Context(), event.Uplink, want))
 	}
 	got, err := s.Get(t.Context(), event.Uplink, 3, 8)
-	if err != nil || len(got) != 2 || got[3] != want[0] || got[5] != want[1] {
-		t.Errorf("%+v, %v", got, err)
+	relaytest.NoError(t, err)
+	if len(got) != 2 {
+		t.Fatalf("result of Get: %d results, want %d", len(got), 2)
 	}
+	relaytest.Equal(t, "result of Get, [3]", got[3], want[0])
+	relaytest.Equal(t, "result of Get, [5]", got[5], want[1])
 	counts, err := s.Counts(t.Context(), event.Uplink)
 	if err != nil || counts[event.Quarantined] != 2 || counts[event.Unrouted] != 1 {
 		t.Errorf("%v, %v", counts, err)
@@ -64,26 +59,30 @@ func statusesComeBack(t *testing.T, s, _ *Statuses) {
 }
 
 func statusesAreReplaced(t *testing.T, s, _ *Statuses) {
-	must(t, s.Set(t.Context(), event.SMS, nil),
+	relaytest.NoError(t, s.Set(t.Context(), event.SMS, nil),
 		s.Set(t.Context(), event.SMS, []event.Status{statusOf(3, event.Unrouted), statusOf(4, event.Unrouted), statusOf(6, event.Done), statusOf(6, event.Unrouted)}),
 		s.Set(t.Context(), event.SMS, []event.Status{statusOf(6, event.Unrouted), statusOf(3, event.Quarantined), statusOf(4, event.Done), statusOf(5, event.Done), statusOf(6, event.Done)}))
 	counts, err := s.Counts(t.Context(), event.SMS)
 	if err != nil || counts[event.Quarantined] != 1 || counts[event.Unrouted] != 0 {
 		t.Errorf("%v, %v", counts, err)
 	}
-	if got, err := s.Get(t.Context(), event.SMS, 0, math.MaxUint64); err != nil || len(got) != 1 || got[3].State != event.Quarantined {
-		t.Errorf("%+v, %v", got, err)
+	if got, err := s.Get(t.Context(), event.SMS, 0, math.MaxUint64); err != nil {
+		t.Error(err)
+	} else if len(got) != 1 {
+		t.Errorf("result of Get: %d results, want %d", len(got), 1)
+	} else {
+		relaytest.Equal(t, "result of Get, [3].State", got[3].State, event.Quarantined)
 	}
 	repeated := statusOf(3, event.Done)
 	repeated.Outcome = "repeats n1-u1"
-	must(t, s.Set(t.Context(), event.SMS, []event.Status{repeated}))
-	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil || got[3] != repeated {
-		t.Errorf("one that is done and says more: %+v, %v", got, err)
+	relaytest.NoError(t, s.Set(t.Context(), event.SMS, []event.Status{repeated}))
+	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil {
+		t.Error(err)
+	} else {
+		relaytest.Equal(t, "one that is done says more, [3]", got[3], repeated)
 	}
-	must(t, s.Set(t.Context(), event.SMS, []event.Status{statusOf(3, event.Done)}))
-	if got, err := s.Get(t.Context(), event.SMS, 3, 3); err != nil || len(got) != 0 {
-		t.Errorf("done: %+v, %v", got, err)
-	}
+	relaytest.NoError(t, s.Set(t.Context(), event.SMS, []event.Status{statusOf(3, event.Done)}))
+	relaytest.Equal(t, "done: number of results", len(relaytest.Must(s.Get(t.Context(), event.SMS, 3, 3))(t)), 0)
 }
 
 func statusesPage(t *testing.T, s, _ *Statuses) {
@@ -91,11 +90,11 @@ func statusesPage(t *testing.T, s, _ *Statuses) {
 	for seq := uint64(1); seq <= 25; seq++ {
 		all = append(all, statusOf(seq, event.Quarantined), statusOf(seq+100, event.Unrouted))
 	}
-	must(t, s.Set(t.Context(), event.Uplink, all))
+	relaytest.NoError(t, s.Set(t.Context(), event.Uplink, all))
 	want := uint64(25)
 	for below := uint64(math.MaxInt64); ; {
 		page, err := s.List(t.Context(), event.Uplink, event.Quarantined, below, 10)
-		must(t, err)
+		relaytest.NoError(t, err)
 		if len(page) == 0 {
 			break
 		}
@@ -121,7 +120,7 @@ func statusesComeByAccount(t *testing.T, s, other *Statuses) {
 		}
 		return out
 	}
-	must(t, s.Set(t.Context(), event.Uplink, of(7, event.Pending, 9, 8, 4)), s.Set(t.Context(), event.Uplink, of(3, event.Pending, 6, 5)),
+	relaytest.NoError(t, s.Set(t.Context(), event.Uplink, of(7, event.Pending, 9, 8, 4)), s.Set(t.Context(), event.Uplink, of(3, event.Pending, 6, 5)),
 		s.Set(t.Context(), event.Uplink, of(3, event.Quarantined, 1)), s.Set(t.Context(), event.SMS, of(5, event.Pending, 2)),
 		other.Set(t.Context(), event.Uplink, of(5, event.Pending, 3)))
 	for _, tc := range []struct {
@@ -135,7 +134,7 @@ func statusesComeByAccount(t *testing.T, s, other *Statuses) {
 		{7, 10, ""},
 	} {
 		got, err := s.Deferred(t.Context(), event.Uplink, tc.after, tc.limit)
-		must(t, err)
+		relaytest.NoError(t, err)
 		seqs := ""
 		for _, m := range got {
 			seqs += fmt.Sprint(m.Seq, " ")
@@ -147,19 +146,15 @@ func statusesComeByAccount(t *testing.T, s, other *Statuses) {
 }
 
 func statusesAreApart(t *testing.T, s, other *Statuses) {
-	must(t, s.Set(t.Context(), event.Uplink, []event.Status{statusOf(1, event.Quarantined)}))
+	relaytest.NoError(t, s.Set(t.Context(), event.Uplink, []event.Status{statusOf(1, event.Quarantined)}))
 	for _, apart := range []struct {
 		*Statuses
 		kind event.Kind
 	}{{other, event.Uplink}, {s, event.SMS}} {
-		must(t, apart.Set(t.Context(), apart.kind, []event.Status{statusOf(1, event.Done)}), apart.Trim(t.Context(), apart.kind, 10))
-		if got, err := apart.Get(t.Context(), apart.kind, 0, 10); len(got) != 0 || err != nil {
-			t.Errorf("%s %s: %+v, %v", apart.node, apart.kind, got, err)
-		}
+		relaytest.NoError(t, apart.Set(t.Context(), apart.kind, []event.Status{statusOf(1, event.Done)}), apart.Trim(t.Context(), apart.kind, 10))
+		relaytest.Equal(t, apart.node+": number of results of Get", len(relaytest.Must(apart.Get(t.Context(), apart.kind, 0, 10))(t)), 0)
 	}
-	if got, err := s.Get(t.Context(), event.Uplink, 1, 1); len(got) != 1 || err != nil {
-		t.Errorf("the status itself: %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "the status itself: number of results", len(relaytest.Must(s.Get(t.Context(), event.Uplink, 1, 1))(t)), 1)
 }
 
 func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
@@ -168,9 +163,9 @@ func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
 	for seq := uint64(1); seq <= n; seq++ {
 		all = append(all, statusOf(seq, []event.State{event.Quarantined, event.Unrouted}[seq%20/19]))
 	}
-	must(t, s.Set(t.Context(), event.Uplink, all), s.Trim(t.Context(), event.Uplink, n-1), s.Trim(t.Context(), event.Uplink, 0))
+	relaytest.NoError(t, s.Set(t.Context(), event.Uplink, all), s.Trim(t.Context(), event.Uplink, n-1), s.Trim(t.Context(), event.Uplink, 0))
 	left, err := s.Get(t.Context(), event.Uplink, 0, math.MaxInt64)
-	must(t, err)
+	relaytest.NoError(t, err)
 	if len(left) != 2 || left[n-1].Seq != n-1 {
 		t.Errorf("%d left", len(left))
 	}

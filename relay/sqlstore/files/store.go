@@ -1,3 +1,10 @@
+// Package files keeps files in the record store, for a time, so that every gateway
+// serves what one of them made.
+//
+// A file is written as a stream of chunks and can be opened once the last of them
+// is there: its row then names its content. One that is written again is replaced
+// in that moment; what reads the former content reads it to its end. Chunks of a
+// writer that died are swept when their content has not grown for an hour.
 package files
 
 import (
@@ -31,14 +38,6 @@ SELECT content, size FROM file WHERE name = $1 AND (expires = 0 OR expires > $2)
 
 	readChunk = `
 SELECT bytes FROM file_chunk WHERE content = $1 AND idx = $2`
-
-	sweepFiles = `
-DELETE FROM file WHERE name IN (
-  SELECT name FROM file WHERE expires > 0 AND expires <= $1 LIMIT $2 {skip locked})`
-
-	// spoilContent keeps the content from being renewed, whatever the clock of its writer.
-	spoilContent = `
-UPDATE file_content SET expires = 1 WHERE id = $1`
 
 	expiredContent = `
 SELECT id FROM file_content WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT 1 {skip locked}`
@@ -110,7 +109,7 @@ func (r *reader) Close() error { return nil }
 // Sweep removes files that have expired, what was replaced and what was left half
 // written.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	if err := s.db.Sweep(ctx, "files", sqlstore.SweepMost, sweepFiles, now); err != nil {
+	if err := s.db.SweepExpired(ctx, "files", "file", "name", "expires", now); err != nil {
 		return err
 	}
 	return s.db.Repeat(ctx, "file contents", 1, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
@@ -126,12 +125,13 @@ func sweepContent(ctx context.Context, tx *sqlstore.Tx, now time.Time) (int, err
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	if _, err := tx.Exec(ctx, noun, spoilContent, ids[0]); err != nil {
+	// It cannot be renewed any more, whatever the clock of its writer.
+	if err := tx.Run(ctx, noun, expireContent, 1, ids[0]); err != nil {
 		return 0, err
 	}
 	n, err := tx.Exec(ctx, noun, deleteChunks, ids[0], sweptAtOnce)
 	if err == nil && n < sweptAtOnce {
-		_, err = tx.Exec(ctx, noun, deleteContent, ids[0])
+		err = tx.Run(ctx, noun, deleteContent, ids[0])
 	}
 	return 1, err
 }

@@ -97,8 +97,7 @@ func (w *writer) flush() error {
 		if err := w.renew(ctx, tx, tx.Now().Add(grace)); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, w.noun, insertChunk, w.content, w.next, w.chunk)
-		return err
+		return tx.Run(ctx, w.noun, insertChunk, w.content, w.next, w.chunk)
 	})
 	if err != nil {
 		return err
@@ -126,21 +125,20 @@ func (w *writer) commit(keep time.Duration) error {
 			expires = tx.Now().Add(keep)
 			gone = expires.Add(grace)
 		}
-		if _, err := tx.Exec(ctx, w.noun, beginFile, w.name); err != nil {
+		if err := tx.Run(ctx, w.noun, beginFile, w.name); err != nil {
 			return err
 		}
 		former, err := sqlstore.Value[int64](ctx, tx, w.noun, lockFile, w.name)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, w.noun, replaceFile, w.name, w.content, w.size, expires); err != nil {
+		if err := tx.Run(ctx, w.noun, replaceFile, w.name, w.content, w.size, expires); err != nil {
 			return err
 		}
 		if err := w.renew(ctx, tx, gone); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, w.noun, expireContent, tx.Now().Add(grace), former)
-		return err
+		return tx.Run(ctx, w.noun, expireContent, tx.Now().Add(grace), former)
 	})
 }
 
@@ -151,6 +149,5 @@ const discardTime = 5 * time.Second
 func (w *writer) discard() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), discardTime)
 	defer cancel()
-	_, err := w.db.Exec(ctx, w.noun, expireContent, w.db.Now(), w.content)
-	return err
+	return w.db.Run(ctx, w.noun, expireContent, w.db.Now(), w.content)
 }

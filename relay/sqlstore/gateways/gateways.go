@@ -24,8 +24,7 @@ ON CONFLICT (node) DO UPDATE SET url = excluded.url, version = excluded.version,
 // Heartbeat saves a gateway as it is now.
 func (s *Store) Heartbeat(ctx context.Context, g gateway.Gateway) error {
 	g.SeenAt = s.db.Now()
-	_, err := s.db.Exec(ctx, "gateway "+g.Node, heartbeat, fields(&g)...)
-	return err
+	return s.db.Run(ctx, "gateway "+g.Node, heartbeat, fields(&g)...)
 }
 
 // Gateways lists them by node.
@@ -47,7 +46,7 @@ func (s *Store) Forget(ctx context.Context, node string) error {
 func (s *Store) Setting(ctx context.Context, name string, generate func() string) (string, error) {
 	noun := "setting " + name
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (string, error) {
-		if _, err := tx.Exec(ctx, noun, "INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, generate()); err != nil {
+		if err := tx.Run(ctx, noun, "INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, generate()); err != nil {
 			return "", err
 		}
 		return sqlstore.Value[string](ctx, tx, noun, "SELECT value FROM setting WHERE name = $1", name)
@@ -58,8 +57,8 @@ const takeTurn = `
 INSERT INTO turn (name, due) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET due = excluded.due WHERE turn.due <= $3`
 
-// Turn reports whether periodic work is due and this gateway is the one that does
-// it: of all that ask within the period one is told true.
+// Turn reports whether periodic work is due and this gateway runs it: within a period
+// it returns true to one of all gateways.
 func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (bool, error) {
 	now := s.db.Now()
 	n, err := s.db.Exec(ctx, "turn "+name, takeTurn, name, now.Add(every), now)
@@ -68,10 +67,9 @@ func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (boo
 
 // SetCheckpoint notes how far a journal was processed.
 func (s *Store) SetCheckpoint(ctx context.Context, node, kind string, seq uint64) error {
-	_, err := s.db.Exec(ctx, "checkpoint "+node, `
+	return s.db.Run(ctx, "checkpoint "+node, `
 INSERT INTO checkpoint (node, kind, seq) VALUES ($1, $2, $3)
 ON CONFLICT (node, kind) DO UPDATE SET seq = excluded.seq`, node, kind, int64(seq))
-	return err
 }
 
 // Checkpoint is how far a journal was processed as far as the database knows; 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -24,7 +25,7 @@ func claimCases() cases {
 func (r *rig) claim(t *testing.T, pairs ...inbound.Claim) []string {
 	t.Helper()
 	got, err := r.Claim(t.Context(), pairs, time.Hour)
-	must(t, err)
+	relaytest.NoError(t, err)
 	return got
 }
 

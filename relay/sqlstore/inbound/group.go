@@ -10,10 +10,10 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// rememberedAtLeast is how long the parts of the last message of a group are
-// known: a gateway that died processes some of them again when it is back, and an
+// minRemembered is how long the parts of the last message of a group are
+// kept: a gateway that died processes some of them again when it is back, and an
 // operator may replay them.
-const rememberedAtLeast = 24 * time.Hour
+const minRemembered = 24 * time.Hour
 
 // clock is inbound.Times in milliseconds.
 type clock struct{ now, leased, wait int64 }
@@ -22,8 +22,8 @@ func clockOf(t inbound.Times) clock {
 	return clock{now: sqlstore.Millis(t.Now), leased: sqlstore.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
 }
 
-// expires is until when a message that is made now is remembered.
-func (c clock) expires() int64 { return c.now + max(2*c.wait, rememberedAtLeast.Milliseconds()) }
+// expires is when the parts of a message that is made now expire.
+func (c clock) expires() int64 { return c.now + max(2*c.wait, minRemembered.Milliseconds()) }
 
 // part is one arrival of a part.
 type part struct {

@@ -56,7 +56,7 @@ func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (
 	b := sqlstore.Column("grp text", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []*group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
-		if _, err := tx.Exec(ctx, partsNoun, insertGroups, c.expires(), b); err != nil {
+		if err := tx.Run(ctx, partsNoun, insertGroups, c.expires(), b); err != nil {
 			return nil, err
 		}
 		var err error
@@ -123,7 +123,7 @@ func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
 		statement string
 		of        *sqlstore.Batch
 	}{{deleteParts, forgotten}, {putParts, parts}, {updateGroups, rows}, {putReady, ready}} {
-		if _, err := tx.Exec(ctx, partsNoun, change.statement, change.of); err != nil {
+		if err := tx.Run(ctx, partsNoun, change.statement, change.of); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -20,14 +21,14 @@ func inboxMessageOf(acct account.ID, relayID, id string, seconds float64) inboun
 
 func (r *rig) keep(t *testing.T, all ...inbound.InboxMessage) {
 	t.Helper()
-	must(t, r.Keep(t.Context(), all))
+	relaytest.NoError(t, r.Keep(t.Context(), all))
 }
 
 // held is what the inbox of a relay holds, as "id id", and how many there are.
 func (r *rig) held(t *testing.T, acct account.ID, relayID string, offset, limit int) (string, int) {
 	t.Helper()
 	found, total, err := r.Read(t.Context(), acct, relayID, offset, limit)
-	must(t, err)
+	relaytest.NoError(t, err)
 	var ids []string
 	for _, k := range found {
 		ids = append(ids, k.Message.ID)
@@ -62,11 +63,12 @@ func inboxReads(t *testing.T, s *rig) {
 		}
 	}
 	found, _, err := s.Read(t.Context(), 1, "v1", 0, 1)
-	must(t, err)
+	relaytest.NoError(t, err)
 	m := found[0].Message
-	if m.Text != "é\"<\x00" || string(m.Data) != "\x00\xff" || !m.ReceivedAt.Equal(sqltest.At(1)) || found[0].Labels[0] != "front" {
-		t.Errorf("got %+v", found[0])
-	}
+	relaytest.Equal(t, "Text", m.Text, "é\"<\x00")
+	relaytest.Equal(t, "m.Data", string(m.Data), "\x00\xff")
+	relaytest.Equal(t, "ReceivedAt", m.ReceivedAt, sqltest.At(1))
+	relaytest.Equal(t, "found[0].Labels[0]", found[0].Labels[0], "front")
 }
 
 func inboxKeepsOnce(t *testing.T, s *rig) {
@@ -82,7 +84,7 @@ func inboxKeepsOnce(t *testing.T, s *rig) {
 
 func inboxForgets(t *testing.T, s *rig) {
 	s.keep(t, inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(1, "v1", "b", 2))
-	must(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
+	relaytest.NoError(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
 	for _, wrong := range []inbound.InboxMessage{inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(2, "v1", "b", 1), inboxMessageOf(1, "v2", "b", 1)} {
 		err := s.Acknowledge(t.Context(), wrong.Account, wrong.Relay, wrong.Message.ID, time.Hour)
 		if relay.KindOf(err) != relay.KindNotFound {
@@ -99,7 +101,7 @@ func inboxForgets(t *testing.T, s *rig) {
 	if got, total := s.held(t, 1, "v1", 0, 50); got != "a b" || total != 2 {
 		t.Errorf("when the acknowledgement is forgotten: %q of %d", got, total)
 	}
-	must(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
+	relaytest.NoError(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
 	s.advance(time.Hour)
 	if n := s.sweep(t, "inbox"); n != 1 {
 		t.Errorf("%d rows are left", n)

@@ -171,20 +171,17 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) 
 // stay known until it expires; those of others go with the next change.
 func (s *Store) End(ctx context.Context, all []inbound.ReassembledMessage) error {
 	b := sqlstore.BatchOf("grp text, id text", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
-	_, err := s.db.Exec(ctx, partsNoun, endReady, b)
-	return err
+	return s.db.Run(ctx, partsNoun, endReady, b)
 }
 
 // Park keeps a group for the event that it is noted at.
 func (s *Store) Park(ctx context.Context, g inbound.ReassembledMessage, keep time.Duration) error {
-	_, err := s.db.Exec(ctx, "parts of "+g.ID, parkMessage, append(parked(&g), s.db.Now().Add(keep))...)
-	return err
+	return s.db.Run(ctx, "parts of "+g.ID, parkMessage, append(parked(&g), s.db.Now().Add(keep))...)
 }
 
 // Unpark forgets it.
 func (s *Store) Unpark(ctx context.Context, g inbound.ReassembledMessage) error {
-	_, err := s.db.Exec(ctx, "parts of "+g.ID, unparkMessage, g.Group, g.Event)
-	return err
+	return s.db.Run(ctx, "parts of "+g.ID, unparkMessage, g.Group, g.Event)
 }
 
 // MessageOf returns the id of the reassembled message that a part belongs to, ""

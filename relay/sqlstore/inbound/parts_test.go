@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -74,7 +75,7 @@ func (b *partsDriver) due() string {
 
 func (b *partsDriver) end(group, id string) {
 	b.Helper()
-	must(b.T, b.s.End(b.Context(), []inbound.ReassembledMessage{{Group: group, ID: id}}))
+	relaytest.NoError(b.T, b.s.End(b.Context(), []inbound.ReassembledMessage{{Group: group, ID: id}}))
 }
 
 func (b *partsDriver) is(what, got, want string) {
@@ -87,7 +88,7 @@ func (b *partsDriver) is(what, got, want string) {
 func (b *partsDriver) whole(group, part string) string {
 	b.Helper()
 	got, err := b.s.MessageOf(b.Context(), group, part)
-	must(b.T, err)
+	relaytest.NoError(b.T, err)
 	return got
 }
 
@@ -148,7 +149,7 @@ func partsInOneBatch(b *partsDriver) {
 	}
 	for _, when := range []string{"at once", "once more"} {
 		got, err := b.s.Add(b.Context(), all, b.times())
-		must(b.T, err)
+		relaytest.NoError(b.T, err)
 		out := ""
 		for _, a := range got {
 			out += strings.TrimSpace(fmt.Sprint(a.State, " ", a.Holder, " ", contents(a.Group))) + ", "
@@ -270,14 +271,14 @@ func partsPark(b *partsDriver) {
 	b.add(groupA, 2, 2, "e2", "b")
 	g := inbound.ReassembledMessage{Group: groupA, ID: "e1", Event: "e2", Parts: []inbound.Message{{ID: "e1", Text: "a|"}, {ID: "e2", Text: "b"}}}
 	for range 2 {
-		must(b.T, b.s.Park(b.Context(), g, 7*24*time.Hour))
+		relaytest.NoError(b.T, b.s.Park(b.Context(), g, 7*24*time.Hour))
 	}
 	b.end(groupA, "e1")
 	b.at(2 * 24 * 3600)
 	b.is("its event again", b.add(groupA, 2, 2, "e2", "b"), "again e1 a|b")
-	must(b.T, b.s.Unpark(b.Context(), g), b.s.Unpark(b.Context(), g))
+	relaytest.NoError(b.T, b.s.Unpark(b.Context(), g), b.s.Unpark(b.Context(), g))
 	b.is("taken at last", b.add(groupA, 2, 2, "e2", "b"), "waiting")
-	must(b.T, b.s.Park(b.Context(), g, time.Hour))
+	relaytest.NoError(b.T, b.s.Park(b.Context(), g, time.Hour))
 	b.at(2*24*3600 + 3600)
 	b.is("parked too long", b.add(groupA, 2, 2, "e2", "b"), "waiting")
 }
@@ -407,7 +408,7 @@ func partsSwept(b *partsDriver) {
 				batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, 2, fmt.Sprintf("e%d-%d-%d", day, i, n), "x"))
 			}
 			got, err := b.s.Add(b.Context(), batch, b.times())
-			must(b.T, err)
+			relaytest.NoError(b.T, err)
 			var ended []inbound.ReassembledMessage
 			for _, a := range got {
 				if a.State == inbound.Completed && len(a.Group.Parts) == 2 {
@@ -417,7 +418,7 @@ func partsSwept(b *partsDriver) {
 			if len(ended) != n*groups {
 				b.Errorf("day %d: part %d completed %d messages", day, n+1, len(ended))
 			}
-			must(b.T, b.s.End(b.Context(), ended))
+			relaytest.NoError(b.T, b.s.End(b.Context(), ended))
 		}
 		swept.Wait()
 	}

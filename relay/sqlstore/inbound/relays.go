@@ -35,12 +35,6 @@ SELECT doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
 	listRelays = `
 SELECT doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`
 
-	scanRelays = `
-SELECT doc FROM relay WHERE (account, kind, id) > ($1, $2, $3) ORDER BY account, kind, id LIMIT $4`
-
-	scanRelaysOfOne = `
-SELECT doc FROM relay WHERE account = $5 AND (account, kind, id) > ($1, $2, $3) ORDER BY account, kind, id LIMIT $4`
-
 	changeRelay = `
 UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`
 
@@ -64,8 +58,7 @@ func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
 			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
-		_, err = tx.Exec(ctx, r.String(), putRelay, r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(r))
-		return err
+		return tx.Run(ctx, r.String(), putRelay, r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(r))
 	})
 }
 
@@ -93,11 +86,11 @@ func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]in
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
 func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, limit int) ([]inbound.Relay, error) {
-	query, args := scanRelays, []any{after.Account, after.Kind, after.ID, limit}
-	if acct != 0 {
-		query, args = scanRelaysOfOne, append(args, acct)
-	}
-	return sqlstore.List(ctx, s.db, "relays", query, sqlstore.ScanDoc[inbound.Relay], args...)
+	var w sqlstore.Where
+	w.AndSet("account = ?", acct)
+	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
+	query := "SELECT doc FROM relay" + w.String() + " ORDER BY account, kind, id LIMIT " + w.Arg(limit)
+	return sqlstore.List(ctx, s.db, "relays", query, sqlstore.ScanDoc[inbound.Relay], w.Args()...)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
@@ -123,7 +116,7 @@ func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id 
 		if err != nil || is == was {
 			return r, err
 		}
-		if _, err := tx.Exec(ctx, noun, changeRelay, is, acct, k, id); err != nil {
+		if err := tx.Run(ctx, noun, changeRelay, is, acct, k, id); err != nil {
 			return r, err
 		}
 		return r, tx.Bump(ctx, relaysVersion)

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -24,7 +25,7 @@ func relayOf(acct account.ID, k inbound.Kind, id, number string) inbound.Relay {
 func putAll(t *testing.T, s *rig, all ...inbound.Relay) {
 	t.Helper()
 	for _, r := range all {
-		must(t, s.Put(t.Context(), r))
+		relaytest.NoError(t, s.Put(t.Context(), r))
 	}
 }
 
@@ -48,13 +49,17 @@ func relaysComeBack(t *testing.T, s *rig) {
 	want.ICCID = "8944"
 	putAll(t, s, want, relayOf(1, inbound.Geographic, "g0", "4479"), relayOf(1, inbound.VirtualNumber, "g1", "4478"), relayOf(2, inbound.Geographic, "g1", "33"))
 	got, err := s.Get(t.Context(), 1, inbound.Geographic, "g1")
-	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || !got.UpdatedAt.Equal(want.UpdatedAt) || got.ICCID != "8944" {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Get", fmt.Sprint(got), fmt.Sprint(want))
+	relaytest.Equal(t, "result of Get, UpdatedAt", got.UpdatedAt, want.UpdatedAt)
+	relaytest.Equal(t, "result of Get, ICCID", got.ICCID, "8944")
 	list, err := s.List(t.Context(), 1, inbound.Geographic)
-	if err != nil || len(list) != 2 || list[0].ID != "g1" || list[1].ID != "g0" {
-		t.Errorf("list %+v, %v", list, err)
+	relaytest.NoError(t, err)
+	if len(list) != 2 {
+		t.Fatalf("list: %d results, want %d", len(list), 2)
 	}
+	relaytest.Equal(t, "list, [0].ID", list[0].ID, "g1")
+	relaytest.Equal(t, "list, [1].ID", list[1].ID, "g0")
 	if _, err := s.Get(t.Context(), 2, inbound.Geographic, "g0"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's relay: %v", err)
 	}
@@ -96,7 +101,7 @@ func relaysHaveNumbers(t *testing.T, s *rig) {
 	first := relayOf(1, inbound.VirtualNumber, "v1", "447860000001")
 	putAll(t, s, first, first, relayOf(2, inbound.Geographic, "g1", "447860000001"))
 	before, err := s.Version(t.Context())
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, other := range []inbound.Relay{
 		relayOf(2, inbound.VirtualNumber, "v1", "447860000001"), relayOf(1, inbound.VirtualNumber, "v2", "447860000001"),
 	} {
@@ -151,7 +156,7 @@ func relaysAreScanned(t *testing.T, s *rig) {
 
 func relaysAreDeleted(t *testing.T, s *rig) {
 	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "441"))
-	must(t, s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1"))
+	relaytest.NoError(t, s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1"))
 	if got := found(t, s, "441"); got[0] != "" {
 		t.Errorf("still found: %q", got)
 	}
@@ -163,7 +168,7 @@ func relaysAreDeleted(t *testing.T, s *rig) {
 
 func relaysCount(t *testing.T, s *rig) {
 	last, err := s.Version(t.Context())
-	must(t, err)
+	relaytest.NoError(t, err)
 	for _, step := range []struct {
 		name   string
 		change func() error
@@ -172,7 +177,7 @@ func relaysCount(t *testing.T, s *rig) {
 		{"again", func() error { return s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "441")) }},
 		{"delete", func() error { return s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1") }},
 	} {
-		must(t, step.change())
+		relaytest.NoError(t, step.change())
 		now, err := s.Version(t.Context())
 		if err != nil || now <= last {
 			t.Errorf("%s: %d after %d, %v", step.name, now, last, err)
@@ -184,7 +189,7 @@ func relaysCount(t *testing.T, s *rig) {
 func relaysAreChanged(t *testing.T, s *rig) {
 	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "447"))
 	before, err := s.Version(t.Context())
-	must(t, err)
+	relaytest.NoError(t, err)
 	stores := []*Store{s.Store, s.second(t)}
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -223,9 +228,11 @@ func relaysStayThemselves(t *testing.T, s *rig) {
 		*r = inbound.Relay{Account: 2, ID: "other", Number: "33", Filter: "x"}
 		return nil
 	})
-	if err != nil || got.Account != 1 || got.ID != "v1" || got.Number != "447" || got.Filter != "x" {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "got.Account", got.Account, 1)
+	relaytest.Equal(t, "got.ID", got.ID, "v1")
+	relaytest.Equal(t, "got.Number", got.Number, "447")
+	relaytest.Equal(t, "got.Filter", got.Filter, "x")
 }
 
 func relaysCompete(t *testing.T, s *rig) {

@@ -1,9 +1,19 @@
+// Package inbound keeps in SQL what receiving messages needs: the relays of
+// numbers and prefixes, the carriers' ids seen, the inboxes of desktopsms relays,
+// and the parts of messages until all have come. Store implements the ports
+// Relays, Records, Claims, Inbox and Parts of relay/inbound.
+//
+// The rules by which parts make a message are in group.go and know no SQL;
+// parts.go loads the groups of a batch under their locks, applies the rules and
+// writes what they changed.
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -26,25 +36,11 @@ func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 // sweepGroupsMost is how many groups of parts one transaction of Sweep deletes.
 const sweepGroupsMost = 1000
 
-const (
-	sweepCarrierIDs = `
-DELETE FROM carrier_id WHERE id IN (
-  SELECT id FROM carrier_id WHERE expires <= $1 ORDER BY expires LIMIT $2 {skip locked})`
-
-	sweepInbox = `
-DELETE FROM inbox WHERE (account, relay, id) IN (
-  SELECT account, relay, id FROM inbox WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})`
-
-	sweepParked = `
-DELETE FROM part_parked WHERE (grp, event) IN (
-  SELECT grp, event FROM part_parked WHERE expires <= $1 ORDER BY expires LIMIT $2 {skip locked})`
-)
-
 // Sweep deletes what has expired: carriers' ids, acknowledgements, parked
 // messages, and groups of parts whose last message need not be remembered.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	for _, statement := range []string{sweepCarrierIDs, sweepInbox, sweepParked} {
-		if err := s.db.Sweep(ctx, "sweep of inbound messages", sqlstore.SweepMost, statement, now); err != nil {
+	for _, of := range []struct{ table, key string }{{"carrier_id", "id"}, {"inbox", "account, relay, id"}, {"part_parked", "grp, event"}} {
+		if err := s.db.SweepExpired(ctx, "sweep of inbound messages", of.table, of.key, "expires", now); err != nil {
 			return err
 		}
 	}
@@ -69,10 +65,111 @@ func (s *Store) sweepGroups(ctx context.Context, now time.Time) error {
 			return 0, err
 		}
 		b := sqlstore.Column("grp text", expired)
-		if _, err = tx.Exec(ctx, noun, deletePartsOf, b); err != nil {
+		if err = tx.Run(ctx, noun, deletePartsOf, b); err != nil {
 			return 0, err
 		}
-		_, err = tx.Exec(ctx, noun, deleteGroupsOf, b)
-		return len(expired), err
+		return len(expired), tx.Run(ctx, noun, deleteGroupsOf, b)
 	})
+}
+
+const (
+	keepMessages = `
+INSERT INTO inbox (account, relay, id, received, doc, expires)
+SELECT account, relay, id, received, doc, 0 FROM batch WHERE true
+ON CONFLICT (account, relay, id) DO UPDATE SET received = excluded.received, doc = excluded.doc, expires = 0
+WHERE inbox.expires > 0 AND inbox.expires <= $1`
+
+	countInbox = `
+SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`
+
+	readInbox = `
+SELECT doc FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0
+ORDER BY received, id LIMIT $3 OFFSET $4`
+
+	acknowledgeMessage = `
+UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires = 0`
+)
+
+// Keep saves messages that are new. Of several with one id the first is kept.
+func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
+	first := sqlstore.FirstOfEach(all, func(a, b inbound.InboxMessage) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Relay, b.Relay), cmp.Compare(a.Message.ID, b.Message.ID))
+	})
+	b := sqlstore.BatchOf("account bigint, relay text, id text, received bigint, doc text", first, func(k *inbound.InboxMessage) []any {
+		return []any{k.Account, k.Relay, k.Message.ID, k.Message.ReceivedAt, sqlstore.JSON(k)}
+	})
+	return s.db.Run(ctx, "inbox", keepMessages, s.db.Now(), b)
+}
+
+// Read returns a run of the messages of a relay, oldest first, and how many
+// there are.
+func (s *Store) Read(ctx context.Context, acct account.ID, relayID string, offset, limit int) ([]inbound.InboxMessage, int, error) {
+	noun := "inbox of relay " + relayID
+	total, err := sqlstore.Value[int](ctx, s.db, noun, countInbox, acct, relayID)
+	if err != nil || total <= offset || limit <= 0 {
+		return nil, total, err
+	}
+	out, err := sqlstore.List(ctx, s.db, noun, readInbox, sqlstore.ScanDoc[inbound.InboxMessage], acct, relayID, limit, offset)
+	return out, total, err
+}
+
+// Acknowledge removes a message; relay.KindNotFound if there is none.
+func (s *Store) Acknowledge(ctx context.Context, acct account.ID, relayID, id string, remember time.Duration) error {
+	return sqlstore.MustChange(ctx, s.db, "message "+id, acknowledgeMessage, s.db.Now().Add(remember), acct, relayID, id)
+}
+
+const (
+	claimCarrierIDs = `
+INSERT INTO carrier_id (id, holder, expires)
+SELECT id, holder, $1 FROM batch WHERE true
+ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+WHERE carrier_id.expires <= $2`
+
+	holdersOfBatch = `
+SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`
+
+	holderOfCarrierID = `
+SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2`
+)
+
+// Claim takes each key for its holder, unless another has it, and returns who
+// has each. A holder that claims again finds itself: what a crash left half done
+// is then finished instead of dropped.
+func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Duration) ([]string, error) {
+	const noun = "carrier ids"
+	first := sqlstore.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
+	b := sqlstore.BatchOf("id text, holder text", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
+	now := s.db.Now()
+	n, err := s.db.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b)
+	if err != nil {
+		return nil, err
+	}
+	held := holders(first)
+	if int(n) < len(first) { // rarely: others have some
+		if held, err = sqlstore.Map[string, string](ctx, s.db, noun, holdersOfBatch, b); err != nil {
+			return nil, err
+		}
+		if len(held) < len(first) { // one has expired since
+			return s.Claim(ctx, claims, ttl)
+		}
+	}
+	out := make([]string, len(claims))
+	for i, c := range claims {
+		out[i] = held[c.Key]
+	}
+	return out, nil
+}
+
+// holders returns the holder of each key if all claims succeed.
+func holders(claims []inbound.Claim) map[string]string {
+	held := make(map[string]string, len(claims))
+	for _, c := range claims {
+		held[c.Key] = c.Holder
+	}
+	return held
+}
+
+// Holder returns the holder of a key, "" if there is none.
+func (s *Store) Holder(ctx context.Context, key string) (string, error) {
+	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "carrier id "+key, holderOfCarrierID, key, s.db.Now()))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -69,16 +70,7 @@ func (r *rig) empty(t *testing.T) {
 	t.Helper()
 	for _, table := range []string{"relay", "carrier_id", "inbox", "part_group", "part", "part_ready", "part_parked"} {
 		_, err := r.db.Exec(t.Context(), table, "DELETE FROM "+table)
-		must(t, err)
-	}
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 	}
 }
 
@@ -86,14 +78,14 @@ func must(t *testing.T, errs ...error) {
 func (r *rig) rows(t *testing.T, table string) int {
 	t.Helper()
 	n, err := sqlstore.Value[int](t.Context(), r.db, table, "SELECT count(*) FROM "+table)
-	must(t, err)
+	relaytest.NoError(t, err)
 	return n
 }
 
 // sweep deletes what has expired and says how many rows some tables still have.
 func (r *rig) sweep(t *testing.T, tables ...string) (n int) {
 	t.Helper()
-	must(t, r.Sweep(t.Context(), r.now()))
+	relaytest.NoError(t, r.Sweep(t.Context(), r.now()))
 	for _, table := range tables {
 		n += r.rows(t, table)
 	}

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -47,31 +47,20 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func fromBeginToEnd(t *testing.T, s *Store) {
 	ctx := t.Context()
 	made := job.Job{ID: "j1", Account: 1, Kind: "token.claim", Input: []byte(`{"a":"<é>"}`), CreatedAt: at(0), Keep: time.Hour}
 	other := job.Job{ID: "j2", Account: 2, Kind: "token.claim", CreatedAt: at(5)}
 	for _, j := range []job.Job{made, made, other} {
-		must(t, s.Create(ctx, j))
+		relaytest.NoError(t, s.Create(ctx, j))
 	}
 	want := made
 	want.State, want.Due, want.UpdatedAt = job.Queued, at(0), at(0)
-	if got, err := s.Get(ctx, 1, "j1"); err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, 1, "j1"))(t), want)
 	if _, err := s.Get(ctx, 2, "j1"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
-	if due, err := s.Due(ctx, at(1), 10); err != nil || !reflect.DeepEqual(due, []job.Ref{{Account: 1, ID: "j1"}}) {
-		t.Errorf("due %v, %v", due, err)
-	}
+	relaytest.Equal(t, "result of Due", relaytest.Must(s.Due(ctx, at(1), 10))(t), []job.Ref{{Account: 1, ID: "j1"}})
 	testLease(t, s, made)
 	testEnd(t, s, made)
 }
@@ -79,9 +68,12 @@ func fromBeginToEnd(t *testing.T, s *Store) {
 func testLease(t *testing.T, s *Store, made job.Job) {
 	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
 	got, taken, err := s.Lease(ctx, ref, at(1), at(11))
-	if err != nil || !taken || got.State != job.Processing || got.Tries != 1 || !got.Due.Equal(at(11)) || string(got.Input) != string(made.Input) {
-		t.Fatalf("%+v, %v, %v", got, taken, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Lease, taken", taken, true)
+	relaytest.Equal(t, "result of Lease, State", got.State, job.Processing)
+	relaytest.Equal(t, "result of Lease, Tries", got.Tries, 1)
+	relaytest.Equal(t, "result of Lease, Due", got.Due, at(11))
+	relaytest.Equal(t, "result of Lease, got.Input", string(got.Input), string(made.Input))
 	if got, taken, err := s.Lease(ctx, ref, at(2), at(12)); err != nil || taken || got.State != job.Processing {
 		t.Errorf("leased twice: %+v, %v, %v", got, taken, err)
 	}
@@ -95,12 +87,17 @@ func testLease(t *testing.T, s *Store, made job.Job) {
 
 func testEnd(t *testing.T, s *Store, made job.Job) {
 	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
-	must(t, s.Finish(ctx, made, job.Outcome{Error: "down", Again: at(30)}, at(20)))
-	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Processing || got.Error != "down" || !got.Due.Equal(at(30)) || !got.UpdatedAt.Equal(at(20)) {
-		t.Errorf("%+v, %v", got, err)
+	relaytest.NoError(t, s.Finish(ctx, made, job.Outcome{Error: "down", Again: at(30)}, at(20)))
+	if got, err := s.Get(ctx, 1, "j1"); err != nil {
+		t.Error(err)
+	} else {
+		relaytest.Equal(t, "result of Get, State", got.State, job.Processing)
+		relaytest.Equal(t, "result of Get, Error", got.Error, "down")
+		relaytest.Equal(t, "result of Get, Due", got.Due, at(30))
+		relaytest.Equal(t, "result of Get, UpdatedAt", got.UpdatedAt, at(20))
 	}
 	for _, o := range []job.Outcome{{Result: []byte(`{"ok":true}`)}, {Error: "too late"}} { // the second changes nothing
-		must(t, s.Finish(ctx, made, o, at(40)))
+		relaytest.NoError(t, s.Finish(ctx, made, o, at(40)))
 	}
 	got, err := s.Get(ctx, 1, "j1")
 	if err != nil || got.State != job.Completed || got.Error != "" || string(got.Result) != `{"ok":true}` || !got.Due.IsZero() {
@@ -120,26 +117,24 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 	s, ctx := New(sqltest.Open(t, sqlstore.Options{URL: url, Now: now})), t.Context()
 	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0), Keep: time.Hour}
 	for _, forever := range []string{"kept", "unfinished"} {
-		must(t, s.Create(ctx, job.Job{ID: forever, Account: 1, Kind: "k", CreatedAt: at(0)}))
+		relaytest.NoError(t, s.Create(ctx, job.Job{ID: forever, Account: 1, Kind: "k", CreatedAt: at(0)}))
 	}
-	must(t, s.Finish(ctx, job.Job{ID: "kept", Account: 1}, job.Outcome{}, at(0)))
-	must(t, s.Create(ctx, j))
-	must(t, s.Finish(ctx, j, job.Outcome{Result: []byte("1")}, at(0)))
+	relaytest.NoError(t, s.Finish(ctx, job.Job{ID: "kept", Account: 1}, job.Outcome{}, at(0)))
+	relaytest.NoError(t, s.Create(ctx, j))
+	relaytest.NoError(t, s.Finish(ctx, j, job.Outcome{Result: []byte("1")}, at(0)))
 	ms.Store(time.Hour.Milliseconds() - 1)
-	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Completed {
-		t.Errorf("before the end of its keep: %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "before the end of its keep", relaytest.Must(s.Get(ctx, 1, "j1"))(t).State, job.Completed)
 	ms.Add(1)
 	if _, err := s.Get(ctx, 1, "j1"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("after it: %v", err)
 	}
-	must(t, s.Create(ctx, j)) // its id is free again
+	relaytest.NoError(t, s.Create(ctx, j)) // its id is free again
 	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Queued || got.Result != nil {
 		t.Errorf("made again: %+v, %v", got, err)
 	}
-	must(t, s.Finish(ctx, j, job.Outcome{}, at(0)))
+	relaytest.NoError(t, s.Finish(ctx, j, job.Outcome{}, at(0)))
 	for range 2 {
-		must(t, s.Sweep(ctx, now()))
+		relaytest.NoError(t, s.Sweep(ctx, now()))
 	}
 	left, err := sqlstore.Values[string](ctx, s.db, "test", "SELECT id FROM job ORDER BY id")
 	if err != nil || !slices.Equal(left, []string{"kept", "unfinished"}) {
@@ -150,7 +145,7 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 func dueOfEachAccount(t *testing.T, s *Store) {
 	for i := range 5 {
 		for acct := range account.ID(3) {
-			must(t, s.Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: acct + 1, Kind: "k", CreatedAt: at(float64(5 - i))}))
+			relaytest.NoError(t, s.Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: acct + 1, Kind: "k", CreatedAt: at(float64(5 - i))}))
 		}
 	}
 	due, err := s.Due(t.Context(), at(4), 2)
@@ -172,7 +167,7 @@ func TestGatewaysShareJobs(t *testing.T) {
 	const many = 50
 	for range 2 { // each says the same
 		for i := range many {
-			must(t, gateways[i%2].Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "l", CreatedAt: at(0)}))
+			relaytest.NoError(t, gateways[i%2].Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "l", CreatedAt: at(0)}))
 		}
 	}
 	var leased [many]atomic.Int32
@@ -215,9 +210,9 @@ func takeAll(t *testing.T, s *Store, leased []atomic.Int32) {
 
 func settledIsKept(t *testing.T, s *Store) {
 	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
-	must(t, s.Create(ctx, job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}))
+	relaytest.NoError(t, s.Create(ctx, job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}))
 	settle := func(ref job.Ref, text string) (before string) {
-		must(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+		relaytest.NoError(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *sqlstore.Tx) error {
 			settled, err := Settled(ctx, tx, ref)
 			if before = string(settled); before != "" || err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // ids returns the ids of a list, and its total.
@@ -15,7 +16,7 @@ func (s *Store) ids(t *testing.T, acct account.ID, f job.Filter, offset, limit i
 	t.Helper()
 	f.List = "sims"
 	found, total, err := s.List(t.Context(), acct, f, offset, limit)
-	must(t, err)
+	relaytest.NoError(t, err)
 	out := []string{}
 	for _, j := range found {
 		out = append(out, j.ID)
@@ -28,7 +29,7 @@ func lists(t *testing.T, s *Store) {
 	create := func(acct account.ID, id, list, kind, name string) job.Job {
 		// All at one time: the order is that of the calls.
 		j := job.Job{ID: id, Account: acct, Kind: job.Kind(kind), List: list, Name: name, CreatedAt: now, Keep: time.Hour}
-		must(t, s.Create(ctx, j))
+		relaytest.NoError(t, s.Create(ctx, j))
 		return j
 	}
 	c := create(1, "c", "sims", "sim.on", "")
@@ -46,13 +47,16 @@ func lists(t *testing.T, s *Store) {
 		*j = leased
 	}
 	for range 2 { // a job ends once
-		must(t, s.Finish(ctx, b, job.Outcome{Error: "no"}, now))
+		relaytest.NoError(t, s.Finish(ctx, b, job.Outcome{Error: "no"}, now))
 	}
 	for range 2 { // the caller repeats a call whose answer was lost
-		must(t, s.Finish(ctx, c, job.Outcome{Again: now.Add(time.Hour), Waits: true}, now))
+		relaytest.NoError(t, s.Finish(ctx, c, job.Outcome{Again: now.Add(time.Hour), Waits: true}, now))
 	}
-	if got, err := s.Get(ctx, 1, "c"); err != nil || got.Tries != 0 || got.State != job.Processing {
-		t.Errorf("a run that waited: %+v, %v", got, err)
+	if got, err := s.Get(ctx, 1, "c"); err != nil {
+		t.Error(err)
+	} else {
+		relaytest.Equal(t, "a run that waited, Tries", got.Tries, 0)
+		relaytest.Equal(t, "a run that waited, State", got.State, job.Processing)
 	}
 	testFilters(t, s)
 	testSearch(t, s)
@@ -71,7 +75,7 @@ func testSearch(t *testing.T, s *Store) {
 		"behind another page": {job.Search{Before: 3, Limit: 10}, "[b c]"},
 	} {
 		found, err := s.Find(t.Context(), tc.f)
-		must(t, err)
+		relaytest.NoError(t, err)
 		ids := []string{}
 		for _, j := range found {
 			ids = append(ids, j.ID)
@@ -116,14 +120,14 @@ func expiredLeave(t *testing.T, s *Store) {
 	now := still()
 	for i := range 5 {
 		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", Name: "n", CreatedAt: now, Keep: time.Minute}
-		must(t, s.Create(t.Context(), j))
+		relaytest.NoError(t, s.Create(t.Context(), j))
 		ended := now
 		if i == 2 {
 			continue
 		} else if i < 2 {
 			ended = now.Add(-time.Hour)
 		}
-		must(t, s.Finish(t.Context(), j, job.Outcome{}, ended))
+		relaytest.NoError(t, s.Finish(t.Context(), j, job.Outcome{}, ended))
 	}
 	for range 2 { // before a sweep and after it
 		for _, f := range []job.Filter{{}, {Name: "n"}, {Kind: "k"}} {
@@ -134,6 +138,6 @@ func expiredLeave(t *testing.T, s *Store) {
 		if got, total := s.ids(t, 1, job.Filter{State: job.Completed, Kind: "k", Name: "n"}, 0, 10); len(got) != 2 || total != 2 {
 			t.Errorf("completed: %v of %d", got, total)
 		}
-		must(t, s.Sweep(t.Context(), now))
+		relaytest.NoError(t, s.Sweep(t.Context(), now))
 	}
 }

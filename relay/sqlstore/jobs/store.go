@@ -1,3 +1,8 @@
+// Package jobs keeps jobs in SQL; its Store is a job.Store and a job.Lister.
+//
+// A job is a row. Its lease is the time from which it is due again, which one
+// conditional UPDATE takes. What else is saved in one transaction with a job calls
+// Create, Settled and Settle with its own.
 package jobs
 
 import (
@@ -128,9 +133,8 @@ func (s *Store) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.T
 		expires = now.Add(j.Keep)
 	}
 	result := string(o.Result)
-	_, err := s.db.Exec(ctx, "job "+j.ID+": finish", finishJob,
+	return s.db.Run(ctx, "job "+j.ID+": finish", finishJob,
 		o.State(), o.Again, o.Error, now, expires, result, result, untried, j.Account, j.ID)
-	return err
 }
 
 const selectDue = `
@@ -147,14 +151,9 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref
 	return sqlstore.List(ctx, s.db, "jobs: due", selectDue, ref, before, limit)
 }
 
-const deleteExpired = `
-DELETE FROM job WHERE place IN (
-  SELECT place FROM job WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked}
-)`
-
 // Sweep deletes the jobs that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Sweep(ctx, "jobs: sweep", sqlstore.SweepMost, deleteExpired, now)
+	return s.db.SweepExpired(ctx, "jobs: sweep", "job", "place", "expires", now)
 }
 
 // Settled locks a job and returns what it has brought about, in the transaction of
@@ -167,7 +166,6 @@ func Settled(ctx context.Context, tx *sqlstore.Tx, r job.Ref) (json.RawMessage, 
 // Settle saves what a job has brought about, in the transaction that does it and
 // has asked Settled. A job that is not there is passed over.
 func Settle(ctx context.Context, tx *sqlstore.Tx, r job.Ref, settled json.RawMessage) error {
-	_, err := tx.Exec(ctx, "job "+r.ID+": settle",
+	return tx.Run(ctx, "job "+r.ID+": settle",
 		"UPDATE job SET settled = $1 WHERE account = $2 AND id = $3", string(settled), r.Account, r.ID)
-	return err
 }

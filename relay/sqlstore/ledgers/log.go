@@ -2,7 +2,6 @@ package ledgers
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
@@ -23,7 +22,7 @@ INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, entry
 SELECT entries, sealed, head, sealed_head FROM ledger_log WHERE account = $1 AND ledger = $2`
 
 	readLogs = `
-SELECT log.account, log.ledger, log.hash, log.entries, log.sealed, log.head, log.sealed_head, ledger.id IS NOT NULL
+SELECT log.account, log.ledger, log.hash, ledger.id IS NOT NULL, log.entries, log.sealed, log.head, log.sealed_head
 FROM ledger_log log LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
 ORDER BY log.account, log.ledger`
 
@@ -70,43 +69,33 @@ type newEntry struct {
 // addEntry numbers an entry and adds it to the log of its ledger, which it locks.
 func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, e newEntry) error {
 	noun := "ledger " + e.token.Ledger + ": entry"
-	entries, err := sqlstore.Value[int64](ctx, tx, noun, countEntry, int64(acct), e.token.Ledger)
+	entries, err := sqlstore.Value[int64](ctx, tx, noun, countEntry, acct, e.token.Ledger)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, noun, insertEntry, int64(acct), e.token.Ledger, entries-1, e.token.ID, e.job, e.metadata, append([]byte{}, e.bytes...))
-	return err
+	return tx.Run(ctx, noun, insertEntry, acct, e.token.Ledger, entries-1, e.token.ID, e.job, e.metadata, append([]byte{}, e.bytes...))
 }
 
 // Log loads the state of a ledger's log.
 func (s *Store) Log(ctx context.Context, acct account.ID, ledgerID string) (ledger.Log, error) {
-	log, err := sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", readLog, scanLog, int64(acct), ledgerID)
-	if sqlstore.IsNotFound(err) {
-		return ledger.Log{}, nil
-	}
-	return log, err
+	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", readLog, sqlstore.Into(logFields), acct, ledgerID))
 }
 
-func scanLog(row *sql.Rows, l *ledger.Log) error {
-	return row.Scan(&l.Entries, &l.Signed, &l.Head, &l.SealedHead)
-}
+func logFields(l *ledger.Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.SealedHead} }
 
 // Logs lists the logs of all accounts, by account and ledger.
 func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
-	return sqlstore.List(ctx, s.db, "ledgers: logs", readLogs, func(row *sql.Rows, l *ledger.LogOf) error {
-		var acct int64
-		err := row.Scan(&acct, &l.Ledger, &l.Hash, &l.Log.Entries, &l.Log.Signed, &l.Log.Head, &l.Log.SealedHead, &l.Declared)
-		l.Account = account.ID(acct)
-		return err
-	})
+	return sqlstore.List(ctx, s.db, "ledgers: logs", readLogs, sqlstore.Into(func(l *ledger.LogOf) []any {
+		return append([]any{&l.Account, &l.Ledger, &l.Hash, &l.Declared}, logFields(&l.Log)...)
+	}))
 }
 
 // Rows loads the entries from one sequence up to, not including, another, as they
 // are stored.
 func (s *Store) Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", readRows, func(row *sql.Rows, r *ledger.Row) error {
-		return row.Scan(&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Bytes)
-	}, int64(acct), ledgerID, from, to)
+	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", readRows, sqlstore.Into(func(r *ledger.Row) []any {
+		return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Bytes}
+	}), acct, ledgerID, from, to)
 }
 
 // Entries loads entries by their sequence.
@@ -127,70 +116,49 @@ func (s *Store) Hashes(ctx context.Context, acct account.ID, ledgerID string, in
 	return out, nil
 }
 
-// numberedRow is a row that was asked for by its number, the nth of them.
-type numberedRow struct {
-	n     int
-	bytes []byte
-}
-
 // numbered reads rows of a ledger in the order of the given numbers; nil for one
 // that is not there.
 func (s *Store) numbered(ctx context.Context, noun, query string, acct account.ID, ledgerID string, numbers []int64) ([][]byte, error) {
-	if len(numbers) == 0 {
-		return nil, nil
-	}
-	b := sqlstore.NewBatch("place bigint")
-	for _, n := range numbers {
-		b.Add(n)
-	}
-	scan := func(row *sql.Rows, v *numberedRow) error { return row.Scan(&v.n, &v.bytes) }
-	found, err := sqlstore.List(ctx, s.db, noun, query, scan, int64(acct), ledgerID, b)
-	if err != nil {
+	found, err := sqlstore.Map[int, []byte](ctx, s.db, noun, query, acct, ledgerID, sqlstore.Column("place bigint", numbers))
+	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}
 	out := make([][]byte, len(numbers))
-	for _, one := range found {
-		out[one.n-1] = one.bytes
+	for n, bytes := range found {
+		out[n-1] = bytes
 	}
 	return out, nil
 }
 
 // EntriesOf lists the sequences of a token's entries.
 func (s *Store) EntriesOf(ctx context.Context, acct account.ID, tokenID string) ([]int64, error) {
-	return sqlstore.Values[int64](ctx, s.db, "token "+tokenID+": entries", readEntriesOf, int64(acct), tokenID)
+	return sqlstore.Values[int64](ctx, s.db, "token "+tokenID+": entries", readEntriesOf, acct, tokenID)
 }
 
 // Extend adds the hashes of entries and a head that covers them, unless the log
 // had another size by then.
 func (s *Store) Extend(ctx context.Context, acct account.ID, ledgerID string, was int64, next ledger.Log, hashes []merkle.Hash) (bool, error) {
-	noun, extended := "ledger "+ledgerID+": tree", false
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		extended = false
+	noun := "ledger " + ledgerID + ": tree"
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (bool, error) {
 		if was == 0 { // a log without entries has a head too
-			if _, err := tx.Exec(ctx, noun, beginLog, int64(acct), ledgerID); err != nil {
-				return err
+			if err := tx.Run(ctx, noun, beginLog, acct, ledgerID); err != nil {
+				return false, err
 			}
 		}
-		n, err := tx.Exec(ctx, noun, sealLog, int64(acct), ledgerID, next.Signed, next.Head, next.SealedHead, was)
+		n, err := tx.Exec(ctx, noun, sealLog, acct, ledgerID, next.Signed, next.Head, next.SealedHead, was)
 		if err != nil || n == 0 {
-			return err
+			return false, err
 		}
-		extended = true
-		return insertTree(ctx, tx, noun, acct, ledgerID, was, hashes)
+		return true, insertTree(ctx, tx, noun, acct, ledgerID, was, hashes)
 	})
-	return err == nil && extended, err
 }
 
 func insertTree(ctx context.Context, tx *sqlstore.Tx, noun string, acct account.ID, ledgerID string, was int64, hashes []merkle.Hash) error {
-	if len(hashes) == 0 {
-		return nil
-	}
 	b, first := sqlstore.NewBatch("idx bigint"), merkle.StoredAt(was)
 	all := make([]byte, 0, len(hashes)*len(merkle.Hash{}))
 	for i, h := range hashes {
 		b.Add(first + int64(i))
 		all = append(all, h[:]...)
 	}
-	_, err := tx.Exec(ctx, noun, insertHashes, int64(acct), ledgerID, all, b)
-	return err
+	return tx.Run(ctx, noun, insertHashes, acct, ledgerID, all, b)
 }

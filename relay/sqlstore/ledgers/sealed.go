@@ -32,14 +32,10 @@ ON CONFLICT (account, kind, name) DO UPDATE SET sealed = excluded.sealed, expire
 	replaceSealed = `
 UPDATE ledger_sealed SET sealed = $4
 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5`
-
-	sweepSealed = `
-DELETE FROM ledger_sealed WHERE (account, kind, name) IN (
-  SELECT account, kind, name FROM ledger_sealed WHERE expires > 0 AND expires <= $1 LIMIT 5000 {skip locked})`
 )
 
 func (s *Store) sealed(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
-	return sqlstore.Value[[]byte](ctx, s.db, noun, readSealed, int64(acct), kind, name, sqlstore.Millis(s.db.Now()))
+	return sqlstore.Value[[]byte](ctx, s.db, noun, readSealed, acct, kind, name, s.db.Now())
 }
 
 // Keyset loads an account's wrapped keyset.
@@ -49,7 +45,7 @@ func (s *Store) Keyset(ctx context.Context, acct account.ID) ([]byte, error) {
 
 // PutKeyset replaces an account's wrapped keyset if it is still what it was.
 func (s *Store) PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error {
-	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{int64(acct), kindKeyset, "", is}
+	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", is}
 	if len(was) > 0 {
 		query, args = replaceSealed, append(args, was)
 	}
@@ -67,7 +63,7 @@ func (s *Store) Secret(ctx context.Context, acct account.ID, name string) ([]byt
 
 // KeepSecret saves something sealed unless there is one of the name.
 func (s *Store) KeepSecret(ctx context.Context, acct account.ID, name string, sealed []byte) ([]byte, error) {
-	if _, err := s.db.Exec(ctx, "secret "+name, keepSealed, int64(acct), kindSecret, name, sealed); err != nil {
+	if err := s.db.Run(ctx, "secret "+name, keepSealed, acct, kindSecret, name, sealed); err != nil {
 		return nil, err
 	}
 	return s.Secret(ctx, acct, name)
@@ -75,9 +71,7 @@ func (s *Store) KeepSecret(ctx context.Context, acct account.ID, name string, se
 
 // SetPrivate keeps a job's sealed private token for a time.
 func (s *Store) SetPrivate(ctx context.Context, acct account.ID, jobID string, sealed []byte, keep time.Duration) error {
-	expires := sqlstore.Millis(s.db.Now().Add(keep))
-	_, err := s.db.Exec(ctx, "private token of job "+jobID, setSealed, int64(acct), kindPrivate, jobID, sealed, expires)
-	return err
+	return s.db.Run(ctx, "private token of job "+jobID, setSealed, acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
 }
 
 // Private loads a job's sealed private token.
@@ -87,10 +81,5 @@ func (s *Store) Private(ctx context.Context, acct account.ID, jobID string) ([]b
 
 // Sweep removes private tokens that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	for {
-		n, err := s.db.Exec(ctx, "private tokens", sweepSealed, sqlstore.Millis(now))
-		if err != nil || n == 0 {
-			return err
-		}
-	}
+	return s.db.SweepExpired(ctx, "private tokens", "ledger_sealed", "account, kind, name", "expires", now)
 }

@@ -1,9 +1,13 @@
+// Package ledgers keeps ledgers, their tokens, entries and secrets in the record
+// store; it is a ledger.Store, and with that a vault.Store.
+//
+// An entry is numbered under the lock of its ledger's log, after its token was
+// locked. Its unique key (token, job) is why a job that runs twice adds one entry.
+// The hashes of the tree follow the entries, see docs/adr.
 package ledgers
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -39,7 +43,7 @@ ORDER BY ledger.id`
 // Put saves a ledger as it is declared. Its hash counts only if it has none.
 func (s *Store) Put(ctx context.Context, acct account.ID, l ledger.Ledger) error {
 	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, err := tx.Exec(ctx, "ledger "+l.ID, putHash, int64(acct), l.ID, l.Hash); err != nil {
+		if err := tx.Run(ctx, "ledger "+l.ID, putHash, acct, l.ID, l.Hash); err != nil {
 			return err
 		}
 		return declarations().Put(ctx, tx, acct, l.ID, l)
@@ -51,33 +55,20 @@ func (s *Store) Put(ctx context.Context, acct account.ID, l ledger.Ledger) error
 func (s *Store) Delete(ctx context.Context, acct account.ID, id string) error {
 	noun := "ledger " + id
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		entries, err := sqlstore.Value[int64](ctx, tx, noun, lockLog, int64(acct), id)
+		entries, err := sqlstore.Value[int64](ctx, tx, noun, lockLog, acct, id)
 		if err != nil {
 			return err
 		}
 		if entries > 0 {
 			return relay.Errorf(relay.KindConflict, "%s: it has a history", noun)
 		}
-		found, err := declarations().Delete(ctx, tx, acct, id)
-		if err == nil && !found {
-			err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
-		}
-		return err
+		return declarations().Delete(ctx, tx, acct, id)
 	})
 }
 
 // Ledgers lists an account's ledgers by id.
 func (s *Store) Ledgers(ctx context.Context, acct account.ID) ([]ledger.Ledger, error) {
-	return sqlstore.List(ctx, s.db, fmt.Sprintf("ledgers of account %s", acct), listLedgers, scanLedger, int64(acct))
-}
-
-func scanLedger(row *sql.Rows, l *ledger.Ledger) error {
-	var doc []byte
-	var hash string
-	if err := row.Scan(&doc, &hash); err != nil {
-		return err
-	}
-	err := sqlstore.Decode(doc, l)
-	l.Hash = hash
-	return err
+	return sqlstore.List(ctx, s.db, "ledgers of account "+acct.String(), listLedgers, sqlstore.Into(func(l *ledger.Ledger) []any {
+		return []any{sqlstore.JSON(l), &l.Hash}
+	}), acct)
 }

@@ -3,8 +3,6 @@ package ledgers
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -27,7 +25,7 @@ SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2`
 	// The token, its generation and its last claim are of one moment. Entries of
 	// claims are those that append nothing.
 	readStanding = `
-SELECT t.doc, t.claimed, g.sequence, g.entry, c.sequence, c.entry
+SELECT t.doc, t.claimed, COALESCE(g.sequence, 0), g.entry, COALESCE(c.sequence, 0), c.entry
 FROM ledger_token t
 LEFT JOIN ledger_entry g ON g.account = t.account AND g.token = t.id AND g.job = ''
 LEFT JOIN ledger_entry c ON c.account = t.account AND c.token = t.id AND c.sequence = (
@@ -37,7 +35,7 @@ LEFT JOIN ledger_entry c ON c.account = t.account AND c.token = t.id AND c.seque
 WHERE t.account = $1 AND t.id = $2`
 
 	listTokens = `
-SELECT t.doc, t.claimed, h.account
+SELECT t.doc, t.claimed, COALESCE(h.account, 0)
 FROM ledger_token t LEFT JOIN ledger_home h ON h.token = t.id
 WHERE t.account = $1 AND t.id > $2
 ORDER BY t.id LIMIT $3`
@@ -63,81 +61,49 @@ SELECT COUNT(*) FROM ledger_entry WHERE account = $1 AND token = $2 AND job = $3
 
 // SetHome notes the account of a token.
 func (s *Store) SetHome(ctx context.Context, tokenID string, acct account.ID) error {
-	_, err := s.db.Exec(ctx, "token "+tokenID, setHome, tokenID, int64(acct))
-	return err
+	return s.db.Run(ctx, "token "+tokenID, setHome, tokenID, acct)
 }
 
 // Home returns the account of a token.
 func (s *Store) Home(ctx context.Context, tokenID string) (account.ID, error) {
-	id, err := sqlstore.Value[int64](ctx, s.db, "token "+tokenID, readHome, tokenID)
-	return account.ID(id), err
+	return sqlstore.Value[account.ID](ctx, s.db, "token "+tokenID, readHome, tokenID)
 }
 
 // Token loads a token.
 func (s *Store) Token(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, readToken, scanToken, int64(acct), tokenID)
+	return sqlstore.One(ctx, s.db, "token "+tokenID, readToken, sqlstore.Into(tokenFields), acct, tokenID)
 }
 
 // Annotations lists the entries that append metadata to a token, in order.
 func (s *Store) Annotations(ctx context.Context, acct account.ID, tokenID string) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", readAnnotations, func(row *sql.Rows, r *ledger.Row) error {
-		return row.Scan(&r.Sequence, &r.Bytes)
-	}, int64(acct), tokenID)
+	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", readAnnotations, sqlstore.Into(func(r *ledger.Row) []any {
+		return []any{&r.Sequence, &r.Bytes}
+	}), acct, tokenID)
 }
 
-func scanToken(row *sql.Rows, t *ledger.Token) error {
-	var doc []byte
-	var claimed int64
-	if err := row.Scan(&doc, &claimed); err != nil {
-		return err
-	}
-	err := sqlstore.Decode(doc, t)
-	t.Claimed = claimed
-	return err
-}
+// tokenFields are columns of a token; doc comes first, as the others count.
+func tokenFields(t *ledger.Token) []any { return []any{sqlstore.JSON(t), &t.Claimed} }
 
 // Standing loads a token with the entries that say how it stands.
 func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (ledger.Standing, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, readStanding, scanStanding, int64(acct), tokenID)
-}
-
-func scanStanding(row *sql.Rows, s *ledger.Standing) error {
-	var doc []byte
-	var claimed int64
-	var generation, claim sql.NullInt64
-	if err := row.Scan(&doc, &claimed, &generation, &s.Generation.Bytes, &claim, &s.Last.Bytes); err != nil {
-		return err
-	}
-	err := sqlstore.Decode(doc, &s.Token)
-	s.Token.Claimed, s.Generation.Sequence, s.Last.Sequence = claimed, generation.Int64, claim.Int64
-	return err
+	return sqlstore.One(ctx, s.db, "token "+tokenID, readStanding, sqlstore.Into(func(st *ledger.Standing) []any {
+		return append(tokenFields(&st.Token), &st.Generation.Sequence, &st.Generation.Bytes, &st.Last.Sequence, &st.Last.Bytes)
+	}), acct, tokenID)
 }
 
 // Tokens lists tokens of an account by id, behind one, with the account that each
 // token's link leads to.
 func (s *Store) Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.TokenAt, error) {
-	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), listTokens, func(row *sql.Rows, t *ledger.TokenAt) error {
-		var doc []byte
-		var claimed int64
-		var home sql.NullInt64
-		if err := row.Scan(&doc, &claimed, &home); err != nil {
-			return err
-		}
-		err := sqlstore.Decode(doc, &t.Token)
-		t.Claimed, t.Home = claimed, account.ID(home.Int64)
-		return err
-	}, int64(acct), after, limit)
+	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), listTokens, sqlstore.Into(func(t *ledger.TokenAt) []any {
+		return append(tokenFields(&t.Token), &t.Home)
+	}), acct, after, limit)
 }
 
 // Generate saves a new token and its entry. A token that exists is left alone.
 func (s *Store) Generate(ctx context.Context, acct account.ID, t ledger.Token, entry []byte) error {
 	noun := "token " + t.ID
-	doc, err := sqlstore.Encode(t)
-	if err != nil {
-		return fmt.Errorf("%s: encode: %w", noun, err)
-	}
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		added, err := tx.Exec(ctx, noun, insertToken, int64(acct), t.ID, doc)
+		added, err := tx.Exec(ctx, noun, insertToken, acct, t.ID, sqlstore.JSON(t))
 		if err != nil || added == 0 {
 			return err
 		}
@@ -149,15 +115,9 @@ func (s *Store) Generate(ctx context.Context, acct account.ID, t ledger.Token, e
 // entry: it comes to the same when it runs again. One that was refused is refused
 // again, since claims and time never come back.
 func (s *Store) Claim(ctx context.Context, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
-	var results []ledger.ClaimResult
-	err := s.db.Write(ctx, "claim", func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-		results, err = claim(ctx, tx, acct, all)
-		return err
+	return sqlstore.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *sqlstore.Tx) ([]ledger.ClaimResult, error) {
+		return claim(ctx, tx, acct, all)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return results, nil
 }
 
 // claimable is a claim that may be counted, the nth of a job.
@@ -215,7 +175,7 @@ func lockOrder(all []ledger.Claim) []int {
 }
 
 func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable) error {
-	if _, err := tx.Exec(ctx, "token "+c.Token.ID, countClaim, int64(acct), c.Token.ID); err != nil {
+	if err := tx.Run(ctx, "token "+c.Token.ID, countClaim, acct, c.Token.ID); err != nil {
 		return err
 	}
 	entry := c.Before + strconv.FormatInt(c.claimed+1, 10) + c.After
@@ -225,10 +185,10 @@ func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable
 // lock locks a token, and returns how often it was claimed and whether the job has
 // claimed or annotated it before.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, job string) (claimed int64, before bool, err error) {
-	if claimed, err = sqlstore.Value[int64](ctx, tx, "token "+t.ID, lockToken, int64(acct), t.ID); err != nil {
+	if claimed, err = sqlstore.Value[int64](ctx, tx, "token "+t.ID, lockToken, acct, t.ID); err != nil {
 		return 0, false, err
 	}
-	n, err := sqlstore.Value[int64](ctx, tx, "token "+t.ID, jobEntries, int64(acct), t.ID, job)
+	n, err := sqlstore.Value[int64](ctx, tx, "token "+t.ID, jobEntries, acct, t.ID, job)
 	return claimed, n > 0, err
 }
 

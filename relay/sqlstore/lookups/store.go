@@ -1,5 +1,5 @@
-// Package lookups keeps what networks said about numbers, for as long as that is
-// to be remembered, and the networks of the simulator, in SQL; see relay/lookup.
+// Package lookups caches the results of number lookups until they expire, and keeps
+// the networks of the simulator, in SQL; see relay/lookup.
 package lookups
 
 import (
@@ -34,19 +34,12 @@ func (s *Store) Put(ctx context.Context, r lookup.Result, keep time.Duration) er
 	if keep > 0 {
 		expires = s.db.Now().Add(keep)
 	}
-	_, err := s.db.Exec(ctx, "lookup", upsertLookup, r.Number, sqlstore.JSON(r), expires)
-	return err
+	return s.db.Run(ctx, "lookup", upsertLookup, r.Number, sqlstore.JSON(r), expires)
 }
-
-// The outer condition spares a row that is cached again meanwhile.
-const deleteExpired = `
-DELETE FROM lookup
-WHERE expires > 0 AND expires <= $1 AND number IN (
-  SELECT number FROM lookup WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2)`
 
 // Sweep deletes the rows that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Sweep(ctx, "lookup", sqlstore.SweepMost, deleteExpired, now)
+	return s.db.SweepExpired(ctx, "lookup", "lookup", "number", "expires", now)
 }
 
 func networks() sqlstore.Documents[lookup.Network] {
@@ -60,11 +53,7 @@ func (s *Store) PutNetwork(ctx context.Context, n lookup.Network) error {
 
 // DeleteNetwork removes a row; relay.KindNotFound if there is none.
 func (s *Store) DeleteNetwork(ctx context.Context, prefix string) error {
-	found, err := networks().Delete(ctx, s.db, 0, prefix)
-	if err == nil && !found {
-		err = relay.Errorf(relay.KindNotFound, "network %s: not found", prefix)
-	}
-	return err
+	return networks().Delete(ctx, s.db, 0, prefix)
 }
 
 // Networks returns the simulator's table by prefix.

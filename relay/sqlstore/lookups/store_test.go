@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -66,9 +67,7 @@ func resultsExpire(t *testing.T, s *Store, c *clock) {
 		if err := s.Put(ctx, said, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.Get(ctx, said.Number); err != nil || got != said {
-			t.Errorf("%+v, %v", got, err)
-		}
+		relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, said.Number))(t), said)
 	}
 	c.set(sqltest.At(3599))
 	if _, err := s.Get(ctx, said.Number); err != nil {
@@ -93,7 +92,7 @@ func expiredAreDeleted(t *testing.T, s *Store) {
 		fill.Add(fmt.Sprintf("n%d", i), sqltest.At(10))
 	}
 	fill.Add("later", sqltest.At(11))
-	if _, err := s.db.Exec(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", fill); err != nil {
+	if err := s.db.Run(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", fill); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -115,9 +114,7 @@ func networksAreKept(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := s.Networks(ctx); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Networks", relaytest.Must(s.Networks(ctx))(t), want)
 	if err := s.DeleteNetwork(ctx, "44"); err != nil {
 		t.Error(err)
 	}

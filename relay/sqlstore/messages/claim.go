@@ -62,8 +62,7 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]m
 		if err != nil {
 			return nil, err
 		}
-		_, err = tx.Exec(ctx, noun, lease, until, stateBatch(claimed))
-		return claimed, err
+		return claimed, tx.Run(ctx, noun, lease, until, stateBatch(claimed))
 	})
 	if err != nil {
 		return nil, err

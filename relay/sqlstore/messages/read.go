@@ -108,10 +108,10 @@ func (s *Store) Delete(ctx context.Context, acct account.ID, entry message.ID, n
 			return err
 		}
 		part := entry - st.ID
-		if part >= message.ID(len(st.parts)) || !st.move(int(part), message.Removed, now) {
+		if part >= message.ID(len(st.parts)) || !st.transition(int(part), message.Removed, now) {
 			return relay.Errorf(relay.KindNotFound, "%s: not pending", noun)
 		}
-		st.rest(now, s.db.Retention())
+		st.schedule(now, s.db.Retention())
 		if err := store(ctx, tx, noun, map[message.Ref]*state{st.Ref: &st}); err != nil {
 			return err
 		}

@@ -32,8 +32,8 @@ func keyOf(carrier, id string) refKey {
 	return refKey{carrier, strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")}
 }
 
-// named is a part that an id names, and its message's destination.
-type named struct {
+// boundPart is a part that an id names, and its message's destination.
+type boundPart struct {
 	part   message.PartRef
 	number string
 }
@@ -42,7 +42,7 @@ type named struct {
 // before, because an SMSC may use an id twice. Message 0 is none.
 type bound struct {
 	key refKey
-	named
+	boundPart
 	early   string
 	earlier string
 }
@@ -53,13 +53,13 @@ func (b *bound) fields() []any {
 
 // parts are those that the id names, the last first. An entry of earlier that was
 // cut off has no comma behind it.
-func (b *bound) parts() []named {
+func (b *bound) parts() []boundPart {
 	if b == nil || b.part.ID == 0 {
 		return nil
 	}
-	list := []named{b.named}
+	list := []boundPart{b.boundPart}
 	for entry := range strings.SplitAfterSeq(b.earlier, ",") {
-		var n named
+		var n boundPart
 		if _, err := fmt.Sscanf(entry, "%d %d %d %s", &n.part.Account, &n.part.ID, &n.part.Part, &n.number); err == nil && strings.HasSuffix(entry, ",") {
 			n.number = strings.TrimSuffix(n.number, ",")
 			list = append(list, n)
@@ -71,7 +71,7 @@ func (b *bound) parts() []named {
 // agrees reports whether a receipt is about the part. The receipt's first id is
 // as the network wrote it: that counts unless the receipt names another number.
 // Another id may be that of another message.
-func (b *bound) agrees(n *named, r *message.Receipt) bool {
+func (b *bound) agrees(n *boundPart, r *message.Receipt) bool {
 	if n.number == "" || len(r.Numbers) == 0 {
 		return true
 	}
@@ -94,7 +94,7 @@ func (b *bound) name(r *message.Receipt) {
 		return
 	}
 	list := b.parts()
-	if i := slices.IndexFunc(list, func(n named) bool { return b.agrees(&n, r) }); i >= 0 {
+	if i := slices.IndexFunc(list, func(n boundPart) bool { return b.agrees(&n, r) }); i >= 0 {
 		r.Part, r.Found = list[i].part, true
 	}
 }
@@ -122,7 +122,7 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 	var all []bound
 	for _, b := range bindings {
 		for _, id := range b.IDs {
-			all = append(all, bound{key: keyOf(b.Carrier, id), named: named{b.Part, b.Number}})
+			all = append(all, bound{key: keyOf(b.Carrier, id), boundPart: boundPart{b.Part, b.Number}})
 		}
 	}
 	rounds := sqlstore.Rounds(all, func(b *bound) refKey { return b.key })
@@ -164,7 +164,7 @@ func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) 
 	parts := b.parts()
 	slices.Reverse(parts)
 	for _, r := range list {
-		i := slices.IndexFunc(parts, func(n named) bool { return b.agrees(&n, &r) })
+		i := slices.IndexFunc(parts, func(n boundPart) bool { return b.agrees(&n, &r) })
 		if i >= 0 && parts[i].part == b.part {
 			r.Part, r.Found = b.part, true
 			early = append(early, r)
@@ -195,15 +195,15 @@ RETURNING carrier, ref, account, message, part, number, '', earlier`
 
 // Match finds the parts of receipts.
 func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error) {
-	known, err := s.known(ctx, receipts)
+	refs, err := s.lookUp(ctx, receipts)
 	if err != nil {
 		return nil, err
 	}
-	var unknown []early
+	var unmatched []earlyReceipt
 	for i := range receipts {
 		r := &receipts[i]
 		for _, id := range r.IDs {
-			known[keyOf(r.Carrier, id)].name(r)
+			refs[keyOf(r.Carrier, id)].name(r)
 		}
 		if r.Found {
 			continue
@@ -214,19 +214,19 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 		}
 		for n, id := range r.IDs {
 			// The first id may be bound to another part too, when it was used twice.
-			if key := keyOf(r.Carrier, id); n == 0 || known[key] == nil {
-				unknown = append(unknown, early{key, doc + ",", r})
+			if key := keyOf(r.Carrier, id); n == 0 || refs[key] == nil {
+				unmatched = append(unmatched, earlyReceipt{key, doc + ",", r})
 			}
 		}
 	}
-	if len(unknown) == 0 {
+	if len(unmatched) == 0 {
 		return receipts, nil
 	}
-	all := sqlstore.Rounds(unknown, func(e *early) refKey { return e.key })
+	all := sqlstore.Rounds(unmatched, func(e *earlyReceipt) refKey { return e.key })
 	names, err := sqlstore.Transact(ctx, s.db, "messages: receipts", func(ctx context.Context, tx *sqlstore.Tx) ([]map[refKey]*bound, error) {
 		names := make([]map[refKey]*bound, len(all))
 		for i, round := range all {
-			found, err := keep(ctx, tx, round)
+			found, err := keepEarlyReceipts(ctx, tx, round)
 			if err != nil {
 				return nil, err
 			}
@@ -245,15 +245,16 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 	return receipts, nil
 }
 
-// early is a receipt that came before its id was bound.
-type early struct {
+// earlyReceipt is a receipt that came before its id was bound.
+type earlyReceipt struct {
 	key refKey
 	doc string
 	of  *message.Receipt
 }
 
-// keep keeps receipts until their ids are bound, and returns the ids that are.
-func keep(ctx context.Context, tx *sqlstore.Tx, list []early) (map[refKey]*bound, error) {
+// keepEarlyReceipts keeps receipts until their ids are bound, and returns the ids that
+// are.
+func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt) (map[refKey]*bound, error) {
 	b := sqlstore.NewBatch("carrier text, ref text, receipt text")
 	for _, e := range list {
 		if len(e.doc) > earlyBytes {
@@ -266,8 +267,8 @@ func keep(ctx context.Context, tx *sqlstore.Tx, list []early) (map[refKey]*bound
 		now.Add(earlyKept), now, earlyBytes, b))
 }
 
-// known looks up the parts that the ids of receipts name.
-func (s *Store) known(ctx context.Context, receipts []message.Receipt) (map[refKey]*bound, error) {
+// lookUp returns the parts that the ids of receipts name.
+func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[refKey]*bound, error) {
 	b := sqlstore.NewBatch("carrier text, ref text")
 	for i := range receipts {
 		for _, id := range receipts[i].IDs {

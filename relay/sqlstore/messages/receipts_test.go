@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -22,7 +23,7 @@ func TestReceipts(t *testing.T) {
 		{"an id that was used twice before it was bound", 10, idUsedTwiceEarly},
 		{"an id that is used again and again", 10, idUsedOften},
 		{"one batch has an id twice", 10, idTwiceInABatch},
-		{"reports stay until they are told", 10, reportsStay},
+		{"reports stay until they are marked as reported", 10, reportsStay},
 		{"nothing is left of forgotten messages", 100_000, nothingIsLeft},
 	})
 }
@@ -39,22 +40,29 @@ func receiptsFindTheirParts(p fixture) {
 	}
 	bound, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: []string{"A1", "161"}, Part: part}})
 	p.must(err)
-	if len(bound) != 1 || bound[0].Part != part || !bound[0].Found || bound[0].Line != early.Line || !bound[0].At.Equal(early.At) {
-		p.Fatalf("%+v", bound)
+	if len(bound) != 1 {
+		p.Fatalf("bound: %d results, want %d", len(bound), 1)
 	}
+	relaytest.Equal(p, "bound[0].Part", bound[0].Part, part)
+	relaytest.Equal(p, "bound[0].Found", bound[0].Found, true)
+	relaytest.Equal(p, "bound[0].Line", bound[0].Line, early.Line)
+	relaytest.Equal(p, "bound[0].At", bound[0].At, early.At)
 	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", Ref: "161", At: at(3)})
 	ms, err := p.Receive(p.Context(), bound, at(3))
 	p.must(err)
-	if len(ms) != 1 || ms[0].Parts[0].State != message.Buffered || ms[0].Parts[0].Report != early.Line || !ms[0].Parts[0].ChangedAt.Equal(at(2)) {
-		p.Fatalf("%+v", ms)
+	if len(ms) != 1 {
+		p.Fatalf("ms: %d results, want %d", len(ms), 1)
 	}
+	relaytest.Equal(p, "ms[0].Parts[0].State", ms[0].Parts[0].State, message.Buffered)
+	relaytest.Equal(p, "ms[0].Parts[0].Report", ms[0].Parts[0].Report, early.Line)
+	relaytest.Equal(p, "ms[0].Parts[0].ChangedAt", ms[0].Parts[0].ChangedAt, at(2))
 	late := message.Receipt{Carrier: "c1", IDs: []string{"0", "161"}, State: message.Delivered, Line: "stat:DELIVRD", At: at(4)}
 	other := message.Receipt{Carrier: "c2", IDs: []string{"161"}, State: message.Delivered, At: at(4)}
 	got, err := p.Match(p.Context(), []message.Receipt{late, other})
 	p.must(err)
-	if !got[0].Found || got[0].Part != part || got[1].Found {
-		p.Fatalf("%+v", got)
-	}
+	relaytest.Equal(p, "got[0].Found", got[0].Found, true)
+	relaytest.Equal(p, "got[0].Part", got[0].Part, part)
+	relaytest.Equal(p, "got[1].Found", got[1].Found, false)
 	ms, err = p.Receive(p.Context(), got, at(4))
 	p.must(err)
 	p.same("wants reports", len(ms), 1)
@@ -133,9 +141,10 @@ func idUsedTwice(p fixture) {
 	p.bind(7, first, "a")
 	p.same("of one that is not bound yet", p.match(about(second)).Found, false)
 	early := p.bind(8, second, "a")
-	if len(early) != 1 || early[0].Part != partOf(8) {
-		p.Fatalf("early %+v", early)
+	if len(early) != 1 {
+		p.Fatalf("early: %d results, want %d", len(early), 1)
 	}
+	relaytest.Equal(p, "early, [0].Part", early[0].Part, partOf(8))
 	for number, id := range map[string]message.ID{first: 7, "07700900123": 7, second: 8} {
 		p.same(number, p.match(about(number)).Part, partOf(id))
 	}
@@ -161,9 +170,11 @@ func idUsedTwiceEarly(p fixture) {
 	for range 2 { // a binding may be repeated
 		for id, number := range map[message.ID]string{7: "447700900123", 8: "447700900456"} {
 			early := p.bind(id, number, "a")
-			if len(early) != 1 || early[0].Part != partOf(id) || early[0].Names != number {
-				p.Fatalf("%d: %+v", id, early)
+			if len(early) != 1 {
+				p.Fatalf("result of bind: %d results, want %d", len(early), 1)
 			}
+			relaytest.Equal(p, "result of bind, [0].Part", early[0].Part, partOf(id))
+			relaytest.Equal(p, "result of bind, [0].Names", early[0].Names, number)
 		}
 	}
 }
@@ -194,9 +205,10 @@ func earlyReceiptsAreBounded(p fixture) {
 	p.ahead.Add(int64(earlyKept))
 	p.match(message.Receipt{Carrier: "c1", IDs: []string{"c"}, State: message.Delivered, At: at(1)})
 	got := p.bind(9, "", "c")
-	if len(got) != 1 || got[0].State != message.Delivered {
-		p.Fatalf("%+v", got)
+	if len(got) != 1 {
+		p.Fatalf("result of bind: %d results, want %d", len(got), 1)
 	}
+	relaytest.Equal(p, "result of bind, [0].State", got[0].State, message.Delivered)
 }
 
 func idsExpire(p fixture) {
@@ -282,10 +294,10 @@ func nothingIsLeft(p fixture) {
 	}
 	p.save(ms...)
 	p.handOver(ms[0], 1, false)
-	told, err := p.Settle(p.Context(), outcomes)
+	reported, err := p.Settle(p.Context(), outcomes)
 	p.must(err)
-	p.same("to be told", len(told), len(ms))
-	if last := told[len(told)-1].Parts[2]; last.Reason != "no carrier" || last.State != message.Rejected {
+	p.same("messages to report", len(reported), len(ms))
+	if last := reported[len(reported)-1].Parts[2]; last.Reason != "no carrier" || last.State != message.Rejected {
 		p.Fatalf("%+v", last)
 	}
 	for range 2 {

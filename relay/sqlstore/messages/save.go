@@ -38,7 +38,7 @@ func (s *Store) Save(ctx context.Context, b message.Batch) (message.Saved, error
 	if len(b.Messages) == 0 {
 		return message.Saved{}, relay.Errorf(relay.KindInvalid, "messages: none to save")
 	}
-	return s.saving.Ask(ctx, b.Account, &b)
+	return s.saving.Submit(ctx, b.Account, &b)
 }
 
 // saveAll saves batches of one account. If one cannot be saved, each is by itself;
@@ -147,8 +147,7 @@ func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*messag
 			return nil, relay.Errorf(relay.KindConflict, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
 		}
 	}
-	_, err = tx.Exec(ctx, saveNoun, insertStates, acct, states)
-	return fresh, err
+	return fresh, tx.Run(ctx, saveNoun, insertStates, acct, states)
 }
 
 // dueOf is when a new message is due: at the end of the lease if who saves it has
@@ -217,20 +216,11 @@ func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved messag
 	return message.Saved{Before: append([]byte{}, had.answer...)}, false, nil
 }
 
-// The row may have been taken anew since it was looked for.
-const deleteOrders = `
-DELETE FROM message_order WHERE expires <= $1 AND (account, client_key) IN (
-  SELECT account, client_key FROM message_order WHERE expires <= $1 ORDER BY expires LIMIT $2)`
-
-const deleteRefs = `
-DELETE FROM message_ref WHERE expires <= $1 AND (carrier, ref) IN (
-  SELECT carrier, ref FROM message_ref WHERE expires <= $1 ORDER BY expires LIMIT $2)`
-
 // Sweep deletes the keys of orders and the ids of carriers that have expired.
 // Messages are deleted by Forget.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(
-		s.db.Sweep(ctx, "messages: expired orders", sqlstore.SweepMost, deleteOrders, now),
-		s.db.Sweep(ctx, "messages: expired carrier ids", sqlstore.SweepMost, deleteRefs, now),
+		s.db.SweepExpired(ctx, "messages: expired orders", "message_order", "account, client_key", "expires", now),
+		s.db.SweepExpired(ctx, "messages: expired carrier ids", "message_ref", "carrier, ref", "expires", now),
 	)
 }

@@ -97,8 +97,7 @@ func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Re
 		pending, states := s.summary()
 		b.Add(s.Account, s.ID, sqlstore.JSON(s.parts), pending, states, s.due, s.unreportedSince, s.expires, s.version)
 	}
-	_, err := tx.Exec(ctx, noun, updateStates, b)
-	return err
+	return tx.Run(ctx, noun, updateStates, b)
 }
 
 // summary is how many parts are pending, and the bits of the states that parts
@@ -126,9 +125,9 @@ func stateBit(s message.State) int64 {
 	return 0
 }
 
-// move gives a part another state and reports whether that may follow on the one
-// that it has.
-func (s *state) move(n int, to message.State, at time.Time) bool {
+// transition gives a part another state, if that may follow the present one, and
+// reports whether it did.
+func (s *state) transition(n int, to message.State, at time.Time) bool {
 	p := &s.parts[n]
 	if !slices.Contains(to.Before(), p.State) {
 		return false
@@ -142,10 +141,9 @@ func (s *state) move(n int, to message.State, at time.Time) bool {
 	return true
 }
 
-// rest says when the message is due next, or until when it is kept if no part of
-// it waits. A part that is due now, or in a carrier's hands, keeps the lease that
-// somebody has on it.
-func (s *state) rest(now time.Time, retention time.Duration) {
+// schedule sets when the message is due next, or when it expires if no part of it
+// waits. If a part is due now or being sent, an existing lease is kept.
+func (s *state) schedule(now time.Time, retention time.Duration) {
 	leased, next := false, int64(0)
 	for i := range s.parts {
 		switch p := &s.parts[i]; p.State {

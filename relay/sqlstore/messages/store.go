@@ -1,3 +1,11 @@
+// Package messages keeps the messages that accounts send, on SQL: what is to be
+// submitted and when, the state of every part, the ids that carriers gave them,
+// and the reports that accounts still have to get.
+//
+// A message is a row that never changes (message) and a narrow one that does
+// (message_state), so that an attempt rewrites neither the text nor the indexes
+// of numbers. A batch is read under its locks, changed here, and written back:
+// two statements, however many messages there are.
 package messages
 
 import (
@@ -15,14 +23,14 @@ type Store struct {
 	db *sqlstore.DB
 	// ids has the block of reserved ids, and is empty while it is in use.
 	ids    chan block
-	saving *sqlstore.Joint[account.ID, *message.Batch, message.Saved]
+	saving *sqlstore.GroupCommit[account.ID, *message.Batch, message.Saved]
 }
 
 // New makes a Store.
 func New(db *sqlstore.DB) *Store {
 	s := &Store{db: db, ids: make(chan block, 1)}
 	s.ids <- block{}
-	s.saving = &sqlstore.Joint[account.ID, *message.Batch, message.Saved]{
+	s.saving = &sqlstore.GroupCommit[account.ID, *message.Batch, message.Saved]{
 		Most: savedTogether, Size: func(b *message.Batch) int { return len(b.Messages) }, Do: s.saveAll,
 	}
 	return s

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var (
@@ -38,9 +38,7 @@ func messagesAreSavedAndCharged(p fixture) {
 	p.save(m, other)
 	got, err := p.Get(p.Context(), 1, m.ID)
 	p.must(err)
-	if !reflect.DeepEqual(got, m) {
-		p.Fatalf("%+v\nwant %+v", got, m)
-	}
+	relaytest.Equal(p, "the stored message", got, m)
 	p.hasCredit(2)
 	p.save(m, other) // once more is the same
 	p.hasCredit(2)

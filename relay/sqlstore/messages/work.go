@@ -30,7 +30,7 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 	refs := distinct(starts, func(st *message.Start) message.Ref { return st.Ref })
 	const noun = "messages: begin"
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([][]int, error) {
-		done, err := record(ctx, tx, noun, beginUsual, usualStarts(call, starts))
+		done, err := record(ctx, tx, noun, beginSinglePart, singlePartStarts(call, starts))
 		if err != nil {
 			return nil, err
 		}
@@ -50,12 +50,12 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 	})
 }
 
-// usualStarts returns the starts of a message's first part alone, for beginUsual.
-func usualStarts(call string, starts []message.Start) (all []one) {
-	for _, st := range once(starts, func(st *message.Start) message.Ref { return st.Ref }) {
+// singlePartStarts returns the starts of a message's first part alone, for beginSinglePart.
+func singlePartStarts(call string, starts []message.Start) (all []singlePart) {
+	for _, st := range withSingleMessage(starts, func(st *message.Start) message.Ref { return st.Ref }) {
 		if slices.Equal(st.Parts, []int{0}) {
 			is := part{State: message.Sending, Changed: sqlstore.Millis(st.Now), Call: call, Carrier: st.Carrier}
-			all = append(all, one{st.Ref, is, st.Until, st.Now.Add(st.Until.Sub(st.Now) / 2)})
+			all = append(all, singlePart{st.Ref, is, st.Until, st.Now.Add(st.Until.Sub(st.Now) / 2)})
 		}
 	}
 	return all
@@ -121,7 +121,7 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 	}
 	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
 	reports, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]*state, error) {
-		done, err := record(ctx, tx, noun, settleUsual, usualChanges(changes), s.db.Retention())
+		done, err := record(ctx, tx, noun, settleSinglePart, singlePartChanges(changes), s.db.Retention())
 		if err != nil {
 			return nil, err
 		}
@@ -141,13 +141,13 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 	return s.filled(ctx, noun, reports)
 }
 
-// usualChanges returns the changes that say the first part was accepted, for
-// settleUsual.
-func usualChanges(changes []change) (all []one) {
-	for _, c := range once(changes, func(c *change) message.Ref { return c.PartRef.Ref }) {
+// singlePartChanges returns the changes that say the first part was accepted, for
+// settleSinglePart.
+func singlePartChanges(changes []change) (all []singlePart) {
+	for _, c := range withSingleMessage(changes, func(c *change) message.Ref { return c.PartRef.Ref }) {
 		if c.Part == 0 && c.State == message.Accepted && !c.Refund && c.Carrier != "" {
 			is := part{State: c.State, Changed: sqlstore.Millis(c.At), Carrier: c.Carrier, Ref: c.Outcome.Ref, Reason: c.Reason, Report: c.report}
-			all = append(all, one{Ref: c.PartRef.Ref, part: is, time: c.now})
+			all = append(all, singlePart{Ref: c.PartRef.Ref, part: is, time: c.now})
 		}
 	}
 	return all
@@ -180,7 +180,7 @@ func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, c
 			}
 		}
 		if moved {
-			st.rest(now, s.db.Retention())
+			st.schedule(now, s.db.Retention())
 		}
 		if st.report && reported {
 			st.unreportedSince = cmp.Or(st.unreportedSince, sqlstore.Millis(now))
@@ -200,7 +200,7 @@ func (s *state) settle(c *change) bool {
 	if carrier, ref := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.Outcome.Ref, p.Ref); carrier != p.Carrier || ref != p.Ref {
 		p.Carrier, p.Ref, s.changed = carrier, ref, true
 	}
-	if !s.move(c.Part, c.State, c.At) {
+	if !s.transition(c.Part, c.State, c.At) {
 		return false
 	}
 	p.Reason, p.Report = cmp.Or(c.Reason, p.Reason), cmp.Or(c.report, p.Report)
@@ -235,12 +235,12 @@ func refund(ctx context.Context, tx *sqlstore.Tx, refunds []credit.Change) error
 // A message of which nothing waits stays as it is, and so does one that another
 // process has claimed: its lease ends later.
 const moveDue = `
-WITH held AS MATERIALIZED (
+WITH leased AS MATERIALIZED (
   SELECT s.account, s.id FROM batch CROSS JOIN message_state s
   WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0 AND s.due <= batch.ends
   ORDER BY s.account, s.id {for update})
-UPDATE message_state SET due = $1 FROM held
-WHERE message_state.account = held.account AND message_state.id = held.id
+UPDATE message_state SET due = $1 FROM leased
+WHERE message_state.account = leased.account AND message_state.id = leased.id
 RETURNING message_state.account, message_state.id`
 
 // Renew moves the end of leases and returns the messages of which the caller still has
@@ -260,7 +260,5 @@ func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
 	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]message.Ref, error) {
-		return sqlstore.List(ctx, tx, noun, moveDue, sqlstore.Into(refFields), to, b)
-	})
+	return sqlstore.Returning(ctx, s.db, noun, moveDue, sqlstore.Into(refFields), to, b)
 }

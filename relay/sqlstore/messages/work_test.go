@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -107,9 +108,11 @@ func handedOverOnce(p fixture) {
 	p.same("pending", p.pendingIDs(), []message.ID{})
 	list, err := p.Claim(p.Context(), at(20), at(30), 10) // its worker has died
 	p.must(err)
-	if len(list) != 1 || list[0].Parts[0].State != message.Sending || list[0].Parts[0].Carrier != "c1" {
-		p.Fatalf("%+v", list)
+	if len(list) != 1 {
+		p.Fatalf("list: %d results, want %d", len(list), 1)
 	}
+	relaytest.Equal(p, "list[0].Parts[0].State", list[0].Parts[0].State, message.Sending)
+	relaytest.Equal(p, "list[0].Parts[0].Carrier", list[0].Parts[0].Carrier, "c1")
 	p.same("by one that may", p.handOver(m, 20, true), []int{0, 1})
 	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", Ref: "r0", At: at(21)})
 	p.settlePart(m, 1, message.Outcome{State: message.Unknown, Reason: "the answer was lost", At: at(21)})
@@ -117,9 +120,9 @@ func handedOverOnce(p fixture) {
 	p.same("due", p.claim(1000, 10), []message.ID{})
 	got, err := p.Get(p.Context(), 1, m.ID)
 	p.must(err)
-	if got.Parts[0].Ref != "r0" || got.Parts[1].Reason != "the answer was lost" || got.Version != 2 {
-		p.Fatalf("%+v", got)
-	}
+	relaytest.Equal(p, "got.Parts[0].Ref", got.Parts[0].Ref, "r0")
+	relaytest.Equal(p, "got.Parts[1].Reason", got.Parts[1].Reason, "the answer was lost")
+	relaytest.Equal(p, "got.Version", got.Version, 2)
 	// The account's operator decides that the unknown one is sent again.
 	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(1000), At: at(1000)})
 	p.same("pending", p.pendingIDs(), []message.ID{m.ID + 1})
@@ -225,9 +228,11 @@ func failureIsTriedAgain(p fixture) {
 	settle(1, message.Pending, 90, false)
 	list, _, err := p.Pending(p.Context(), 1, 0, 10)
 	p.must(err)
-	if len(list) != 2 || !list[0].Scheduled.Equal(at(60)) || !list[0].OriginalScheduled.Equal(at(0)) {
-		p.Fatalf("%+v", list)
+	if len(list) != 2 {
+		p.Fatalf("list: %d results, want %d", len(list), 2)
 	}
+	relaytest.Equal(p, "list[0].Scheduled", list[0].Scheduled, at(60))
+	relaytest.Equal(p, "list[0].OriginalScheduled", list[0].OriginalScheduled, at(0))
 	p.same("before", p.claim(59, 10), []message.ID{})
 	p.same("then", p.claim(60, 10), []message.ID{m.ID})
 	settle(0, message.Rejected, 0, true) // no carrier would take it
@@ -259,11 +264,11 @@ func outcomesAreRepeated(p fixture) {
 		{PartRef: message.PartRef{Ref: message.Ref{Account: 1, ID: 999}}, State: message.Rejected, Refund: true, At: at(1)},
 	}
 	for i, want := range []int{1, 0} {
-		told, err := p.Settle(p.Context(), outcomes)
+		reported, err := p.Settle(p.Context(), outcomes)
 		p.must(err)
-		p.same("reports", len(told), want)
-		if i == 0 && (told[0].Version != 2 || told[0].Parts[1].Reason != "no carrier" || told[0].Parts[0].Text != "part 0") {
-			p.Fatalf("%+v", told[0])
+		p.same("reports", len(reported), want)
+		if i == 0 && (reported[0].Version != 2 || reported[0].Parts[1].Reason != "no carrier" || reported[0].Parts[0].Text != "part 0") {
+			p.Fatalf("%+v", reported[0])
 		}
 		p.hasCredit(9)
 		balance, err := p.credit.Balance(p.Context(), 2)

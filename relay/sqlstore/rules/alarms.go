@@ -17,12 +17,10 @@ import (
 const (
 	alarmColumns = `doc, id, rule, device, state, raised, cleared, raised_by, cleared_by`
 
-	getAlarm   = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND id = $2`
-	lockAlarm  = getAlarm + ` {for update}`
-	setAlarm   = `UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3`
-	ofRecord   = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`
-	listAlarms = `SELECT account, ` + alarmColumns + ` FROM alarm WHERE raised BETWEEN $1 AND $2
-AND (raised < $3 OR raised = $4 AND id < $5)`
+	getAlarm  = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND id = $2`
+	lockAlarm = getAlarm + ` {for update}`
+	setAlarm  = `UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3`
+	ofRecord  = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`
 )
 
 // documentOf is what has no column of an alarm.
@@ -52,8 +50,7 @@ func (s *Store) ChangeAlarm(ctx context.Context, acct account.ID, id string, cha
 		if err != nil {
 			return a, err
 		}
-		_, err = tx.Exec(ctx, noun, setAlarm, sqlstore.JSON(documentOf(a)), acct, id)
-		return a, err
+		return a, tx.Run(ctx, noun, setAlarm, sqlstore.JSON(documentOf(a)), acct, id)
 	})
 }
 
@@ -68,22 +65,17 @@ func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter)
 	if err != nil {
 		return nil, "", err
 	}
-	query, args := listAlarms, []any{lowest(f.From), highest(f.To), raised, raised, id}
-	if acct != 0 {
-		args = append(args, acct)
-		query += fmt.Sprintf(" AND account = $%d", len(args))
-	}
-	for _, one := range []struct{ column, value string }{{"state", string(f.State)}, {"rule", f.RuleID}, {"device", f.DeviceID}} {
-		if one.value != "" {
-			args = append(args, one.value)
-			query += fmt.Sprintf(" AND %s = $%d", one.column, len(args))
-		}
-	}
-	args = append(args, f.Limit+1)
-	query += fmt.Sprintf(" ORDER BY raised DESC, id DESC LIMIT $%d", len(args))
+	var w sqlstore.Where
+	w.And("raised BETWEEN ? AND ?", lowest(f.From), highest(f.To))
+	w.And("(raised < ? OR raised = ? AND id < ?)", raised, raised, id)
+	w.AndSet("account = ?", acct)
+	w.AndSet("state = ?", f.State)
+	w.AndSet("rule = ?", f.RuleID)
+	w.AndSet("device = ?", f.DeviceID)
+	query := "SELECT account, " + alarmColumns + " FROM alarm" + w.String() + " ORDER BY raised DESC, id DESC LIMIT " + w.Arg(f.Limit+1)
 	all, err := sqlstore.List(ctx, s.db, "alarms", query, sqlstore.Into(func(a *rule.Owned[rule.Alarm]) []any {
 		return append([]any{&a.Account}, alarmFields(&a.Of)...)
-	}), args...)
+	}), w.Args()...)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
 	}

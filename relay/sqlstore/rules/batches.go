@@ -2,7 +2,8 @@ package rules
 
 import (
 	"context"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
@@ -38,10 +39,6 @@ ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`
 WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`
 
 	firstItem = `SELECT COALESCE(MIN(added), 0) FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0`
-
-	sweepItems = `DELETE FROM rule_item WHERE (account, rule, record) IN (
-  SELECT account, rule, record FROM rule_item WHERE taken > 0 AND taken <= $1 ORDER BY taken LIMIT $2 {skip locked}
-)`
 )
 
 // tally is a row of rule_batch.
@@ -61,14 +58,9 @@ func (s *Store) Collect(ctx context.Context, acct account.ID, items []rule.Item)
 			rules[it.RuleID] = it
 		}
 	}
-	names := make([]string, 0, len(rules))
-	for id := range rules {
-		names = append(names, id)
-	}
-	names = sqlstore.FirstOfEach(names, strings.Compare)
-	keys := sqlstore.BatchOf("account bigint, rule text", names, func(id *string) []any { return []any{acct, id} })
+	keys := sqlstore.AccountColumn(acct, "rule text", slices.Sorted(maps.Keys(rules)))
 	return sqlstore.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *sqlstore.Tx) (full []rule.BatchRef, err error) {
-		if _, err := tx.Exec(ctx, "batches: add", addBatches, keys); err != nil {
+		if err := tx.Run(ctx, "batches: add", addBatches, keys); err != nil {
 			return nil, err
 		}
 		tallies, err := sqlstore.List(ctx, tx, "batches: lock", lockBatches, sqlstore.Into((*tally).fields), keys)
@@ -111,10 +103,9 @@ func addTo(ctx context.Context, tx *sqlstore.Tx, acct account.ID, there map[stri
 }
 
 func setTallies(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []tally) error {
-	_, err := tx.Exec(ctx, "batches: count", setBatches, sqlstore.BatchOf("account bigint, rule text, count bigint, due bigint", all, func(t *tally) []any {
+	return tx.Run(ctx, "batches: count", setBatches, sqlstore.BatchOf("account bigint, rule text, count bigint, due bigint", all, func(t *tally) []any {
 		return []any{acct, t.rule, t.n, t.due}
 	}))
-	return err
 }
 
 // DueBatches returns batches that are due.
@@ -181,7 +172,7 @@ const mostTaken = 1000
 func (s *Store) leave(ctx context.Context, tx *sqlstore.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
 	noun := "batch of rule " + ref.RuleID
 	rows := sqlstore.BatchOf("account bigint, rule text, record text", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
-	if _, err := tx.Exec(ctx, noun, markItems, now, rows); err != nil {
+	if err := tx.Run(ctx, noun, markItems, now, rows); err != nil {
 		return false, err
 	}
 	first, err := sqlstore.Value[int64](ctx, tx, noun, firstItem, ref.Account, ref.RuleID)

@@ -26,8 +26,7 @@ func BenchmarkLeaseWatches(b *testing.B) {
 				rows.Add(1, fmt.Sprintf("d%07d", i), due)
 			}
 			err := db.Write(b.Context(), "bench", func(ctx context.Context, tx *sqlstore.Tx) error {
-				_, err := tx.Exec(ctx, "bench", "INSERT INTO rule_watch (account, device, due) SELECT account, device, due FROM batch", rows)
-				return err
+				return tx.Run(ctx, "bench", "INSERT INTO rule_watch (account, device, due) SELECT account, device, due FROM batch", rows)
 			})
 			if err != nil {
 				b.Fatal(err)

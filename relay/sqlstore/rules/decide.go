@@ -56,7 +56,7 @@ func stateFields(st *rule.PairState) []any {
 // PairStates returns the states of rules for devices.
 func (s *Store) PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.PairState, error) {
 	return sqlstore.List(ctx, s.db, "rule states", states, sqlstore.Into(stateFields),
-		sqlstore.BatchOf("account bigint, device text", deviceIDs, func(id *string) []any { return []any{acct, id} }))
+		sqlstore.AccountColumn(acct, "device text", deviceIDs))
 }
 
 // Decide locks states, and saves what decide makes of them.
@@ -73,7 +73,7 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 			return nil, err
 		}
 		keys := sqlstore.BatchOf("account bigint, device text, rule text", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
-		if _, err := tx.Exec(ctx, "rule states: add", addStates, keys); err != nil {
+		if err := tx.Run(ctx, "rule states: add", addStates, keys); err != nil {
 			return nil, err
 		}
 		locked, err := sqlstore.List(ctx, tx, "rule states: lock", lockStates, sqlstore.Into(stateFields), keys)
@@ -87,7 +87,7 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 		if err := save(ctx, tx, acct, &d); err != nil {
 			return nil, err
 		}
-		if _, err := tx.Exec(ctx, "rule states: drop", dropEmptyStates, acct, keys); err != nil {
+		if err := tx.Run(ctx, "rule states: drop", dropEmptyStates, acct, keys); err != nil {
 			return nil, err
 		}
 		return deliveries.Create(ctx, tx, d.Deliveries, until)
@@ -100,7 +100,7 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 	for i := range pairs {
 		ids[i] = pairs[i].RuleID
 	}
-	rows := sqlstore.BatchOf("account bigint, rule text", sqlstore.FirstOfEach(ids, strings.Compare), func(id *string) []any { return []any{acct, id} })
+	rows := sqlstore.AccountColumn(acct, "rule text", sqlstore.FirstOfEach(ids, strings.Compare))
 	rules, err := sqlstore.List(ctx, tx, "rule states: rules", shareRules, sqlstore.Into(func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }), rows)
 	if err != nil {
 		return nil, err
@@ -120,12 +120,11 @@ func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decisio
 		query string
 		rows  *sqlstore.Batch
 	}{{updateStates, stateRows(acct, d.States)}, {insertAlarms, alarmRows(acct, d.Raised)}, {clearAlarms, clearedRows(acct, d.Cleared)}} {
-		if _, err := tx.Exec(ctx, "rule states: save", one.query, one.rows); err != nil {
+		if err := tx.Run(ctx, "rule states: save", one.query, one.rows); err != nil {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, "silence: watch", watchAgain, tx.Now(), sqlstore.BatchOf("account bigint, device text", d.Watch, func(id *string) []any { return []any{acct, id} }))
-	return err
+	return tx.Run(ctx, "silence: watch", watchAgain, tx.Now(), sqlstore.AccountColumn(acct, "device text", d.Watch))
 }
 
 func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
@@ -160,13 +159,16 @@ const leaseDue = `UPDATE rule_state SET due = $1 WHERE (account, device, rule) I
 
 // LeaseDue takes states that are due.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]rule.Owned[rule.PairState], error) {
-	due, err := sqlstore.Values[int64](ctx, s.db, "rule states: due", `SELECT due FROM rule_state WHERE due > 0 AND due <= $1 LIMIT 1`, now)
+	return lease(ctx, s, "rule states: due", "rule_state", leaseDue, func(o *rule.Owned[rule.PairState]) []any {
+		return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
+	}, until, now, most)
+}
+
+// lease runs a statement that leases rows of a table until a time, if one is due.
+func lease[T any](ctx context.Context, s *Store, noun, table, statement string, fields func(*T) []any, until, now time.Time, most int) ([]T, error) {
+	due, err := sqlstore.Values[int64](ctx, s.db, noun, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return sqlstore.Transact(ctx, s.db, "rule states: due", func(ctx context.Context, tx *sqlstore.Tx) ([]rule.Owned[rule.PairState], error) {
-		return sqlstore.List(ctx, tx, "rule states: due", leaseDue, sqlstore.Into(func(o *rule.Owned[rule.PairState]) []any {
-			return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
-		}), until, now, most)
-	})
+	return sqlstore.Returning(ctx, s.db, noun, statement, sqlstore.Into(fields), until, now, most)
 }

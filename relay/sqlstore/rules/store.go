@@ -1,3 +1,8 @@
+// Package rules keeps rules, their states for devices, alarms, and the
+// frames that are collected for batches. It implements rule.Store.
+//
+// A decision locks what stands between its rules and devices, in the order of device
+// and rule, before deliveries are created. Steady state writes nothing.
 package rules
 
 import (
@@ -27,9 +32,6 @@ const (
 	lockRule    = `SELECT doc FROM rule WHERE account = $1 AND id = $2 {for update}`
 	getRule     = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 AND id = $2`
 	listRules   = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 ORDER BY created, id`
-
-	findRules   = `SELECT account, ` + ruleColumns + ` FROM rule WHERE (account, created, id) > ($1, $2, $3) ORDER BY account, created, id LIMIT $4`
-	findRulesOf = `SELECT account, ` + ruleColumns + ` FROM rule WHERE account = $5 AND (account, created, id) > ($1, $2, $3) ORDER BY account, created, id LIMIT $4`
 
 	countRules = `SELECT COUNT(*) FROM rule WHERE account = $1`
 
@@ -69,7 +71,7 @@ func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error 
 // of the account's rules up, last of all.
 func saved(ctx context.Context, tx *sqlstore.Tx, acct account.ID, r rule.Rule) error {
 	if r.On == rule.OnSilent && r.Enabled {
-		if _, err := tx.Exec(ctx, "rule "+r.ID, startEnrolment, acct, tx.Now().Add(enrolAfter)); err != nil {
+		if err := tx.Run(ctx, "rule "+r.ID, startEnrolment, acct, tx.Now().Add(enrolAfter)); err != nil {
 			return err
 		}
 	}
@@ -93,11 +95,11 @@ func (s *Store) Change(ctx context.Context, acct account.ID, id string, change f
 			return r, err
 		}
 		r.Failures = rule.Failures{}
-		if _, err := tx.Exec(ctx, noun, updateRule, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id); err != nil {
+		if err := tx.Run(ctx, noun, updateRule, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id); err != nil {
 			return r, err
 		}
 		if was.Batch != r.Batch { // what was collected is sent at once
-			if _, err := tx.Exec(ctx, noun, endBatch, now, acct, id); err != nil {
+			if err := tx.Run(ctx, noun, endBatch, now, acct, id); err != nil {
 				return r, err
 			}
 		}
@@ -123,7 +125,7 @@ func (s *Store) Delete(ctx context.Context, acct account.ID, id string, now time
 		for _, rest := range []string{
 			`DELETE FROM rule_batch WHERE account = $1 AND rule = $2`, `DELETE FROM rule_item WHERE account = $1 AND rule = $2`,
 		} {
-			if _, err := tx.Exec(ctx, noun, rest, acct, id); err != nil {
+			if err := tx.Run(ctx, noun, rest, acct, id); err != nil {
 				return err
 			}
 		}
@@ -139,11 +141,10 @@ const (
 
 // forgetRule deletes a rule's states for devices, and clears its alarms.
 func forgetRule(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string, now time.Time) error {
-	if _, err := tx.Exec(ctx, "rule "+id, forgetStates, acct, id); err != nil {
+	if err := tx.Run(ctx, "rule "+id, forgetStates, acct, id); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "rule "+id, endAlarms, now.UnixNano(), acct, id)
-	return err
+	return tx.Run(ctx, "rule "+id, endAlarms, now.UnixNano(), acct, id)
 }
 
 // Rule loads a rule.
@@ -158,13 +159,13 @@ func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
 
 // FindRules returns rules of one or all accounts after one, by account and creation.
 func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error) {
-	query, args := findRules, []any{after.Account, after.CreatedAt, after.ID, limit}
-	if acct != 0 {
-		query, args = findRulesOf, append(args, acct)
-	}
+	var w sqlstore.Where
+	w.AndSet("account = ?", acct)
+	w.And("(account, created, id) > (?, ?, ?)", after.Account, after.CreatedAt, after.ID)
+	query := "SELECT account, " + ruleColumns + " FROM rule" + w.String() + " ORDER BY account, created, id LIMIT " + w.Arg(limit)
 	return sqlstore.List(ctx, s.db, "rules", query, sqlstore.Into(func(r *rule.Owned[rule.Rule]) []any {
 		return append([]any{&r.Account}, ruleFields(&r.Of)...)
-	}), args...)
+	}), w.Args()...)
 }
 
 // CountRules counts an account's rules.
@@ -174,16 +175,15 @@ func (s *Store) CountRules(ctx context.Context, acct account.ID) (int, error) {
 
 // Fail adds failures to those of rules.
 func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
-	_, err := s.db.Exec(ctx, "rules: failures", failRules,
+	return s.db.Run(ctx, "rules: failures", failRules,
 		sqlstore.BatchOf("account bigint, id text, count bigint, at bigint, reason text", all, func(f *rule.Failed) []any {
 			return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
 		}))
-	return err
 }
 
 // Sweep deletes frames of batches that were sent long ago.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Sweep(ctx, "rules: sweep", sqlstore.SweepMost, sweepItems, now.Add(-itemsKept))
+	return s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemsKept))
 }
 
 // nanos is a column of nanoseconds since 1970, 0 for the zero time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
@@ -35,20 +35,11 @@ func rigOf(db *sqlstore.DB) rig {
 	return rig{rules.New(db), devices.New(db), deliveries.New(db)}
 }
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // addDevices creates devices of an account by id.
 func (r rig) addDevices(t *testing.T, acct account.ID, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		must(t, r.devices.CreateDevice(t.Context(), acct, iot.Device{ID: id, Identifier: fmt.Sprint(acct, "-", id), CreatedAt: at(0)}, nil))
+		relaytest.NoError(t, r.devices.CreateDevice(t.Context(), acct, iot.Device{ID: id, Identifier: fmt.Sprint(acct, "-", id), CreatedAt: at(0)}, nil))
 	}
 }
 
@@ -81,28 +72,31 @@ func TestStore(t *testing.T) {
 
 func rulesAreKept(t *testing.T, s rig) {
 	r := ruleOf("r1")
-	must(t, s.Create(t.Context(), 1, r))
+	relaytest.NoError(t, s.Create(t.Context(), 1, r))
 	if err := s.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindConflict {
 		t.Errorf("created twice: %v", err)
 	}
-	if got, err := s.Rule(t.Context(), 1, "r1"); err != nil || !reflect.DeepEqual(got, r) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Rule", relaytest.Must(s.Rule(t.Context(), 1, "r1"))(t), r)
 	refused := errors.New("no")
 	if _, err := s.Change(t.Context(), 1, "r1", func(*rule.Rule) error { return refused }, never, at(3)); !errors.Is(err, refused) {
 		t.Errorf("a change that is refused: %v", err)
 	}
 	changed, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "new"; return nil }, never, at(3))
-	if err != nil || changed.Name != "new" || changed.When != r.When {
-		t.Errorf("%+v, %v", changed, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Change, Name", changed.Name, "new")
+	relaytest.Equal(t, "result of Change, When", changed.When, r.When)
 	other := ruleOf("r0")
 	other.CreatedAt = at(5)
-	must(t, s.Create(t.Context(), 1, other))
-	if all, err := s.Rules(t.Context(), 1); err != nil || len(all) != 2 || all[0].ID != "r1" || all[0].Name != "new" {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, s.Create(t.Context(), 1, other))
+	if all, err := s.Rules(t.Context(), 1); err != nil {
+		t.Error(err)
+	} else if len(all) != 2 {
+		t.Errorf("result of Rules: %d results, want %d", len(all), 2)
+	} else {
+		relaytest.Equal(t, "result of Rules, [0].ID", all[0].ID, "r1")
+		relaytest.Equal(t, "result of Rules, [0].Name", all[0].Name, "new")
 	}
-	must(t, s.Delete(t.Context(), 1, "r1", at(9)))
+	relaytest.NoError(t, s.Delete(t.Context(), 1, "r1", at(9)))
 	if err := s.Delete(t.Context(), 1, "r1", at(9)); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("deleted twice: %v", err)
 	}
@@ -112,7 +106,7 @@ func never(_, _ rule.Rule) bool  { return false }
 func always(_, _ rule.Rule) bool { return true }
 
 func othersRules(t *testing.T, s rig) {
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	_, err := s.Rule(t.Context(), 2, "r1")
 	_, err2 := s.Change(t.Context(), 2, "r1", func(*rule.Rule) error { return nil }, always, at(3))
 	_, err3 := s.Alarm(t.Context(), 2, "none")
@@ -121,21 +115,17 @@ func othersRules(t *testing.T, s rig) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if all, err := s.Rules(t.Context(), 2); err != nil || len(all) != 0 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	relaytest.Equal(t, "number of results of Rules", len(relaytest.Must(s.Rules(t.Context(), 2))(t)), 0)
 }
 
 func versions(t *testing.T, s rig) {
 	version := func() iot.Version {
 		of, err := s.devices.Versions(t.Context(), []account.ID{1})
-		must(t, err)
+		relaytest.NoError(t, err)
 		return of[1]
 	}
 	was := version()
-	if was.Rules != 0 {
-		t.Fatalf("%+v of an account without rules", was)
-	}
+	relaytest.Equal(t, "of an account without rules, Rules", was.Rules, 0)
 	for _, tc := range []struct {
 		name   string
 		change func() error
@@ -147,7 +137,7 @@ func versions(t *testing.T, s rig) {
 		}},
 		{"deleted", func() error { return s.Delete(t.Context(), 1, "r1", at(9)) }},
 	} {
-		must(t, tc.change())
+		relaytest.NoError(t, tc.change())
 		now := version()
 		if now.Rules <= was.Rules || now.Records != was.Records {
 			t.Errorf("%s: %+v after %+v", tc.name, now, was)
@@ -157,15 +147,13 @@ func versions(t *testing.T, s rig) {
 }
 
 func failuresAdd(t *testing.T, s rig) {
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	for i := range 2 {
-		must(t, s.Fail(t.Context(), []rule.Failed{
+		relaytest.NoError(t, s.Fail(t.Context(), []rule.Failed{
 			{Account: 1, RuleID: "r1", Failures: rule.Failures{Count: 3, LastAt: at(float64(i)), Last: fmt.Sprint("why ", i)}}, {Account: 2, RuleID: "r1"},
 		}))
 	}
-	if got, err := s.Rule(t.Context(), 1, "r1"); err != nil || got.Failures != (rule.Failures{Count: 6, LastAt: at(1), Last: "why 1"}) {
-		t.Errorf("%+v, %v", got.Failures, err)
-	}
+	relaytest.Equal(t, "result of Rule, Failures", relaytest.Must(s.Rule(t.Context(), 1, "r1"))(t).Failures, rule.Failures{Count: 6, LastAt: at(1), Last: "why 1"})
 	got, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Name = "x"; return nil }, never, at(3))
 	if kept, err2 := s.Rule(t.Context(), 1, "r1"); err != nil || err2 != nil || got.Failures != (rule.Failures{}) || kept.Failures != got.Failures {
 		t.Errorf("after a change: %+v, %v, %v", kept.Failures, err, err2)
@@ -194,55 +182,63 @@ func deliveryOf(id string) outbox.Delivery {
 
 func decisionIsOneStep(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
 	pairs := []rule.Pair{{RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
 	var locked []rule.Pair
 	created, err := s.Decide(t.Context(), 1, pairs, at(80), func(all []rule.PairState) (rule.Decision, error) {
 		for _, st := range all {
 			locked = append(locked, st.Pair)
-			if !reflect.DeepEqual(st, rule.PairState{Pair: st.Pair}) {
-				t.Errorf("new: %+v", st)
-			}
+			relaytest.Equal(t, "st", st, rule.PairState{Pair: st.Pair})
 		}
 		return raising("a")(all)
 	})
-	if err != nil || len(created) != 3 || created[0].State != outbox.Queued || !created[0].NextAttemptAt.Equal(at(80)) {
-		t.Fatalf("%+v, %v", created, err)
+	relaytest.NoError(t, err)
+	if len(created) != 3 {
+		t.Fatalf("created: %d results, want %d", len(created), 3)
 	}
+	relaytest.Equal(t, "created[0].State", created[0].State, outbox.Queued)
+	relaytest.Equal(t, "created[0].NextAttemptAt", created[0].NextAttemptAt, at(80))
 	if want := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}}; !slices.Equal(locked, want) {
 		t.Errorf("locked %v", locked)
 	}
 	all, err := s.PairStates(t.Context(), 1, []string{"d2", "d3"})
 	want := rule.PairState{Pair: rule.Pair{RuleID: "r1", DeviceID: "d2"}, AlarmID: "ad2r1", RaisedAt: at(10.5), At: at(11), FrameAt: at(10.5), Record: "rec"}
-	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], want) {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 1 {
+		t.Fatalf("all: %d results, want %d", len(all), 1)
 	}
+	relaytest.Equal(t, "all[0]", all[0], want)
 	_, err = s.Decide(t.Context(), 1, pairs[1:2], at(80), func(all []rule.PairState) (d rule.Decision, err error) {
-		if !reflect.DeepEqual(all, []rule.PairState{want}) {
-			t.Errorf("%+v", all)
-		}
+		relaytest.Equal(t, "result of Decide, all", all, []rule.PairState{want})
 		began := rule.Occurrence{Record: "rec2", Device: iot.Device{ID: "d2"}, Readings: map[string]rule.Value{"t": {Text: "é", IsText: true}}}
 		d.States = []rule.PairState{{Pair: all[0].Pair, At: at(12), Since: at(12), Began: &began, Due: at(72), Repeats: 3, RanAt: at(12)}}
 		d.Cleared = []rule.Alarm{{ID: "ad2r1", ClearedAt: at(12), ClearedBy: "rec2"}}
 		return d, nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	if all, err := s.PairStates(t.Context(), 1, []string{"d2"}); err != nil || len(all) != 1 || all[0].Began == nil || all[0].Began.Record != "rec2" ||
 		all[0].Began.Readings["t"].Text != "é" || !all[0].Due.Equal(at(72)) || all[0].AlarmID != "" || all[0].Repeats != 3 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	a, err := s.Alarm(t.Context(), 1, "ad2r1")
-	if err != nil || a.State != rule.Cleared || !a.ClearedAt.Equal(at(12)) || a.ClearedBy != "rec2" || a.RaisedBy != "rec" || a.Readings["t"].Value != 31 {
-		t.Errorf("%+v, %v", a, err)
-	}
-	if of, err := s.OfRecord(t.Context(), 1, "d2", "rec2"); err != nil || len(of) != 1 || of[0].ID != "ad2r1" {
-		t.Errorf("%+v, %v", of, err)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Alarm, State", a.State, rule.Cleared)
+	relaytest.Equal(t, "result of Alarm, ClearedAt", a.ClearedAt, at(12))
+	relaytest.Equal(t, "result of Alarm, ClearedBy", a.ClearedBy, "rec2")
+	relaytest.Equal(t, "result of Alarm, RaisedBy", a.RaisedBy, "rec")
+	relaytest.Equal(t, "result of Alarm, Readings[t].Value", a.Readings["t"].Value, 31)
+	if of, err := s.OfRecord(t.Context(), 1, "d2", "rec2"); err != nil {
+		t.Error(err)
+	} else if len(of) != 1 {
+		t.Errorf("result of OfRecord: %d results, want %d", len(of), 1)
+	} else {
+		relaytest.Equal(t, "result of OfRecord, [0].ID", of[0].ID, "ad2r1")
 	}
 }
 
 func failedDecision(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	refused := errors.New("no")
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}
 	if _, err := s.Decide(t.Context(), 1, pairs, at(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{}, refused }); !errors.Is(err, refused) {
@@ -252,56 +248,44 @@ func failedDecision(t *testing.T, s rig) {
 	if _, err := s.Decide(t.Context(), 1, pairs, at(80), nothing); err != nil {
 		t.Error(err)
 	}
-	if all, err := s.PairStates(t.Context(), 1, []string{"d1"}); len(all) != 0 || err != nil {
-		t.Errorf("%+v, %v", all, err)
-	}
+	relaytest.Equal(t, "number of results of PairStates", len(relaytest.Must(s.PairStates(t.Context(), 1, []string{"d1"}))(t)), 0)
 }
 
 func goneAreNotDecided(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
-	if created, err := s.Decide(t.Context(), 1, pairs, at(80), raising("a")); err != nil || len(created) != 1 {
-		t.Errorf("%+v, %v", created, err)
-	}
+	relaytest.Equal(t, "number of results of Decide", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, at(80), raising("a")))(t)), 1)
 	// A gateway may still have the rule as it was before.
 	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Enabled = false; return nil }, func(rule.Rule, rule.Rule) bool { return true }, at(81))
-	must(t, err)
-	if created, err := s.Decide(t.Context(), 1, pairs, at(90), raising("b")); err != nil || len(created) != 0 {
-		t.Errorf("of a rule that was disabled: %+v, %v", created, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "of a rule that was disabled: number of results", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, at(90), raising("b")))(t)), 0)
 }
 
 func deliveriesOnce(t *testing.T, s rig) {
 	forward := func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{Deliveries: []outbox.Delivery{deliveryOf("x"), deliveryOf("y"), deliveryOf("x")}}, nil
 	}
-	if created, err := s.Decide(t.Context(), 1, nil, at(80), forward); err != nil || len(created) != 2 {
-		t.Errorf("%+v, %v", created, err)
-	}
-	if created, err := s.Decide(t.Context(), 1, nil, at(80), forward); err != nil || len(created) != 0 {
-		t.Errorf("again: %+v, %v", created, err)
-	}
-	if d, err := s.deliveries.Get(t.Context(), 1, "y"); err != nil || d.State != outbox.Queued {
-		t.Errorf("%+v, %v", d, err)
-	}
+	relaytest.Equal(t, "number of results of Decide", len(relaytest.Must(s.Decide(t.Context(), 1, nil, at(80), forward))(t)), 2)
+	relaytest.Equal(t, "again: number of results", len(relaytest.Must(s.Decide(t.Context(), 1, nil, at(80), forward))(t)), 0)
+	relaytest.Equal(t, "result of Get, State", relaytest.Must(s.deliveries.Get(t.Context(), 1, "y"))(t).State, outbox.Queued)
 }
 
 func alarmsAreListed(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2", "d3", "d4", "d5")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
 	for i, p := range []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d3"}, {RuleID: "r1", DeviceID: "d4"}} {
 		_, err := s.Decide(t.Context(), 1, []rule.Pair{p}, at(80), func(all []rule.PairState) (rule.Decision, error) {
 			d, err := raising("a")(all)
 			d.Raised[0].RaisedAt = at(float64(i / 2)) // some at the same time
 			return d, err
 		})
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	ids := func(f rule.AlarmFilter) (out []string, next string) {
 		f.Limit = max(f.Limit, 2)
 		all, next, err := s.Alarms(t.Context(), 1, f)
-		must(t, err)
+		relaytest.NoError(t, err)
 		for _, a := range all {
 			out = append(out, a.Of.ID)
 		}
@@ -345,16 +329,16 @@ func rulesAndAlarmsOfAll(t *testing.T, s rig) {
 		for i, id := range []string{"r2", "r1"} {
 			r := ruleOf(id)
 			r.CreatedAt = at(float64(i))
-			must(t, s.Create(t.Context(), acct, r))
+			relaytest.NoError(t, s.Create(t.Context(), acct, r))
 		}
 		_, err := s.Decide(t.Context(), acct, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, at(80), raising("a"+acct.String()))
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	for acct, want := range map[account.ID]string{0: "1 r2 1 r1 2 r2 2 r1", 2: "2 r2 2 r1"} {
 		got, after := []string{}, rule.Ref{}
 		for {
 			page, err := s.FindRules(t.Context(), acct, after, 2)
-			must(t, err)
+			relaytest.NoError(t, err)
 			for _, r := range page {
 				got = append(got, r.Account.String(), r.Of.ID)
 				after = rule.Ref{Account: r.Account, CreatedAt: r.Of.CreatedAt, ID: r.Of.ID}
@@ -369,55 +353,53 @@ func rulesAndAlarmsOfAll(t *testing.T, s rig) {
 	}
 	for acct, want := range map[account.ID]int{0: 2, 1: 1, 3: 0} {
 		all, _, err := s.Alarms(t.Context(), acct, rule.AlarmFilter{Limit: 10})
-		if err != nil || len(all) != want {
-			t.Errorf("alarms of %d: %+v, %v", acct, all, err)
+		relaytest.NoError(t, err)
+		if len(all) != want {
+			t.Fatalf("alarms of: %d results, want %d", len(all), want)
 		}
 	}
 }
 
 func alarmIsAcknowledged(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, at(80), raising("a"))
-	must(t, err)
+	relaytest.NoError(t, err)
 	_, err = s.ChangeAlarm(t.Context(), 1, "ad1r1", func(a *rule.Alarm) error {
 		a.AcknowledgedAt, a.AcknowledgedBy, a.Note = at(20), "me", "seen"
 		return nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	a, err := s.Alarm(t.Context(), 1, "ad1r1")
-	if err != nil || a.Note != "seen" || a.AcknowledgedBy != "me" || !a.AcknowledgedAt.Equal(at(20)) || a.State != rule.Raised || a.Readings["t"].Value != 31 {
-		t.Errorf("%+v, %v", a, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Alarm, Note", a.Note, "seen")
+	relaytest.Equal(t, "result of Alarm, AcknowledgedBy", a.AcknowledgedBy, "me")
+	relaytest.Equal(t, "result of Alarm, AcknowledgedAt", a.AcknowledgedAt, at(20))
+	relaytest.Equal(t, "result of Alarm, State", a.State, rule.Raised)
+	relaytest.Equal(t, "result of Alarm, Readings[t].Value", a.Readings["t"].Value, 31)
 }
 
 func dueIsLeased(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	for i, id := range []string{"d1", "d2"} {
 		_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: id}}, at(80), func(all []rule.PairState) (rule.Decision, error) {
 			all[0].At, all[0].Since, all[0].Due = at(1), at(1), at(float64(60+10*i))
 			return rule.Decision{States: all}, nil
 		})
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	due := func(now float64) []rule.Owned[rule.PairState] {
 		all, err := s.LeaseDue(t.Context(), at(now), at(now+8), 10)
-		must(t, err)
+		relaytest.NoError(t, err)
 		return all
 	}
-	if all := due(59); len(all) != 0 {
-		t.Errorf("early: %+v", all)
-	}
+	relaytest.Equal(t, "early: number of results", len(due(59)), 0)
 	if all := due(60); len(all) != 1 || all[0].Account != 1 || all[0].Of.Pair != (rule.Pair{RuleID: "r1", DeviceID: "d1"}) {
 		t.Errorf("%+v", all)
 	}
-	if all := due(61); len(all) != 0 {
-		t.Errorf("leased: %+v", all)
-	}
-	if all := due(70); len(all) != 2 {
-		t.Errorf("after the lease: %+v", all)
-	}
+	relaytest.Equal(t, "leased: number of results", len(due(61)), 0)
+	relaytest.Equal(t, "after the lease: number of results", len(due(70)), 2)
 }
 
 func silentRule() rule.Rule {
@@ -429,83 +411,74 @@ func silentRule() rule.Rule {
 func devicesAreWatched(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2", "d3")
 	s.addDevices(t, 2, "d9")
-	must(t, s.Create(t.Context(), 1, silentRule()))
-	if all, err := s.LeaseEnrolments(t.Context(), at(51), at(59)); err != nil || len(all) != 0 {
-		t.Errorf("at once: %+v, %v", all, err)
-	}
+	relaytest.NoError(t, s.Create(t.Context(), 1, silentRule()))
+	relaytest.Equal(t, "at once: number of results", len(relaytest.Must(s.LeaseEnrolments(t.Context(), at(51), at(59)))(t)), 0)
 	all, err := s.LeaseEnrolments(t.Context(), at(60), at(68))
-	if err != nil || len(all) != 1 || all[0].Account != 1 {
-		t.Fatalf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 1 {
+		t.Fatalf("result of LeaseEnrolments: %d results, want %d", len(all), 1)
 	}
+	relaytest.Equal(t, "result of LeaseEnrolments, [0].Account", all[0].Account, 1)
 	more, err := s.Enrol(t.Context(), &all[0], at(60), at(68), 2)
 	if err != nil || !more {
 		t.Fatalf("%v, %v", more, err)
 	}
 	all, err = s.LeaseEnrolments(t.Context(), at(68), at(76)) // the one who enrolled has died
-	if err != nil || len(all) != 1 || all[0].After != "d2" {
-		t.Fatalf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 1 {
+		t.Fatalf("result of LeaseEnrolments: %d results, want %d", len(all), 1)
 	}
+	relaytest.Equal(t, "result of LeaseEnrolments, [0].After", all[0].After, "d2")
 	if more, err = s.Enrol(t.Context(), &all[0], at(68), at(76), 2); err != nil || more {
 		t.Fatalf("%v, %v", more, err)
 	}
-	if all, err := s.LeaseEnrolments(t.Context(), at(99), at(100)); err != nil || len(all) != 0 {
-		t.Errorf("at the end: %+v, %v", all, err)
-	}
+	relaytest.Equal(t, "at the end: number of results", len(relaytest.Must(s.LeaseEnrolments(t.Context(), at(99), at(100)))(t)), 0)
 	s.addDevices(t, 1, "d4")
-	if watches, err := s.LeaseWatches(t.Context(), at(68), at(76), 10); err != nil || len(watches) != 3 {
-		t.Errorf("%+v, %v", watches, err)
-	}
+	relaytest.Equal(t, "number of results of LeaseWatches", len(relaytest.Must(s.LeaseWatches(t.Context(), at(68), at(76), 10))(t)), 3)
 	if watches, err := s.LeaseWatches(t.Context(), at(110), at(111), 10); err != nil || len(watches) != 4 { // d4 a minute after its creation
 		t.Errorf("%+v, %v", watches, err)
 	}
 }
 
 func watchesAreLeased(t *testing.T, s rig) {
-	must(t, s.Create(t.Context(), 1, silentRule()))
+	relaytest.NoError(t, s.Create(t.Context(), 1, silentRule()))
 	s.addDevices(t, 1, "d1", "d2")
 	due := func(now float64) (ids []string) {
 		all, err := s.LeaseWatches(t.Context(), at(now), at(now+8), 10)
-		must(t, err)
+		relaytest.NoError(t, err)
 		for _, w := range all {
 			ids = append(ids, w.DeviceID)
 		}
 		slices.Sort(ids)
 		return ids
 	}
-	if ids := due(110); !slices.Equal(ids, []string{"d1", "d2"}) {
-		t.Fatalf("%v", ids)
-	}
+	relaytest.Equal(t, "result of due", due(110), []string{"d1", "d2"})
 	_, err := s.devices.ChangeDevice(t.Context(), 1, "d2", func(d *iot.Device) error { d.Name = "new"; return nil })
-	must(t, err, s.MoveWatches(t.Context(), at(118), []rule.Watch{{Account: 1, DeviceID: "d1", Due: at(200)}, {Account: 1, DeviceID: "d2"}}))
+	relaytest.NoError(t, err, s.MoveWatches(t.Context(), at(118), []rule.Watch{{Account: 1, DeviceID: "d1", Due: at(200)}, {Account: 1, DeviceID: "d2"}}))
 	if ids := due(119); !slices.Equal(ids, []string{"d2"}) { // it has changed meanwhile
 		t.Errorf("%v", ids)
 	}
-	must(t, s.MoveWatches(t.Context(), at(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
-	if ids := due(1e6); !slices.Equal(ids, []string{"d1"}) {
-		t.Errorf("%v", ids)
-	}
+	relaytest.NoError(t, s.MoveWatches(t.Context(), at(127), []rule.Watch{{Account: 1, DeviceID: "d2"}}))
+	relaytest.Equal(t, "result of due", due(1e6), []string{"d1"})
 	_, err = s.Decide(t.Context(), 1, nil, at(80), func([]rule.PairState) (rule.Decision, error) { return rule.Decision{Watch: []string{"d2"}}, nil })
-	must(t, err)
-	if ids := due(51); !slices.Equal(ids, []string{"d2"}) {
-		t.Errorf("%v", ids)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of due", due(51), []string{"d2"})
 }
 
 func deletions(t *testing.T, s rig) {
 	s.addDevices(t, 1, "d1", "d2")
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")), s.Create(t.Context(), 1, ruleOf("r3")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")), s.Create(t.Context(), 1, ruleOf("r3")))
 	_, err := s.Decide(t.Context(), 1, []rule.Pair{
 		{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r2", DeviceID: "d2"}, {RuleID: "r3", DeviceID: "d2"},
 	}, at(80), raising("a"))
-	must(t, err, s.devices.DeleteDevice(t.Context(), 1, "d1"), s.Delete(t.Context(), 1, "r2", at(90)))
+	relaytest.NoError(t, err, s.devices.DeleteDevice(t.Context(), 1, "d1"), s.Delete(t.Context(), 1, "r2", at(90)))
 	_, err = s.Change(t.Context(), 1, "r3", func(r *rule.Rule) error { r.When = "false"; return nil }, always, at(91))
-	must(t, err)
-	if all, err := s.PairStates(t.Context(), 1, []string{"d1", "d2"}); err != nil || len(all) != 0 {
-		t.Errorf("%+v, %v", all, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "number of results of PairStates", len(relaytest.Must(s.PairStates(t.Context(), 1, []string{"d1", "d2"}))(t)), 0)
 	all, _, err := s.Alarms(t.Context(), 1, rule.AlarmFilter{Limit: 10, State: rule.Cleared})
-	if err != nil || len(all) != 4 {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 4 {
+		t.Fatalf("result of Alarms: %d results, want %d", len(all), 4)
 	}
 }
 
@@ -522,7 +495,7 @@ func (r rig) take(t *testing.T, b rule.Batch, now float64) (records []string, mo
 		}
 		return []outbox.Delivery{deliveryOf(records[0])}, nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	if len(created) != min(1, len(records)) {
 		t.Errorf("%d deliveries of %v", len(created), records)
 	}
@@ -533,10 +506,10 @@ func batchByCount(t *testing.T, s rig) {
 	b := rule.Batch{Count: 2}
 	batching := ruleOf("r1")
 	batching.Batch = b
-	must(t, s.Create(t.Context(), 1, batching))
+	relaytest.NoError(t, s.Create(t.Context(), 1, batching))
 	collect := func(items ...rule.Item) int {
 		full, err := s.Collect(t.Context(), 1, items)
-		must(t, err)
+		relaytest.NoError(t, err)
 		return len(full)
 	}
 	if n := collect(itemOf("a", 2, b)); n != 0 {
@@ -556,60 +529,53 @@ func batchByCount(t *testing.T, s rig) {
 			t.Errorf("%v, %v, want %v", records, more, want)
 		}
 	}
-	if due, err := s.DueBatches(t.Context(), at(1e9), 10); err != nil || len(due) != 0 {
-		t.Errorf("due %+v, %v", due, err)
-	}
+	relaytest.Equal(t, "number of results of DueBatches", len(relaytest.Must(s.DueBatches(t.Context(), at(1e9), 10))(t)), 0)
 	_, err := s.Change(t.Context(), 1, "r1", func(r *rule.Rule) error { r.Batch = rule.Batch{}; return nil }, func(rule.Rule, rule.Rule) bool { return false }, at(7))
-	must(t, err)
-	if due, err := s.DueBatches(t.Context(), at(8), 10); err != nil || len(due) != 1 {
-		t.Errorf("due after the rule has lost its batch: %+v, %v", due, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "due after the rule has lost its batch: number of results", len(relaytest.Must(s.DueBatches(t.Context(), at(8), 10))(t)), 1)
 	if records, more := s.take(t, rule.Batch{}, 8); !slices.Equal(records, []string{"e"}) || more {
 		t.Errorf("%v, %v", records, more)
 	}
 }
 
 func batchByTime(t *testing.T, s rig) {
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	b := rule.Batch{Every: 10 * time.Second}
 	_, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)})
 	_, err2 := s.Collect(t.Context(), 1, []rule.Item{itemOf("b", 4, b)})
-	must(t, err, err2)
-	if due, err := s.DueBatches(t.Context(), at(10), 10); err != nil || len(due) != 0 {
-		t.Errorf("due %+v, %v", due, err)
-	}
-	if due, err := s.DueBatches(t.Context(), at(11), 10); err != nil || len(due) != 1 || due[0] != (rule.BatchRef{Account: 1, RuleID: "r1"}) {
-		t.Errorf("due %+v, %v", due, err)
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "number of results of DueBatches", len(relaytest.Must(s.DueBatches(t.Context(), at(10), 10))(t)), 0)
+	if due, err := s.DueBatches(t.Context(), at(11), 10); err != nil {
+		t.Error(err)
+	} else if len(due) != 1 {
+		t.Errorf("result of DueBatches: %d results, want %d", len(due), 1)
+	} else {
+		relaytest.Equal(t, "result of DueBatches, [0]", due[0], rule.BatchRef{Account: 1, RuleID: "r1"})
 	}
 	if records, more := s.take(t, b, 11); !slices.Equal(records, []string{"a", "b"}) || more {
 		t.Errorf("%v, %v", records, more)
 	}
-	if due, err := s.DueBatches(t.Context(), at(1e9), 10); err != nil || len(due) != 0 {
-		t.Errorf("due %+v, %v", due, err)
-	}
+	relaytest.Equal(t, "number of results of DueBatches", len(relaytest.Must(s.DueBatches(t.Context(), at(1e9), 10))(t)), 0)
 }
 
 func batchOnce(t *testing.T, s rig) {
-	must(t, s.Create(t.Context(), 1, ruleOf("r1")))
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	b := rule.Batch{Count: 1}
 	for range 2 {
 		_, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b), itemOf("a", 1, b)})
-		must(t, err)
+		relaytest.NoError(t, err)
 	}
 	if records, more := s.take(t, b, 6); !slices.Equal(records, []string{"a"}) || more {
 		t.Errorf("%v, %v", records, more)
 	}
 	full, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)})
-	if err != nil || len(full) != 0 {
-		t.Errorf("sent already: %+v, %v", full, err)
+	relaytest.NoError(t, err)
+	if len(full) != 0 {
+		t.Fatalf("sent already: %d results, want %d", len(full), 0)
 	}
 	other := itemOf("x", 1, b)
 	other.RuleID = "gone"
-	if full, err := s.Collect(t.Context(), 1, []rule.Item{other}); err != nil || len(full) != 0 {
-		t.Errorf("a rule that is gone: %+v, %v", full, err)
-	}
-	must(t, s.Sweep(context.WithoutCancel(t.Context()), at(7+25*3600)))
-	if full, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)}); err != nil || len(full) != 1 {
-		t.Errorf("after a day: %+v, %v", full, err)
-	}
+	relaytest.Equal(t, "a rule that is gone: number of results", len(relaytest.Must(s.Collect(t.Context(), 1, []rule.Item{other}))(t)), 0)
+	relaytest.NoError(t, s.Sweep(context.WithoutCancel(t.Context()), at(7+25*3600)))
+	relaytest.Equal(t, "after a day: number of results", len(relaytest.Must(s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)}))(t)), 1)
 }

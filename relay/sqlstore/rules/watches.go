@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay/rule"
@@ -20,7 +21,7 @@ FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.d
 FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`
 
 	leaseEnrolments = `UPDATE rule_enrolment SET due = $1 WHERE account IN (
-  SELECT account FROM rule_enrolment WHERE due <= $2 ORDER BY account LIMIT 100 {skip locked}
+  SELECT account FROM rule_enrolment WHERE due <= $2 ORDER BY account LIMIT $3 {skip locked}
 ) RETURNING account, after`
 
 	enrol = `INSERT INTO rule_watch (account, device, due)
@@ -34,33 +35,22 @@ RETURNING device`
 
 // LeaseWatches takes devices that may be silent.
 func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, most int) ([]rule.Watch, error) {
-	due, err := sqlstore.Values[int64](ctx, s.db, "silence: due", `SELECT due FROM rule_watch WHERE due > 0 AND due <= $1 LIMIT 1`, now)
-	if err != nil || len(due) == 0 {
-		return nil, err
-	}
-	return sqlstore.Transact(ctx, s.db, "silence: due", func(ctx context.Context, tx *sqlstore.Tx) ([]rule.Watch, error) {
-		return sqlstore.List(ctx, tx, "silence: due", leaseWatches,
-			sqlstore.Into(func(w *rule.Watch) []any { return []any{&w.Account, &w.DeviceID} }), until, now, most)
-	})
+	return lease(ctx, s, "silence: due", "rule_watch", leaseWatches, func(w *rule.Watch) []any { return []any{&w.Account, &w.DeviceID} }, until, now, most)
 }
 
 // MoveWatches sets when devices may be silent next.
 func (s *Store) MoveWatches(ctx context.Context, leased time.Time, to []rule.Watch) error {
-	_, err := s.db.Exec(ctx, "silence: next", moveWatches, leased,
+	return s.db.Run(ctx, "silence: next", moveWatches, leased,
 		sqlstore.BatchOf("account bigint, device text, due bigint", to, func(w *rule.Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
-	return err
 }
+
+// enrolledAtOnce is how many accounts one call of LeaseEnrolments takes at most.
+const enrolledAtOnce = 100
 
 // LeaseEnrolments takes accounts whose devices have to be watched.
 func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]rule.Enrolment, error) {
-	due, err := sqlstore.Values[int64](ctx, s.db, "silence: accounts", `SELECT due FROM rule_enrolment WHERE due <= $1 LIMIT 1`, now)
-	if err != nil || len(due) == 0 {
-		return nil, err
-	}
-	return sqlstore.Transact(ctx, s.db, "silence: accounts", func(ctx context.Context, tx *sqlstore.Tx) ([]rule.Enrolment, error) {
-		return sqlstore.List(ctx, tx, "silence: accounts", leaseEnrolments,
-			sqlstore.Into(func(e *rule.Enrolment) []any { return []any{&e.Account, &e.After} }), until, now)
-	})
+	return lease(ctx, s, "silence: accounts", "rule_enrolment", leaseEnrolments, func(e *rule.Enrolment) []any { return []any{&e.Account, &e.After} },
+		until, now, enrolledAtOnce)
 }
 
 // Enrol watches the next devices of an account. When there are no more, the enrolment
@@ -72,13 +62,9 @@ func (s *Store) Enrol(ctx context.Context, e *rule.Enrolment, now, leased time.T
 			return "", err
 		}
 		if more = len(added) == most; !more {
-			_, err = tx.Exec(ctx, "silence: enrol", endEnrolment, e.Account, leased)
-			return e.After, err
+			return e.After, tx.Run(ctx, "silence: enrol", endEnrolment, e.Account, leased)
 		}
-		last := added[0]
-		for _, id := range added {
-			last = max(last, id)
-		}
+		last := slices.Max(added)
 		n, err := tx.Exec(ctx, "silence: enrol", moveEnrolment, last, e.Account, leased)
 		more = n > 0 // else another rule has begun it anew
 		return last, err

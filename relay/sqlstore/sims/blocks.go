@@ -67,7 +67,7 @@ SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM sim_block WHERE account = $1 AND
 
 // length returns the number of records in the list.
 func (l listing) length(ctx context.Context, c sqlstore.Conn) (int, error) {
-	return sqlstore.Value[int](ctx, c, "list "+l.name, sumBlocks, int64(l.account), l.name)
+	return sqlstore.Value[int](ctx, c, "list "+l.name, sumBlocks, l.account, l.name)
 }
 
 // singleBlock returns a short list as one block.
@@ -89,8 +89,8 @@ const maxCounted = 500
 // positions returns the known positions in a range, in order: its two ends and the
 // starts of blocks. The index of the last one is the size of the range.
 func (s *search) positions(ctx context.Context, r keyRange) ([]position, error) {
-	query := s.nameOf(r, nil)
-	e, err := s.remembered(ctx, query)
+	query := s.cacheKey(r, nil)
+	e, err := s.cached(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *search) positions(ctx context.Context, r keyRange) ([]position, error) 
 		}
 	}
 	if e == nil {
-		e, err = s.remember(ctx, query, func() (*entry, error) {
+		e, err = s.fill(ctx, query, func() (*entry, error) {
 			positions, err := s.starts(ctx, s.db, r)
 			return &entry{positions: positions}, err
 		})
@@ -243,7 +243,7 @@ func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, lists map[strin
 	if err != nil || len(locked) == len(lists) {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "lists", insertLists, acct, names); err != nil {
+	if err := tx.Run(ctx, "lists", insertLists, acct, names); err != nil {
 		return err
 	}
 	_, err = sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, version, names)
@@ -354,17 +354,16 @@ func (l listing) divide(ctx context.Context, tx *sqlstore.Tx, column int, c coun
 		}
 		b.Add(start.text(), step)
 	}
-	_, err = tx.Exec(ctx, "list "+l.name, setBlocks, l.account, l.name, column, b)
-	return err
+	return tx.Run(ctx, "list "+l.name, setBlocks, l.account, l.name, column, b)
 }
 
 // keysEvery returns the key after every step records in a column's order.
 func (q *query) keysEvery(ctx context.Context, c sqlstore.Conn, column, step int) ([]key, error) {
 	text := fmt.Sprintf(`
 SELECT value, id FROM (
-  SELECT %s AS value, %s AS id, row_number() OVER (ORDER BY %s) AS nth FROM %s WHERE %s
+  SELECT %s AS value, %s AS id, row_number() OVER (ORDER BY %s) AS nth FROM %s%s
 ) numbered
 WHERE nth %% %s = 1 AND nth > 1
-ORDER BY nth`, q.columns[column], q.columns[0], q.orderBy(column, false), q.table, &q.where, q.arg(int64(step)))
-	return sqlstore.List(ctx, c, "list "+q.name, text, scanKey, q.args...)
+ORDER BY nth`, q.columns[column], q.columns[0], q.orderBy(column, false), q.table, q.Where.String(), q.Arg(step))
+	return sqlstore.List(ctx, c, "list "+q.name, text, scanKey, q.Args()...)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -23,16 +24,15 @@ func countsAgree(t *testing.T, db *sqlstore.DB) {
 	all, err := sqlstore.List(t.Context(), db, "test", "SELECT DISTINCT account, list, col FROM sim_block", func(row *sql.Rows, l *list) error {
 		return row.Scan(&l.account, &l.name, &l.column)
 	})
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	for _, one := range all {
 		l := listNamed(one.account, one.name)
 		blocks, err := l.blocks(t.Context(), db, fullRange(one.column))
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		for _, b := range blocks {
 			n, err := l.inRange(keyRange{one.column, b.start, b.end}).count(t.Context(), db)
-			if err != nil || n != b.n {
-				t.Errorf("account %s, list %q by %s: %d from %+v to %+v, counted %d, %v", one.account, one.name, l.columns[one.column], n, b.start, b.end, b.n, err)
-			}
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "records counted in a block", n, b.n)
 		}
 	}
 }

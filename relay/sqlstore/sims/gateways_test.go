@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
@@ -91,7 +92,7 @@ func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 func moveTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	ctx := t.Context()
 	iccids := fill(t, smallSIMs(dbs[0]), 1, 60)
-	mustDo(t, NewPools(dbs[0]).Put(ctx, 1, sim.Pool{ID: "p"}))
+	relaytest.NoError(t, NewPools(dbs[0]).Put(ctx, 1, sim.Pool{ID: "p"}))
 	each(dbs, 12, func(db *sqlstore.DB, i int) {
 		s := smallSIMs(db)
 		for n := range iccids {
@@ -114,7 +115,7 @@ func moveTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	total := 0
 	for _, id := range []string{"s0", "s1", "s2"} {
 		_, n, err := smallSIMs(dbs[1]).List(ctx, 1, sim.Scope{Subscriber: id}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}, OrderBy: "imsi"})
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		total += n
 	}
 	if total != len(iccids) {

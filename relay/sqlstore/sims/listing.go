@@ -19,7 +19,7 @@ type listing struct {
 	name    string // in sim_block
 	table   string
 	columns []string
-	scope   string // the condition beside the account; $2 is scopeID
+	scope   string // the condition beside the account, on scopeID
 	scopeID string
 }
 
@@ -28,9 +28,9 @@ func simsOf(acct account.ID, in sim.Scope) listing {
 	l := listing{account: acct, table: "sim", columns: sim.Columns()}
 	switch {
 	case in.Pool != "":
-		l.name, l.scope, l.scopeID = "pool/"+in.Pool, " AND pool = $2 AND pool <> ''", in.Pool
+		l.name, l.scope, l.scopeID = "pool/"+in.Pool, "pool = ? AND pool <> ''", in.Pool
 	case in.Subscriber != "":
-		l.name, l.scope, l.scopeID = "subscriber/"+in.Subscriber, " AND subscriber = $2 AND subscriber <> ''", in.Subscriber
+		l.name, l.scope, l.scopeID = "subscriber/"+in.Subscriber, "subscriber = ? AND subscriber <> ''", in.Subscriber
 	}
 	return l
 }
@@ -100,16 +100,15 @@ func rangeOf(f filter) keyRange {
 // query is a statement under construction, with its parameters.
 type query struct {
 	listing
-	where strings.Builder
-	args  []any
+	sqlstore.Where
 }
 
 // inRange selects the records in a range.
 func (l listing) inRange(r keyRange) *query {
-	q := &query{listing: l, args: []any{int64(l.account)}}
-	q.where.WriteString("account = $1" + l.scope)
+	q := &query{listing: l}
+	q.And("account = ?", l.account)
 	if l.scope != "" {
-		q.args = append(q.args, l.scopeID)
+		q.And(l.scope, l.scopeID)
 	}
 	if r.from != (key{}) {
 		q.bound(r.column, ">=", r.from)
@@ -120,20 +119,14 @@ func (l listing) inRange(r keyRange) *query {
 	return q
 }
 
-// arg adds a parameter and returns its name.
-func (q *query) arg(v any) string {
-	q.args = append(q.args, v)
-	return fmt.Sprintf("$%d", len(q.args))
-}
-
 // bound compares the key of a column. The first column's values are the ids, and no
 // id is before "".
 func (q *query) bound(column int, operator string, k key) {
 	if column == 0 || k.id == "" {
-		fmt.Fprintf(&q.where, " AND %s %s %s", q.columns[column], operator, q.arg(k.value))
+		q.And(q.columns[column]+" "+operator+" ?", k.value)
 		return
 	}
-	fmt.Fprintf(&q.where, " AND (%s, %s) %s (%s, %s)", q.columns[column], q.columns[0], operator, q.arg(k.value), q.arg(k.id))
+	q.And(fmt.Sprintf("(%s, %s) %s (?, ?)", q.columns[column], q.columns[0], operator), k.value, k.id)
 }
 
 // filterBy adds filters that are checked on each record; the records are found by
@@ -145,11 +138,11 @@ func (q *query) filterBy(filters []filter) *query {
 		name := q.columns[f.column]
 		switch f.Match {
 		case sim.Begins:
-			fmt.Fprintf(&q.where, " AND COALESCE(substr(%s, 1, %s) = %s, false)", name, q.arg(int64(utf8.RuneCountInString(f.Value))), q.arg(f.Value))
+			q.And("COALESCE(substr("+name+", 1, ?) = ?, false)", utf8.RuneCountInString(f.Value), f.Value)
 		case sim.Differs:
-			fmt.Fprintf(&q.where, " AND %s <> %s", name, q.arg(f.Value))
+			q.And(name+" <> ?", f.Value)
 		default:
-			fmt.Fprintf(&q.where, " AND %s = %s", name, q.arg(f.Value))
+			q.And(name+" = ?", f.Value)
 		}
 	}
 	return q
@@ -170,25 +163,25 @@ func (l listing) orderBy(column int, descending bool) string {
 
 // count counts the selected rows.
 func (q *query) count(ctx context.Context, c sqlstore.Conn) (int, error) {
-	return sqlstore.Value[int](ctx, c, q.table, "SELECT count(*) FROM "+q.table+" WHERE "+q.where.String(), q.args...)
+	return sqlstore.Value[int](ctx, c, q.table, "SELECT count(*) FROM "+q.table+q.String(), q.Args()...)
 }
 
 // countTo counts the selected rows, up to a limit.
 func (q *query) countTo(ctx context.Context, c sqlstore.Conn, limit int) (int, error) {
-	text := "SELECT count(*) FROM (SELECT 1 FROM " + q.table + " WHERE " + q.where.String() + " LIMIT " + q.arg(int64(limit)) + ") found"
-	return sqlstore.Value[int](ctx, c, q.table, text, q.args...)
+	text := "SELECT count(*) FROM (SELECT 1 FROM " + q.table + q.String() + " LIMIT " + q.Arg(limit) + ") found"
+	return sqlstore.Value[int](ctx, c, q.table, text, q.Args()...)
 }
 
 // ids selects the ids of n records in an order, after skipping some.
 func (q *query) ids(order string, n, skip int) string {
-	return "SELECT " + q.columns[0] + " AS chosen FROM " + q.table + " WHERE " + q.where.String() +
-		" ORDER BY " + order + " LIMIT " + q.arg(int64(n)) + " OFFSET " + q.arg(int64(skip))
+	return "SELECT " + q.columns[0] + " AS chosen FROM " + q.table + q.String() +
+		" ORDER BY " + order + " LIMIT " + q.Arg(n) + " OFFSET " + q.Arg(skip)
 }
 
 // sorted is ids, but sorts all selected records.
 func (q *query) sorted(order string, n, skip int) string {
-	return "WITH found AS MATERIALIZED (SELECT " + strings.Join(q.columns, ", ") + " FROM " + q.table + " WHERE " + q.where.String() + ")" +
-		" SELECT " + q.columns[0] + " AS chosen FROM found ORDER BY " + order + " LIMIT " + q.arg(int64(n)) + " OFFSET " + q.arg(int64(skip))
+	return "WITH found AS MATERIALIZED (SELECT " + strings.Join(q.columns, ", ") + " FROM " + q.table + q.String() + ")" +
+		" SELECT " + q.columns[0] + " AS chosen FROM found ORDER BY " + order + " LIMIT " + q.Arg(n) + " OFFSET " + q.Arg(skip)
 }
 
 // selection is the records of a page: the statement that selects their ids, and
@@ -204,13 +197,13 @@ func read[T any](ctx context.Context, c sqlstore.Conn, page *selection, columns 
 		return nil, nil
 	}
 	text := "SELECT " + columns + " FROM (" + page.ids + ") page CROSS JOIN " + page.table + " WHERE account = $1 AND " + page.columns[0] + " = chosen ORDER BY " + page.order
-	return sqlstore.List(ctx, c, page.table, text, scan, page.args...)
+	return sqlstore.List(ctx, c, page.table, text, scan, page.Args()...)
 }
 
 // keys returns the first keys of a column, at most n, in no order.
 func (q *query) keys(ctx context.Context, c sqlstore.Conn, column, n int) ([]key, error) {
-	text := "SELECT " + q.columns[column] + ", " + q.columns[0] + " FROM " + q.table + " WHERE " + q.where.String() + " LIMIT " + q.arg(int64(n))
-	return sqlstore.List(ctx, c, q.table, text, scanKey, q.args...)
+	text := "SELECT " + q.columns[column] + ", " + q.columns[0] + " FROM " + q.table + q.String() + " LIMIT " + q.Arg(n)
+	return sqlstore.List(ctx, c, q.table, text, scanKey, q.Args()...)
 }
 
 func scanKey(row *sql.Rows, k *key) error { return row.Scan(&k.value, &k.id) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -103,17 +104,17 @@ func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	m, ctx := newModel(200), t.Context()
 	db := open(t)
 	s := smallSIMs(db)
-	mustDo(t, s.Declare(ctx, 1, m.sims, false))
-	mustDo(t, s.Declare(ctx, 2, newModel(3).sims, false)) // whose are not seen
+	relaytest.NoError(t, s.Declare(ctx, 1, m.sims, false))
+	relaytest.NoError(t, s.Declare(ctx, 2, newModel(3).sims, false)) // whose are not seen
 	for i := range m.sims {
 		one := &m.sims[i]
 		if one.Subscriber == "" {
 			continue
 		}
 		_, err := s.Change(ctx, 1, one.ICCID, func(x *sim.SIM) error { x.Subscriber = one.Subscriber; return nil })
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 	}
-	mustDo(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p"}))
+	relaytest.NoError(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p"}))
 	var pooled []sim.ICCID
 	for i := range m.sims {
 		if i%4 == 0 {
@@ -121,7 +122,7 @@ func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 			pooled = append(pooled, m.sims[i].ICCID)
 		}
 	}
-	mustDo(t, s.Attach(ctx, 1, "p", pooled))
+	relaytest.NoError(t, s.Attach(ctx, 1, "p", pooled))
 	countsAgree(t, db)
 	for range 300 {
 		agree(t, s, m)
@@ -142,7 +143,7 @@ func (m *model) churn(t *testing.T, s *SIMs) {
 	for i, one := range m.sims {
 		switch i % 3 {
 		case 0:
-			mustDo(t, s.Delete(t.Context(), 1, one.ICCID))
+			relaytest.NoError(t, s.Delete(t.Context(), 1, one.ICCID))
 			continue
 		case 1:
 			one.MSISDN, one.Subscriber = fmt.Sprintf("4478%08d", i), "s1"
@@ -150,14 +151,14 @@ func (m *model) churn(t *testing.T, s *SIMs) {
 				x.MSISDN, x.Subscriber = one.MSISDN, one.Subscriber
 				return nil
 			})
-			mustDo(t, err)
+			relaytest.NoError(t, err)
 		}
 		if one.Pool != "" && i%2 == 0 {
 			one.Pool, out = "", append(out, one.ICCID)
 		}
 		left = append(left, one)
 	}
-	mustDo(t, s.Detach(t.Context(), 1, "p", out))
+	relaytest.NoError(t, s.Detach(t.Context(), 1, "p", out))
 	m.sims = left
 }
 
@@ -167,9 +168,9 @@ func agree(t *testing.T, s *SIMs, m *model) {
 	in := []sim.Scope{{}, {}, {Pool: "p"}, {Subscriber: "s0"}, {Subscriber: "s1"}}[m.rnd.IntN(5)]
 	want, wantTotal := m.list(in, q)
 	got, total, err := s.List(t.Context(), 1, in, q)
-	if err != nil || total != wantTotal || !slices.Equal(named(got), named(want)) {
-		t.Fatalf("%+v of %+v\ngot  %v of %d, %v\nwant %v of %d", q, in, named(got), total, err, named(want), wantTotal)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "total", total, wantTotal)
+	relaytest.Equal(t, "records of the page", named(got), named(want))
 }
 
 func named(all []sim.SIM) []sim.ICCID {
@@ -186,7 +187,7 @@ func TestPlansOfLongLists(t *testing.T) {
 	m := newModel(2 * maxUnlimited)
 	db := sqltest.Open(t, sqlstore.Options{})
 	s := NewSIMs(db)
-	mustDo(t, s.Declare(t.Context(), 1, m.sims, false))
+	relaytest.NoError(t, s.Declare(t.Context(), 1, m.sims, false))
 	countsAgree(t, db)
 	for _, tc := range []struct {
 		name    string
@@ -236,7 +237,7 @@ func TestRememberedPlacesFollowChanges(t *testing.T) {
 	m := newModel(4 * maxCounted)
 	db := sqltest.Open(t, sqlstore.Options{})
 	here, elsewhere := NewSIMs(db), NewSIMs(db)
-	mustDo(t, here.Declare(t.Context(), 1, m.sims, false))
+	relaytest.NoError(t, here.Declare(t.Context(), 1, m.sims, false))
 	half := sim.Filter{Column: "imsi", Match: sim.Begins, Value: "234"}
 	agree := func(when string) {
 		t.Helper()
@@ -253,28 +254,28 @@ func TestRememberedPlacesFollowChanges(t *testing.T) {
 	}
 	agree("at first")
 	agree("once more")
-	if n := len(here.known.entries); n < 3 {
-		t.Errorf("%d queries are remembered, want the list, one filter and two", n)
+	if n := len(here.cache.entries); n < 3 {
+		t.Errorf("%d queries are cached, want the list, one filter and two", n)
 	}
 	for i, s := range []*SIMs{here, elsewhere} {
-		mustDo(t, s.Delete(t.Context(), 1, m.sims[0].ICCID))
+		relaytest.NoError(t, s.Delete(t.Context(), 1, m.sims[0].ICCID))
 		m.sims = m.sims[1:]
 		agree(fmt.Sprintf("after deletion %d", i))
 		one := &m.sims[10+i]
 		one.MSISDN, one.IMSI = "440", "2340"
 		_, err := s.Change(t.Context(), 1, one.ICCID, func(x *sim.SIM) error { x.MSISDN, x.IMSI = one.MSISDN, one.IMSI; return nil })
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		agree(fmt.Sprintf("after change %d", i))
 	}
 }
 
 func TestTheOldestPlacesAreForgotten(t *testing.T) {
-	k := newKnown()
+	k := newPositionCache()
 	for i := range 4 {
-		k.put(fmt.Sprint(i), &entry{positions: make([]position, maxKnown/3)})
+		k.put(fmt.Sprint(i), &entry{positions: make([]position, maxCached/3)})
 		k.get("0")
 	}
-	if k.get("0") == nil || k.get("1") != nil || k.get("2") != nil || k.get("3") == nil || k.size > maxKnown {
+	if k.get("0") == nil || k.get("1") != nil || k.get("2") != nil || k.get("3") == nil || k.size > maxCached {
 		t.Errorf("%d positions of %d queries", k.size, len(k.entries))
 	}
 }

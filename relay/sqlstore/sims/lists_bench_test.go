@@ -58,7 +58,7 @@ func readLists(b *testing.B, db *sqlstore.DB, clock func() time.Duration) {
 		}
 	}
 	if db.Engine() == "postgresql" {
-		if _, err := db.Exec(ctx, "test", "ANALYZE"); err != nil {
+		if err := db.Run(ctx, "test", "ANALYZE"); err != nil {
 			b.Fatal(err)
 		}
 	}

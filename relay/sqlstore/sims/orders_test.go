@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
@@ -51,9 +52,10 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *sqlstore.D
 	}
 	wg.Wait()
 	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
-	if err != nil || won.Load() != 1 || one.State != sim.Pending || one.Requested != sim.Active {
-		t.Fatalf("%d began, %+v, %v", won.Load(), one, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "began, won.Load()", won.Load(), 1)
+	relaytest.Equal(t, "began, State", one.State, sim.Pending)
+	relaytest.Equal(t, "began, Requested", one.Requested, sim.Active)
 	found, total, err := jobs.New(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
 	if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
 		t.Errorf("%+v of %d, %v", found, total, err)

@@ -12,7 +12,7 @@ import (
 const (
 	maxGaps      = 1_000  // gaps: records that a Differs excludes
 	maxUnlimited = 10_000 // records read without a permit of the readLimit
-	maxScanned   = 2_000  // records scanned for a page before positions are remembered
+	maxScanned   = 2_000  // records scanned for a page before positions are cached
 )
 
 // search is a query over a list.
@@ -34,7 +34,7 @@ type search struct {
 // column, is read from the nearest known position, skipping the gaps of a Differs.
 // With any other filter the matching records are sorted, or the order is scanned
 // from its nearer end, if either is a matter of few records. Otherwise their
-// positions are read, remembered, and the page is read from the nearest.
+// positions are read and cached, and the page is read from the nearest.
 func (l listing) page(ctx context.Context, in lists, q sim.Query) (*selection, int, error) {
 	s := search{listing: l, lists: in, order: q.Order(l.columns), from: q.Offset(), descending: q.Descending}
 	s.bounds, s.to = fullRange(s.order), max(s.from, s.from+q.PerPage)
@@ -198,7 +198,7 @@ func (s *search) find(ctx context.Context) (*selection, int, error) {
 	}
 	lead, found, others := s.lead(size)
 	if found > maxCounted && (len(others) > 0 || lead.column == s.order || s.scanCost(size, found) > maxScanned) {
-		return s.findPlaces(ctx, lead, found, others)
+		return s.pageFromFound(ctx, lead, found, others)
 	}
 	total := found
 	if len(others) > 0 {
@@ -225,13 +225,13 @@ func (s *search) scanCost(size, total int) float64 {
 	return float64(min(to, total-min(s.from, total))) * float64(size) / float64(max(total, 1))
 }
 
-// findPlaces reads a page by the positions of what is found.
-func (s *search) findPlaces(ctx context.Context, lead keyRange, found int, others []filter) (*selection, int, error) {
-	e, err := s.places(ctx, lead, found, others)
+// pageFromFound reads a page by the positions of the records found.
+func (s *search) pageFromFound(ctx context.Context, lead keyRange, found int, others []filter) (*selection, int, error) {
+	e, err := s.sample(ctx, lead, found, others)
 	if err != nil {
 		return nil, 0, err
 	}
-	if !e.all {
+	if !e.exact {
 		page, total := s.nearestPage(e.positions)
 		return page, total, nil
 	}
@@ -240,8 +240,9 @@ func (s *search) findPlaces(ctx context.Context, lead keyRange, found int, other
 	if from >= to {
 		return nil, total, nil
 	}
-	q := &query{listing: s.listing, args: []any{int64(s.account)}}
+	q := &query{listing: s.listing}
+	q.Arg(s.account)
 	ids := sqlstore.BatchOf("id text", e.positions[from:to], func(p *position) []any { return []any{p.key.id} })
-	q.args = append(q.args, ids)
+	q.Arg(ids) // the batch of the statement
 	return s.selection(q, "SELECT id AS chosen FROM batch"), total, nil
 }

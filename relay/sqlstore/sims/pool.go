@@ -122,7 +122,7 @@ func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joi
 		}
 		changes = append(changes, c)
 	}
-	if _, err := tx.Exec(ctx, "pool "+j.pool, statement, value, acct, sqlstore.Column("wanted text", slices.Collect(maps.Keys(moving)))); err != nil {
+	if err := tx.Run(ctx, "pool "+j.pool, statement, value, acct, sqlstore.Column("wanted text", slices.Collect(maps.Keys(moving)))); err != nil {
 		return err
 	}
 	return recount(ctx, tx, acct, s.size, changes)

@@ -148,11 +148,10 @@ func update(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed
 			stay = append(stay, c)
 		}
 	}
-	if _, err := tx.Exec(ctx, "SIMs", updateFields+updateMatched, acct, batchOf(stay)); err != nil {
+	if err := tx.Run(ctx, "SIMs", updateFields+updateMatched, acct, batchOf(stay)); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "SIMs", updateFields+updateMoved+updateMatched, acct, batchOf(move))
-	return err
+	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, acct, batchOf(move))
 }
 
 // recountSIMs updates the counts of the lists that changes affect.

@@ -1,25 +1,42 @@
+// Package sims keeps SIMs, pools, subscribers and what jobs do with SIMs in SQL.
+//
+// # Lists
+//
+// A list is the SIMs of an account, of a pool or of a subscriber, or an account's
+// subscribers, in the order of a column, with ties in the order of ids; all by
+// bytes. An account may have a million SIMs, and a page has its number and the
+// total, so that neither may take a scan of the list: sim_block has the number of
+// records in each range of some thousand (blocks.go), and a page is read from the
+// nearest known position (plan.go). The counts are updated in the transaction that
+// changes the list, under the lock of that list, after the locks of SIMs.
 package sims
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
 // lists is a database whose lists are counted in blocks.
 type lists struct {
 	db    *sqlstore.DB
 	limit readLimit
-	known *known
+	cache *positionCache
 	size  int // of a block
 }
 
 func newLists(db *sqlstore.DB) lists {
-	return lists{db: db, limit: make(readLimit, maxConcurrentReads), known: newKnown(), size: blockSize}
+	return lists{db: db, limit: make(readLimit, maxConcurrentReads), cache: newPositionCache(), size: blockSize}
 }
 
 // SIMs keeps SIMs.
@@ -83,7 +100,7 @@ func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) err
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
+		if err := tx.Run(ctx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
 			return err
 		}
 		return recountSIMs(ctx, tx, acct, s.size, []changed{{was: have}})
@@ -109,5 +126,68 @@ func (s *SIMs) Scan(ctx context.Context, acct account.ID, in sim.Scope, from sim
 	}
 	query := l.inRange(r)
 	text := query.ids(l.orderBy(0, false), limit, 0)
-	return sqlstore.Values[sim.ICCID](ctx, s.db, "SIMs", text, query.args...)
+	return sqlstore.Values[sim.ICCID](ctx, s.db, "SIMs", text, query.Args()...)
+}
+
+// Find returns SIMs of one or all accounts, by account and ICCID. A text that few SIMs
+// hold has it read all of them.
+func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
+	var w sqlstore.Where
+	w.AndSet("account = ?", f.Account)
+	w.And("(account, iccid) > (?, ?)", f.After.Account, f.After.ICCID)
+	w.AndSet("state = ?", f.State)
+	w.AndSet("pool = ?", f.Pool)
+	switch {
+	case f.Text == "":
+	case strings.Trim(f.Text, "0123456789") == "":
+		w.And("(iccid LIKE ? OR imsi LIKE ? OR msisdn LIKE ?)", "%"+f.Text+"%")
+	default:
+		w.And("(pool = ? OR subscriber = ?)", f.Text)
+	}
+	query := "SELECT account, " + columns + " FROM sim" + w.String() + " ORDER BY account, iccid LIMIT " + w.Arg(f.Limit)
+	return sqlstore.List(ctx, s.db, "SIMs", query, scanFound, w.Args()...)
+}
+
+func scanFound(row *sql.Rows, f *sim.Found) error {
+	return scanInto(row, &f.SIM, append([]any{&f.Account}, fields(&f.SIM)...))
+}
+
+// Orders keeps SIMs in step with jobs.
+type Orders struct{ lists }
+
+// NewOrders returns the store of SIM jobs.
+func NewOrders(db *sqlstore.DB) *Orders { return &Orders{newLists(db)} }
+
+// Begin saves what change makes of a SIM together with a new job. A job that is
+// there has begun: the answer was lost then, and it may have changed the SIM since.
+func (s *Orders) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error {
+	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *sqlstore.Tx) error {
+		created, err := jobs.Create(ctx, tx, j)
+		if err != nil || !created {
+			return err
+		}
+		_, err = changeOne(ctx, tx, j.Account, iccid, s.size, change)
+		return err
+	})
+}
+
+// Settle saves what change makes of a SIM together with what the job came to.
+func (s *Orders) Settle(
+	ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error),
+) (json.RawMessage, error) {
+	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (json.RawMessage, error) {
+		settled, err := jobs.Settled(ctx, tx, ref)
+		if err != nil || settled != nil {
+			return settled, err
+		}
+		_, err = changeOne(ctx, tx, j.Account, iccid, s.size, func(one *sim.SIM) (err error) {
+			settled, err = change(one)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", noun, err)
+		}
+		return settled, jobs.Settle(ctx, tx, ref, settled)
+	})
 }

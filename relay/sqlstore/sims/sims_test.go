@@ -3,7 +3,6 @@ package sims
 import (
 	"cmp"
 	"errors"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/provisioning"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -51,13 +51,6 @@ func TestStores(t *testing.T) {
 	})
 }
 
-func mustDo(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // smallSIMs has blocks of so few SIMs that short lists have many.
 func smallSIMs(db *sqlstore.DB) *SIMs {
 	s := NewSIMs(db)
@@ -73,12 +66,10 @@ func smallSubscribers(db *sqlstore.DB) *Subscribers {
 
 func recordsOfSIMs(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	s, ctx := smallSIMs(open(t)), t.Context()
-	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
 	want := declared(firstSIM)
 	want.Requested, want.Limit.Cap = sim.Pending, sim.NoCap
-	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, 1, firstSIM))(t), want)
 	if _, err := s.Get(ctx, 2, firstSIM); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
@@ -87,13 +78,14 @@ func recordsOfSIMs(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	want.Recipients = []sim.Recipient{{ID: "r1", Email: "a@example.com", Number: "447700900001"}}
 	want.Service4G, want.Service5G = false, true
 	got, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { *x = want; x.Pool = "not here"; return nil })
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Change", got, want)
 	all, err := s.GetMany(ctx, 1, []sim.ICCID{thirdSIM, firstSIM})
-	if err != nil || len(all) != 1 || !reflect.DeepEqual(all[firstSIM], want) {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 1 {
+		t.Fatalf("result of GetMany: %d results, want %d", len(all), 1)
 	}
+	relaytest.Equal(t, "result of GetMany, [firstSIM]", all[firstSIM], want)
 	testRedeclared(t, s, want)
 	testForgotten(t, s)
 }
@@ -103,22 +95,18 @@ func testRedeclared(t *testing.T, s *SIMs, want sim.SIM) {
 	t.Helper()
 	ctx, again := t.Context(), declared(firstSIM)
 	again.MSISDN, again.Codes = "447700999999", sim.Codes{PIN: "4321"}
-	mustDo(t, s.Declare(ctx, 1, []sim.SIM{again}, false))
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{again}, false))
 	want.MSISDN, want.Codes.PIN = again.MSISDN, "4321"
-	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("declared again: %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "declared again", relaytest.Must(s.Get(ctx, 1, firstSIM))(t), want)
 	for _, in := range []sim.Scope{{}, {Subscriber: "s1"}} {
 		q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}, Filters: []sim.Filter{{Column: "msisdn", Value: again.MSISDN}}}
 		if got, total, err := s.List(ctx, 1, in, q); err != nil || total != 1 || got[0].ICCID != firstSIM {
 			t.Errorf("%+v: %v of %d, %v", in, got, total, err)
 		}
 	}
-	mustDo(t, s.Declare(ctx, 1, []sim.SIM{again}, true))
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{again}, true))
 	want.State, want.Requested, want.Job, want.Subscriber, want.Service4G, want.Service5G = sim.Pending, sim.Pending, "", "", true, false
-	if got, err := s.Get(ctx, 1, firstSIM); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("reset: %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "reset", relaytest.Must(s.Get(ctx, 1, firstSIM))(t), want)
 	if got, total, err := s.List(ctx, 1, sim.Scope{Subscriber: "s1"}, sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}); err != nil || total != 0 || len(got) != 0 {
 		t.Errorf("the subscriber still has %v of %d, %v", got, total, err)
 	}
@@ -129,7 +117,7 @@ func testForgotten(t *testing.T, s *SIMs) {
 	t.Helper()
 	ctx := t.Context()
 	for _, iccid := range []sim.ICCID{firstSIM, secondSIM} {
-		mustDo(t, s.Delete(ctx, 1, iccid))
+		relaytest.NoError(t, s.Delete(ctx, 1, iccid))
 	}
 	if err := s.Delete(ctx, 1, firstSIM); relay.KindOf(err) != relay.KindNotFound {
 		t.Error(err)
@@ -143,7 +131,7 @@ func testForgotten(t *testing.T, s *SIMs) {
 
 func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	s, ctx := smallSIMs(open(t)), t.Context()
-	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -155,9 +143,7 @@ func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		})
 	}
 	all.Wait()
-	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Limit.Monthly != 40 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Get, Limit.Monthly", relaytest.Must(s.Get(ctx, 1, firstSIM))(t).Limit.Monthly, 40)
 	refusal := errors.New("no")
 	if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly = 0; return refusal }); !errors.Is(err, refusal) {
 		t.Error(err)
@@ -170,10 +156,10 @@ func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	db, ctx := open(t), t.Context()
 	s := smallSIMs(db)
-	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
-	mustDo(t, s.Declare(ctx, 2, []sim.SIM{declared(thirdSIM)}, false))
-	mustDo(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p1"}))
-	mustDo(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p2"}))
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	relaytest.NoError(t, s.Declare(ctx, 2, []sim.SIM{declared(thirdSIM)}, false))
+	relaytest.NoError(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p1"}))
+	relaytest.NoError(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p2"}))
 	for _, tc := range []struct {
 		name string
 		do   error
@@ -197,28 +183,24 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 			t.Errorf("%s: %q, want %q", tc.name, text, tc.want)
 		}
 	}
-	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
+	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
 	out := newJoining("p1", []sim.ICCID{firstSIM}, false)
 	for range 2 { // the caller repeats a call whose answer was lost
 		if err := s.join(ctx, 1, out); err != nil {
 			t.Errorf("a detachment that comes twice: %v", err)
 		}
 	}
-	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
-	mustDo(t, s.join(ctx, 1, out))
-	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "p1" {
-		t.Errorf("a detachment that comes after an attachment: %+v, %v", got, err)
-	}
-	mustDo(t, s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, firstSIM}))
+	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []sim.ICCID{firstSIM}))
+	relaytest.NoError(t, s.join(ctx, 1, out))
+	relaytest.Equal(t, "a detachment that comes after an attachment", relaytest.Must(s.Get(ctx, 1, firstSIM))(t).Pool, "p1")
+	relaytest.NoError(t, s.Detach(ctx, 1, "p1", []sim.ICCID{firstSIM, firstSIM}))
 	countsAgree(t, db)
 	q := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
 	got, total, err := s.List(ctx, 1, sim.Scope{Pool: "p1"}, q)
 	if err != nil || total != 1 || !slices.Equal(named(got), []sim.ICCID{secondSIM}) || got[0].Pool != "p1" {
 		t.Errorf("%v of %d, %v", got, total, err)
 	}
-	if got, err := s.Get(ctx, 1, firstSIM); err != nil || got.Pool != "" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Get, Pool", relaytest.Must(s.Get(ctx, 1, firstSIM))(t).Pool, "")
 }
 
 func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
@@ -226,13 +208,13 @@ func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	var want []sim.ICCID
 	for i := range 25 {
 		one := declared(sim.ICCID("89440000000000" + strconv.Itoa(10000+i)))
-		mustDo(t, s.Declare(ctx, 1, []sim.SIM{one}, false))
+		relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{one}, false))
 		want = append(want, one.ICCID)
 	}
 	var got []sim.ICCID
 	for after := sim.ICCID(""); ; after = got[len(got)-1] {
 		some, err := s.Scan(ctx, 1, sim.Scope{}, after, 10)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		if len(some) == 0 {
 			break
 		}
@@ -246,12 +228,12 @@ func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	db := open(t)
 	s, pools, ctx := smallSIMs(db), NewPools(db), t.Context()
-	mustDo(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
-	mustDo(t, s.Declare(ctx, 2, []sim.SIM{declared(firstSIM), declared(thirdSIM)}, false))
-	mustDo(t, pools.Put(ctx, 1, sim.Pool{ID: "p1", Name: "Meters"}))
-	mustDo(t, s.Attach(ctx, 1, "p1", []sim.ICCID{secondSIM}))
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	relaytest.NoError(t, s.Declare(ctx, 2, []sim.SIM{declared(firstSIM), declared(thirdSIM)}, false))
+	relaytest.NoError(t, pools.Put(ctx, 1, sim.Pool{ID: "p1", Name: "Meters"}))
+	relaytest.NoError(t, s.Attach(ctx, 1, "p1", []sim.ICCID{secondSIM}))
 	_, err := s.Change(ctx, 2, thirdSIM, func(one *sim.SIM) error { one.State, one.Requested = sim.Active, sim.Active; return nil })
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	for name, tc := range map[string]struct {
 		f    sim.Search
 		want string
@@ -270,7 +252,7 @@ func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	} {
 		tc.f.Limit = cmp.Or(tc.f.Limit, 10)
 		found, err := s.Find(ctx, tc.f)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		var got []string
 		for _, one := range found {
 			got = append(got, one.Account.String()+"/"+string(one.ICCID[18:]))
@@ -285,7 +267,7 @@ func subscribersAreFound(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	s, ctx := smallSubscribers(open(t)), t.Context()
 	for i, name := range []string{"Öhlund Ann", "smith Bo", "Smith Cy", "Smithers Di"} {
 		surname, forename, _ := strings.Cut(name, " ")
-		mustDo(t, s.Put(ctx, 1, sim.Subscriber{ID: strconv.Itoa(i), Surname: surname, Forename: forename}))
+		relaytest.NoError(t, s.Put(ctx, 1, sim.Subscriber{ID: strconv.Itoa(i), Surname: surname, Forename: forename}))
 	}
 	for _, tc := range []struct {
 		name string
@@ -318,7 +300,7 @@ func subscribersArePutAgain(t *testing.T, open func(t *testing.T) *sqlstore.DB) 
 	s := smallSubscribers(open(t))
 	for i := range 20 {
 		for _, surname := range []string{"Smith", "Tab\ter", "Smythe"} { // a job that runs again says the same or other things
-			mustDo(t, s.Put(t.Context(), 1, sim.Subscriber{ID: strconv.Itoa(10 + i), Forename: "A", Surname: surname}))
+			relaytest.NoError(t, s.Put(t.Context(), 1, sim.Subscriber{ID: strconv.Itoa(10 + i), Forename: "A", Surname: surname}))
 		}
 	}
 	countsAgree(t, s.db)

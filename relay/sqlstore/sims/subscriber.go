@@ -57,7 +57,7 @@ func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscrib
 			if err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, noun, updateSubscriber, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
+			if err := tx.Run(ctx, noun, updateSubscriber, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
 				return err
 			}
 		}

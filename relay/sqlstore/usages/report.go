@@ -37,7 +37,7 @@ DELETE FROM usage_report WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM usage_repor
 
 // Begin makes an empty report.
 func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
-	if _, err := s.db.Exec(ctx, "usage report "+id, beginReport, id, at); err != nil {
+	if err := s.db.Run(ctx, "usage report "+id, beginReport, id, at); err != nil {
 		return err
 	}
 	return s.deleteRows(ctx, id)
@@ -52,8 +52,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 // Add adds rows to a report.
 func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
 	b := sqlstore.BatchOf("iccid text, subscriber text, company text, bytes bigint", rows, fields)
-	_, err := s.db.Exec(ctx, "usage report "+id, addRows, id, b)
-	return err
+	return s.db.Run(ctx, "usage report "+id, addRows, id, b)
 }
 
 // Rows returns a page of a report.

@@ -1,3 +1,9 @@
+// Package usages keeps what SIMs used in the record store; it is a usage.Counters,
+// a usage.Records and a usage.Reports.
+//
+// A record and what it adds to totals are one transaction, so that an id counts
+// once whatever is killed or replayed. Records are kept for good. Reading goes in
+// pages: neither memory nor a transaction grows with a file of millions.
 package usages
 
 import (
@@ -62,8 +68,7 @@ func (s *Store) Put(ctx context.Context, records []usage.Record) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "usage totals", addTotals, totalsOf(added))
-		return err
+		return tx.Run(ctx, "usage totals", addTotals, totalsOf(added))
 	})
 }
 
@@ -141,13 +146,11 @@ func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Su
 // AddSteps adds steps to those that were done about a subject.
 func (s *Store) AddSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	_, err := s.db.Exec(ctx, noun, addSteps, acct, one.Scope, one.ID, one.Month, steps)
-	return err
+	return s.db.Run(ctx, noun, addSteps, acct, one.Scope, one.ID, one.Month, steps)
 }
 
 // RemoveSteps takes steps away from those of a subject that used less than below.
 func (s *Store) RemoveSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps, below int64) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	_, err := s.db.Exec(ctx, noun, removeSteps, int64(acct), string(one.Scope), one.ID, int64(one.Month), int64(^steps), below)
-	return err
+	return s.db.Run(ctx, noun, removeSteps, acct, one.Scope, one.ID, one.Month, int64(^steps), below)
 }

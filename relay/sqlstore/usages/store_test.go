@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	"github.com/penstock/penstock/relay/usage"
@@ -93,9 +94,7 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 		{"those of a SIM", "A", []cdr.Use{b, e, a}},
 		{"a record that came again says what it said first", "C", nil},
 	} {
-		if got := all(t, s, 1, tc.iccid, 5, 10); !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("%s: got  %+v\nwant %+v", tc.name, got, tc.want)
-		}
+		relaytest.Equal(t, tc.name, all(t, s, 1, tc.iccid, 5, 10), tc.want)
 	}
 }
 
@@ -114,9 +113,8 @@ func testSteps(t *testing.T, s *Store) {
 		{"nothing", hour(48), hour(72), time.Hour, nil},
 	} {
 		got, err := s.Steps(t.Context(), 1, "A", usage.Span{From: tc.from, To: tc.to}, tc.step)
-		if err != nil || !reflect.DeepEqual(got, tc.want) {
-			t.Errorf("%s: %+v, %v", tc.name, got, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, tc.name+": result of Steps", got, tc.want)
 	}
 }
 
@@ -145,19 +143,20 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 		sim, pool, subject(usage.OfSIM, "B", 202611), subject(usage.OfSIM, "A", 202612), subject(usage.OfPool, "p", 202612), subject(usage.OfSIM, "p", 202611),
 	})
 	want := []usage.Total{{Bytes: 23}, {Bytes: 20, Done: usage.Warned | usage.Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "got", got, want)
 	for _, below := range []int64{20, 21} { // the pool used 20
-		must(t, s.RemoveSteps(t.Context(), 1, pool, usage.Reached|usage.Blocked, below))
+		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, pool, usage.Reached|usage.Blocked, below))
 		got, err := s.Totals(t.Context(), 1, []usage.Subject{pool})
 		if err != nil || got[0].Done.Has(usage.Reached) != (below == 20) || !got[0].Done.Has(usage.Warned) || got[0].Bytes != 20 {
 			t.Errorf("undone below %d: %+v, %v", below, got, err)
 		}
 	}
 	put(t, s, record(1, "z", "A", 0, 1)) // what was done stays
-	if got, err := s.Totals(t.Context(), 1, []usage.Subject{sim}); err != nil || got[0].Bytes != 24 {
-		t.Errorf("%+v, %v", got, err)
+	if got, err := s.Totals(t.Context(), 1, []usage.Subject{sim}); err != nil {
+		t.Error(err)
+	} else {
+		relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, 24)
 	}
 }
 
@@ -221,9 +220,8 @@ func testATotalStaysANumber(t *testing.T, s *Store) {
 		put(t, s, record(1, fmt.Sprint(i), "A", i, most))
 	}
 	got, err := s.Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: "A", Month: 202611}})
-	if err != nil || got[0].Bytes != most {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, most)
 }
 
 func testReportsAreKeptForATime(t *testing.T, s *Store) {
@@ -232,9 +230,9 @@ func testReportsAreKeptForATime(t *testing.T, s *Store) {
 	}
 	fill := func(id string, when time.Time) {
 		t.Helper()
-		must(t, s.Begin(t.Context(), id, when))
-		must(t, s.Add(t.Context(), id, []usage.Row{row("s2", "A", 1), row("", "C", 2)}))
-		must(t, s.Add(t.Context(), id, []usage.Row{row("s1", "D", 3), row("s1", "B", 4)}))
+		relaytest.NoError(t, s.Begin(t.Context(), id, when))
+		relaytest.NoError(t, s.Add(t.Context(), id, []usage.Row{row("s2", "A", 1), row("", "C", 2)}))
+		relaytest.NoError(t, s.Add(t.Context(), id, []usage.Row{row("s1", "D", 3), row("s1", "B", 4)}))
 	}
 	fill("r1", at(0))
 	fill("r1", at(0)) // the job ran twice
@@ -243,10 +241,14 @@ func testReportsAreKeptForATime(t *testing.T, s *Store) {
 	if want := []usage.Row{row("", "C", 2), row("s1", "B", 4), row("s1", "D", 3), row("s2", "A", 1)}; err != nil || !reflect.DeepEqual(rows, want) {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if rows, err := s.Rows(t.Context(), "r1", 2, 1); err != nil || len(rows) != 1 || rows[0].ICCID != "D" {
-		t.Errorf("%+v, %v", rows, err)
+	if rows, err := s.Rows(t.Context(), "r1", 2, 1); err != nil {
+		t.Error(err)
+	} else if len(rows) != 1 {
+		t.Errorf("result of Rows: %d results, want %d", len(rows), 1)
+	} else {
+		relaytest.Equal(t, "result of Rows, [0].ICCID", rows[0].ICCID, "D")
 	}
-	must(t, s.Sweep(t.Context(), at(5).Add(usage.ReportLife)))
+	relaytest.NoError(t, s.Sweep(t.Context(), at(5).Add(usage.ReportLife)))
 	for id, want := range map[string]int{"r1": 0, "r2": 4, "r3": 0} {
 		if rows, err := s.Rows(t.Context(), id, 0, 10); err != nil || len(rows) != want {
 			t.Errorf("%s: %d rows, %v", id, len(rows), err)
@@ -255,7 +257,7 @@ func testReportsAreKeptForATime(t *testing.T, s *Store) {
 }
 
 func testWhatCannotBeKept(t *testing.T, s *Store) {
-	must(t, s.db.Close())
+	relaytest.NoError(t, s.db.Close())
 	ctx, subject := context.Background(), usage.Subject{Scope: usage.OfSIM, ID: "A", Month: 202611}
 	_, totals := s.Totals(ctx, 1, []usage.Subject{subject})
 	for name, err := range map[string]error{
@@ -265,13 +267,6 @@ func testWhatCannotBeKept(t *testing.T, s *Store) {
 		if relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -326,7 +321,7 @@ func TestTwoGateways(t *testing.T) {
 	var sum int64
 	for i := range 10 {
 		got, err := gateways[0].Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: fmt.Sprint("sim", i), Month: 202611}})
-		must(t, err)
+		relaytest.NoError(t, err)
 		sum += got[0].Bytes
 	}
 	if found := all(t, gateways[1], 1, "", 0, 10); len(found) != 500 || sum != 500 {

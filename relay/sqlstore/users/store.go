@@ -80,8 +80,7 @@ WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM admin_user o WHERE o.name = $5 AND o
 		if n == 0 {
 			return taken(is.Name)
 		}
-		_, err = tx.Exec(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", is.ID)
-		return err
+		return tx.Run(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", is.ID)
 	})
 	return was, is, err
 }
@@ -93,7 +92,7 @@ func (s *Store) RemoveUser(ctx context.Context, name string) (u user.User, err e
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", u.ID); err != nil {
+		if err := tx.Run(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", u.ID); err != nil {
 			return err
 		}
 		return sqlstore.MustChange(ctx, tx, "user "+name, "DELETE FROM admin_user WHERE id = $1", u.ID)
@@ -109,10 +108,9 @@ func (s *Store) CreateSession(ctx context.Context, n user.Session) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "session", `
+		return tx.Run(ctx, "session", `
 INSERT INTO admin_session (hash, user_id, version, created, expires) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (hash) DO NOTHING`, n.Hash, n.UserID, n.Version, n.CreatedAt, n.ExpiresAt)
-		return err
 	})
 }
 
@@ -133,12 +131,10 @@ WHERE s.hash = $1 AND s.expires > $2`, sqlstore.Into(func(r *row) []any {
 
 // DeleteSession ends a session, if there is one.
 func (s *Store) DeleteSession(ctx context.Context, hash string) error {
-	_, err := s.db.Exec(ctx, "session", "DELETE FROM admin_session WHERE hash = $1", hash)
-	return err
+	return s.db.Run(ctx, "session", "DELETE FROM admin_session WHERE hash = $1", hash)
 }
 
 // Sweep deletes the sessions that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	_, err := s.db.Exec(ctx, "sessions", "DELETE FROM admin_session WHERE expires <= $1", now)
-	return err
+	return s.db.SweepExpired(ctx, "sessions", "admin_session", "hash", "expires", now)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	store "github.com/penstock/penstock/relay/sqlstore/users"
@@ -29,13 +30,6 @@ func TestStore(t *testing.T) {
 			t.Run(name, func(t *testing.T) { test(t, store.New(open(t))) })
 		}
 	})
-}
-
-func mustDo(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func wantKind(t *testing.T, err error, kind relay.Kind) {
@@ -67,49 +61,50 @@ func valid(t *testing.T, s *store.Store, hash string) bool {
 
 func comesBack(t *testing.T, s *store.Store) {
 	want := anna()
-	mustDo(t, s.CreateUser(t.Context(), want))
+	relaytest.NoError(t, s.CreateUser(t.Context(), want))
 	got, err := s.User(t.Context(), "anna")
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	mustDo(t, s.CreateSession(t.Context(), session(want, "h")))
+	relaytest.NoError(t, s.CreateSession(t.Context(), session(want, "h")))
 	want.SignedInAt = sqltest.At(2)
 	kept, who, err := s.Session(t.Context(), "h", sqltest.At(3))
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	if diff := cmp.Diff(session(want, "h"), kept) + cmp.Diff(want, who); diff != "" {
 		t.Error(diff)
 	}
 	got, err = s.UserBySubject(t.Context(), want.Subject)
-	if err != nil || got != want {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of UserBySubject", got, want)
 	_, err = s.UserBySubject(t.Context(), "")
 	wantKind(t, err, relay.KindNotFound)
 	all, err := s.Users(t.Context())
-	if err != nil || len(all) != 1 || all[0] != want {
-		t.Errorf("%+v, %v", all, err)
+	relaytest.NoError(t, err)
+	if len(all) != 1 {
+		t.Fatalf("result of Users: %d results, want %d", len(all), 1)
 	}
+	relaytest.Equal(t, "result of Users, [0]", all[0], want)
 }
 
 func takenOnce(t *testing.T, s *store.Store) {
 	a := anna()
-	mustDo(t, s.CreateUser(t.Context(), a))
+	relaytest.NoError(t, s.CreateUser(t.Context(), a))
 	same := user.User{ID: "u2", Name: "anna", Version: 1}
 	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
 	same.Name, same.Subject = "other", a.Subject
 	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
 	same.Subject = ""
-	mustDo(t, s.CreateUser(t.Context(), same), s.CreateUser(t.Context(), user.User{ID: "u3", Name: "third", Version: 1}))
+	relaytest.NoError(t, s.CreateUser(t.Context(), same), s.CreateUser(t.Context(), user.User{ID: "u3", Name: "third", Version: 1}))
 	_, _, err := s.ChangeUser(t.Context(), "other", func(u *user.User) error { u.Name = "anna"; return nil })
 	wantKind(t, err, relay.KindConflict)
 }
 
 func changeEndsSessions(t *testing.T, s *store.Store) {
 	u := anna()
-	mustDo(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
+	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
 	_, _, err := s.ChangeUser(t.Context(), "anna", func(*user.User) error { return nil })
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	if !valid(t, s, "h") {
 		t.Error("the session ended although nothing changed")
 	}
@@ -118,9 +113,10 @@ func changeEndsSessions(t *testing.T, s *store.Store) {
 		t.Errorf("a change that failed: %v", err)
 	}
 	was, is, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Disabled = true; return nil })
-	if err != nil || was.Disabled || !is.Disabled || is.Version != 2 {
-		t.Errorf("%+v, %+v, %v", was, is, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "result of ChangeUser, Disabled", was.Disabled, false)
+	relaytest.Equal(t, "result of ChangeUser, is.Disabled", is.Disabled, true)
+	relaytest.Equal(t, "result of ChangeUser, is.Version", is.Version, 2)
 	if valid(t, s, "h") {
 		t.Error("the session outlives the change")
 	}
@@ -130,9 +126,9 @@ func changeEndsSessions(t *testing.T, s *store.Store) {
 
 func staleSession(t *testing.T, s *store.Store) {
 	u := anna()
-	mustDo(t, s.CreateUser(t.Context(), u))
+	relaytest.NoError(t, s.CreateUser(t.Context(), u))
 	_, _, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Disabled = true; return nil })
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	wantKind(t, s.CreateSession(t.Context(), session(u, "h")), relay.KindNotFound)
 	if valid(t, s, "h") {
 		t.Error("it began")
@@ -141,18 +137,18 @@ func staleSession(t *testing.T, s *store.Store) {
 
 func sessionsEnd(t *testing.T, s *store.Store) {
 	u := anna()
-	mustDo(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "a")), s.CreateSession(t.Context(), session(u, "b")))
+	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "a")), s.CreateSession(t.Context(), session(u, "b")))
 	_, _, err := s.Session(t.Context(), "a", sqltest.At(100))
 	wantKind(t, err, relay.KindNotFound)
-	mustDo(t, s.DeleteSession(t.Context(), "a"), s.DeleteSession(t.Context(), "none"))
+	relaytest.NoError(t, s.DeleteSession(t.Context(), "a"), s.DeleteSession(t.Context(), "none"))
 	if valid(t, s, "a") || !valid(t, s, "b") {
 		t.Error("the wrong session was deleted")
 	}
-	mustDo(t, s.Sweep(t.Context(), sqltest.At(99)))
+	relaytest.NoError(t, s.Sweep(t.Context(), sqltest.At(99)))
 	if !valid(t, s, "b") {
 		t.Error("it was swept too early")
 	}
-	mustDo(t, s.Sweep(t.Context(), sqltest.At(100)))
+	relaytest.NoError(t, s.Sweep(t.Context(), sqltest.At(100)))
 	if _, _, err := s.Session(t.Context(), "b", time.Time{}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("it was not swept: %v", err)
 	}
@@ -160,7 +156,7 @@ func sessionsEnd(t *testing.T, s *store.Store) {
 
 func removedUser(t *testing.T, s *store.Store) {
 	u := anna()
-	mustDo(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
+	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
 	got, err := s.RemoveUser(t.Context(), "anna")
 	if err != nil || got.ID != "u1" || valid(t, s, "h") {
 		t.Errorf("%+v, %v", got, err)

@@ -12,17 +12,17 @@ import (
 
 // Who asks while a transaction runs shares the next one, up to the bound of its
 // size; keys do not wait for each other.
-func TestJoint(t *testing.T) { synctest.Test(t, joint) }
+func TestGroupCommit(t *testing.T) { synctest.Test(t, testGroupCommit) }
 
-func joint(t *testing.T) {
+func testGroupCommit(t *testing.T) {
 	began, goOn := make(chan []int), make(chan struct{})
-	j := &sqlstore.Joint[string, int, string]{
+	j := &sqlstore.GroupCommit[string, int, string]{
 		Most: 10, Size: func(n int) int { return n },
-		Do: func(_ context.Context, key string, questions []int) []sqlstore.Answer[string] {
-			began <- questions
+		Do: func(_ context.Context, key string, inputs []int) []sqlstore.Answer[string] {
+			began <- inputs
 			<-goOn
-			answers := make([]sqlstore.Answer[string], len(questions))
-			for i, q := range questions {
+			answers := make([]sqlstore.Answer[string], len(inputs))
+			for i, q := range inputs {
 				answers[i] = sqlstore.Answer[string]{Value: fmt.Sprint(key, q)}
 				if q == 3 {
 					answers[i].Err = context.Canceled
@@ -34,9 +34,9 @@ func joint(t *testing.T) {
 	var asked sync.WaitGroup
 	ask := func(key string, n int, fails bool) {
 		asked.Go(func() {
-			got, err := j.Ask(t.Context(), key, n)
+			got, err := j.Submit(t.Context(), key, n)
 			if got != fmt.Sprint(key, n) || (err != nil) != fails {
-				t.Errorf("question %s %d is answered %q, %v", key, n, got, err)
+				t.Errorf("input %s %d is answered %q, %v", key, n, got, err)
 			}
 		})
 	}
@@ -69,8 +69,8 @@ func joint(t *testing.T) {
 }
 
 // No caller is left waiting after a transaction panics.
-func TestJointPanics(t *testing.T) {
-	j := &sqlstore.Joint[int, int, int]{Do: func(context.Context, int, []int) []sqlstore.Answer[int] { panic("broken") }}
+func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
+	j := &sqlstore.GroupCommit[int, int, int]{Do: func(context.Context, int, []int) []sqlstore.Answer[int] { panic("broken") }}
 	for range 2 {
 		func() {
 			defer func() {
@@ -78,7 +78,7 @@ func TestJointPanics(t *testing.T) {
 					t.Errorf("the one who asked for all sees %v, want its panic", r)
 				}
 			}()
-			_, _ = j.Ask(t.Context(), 1, 1)
+			_, _ = j.Submit(t.Context(), 1, 1)
 			t.Error("a panic has got lost")
 		}()
 	}
