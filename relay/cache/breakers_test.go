@@ -1,10 +1,10 @@
 package cache
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestBreakersAreKeptForEveryGateway(t *testing.T) {
@@ -19,14 +19,10 @@ func TestBreakersAreKeptForEveryGateway(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got, err := s.List(t.Context()); err != nil || !reflect.DeepEqual(got, []outbox.Breaker{again, later}) {
-			t.Errorf("got %+v, error %v", got, err)
-		}
+		relaytest.Equal(t, "result of List", relaytest.Must(s.List(t.Context()))(t), []outbox.Breaker{again, later})
 		if err := s.Close(t.Context(), "e"); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.List(t.Context()); err != nil || !reflect.DeepEqual(got, []outbox.Breaker{later}) {
-			t.Errorf("got %+v, error %v", got, err)
-		}
+		relaytest.Equal(t, "result of List", relaytest.Must(s.List(t.Context()))(t), []outbox.Breaker{later})
 	})
 }

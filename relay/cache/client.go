@@ -1,9 +1,24 @@
+// Package cache keeps in Redis what can be rebuilt, and is the only door to
+// go-redis: marks of frames seen, posts of one frame, latest
+// values and when devices were heard (IoT), breakers that are open (Breakers).
+// asynq gets its own connections from DB.MakeRedisClient.
+//
+// Redis may be emptied, fail over or be replaced at any moment, so nothing here
+// is a record: callers go on without it, and what they read may be missing. All
+// of it expires.
+//
+// One code path serves Redis 6.2 and later, Sentinel, Cluster and the embedded
+// server: plain commands in pipelines, no scripts. Where two gateways change the
+// same thing at once, it is written so that the order does not matter: a field
+// for each value, of which readers take the newest, or a sorted set whose scores
+// only grow. The hash tag of an account's keys puts them into one slot.
 package cache
 
 import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net"
 	"runtime"
@@ -132,4 +147,68 @@ func (d *DB) Databases(ctx context.Context, database string, now time.Time, with
 		return nil, wrap("redis databases", err)
 	}
 	return slices.DeleteFunc(all.Val(), func(one string) bool { return one == database }), nil
+}
+
+// atOnce is how many records go in one round trip, which has to be answered
+// within one timeout.
+const atOnce = 1000
+
+// pipeline runs commands in one round trip. A key or field that is not there is
+// no error.
+func (d *DB) pipeline(ctx context.Context, noun string, queue func(p redis.Pipeliner)) error {
+	cmds, err := d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		queue(p)
+		return nil
+	})
+	for _, c := range cmds {
+		if err := c.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return wrap(noun, err)
+		}
+	}
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return wrap(noun, err) // of a new connection that was refused
+}
+
+// inChunks runs do for at most atOnce items at a time and returns all results, in their
+// order.
+func inChunks[T, R any](all []T, do func(some []T) ([]R, error)) ([]R, error) {
+	out := make([]R, 0, len(all))
+	for some := range slices.Chunk(all, atOnce) {
+		results, err := do(some)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, results...)
+	}
+	return out, nil
+}
+
+// timed reports the time of each command and pipeline.
+type timed struct {
+	observe func(operation string, took time.Duration)
+}
+
+// DialHook implements redis.Hook.
+func (timed) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (t timed) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		began := time.Now()
+		err := next(ctx, cmd)
+		t.observe("command", time.Since(began))
+		return err
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (t timed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		began := time.Now()
+		err := next(ctx, cmds)
+		t.observe("pipeline", time.Since(began))
+		return err
+	}
 }

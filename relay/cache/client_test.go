@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestParseURLReadsEveryForm(t *testing.T) {
@@ -43,10 +44,13 @@ func TestParseURLReadsEveryForm(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(o.Addrs, c.addrs) || o.DB != c.db || o.Username != c.user || o.Password != c.password ||
-				o.MasterName != c.master || o.IsClusterMode != c.cluster || (o.TLSConfig != nil) != c.tls {
-				t.Errorf("got %+v", o)
-			}
+			relaytest.Equal(t, "o.Addrs", o.Addrs, c.addrs)
+			relaytest.Equal(t, "o.DB", o.DB, c.db)
+			relaytest.Equal(t, "o.Username", o.Username, c.user)
+			relaytest.Equal(t, "o.Password", o.Password, c.password)
+			relaytest.Equal(t, "o.MasterName", o.MasterName, c.master)
+			relaytest.Equal(t, "o.IsClusterMode", o.IsClusterMode, c.cluster)
+			relaytest.Equal(t, "whether o uses TLS", o.TLSConfig != nil, c.tls)
 		})
 	}
 }

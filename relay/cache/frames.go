@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -21,37 +22,25 @@ func (d *DB) IoT() *IoT { return &IoT{db: d} }
 
 // Claim marks frames as seen, for ttl at least and twice that at most.
 func (c *IoT) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
-	first := make([]string, 0, len(frames))
-	for some := range slices.Chunk(frames, atOnce) {
-		records, err := c.seen(ctx, some, ttl, true)
-		if err != nil {
-			return nil, err
-		}
-		for i, record := range records {
-			if record == "" { // the mark has just ended
-				record = some[i].Record
-			}
-			first = append(first, record)
-		}
+	first, err := c.seen(ctx, frames, ttl, true)
+	for i := range first {
+		first[i] = cmp.Or(first[i], frames[i].Record) // empty if the mark has just ended
 	}
-	return first, nil
+	return first, err
 }
 
 // Claimed returns which record claimed each frame.
 func (c *IoT) Claimed(ctx context.Context, frames []iot.Seen, ttl time.Duration) ([]string, error) {
-	claimed := make([]string, 0, len(frames))
-	for some := range slices.Chunk(frames, atOnce) {
-		records, err := c.seen(ctx, some, ttl, false)
-		if err != nil {
-			return nil, err
-		}
-		claimed = append(claimed, records...)
-	}
-	return claimed, nil
+	return c.seen(ctx, frames, ttl, false)
 }
 
 // seen looks up marks; claim sets those that are missing before.
 func (c *IoT) seen(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
+	return inChunks(frames, func(some []iot.Seen) ([]string, error) { return c.lookUp(ctx, some, ttl, claim) })
+}
+
+// lookUp is seen in one round trip, and one more for marks that were there.
+func (c *IoT) lookUp(ctx context.Context, frames []iot.Seen, ttl time.Duration, claim bool) ([]string, error) {
 	now := c.db.now()
 	current := c.db.seen.at(now, ttl)
 	shards := byShard(frames, current)

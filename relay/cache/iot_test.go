@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestIoT(t *testing.T) {
@@ -57,13 +58,6 @@ func testIoT(t *testing.T, open func(t *testing.T) *DB) {
 }
 
 const eui = "a84041d2c5182f01"
-
-func mustDo(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // moved is the same cache at another time.
 func (c *IoT) moved(by time.Duration) *IoT {
@@ -125,7 +119,7 @@ func claimsEnd(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	claim := func(after time.Duration, record string) string {
 		first, err := c.moved(after).Claim(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}), window)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		return first[0]
 	}
 	for after, want := range map[time.Duration]string{0: "first", window / 2: "first", window: "first"} {
@@ -145,7 +139,7 @@ func claimsStay(t *testing.T, c *IoT) {
 	const window = 2 * time.Hour
 	for span, record := range []string{"first", "second", "third", "first", "fourth", "second"} {
 		got, err := c.moved(time.Duration(span)*window).Claim(t.Context(), of(1, []iot.Seen{{Device: eui, Dedup: "a", Record: record}}), window)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		if got[0] != "first" {
 			t.Errorf("in span %d it is %q's", span, got[0])
 		}
@@ -191,7 +185,7 @@ func manyClaims(t *testing.T, c *IoT) {
 		frames[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i % 2500), Record: fmt.Sprint(i)}
 	}
 	first, err := c.Claim(t.Context(), of(1, frames), time.Hour)
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	for i, record := range first {
 		if record != fmt.Sprint(i%2500) {
 			t.Fatalf("frame %d is %s's", i, record)
@@ -211,7 +205,7 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 	claimed := func(c *IoT, acct account.ID, some []iot.Seen) (known int) {
 		t.Helper()
 		records, err := c.Claimed(t.Context(), of(acct, some), window)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		for i, record := range records {
 			if record == some[i].Record {
 				known++
@@ -222,7 +216,7 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 	for i := 0; i < len(all); i += 10 {
 		acct, c := account.ID(1+i/10%2), c.moved(time.Duration(i)*window/700)
 		first, err := c.Claim(t.Context(), of(acct, all[i:i+10]), window)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		if first[0] != all[i].Record || first[9] != all[i+9].Record {
 			t.Fatalf("frame %d is known: %q", i, first)
 		}
@@ -235,11 +229,11 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 		}
 	}
 	keys, err := c.db.rdb.Keys(t.Context(), "*seen:*").Result()
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	var marks int64
 	for _, key := range keys {
 		n, err := c.db.rdb.HLen(t.Context(), key).Result()
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		marks += n
 	}
 	if marks > most+most/2 { // and those of a span that time ended
@@ -282,7 +276,7 @@ func pointOf(device, key string, seconds, value float64) iot.Point {
 func latest(t *testing.T, c *IoT, device string) []iot.Point {
 	t.Helper()
 	got, _, err := c.Latest(t.Context(), 1, device)
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	return got
 }
 
@@ -301,7 +295,7 @@ func latestGoesForward(t *testing.T, c *IoT) {
 		{"of equal times the last of a batch counts", []iot.Point{pointOf("d", "a", 50, 8), pointOf("d", "a", 50, 9)}, 9},
 		{"nothing changes nothing", nil, 9},
 	} {
-		mustDo(t, c.SetLatest(t.Context(), pointsOf(1, step.give)))
+		relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, step.give)))
 		if got := latest(t, c, "d"); len(got) != 1 || got[0].Value != step.want {
 			t.Fatalf("%s: %+v", step.what, got)
 		}
@@ -316,21 +310,19 @@ func latestOfMany(t *testing.T, c *IoT) {
 		text.IsText, text.Text = true, fmt.Sprint("é|", i)
 		points = append(points, pointOf(id, "a", float64(i), float64(i)/3), text)
 	}
-	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, points)))
+	relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, points)))
 	for i := range 1500 {
 		id := fmt.Sprintf("d%04d", i)
 		want := points[2*i : 2*i+2]
 		slices.SortFunc(want, func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) })
-		if got := latest(t, c, id); !slices.Equal(got, want) {
-			t.Fatalf("%s:\n%+v\n%+v", id, got, want)
-		}
+		relaytest.Equal(t, "latest points of "+id, latest(t, c, id), want)
 	}
 }
 
 func latestKeepsItsType(t *testing.T, c *IoT) {
 	warm := pointOf("d", "a", 10, 1)
 	warm.Type = "temperature"
-	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{warm})))
+	relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{warm})))
 	if got := latest(t, c, "d"); len(got) != 1 || got[0] != warm {
 		t.Errorf("latest %+v, want %+v alone", got, warm)
 	}
@@ -356,9 +348,9 @@ func latestRace(t *testing.T, c *IoT) {
 }
 
 func latestIsShortened(t *testing.T, c *IoT) {
-	mustDo(t, c.FillLatest(t.Context(), 1, "d", nil, at(0)))
+	relaytest.NoError(t, c.FillLatest(t.Context(), 1, "d", nil, at(0)))
 	for i := range 200 {
-		mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", float64(i), 1), pointOf("d", "b", float64(i), 2)})))
+		relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", float64(i), 1), pointOf("d", "b", float64(i), 2)})))
 	}
 	n, err := c.db.rdb.HLen(t.Context(), keyLatest(1, "d")).Result()
 	if err != nil || n > 2*2+spareFields {
@@ -370,16 +362,16 @@ func latestIsShortened(t *testing.T, c *IoT) {
 }
 
 func latestIsFilled(t *testing.T, c *IoT) {
-	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})))
+	relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})))
 	if got, filled, err := c.Latest(t.Context(), 1, "d"); err != nil || !filled.IsZero() || len(got) != 1 {
 		t.Errorf("not filled: %+v, filled %s, %v", got, filled, err)
 	}
-	mustDo(t, c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "b", 5, 1)}, at(30)))
+	relaytest.NoError(t, c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "b", 5, 1)}, at(30)))
 	got, filled, err := c.Latest(t.Context(), 1, "d")
 	if err != nil || !filled.Equal(at(30)) || len(got) != 2 {
 		t.Errorf("filled: %+v, filled %s, %v", got, filled, err)
 	}
-	mustDo(t, c.FillLatest(t.Context(), 1, "e", nil, at(30)))
+	relaytest.NoError(t, c.FillLatest(t.Context(), 1, "e", nil, at(30)))
 	if got, filled, err := c.Latest(t.Context(), 1, "e"); err != nil || !filled.Equal(at(30)) || len(got) != 0 {
 		t.Errorf("a device without readings: %+v, filled %s, %v", got, filled, err)
 	}
@@ -391,7 +383,7 @@ func latestIsFilled(t *testing.T, c *IoT) {
 
 func fillOverwritesNothing(t *testing.T, c *IoT) {
 	a, b := pointOf("d", "a", 20, 2), pointOf("d", "b", 20, 2)
-	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{a, b})),
+	relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{a, b})),
 		c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "a", 10, 1), pointOf("d", "b", 20, 1)}, at(30)))
 	for _, p := range latest(t, c, "d") {
 		if p != a && p != b {
@@ -419,18 +411,19 @@ func postsJoin(t *testing.T, c *IoT) {
 			p.Device, p.Dedup = "dev", fmt.Sprint("f", n)
 			var err error
 			got, err = c.MergeParts(t.Context(), 1, []iot.FramePart{p}, time.Minute)
-			mustDo(t, err)
+			relaytest.NoError(t, err)
 		}
-		if len(got) != 1 || !reflect.DeepEqual(got[0], want) {
-			t.Errorf("in the order %v: %+v", order, got)
+		if len(got) != 1 {
+			t.Fatalf("in the order: %d results, want %d", len(got), 1)
 		}
+		relaytest.Equal(t, "in the order, got[0]", got[0], want)
 	}
 	var many []iot.FramePart
 	for i := range 250 {
 		many = append(many, iot.FramePart{Device: fmt.Sprint("dev", i%100), Dedup: fmt.Sprint("f", i), At: at(float64(i))})
 	}
 	got, err := c.MergeParts(t.Context(), 2, many, time.Minute)
-	mustDo(t, err)
+	relaytest.NoError(t, err)
 	for i := range many {
 		if !got[i].At.Equal(many[i].At) || got[i].Gateways != nil || got[i].Position != nil {
 			t.Fatalf("part %d: %+v", i, got[i])
@@ -447,7 +440,7 @@ func postsEnd(t *testing.T, c *IoT) {
 	join := func(after time.Duration, p iot.FramePart) iot.MergedFrame {
 		p.Device, p.Dedup = "dev", "f"
 		got, err := c.moved(after).MergeParts(t.Context(), 1, []iot.FramePart{p}, window)
-		mustDo(t, err)
+		relaytest.NoError(t, err)
 		return got[0]
 	}
 	join(0, iot.FramePart{At: at(1), Position: &decoders.Position{Latitude: 1}})
@@ -461,9 +454,9 @@ func postsEnd(t *testing.T, c *IoT) {
 
 func heardGoesForward(t *testing.T, c *IoT) {
 	for _, seconds := range []float64{20, 10, 20} {
-		mustDo(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(seconds)}}))
+		relaytest.NoError(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(seconds)}}))
 	}
-	mustDo(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: nil}))
+	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: nil}))
 	got, err := c.Heard(t.Context(), 1, []string{"d", "e", "f"})
 	want := map[string]iot.Heard{"d": {At: at(20), Filled: at(40)}, "e": {At: at(7), Filled: at(40)}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -475,11 +468,11 @@ func heardGoesForward(t *testing.T, c *IoT) {
 }
 
 func neverHeard(t *testing.T, c *IoT) {
-	mustDo(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": {}}, at(40)))
+	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": {}}, at(40)))
 	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{Filled: at(40)}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	mustDo(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(50)}}))
+	relaytest.NoError(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(50)}}))
 	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{At: at(50), Filled: at(40)}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -487,9 +480,9 @@ func neverHeard(t *testing.T, c *IoT) {
 
 func deviceIsForgotten(t *testing.T, c *IoT) {
 	for _, id := range []string{"d", "e"} {
-		mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf(id, "a", 20, 2)})), c.FillHeard(t.Context(), 1, map[string]time.Time{id: at(1)}, at(2)))
+		relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf(id, "a", 20, 2)})), c.FillHeard(t.Context(), 1, map[string]time.Time{id: at(1)}, at(2)))
 	}
-	mustDo(t, c.ForgetDevice(t.Context(), 1, "d"))
+	relaytest.NoError(t, c.ForgetDevice(t.Context(), 1, "d"))
 	heard, err := c.Heard(t.Context(), 1, []string{"d", "e"})
 	if err != nil || len(heard) != 1 || len(latest(t, c, "d")) != 0 || len(latest(t, c, "e")) != 1 {
 		t.Errorf("heard %v, %v", heard, err)
@@ -497,7 +490,7 @@ func deviceIsForgotten(t *testing.T, c *IoT) {
 }
 
 func accountsAreApart(t *testing.T, c *IoT) {
-	mustDo(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(2)))
+	relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(2)))
 	points, filled, err := c.Latest(t.Context(), 2, "d")
 	heard, err2 := c.Heard(t.Context(), 2, []string{"d"})
 	if errors.Join(err, err2) != nil || len(points)+len(heard) > 0 || !filled.IsZero() {
@@ -509,7 +502,7 @@ func accountsAreApart(t *testing.T, c *IoT) {
 func everythingEnds(t *testing.T, c *IoT) {
 	_, err1 := c.Claim(t.Context(), of(1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}), time.Minute)
 	_, err2 := c.MergeParts(t.Context(), 1, []iot.FramePart{{Device: "d", Dedup: "f", At: at(1)}}, time.Minute)
-	mustDo(t, err1, err2, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 1, 1)})), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
+	relaytest.NoError(t, err1, err2, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 1, 1)})), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
 		c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(1)}}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
 	now := spanAt(c.db.now(), time.Minute)
 	most := map[string]time.Duration{
@@ -539,7 +532,7 @@ func FuzzWhole(f *testing.F) {
 	f.Add("position", "51.5|-0.125")
 	f.Add("position", "51.5|")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		w, err := wholeOf(frameOf("f"), map[string]string{frameOf("f") + name: text, frameOf("f:") + "at": "1"})
+		w, err := mergedFrom(frameOf("f"), map[string]string{frameOf("f") + name: text, frameOf("f:") + "at": "1"})
 		if err == nil && strings.HasPrefix(name, "g:") && len(w.Gateways) != 1 {
 			t.Fatalf("%q %q: %+v", name, text, w)
 		}

@@ -67,8 +67,8 @@ func shardOf(device, dedup string) int {
 	return int(h.Sum32() % seenShards)
 }
 
-// span is a piece of time, as long as something is to be remembered. What belongs
-// to it is kept until the end of the next one, so that looking into this span and
+// span is a time window, as long as the retention of its keys. What belongs to it is
+// kept until the end of the next one, so that looking into this span and
 // the one before finds all of the last span's length.
 type span struct {
 	number int64

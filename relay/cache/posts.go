@@ -1,9 +1,11 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,21 +21,13 @@ import (
 // MergeParts merges posts of frames with earlier ones, which are kept for
 // ttl at least and twice that at most.
 func (c *IoT) MergeParts(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
-	out := make([]iot.MergedFrame, 0, len(parts))
-	for some := range slices.Chunk(parts, atOnce) {
-		wholes, err := c.join(ctx, acct, some, ttl)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, wholes...)
-	}
-	return out, nil
+	return inChunks(parts, func(some []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, some, ttl) })
 }
 
 // postFields are the fields of a device: of the span before, and of this one.
 type postFields [2]*redis.MapStringStringCmd
 
-func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+func (c *IoT) merge(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
 	devices := make(map[string]*postFields)
@@ -54,7 +48,7 @@ func (c *IoT) join(ctx context.Context, acct account.ID, parts []iot.FramePart, 
 	out := make([]iot.MergedFrame, len(parts))
 	for i, part := range parts {
 		t := devices[part.Device]
-		if out[i], err = wholeOf(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
+		if out[i], err = mergedFrom(frameOf(part.Dedup), t[0].Val(), t[1].Val()); err != nil {
 			return nil, fmt.Errorf("posts of a frame of %s: %w", part.Device, err)
 		}
 	}
@@ -86,8 +80,8 @@ func float(v *float64) string {
 	return strconv.FormatFloat(*v, 'g', -1, 64)
 }
 
-// wholeOf reads the fields of a frame, those of the earlier span first.
-func wholeOf(frame string, spans ...map[string]string) (w iot.MergedFrame, err error) {
+// mergedFrom reads the fields of a frame, those of the earlier span first.
+func mergedFrom(frame string, spans ...map[string]string) (w iot.MergedFrame, err error) {
 	for _, fields := range spans {
 		for field, text := range fields {
 			if name, ok := strings.CutPrefix(field, frame); ok {
@@ -141,30 +135,15 @@ func number(text string) (*float64, error) {
 // SNR, else by RSSI.
 func strongest(gateways []decoders.Gateway) []decoders.Gateway {
 	slices.SortFunc(gateways, func(a, b decoders.Gateway) int {
-		if c := strings.Compare(a.ID, b.ID); c != 0 {
-			return c
-		}
-		if c := compare(b.SNR, a.SNR); c != 0 {
-			return c
-		}
-		return compare(b.RSSI, a.RSSI)
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(level(b.SNR), level(a.SNR)), cmp.Compare(level(b.RSSI), level(a.RSSI)))
 	})
 	return slices.CompactFunc(gateways, func(a, b decoders.Gateway) bool { return a.ID == b.ID })
 }
 
-// compare orders numbers; a missing one comes first.
-func compare(a, b *float64) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	case *a < *b:
-		return -1
-	case *a > *b:
-		return 1
+// level is a signal's level; a missing one is below all others.
+func level(v *float64) float64 {
+	if v == nil {
+		return math.Inf(-1)
 	}
-	return 0
+	return *v
 }

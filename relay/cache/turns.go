@@ -17,7 +17,7 @@ type turns struct {
 	last  span
 	marks int // in it
 	// keys hold the marks of the last span, before those of the one before it, ended
-	// those that nobody looks into any more.
+	// those that are no longer read.
 	keys, before, ended map[string]bool
 }
 
