@@ -12,31 +12,13 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-// clock is moved by tests.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) move(by time.Duration) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
-	return c.now
-}
-
 func TestFiles(t *testing.T) {
-	tests := map[string]func(*testing.T, *Store, *clock){
+	tests := map[string]func(*testing.T, *Store, *relaytest.Clock){
 		"a file is read as it was written":                 testReadAsWritten,
 		"a file is there whole or not at all":              testWholeOrNot,
 		"a file that is written again is replaced":         testReplaced,
@@ -52,7 +34,7 @@ func TestFiles(t *testing.T) {
 	} {
 		for name, test := range tests {
 			t.Run(engine+"/"+name, func(t *testing.T) {
-				c := &clock{now: sqltest.At(0)}
+				c := relaytest.NewClock(sqltest.At(0))
 				test(t, New(sqltest.Open(t, sqlstore.Options{URL: url(), Now: c.Now})), c)
 			})
 		}
@@ -131,7 +113,7 @@ func sweep(t *testing.T, s *Store, now time.Time, want [3]int64) {
 	}
 }
 
-func testReadAsWritten(t *testing.T, s *Store, _ *clock) {
+func testReadAsWritten(t *testing.T, s *Store, _ *relaytest.Clock) {
 	for i, size := range []int{0, 1, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7} {
 		for _, piece := range []int{chunkSize * 4, 99_991} {
 			content := made(size, uint64(i))
@@ -144,7 +126,7 @@ func testReadAsWritten(t *testing.T, s *Store, _ *clock) {
 	holds(t, s, "g", nil)
 }
 
-func testWholeOrNot(t *testing.T, s *Store, c *clock) {
+func testWholeOrNot(t *testing.T, s *Store, c *relaytest.Clock) {
 	content, broken := made(chunkSize+1, 1), errors.New("broken")
 	for _, former := range [][]byte{nil, content} {
 		err := s.Write(t.Context(), "f", time.Hour, func(to io.Writer) error {
@@ -171,7 +153,7 @@ func testWholeOrNot(t *testing.T, s *Store, c *clock) {
 	sweep(t, s, c.Now(), [3]int64{1, 2, 4})
 }
 
-func testReplaced(t *testing.T, s *Store, c *clock) {
+func testReplaced(t *testing.T, s *Store, c *relaytest.Clock) {
 	former, content := made(3*chunkSize, 1), made(2*chunkSize, 2)
 	write(t, s, "f", 0, former)
 	f, size, err := s.Open(t.Context(), "f")
@@ -179,28 +161,28 @@ func testReplaced(t *testing.T, s *Store, c *clock) {
 		t.Fatal(err)
 	}
 	write(t, s, "f", 0, content)
-	sweep(t, s, c.move(grace-time.Minute), [3]int64{1, 2, 5})
+	sweep(t, s, c.Advance(grace-time.Minute), [3]int64{1, 2, 5})
 	rest(t, f, size, former)
 	holds(t, s, "f", content)
-	sweep(t, s, c.move(time.Minute), [3]int64{1, 1, 2})
-	sweep(t, s, c.move(1e6*time.Hour), [3]int64{1, 1, 2}) // kept for good
+	sweep(t, s, c.Advance(time.Minute), [3]int64{1, 1, 2})
+	sweep(t, s, c.Advance(1e6*time.Hour), [3]int64{1, 1, 2}) // kept for good
 	holds(t, s, "f", content)
 }
 
-func testExpires(t *testing.T, s *Store, c *clock) {
+func testExpires(t *testing.T, s *Store, c *relaytest.Clock) {
 	content := made(2*chunkSize, 1)
 	write(t, s, "f", 2*time.Hour, content)
-	c.move(2*time.Hour - time.Millisecond)
+	c.Advance(2*time.Hour - time.Millisecond)
 	holds(t, s, "f", content)
 	f, size, err := s.Open(t.Context(), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := c.move(time.Millisecond)
+	now := c.Advance(time.Millisecond)
 	holds(t, s, "f", nil)
 	sweep(t, s, now, [3]int64{0, 1, 2})
 	rest(t, f, size, content) // one that is being read is read to its end
-	sweep(t, s, c.move(grace), [3]int64{})
+	sweep(t, s, c.Advance(grace), [3]int64{})
 	write(t, s, "f", time.Hour, content)
 	holds(t, s, "f", content)
 }
@@ -218,21 +200,21 @@ func begun(t *testing.T, s *Store) *writer {
 	return w
 }
 
-func testDeadWriter(t *testing.T, s *Store, c *clock) {
+func testDeadWriter(t *testing.T, s *Store, c *relaytest.Clock) {
 	slow := begun(t, s)
 	begun(t, s)
-	c.move(grace - time.Minute)
+	c.Advance(grace - time.Minute)
 	if _, err := slow.Write(made(chunkSize, 2)); err != nil {
 		t.Fatal(err)
 	}
-	sweep(t, s, c.move(time.Minute), [3]int64{0, 1, 2})
+	sweep(t, s, c.Advance(time.Minute), [3]int64{0, 1, 2})
 	if err := slow.commit(time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, s, "f", append(made(chunkSize, 1), made(chunkSize, 2)...))
 }
 
-func testSweptWriter(t *testing.T, s *Store, c *clock) {
+func testSweptWriter(t *testing.T, s *Store, c *relaytest.Clock) {
 	w := begun(t, s)
 	// The clock of the gateway that sweeps is ahead.
 	sweep(t, s, c.Now().Add(grace), [3]int64{})
@@ -248,11 +230,11 @@ func testSweptWriter(t *testing.T, s *Store, c *clock) {
 	sweep(t, s, c.Now(), [3]int64{})
 }
 
-func testPortions(t *testing.T, s *Store, c *clock) {
+func testPortions(t *testing.T, s *Store, c *relaytest.Clock) {
 	size := (sweptAtOnce + 2) * chunkSize
 	write(t, s, "f", time.Hour, make([]byte, size))
 	if err := s.db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
-		_, err := sweepContent(ctx, tx, c.move(time.Hour+grace))
+		_, err := sweepContent(ctx, tx, c.Advance(time.Hour+grace))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -263,9 +245,9 @@ func testPortions(t *testing.T, s *Store, c *clock) {
 	sweep(t, s, c.Now(), [3]int64{})
 }
 
-func testMissingChunks(t *testing.T, s *Store, _ *clock) {
+func testMissingChunks(t *testing.T, s *Store, _ *relaytest.Clock) {
 	write(t, s, "f", 0, made(3*chunkSize, 1))
-	if _, err := s.db.Exec(t.Context(), "test", "DELETE FROM file_chunk WHERE idx = 1"); err != nil {
+	if err := s.db.Run(t.Context(), "test", "DELETE FROM file_chunk WHERE idx = 1"); err != nil {
 		t.Fatal(err)
 	}
 	f, _, err := s.Open(t.Context(), "f")
