@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -91,9 +92,7 @@ func oneAtATime(r *rig) {
 	if changed, err := r.Replay(r.Context(), refs("z"), at(13), false); err != nil || len(changed) != 1 {
 		r.Fatalf("changed %v, error %v", changed, err)
 	}
-	if got := r.get("z"); got.Waits != outbox.WaitsForTurn {
-		r.Errorf("what is replayed goes to the end: %+v", got)
-	}
+	relaytest.Equal(r, "what is replayed goes to the end", r.get("z").Waits, outbox.WaitsForTurn)
 	turns(20, second, outbox.Delivered, refs("x")...)
 	turns(21, third, outbox.Delivered, refs("z")...)
 	turns(22, first, outbox.Delivered)

@@ -1,12 +1,12 @@
 package deliveries
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -35,9 +35,8 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			lines, err := r.Parked(r.Context())
 			slices.SortFunc(lines, func(x, y outbox.ParkedEndpoint) int { return x.First.Compare(y.First) })
 			want := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 2, First: at(50)}, {Account: 1, Endpoint: "f", Count: 1, First: at(70)}}
-			if err != nil || !reflect.DeepEqual(lines, want) {
-				r.Fatalf("got %+v, error %v", lines, err)
-			}
+			relaytest.NoError(r, err)
+			relaytest.Equal(r, "lines", lines, want)
 			if got := r.taken("e", 9, at(49)); len(got) != 0 {
 				r.Errorf("too early: %v", got)
 			}
@@ -85,9 +84,12 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			r.create(30, a, b)
 			r.finished(parkedOutcome(a, 100))
 			page, _, err := r.List(r.Context(), outbox.Filter{Waits: outbox.WaitsForBreaker})
-			if err != nil || len(page) != 1 || page[0].ID != "a" || page[0].Waits != outbox.WaitsForBreaker {
-				r.Errorf("got %+v, error %v", page, err)
+			relaytest.NoError(r, err)
+			if len(page) != 1 {
+				r.Fatalf("result of List: %d results, want %d", len(page), 1)
 			}
+			relaytest.Equal(r, "result of List, [0].ID", page[0].ID, "a")
+			relaytest.Equal(r, "result of List, [0].Waits", page[0].Waits, outbox.WaitsForBreaker)
 		}},
 	})
 }

@@ -29,7 +29,7 @@ func onEvery(t *testing.T, o sqlstore.Options, cases []testCase) {
 			t.Run(c.name, func(t *testing.T) {
 				r := &rig{T: t, Store: New(db), now: &now}
 				for _, table := range []string{"delivery", "delivery_queue", "delivery_dead", "delivery_count"} {
-					_, err := db.Exec(t.Context(), "test", "DELETE FROM "+table)
+					err := db.Run(t.Context(), "test", "DELETE FROM "+table)
 					r.must(err)
 				}
 				now = at(0)

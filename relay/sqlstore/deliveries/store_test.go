@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -20,9 +21,7 @@ func TestDeliveries(t *testing.T) {
 			r.create(30, d)
 			want := d
 			want.State, want.NextAttemptAt = outbox.Queued, at(30)
-			if got := r.get(d.ID); !reflect.DeepEqual(got, want) {
-				r.Errorf("got  %+v\nwant %+v", got, want)
-			}
+			relaytest.Equal(r, "the stored delivery", r.get(d.ID), want)
 		}},
 		{"an SMS of a rule is loaded as it was saved, and found by its number, target and text", func(r *rig) {
 			d := outbox.Delivery{
@@ -32,16 +31,12 @@ func TestDeliveries(t *testing.T) {
 			r.create(30, d, post("a"))
 			want := d
 			want.State, want.NextAttemptAt = outbox.Queued, at(30)
-			if got := r.get(d.ID); !reflect.DeepEqual(got, want) {
-				r.Errorf("got  %+v\nwant %+v", got, want)
-			}
+			relaytest.Equal(r, "the stored delivery", r.get(d.ID), want)
 			r.finished(outcome(d, 5, outbox.Dead))
 			for _, f := range []outbox.Filter{
 				{Kind: outbox.KindRule}, {Number: "447700900123"}, {Target: "SMS:4477"}, {Query: "kühlraum <1>"}, {Query: "<1> & 2", State: outbox.Dead},
 			} {
-				if got := r.listed(f); !slices.Equal(got, []string{"sms"}) {
-					r.Errorf("%+v: %v", f, got)
-				}
+				relaytest.Equal(r, "result of listed", r.listed(f), []string{"sms"})
 			}
 		}},
 		{"one that exists is left alone and reported", func(r *rig) {
@@ -91,9 +86,9 @@ func TestDeliveries(t *testing.T) {
 				want bool
 			}{{29, false}, {30, true}, {31, false}, {59, false}, {60, true}} {
 				got, ok, err := r.Lease(r.Context(), 1, "a", at(step.now), at(step.now+30))
-				if err != nil || ok != step.want || got.ID != "a" {
-					r.Errorf("at %v: taken %v, want %v (%+v, error %v)", step.now, ok, step.want, got, err)
-				}
+				relaytest.NoError(r, err)
+				relaytest.Equal(r, "whether the lease was taken", ok, step.want)
+				relaytest.Equal(r, "the leased delivery", got.ID, "a")
 			}
 		}},
 		{"those of many that are due are leased together", func(r *rig) {
@@ -126,12 +121,11 @@ func TestDeliveries(t *testing.T) {
 			o := outcome(d, 1, outbox.Retrying)
 			r.finished(o)
 			got := r.get(d.ID)
-			if got.State != outbox.Retrying || got.Tries != 1 || got.Reason != o.Reason || !got.NextAttemptAt.Equal(at(11)) {
-				r.Errorf("got %+v", got)
-			}
-			if !reflect.DeepEqual(got.Attempts, []outbox.Attempt{o.Attempt}) {
-				r.Errorf("attempts %+v", got.Attempts)
-			}
+			relaytest.Equal(r, "result of get, State", got.State, outbox.Retrying)
+			relaytest.Equal(r, "result of get, Tries", got.Tries, 1)
+			relaytest.Equal(r, "result of get, Reason", got.Reason, o.Reason)
+			relaytest.Equal(r, "result of get, NextAttemptAt", got.NextAttemptAt, at(11))
+			relaytest.Equal(r, "attempts, got.Attempts", got.Attempts, []outbox.Attempt{o.Attempt})
 			if ids := r.due(11, 9); !slices.Equal(ids, []string{"a"}) {
 				r.Errorf("due %v", ids)
 			}

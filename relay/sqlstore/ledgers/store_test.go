@@ -3,7 +3,6 @@ package ledgers
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -43,8 +43,12 @@ func testHashStays(t *testing.T, s *Store) {
 	must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "first"}))
 	must(t, s.Delete(ctx, 1, "l"))
 	must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "second"}))
-	if all, err := s.Ledgers(ctx, 1); err != nil || len(all) != 1 || all[0].Hash != "first" {
-		t.Errorf("%+v, %v", all, err)
+	if all, err := s.Ledgers(ctx, 1); err != nil {
+		t.Error(err)
+	} else if len(all) != 1 {
+		t.Errorf("result of Ledgers: %d results, want %d", len(all), 1)
+	} else {
+		relaytest.Equal(t, "result of Ledgers, [0].Hash", all[0].Hash, "first")
 	}
 }
 
@@ -54,13 +58,10 @@ func testEmptyLog(t *testing.T, s *Store) {
 		taken bool
 	}{{1, false}, {0, true}} {
 		taken, err := s.Extend(t.Context(), 1, "l", step.was, ledger.Log{Signed: step.was, Head: "head"}, nil)
-		if err != nil || taken != step.taken {
-			t.Errorf("%+v: %v, %v", step, taken, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "result of Extend", taken, step.taken)
 	}
-	if log, err := s.Log(t.Context(), 1, "l"); err != nil || log != (ledger.Log{Head: "head"}) {
-		t.Errorf("%+v, %v", log, err)
-	}
+	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(t.Context(), 1, "l"))(t), ledger.Log{Head: "head"})
 }
 
 func TestPrivateTokensExpire(t *testing.T) {
@@ -157,12 +158,13 @@ func testDeclared(t *testing.T, s *Store) {
 	}
 	l.Hash = "first"
 	got, err := s.Ledgers(ctx, 1)
-	if err != nil || len(got) != 2 || got[0].ID != "a" || !reflect.DeepEqual(got[1], l) {
-		t.Errorf("%+v, %v", got, err)
+	relaytest.NoError(t, err)
+	if len(got) != 2 {
+		t.Fatalf("result of Ledgers: %d results, want %d", len(got), 2)
 	}
-	if got, err := s.Ledgers(ctx, 2); err != nil || len(got) != 0 {
-		t.Errorf("another account has %+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Ledgers, [0].ID", got[0].ID, "a")
+	relaytest.Equal(t, "result of Ledgers, [1]", got[1], l)
+	relaytest.Equal(t, "another account has: number of results", len(relaytest.Must(s.Ledgers(ctx, 2))(t)), 0)
 	if err := s.Delete(ctx, 1, "a"); err != nil {
 		t.Error(err)
 	}
@@ -208,9 +210,7 @@ func testSecrets(t *testing.T, s *Store) {
 	if err := s.SetHome(ctx, "t", 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	if acct, err := s.Home(ctx, "t"); err != nil || acct != 1<<40 {
-		t.Errorf("%d, %v", acct, err)
-	}
+	relaytest.Equal(t, "result of Home", relaytest.Must(s.Home(ctx, "t"))(t), 1<<40)
 }
 
 func testToken(t *testing.T, s *Store) {
@@ -235,9 +235,7 @@ func testToken(t *testing.T, s *Store) {
 	if got, err := s.Annotations(ctx, 1, "t"); err != nil || len(got) != 2 || string(got[0].Bytes) != "m1" || string(got[1].Bytes) != "m2" {
 		t.Errorf("appended: %+v, %v", got, err)
 	}
-	if got, err := s.Token(ctx, 1, "t"); err != nil || !reflect.DeepEqual(got, tok) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Token", relaytest.Must(s.Token(ctx, 1, "t"))(t), tok)
 	if _, err := s.Token(ctx, 2, "t"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
@@ -271,12 +269,8 @@ func testClaims(t *testing.T, s *Store) {
 	if won.Load() != 2*3 {
 		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
 	}
-	if r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: sqltest.At(100)}); err != nil || r != ledger.ClaimExpired {
-		t.Errorf("%s, %v", r, err)
-	}
-	if got, err := s.Token(ctx, 1, "t"); err != nil || got.Claimed != 3 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of claimOne", relaytest.Must(s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: sqltest.At(100)}))(t), ledger.ClaimExpired)
+	relaytest.Equal(t, "result of Token, Claimed", relaytest.Must(s.Token(ctx, 1, "t"))(t).Claimed, 3)
 	if _, err := s.claimOne(ctx, 2, ledger.Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
@@ -284,9 +278,7 @@ func testClaims(t *testing.T, s *Store) {
 	if err != nil || strings.TrimSpace(fmt.Sprintf("%s", got)) != "[generated t m1 m2 <1> <2> <3> ]" || got[6] != nil {
 		t.Errorf("%s, %v", got, err)
 	}
-	if of, err := s.EntriesOf(ctx, 1, "t"); err != nil || !slices.Equal(of, []int64{0, 1, 2, 3, 4, 5}) {
-		t.Errorf("%v, %v", of, err)
-	}
+	relaytest.Equal(t, "result of EntriesOf", relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t), []int64{0, 1, 2, 3, 4, 5})
 }
 
 // Many jobs claim the same tokens of two ledgers, in both orders, at one time.
@@ -324,17 +316,13 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 		t.Errorf("%d jobs claimed both", won.Load())
 	}
 	for _, tok := range tokens {
-		if got, err := s.Token(ctx, 1, tok.ID); err != nil || got.Claimed != 3 {
-			t.Errorf("%+v, %v", got, err)
-		}
+		relaytest.Equal(t, "result of Token, Claimed", relaytest.Must(s.Token(ctx, 1, tok.ID))(t).Claimed, 3)
 	}
 }
 
 func testLog(t *testing.T, s *Store) {
 	ctx := t.Context()
-	if log, err := s.Log(ctx, 1, "l1"); err != nil || log != (ledger.Log{Entries: 6}) {
-		t.Fatalf("%+v, %v", log, err)
-	}
+	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), ledger.Log{Entries: 6})
 	hashes := []merkle.Hash{{1, 0, 255}, {2}, {3}} // of two entries
 	for _, step := range []struct {
 		was   int64
@@ -342,16 +330,11 @@ func testLog(t *testing.T, s *Store) {
 		taken bool
 	}{{1, 2, false}, {0, 2, true}, {0, 2, false}, {2, 4, true}} {
 		taken, err := s.Extend(ctx, 1, "l1", step.was, ledger.Log{Signed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
-		if err != nil || taken != step.taken {
-			t.Errorf("%+v: %v, %v", step, taken, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "result of Extend", taken, step.taken)
 	}
-	if log, err := s.Log(ctx, 1, "l1"); err != nil || log != (ledger.Log{Entries: 6, Signed: 4, Head: "head 4"}) {
-		t.Errorf("%+v, %v", log, err)
-	}
-	if got, err := s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}); err != nil || !slices.Equal(got, []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}}) {
-		t.Errorf("%v, %v", got, err)
-	}
+	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), ledger.Log{Entries: 6, Signed: 4, Head: "head 4"})
+	relaytest.Equal(t, "result of Hashes", relaytest.Must(s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}))(t), []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}})
 }
 
 // TestHowTokensStand holds what verification and validation read.
@@ -369,33 +352,39 @@ func TestHowTokensStand(t *testing.T) {
 		}
 		must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: ledger.Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
 		got, err := s.Standing(ctx, 1, "b")
-		if err != nil || got.Token.Claimed != 2 || fmt.Sprintf("%d %s %d %s", got.Generation.Sequence, got.Generation.Bytes, got.Last.Sequence, got.Last.Bytes) != "1 generated b 5 <2>" {
-			t.Errorf("%+v, %v", got, err)
-		}
-		if got, err := s.Standing(ctx, 1, "c"); err != nil || got.Last.Sequence != got.Generation.Sequence {
-			t.Errorf("one that was never claimed: %+v, %v", got, err)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "result of Standing, Token.Claimed", got.Token.Claimed, 2)
+		relaytest.Equal(t, "generation and last claim", fmt.Sprintf("%d %s %d %s", got.Generation.Sequence, got.Generation.Bytes, got.Last.Sequence, got.Last.Bytes), "1 generated b 5 <2>")
+		if got, err := s.Standing(ctx, 1, "c"); err != nil {
+			t.Error(err)
+		} else {
+			relaytest.Equal(t, "one that was never claimed, Last.Sequence", got.Last.Sequence, got.Generation.Sequence)
 		}
 		if _, err := s.Standing(ctx, 2, "b"); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("another account's: %v", err)
 		}
 		page, err := s.Tokens(ctx, 1, "a", 2)
-		if err != nil || len(page) != 2 || page[0].ID != "b" || page[0].Claimed != 2 || page[0].Home != 7 || page[1].ID != "c" || page[1].Home != 0 {
-			t.Errorf("%+v, %v", page, err)
+		relaytest.NoError(t, err)
+		if len(page) != 2 {
+			t.Fatalf("result of Tokens: %d results, want %d", len(page), 2)
 		}
+		relaytest.Equal(t, "result of Tokens, [0].ID", page[0].ID, "b")
+		relaytest.Equal(t, "result of Tokens, [0].Claimed", page[0].Claimed, 2)
+		relaytest.Equal(t, "result of Tokens, [0].Home", page[0].Home, 7)
+		relaytest.Equal(t, "result of Tokens, [1].ID", page[1].ID, "c")
+		relaytest.Equal(t, "result of Tokens, [1].Home", page[1].Home, 0)
 		rows, err := s.Rows(ctx, 1, "l", 5, 9)
 		want := []ledger.Row{{Sequence: 5, Token: "b", Job: "j2", Bytes: []byte("<2>")}, {Sequence: 6, Token: "b", Job: "m", Metadata: "{}", Bytes: []byte("m")}}
-		if err != nil || !reflect.DeepEqual(rows, want) {
-			t.Errorf("%+v, %v", rows, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "rows", rows, want)
 		_, err = s.Extend(ctx, 2, "gone", 0, ledger.Log{Head: "head", SealedHead: "sealed"}, nil)
 		must(t, err)
 		logs, err := s.Logs(ctx)
-		if err != nil || !slices.Equal(logs, []ledger.LogOf{
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "result of Logs", logs, []ledger.LogOf{
 			{Place: ledger.Place{Account: 1, Ledger: "l"}, Hash: "h", Declared: true, Log: ledger.Log{Entries: 7}},
 			{Place: ledger.Place{Account: 2, Ledger: "gone"}, Log: ledger.Log{Head: "head", SealedHead: "sealed"}},
-		}) {
-			t.Errorf("%+v, %v", logs, err)
-		}
+		})
 	})
 }
 
