@@ -33,11 +33,14 @@ deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postf
 	deploy/test-deps.sh
 
 test: deps ## every test, real back ends included
-	go test -timeout 45m $(PKG)
+	@failed=0; \
+	go list $(PKG) | grep -v /cmd/penstock/e2e/ | xargs -r go test -timeout 45m || failed=1; \
+	go list $(PKG) | grep /cmd/penstock/e2e/ | xargs -r go test -p 1 -timeout 45m || failed=1; \
+	exit $$failed
 
 race: ## the tests under the race detector; of the end-to-end tests those that RACE names (RACE=. for all: an hour)
-	go test -race -timeout 60m $(shell go list $(PKG) | grep -v /cmd/penstock/app)
-	go test -race -timeout 120m ./cmd/penstock/... -run '$(RACE)'
+	go test -race -timeout 60m $(shell go list $(PKG) | grep -vE '/cmd/penstock/(app|e2e)')
+	go test -race -p 1 -timeout 120m ./cmd/penstock/... -run '$(RACE)'
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, lint, architecture, links, API documentation
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \
@@ -54,7 +57,7 @@ docs: .tools/node/node_modules/.bin/spectral ## links of all Markdown files; the
 
 golden: ## write the golden files anew; read the difference before committing it
 	grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u | xargs -r -I{} go test {} -update
-	go test ./cmd/penstock/... -run TestTrafficKeepsTheContract -examples
+	go test ./cmd/penstock/e2e/contract -run TestTrafficKeepsTheContract -examples
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | { failed=0; while IFS=: read -r file target; do \

@@ -26,7 +26,7 @@
 //     (core/section.js), poll to ask again while somebody looks (core/live.js), chart
 //     for lines over time (core/chart.js, by uPlot), may for what the reader's role
 //     may use (core/session.js).
-//  5. Add it to the views of cmd/penstock/e2e_console_views_test.go, which has axe look
+//  5. Add it to the views of cmd/penstock/e2e/console/views_test.go, which has axe look
 //     at it.
 //
 // Nothing has to be built: the program serves every file of web as it is. Tests

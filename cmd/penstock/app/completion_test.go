@@ -1,12 +1,15 @@
 package app
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // completedLines are lines, and words that complete them.
@@ -47,11 +50,11 @@ func TestCompletion(t *testing.T) {
 // printedFor is the script for a shell.
 func printedFor(t *testing.T, shell string) string {
 	t.Helper()
-	script := command(nil, "", "completion", shell)
-	if script.code != 0 {
-		t.Fatalf("exit %d: %s", script.code, script.err)
+	var out, errs bytes.Buffer
+	if code := Run([]string{"completion", shell}, Environment{t.Context(), nil, strings.NewReader(""), &out, &errs, "test"}); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
-	return script.out
+	return out.String()
 }
 
 // installed fails a test where a shell is missing, or skips it when
@@ -93,7 +96,7 @@ func wordsOf(t *testing.T, c *exec.Cmd) []string {
 func TestCompletionInZsh(t *testing.T) {
 	installed(t, "zsh")
 	file := filepath.Join(t.TempDir(), "completion.zsh")
-	must(t, os.WriteFile(file, []byte(printedFor(t, "zsh")), 0o600))
+	relaytest.NoError(t, os.WriteFile(file, []byte(printedFor(t, "zsh")), 0o600))
 	const session = `
 zmodload zsh/zpty
 zpty shell zsh -f -i

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestMasterKeysComeFromOnePlace(t *testing.T) {
@@ -18,7 +19,7 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 	a, b := vault.NewMasterKey(), vault.NewMasterKey()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "keys")
-	must(t, os.WriteFile(file, []byte(a+"\n"+b+"\n"), 0o600))
+	relaytest.NoError(t, os.WriteFile(file, []byte(a+"\n"+b+"\n"), 0o600))
 	quiet := slog.New(slog.DiscardHandler)
 	for _, tc := range []struct {
 		name   string
@@ -30,7 +31,7 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := config.Config{DataDir: t.TempDir(), Ledger: tc.ledger}
-			must(t, makeMasterKey(cfg, quiet))
+			relaytest.NoError(t, makeMasterKey(cfg, quiet))
 			if got, err := masterKeys(cfg); err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("%q, %v", got, err)
 			}
@@ -43,12 +44,12 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 	if _, err := masterKeys(cfg); err == nil {
 		t.Error("a key that nobody made")
 	}
-	must(t, makeMasterKey(cfg, quiet))
+	relaytest.NoError(t, makeMasterKey(cfg, quiet))
 	first, err := masterKeys(cfg)
-	must(t, err)
-	must(t, makeMasterKey(cfg, quiet))
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, makeMasterKey(cfg, quiet))
 	info, err := os.Stat(filepath.Join(dir, ledgerKeyFile))
-	must(t, err)
+	relaytest.NoError(t, err)
 	if again, err := masterKeys(cfg); err != nil || strings.Join(again, "") != first[0] || info.Mode().Perm() != fs.FileMode(0o600) {
 		t.Errorf("%q, then %q, mode %s, %v", first, again, info.Mode(), err)
 	}

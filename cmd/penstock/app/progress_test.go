@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // terminal returns both ends of a terminal.
@@ -22,11 +24,11 @@ func terminal(t *testing.T) (person, program *os.File) {
 		t.Skipf("no terminals on this machine: %v", err)
 	}
 	t.Cleanup(func() { person.Close() })
-	must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
+	relaytest.NoError(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	must(t, err)
+	relaytest.NoError(t, err)
 	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { program.Close() })
 	return person, program
 }
@@ -39,7 +41,7 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 		_, _ = io.WriteString(w, `{"count": 7}`)
 	}))
 	t.Cleanup(gateway.Close)
-	args := []string{"replay", "events", "--state", "quarantined", "--server", gateway.URL, "--admin-token", adminToken}
+	args := []string{"replay", "events", "--state", "quarantined", "--server", gateway.URL, "--admin-token", "the-admin-token-0"}
 	person, program := terminal(t)
 	var out bytes.Buffer
 	ended := make(chan int, 1)
@@ -51,7 +53,7 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 	for drawn := 0; drawn < 2; drawn = len(regexp.MustCompile(`the replay, \d+s`).FindAll(seen, -1)) {
 		b := make([]byte, 1000)
 		n, err := person.Read(b)
-		must(t, err)
+		relaytest.NoError(t, err)
 		seen = append(seen, b[:n]...)
 	}
 	close(slow)

@@ -1,0 +1,155 @@
+package admin
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+const teamA = `
+document: site-a
+sensor_types: [{id: soil, name: Soil moisture, metric_units: "%"}]
+accounts:
+  - name: acme
+    tokens: [{token: acme-team-a-0123456}]
+    decoders: [{id: soil-probe, name: Soil probe, type: other, sensors: [{sensor_type_id: soil, key: soil}]}]
+    relays: {vmn: [{id: v-a, number: "447860000101", action: email, parameters: [desk@example.com]}]}
+  - name: globex
+    tokens: [{token: globex-team-a-0123456}]
+`
+
+const teamB = `
+document: site-b
+accounts:
+  - name: acme
+    decoders: [{id: tank, name: Tank, type: other, sensors: [{sensor_type_id: soil, key: level}]}]
+    relays: {geo: [{id: g-b, prefix: "447861", action: black_hole}]}
+`
+
+// testDocuments has two teams keep a document each, over the command line.
+func testDocuments(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, `accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]`)
+	penstock := func(stdin string, args ...string) e2e.Result {
+		return e2e.RunCommand(nil, stdin, append(args, "--server", g.URL(), "--admin-token", e2e.AdminToken)...)
+	}
+	apply := func(document string, flags ...string) string {
+		t.Helper()
+		got := penstock(document, append([]string{"apply", "-f", "-"}, flags...)...)
+		if got.Code != 0 {
+			t.Fatalf("apply %q: exit %d: %s", flags, got.Code, got.Stderr)
+		}
+		return got.Stdout
+	}
+	refused := func(document string, words []string, flags ...string) {
+		t.Helper()
+		got := penstock(document, append([]string{"apply", "-f", "-"}, flags...)...)
+		for _, word := range words {
+			if got.Code != 1 || !strings.Contains(got.Stderr, word) {
+				t.Errorf("apply %q: exit %d, want 1 and %q\n%s", flags, got.Code, word, got.Stderr)
+			}
+		}
+	}
+	has := func(text string, lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if !strings.Contains(text, line+"\n") {
+				t.Errorf("no line %q in\n%s", line, text)
+			}
+		}
+	}
+	acme := g.As("acme-team-a-0123456")
+	v2 := g.As("").With("X-Auth-Token", "acme-team-a-0123456")
+
+	t.Run("a dry run says what would be added and changes nothing", func(t *testing.T) {
+		before := declared(g)
+		has(apply(teamA, "--dry-run"), "added    sensor type soil", "added    account acme: decoder soil-probe", "document site-a: 7 added, 0 changed, 0 removed, 0 kept (dry run, nothing changed)")
+		relaytest.Equal(t, "the inventory", declared(g), before)
+		acme.Get("/iot/decoders").Mentions(t, 401)
+	})
+	t.Run("an apply says what it added and changed", func(t *testing.T) {
+		has(apply(teamA), "added    account acme: vmn relay v-a", "document site-a: 7 added, 0 changed, 0 removed, 0 kept (applied)")
+		has(apply(teamB), "added    account acme: decoder tank", "document site-b: 2 added, 0 changed, 0 removed, 0 kept (applied)")
+		has(apply(strings.Replace(teamA, "name: Soil probe", "name: Probe", 1)), "changed  account acme: decoder soil-probe", "document site-a: 0 added, 1 changed, 0 removed, 0 kept (applied)")
+		apply(teamA)
+	})
+	t.Run("a prune of one document leaves the records of the others", func(t *testing.T) {
+		before := declared(g)
+		has(apply(teamB, "--prune"), "document site-b: 0 added, 0 changed, 0 removed, 0 kept (applied)")
+		relaytest.Equal(t, "the inventory", declared(g), before)
+		acme.Get("/iot/decoders").Mentions(t, 200, "soil-probe", "tank")
+		g.As("globex-team-a-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		g.As("initech-all-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
+	})
+	t.Run("what another document owns is refused with its name", func(t *testing.T) {
+		refused(strings.Replace(teamA, "site-a", "site-c", 1), []string{`sensor_types[0]: sensor type soil belongs to the document "site-a"`, `account acme: decoder soil-probe belongs to the document "site-a"`})
+	})
+	t.Run("an empty document asks before it removes", func(t *testing.T) {
+		const empty = "document: site-b"
+		refused(empty, []string{"2 of 2 records", `"site-b"`, "allow 2"}, "--prune")
+		refused(empty, []string{"allow 2"}, "--prune", "--allow-removals", "1")
+		has(apply(empty, "--prune", "--dry-run"), "removed  account acme: decoder tank", "the prune needs --allow-removals 2")
+		acme.Get("/iot/decoders").Mentions(t, 200, "tank")
+		has(apply(empty, "--prune", "--allow-removals", "2"), "removed  account acme: geo relay g-b", "document site-b: 0 added, 0 changed, 2 removed, 0 kept (applied)")
+		acme.Get("/iot/decoders/tank").Is(t, 404, "")
+		acme.Get("/iot/decoders").Mentions(t, 200, "soil-probe")
+	})
+	t.Run("accounts are named on the command line", func(t *testing.T) {
+		for _, name := range []string{"acme", "2"} {
+			if got := penstock("", "dashboard", "--decoder", "soil-probe", "--account", name); got.Code != 0 || !strings.Contains(got.Stdout, "Soil moisture") {
+				t.Errorf("dashboard of %s: exit %d: %s", name, got.Code, got.Stderr)
+			}
+			g.Admin().Post("/admin/decoders/try", `{"account": "`+name+`", "decoder_id": "soil-probe", "frames": [{"values": {"soil": 4}}]}`).Mentions(t, 200, `"account":2`, `"key":"soil"`)
+			g.Admin().Post("/admin/relays/explain", `{"account": "`+name+`", "from": "447700900123", "to": "447860000101", "text": "hi"}`).Mentions(t, 200, "v-a")
+			if got := penstock("", "replay", "events", "--account", name); got.Code != 0 || got.Stdout != "0 events\n" {
+				t.Errorf("replay of %s: exit %d: %s%s", name, got.Code, got.Stdout, got.Stderr)
+			}
+		}
+		if got := penstock("", "replay", "events", "--account", "nobody"); got.Code != 1 || !strings.Contains(got.Stderr, `account: want an account's name or id, got "nobody"`) {
+			t.Errorf("an unknown name: exit %d: %s", got.Code, got.Stderr)
+		}
+	})
+	t.Run("an export is applied again without a change", func(t *testing.T) {
+		v2.Do("PATCH", "/v2/sms-relay/vmn/v-a", `{"action": "inactive"}`).Mentions(t, 200)
+		refused := penstock("", "export")
+		if refused.Code != 1 || !strings.Contains(refused.Stderr, "want one of default, site-a") {
+			t.Errorf("exit %d: %s", refused.Code, refused.Stderr)
+		}
+		got := penstock("", "export", "--document", "site-a")
+		has(got.Stdout, "document: site-a", "          action: inactive", `          number: "447860000101"`)
+		const nothing = "document site-a: 0 added, 0 changed, 0 removed, 0 kept"
+		has(apply(got.Stdout, "--prune", "--dry-run"), nothing+" (dry run, nothing changed)")
+		has(apply(got.Stdout, "--prune"), nothing+" (applied)")
+		v2.Get("/v2/sms-relay/vmn/v-a").Mentions(t, 200, "inactive")
+	})
+	t.Run("the answer is JSON where a program reads it", func(t *testing.T) {
+		if out := apply(teamA, "--dry-run", "--json"); !strings.Contains(out, `"dry_run":true`) {
+			t.Error(out)
+		}
+	})
+	t.Run("a document takes over what another declared", func(t *testing.T) {
+		has(apply(strings.Replace(teamA, "site-a", "site-c", 1), "--adopt"), "changed  account acme: decoder soil-probe (from site-a)", "changed  account globex (from site-a)")
+		refused(teamA, []string{`belongs to the document "site-c"`})
+	})
+}
+
+// TestExampleInventory applies the commented example to an empty gateway.
+func TestExampleInventory(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(e2e.Root(t), "deploy", "inventory.example.yaml"))
+	relaytest.NoError(t, err)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, "accounts: []", "PENSTOCK_EGRESS_ALLOW=")
+	const hint = "no account is declared; declare one with: penstock apply -f inventory.yaml"
+	if !strings.Contains(g.Logs.String(), hint) {
+		t.Errorf("the log does not say %q", hint)
+	}
+	for _, want := range []string{"0 changed, 0 removed, 0 kept", "0 added, 0 changed, 0 removed, 0 kept"} {
+		got := e2e.RunCommand(nil, string(text), "apply", "-f", "-", "--prune", "--server", g.URL(), "--admin-token", e2e.AdminToken)
+		if got.Code != 0 || !strings.Contains(got.Stdout, want) {
+			t.Fatalf("exit %d, want %s\n%s%s", got.Code, want, got.Stdout, got.Stderr)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestAnotherMasterKey starts a gateway on a database whose keys another master
+// key wraps: /readyz says so and how to mend it, and what needs the keys is
+// answered as a back end that is down.
+func TestAnotherMasterKey(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	issue := func() e2e.Response { return g.As("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`) }
+	issue().Mentions(t, 200)
+	g.AwaitProcessed()
+	relaytest.NoError(t, g.Stop())
+	g.Env = e2e.OverrideSettings(g.Env, []string{"PENSTOCK_LEDGER_MASTER_KEY=HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE="})
+	g.Run()
+	relaytest.Eventually(t, "the back end is down", func() (any, bool) {
+		a := g.As("").Get("/readyz")
+		return a, a.Status == 503 && strings.Contains(a.Body, "set ledger.master_key")
+	})
+	if a := issue(); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	if a := g.As("acme-all-0123456").Get("/ledgers"); a.Status >= 500 {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+}
+
+// TestCallbackErrorsTellNothingInternal names callbacks that cannot be reached.
+func TestCallbackErrorsTellNothingInternal(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	for url, want := range map[string]string{
+		"https://127.0.0.1:1/hook":     "it refuses connections",
+		"https://nowhere.invalid/hook": "its host name ",
+		"https://192.168.0.1/hook":     "its address is not a public one",
+	} {
+		a := g.As("").With("X-Auth-Token", "acme-all-0123456").Do("PUT", "/v3/mno/callback", `{"callback_url":"`+url+`"}`)
+		a.Mentions(t, 422, "The callback url must be reachable: "+want)
+		for _, internal := range []string{"dial", "lookup", ":53", ":1:", "192.168.0.1"} {
+			if strings.Contains(a.Body, internal) {
+				t.Errorf("%s: %s", url, a.Body)
+			}
+		}
+	}
+}
+
+// TestADemoDoesNotGoPublic opens a demo's data directory on a public address: its token
+// and password are worth nothing there, and not afterwards either.
+func TestADemoDoesNotGoPublic(t *testing.T) {
+	t.Parallel()
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, "", "PENSTOCK_INVENTORY=")
+	g.Run()
+	file := filepath.Join(g.DataDir(), e2e.DemoTokenFile)
+	b, err := os.ReadFile(file)
+	relaytest.NoError(t, err)
+	token := strings.TrimSpace(string(b))
+	g.As(token).Get("/iot/devices").Mentions(t, 200)
+	inventory := g.Admin().Get("/admin/inventory").Body
+	for _, listen := range []string{"0.0.0.0:0", "127.0.0.1:0"} {
+		relaytest.NoError(t, g.Stop())
+		g.Env = e2e.OverrideSettings(g.Env, []string{"PENSTOCK_LISTEN=" + listen})
+		g.Run()
+		g.As(token).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
+		g.As("").With("Content-Type", "text/xml").Post("/soap", `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Header><auth xmlns="urn:penstock:messaging"><username>demo</username><password>`+
+			token+`</password></auth></s:Header><s:Body><SoapSendSms xmlns="urn:penstock:messaging"/></s:Body></s:Envelope>`).Mentions(t, 500, "unknown username or password")
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(g.Logs.String(), "were revoked, because the gateway listens on a public address") {
+		t.Errorf("%v; %s", err, g.Logs.Tail(20))
+	}
+	g.Admin().Put("/admin/inventory", inventory).Mentions(t, 422, "this mask hides no known secret")
+}
+
+// TestSecretsAreSealed looks for secrets of an inventory in the bytes of its database.
+func TestSecretsAreSealed(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, `accounts:
+  - name: acme
+    webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+    tokens: [{token: acme-token-0123456789, scopes: [webhook], source: hq, secret: a-secret-that-signs}]
+`)
+	g.Admin().Get("/admin/inventory").Mentions(t, 200, "masked:")
+	relaytest.NoError(t, g.Stop())
+	for _, name := range []string{"penstock.db", "penstock.db-wal"} {
+		b, err := os.ReadFile(filepath.Join(g.DataDir(), name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		relaytest.NoError(t, err)
+		for _, secret := range []string{"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "a-secret-that-signs", "acme-token-0123456789"} {
+			if bytes.Contains(b, []byte(secret)) {
+				t.Errorf("%s shows %s", name, secret)
+			}
+		}
+	}
+}

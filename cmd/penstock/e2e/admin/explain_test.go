@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// What explain shows is what goes out: the same message is explained, then sent.
+func TestExplainShowsWhatGoesOut(t *testing.T) {
+	t.Parallel()
+	g, k, box := e2e.StartWithRelays(t, &e2e.Site{Name: "embedded"}, nil)
+	e := g.Explain(`{"account":1,"from":"447700900123","to":"447800020001","text":"Rock & roll %orig"}`)
+	if e.Matched == nil || e.Matched.Kind != "vmn" || e.Matched.ID != "v-post" || e.Matched.Why != "is the virtual number 447800020001" || len(e.Requests) != 1 {
+		t.Fatalf("%+v", e)
+	}
+	if len(e.Considered) != 2 || e.Considered[1].ID != "g-get" || !strings.HasSuffix(e.Considered[1].Why, "vmn relay v-post goes before it") {
+		t.Errorf("considered %+v", e.Considered)
+	}
+	shown := e.Requests[0]
+	if shown.Refused != "" {
+		t.Errorf("refused: %s", shown.Refused)
+	}
+	g.As("acme-all-0123456").PostInboundText("x1", "447800020001", "Rock & roll %orig")
+	sent := k.Await(t, "/vmn-post", 1)
+	if shown.Method != sent.Method || shown.URL != k.URL+"/vmn-post" {
+		t.Errorf("%s %s, sent %s", shown.Method, shown.URL, sent.Method)
+	}
+	for name, value := range sent.Header {
+		switch name {
+		case "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "Content-Length": // of this message's id
+		default:
+			if shown.Headers[name] != value[0] {
+				t.Errorf("the header %s is %q, sent %q", name, shown.Headers[name], value[0])
+			}
+		}
+	}
+	for _, field := range strings.Split(sent.Body, "&") {
+		if name, _, _ := strings.Cut(field, "="); name != "id" && name != "time" && name != "smsTime" && !strings.Contains(shown.Body, field) {
+			t.Errorf("%s was sent and is not in %s", field, shown.Body)
+		}
+	}
+	wh, err := standardwebhooks.NewWebhook(base64.StdEncoding.EncodeToString([]byte("012345678901234567890123")))
+	relaytest.NoError(t, err)
+	h := map[string][]string{}
+	for name, value := range shown.Headers {
+		h[name] = []string{value}
+	}
+	if err := wh.Verify([]byte(shown.Body), h); err != nil {
+		t.Errorf("the signature shown: %v", err)
+	}
+	mail := g.Explain(`{"account":1,"from":"447700900123","to":"447800060002","text":"hi"}`)
+	if len(mail.Requests) != 1 || mail.Requests[0].Mail == nil || mail.Requests[0].Mail.To != box || mail.Requests[0].Mail.Text != "hi" {
+		t.Errorf("%+v", mail.Requests)
+	}
+	part := g.Explain(`{"from":"1","to":"447800300001","text":"one","udh":"050003cc0301"}`)
+	if part.Joined == nil || part.Joined.Total != 3 || len(part.Joined.Missing) != 2 || part.Outcome != "geo relay g-hole: black_hole, 0 deliveries" {
+		t.Errorf("%+v", part)
+	}
+	if nobody := g.Explain(`{"account":1,"from":"1","to":"4490","text":"a"}`); nobody.State != "unrouted" || nobody.Matched != nil || len(nobody.Requests) != 0 {
+		t.Errorf("%+v", nobody)
+	}
+	if other := g.Explain(`{"account":1,"from":"1","to":"447900000001","text":"a"}`); other.State != "unrouted" || other.Considered[0].Why != "belongs to another account" {
+		t.Errorf("%+v", other)
+	}
+	if n := len(k.Requests("/vmn-post")); n != 1 {
+		t.Errorf("%d requests went out", n)
+	}
+	g.Admin().Get("/admin/events?kind=sms").Mentions(t, 200, `"x1`)
+	if found := g.Deliveries(""); len(found) != 1 {
+		t.Errorf("%d deliveries", len(found))
+	}
+}

@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// declared returns the inventory as the operator sees it.
+func declared(g *e2e.Gateway) string {
+	g.T.Helper()
+	a := g.Admin().Get("/admin/inventory")
+	if a.Status != 200 {
+		g.T.Fatalf("inventory: %d %s", a.Status, a.Body)
+	}
+	return a.Body
+}
+
+func testInventory(t *testing.T, s *e2e.Site) {
+	k := e2e.NewSink(t, nil)
+	document := e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox())
+	g := e2e.Start(t, s, document)
+	acme := g.As("acme-all-0123456")
+	before := declared(g)
+	t.Run("the file named by the settings was applied at the start", func(t *testing.T) {
+		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
+	})
+	t.Run("applied again it changes nothing", func(t *testing.T) {
+		first, second := g.Apply("", document), g.Apply("", document)
+		if first.Data.Accounts[0] != second.Data.Accounts[0] || len(second.Data.Removed)+len(second.Data.Kept) > 0 {
+			t.Errorf("%+v then %+v", first, second)
+		}
+		relaytest.Equal(t, "the inventory", declared(g), before)
+	})
+	t.Run("it shows no secret", func(t *testing.T) {
+		for _, secret := range []string{"acme-all-0123456", "globex-all-0123456", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"} {
+			if strings.Contains(before, secret) {
+				t.Errorf("the inventory shows %s:\n%s", secret, before)
+			}
+		}
+	})
+	t.Run("a mask handed back leaves the secret as it is", func(t *testing.T) {
+		g.Apply("", before)
+		relaytest.Equal(t, "the inventory", declared(g), before)
+		acme.Get("/iot/devices").Is(t, 200, `{"data": []}`)
+		acme.PostInboundText("i1", "447800055501", "signed")
+		if h := k.Await(t, "/get/447700900123/in", 1); !e2e.SignedBy(h, "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz") {
+			t.Errorf("not signed with the secret: %v", h.Header)
+		}
+	})
+	changed := strings.Replace(document, `action: black_hole}`, `action: http_get, parameters: ["`+k.URL+`/changed?m=%m"]}`, 1)
+	t.Run("a relay's action lives on through another apply", func(t *testing.T) {
+		g.Apply("", changed)
+		acme.PostInboundText("i2", "447800355501", "for nobody")
+		g.AwaitProcessed()
+		if sent := g.Deliveries("relay=g-hole"); len(sent) != 0 {
+			t.Errorf("deliveries: %+v", sent)
+		}
+	})
+	t.Run("a reset of relays sets it to what the document says", func(t *testing.T) {
+		g.Apply("?reset=relays", changed)
+		acme.PostInboundText("i3", "447800355501", "for somebody")
+		e2e.SameValues(t, k.Await(t, "/changed", 1).Query, map[string]string{"m": "for somebody"})
+	})
+	t.Run("a reset of something else is refused", func(t *testing.T) {
+		g.Admin().Put("/admin/inventory?reset=relays,weather", changed).Mentions(t, 422, `"reset"`, "want credit, sims, relays or rules")
+	})
+	t.Run("a key added over REST lives on, and so does a sensor's slope", func(t *testing.T) {
+		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
+		acme.Post("/iot/decoders/sent/sensors", `{"sensor_type_id": "temperature", "key": "soil"}`).Mentions(t, 200, "soil")
+		acme.Post("/webhooks/generic/bed?decoder_id=sent", `{"soil": 4}`).Mentions(t, 200, `"value":4`)
+		sensor := e2e.ReadingsOf(acme.LatestReadings(acme.AwaitDevice("bed")), "soil")[0].SensorID
+		acme.Do("PATCH", "/iot/sensors/"+sensor, `{"slope": 10}`).Mentions(t, 200)
+		g.Apply("?reset=credit,sims,relays", e2e.Fixture(t, "inventory.yaml"))
+		acme.Get("/iot/decoders/sent/sensors").Mentions(t, 200, "soil")
+		acme.Post("/webhooks/generic/bed", `{"soil": 4}`).Mentions(t, 200, `"value":40`)
+	})
+	t.Run("JSON is taken as YAML is, and what it omits stays", func(t *testing.T) {
+		g.Apply("", `{"accounts": [{"name": "acme", "decoders": [{"id": "extra", "name": "Extra", "type": "other"}]}]}`)
+		acme.Get("/iot/decoders").Mentions(t, 200, `"extra"`, `"lpp"`)
+		g.As("globex-all-0123456").Get("/iot/devices").Is(t, 200, `{"data": []}`)
+	})
+}
+
+func testInventoryRefused(t *testing.T, s *e2e.Site) {
+	k := e2e.NewSink(t, nil)
+	g := e2e.Start(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
+	before := declared(g)
+	for _, tc := range []struct{ name, document, path, text string }{
+		{"a text where a list belongs", `accounts: nobody`, "accounts", "expected"},
+		{"a text where a number belongs", `{"accounts": [{"name": "a", "credit": "many"}]}`, "accounts[0].credit", "expected"},
+		{"a number where a text belongs", `{"accounts": [{"name": "a", "tokens": [{"token": ["x"]}]}]}`, "accounts[0].tokens[0].token", "expected"},
+		{"an unknown field", `{"accounts": [{"name": "a", "colour": "red"}]}`, "accounts[0].colour", "unknown"},
+		{"an unknown scope", `{"accounts": [{"name": "a", "tokens": [{"token": "a-token-0123456789", "scopes": ["everything"]}]}]}`, "accounts[0].tokens[0].scopes[0]", "expected"},
+		{"an unknown action", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "1", "action": "pigeon"}]}}]}`, "accounts[0].relays.geo[0].action", "expected black_hole"},
+		{"an endpoint missing", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get"}]}}]}`, "accounts[0].relays.vmn[0].parameters", "at least one"},
+		{"an endpoint that is no URL", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["gopher://x/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "http or https URL"},
+		{"a placeholder in the host", `{"accounts": [{"name": "a", "relays": {"vmn": [{"id": "r", "number": "12345", "action": "http_get", "parameters": ["http://%orig.example.com/"]}]}}]}`, "accounts[0].relays.vmn[0].parameters[0]", "no placeholder before the path"},
+		{"a prefix that another account has", `{"accounts": [{"name": "a", "relays": {"geo": [{"id": "r", "prefix": "4479", "action": "black_hole"}]}}]}`, "accounts[0].relays.geo[0].prefix", "already taken"},
+		{"a token that another account has", `{"accounts": [{"name": "a", "tokens": [{"token": "acme-all-0123456"}]}]}`, "accounts[0].tokens[0].token", "already taken"},
+		{"a decoder that does not compile", `{"accounts": [{"name": "a", "decoders": [{"id": "d", "name": "d", "type": "other", "codec": "expr", "source": "x = ("}]}]}`, "accounts[0].decoders[0].source", ""},
+		{"a mask of a secret that is not known", `{"accounts": [{"name": "a", "tokens": [{"token": "masked:0123456789ab"}]}]}`, "accounts[0].tokens[0].token", "mask"},
+		{"nothing", ``, "", "expected an inventory"},
+		{"no YAML", "a: [", "", ""},
+	} {
+		t.Run("refused whole, with the field's path: "+tc.name, func(t *testing.T) {
+			// What stands before the mistake is good, and must not be applied either.
+			document := tc.document
+			if strings.HasPrefix(document, "{") {
+				document = `{"sensor_types": [{"id": "premature", "name": "Premature"}],` + document[1:]
+			}
+			a := g.Admin().Put("/admin/inventory", document)
+			var refusal struct {
+				Message string
+				Errors  map[string][]string
+			}
+			if err := json.Unmarshal([]byte(a.Body), &refusal); err != nil || a.Status != 422 {
+				t.Fatalf("%d %s", a.Status, a.Body)
+			}
+			texts, ok := refusal.Errors[tc.path]
+			if !ok || !strings.Contains(strings.Join(texts, " "), tc.text) || !strings.HasPrefix(refusal.Message, "The inventory was refused: ") {
+				t.Errorf("want %q at %q, got %s", tc.text, tc.path, a.Body)
+			}
+			relaytest.Equal(t, "the inventory", declared(g), before)
+		})
+	}
+	t.Run("every mistake of a document is told at once", func(t *testing.T) {
+		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "", "credit": -1, "permissions": ["all"]}]}`).
+			Mentions(t, 422, "accounts[0].name", "accounts[0].credit", "accounts[0].permissions[0]")
+	})
+}
+
+func testPrune(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme, hookOnly := g.As("acme-all-0123456"), g.As("acme-hook-0123456")
+	e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`) // remembered from now on
+	acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
+
+	leaner := e2e.Fixture(t, "inventory.yaml", "      - {token: acme-hook-0123456, scopes: [webhook]}\n", "")
+	at := strings.Index(leaner, "      - id: torn")
+	leaner = leaner[:at] + leaner[strings.Index(leaner, "  - name: globex"):]
+	t.Run("without prune what is omitted stays", func(t *testing.T) {
+		g.Apply("", leaner)
+		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
+		acme.Get("/iot/decoders/torn").Mentions(t, 200, "torn")
+	})
+	t.Run("prune removes it and says so", func(t *testing.T) {
+		done := g.Apply("?prune=true&allow_removals=100", leaner)
+		relaytest.Equal(t, "removed", strings.Join(done.Data.Removed, ", "), "account acme: token "+account.HashToken("acme-hook-0123456")[:12]+", account acme: decoder torn")
+		acme.Get("/iot/decoders/torn").Is(t, 404, "")
+	})
+	t.Run("a token that was removed stops working at once", func(t *testing.T) {
+		relaytest.Eventually(t, "401", func() (any, bool) {
+			a := hookOnly.Post("/webhooks/lorawan", `{}`)
+			return a, a.Status == 401 && e2e.SameBody(a.Body, `{"message": "Unauthenticated."}`)
+		})
+		acme.Get("/iot/decoders").Mentions(t, 200, "lpp")
+	})
+	t.Run("an account is never removed, only locked out", func(t *testing.T) {
+		only := leaner[:strings.Index(leaner, "  - name: globex")]
+		done := g.Apply("?prune=true&allow_removals=100", only)
+		if len(done.Data.Kept) != 1 || !strings.Contains(done.Data.Kept[0], "globex") {
+			t.Errorf("kept: %q", done.Data.Kept)
+		}
+		relaytest.Eventually(t, "401", func() (any, bool) {
+			a := g.As("globex-all-0123456").Get("/iot/devices")
+			return a, a.Status == 401
+		})
+	})
+	t.Run("what is declared again is there again", func(t *testing.T) {
+		g.Apply("", e2e.Fixture(t, "inventory.yaml"))
+		e2e.PostWebhook(t, hookOnly, "/webhooks/lorawan", `{}`)
+		g.As("globex-all-0123456").Get("/iot/decoders").Mentions(t, 200, "Globex")
+	})
+}

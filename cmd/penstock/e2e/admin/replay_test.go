@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// An endpoint that was gone for a while: its messages are dead, are found by
+// number and reason, and are replayed by the command.
+func TestTheReplayCommand(t *testing.T) {
+	t.Parallel()
+	var back atomic.Bool
+	g, k, _ := e2e.StartWithRelays(t, &e2e.Site{Name: "embedded"}, func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) {
+		if !back.Load() {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	acme := g.As("acme-all-0123456")
+	for i := range 3 {
+		acme.PostInboundText(fmt.Sprint("m", i), "447800020001", fmt.Sprint("lost ", i))
+	}
+	acme.PostInboundText("m9", "447800019999", "lost too")
+	acme.PostInboundText("m10", "4490", "nobody takes it")
+	g.AwaitProcessed()
+	relaytest.Eventually(t, "four are dead", func() (any, bool) { got := g.Deliveries("state=dead"); return got, len(got) == 4 })
+	for query, want := range map[string]int{
+		"number=%2B447800020001": 3, "number=447700900123": 4, "number=4478000200": 0, "reason=404": 4, "reason=410": 0,
+		"number=447800019999&reason=answered": 1, "relay=v-post&state=dead&q=lost%201": 0, "relay=v-post&state=dead&q=lost%25201": 1,
+	} {
+		if got := g.Deliveries(query); len(got) != want {
+			t.Errorf("%s: %d deliveries, want %d", query, len(got), want)
+		}
+	}
+	back.Store(true)
+	one := g.Deliveries("number=447800019999")[0].ID
+	ask := []string{"--server", g.URL(), "--admin-token", e2e.AdminToken}
+	for _, tc := range []struct {
+		args     string
+		code     int
+		out, err string
+	}{
+		{"replay deliveries", 1, "", "the replay was refused:\n  ids: name ids or at least one filter"},
+		{"replay deliveries --state lost", 1, "", "want one of queued"},
+		{"replay letters", 2, "", "penstock:"},
+		{"replay deliveries " + one, 0, "1 deliveries\n", ""},
+		{"replay deliveries --number 447800020001 --reason 404 --last 1h", 0, "3 deliveries\n", ""},
+		{"replay deliveries --relay v-post --from 2099-01-01T00:00:00Z", 0, "0 deliveries\n", ""},
+		{"replay events --state unrouted --dry-run", 0, "1 events\n", ""},
+		{"replay events --kind sms --state unrouted --source json --account 1 -q nobody", 0, "1 events\n", ""},
+	} {
+		got := e2e.RunCommand(nil, "", append(strings.Fields(tc.args), ask...)...)
+		if got.Code != tc.code || got.Stdout != tc.out || !strings.Contains(got.Stderr, tc.err) {
+			t.Errorf("%s: exit %d, want %d\nout: %s\nerr: %s", tc.args, got.Code, tc.code, got.Stdout, got.Stderr)
+		}
+	}
+	k.Await(t, "/vmn-post", 6)
+	k.Await(t, "/vmn", 2)
+	relaytest.Eventually(t, "all have arrived", func() (any, bool) { got := g.Deliveries("state=delivered"); return got, len(got) == 4 })
+	if got := g.Events("state=unrouted"); len(got) != 1 {
+		t.Errorf("%d events are unrouted", len(got))
+	}
+}

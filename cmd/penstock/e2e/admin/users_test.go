@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/account"
+)
+
+// TestUsersFromTheShell manages users with the program.
+func TestUsersFromTheShell(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	shell := func(stdin string, args ...string) (string, int) {
+		var out strings.Builder
+		code := app.Run(append([]string{"user"}, append(args, "--server", g.URL(), "--admin-token", e2e.AdminToken)...), app.Environment{Context: t.Context(), Variables: g.Env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &out, Version: "test"})
+		return out.String(), code
+	}
+	for _, tc := range []struct {
+		stdin, args, want string
+		code              int
+	}{
+		{"", "list", "there are no users", 0},
+		{"", "add anna --role admin", "nothing on standard input: write the password or secret to it", 1},
+		{"short\n", "add anna --role admin", "password: The password must have at least 12 characters", 1},
+		{e2e.UserPassword + "\n", "add anna --role admin", "user anna added as admin", 0},
+		{e2e.UserPassword, "add carl --role account --account acme", "user carl added as account", 0},
+		{e2e.UserPassword, "add anna --role viewer", "There is a user named anna already.", 1},
+		{"", "list", "anna  admin    -        password  enabled  never", 0},
+		{"", "set carl", "nothing to change: give --role", 1},
+		{"", "set carl --role viewer --disable", "user carl changed", 0},
+		{"", "set carl --disable --enable", "--disable and --enable can't be used together", 2},
+		{"another password", "set anna --password", "user anna changed", 0},
+		{"", "list", "carl  viewer  -        password  disabled  never", 0},
+		{"", "remove carl", "user carl removed", 0},
+		{"", "remove carl", "Not found.", 1},
+		{"", "add", "missing flags: --role", 2},
+	} {
+		if out, code := shell(tc.stdin, strings.Fields(tc.args)...); code != tc.code || !strings.Contains(out, tc.want) {
+			t.Errorf("user %s: %d %s, want %d %s", tc.args, code, out, tc.code, tc.want)
+		}
+	}
+	body, _ := json.Marshal(map[string]string{"name": "anna", "password": "another password"})
+	g.As("").Post("/admin/session", string(body)).Mentions(t, 200, `"role":"admin"`)
+}
+
+// TestTokensFromTheShell makes a token, uses it and revokes it with the program.
+func TestTokensFromTheShell(t *testing.T) {
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	shell := func(stdin string, args ...string) (stdout, all string, code int) {
+		var out, errs strings.Builder
+		code = app.Run(append([]string{"token"}, append(args, "--server", g.URL(), "--admin-token", e2e.AdminToken)...), app.Environment{Context: t.Context(), Variables: g.Env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Version: "test"})
+		return out.String(), out.String() + errs.String(), code
+	}
+	made, all, code := shell("", "add", "--account", "acme", "--scopes", "webhook,iot")
+	token := strings.TrimSpace(made)
+	id := account.HashToken(token)[:12]
+	if code != 0 || strings.Contains(token, " ") || !strings.Contains(all, "token "+id+" of account acme may use webhook, iot; it is not shown again") {
+		t.Fatalf("%d %s", code, all)
+	}
+	g.As(token).Get("/iot/devices").Mentions(t, 200, "data")
+	g.As("").With("X-Auth-Token", token).Get("/v2/sms/credit").Mentions(t, 403, "unauthorised")
+	declared := account.HashToken("acme-all-0123456")[:12]
+	for _, tc := range []struct {
+		stdin, args, want string
+		code              int
+	}{
+		{"", "add", "missing flags: --account", 2},
+		{"", "add --account nobody", "account: want an account's name or id", 1},
+		{"", "add --account acme --scopes root --source a/b", "scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier", 1},
+		{"", "add --account acme --source s1 --secret", "nothing on standard input: write the password or secret to it", 1},
+		{"shared\n", "add --account acme --source s1 --scopes carrier --secret", "may use carrier", 0},
+		{"", "add --account acme --source s1", "There is a token with the source s1 already.", 1},
+		{"", "list --account acme", id + "  acme     webhook,iot", 0},
+		{"", "list", "  default", 0},
+		{"", "revoke " + id, "token " + id + " revoked", 0},
+		{"", "revoke " + id, "Not found.", 1},
+		{"", "revoke " + declared, "the document default declared it: remove it there too", 0},
+	} {
+		if _, out, code := shell(tc.stdin, strings.Fields(tc.args)...); code != tc.code || !strings.Contains(out, tc.want) {
+			t.Errorf("token %s: %d %s, want %d %s", tc.args, code, out, tc.code, tc.want)
+		}
+	}
+	for _, gone := range []string{token, "acme-all-0123456"} {
+		g.As(gone).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
+	}
+	if body := g.Admin().Get("/admin/inventory").Body; strings.Contains(body, declared) {
+		t.Errorf("the inventory still declares it: %s", body)
+	}
+	if body := g.Admin().Get("/admin/audit?operation=addToken").Body; strings.Contains(body, token) || strings.Contains(body, "shared") || !strings.Contains(body, id) {
+		t.Errorf("the audit log: %s", body)
+	}
+}

@@ -1,0 +1,80 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// TestWrongCredentialsAreLimited guesses at every surface, each from an address of its own, until
+// the gateway says 429, and then comes with the right credential from elsewhere.
+func TestWrongCredentialsAreLimited(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml")+`
+  - name: soapy
+    soap: {username: soapy, password: secret}
+    tokens: [{token: soapy-token-0123456789, scopes: [webhook], source: soapy, secret: "a secret of the source"}]
+`, "PENSTOCK_TRUSTED_PROXIES=127.0.0.0/8")
+	envelope := func(password string) string {
+		return `<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Header><auth xmlns="urn:penstock:messaging"><username>soapy</username><password>` + password +
+			`</password></auth></s:Header><s:Body><SoapSendSms xmlns="urn:penstock:messaging"/></s:Body></s:Envelope>`
+	}
+	for i, tc := range []struct {
+		name, method, path, header, scheme, right, body, limited string
+	}{
+		{"REST v2", "GET", "/v2/sms-relay/geo", "X-Auth-Token", "", "acme-all-0123456", "", `{"message":"Too Many Attempts."}`},
+		{"REST v3", "GET", "/v3/mno", "X-Auth-Token", "", "acme-all-0123456", "", `{"success":false,"message":"Too Many Attempts."}`},
+		{"devices", "GET", "/iot/devices", "Authorization", "Bearer ", "acme-all-0123456", "", `{"message":"Too Many Attempts."}`},
+		{"ledgers", "GET", "/ledgers", "Authorization", "Bearer ", "acme-all-0123456", "", `{"message":"Too Many Attempts."}`},
+		{"webhooks", "POST", "/webhooks/lorawan", "Authorization", "Bearer ", "acme-hook-0123456", "{}", `{"message":"Too Many Attempts."}`},
+		{"a source", "POST", "/webhooks/lorawan/soapy", "X-Dt-Signature", "", "", "{}", `{"message":"Too Many Attempts."}`},
+		{"carriers", "POST", "/inbound/sms/json", "X-Auth-Token", "", "acme-all-0123456", "{}", `{"message":"Too Many Attempts."}`},
+		{"call records", "POST", "/inbound/cdr/sip", "X-Auth-Token", "", "acme-all-0123456", "{}", `{"message":"Too Many Attempts."}`},
+		{"the operator", "GET", "/admin/gateways", "Authorization", "Bearer ", e2e.AdminToken, "", `{"message":"Too Many Attempts."}`},
+		{"SOAP", "POST", "/soap", "", "", "secret", "envelope", "Too Many Attempts."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			send := func(address, secret string) e2e.Response {
+				c := g.As("").With("X-Forwarded-For", address)
+				body := tc.body
+				if tc.header != "" {
+					c = c.With(tc.header, tc.scheme+secret)
+				} else {
+					c, body = c.With("Content-Type", "text/xml"), envelope(secret)
+				}
+				return c.Do(tc.method, tc.path, body)
+			}
+			guesser, tries := fmt.Sprintf("198.51.100.%d", i), 0
+			a := send(guesser, "guess")
+			for ; a.Status != 429 && tries < 1000; tries++ {
+				if a.Status == 200 {
+					t.Fatalf("a guess: %d %s", a.Status, a.Body)
+				}
+				a = send(guesser, fmt.Sprint("guess", tries))
+			}
+			if a.Status != 429 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Body, tc.limited) {
+				t.Errorf("after %d guesses: %d %v %s", tries, a.Status, a.Header, a.Body)
+			}
+			if tc.right == "" {
+				return
+			}
+			if a := send("203.0.113.1", tc.right); a.Status == 401 || a.Status == 429 || strings.Contains(a.Body, "Unauthenticated") {
+				t.Errorf("the right one from elsewhere: %d %s", a.Status, a.Body)
+			}
+		})
+	}
+	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+	for surface, limited := range map[string]float64{"v2": 1, "v3": 1, "iot": 1, "ledgers": 1, "webhooks": 2, "inbound": 2, "admin": 1, "soap": 1} {
+		wrong, got := m[`penstock_credentials_wrong_total{surface="`+surface+`"}`], m[`penstock_credentials_limited_total{surface="`+surface+`"}`]
+		if wrong < 1 || got != limited {
+			t.Errorf("%s: %v wrong, %v limited, want %v", surface, wrong, got, limited)
+		}
+	}
+	for _, line := range []string{`msg="sign-in refused: wrong credential" request_id=`, `surface=soap address=198.51.100.9 account="SOAP username soapy"`, "address=198.51.100.1"} {
+		if !strings.Contains(g.Logs.String(), line) {
+			t.Errorf("the log has no %s: %s", line, g.Logs.Tail(20))
+		}
+	}
+}

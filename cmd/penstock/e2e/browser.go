@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Browser is a Chromium with the console of a gateway in it.
+type Browser struct {
+	T   *testing.T
+	Ctx context.Context
+
+	mu       sync.Mutex
+	problems []string
+}
+
+// NewBrowser starts Chromium. A machine without it fails the test, or skips it
+// when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func NewBrowser(t *testing.T) *Browser { t.Helper(); return NewBrowserFor(t, 2*Patience) }
+
+// NewBrowserFor starts one that ends after some time.
+func NewBrowserFor(t *testing.T, life time.Duration) *Browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skip("skipped: no chromium on the path, and PENSTOCK_TEST_SKIP_REAL=1")
+	}
+	if err != nil {
+		t.Fatal("no chromium on the path; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // which root has none of
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), life)
+	t.Cleanup(cancel)
+	ctx, end := chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(end)
+	ctx, leave := chromedp.NewContext(ctx)
+	t.Cleanup(leave)
+	b := &Browser{T: t, Ctx: ctx}
+	b.Do(chromedp.EmulateViewport(1280, 900))
+	relaytest.NoError(t, chromedp.Listen(ctx, b.record))
+	_, err = chromedp.Call(ctx, log.Enable, struct{}{})
+	relaytest.NoError(t, err)
+	return b
+}
+
+// record collects what a browser complains of: exceptions, errors on its console,
+// violations of the policy, answers that are no success.
+func (b *Browser) record(event any) {
+	problem := ""
+	switch e := event.(type) {
+	case *log.EventEntryAdded:
+		if e.Entry.Level == "error" || e.Entry.Level == "warning" {
+			problem = fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+		}
+	case *runtime.EventExceptionThrown:
+		problem = "exception: " + e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			problem += " " + e.ExceptionDetails.Exception.Description
+		}
+	case *runtime.EventConsoleAPICalled:
+		problem = "console." + string(e.Type)
+	}
+	if problem != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.problems = append(b.problems, problem)
+	}
+}
+
+// Complaints are those so far, without those that hold one of some words.
+func (b *Browser) Complaints(expected ...string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.problems), func(p string) bool {
+		return slices.ContainsFunc(expected, func(word string) bool { return strings.Contains(p, word) })
+	})
+}
+
+func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
+	b.T.Helper()
+	relaytest.NoError(b.T, chromedp.Do(b.Ctx, steps...))
+}
+
+func (b *Browser) Click(selector string) { b.T.Helper(); b.Do(chromedp.Click(chromedp.CSS(selector))) }
+
+func (b *Browser) Write(selector, text string) {
+	b.T.Helper()
+	b.Do(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// Press clicks a button, a link or a summary by what it says.
+func (b *Browser) Press(text string) {
+	b.T.Helper()
+	const find = `(() => { const it = [...document.querySelectorAll("button, a, summary")].find((e) => e.textContent === %q && e.checkVisibility() && !e.disabled && !e.hasAttribute("aria-busy")); if (it) it.click(); return !!it })()`
+	relaytest.Eventually(b.T, "there is "+text+" to press", func() (any, bool) {
+		pressed, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](fmt.Sprintf(find, text)))
+		return err, pressed
+	})
+}
+
+// Text is what the reader sees.
+func (b *Browser) Text() string {
+	b.T.Helper()
+	seen, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	relaytest.NoError(b.T, err)
+	return seen
+}
+
+// AwaitText waits until the page shows all of some words.
+func (b *Browser) AwaitText(words ...string) {
+	b.T.Helper()
+	relaytest.Eventually(b.T, fmt.Sprintf("the page shows %q", words), func() (any, bool) {
+		seen := b.Text()
+		return seen, !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(seen, w) })
+	})
+}
+
+// Holds evaluates a condition in the page.
+func (b *Browser) Holds(condition string) bool {
+	b.T.Helper()
+	answer, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](condition))
+	relaytest.NoError(b.T, err)
+	return answer
+}
+
+// ExpectNoComplaints holds that the browser had nothing to complain of.
+func (b *Browser) ExpectNoComplaints(expected ...string) {
+	b.T.Helper()
+	if wrong := b.Complaints(expected...); len(wrong) > 0 {
+		b.T.Errorf("the browser complains: %q", wrong)
+	}
+}
+
+// ChartDrawn is a condition that holds once a chart has a line or a point in one of the
+// colours of minimum, mean and maximum; axes have others.
+const ChartDrawn = `[...document.querySelectorAll("figure.chart canvas")].some((c) => { const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+	const lines = [[0x17, 0x60, 0x87], [0xb4, 0x53, 0x1a], [0x2e, 0x7d, 0x4f]];
+	for (let i = 0, n = 0; i < d.length; i += 4) if (d[i + 3] > 200 && lines.some((l) => Math.abs(d[i] - l[0]) + Math.abs(d[i + 1] - l[1]) + Math.abs(d[i + 2] - l[2]) < 40) && ++n > 5) return true; return false })`

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+var screenshots = flag.String("screenshots", "", "a folder to which TestEveryViewIsAccessible writes a picture of every view")
+
+// shape is a screen of a reader.
+type shape struct {
+	name, scheme string
+	width        int64
+}
+
+func shapes() []shape {
+	return []shape{{"desktop-light", "light", 1280}, {"desktop-dark", "dark", 1280}, {"phone-light", "light", 390}, {"phone-dark", "dark", 390}}
+}
+
+// Inspect looks at the present view in every shape.
+func (b *Browser) Inspect(name, axe string) {
+	b.T.Helper()
+	for _, s := range shapes() {
+		b.Do(chromedp.EmulateViewport(s.width, 900))
+		b.emulate(s.scheme)
+		relaytest.Eventually(b.T, name+" has its width", func() (any, bool) { return nil, b.Holds(fmt.Sprintf("innerWidth === %d", s.width)) })
+		if !b.Holds("document.documentElement.scrollWidth <= innerWidth") {
+			b.T.Errorf("%s, %s: the page is wider than the screen", name, s.name)
+		}
+		b.Do(chromedp.Evaluate[chromedp.Void](axe + "; undefined"))
+		found, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](`axe.run(document, { resultTypes: ["violations"] }).then((r) => JSON.stringify(r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+			.map((v) => v.id + ": " + v.help + ": " + v.nodes.slice(0, 4).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join(" | "))))`, chromedp.EvalAwaitPromise))
+		relaytest.NoError(b.T, err)
+		var wrong []string
+		relaytest.NoError(b.T, json.Unmarshal([]byte(found), &wrong))
+		for _, w := range wrong {
+			b.T.Errorf("%s, %s: %s", name, s.name, w)
+		}
+		if *screenshots != "" {
+			b.screenshot(filepath.Join(*screenshots, name+"-"+s.name+".png"))
+		}
+	}
+}
+
+// emulate has the browser say that the reader prefers light or dark.
+func (b *Browser) emulate(scheme string) {
+	b.T.Helper()
+	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
+	_, err := chromedp.Call(b.Ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{feature}})
+	relaytest.NoError(b.T, err)
+}
+
+// screenshot writes what the reader sees, with all that scrolling shows.
+func (b *Browser) screenshot(path string) {
+	b.T.Helper()
+	png, err := chromedp.Run(b.Ctx, chromedp.FullScreenshot(100))
+	relaytest.NoError(b.T, err)
+	relaytest.NoError(b.T, os.WriteFile(path, png, 0o644))
+}

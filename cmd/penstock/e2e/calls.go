@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/csv"
+	"strings"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// CallRecord is a call of November, as a switch posts it.
+func CallRecord(id string) string {
+	return `{"id":"` + id + `","start":"2026-11-20T09:34:15Z","from":"447700900123","to":"447860000001"}`
+}
+
+// RequestArchive has an archive made and returns its handle.
+func (c Client) RequestArchive(body string) string {
+	c.Gateway.T.Helper()
+	var made struct{ Data struct{ Handle string } }
+	a := c.Post("/v2/sip/cdr/request", body)
+	if a.Status != 200 {
+		c.Gateway.T.Fatalf("%d %s", a.Status, a.Body)
+	}
+	a.Decode(c.Gateway.T, &made)
+	return made.Data.Handle
+}
+
+// DownloadArchive waits for an archive and reads its rows by file, without the headers.
+func (c Client) DownloadArchive(handle string) map[string][]string {
+	c.Gateway.T.Helper()
+	var body string
+	relaytest.Eventually(c.Gateway.T, "the archive is made", func() (any, bool) {
+		a, err := c.Try("GET", "/v2/sip/cdr/"+handle+"/download", "")
+		body = a.Body
+		return a.Status, err == nil && a.Status == 200
+	})
+	z, err := zip.NewReader(bytes.NewReader([]byte(body)), int64(len(body)))
+	relaytest.NoError(c.Gateway.T, err)
+	files := make(map[string][]string)
+	for _, f := range z.File {
+		r, err := f.Open()
+		relaytest.NoError(c.Gateway.T, err)
+		rows, err := csv.NewReader(r).ReadAll()
+		relaytest.NoError(c.Gateway.T, err)
+		files[f.Name] = []string{}
+		for _, row := range rows[1:] {
+			files[f.Name] = append(files[f.Name], strings.Join(row, "|"))
+		}
+	}
+	return files
+}
+
+const ArchiveOfNovember = `{"from_date":"2026-11-01 00:00:00","to_date":"2026-11-30 23:59:59","single_file":true}`

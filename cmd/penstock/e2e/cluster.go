@@ -1,0 +1,179 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// ClusterSize is how many gateways a cluster has.
+const ClusterSize = 3
+
+// clusterLedgerKey is the master key of every gateway of a cluster.
+const clusterLedgerKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+// Cluster is gateways on one PostgreSQL, one Redis and one InfluxDB, and a balancer
+// in front of them.
+type Cluster struct {
+	Gateways []*Gateway
+	// front sends its requests through the balancer. It has no process and no data
+	// directory of its own: those of the gateways are in all.
+	Front *Gateway
+}
+
+// clusteredSite starts servers for gateways that work as one. Mail goes to the
+// sink of the gateway that sends it, as on the embedded site.
+func clusteredSite(t *testing.T) *Site {
+	t.Helper()
+	s := RealSite(t)
+	s.Name, s.clustered = "three gateways", true
+	return s
+}
+
+// OnOneAndOnThree runs a test on one gateway with the embedded back ends, and again
+// on three behind a balancer. There each request goes to the next gateway, so that
+// what one remembers for itself would show; /metrics and /readyz are those of the
+// gateway that is asked.
+func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
+	t.Run("one gateway", func(t *testing.T) { test(t, &Site{Name: "embedded"}) })
+	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })
+}
+
+// NewCluster lays down gateways that are not started yet.
+func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{}
+	b := &balancer{web: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme = "http"
+			r.Out.Header["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+		},
+		Transport: b,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "balancer: "+err.Error(), http.StatusBadGateway)
+		},
+	})
+	t.Cleanup(func() { server.Close(); b.web.CloseIdleConnections() })
+	smtp := s.Smtp
+	if s.clustered {
+		smtp, settings = nil, append([]string{"PENSTOCK_SMTP_ADDR=", "PENSTOCK_SMTP_FROM="}, settings...)
+	}
+	shared := append(s.environ(), "PENSTOCK_LEDGER_MASTER_KEY="+clusterLedgerKey, "PENSTOCK_PUBLIC_URL="+server.URL)
+	for range ClusterSize {
+		own := &Site{T: t, Name: s.Name, Smtp: smtp}
+		c.Gateways = append(c.Gateways, NewGateway(t, own, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + FixedAddress(t)}, settings)...))
+	}
+	b.gateways = c.Gateways
+	first := c.Gateways[0]
+	c.Front = &Gateway{T: t, Site: first.Site, Dir: first.Dir, Env: first.Env, Logs: first.Logs, HTTP: newHTTPClient(), Members: c.Gateways}
+	t.Cleanup(c.Front.HTTP.CloseIdleConnections)
+	c.Front.base.Store(&server.URL)
+	return c
+}
+
+// StartCluster runs a cluster in this process until the test ends.
+func StartCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cluster {
+	t.Helper()
+	c := NewCluster(t, s, inventory, settings...)
+	for _, g := range c.Gateways {
+		g.Run()
+	}
+	return c
+}
+
+// Spawn runs every gateway in a process of its own. All start at the same time,
+// on an empty database.
+func (c *Cluster) Spawn() {
+	ready := make([]<-chan string, len(c.Gateways))
+	for i, g := range c.Gateways {
+		ready[i] = g.Launch()
+	}
+	for i, g := range c.Gateways {
+		g.awaitReady(ready[i])
+	}
+}
+
+// PostToEach posts one body at each gateway, all at the same time, and returns the
+// answers in the gateways' order.
+func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(n int) string) []Response {
+	c.Front.T.Helper()
+	answers, errs := make([]Response, len(c.Gateways)), make([]error, len(c.Gateways))
+	var all sync.WaitGroup
+	for i, g := range c.Gateways {
+		all.Go(func() { answers[i], errs[i] = as(g).Try(http.MethodPost, path, body(i)) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		c.Front.T.Fatalf("POST %s: %v", path, err)
+	}
+	return answers
+}
+
+// balancer hands each request to the next gateway. One that takes no connection is
+// passed over; a request that a gateway may have seen is not repeated.
+type balancer struct {
+	gateways []*Gateway
+	next     atomic.Uint64
+	web      *http.Transport
+}
+
+// RoundTrip sends a request to the next gateway that takes connections.
+func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	var err error
+	if r.Body != nil {
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	turn := b.next.Add(1)
+	for n := range len(b.gateways) {
+		g := b.gateways[(turn+uint64(n))%uint64(len(b.gateways))]
+		out := r.Clone(r.Context())
+		out.URL.Host = strings.TrimPrefix(g.URL(), "http://")
+		if out.Body, out.ContentLength = http.NoBody, int64(len(body)); len(body) > 0 {
+			out.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		resp, tried := b.web.RoundTrip(out)
+		if !refusedConnection(tried) {
+			return resp, tried
+		}
+		err = tried
+	}
+	return nil, err
+}
+
+// refusedConnection reports whether no request was sent for want of a connection.
+func refusedConnection(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// FixedAddress is an address that a gateway can listen at again after a restart:
+// its port is below those that the system gives to connections.
+func FixedAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			relaytest.NoError(t, l.Close())
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}

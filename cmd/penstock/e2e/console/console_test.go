@@ -1,0 +1,225 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// choose applies a filter of a list.
+func choose(b *e2e.Browser, filter, word string) {
+	b.T.Helper()
+	b.Do(chromedp.SetValue(chromedp.CSS("select[name="+filter+"]"), word))
+	b.Press("Show")
+}
+
+// markup is a text that would do harm as markup; the endpoint sends it back.
+const markup = `<img src=x onerror=document.title='harm'><b>Gate</b>`
+
+// TestConsoleShowsExplainsAndReplays drives the console as an operator does.
+func TestConsoleShowsExplainsAndReplays(t *testing.T) {
+	t.Parallel()
+	b := e2e.NewBrowser(t)
+	var mended atomic.Bool
+	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, _ int) {
+		if strings.HasPrefix(h.Path, "/get/") && !mended.Load() {
+			http.Error(w, "no: "+h.Query.Get("m"), http.StatusNotFound)
+		}
+	})
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
+	for _, m := range [][2]string{{"447800055501", markup}, {"447800020001", "This one arrives"}, {"4490", "Nobody takes " + markup}} {
+		g.As("acme-all-0123456").Post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).Mentions(t, 200, "id")
+	}
+	dead := g.AwaitDelivery("g-get", "dead").ID
+	g.AwaitDelivery("v-post", "delivered")
+	g.AwaitProcessed()
+
+	b.Do(chromedp.Navigate(g.URL() + "/console"))
+	signIn(b)
+	openDead(b, dead)
+	mended.Store(true)
+	replay(b, k, dead)
+	events(b)
+	explainAndTry(b)
+	rulesAndAlarms(b, g)
+	accounts(b, g)
+	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
+		t.Error("the message became markup")
+	}
+	if wrong := b.Complaints("status of 401", "status of 422"); len(wrong) > 0 {
+		t.Errorf("the browser complains: %q", wrong)
+	}
+}
+
+// signIn is refused with a wrong token, and sees the back ends with the right one.
+func signIn(b *e2e.Browser) {
+	b.Write("#token", "wrong"+kb.Enter)
+	b.AwaitText("The gateway refused the token.")
+	b.Write("#token", e2e.AdminToken+kb.Enter)
+	b.AwaitText("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "journal sms", "sink", "Dead deliveries", "Open breakers", "Delivery queue")
+	if !b.Holds(`sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`) {
+		b.T.Error("the token is kept elsewhere than in the tab")
+	}
+}
+
+// openDead finds the dead delivery, sees its attempt, also after a reload, and its
+// whole way.
+func openDead(b *e2e.Browser, id string) {
+	b.Press("Deliveries")
+	choose(b, "state", "dead")
+	b.AwaitText("g-get")
+	if strings.Contains(b.Text(), "v-post") {
+		b.T.Error("what arrived is among the dead")
+	}
+	b.Click("#open-" + id)
+	b.AwaitText("Attempts", "404", "answered 404 Not Found", "no: "+markup)
+	b.Do(chromedp.Reload())
+	b.AwaitText("Attempts", "no: "+markup)
+	b.Press("The whole way of its message")
+	b.AwaitText("The way of it", "received", "routed", "attempt 1: ", `"text":"`+markup)
+	b.Do(chromedp.NavigateBack())
+	b.AwaitText("Replay this delivery")
+}
+
+// replay sends it again, now that the endpoint works, and sees it arrive; what
+// has arrived is not sent a second time without a word.
+func replay(b *e2e.Browser, k *e2e.Sink, id string) {
+	b.Press("Replay all dead that match")
+	b.AwaitText("Send 1 delivery again?", "everything dead that matches the filters")
+	b.Press("Cancel")
+	b.Press("Replay this delivery")
+	b.AwaitText("Send 1 delivery again?")
+	b.Press("Cancel")
+	b.Press("Replay this delivery")
+	b.AwaitText("Send 1 delivery again?")
+	b.Press("Replay 1")
+	b.AwaitText("1 delivery is back at work.", "No delivery matches.")
+	if again := k.Await(b.T, "/get/447700900123/in", 2); again.Query.Get("m") != markup {
+		b.T.Errorf("the endpoint got %q", again.Query.Get("m"))
+	}
+	b.Press("Clear")
+	row := fmt.Sprintf(`document.getElementById("open-%s")?.closest("tr").innerText.includes("delivered") ?? false`, id)
+	relaytest.Eventually(b.T, "the delivery is shown as delivered", func() (any, bool) { b.Press("Refresh"); return b.Text(), b.Holds(row) })
+	b.Click("#all")
+	b.Press("Replay selected (2)")
+	b.AwaitText("Send 2 deliveries again?", "2 of them have arrived already")
+	b.Press("Cancel")
+	if n := len(k.Requests("/get/447700900123/in")); n != 2 {
+		b.T.Errorf("the endpoint was asked %d times", n)
+	}
+}
+
+// events shows the unrouted event, reports a mistake in a filter, and replays.
+func events(b *e2e.Browser) {
+	b.Press("Events")
+	b.AwaitText("Select all on this page")
+	b.Write("input[name=account]", "x"+kb.Enter)
+	b.AwaitText("The given data was invalid.", "account: want an account's name or id")
+	b.Press("Clear")
+	choose(b, "state", "unrouted")
+	b.AwaitText("no relay of account 1 for 4490")
+	b.Click("button.open")
+	b.AwaitText("Nobody takes " + markup)
+	b.Click("#all")
+	b.Press("Replay selected (1)")
+	b.AwaitText("Replay 1 event?")
+	b.Press("Cancel")
+	b.Press("Replay all that match")
+	b.AwaitText("Replay 1 event?")
+	b.Press("Replay 1")
+	b.AwaitText("1 event is processed again.")
+}
+
+// explainAndTry asks which relay takes a number, and what a payload says.
+func explainAndTry(b *e2e.Browser) {
+	b.Press("Explain")
+	b.Write("input[name=to]", "447800055501"+kb.Enter)
+	b.AwaitText("Taken by the geo relay g-get of account acme (1): it has the prefix 4478000.", "GET request", "/get/447700900123/in?m=Test")
+	b.Do(chromedp.Reload())
+	b.AwaitText("Taken by the geo relay g-get of account acme (1)")
+	b.Press("Try")
+	b.Do(chromedp.SetValue(chromedp.CSS("select[name=codec]"), "cayenne_lpp"))
+	b.Write("textarea[name=payload]", "01 67 01 10")
+	b.Click("#go")
+	b.AwaitText("temperature_1", "27.2")
+}
+
+// createWarmAlarm has a device raise an alarm of a rule. Names of rules are the account's, so
+// they may hold markup as well.
+func createWarmAlarm(g *e2e.Gateway) {
+	g.T.Helper()
+	g.Admin().Put("/admin/inventory", `{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme",
+		"locations":[{"id":"arrivals","name":"Arrivals","imported":true}],
+		"decoders":[{"id":"sent","name":"Sent","type":"other","sensors":[{"sensor_type_id":"temperature","key":"temperature"}]}],
+		"rules":[{"id":"warm","name":"`+strings.ReplaceAll(markup, `"`, `'`)+`","on":"reading","when":"values.temperature > 30",
+			"actions":[{"action":"email","parameters":["ops@example.com"]}]}]}]}`).Mentions(g.T, 200, "acme")
+	acme := g.As("acme-all-0123456")
+	acme.Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":31}`).Mentions(g.T, 200, "31")
+	g.AwaitProcessed()
+}
+
+// rulesAndAlarms finds the alarm that a rule raised, acknowledges it with a note, and
+// tries the rule.
+func rulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
+	createWarmAlarm(g)
+	b.Press("Rules")
+	b.AwaitText("values.temperature > 30", "enabled", "<b>Gate</b>", "acme (1)")
+	b.Click("#open-1-warm")
+	b.AwaitText("ops@example.com", "Its alarms", "never")
+	b.Press("Its alarms")
+	b.AwaitText("raised", "shed", "temperature 31 °C")
+	b.Click("button.open")
+	b.AwaitText("Readings of the uplink that raised it", "31 °C")
+	b.Write("input[name=note]", "The window is open")
+	b.Press("Acknowledge")
+	b.AwaitText("1 alarm is acknowledged.", "operator", "The window is open", "Acknowledge again")
+	var list struct {
+		Data []struct {
+			Note string
+			By   string `json:"acknowledged_by"`
+		}
+	}
+	g.As("acme-all-0123456").Get("/iot/alarms").Decode(b.T, &list)
+	if len(list.Data) != 1 || list.Data[0].Note != "The window is open" || list.Data[0].By != "operator" {
+		b.T.Errorf("over REST: %+v", list.Data)
+	}
+	b.Press("Try its rule")
+	b.AwaitText("What would happen", "raised", "when holds", "Mail to ops@example.com")
+	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=rule]"), "{"))
+	b.Click("#go")
+	b.AwaitText("A rule is a JSON object")
+}
+
+// accounts shows what one has sent and what was declared, and ends.
+func accounts(b *e2e.Browser, g *e2e.Gateway) {
+	g.As("").With("X-Auth-Token", "acme-all-0123456").Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).Mentions(b.T, 200, "id")
+	b.Press("Messages")
+	b.AwaitText("Give an account's name or id")
+	b.Write("input[name=account]", "1"+kb.Enter)
+	b.AwaitText("447700909001", "Hello", "9 credits")
+	b.Click("button.open")
+	b.AwaitText("the only one", "GSM alphabet (7 bits)", "acme (1)")
+	b.Press("Credit")
+	b.AwaitText("Credit", "What changed it")
+	b.Press("What changed it")
+	b.AwaitText("message sent", "first credit, from the inventory", "No. 2")
+	b.Press("Relays")
+	b.AwaitText("4478000", "g-get", "/get/%o/in?m=%m")
+	b.Press("Inventory")
+	b.AwaitText("acme (1)", "globex (2)")
+	b.Click("details:first-of-type summary")
+	b.AwaitText("g-get", "masked:")
+	b.Press("Sign out")
+	b.AwaitText("Admin token")
+	if !b.Holds(`sessionStorage.length === 0`) {
+		b.T.Error("the token is kept after signing out")
+	}
+}

@@ -1,0 +1,99 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// opened signs a browser in at a gateway's console.
+func opened(b *e2e.Browser, g *e2e.Gateway) {
+	b.T.Helper()
+	b.Do(chromedp.Navigate(g.URL() + "/console"))
+	b.Write("#token", e2e.AdminToken+kb.Enter)
+	b.Press("Devices")
+}
+
+// TestConsoleShowsDevices drives the console as somebody does who looks for a device
+// and for what it measured.
+func TestConsoleShowsDevices(t *testing.T) {
+	t.Parallel()
+	b := e2e.NewBrowser(t)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	opened(b, g)
+	b.AwaitText("There is no device yet", "/webhooks/generic/my-device")
+	acme := g.As("acme-all-0123456")
+	for n := range 30 {
+		at := time.Now().Add(-time.Duration(n) * time.Minute).UTC().Format(time.RFC3339)
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, at, 20+n%7)).Mentions(t, 200, "temperature")
+	}
+	acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
+	g.AwaitProcessed()
+	shed := acme.AwaitDevice("shed")
+	acme.Do("PATCH", "/iot/devices/"+shed, `{"longitude":"-2.09","latitude":"57.15","frame_logging":"enabled","name":"`+strings.ReplaceAll(markup, `"`, `'`)+`"}`).Mentions(t, 200, "57.15")
+	acme.Post("/iot/devices/"+shed+"/event-markers", `{"event_marker_id":"m1","comment":"New battery"}`).Mentions(t, 201, "New battery")
+	acme.Post("/webhooks/generic/shed", `{"temperature":31}`).Mentions(t, 200, "31")
+	g.AwaitProcessed()
+
+	b.Press("Refresh")
+	b.AwaitText("acme (1)", "dBm", " ago", "Where they are", "longitude, degrees east")
+	b.Write("input[name=q]", "nothing like it"+kb.Enter)
+	b.AwaitText("No device matches these filters.")
+	b.Press("Clear")
+	b.Write("input[name=q]", "shed"+kb.Enter)
+	b.AwaitText("<b>Gate</b>", "1 device of this page")
+	b.Click("tbody a")
+	b.AwaitText("Newest values", "31 °C", "Minimum, mean and maximum", "New battery", "57.15, -2.09", "stored", "No alarm was raised for this device.")
+	relaytest.Eventually(t, "the chart of the day is drawn", func() (any, bool) { return b.Text(), b.Holds(e2e.ChartDrawn) })
+	b.Press("Last hour")
+	b.AwaitText("of each half minute")
+	relaytest.Eventually(t, "the chart of the hour is drawn", func() (any, bool) { return b.Text(), b.Holds(e2e.ChartDrawn) })
+	b.Press("trace")
+	b.AwaitText("The way of it")
+	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
+		t.Error("the name became markup")
+	}
+	b.ExpectNoComplaints()
+}
+
+// TestConsoleMendsADecoder drives the console as somebody does whose decoder is broken:
+// it is found by its failures, mended, tried, saved, and history is replayed with it.
+func TestConsoleMendsADecoder(t *testing.T) {
+	t.Parallel()
+	b := e2e.NewBrowser(t)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	acme.Post("/webhooks/lorawan?decoder_id=torn&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
+	g.AwaitProcessed()
+	opened(b, g)
+	b.Press("Decoders")
+	b.AwaitText("Parking space", "acme (1)", "fails", "no device uses it")
+	b.Press("Parking space")
+	b.AwaitText("1 frame: 1 fails.", "out of range")
+	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=source]"), "temperature = bytes["))
+	b.Press("Save")
+	b.AwaitText("line 1, column")
+	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=source]"), "temperature = bytes[1] * 1.0"))
+	b.Press("Try on the last frames")
+	b.AwaitText("1 frame: none fails, 1 would store something else than is stored today.", "(added)")
+	b.Press("Save")
+	b.AwaitText("Saved. Frames that arrive from now on are read with it")
+	b.Press("What a replay would change")
+	b.AwaitText("A replay would do this; nothing was changed", "1 added")
+	b.Press("Replay history")
+	b.AwaitText("Replay 1 event?")
+	b.Press("Replay 1")
+	b.AwaitText("1 event is processed again.")
+	relaytest.Eventually(t, "the reading is stored", func() (any, bool) {
+		list := acme.LatestReadings(acme.AwaitDevice("70b3d57ed0001234"))
+		return list, len(list) == 1
+	})
+	b.ExpectNoComplaints("status of 422")
+}

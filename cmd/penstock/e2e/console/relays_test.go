@@ -1,0 +1,62 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// TestConsoleEditsAndExplainsARelay drives the console as an operator does who sends a
+// customer's messages to another endpoint, after a viewer has looked.
+func TestConsoleEditsAndExplainsARelay(t *testing.T) {
+	t.Parallel()
+	b, k := e2e.NewBrowser(t), e2e.NewSink(t, nil)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com"))
+	g.AddUser("vera", "viewer", "")
+	g.AddUser("oscar", "operator", "")
+
+	b.Do(chromedp.Navigate(g.URL() + "/console#relays"))
+	signInAs(b, "vera")
+	b.AwaitText("g-get", "4478000", "paths are hidden from your role")
+	b.Press("g-hole")
+	b.AwaitText("Relay g-hole", "Declared by")
+	if seen := b.Text(); strings.Contains(seen, "Save") || strings.Contains(seen, "Explain") {
+		t.Errorf("the viewer is offered to change it: %s", seen)
+	}
+	b.Press("Sign out vera")
+
+	signInAs(b, "oscar")
+	b.Do(chromedp.Navigate(g.URL() + "/console#relays"))
+	b.Write("input[name=q]", "hole"+kb.Enter)
+	b.Press("g-hole")
+	b.AwaitText("inventory document default", "black_hole", "Discard messages")
+	b.Do(chromedp.SetValue(chromedp.CSS("select[name=action]"), "http_get"))
+	b.Do(chromedp.Evaluate[chromedp.Void](`document.querySelector("select[name=action]").dispatchEvent(new Event("change"))`))
+	b.AwaitText("URLs, one a line")
+	b.Write("textarea[name=parameters]", "http://10.0.0.1/")
+	b.Press("Save")
+	b.AwaitText("parameters.0")
+	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=parameters]"), k.URL+"/mended?m=%m"))
+	b.Write("input[name=filter]", `text startsWith "A"`)
+	b.Press("Save")
+	b.AwaitText("Saved. The next message follows it")
+	b.Do(chromedp.SetValue(chromedp.CSS("input[name=to]"), "447800312345"))
+	b.Do(chromedp.SetValue(chromedp.CSS("input[name=text]"), "Alarm in hall 3"))
+	b.Press("Explain this message")
+	b.AwaitText("Taken by the geo relay g-hole of account acme (1): it has the prefix 4478003, and the message meets its filter.", "GET request", "/mended?m=Alarm%20in%20hall%203")
+	b.Do(chromedp.SetValue(chromedp.CSS("input[name=text]"), "Nothing"))
+	b.Press("Explain this message")
+	b.AwaitText("Nobody takes it", "does not hold")
+
+	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
+	if got := k.Await(t, "/mended", 1); got.Query.Get("m") != "Alarm" {
+		t.Errorf("the endpoint got %q", got.Query.Get("m"))
+	}
+	g.Admin().Get("/admin/audit?operation=changeRelay&outcome=done").Mentions(t, 200, `"actor":"oscar"`)
+	g.Admin().Get("/admin/audit?operation=changeRelay&outcome=done").Mentions(t, 200, `"target":"geo relay g-hole"`)
+	b.ExpectNoComplaints("status of 422")
+}

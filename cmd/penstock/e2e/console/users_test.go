@@ -1,0 +1,109 @@
+package console
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// signInAs signs a user in on the page.
+func signInAs(b *e2e.Browser, name string) {
+	b.T.Helper()
+	b.AwaitText("Sign in with the token")
+	b.Write("#name", name)
+	b.Write("#password", e2e.UserPassword+kb.Enter)
+	b.AwaitText("Sign out " + name)
+}
+
+const changedPassword = "a correct battery, stapled"
+
+// sharesOneAccount signs a user of one account in, who sees no other one.
+func sharesOneAccount(b *e2e.Browser, g *e2e.Gateway) {
+	g.AddUser("carla", "account", `"acme"`)
+	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(b.T, 200, "21")
+	g.AwaitProcessed()
+	signInAs(b, "carla")
+	b.Do(chromedp.Navigate(g.URL() + "/console#devices"))
+	b.AwaitText("shed", "acme (1)")
+	if seen := b.Text(); strings.Contains(seen, "Account (name or id)") || strings.Contains(seen, "Overview") || strings.Contains(seen, "globex") {
+		b.T.Errorf("the account's user is offered more than its account: %s", seen)
+	}
+	b.Click("tbody a")
+	b.AwaitText("21 °C", "No alarm was raised for this device.")
+	for _, view := range [][2]string{{"SIMs", e2e.ActiveSIM}, {"Messages", "No message matches."}, {"Rules", "No rule matches."}, {"Credit", "What changed"}, {"Ledgers", "l1"}, {"Decoders", "acme (1)"}} {
+		b.Press(view[0])
+		b.AwaitText(view[1])
+	}
+}
+
+// TestConsoleKnowsUsers signs in as an admin, a viewer and an operator.
+func TestConsoleKnowsUsers(t *testing.T) {
+	t.Parallel()
+	b := e2e.NewBrowser(t)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	g.AddUser("root", "admin", "")
+	g.AddUser("oscar", "operator", "")
+	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Meet me at noon"}`).Mentions(t, 200, "id")
+	g.AwaitProcessed()
+
+	b.Do(chromedp.Navigate(g.URL() + "/console"))
+	b.AwaitText("Sign in with the token")
+	b.Write("#name", "root")
+	b.Write("#password", "not the password"+kb.Enter)
+	b.AwaitText("The name or the password is wrong.")
+	b.Do(chromedp.Reload())
+	signInAs(b, "root")
+	if !b.Holds(`sessionStorage.length === 0 && Object.values(localStorage).join() === "1" && document.cookie === ""`) {
+		t.Error("scripts can read the session")
+	}
+	b.Do(chromedp.Reload())
+	b.AwaitText("Sign out root") // the cookie goes on
+	b.Press("Users")
+	b.AwaitText("oscar", "operator", "never")
+	b.Press("Add a user")
+	b.Write("input[name=name]", "vera")
+	b.Write("input[name=password]", e2e.UserPassword+kb.Enter)
+	b.AwaitText("vera may sign in as viewer.")
+	b.Press("Audit log")
+	b.AwaitText("addUser", "vera", "admin token", "root", "signIn")
+	b.Press("Sign out root")
+
+	signInAs(b, "vera")
+	b.Press("Events")
+	b.AwaitText("unrouted")
+	b.Click("button.open")
+	if strings.Contains(b.Text(), "Meet me at noon") {
+		t.Error("the viewer reads the text")
+	}
+	if seen := b.Text(); strings.Contains(seen, "Replay") || strings.Contains(seen, "Users") || strings.Contains(seen, "Inventory") {
+		t.Errorf("the viewer is offered what it may not do: %s", seen)
+	}
+	b.Do(chromedp.Navigate(g.URL() + "/console#users"))
+	b.AwaitText("The role viewer may not do this; it takes admin.")
+	b.Press("Password")
+	b.Write("input[name=password]", e2e.UserPassword)
+	b.Write("input[name=new_password]", changedPassword)
+	b.Write("input[name=again]", "another one entirely"+kb.Enter)
+	b.AwaitText("The two new passwords differ.")
+	b.Do(chromedp.SetValue(chromedp.CSS("input[name=again]"), changedPassword))
+	b.Press("Change the password")
+	b.AwaitText("The password is changed. Sign in with the new one.")
+	b.Write("#name", "vera")
+	b.Write("#password", changedPassword+kb.Enter)
+	b.Press("Sign out vera")
+
+	signInAs(b, "oscar")
+	b.Press("Events")
+	b.AwaitText("unrouted")
+	b.Click("button.open")
+	b.AwaitText("Meet me at noon", "Replay this event")
+	b.Press("Sign out oscar")
+	sharesOneAccount(b, g)
+	if wrong := b.Complaints("status of 401", "status of 403"); len(wrong) > 0 {
+		t.Errorf("the browser complains: %q", wrong)
+	}
+}

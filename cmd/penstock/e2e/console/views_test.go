@@ -1,0 +1,101 @@
+package console
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// TestEveryViewIsAccessible opens every view at desktop and phone width, light and dark:
+// axe finds nothing serious, the page is not wider than the screen, and the browser has
+// nothing to complain of.
+func TestEveryViewIsAccessible(t *testing.T) {
+	axe, err := os.ReadFile(filepath.Join(e2e.Root(t), ".tools", "node", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skip("skipped: no axe-core, and PENSTOCK_TEST_SKIP_REAL=1")
+	}
+	if err != nil {
+		t.Fatalf("no axe-core: %v; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out", err)
+	}
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	views := fillForViews(g)
+	b := e2e.NewBrowserFor(t, 10*e2e.Patience)
+	b.Do(chromedp.Navigate(g.URL() + "/console"))
+	b.AwaitText("Sign in with the token")
+	b.Inspect("sign-in", string(axe))
+	b.Write("#token", e2e.AdminToken+kb.Enter)
+	b.AwaitText("Back ends ready")
+	for _, v := range views {
+		b.Do(chromedp.EmulateViewport(1280, 900))
+		b.Do(chromedp.Navigate(g.URL() + "/console#" + v.address))
+		b.AwaitText(v.shows...)
+		b.Inspect(v.name, string(axe))
+	}
+	b.ExpectNoComplaints()
+}
+
+// view is a page of the console that has something to show.
+type view struct {
+	name, address string
+	shows         []string
+}
+
+// fillForViews gives the gateway something for every view and returns the views.
+func fillForViews(g *e2e.Gateway) []view {
+	g.T.Helper()
+	acme := g.As("acme-all-0123456")
+	for n := range 20 {
+		at := time.Now().Add(-time.Duration(n) * 7 * time.Minute).UTC().Format(time.RFC3339)
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", fmt.Sprintf(`{"time":%q,"temperature":%d}`, at, 20+n%7)).Mentions(g.T, 200, "temperature")
+	}
+	acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(g.T, "chirpstack/up.json")).Is(g.T, 200, "")
+	acme.Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Nobody takes it"}`).Mentions(g.T, 200, "id")
+	acme.Post("/inbound/sms/json", `{"id":"m2","from":"447700900123","to":"447800012345","text":"A relay takes it"}`).Mentions(g.T, 200, "id")
+	g.As("").With("X-Auth-Token", "acme-all-0123456").Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"`+strings.Repeat("Long ", 60)+`"}`).Mentions(g.T, 200, "id")
+	used(g)
+	g.AwaitProcessed()
+	g.AwaitJob(g.Cellular("acme-all-0123456").Post("/v3/mno/8944000000000000012/suspend", ""))
+	g.Admin().Put("/admin/inventory", `{"document":"rules","accounts":[{"name":"acme","rules":[{"id":"warm","name":"Too warm","on":"reading","when":"values.temperature > 22",
+		"actions":[{"action":"email","parameters":["ops@example.com"]}]}]}]}`).Mentions(g.T, 200, "acme")
+	acme.Post("/webhooks/generic/shed", `{"temperature":31}`).Mentions(g.T, 200, "31")
+	g.AwaitProcessed()
+	g.AddUser("vera", "viewer", "")
+	device, token := acme.AwaitDevice("shed"), ledger.TokenID(g.MintToken().Token)
+	return []view{
+		{"overview", "now", []string{"Back ends ready", "Came in, per minute", "Records on disk"}},
+		{"events", "events", []string{"unrouted"}}, {"deliveries", "deliveries", []string{"acme (1)"}},
+		{"jobs", "jobs", []string{"suspend a SIM", "claim tokens", "1 of 1 done"}},
+		{"trace", "trace?id=" + g.Events("kind=uplink")[0].ID, []string{"The way of it", "received"}}, {"devices", "devices", []string{"shed", "dBm"}},
+		{"device", "devices?id=" + device + "&account=1", []string{"31 °C", "Minimum, mean and maximum", "Raw frames", "raised"}},
+		{"decoders", "decoders", []string{"lpp", "ok"}}, {"decoder", "decoders?id=sent&account=1", []string{"Replay history", "none fails"}},
+		{"rules", "rules", []string{"Too warm"}}, {"alarms", "alarms", []string{"raised", "acme (1)", "shed", "temperature 31 °C"}},
+		{"try", "try?decoder_id=lpp&form=hex&payload=01670110&account=1", []string{"27.2"}}, {"tryrule", "tryrule?account=1&rule_id=warm&device_id=" + device, []string{"What would happen"}},
+		{"messages", "messages?account=1", []string{"447700909001", "credits"}}, {"relays", "relays", []string{"4478000", "desk@example.com"}},
+		{"relay", "relays?id=g1&kind=geo&account=1", []string{"Which relay takes a message", "inventory document default"}},
+		{"explain", "explain?to=447800012345", []string{"Verdict"}}, {"credit", "credit", []string{"What changed it"}}, {"credit-of-account", "credit?account=1", []string{"message sent"}},
+		{"sims", "sims", []string{e2e.ActiveSIM, " GiB"}}, {"sim", "sims?id=" + e2e.ActiveSIM + "&account=1", []string{"Data per day", "Usage over time", "Used"}},
+		{"ledgers", "ledgers", []string{"l1", "all signed"}}, {"ledger", "ledgers?ledger=l1&account=1", []string{"token made", "claimed"}},
+		{"token", "ledgers?token=" + token + "&account=1", []string{"Verified in this browser: the head is signed", "the entry leads to the signed root"}},
+		{"inventory", "inventory", []string{"acme (1)", "3 tokens"}}, {"users", "users", []string{"vera"}}, {"audit", "audit", []string{"addUser"}}, {"password", "password", []string{"Present password"}},
+	}
+}
+
+// used has records of a month of a SIM.
+func used(g *e2e.Gateway) {
+	g.T.Helper()
+	lines := []string{"id,iccid,start_time,type,bytes,duration"}
+	for day := range 25 {
+		at := time.Now().Add(-time.Duration(day) * 24 * time.Hour).UTC().Format(time.RFC3339)
+		lines = append(lines, fmt.Sprintf("d%d,%s,%s,data,%d,60", day, e2e.ActiveSIM, at, (1<<30)/(day+1)), fmt.Sprintf("s%d,%s,%s,sms,,", day, e2e.ActiveSIM, at))
+	}
+	g.As("acme-all-0123456").With("Content-Type", "text/csv").Post("/inbound/cdr/sim", strings.Join(lines, "\n")+"\n").Mentions(g.T, 200, `"refused":0`)
+}

@@ -1,0 +1,131 @@
+package contract
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// zipped compresses a text.
+func zipped(t *testing.T, r io.Reader) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.Copy(w, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// blankReader is an endless run of spaces.
+type blankReader struct{}
+
+func (blankReader) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+func testBodies(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	const invalid = `{"message": "Invalid JSON."}`
+	for _, tc := range []struct{ name, path, body string }{
+		{"a webhook of a network server, cut short", "/webhooks/lorawan", `{"deviceInfo": {"devEui": "70b3`},
+		{"the generic webhook, no JSON", "/webhooks/generic", `temperature=5`},
+		{"a webhook with nothing", "/webhooks/lorawan", ``},
+		{"a webhook with rubbish behind the object", "/webhooks/community", `{"a": 1} x`},
+		{"a carrier's message", "/inbound/sms/json", `{"id": `},
+		{"a decoder", "/iot/decoders", `{`},
+		{"an operator's selection", "/admin/events/replay", `{"ids": `},
+	} {
+		t.Run("malformed JSON is 422: "+tc.name, func(t *testing.T) {
+			c := acme.With("Content-Type", "application/json")
+			if strings.HasPrefix(tc.path, "/admin") {
+				c = g.Admin()
+			}
+			c.Post(tc.path, tc.body).Is(t, 422, invalid)
+		})
+	}
+	t.Run("protobuf is 415 and says what to do", func(t *testing.T) {
+		acme.With("Content-Type", "application/octet-stream").Post("/webhooks/lorawan?event=up", "\x0a\x24\x08\x96\x01").
+			Mentions(t, 415, "encoding to JSON")
+	})
+	big := `{"deviceId": "big", "temperature": 1, "pad": "` + strings.Repeat("x", 1<<20) + `"}`
+	t.Run("a body over the limit is 413", func(t *testing.T) {
+		acme.Post("/webhooks/generic", big).Mentions(t, 413)
+	})
+	squeeze := acme.With("Content-Encoding", "gzip").With("Content-Type", "application/json")
+	t.Run("a compressed body is read", func(t *testing.T) {
+		body := zipped(t, strings.NewReader(`{"deviceId": "small", "temperature": 3}`))
+		squeeze.Post("/webhooks/generic?decoder_id=sent", body).Mentions(t, 200, `"value":3`)
+	})
+	t.Run("a body over the limit only when it is inflated is 413", func(t *testing.T) {
+		squeeze.Post("/webhooks/generic", zipped(t, strings.NewReader(big))).Mentions(t, 413)
+	})
+	t.Run("a bomb of 320 MB in 320 kB is 413 at once", func(t *testing.T) {
+		bomb := strings.Repeat(zipped(t, io.LimitReader(blankReader{}, 8<<20)), 40) // members of a gzip file simply follow one another
+		began := time.Now()
+		for _, path := range []string{"/webhooks/generic", "/webhooks/lorawan", "/inbound/sms/json", "/iot/decoders"} {
+			squeeze.Post(path, bomb).Mentions(t, 413)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("it took %s", took)
+		}
+	})
+	t.Run("what is not what Content-Encoding says is refused", func(t *testing.T) {
+		squeeze.Post("/webhooks/generic", `{"deviceId": "plain"}`).Mentions(t, 400)
+		acme.With("Content-Encoding", "br").Post("/webhooks/generic", `{}`).Mentions(t, 415, "br is not supported")
+	})
+	t.Run("a request with two lengths is 400", func(t *testing.T) {
+		raw := "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all-0123456\r\n" +
+			"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+		resp := exchange(t, g, raw)
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("status %d, want 400", resp.StatusCode)
+		}
+	})
+	t.Run("a request that no route takes is 404", func(t *testing.T) {
+		acme.Get("/nowhere").Is(t, 404, `{"message": "Not found."}`)
+	})
+	t.Run("the wrong types of an SMS name their fields", func(t *testing.T) {
+		acme.Post("/inbound/sms/json", `{"id": "1", "from": ["a"], "to": "fred", "text": "x"}`).
+			Mentions(t, 422, "The given data was invalid.", "The from must be a string.", "The to must be a number of 1 to 15 digits.")
+		acme.Post("/inbound/sms/json", `{"to": "447800000001"}`).
+			Mentions(t, 422, "The id field is required.", "The from field is required.", "The text field is required when data is not present.")
+		acme.Get("/inbound/sms/kannel?from=1&to=2").Mentions(t, 422, "The text field is required.")
+	})
+}
+
+// exchange sends bytes as they are and reads one response.
+func exchange(t *testing.T, g *e2e.Gateway, raw string) *http.Response {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(e2e.Patience))
+	if _, err := fmt.Fprint(conn, raw); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}

@@ -1,0 +1,18 @@
+// Package contract tests every operation of the API contract: its answers, isolation of
+// accounts, hostile values, end to end.
+package contract
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, []e2e.Suite{
+		{Name: "hostile bodies", Run: testBodies},
+	})
+}

@@ -1,0 +1,135 @@
+package contract
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/carrier"
+	"github.com/penstock/penstock/ingest/cdr"
+	"github.com/penstock/penstock/ingest/console"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/ledgerapi"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/ingest/restv2"
+	"github.com/penstock/penstock/ingest/restv3"
+	"github.com/penstock/penstock/ingest/soap"
+	"github.com/penstock/penstock/ingest/uplink"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// contract is the document that the gateway serves.
+func contract(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi.Merge(restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
+	relaytest.NoError(t, err)
+	return doc
+}
+
+// operation finds an operation by its id.
+func operation(doc *openapi3.T, id string) *openapi3.Operation {
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.OperationID == id {
+				return op
+			}
+		}
+	}
+	return nil
+}
+
+// testContractOutage is what every operation answers when nothing can be stored:
+// the database and Redis are stopped, and the journal is full of what waits for it.
+func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
+	server, queue := sqltest.StartPostgres(t), redistest.Start(t)
+	// Callbacks fail at once: an attempt under way could not be recorded later.
+	inventory := e2e.Fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback")
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
+		"PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	checkTraffic(g, checker)
+	made := fillWithSamples(g)
+	signedIn := signedIn(g, "viewer-of-acme")
+	server.Kill()
+	queue.Stop()
+	g.UnsavedOutcomes = true
+	large := padded(200 << 10)
+	for _, body := range []string{large, padded(2 << 10), `{}`} {
+		relaytest.Eventually(t, "the journal is full", func() (any, bool) {
+			a := g.As("acme-all-0123456").Post("/webhooks/lorawan", body)
+			return a, a.Status == 503
+		})
+	}
+	for _, s := range append(samples(made), sample{"recover", "POST", "/admin/recover", "", ""}) {
+		want := 503
+		if strings.HasPrefix(s.target, "/v3/") {
+			want = 424
+		}
+		if operation(doc, s.operation).Responses.Value(strconv.Itoa(want)) == nil || s.operation == "tryDecoder" && strings.Contains(s.body, `"codec"`) {
+			continue // a source alone needs no records
+		}
+		if s.operation == "listEvents" && !strings.Contains(s.target, "state=") {
+			want = 200 // from the journal, which meta.stale says
+		}
+		if s.operation == "showSession" {
+			continue // the admin token needs none either
+		}
+		if strings.HasPrefix(s.target, "/webhooks") {
+			s.body = large
+		}
+		owner, _ := s.owner(g)
+		if a := s.send(owner); a.Status != want {
+			t.Errorf("%s: %d %s, want %d", a.Request, a.Status, a.Body, want)
+		}
+	}
+	sessionsInOutage(t, signedIn)
+}
+
+// sessionsInOutage are what users are answered while the database is down.
+func sessionsInOutage(t *testing.T, who e2e.Client) {
+	for _, s := range []sample{
+		{"", "GET", "/admin/session", "", ""}, {"", "DELETE", "/admin/session", "", ""},
+		{"", "PUT", "/admin/session/password", "application/json", `{"password":"a","new_password":"b"}`},
+		{"", "POST", "/admin/session", "application/json", `{"name":"anna","password":"` + e2e.UserPassword + `"}`},
+	} {
+		if a := s.send(who); a.Status != 503 {
+			t.Errorf("%s: %d %s, want 503", a.Request, a.Status, a.Body)
+		}
+	}
+}
+
+// testContractRecover loses the database of a gateway.
+func testContractRecover(t *testing.T, checker *contracttest.Checker) {
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	checkTraffic(g, checker)
+	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).Mentions(t, 200, "id")
+	g.AwaitProcessed()
+	g.AwaitNode()
+	relaytest.NoError(t, g.Stop())
+	for _, name := range []string{"penstock.db", "penstock.db-wal", "penstock.db-shm"} {
+		if err := os.Remove(filepath.Join(g.DataDir(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	g.RunTool("migrate").Mentions(t, "applied") // an empty database
+	g.Run()
+	g.As("").Get("/readyz").Mentions(t, 503, "penstock recover")
+	g.As("").Post("/admin/recover", "").Mentions(t, 401, "Unauthenticated")
+	g.Admin().Post("/admin/recover", "").Is(t, 200, `{"count":1}`)
+	g.AwaitProcessed()
+	g.As("").With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, "447700900123")
+	g.As("").Get("/readyz").Mentions(t, 200, "ready")
+}
+
+// padded is a frame of at least so many bytes.
+func padded(n int) string { return `{"deviceId":"shed","note":"` + strings.Repeat("x", n) + `"}` }

@@ -1,0 +1,94 @@
+package contract
+
+import (
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// ruleSampleIDs are the rules of the residents, and an alarm.
+type ruleSampleIDs struct{ rule, spare, alarm string }
+
+// createSampleRules makes a rule whose alarm the shed has raised, and one to spare.
+func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
+	g.T.Helper()
+	acme := g.As("acme-all-0123456")
+	make := func(body string) string {
+		var made struct{ Data struct{ ID string } }
+		acme.Post("/iot/rules", body).Decode(g.T, &made)
+		return made.Data.ID
+	}
+	r.rule = make(`{"name":"Cold","on":"reading","when":"values.temperature < -50",` + everyAction + `}`)
+	r.spare = make(`{"name":"Spare","on":"reading","batch":{"count":2,"every":"1h"},"ordered":true,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`)
+	acme.Post("/webhooks/generic", `{"id":"shed","temperature":-60,"door":"ajar"}`).Mentions(g.T, 200, "temperature")
+	g.AwaitProcessed()
+	var list struct{ Data []struct{ ID string } }
+	acme.Get("/iot/alarms?rule_id="+r.rule).Decode(g.T, &list)
+	if len(list.Data) != 1 {
+		g.T.Fatalf("there are %d alarms, want 1", len(list.Data))
+	}
+	r.alarm = list.Data[0].ID
+	return r
+}
+
+// everyAction are the actions of a rule, one of each kind.
+const everyAction = `"actions":[{"action":"http_post","parameters":["https://example.com/a"],"body":"{t: values.temperature}"},{"action":"http_get","parameters":["https://example.com/b?s=%state"]},` +
+	`{"action":"email","parameters":["ops@example.com"]},{"action":"sms","parameters":["447700900123"],"originator":"Shed"}]`
+
+// ruleSamples are successes of the operations on rules and alarms.
+func ruleSamples(device string, of ruleSampleIDs) []sample {
+	const js = "application/json"
+	const whole = `"name":"Warm","enabled":true,"on":"reading","devices":{"decoder_id":"sent","location_id":"loc1","ids":["none"],"name":"s*"},"when":"values.temperature > 40","clear":"values.temperature < 35","for":"10m","repeat":"1h",` + everyAction
+	return []sample{
+		{"createRule", "POST", "/iot/rules", js, `{` + whole + `}`},
+		{"createRule", "POST", "/iot/rules", js, `{"name":"Silence","on":"silent","silent_for":"2h","repeat":"6h","mistyped":1,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`},
+		{"createRule", "POST", "/iot/rules", js, `{"name":"Unmapped","on":"reading","when":"values.nothing > 40","enabled":false,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`},
+		{"createRule", "POST", "/iot/rules", js, `{"name":"Hourly","on":"reading","batch":{"every":"1h"},"actions":[{"action":"http_post","parameters":["https://example.com/a"]}]}`},
+		{"listRules", "GET", "/iot/rules", "", ""},
+		{"listRules", "GET", "/iot/rules?page=1&per_page=2", "", ""},
+		{"getRule", "GET", "/iot/rules/" + of.rule, "", ""},
+		{"getRule", "GET", "/iot/rules/" + of.spare, "", ""},
+		{"patchRule", "PATCH", "/iot/rules/" + of.spare, js, `{"name":"Spared","enabled":null,"batch":{"count":3},"when":null}`},
+		{"tryRule", "POST", "/iot/rules/try", js, `{"rule":{` + whole + `,"devices":{},"for":"","when":"values.temperature < -50"},"device_id":"` + device + `","last":100}`},
+		{"tryRule", "POST", "/iot/rules/try", js, `{"rule_id":"` + of.rule + `","device_id":"` + device + `"}`},
+		{"listAlarms", "GET", "/iot/alarms", "", ""},
+		{"listAlarms", "GET", "/iot/alarms?state=raised&rule_id=" + of.rule + "&device_id=" + device + "&from=2020-01-01%2000:00:00&to=2099-01-01%2000:00:00&limit=1", "", ""},
+		{"getAlarm", "GET", "/iot/alarms/" + of.alarm, "", ""},
+		{"patchAlarm", "PATCH", "/iot/alarms/" + of.alarm, js, `{"acknowledged":true,"note":"Seen"}`},
+		{"listRulesOfAccount", "GET", "/admin/rules?account=1", "", ""},
+		{"listRulesOfAccount", "GET", "/admin/rules?account=1&limit=1", "", ""},
+		{"listRulesOfAccount", "GET", "/admin/rules?cursor=MSAwIA", "", ""},
+		{"listAlarmsOfAccount", "GET", "/admin/alarms?limit=5", "", ""},
+		{"tryRuleOfAccount", "POST", "/admin/rules/try", js, `{"account":1,"rule_id":"` + of.rule + `","device_id":"` + device + `","last":5}`},
+		{"tryRuleOfAccount", "POST", "/admin/rules/try", js, `{"account":1,"rule":{"name":"Forward","on":"reading",` + everyAction + `},"device_id":"` + device + `"}`},
+		{"listAlarmsOfAccount", "GET", "/admin/alarms?account=1&state=raised&rule_id=" + of.rule + "&device_id=" + device + "&from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z&limit=5", "", ""},
+		{"acknowledgeAlarm", "PATCH", "/admin/alarms/" + of.alarm, js, `{"account":1,"acknowledged":true,"note":"Seen"}`},
+		{"deleteRule", "DELETE", "/iot/rules/" + of.spare, "", ""},
+	}
+}
+
+// ruleMistakes are what these operations refuse.
+func ruleMistakes() []refusedSample {
+	const js = "application/json"
+	return []refusedSample{
+		{sample{"", "POST", "/iot/rules", js, `{"on":"reading"}`}, 422},
+		{sample{"", "POST", "/iot/rules", js, `{"name":"n","on":"reading","when":"values.t >","actions":[{"action":"http_get","parameters":["http://127.0.0.1/"]}]}`}, 422},
+		{sample{"", "GET", "/iot/rules?page=0", "", ""}, 422},
+		{sample{"", "GET", "/iot/rules/none", "", ""}, 404},
+		{sample{"", "PATCH", "/iot/rules/none", js, `{"name":"n"}`}, 404},
+		{sample{"", "PATCH", "/iot/rules/none", js, `{"name":7}`}, 422},
+		{sample{"", "DELETE", "/iot/rules/none", "", ""}, 404},
+		{sample{"", "POST", "/iot/rules/try", js, `{"rule_id":"none","device_id":"none"}`}, 404},
+		{sample{"", "POST", "/iot/rules/try", js, `{"last":0}`}, 422},
+		{sample{"", "GET", "/iot/alarms?state=loud", "", ""}, 422},
+		{sample{"", "GET", "/iot/alarms/none", "", ""}, 404},
+		{sample{"", "PATCH", "/iot/alarms/none", js, `{"acknowledged":true}`}, 404},
+		{sample{"", "PATCH", "/iot/alarms/none", js, `{"acknowledged":false}`}, 422},
+		{sample{"", "GET", "/admin/rules?cursor=1", "", ""}, 422},
+		{sample{"", "GET", "/admin/rules?account=999", "", ""}, 404},
+		{sample{"", "POST", "/admin/rules/try", js, `{"account":1,"rule_id":"none","device_id":"none"}`}, 404},
+		{sample{"", "POST", "/admin/rules/try", js, `{"account":1,"colour":"red"}`}, 422},
+		{sample{"", "GET", "/admin/alarms?account=1&state=loud", "", ""}, 422},
+		{sample{"", "GET", "/admin/alarms?account=999", "", ""}, 404},
+		{sample{"", "PATCH", "/admin/alarms/none", js, `{"account":1,"acknowledged":true}`}, 404},
+		{sample{"", "PATCH", "/admin/alarms/none", js, `{"account":1}`}, 422},
+	}
+}

@@ -1,0 +1,71 @@
+package contract
+
+import (
+	"fmt"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// createPendingMessage makes a message that stays pending and returns its id.
+func createPendingMessage(g *e2e.Gateway) string {
+	g.T.Helper()
+	var list struct{ Data []e2e.PendingMessage }
+	g.As("").With("X-Auth-Token", "acme-all-0123456").Post("/v2/sms/send", e2e.BodyForTomorrow(`"message":"to be deleted"`)).Decode(g.T, &list)
+	return fmt.Sprint(list.Data[0].ID)
+}
+
+// sendSamples are successes of the operations that send.
+func sendSamples(pending string) []sample {
+	const js = "application/json"
+	return []sample{
+		{"deleteMessage", "DELETE", "/v2/sms/" + pending, "", ""},
+		{"previewMessage", "POST", "/v2/sms/preview", js, e2e.BodyForTomorrow(`"message":"€ 5","originator":"Shop","dlr_url":"https://example.com/%msgid/%code","max_parts":2,"flash":true,"replace":false`)},
+		{"previewMessage", "POST", "/v2/sms/preview?destinations=447700900123&message=hi", "", ""},
+		{"sendMessage", "POST", "/v2/sms/send", js, e2e.BodyForTomorrow(`"message":"hi","originator":null,"max_parts":null`)},
+		{"sendMessage", "POST", "/v2/sms/send?destinations=447700900123&destinations=447700900124&message=hi&flash=true&replace=true", "", ""},
+		{"sendCard", "POST", "/v2/sms/send-vcard", js, e2e.BodyForTomorrow(`"first_name":"Ada","last_name":"Lovelace","phone":{"mobile":"+447700900123","fax":null},"email":"ada@example.com","birth_date":"1815-12-10","note":"née Byron","version":"2.1"`)},
+		{"sendCard", "POST", "/v2/sms/send-vcard?destinations=447700900123&first_name=Ada&last_name=Lovelace&phone.mobile=447700900123", "", ""},
+		{"listPending", "GET", "/v2/sms/pending?page=1&per_page=1", "", ""},
+		{"listMessages", "GET", "/admin/messages?account=1", "", ""},
+		{"listMessages", "GET", "/admin/messages?account=1&state=removed&number=447700900123&limit=1&cursor=900", "", ""},
+		{"resendMessages", "POST", "/admin/messages/resend", js, `{"account":1,"ids":["` + pending + `"]}`},
+	}
+}
+
+// sendMistakes are what they refuse.
+func sendMistakes() []refusedSample {
+	const js = "application/json"
+	return []refusedSample{
+		{sample{"", "DELETE", "/v2/sms/900000", "", ""}, 404},
+		{sample{"", "DELETE", "/v2/sms/none", "", ""}, 422},
+		{sample{"", "GET", "/v2/sms/pending?page=0", "", ""}, 422},
+		{sample{"", "POST", "/v2/sms/preview", js, `{"destinations":["+44"],"message":""}`}, 422},
+		{sample{"", "POST", "/v2/sms/send", js, `{"destinations":["447700900123"],"message":"hi","max_parts":256,"originator":"My Shop"}`}, 422},
+		{sample{"", "POST", "/v2/sms/send-vcard", js, `{"destinations":["447700900123"],"first_name":"Ada","version":"1.0"}`}, 422},
+		{sample{"", "GET", "/admin/messages?state=lost", "", ""}, 422},
+		{sample{"", "POST", "/admin/messages/resend", js, `{"account":1,"ids":["x"]}`}, 422},
+	}
+}
+
+// sendsWithoutCredit are refused for that.
+func sendsWithoutCredit(g *e2e.Gateway) {
+	g.T.Helper()
+	poor := g.As("").With("X-Auth-Token", "globex-token-0123456")
+	for path, fields := range map[string]string{"send": `"message":"hi"`, "send-vcard": `"first_name":"Ada","last_name":"Lovelace"`} {
+		if a := poor.Post("/v2/sms/"+path, e2e.BodyForTomorrow(fields)); a.Status != 402 {
+			g.T.Errorf("%s: %d %s, want 402", a.Request, a.Status, a.Body)
+		}
+	}
+}
+
+// sendsUnderOneKey are one.
+func sendsUnderOneKey(g *e2e.Gateway) {
+	g.T.Helper()
+	acme := g.As("").With("X-Auth-Token", "acme-all-0123456").With("Idempotency-Key", "once")
+	body := e2e.BodyForTomorrow(`"message":"once"`)
+	first := acme.Post("/v2/sms/send", body)
+	again := acme.Post("/v2/sms/send", body)
+	if first.Status != 200 || again.Body != first.Body || first.Header.Get("Idempotency-Replayed") != "" || again.Header.Get("Idempotency-Replayed") != "true" {
+		g.T.Errorf("%d %s\nthen %d %s", first.Status, first.Body, again.Status, again.Body)
+	}
+}

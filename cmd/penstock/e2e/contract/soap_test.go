@@ -1,0 +1,25 @@
+package contract
+
+import (
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// soapSamples are answers of SOAP that are no Faults.
+func soapSamples() []sample {
+	return []sample{
+		{"soapDescription", "GET", "/soap?wsdl", "", ""},
+		{"soapRequest", "POST", "/soap", e2e.SOAP11Type, e2e.SOAPEnvelope("acme", "447700900123")},
+		{"soapRequest", "POST", "/soap", e2e.SOAP11Type, e2e.SOAPEnvelope("acme", "0770")},
+		{"soapRequest", "POST", "/soap", e2e.SOAP12Type, e2e.ToSOAP12(e2e.SOAPEnvelope("acme", "447700900123"))},
+	}
+}
+
+// soapMistakes are what SOAP answers with a Fault.
+func soapMistakes() []refusedSample {
+	return []refusedSample{
+		{sample{"", "GET", "/soap", "", ""}, 404},
+		{sample{"", "POST", "/soap", e2e.SOAP11Type, e2e.SOAPEnvelope("nobody", "447700900123")}, 500},
+		{sample{"", "POST", "/soap", e2e.SOAP11Type, `<!DOCTYPE a>` + e2e.SOAPEnvelope("acme", "447700900123")}, 500},
+		{sample{"", "POST", "/soap", e2e.SOAP12Type, e2e.ToSOAP12(e2e.SOAPEnvelope("nobody", "447700900123"))}, 400},
+	}
+}

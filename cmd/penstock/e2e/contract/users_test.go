@@ -1,0 +1,272 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/delivery/oidc/oidctest"
+	"github.com/penstock/penstock/ingest/openapi/contracttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// signedIn is a user who has signed in, as a browser is.
+func signedIn(g *e2e.Gateway, name string) e2e.Client {
+	g.T.Helper()
+	if c, ok := g.Sessions.Load(name); ok {
+		return c.(e2e.Client)
+	}
+	c := signIn(g, name)
+	g.Sessions.Store(name, c)
+	return c
+}
+
+// signIn begins a session of a user.
+func signIn(g *e2e.Gateway, name string) e2e.Client {
+	g.T.Helper()
+	a := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, e2e.UserPassword))
+	var in struct {
+		Data struct {
+			CSRF string `json:"csrf_token"`
+		}
+	}
+	a.Decode(g.T, &in)
+	cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
+	if a.Status != 200 || cookie == "" || in.Data.CSRF == "" {
+		g.T.Fatalf("signing %s in: %d %s", name, a.Status, a.Body)
+	}
+	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", in.Data.CSRF)
+}
+
+// createSampleUsers makes the users that the samples name, and returns one that may go.
+func createSampleUsers(g *e2e.Gateway) (leaver string) {
+	g.T.Helper()
+	g.AddUser("viewer-of-acme", "account", "1")
+	g.AddUser("leaver", "viewer", "")
+	g.AddUser("changed", "viewer", "")
+	signedIn(g, "viewer-of-acme")
+	return "leaver"
+}
+
+// userSamples are requests about users.
+func userSamples(leaver string) []sample {
+	const js = "application/json"
+	return []sample{
+		{"showSession", "GET", "/admin/session", "", ""},
+		{"showProvider", "GET", "/admin/oidc", "", ""},
+		{"listUsers", "GET", "/admin/users", "", ""},
+		{"showUser", "GET", "/admin/users/changed", "", ""},
+		{"addUser", "POST", "/admin/users", js, `{"name":"NEW","role":"viewer","password":"` + e2e.UserPassword + `"}`},
+		{"changeUser", "PATCH", "/admin/users/changed", js, `{"role":"account","account":1,"password":"` + e2e.UserPassword + `","disabled":false}`},
+		{"removeUser", "DELETE", "/admin/users/" + leaver, "", ""},
+		{"listAudit", "GET", "/admin/audit", "", ""},
+		{"listAudit", "GET", "/admin/audit?actor=admin%20token&operation=addUser&target=changed&account=1&outcome=done&from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z&limit=1&cursor=zz", "", ""},
+	}
+}
+
+// madeToken is the answer of addToken.
+type madeToken struct{ Data struct{ ID, Token string } }
+
+// addToken makes a token for acme.
+func addToken(g *e2e.Gateway, scope string) (made madeToken) {
+	g.T.Helper()
+	a := g.Admin().Post("/admin/tokens", fmt.Sprintf(`{"account":"acme","scopes":[%q]}`, scope))
+	a.Mentions(g.T, 201, `"scopes":["`+scope+`"]`)
+	a.Decode(g.T, &made)
+	return made
+}
+
+// tokenSamples are requests about the tokens of accounts.
+func tokenSamples(revoked string) []sample {
+	return []sample{
+		{"listTokensOfAccounts", "GET", "/admin/tokens", "", ""},
+		{"listTokensOfAccounts", "GET", "/admin/tokens?account=acme", "", ""},
+		{"addToken", "POST", "/admin/tokens", "application/json", `{"account":"acme","scopes":["carrier"],"source":"NEW","secret":"shared"}`},
+		{"revokeToken", "DELETE", "/admin/tokens/" + revoked, "", ""},
+	}
+}
+
+// tokenMistakes are what the operations on tokens refuse.
+func tokenMistakes() []refusedSample {
+	const js = "application/json"
+	return []refusedSample{
+		{sample{"", "GET", "/admin/tokens?account=nobody", "", ""}, 422},
+		{sample{"", "POST", "/admin/tokens", js, `{}`}, 422},
+		{sample{"", "POST", "/admin/tokens", js, `{"account":"acme","scopes":["root"],"source":"a b"}`}, 422},
+		{sample{"", "POST", "/admin/tokens", js, `{"account":"acme","source":"hq"}`}, 409},
+		{sample{"", "DELETE", "/admin/tokens/000000000000", "", ""}, 404},
+	}
+}
+
+// userMistakes are what the operations on users refuse.
+func userMistakes() []refusedSample {
+	const js = "application/json"
+	return []refusedSample{
+		{sample{"", "POST", "/admin/users", js, `{"name":"a b","role":"root","password":"short"}`}, 422},
+		{sample{"", "POST", "/admin/users", js, `{"name":"changed","role":"viewer","password":"` + e2e.UserPassword + `"}`}, 409},
+		{sample{"", "GET", "/admin/users/nobody", "", ""}, 404},
+		{sample{"", "PATCH", "/admin/users/nobody", js, `{"role":"admin"}`}, 404},
+		{sample{"", "PATCH", "/admin/users/changed", js, `{"role":"root"}`}, 422},
+		{sample{"", "DELETE", "/admin/users/nobody", "", ""}, 404},
+		{sample{"", "GET", "/admin/audit?outcome=lost", "", ""}, 422},
+		{sample{"", "GET", "/admin/oidc/start", "", ""}, 404},
+		{sample{"", "GET", "/admin/oidc/callback?state=x", "", ""}, 404},
+		{sample{"", "PUT", "/admin/session/password", js, `{"password":"a","new_password":"b"}`}, 403},
+	}
+}
+
+// openToAccounts reports whether the role account may use an operation.
+func openToAccounts(operation string) bool {
+	return slices.Contains([]string{
+		"showSession", "listEvents", "listDeliveries", "tryDecoder", "showDecoder", "listRulesOfAccount", "tryRuleOfAccount", "listAlarmsOfAccount", "listCredit", "listMessages",
+		"listDevicesOfAccounts", "showDevice", "aggregateDeviceOfAccount", "listFramesOfDevice", "listMarkersOfDevice", "listDecodersOfAccounts",
+		"listSIMsOfAccounts", "showSIM", "usageOfSIM", "listJobsOfAccounts", "listLedgersOfAccounts", "listEntriesOfLedger", "showLedgerToken", "listBalances",
+		"listRelaysOfAccounts", "showRelay",
+	}, operation)
+}
+
+// sessions are what users are answered.
+func sessions(g *e2e.Gateway) {
+	g.T.Helper()
+	right := `{"name":"viewer-of-acme","password":"` + e2e.UserPassword + `"}`
+	who := signedIn(g, "viewer-of-acme")
+	g.AddUser("brief", "operator", "")
+	brief := signIn(g, "brief")
+	for _, tc := range []struct {
+		by     e2e.Client
+		method string
+		target string
+		body   string
+		want   int
+	}{
+		{who, "GET", "/admin/deliveries?account=999", "", 403}, {who, "GET", "/admin/events?account=999", "", 403}, {who, "GET", "/admin/messages?account=999", "", 403},
+		{who, "GET", "/admin/rules?account=999", "", 403}, {who, "GET", "/admin/alarms?account=999", "", 403}, {who, "GET", "/admin/credit?account=999", "", 403},
+		{who, "GET", "/admin/decoders/lpp?account=999", "", 403}, {who, "POST", "/admin/rules/try", `{"account":999,"rule_id":"r","device_id":"d"}`, 403},
+		{who, "POST", "/admin/decoders/try", `{"account":999,"codec":"json","frames":[{"hex":"01"}]}`, 403},
+		{who, "GET", "/admin/devices?account=999", "", 403}, {who, "GET", "/admin/devices/none?account=999", "", 403}, {who, "GET", "/admin/devices/none/readings/aggregate?account=999", "", 403},
+		{who, "GET", "/admin/devices/none/frames?account=999", "", 403}, {who, "GET", "/admin/devices/none/markers?account=999", "", 403}, {who, "GET", "/admin/decoders?account=999", "", 403},
+		{who, "GET", "/admin/sims?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "?account=999", "", 403}, {who, "GET", "/admin/sims/" + e2e.ActiveSIM + "/usage?account=999", "", 403},
+		{who, "GET", "/admin/relays?account=999", "", 403}, {who, "GET", "/admin/relays/geo/g1?account=999", "", 403},
+		{who, "GET", "/admin/jobs?account=999", "", 403}, {who, "GET", "/admin/ledgers?account=999", "", 403}, {who, "GET", "/admin/ledgers/l1/entries?account=999", "", 403},
+		{who, "GET", "/admin/ledger-tokens/none?account=999", "", 403}, {who, "GET", "/admin/balances?account=999", "", 403},
+		{who, "POST", "/admin/recover", "", 403}, {who, "GET", "/admin/session", "", 200}, {who, "GET", "/admin/decoders/lpp", "", 200},
+		{g.As("").With("Content-Encoding", "gzip"), "POST", "/admin/session", "no gzip", 400},
+		{g.As(""), "POST", "/admin/session", `{"name":"viewer-of-acme","password":"another one 12"}`, 401},
+		{g.As("").With("Origin", "https://evil.example.com"), "POST", "/admin/session", right, 403},
+		{g.As(""), "POST", "/admin/session", strings.Repeat(" ", 2<<20), 413},
+		{g.As("").With("Content-Type", "text/plain"), "POST", "/admin/session", right, 415},
+		{g.As(""), "POST", "/admin/session", `{}`, 422},
+		{g.As(""), "PUT", "/admin/session/password", `{}`, 401}, {g.As(""), "DELETE", "/admin/session", "", 401},
+		{brief, "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"short"}`, 422},
+		{brief.With("X-CSRF-Token", ""), "DELETE", "/admin/session", "", 403}, {brief, "DELETE", "/admin/session", "", 204}, {brief, "GET", "/admin/session", "", 401},
+		{signIn(g, "brief"), "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"` + e2e.UserPassword + `"}`, 204},
+	} {
+		if a := tc.by.Do(tc.method, tc.target, tc.body); a.Status != tc.want {
+			g.T.Errorf("%s %s: %d %s, want %d", a.Request, tc.body, a.Status, a.Body, tc.want)
+		}
+	}
+	if len(g.Members) == 0 { // each gateway counts for itself
+		signInsAreLimited(g)
+	}
+}
+
+// signInsAreLimited guesses until an address is refused.
+func signInsAreLimited(g *e2e.Gateway) {
+	g.T.Helper()
+	session := signIn(g, "brief").With("X-Forwarded-For", "203.0.113.9")
+	guesser := g.As("").With("X-Forwarded-For", "203.0.113.9")
+	for n := range 1000 { // an attempt is forgotten every six seconds
+		if a := guesser.Post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); a.Status == 429 {
+			break
+		} else if a.Status != 401 {
+			g.T.Fatalf("%d %s", a.Status, a.Body)
+		}
+	}
+	guesser.Post("/admin/session", `{"name":"other","password":"guess"}`).Mentions(g.T, 429, "Too Many Attempts.")
+	session.Do("PUT", "/admin/session/password", `{"password":"guess","new_password":"another password"}`).Mentions(g.T, 429, "Too Many Attempts.")
+}
+
+// testContractProvider signs in through a provider, as a browser does.
+func testContractProvider(t *testing.T, checker *contracttest.Checker) {
+	p := oidctest.Start(t)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_OIDC_ISSUER="+p.URL, "PENSTOCK_OIDC_CLIENT_ID="+oidctest.ClientID,
+		"PENSTOCK_OIDC_CLIENT_SECRET="+oidctest.ClientSecret, "PENSTOCK_OIDC_OPERATOR=ops", "PENSTOCK_OIDC_ACCOUNT_CLAIM=account")
+	checkTraffic(g, checker)
+	g.As("").Get("/admin/oidc").Is(t, 200, `{"data":{"enabled":true}}`)
+	p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
+	back, kept := visitProvider(g)
+	a := g.As("").With("Cookie", kept).Get(back)
+	if a.Status != 302 || a.Header.Get("Location") != "/console" {
+		t.Fatalf("%d to %s", a.Status, a.Header.Get("Location"))
+	}
+	cookie := sessionOf(a)
+	var in struct {
+		Data struct{ Name, Role, Provider string }
+	}
+	g.As("").With("Cookie", cookie).Get("/admin/session").Decode(t, &in)
+	if in.Data.Name != "anna" || in.Data.Role != "operator" || in.Data.Provider != "oidc" {
+		t.Errorf("%+v", in.Data)
+	}
+	for name, tc := range map[string]struct {
+		claims map[string]any
+		change func(back, kept *string)
+		want   string
+	}{
+		"a callback that is used again":          {change: func(b, k *string) { g.As("").With("Cookie", *k).Get(*b) }, want: "refused"},
+		"another browser":                        {change: func(_, k *string) { *k = "" }, want: "refused"},
+		"another state":                          {change: func(b, _ *string) { *b = strings.Replace(*b, "state=", "state=x", 1) }, want: "refused"},
+		"a refusal of the provider":              {change: func(b, _ *string) { *b += "&error=access_denied" }, want: "refused"},
+		"an account that does not exist":         {claims: map[string]any{"preferred_username": "anna", "account": "nobody"}, want: "refused"},
+		"no role":                                {claims: map[string]any{"preferred_username": "anna", "groups": "guests"}, want: "refused"},
+		"a name that another user has":           {claims: map[string]any{"sub": "43", "preferred_username": "anna", "groups": "ops"}, want: "refused"},
+		"a user of one account, who is let in":   {claims: map[string]any{"sub": "44", "preferred_username": "carl", "account": "acme"}, want: ""},
+		"an account by its id, who is let in":    {claims: map[string]any{"sub": "45", "preferred_username": "cleo", "account": 1}, want: ""},
+		"the same user again, who is let in too": {want: ""},
+	} {
+		if p.Vouch(tc.claims); tc.claims == nil {
+			p.Vouch(map[string]any{"preferred_username": "Anna", "groups": []string{"ops"}})
+		}
+		back, kept := visitProvider(g)
+		if tc.change != nil {
+			tc.change(&back, &kept)
+		}
+		want := "/console"
+		if tc.want != "" {
+			want = "/console#/?sign_in=" + tc.want
+		}
+		if a := g.As("").With("Cookie", kept).Get(back); a.Status != 302 || a.Header.Get("Location") != want || (sessionOf(a) == "") != (tc.want != "") {
+			t.Errorf("%s: %d to %s with %q", name, a.Status, a.Header.Get("Location"), sessionOf(a))
+		}
+	}
+}
+
+// sessionOf is the cookie of the session that an answer begins, "" for none.
+func sessionOf(a e2e.Response) string {
+	for _, set := range a.Header.Values("Set-Cookie") {
+		if cookie, _, _ := strings.Cut(set, ";"); strings.HasPrefix(cookie, "penstock_session=") && !strings.HasSuffix(cookie, "=") {
+			return cookie
+		}
+	}
+	return ""
+}
+
+// visitProvider begins a sign-in, lets the provider let the user in, and returns where
+// the browser is sent back to and the cookie that it kept.
+func visitProvider(g *e2e.Gateway) (back, kept string) {
+	g.T.Helper()
+	a := g.As("").Get("/admin/oidc/start")
+	kept, attributes, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
+	if a.Status != 302 || !strings.Contains(attributes, "HttpOnly") || !strings.Contains(attributes, "SameSite=Lax") {
+		g.T.Fatalf("%d %s %s", a.Status, a.Body, a.Header)
+	}
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Get(a.Header.Get("Location"))
+	relaytest.NoError(g.T, err)
+	_ = resp.Body.Close()
+	to, err := resp.Location()
+	relaytest.NoError(g.T, err)
+	return to.RequestURI(), kept
+}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+func ApiPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), "docs", "api", name+".md"))
+	relaytest.NoError(t, err)
+	return string(text)
+}
+
+// LinesMatch compares a reply with what was promised: … stands for anything within
+// a line, a line of … alone for any lines.
+func LinesMatch(promised, got []string) bool {
+	if len(promised) == 0 {
+		return len(got) == 0
+	}
+	if promised[0] == "…" {
+		for skipped := range len(got) + 1 {
+			if LinesMatch(promised[1:], got[skipped:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(got) > 0 && LineMatches(promised[0], got[0]) && LinesMatch(promised[1:], got[1:])
+}
+
+func LineMatches(promised, got string) bool {
+	parts := strings.Split(promised, "…")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return regexp.MustCompile(`^` + strings.Join(parts, `.*`) + `$`).MatchString(got)
+}

@@ -1,0 +1,160 @@
+package documents
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestGeneratedClientsWork follows docs/guides/clients.md: its commands generate a client
+// from the document of a gateway, and its programs print what the gateway holds.
+func TestGeneratedClientsWork(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(e2e.Root(t), "docs", "guides", "clients.md"))
+	relaytest.NoError(t, err)
+	chapters := strings.Split(string(text), "\n## ")
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	g.As("acme-all-0123456").Post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"barn","temperature":6}]`).Mentions(t, 200, "temperature")
+	want := clientOutput(g)
+	languages := 0
+	for _, chapter := range chapters[1:] {
+		name, _, _ := strings.Cut(chapter, "\n")
+		languages++
+		t.Run(name, func(t *testing.T) {
+			got := followClientGuide(t, g, chapters[0], chapter)
+			if !slices.Equal(got, want) {
+				t.Errorf("the program printed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		})
+	}
+	if languages < 3 {
+		t.Errorf("the guide has %d languages", languages)
+	}
+}
+
+// clientOutput is what each program of the guide prints.
+func clientOutput(g *e2e.Gateway) []string {
+	var sims struct {
+		Data []struct {
+			ICCID string `json:"iccid"`
+			State string `json:"current_state"`
+		}
+	}
+	var devices struct {
+		Data []struct{ Identifier, Type string }
+	}
+	g.Cellular("acme-all-0123456").Get("/v3/mno").Decode(g.T, &sims)
+	g.As("acme-all-0123456").Get("/iot/devices").Decode(g.T, &devices)
+	if len(sims.Data) < 3 || len(devices.Data) != 2 {
+		g.T.Fatalf("there are %d SIMs and %d devices", len(sims.Data), len(devices.Data))
+	}
+	out := []string{"sent 447700900123 Hello"}
+	for _, sim := range sims.Data {
+		out = append(out, fmt.Sprintf("SIM %s %s", sim.ICCID, sim.State))
+	}
+	for _, device := range devices.Data {
+		out = append(out, fmt.Sprintf("device %s %s", device.Identifier, device.Type))
+	}
+	return append(out, "refused 422 destinations")
+}
+
+// followClientGuide writes the files of a chapter, runs its commands after those of all
+// languages, and returns the lines that the last one prints. What the commands install is
+// there already.
+func followClientGuide(t *testing.T, g *e2e.Gateway, all, chapter string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range regexp.MustCompile("(?s)`([a-z.-]+)`:\n\n```[a-z]+\n(.*?)```").FindAllStringSubmatch(chapter, -1) {
+		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, file[1]), []byte(file[2]), 0o600))
+	}
+	tools := clientTools(t, dir, chapter)
+	steps := slices.DeleteFunc(append(shellLines(all), shellLines(chapter)...), isInstall)
+	run := func(script string) string {
+		c := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+dir+":"+tools+":"+os.Getenv("PATH"), "PENSTOCK_URL="+g.URL(), "PENSTOCK_TOKEN=acme-all-0123456", "GOFLAGS=-trimpath", "GOWORK=off")
+		var said strings.Builder
+		c.Stderr = &said
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", script, err, out, said.String())
+		}
+		return string(out)
+	}
+	last := len(steps) - 1
+	run(strings.Join(steps[:last], "\n"))
+	return strings.Split(strings.TrimSpace(run(steps[last])), "\n")
+}
+
+// shellLines are the commands of a text.
+func shellLines(text string) (lines []string) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
+	}
+	return lines
+}
+
+func isInstall(line string) bool {
+	return strings.HasPrefix(line, "go install ") || strings.HasPrefix(line, "npm install ") || strings.HasPrefix(line, "pip install ")
+}
+
+// clientTools gives a folder the modules of npm and returns the folder of programs. What the
+// chapter installs has to be what deploy/test-deps.sh does.
+func clientTools(t *testing.T, dir, chapter string) string {
+	t.Helper()
+	tools, err := filepath.Abs(filepath.Join(e2e.Root(t), ".tools"))
+	relaytest.NoError(t, err)
+	script, err := os.ReadFile(filepath.Join(e2e.Root(t), "deploy", "test-deps.sh"))
+	relaytest.NoError(t, err)
+	for _, line := range slices.DeleteFunc(shellLines(chapter), func(line string) bool { return !isInstall(line) }) {
+		if strings.HasPrefix(line, "pip ") {
+			debianPython(t, dir)
+			continue
+		}
+		for _, module := range strings.Fields(line)[2:] {
+			if strings.HasPrefix(module, "--") {
+				continue
+			}
+			if !strings.Contains(string(script), module) {
+				t.Errorf("the guide installs %s, and deploy/test-deps.sh does not", module)
+			}
+			at := filepath.Join(tools, "node", "node_modules", module[:max(strings.LastIndex(module, "@"), 0)])
+			if strings.HasPrefix(line, "go ") {
+				at = filepath.Join(tools, "bin", "oapi-codegen")
+			}
+			if _, err := os.Stat(at); err != nil {
+				notInstalled(t, module)
+			}
+		}
+	}
+	relaytest.NoError(t, os.Symlink(filepath.Join(tools, "node", "node_modules"), filepath.Join(dir, "node_modules")))
+	return filepath.Join(tools, "bin")
+}
+
+// debianPython puts into a folder the Python whose modules make deps installs.
+func debianPython(t *testing.T, dir string) {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if out, err := exec.CommandContext(t.Context(), python, "-c", "import certifi, dateutil, six, urllib3").CombinedOutput(); err != nil {
+		notInstalled(t, fmt.Sprintf("a module of Python: %v %s", err, out))
+	}
+	relaytest.NoError(t, os.Symlink(python, filepath.Join(dir, "python3")))
+}
+
+// notInstalled fails the test for what make deps installs, or skips it where that is
+// asked for.
+func notInstalled(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skipf("skipped: PENSTOCK_TEST_SKIP_REAL=1 and not installed: %s", what)
+	}
+	t.Fatalf("not installed, make deps installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out: %s", what)
+}

@@ -1,0 +1,48 @@
+package documents
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestReadmeLeadsToAChart follows the README from its start, with an empty data
+// directory and nothing configured, to the chart of a reading in the browser.
+func TestReadmeLeadsToAChart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(e2e.Root(t), "README.md"))
+	relaytest.NoError(t, err)
+	began := time.Now()
+	document, _, found := strings.Cut(string(text), "\n### Relay an SMS\n")
+	if !found || !strings.Contains(document, "<http://127.0.0.1:8080/console>") || !strings.Contains(document, "choose Devices, then\nboiler-1.") {
+		t.Fatal("README.md does not lead from the first frame to the console")
+	}
+	b, r := e2e.NewBrowser(t), newReader(t)
+	for _, bl := range readConsole(t, document) {
+		for _, st := range bl.steps {
+			r.follow(st)
+		}
+	}
+	token, err := os.ReadFile(filepath.Join(r.dir, "data", "admin-token"))
+	relaytest.NoError(t, err)
+	b.Do(chromedp.Navigate(r.moved("http://127.0.0.1:8080/console")))
+	b.Write("#token", strings.TrimSpace(string(token))+kb.Enter)
+	b.AwaitText("Back ends ready")
+	b.Press("Devices")
+	b.AwaitText("boiler-1", "Cold store 1", "demo (1)")
+	b.Press("boiler-1")
+	b.AwaitText("64.5 °C", "Minimum, mean and maximum")
+	relaytest.Eventually(t, "the chart is drawn", func() (any, bool) { return b.Text(), b.Holds(e2e.ChartDrawn) })
+	if took := time.Since(began); took > 5*time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	b.ExpectNoComplaints()
+}

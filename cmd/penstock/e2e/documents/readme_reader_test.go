@@ -1,0 +1,55 @@
+package documents
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+func TestReadConsole(t *testing.T) {
+	document := strings.Join([]string{
+		"# Title", "```console", "$ one", "reply", "", "more", "$ two \\", "  three", "$ four", "> five", "```",
+		"<!-- not run: it needs a network -->", "", "```console", "$ skipped", "```", "text",
+		"```sh", "$ not tagged", "```", "```console", "$ last", "```",
+	}, "\n")
+	want := []block{
+		{line: 2, steps: []step{
+			{line: 3, command: "one", reply: []string{"reply", "", "more"}},
+			{line: 7, command: "two \\\n  three"},
+			{line: 9, command: "four\nfive"},
+		}},
+		{line: 21, steps: []step{{line: 22, command: "last"}}},
+	}
+	if got := readConsole(t, document); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestAgrees(t *testing.T) {
+	for _, tc := range []struct {
+		name, promised, got string
+		agrees              bool
+	}{
+		{"the same", "a|b", "a|b", true},
+		{"another line", "a|b", "a|c", false},
+		{"a line less", "a|b", "a", false},
+		{"a line more", "a", "a|b", false},
+		{"anything within a line", `{"id":"…","n":1}`, `{"id":"x.y","n":1}`, true},
+		{"anything, yet the end is another", `{"id":"…","n":1}`, `{"id":"x","n":2}`, false},
+		{"characters that mean something elsewhere stand for themselves", "a.c", "abc", false},
+		{"any lines", "a|…|z", "a|b|c|z", true},
+		{"any lines are also none", "a|…|z", "a|z", true},
+		{"any lines at the end", "a|…", "a|b|c", true},
+		{"any lines, yet the last is missing", "a|…|z", "a|b", false},
+		{"nothing", "", "", true},
+		{"nothing was promised", "", "a", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := e2e.LinesMatch(trimmed(strings.Split(tc.promised, "|")), trimmed(strings.Split(tc.got, "|"))); got != tc.agrees {
+				t.Errorf("agrees: %t", got)
+			}
+		})
+	}
+}

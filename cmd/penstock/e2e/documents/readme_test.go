@@ -1,0 +1,281 @@
+package documents
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// block is a ```console block of a document: commands and their replies.
+type block struct {
+	line  int
+	steps []step
+}
+
+// step is one command and what its user will see.
+type step struct {
+	line    int
+	command string
+	reply   []string
+}
+
+// readConsole finds the blocks that are to be run: those tagged console without
+// a comment <!-- not run: reason --> before them. A command begins with "$ "; a
+// line that a backslash or "> " continues belongs to it.
+func readConsole(t *testing.T, document string) []block {
+	t.Helper()
+	var blocks []block
+	skip, inside := false, false
+	for n, line := range strings.Split(document, "\n") {
+		switch {
+		case !inside && strings.HasPrefix(line, "<!-- not run:"):
+			skip = true
+		case !inside && strings.TrimSpace(line) == "```console":
+			inside = true
+			if !skip {
+				blocks = append(blocks, block{line: n + 1})
+			}
+		case inside && strings.TrimSpace(line) == "```":
+			inside, skip = false, false
+		case !inside && strings.TrimSpace(line) != "":
+			skip = false
+		case inside && !skip:
+			blocks[len(blocks)-1].add(t, n+1, line)
+		}
+	}
+	return blocks
+}
+
+func (b *block) add(t *testing.T, n int, line string) {
+	t.Helper()
+	command, begins := strings.CutPrefix(line, "$ ")
+	if begins {
+		b.steps = append(b.steps, step{line: n, command: command})
+		return
+	}
+	if len(b.steps) == 0 {
+		t.Fatalf("line %d: a reply before the first command: %q", n, line)
+	}
+	last := &b.steps[len(b.steps)-1]
+	further, continued := strings.CutPrefix(line, "> ")
+	switch {
+	case len(last.reply) == 0 && continued:
+		last.command += "\n" + further
+	case len(last.reply) == 0 && strings.HasSuffix(last.command, "\\"):
+		last.command += "\n" + line
+	default:
+		last.reply = append(last.reply, line)
+	}
+}
+
+func TestReadmeKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile(filepath.Join(e2e.Root(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := readConsole(t, string(document))
+	if len(blocks) == 0 {
+		t.Fatal("README.md has no ```console block to run")
+	}
+	for _, tool := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Fatalf("the README's commands need %s: %v", tool, err)
+		}
+	}
+	r := newReader(t)
+	for _, b := range blocks {
+		for _, st := range b.steps {
+			r.follow(st)
+		}
+	}
+	if r.gateway == nil {
+		t.Error("no block starts the gateway with make run")
+	}
+}
+
+// reader follows the README in one shell.
+type reader struct {
+	t       *testing.T
+	dir     string
+	listen  string // what stands for 127.0.0.1:8080
+	stdin   *os.File
+	replies <-chan string
+	gateway *exec.Cmd
+	gone    chan struct{}
+	logs    *e2e.Transcript
+}
+
+// newReader lays a checkout before the reader: what the repository holds, and a
+// bin/penstock that is this test's program.
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	r := &reader{t: t, dir: t.TempDir(), listen: porttest.Address(t), logs: &e2e.Transcript{}}
+	root, err := filepath.Abs(e2e.Root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "bin" && name != "data" && name != ".git" {
+			relaytest.NoError(t, os.Symlink(filepath.Join(root, name), filepath.Join(r.dir, name)))
+		}
+	}
+	relaytest.NoError(t, os.Mkdir(filepath.Join(r.dir, "bin"), 0o755))
+	program := fmt.Sprintf("#!/bin/sh\n%s=1 PENSTOCK_LISTEN=${PENSTOCK_LISTEN-%s} exec %s \"$@\"\n", e2e.ActAsProgram, r.listen, os.Args[0])
+	relaytest.NoError(t, os.WriteFile(filepath.Join(r.dir, "bin", "penstock"), []byte(program), 0o755))
+	r.shell()
+	return r
+}
+
+// shell starts the one shell that every command runs in.
+func (r *reader) shell() {
+	r.t.Helper()
+	commands, stdin, err := os.Pipe()
+	relaytest.NoError(r.t, err)
+	stdout, output, err := os.Pipe()
+	relaytest.NoError(r.t, err)
+	cmd := exec.Command("bash", "--noprofile", "--norc")
+	cmd.Dir, cmd.Env = r.dir, e2e.BareEnvironment()[1:]
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = commands, output, output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // ends with what it left in the background
+	relaytest.NoError(r.t, cmd.Start())
+	_, _ = commands.Close(), output.Close()
+	lines := make(chan string, 1024)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(stdout); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	r.stdin, r.replies = stdin, lines
+	r.t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		_ = stdout.Close()
+	})
+}
+
+// follow runs a command and compares the reply.
+func (r *reader) follow(st step) {
+	r.t.Helper()
+	if m := regexp.MustCompile(`^((?:\w+=\S+ +)*)make run\b`).FindStringSubmatch(st.command); m != nil {
+		r.start(strings.Fields(m[1]))
+		r.logged(st)
+		return
+	}
+	want := trimmed(strings.Split(r.moved(strings.Join(st.reply, "\n")), "\n"))
+	late := time.Now().Add(e2e.Patience)
+	got := r.ask(st)
+	for reads(st.command) && !e2e.LinesMatch(want, got) && time.Now().Before(late) {
+		got = r.ask(st)
+	}
+	if !e2e.LinesMatch(want, got) {
+		r.t.Errorf("README.md line %d: %s\nanswers\n%s\nand README.md promises\n%s\nthe gateway's log:\n%s",
+			st.line, st.command, strings.Join(got, "\n"), strings.Join(want, "\n"), r.logs.Tail(15))
+	}
+}
+
+// reads tells a command that changes nothing. It is asked again until it agrees:
+// what a post leads to takes a moment that a person does not notice.
+func reads(command string) bool {
+	return strings.HasPrefix(command, "curl ") && !regexp.MustCompile(` (--json|--data\S*|-d|-X|-F|-T)\b`).MatchString(command)
+}
+
+// ask runs a command and returns what it prints.
+func (r *reader) ask(st step) []string {
+	r.t.Helper()
+	const mark = "--- the reply ends here ---"
+	_, err := fmt.Fprintf(r.stdin, "%s\nprintf '\\n%%s\\n' '%s'\n", r.moved(st.command), mark)
+	relaytest.NoError(r.t, err)
+	var got []string
+	late := time.After(e2e.Patience)
+	for {
+		select {
+		case line, ok := <-r.replies:
+			if !ok || line == mark {
+				return trimmed(got)
+			}
+			got = append(got, strings.TrimRight(line, "\r"))
+		case <-late:
+			r.t.Fatalf("README.md line %d: %s\ndoes not end; so far:\n%s", st.line, st.command, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// moved puts the gateway where the test has a free port.
+func (r *reader) moved(text string) string {
+	return strings.NewReplacer("127.0.0.1:8080", r.listen, "localhost:8080", r.listen).Replace(text)
+}
+
+// trimmed is a reply without the empty lines at its ends.
+func trimmed(lines []string) []string {
+	text := strings.Trim(strings.Join(lines, "\n"), "\n")
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// start runs the gateway in the background as make run does in the foreground,
+// in the place of one that runs already.
+func (r *reader) start(settings []string) {
+	r.t.Helper()
+	if r.gateway != nil {
+		_ = r.gateway.Process.Signal(os.Interrupt)
+		<-r.gone
+	}
+	r.gateway = exec.Command(filepath.Join(r.dir, "bin", "penstock"), "serve")
+	r.gateway.Dir = r.dir
+	r.gateway.Env = append(e2e.BareEnvironment()[1:], settings...)
+	ready := &e2e.AddressWatcher{To: r.logs, Found: make(chan string, 1)}
+	r.gateway.Stdout, r.gateway.Stderr = ready, ready
+	relaytest.NoError(r.t, r.gateway.Start())
+	gone := make(chan struct{})
+	r.gone = gone
+	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(gone) }(r.gateway)
+	r.t.Cleanup(func() { _ = r.gateway.Process.Kill(); <-r.gone })
+	select {
+	case <-ready.Found:
+	case <-gone:
+		r.t.Fatalf("make run ended:\n%s", r.logs)
+	case <-time.After(e2e.Patience):
+		r.t.Fatalf("make run does not get ready:\n%s", r.logs)
+	}
+}
+
+// logged looks for the promised lines of the gateway's log, in their order. What
+// make itself prints is not looked at.
+func (r *reader) logged(st step) {
+	r.t.Helper()
+	log := strings.Split(r.logs.String(), "\n")
+	for _, line := range st.reply {
+		if !strings.Contains(line, "level=") && !strings.Contains(line, "msg=") {
+			continue
+		}
+		at := 0
+		for at < len(log) && !e2e.LineMatches(r.moved(line), log[at]) {
+			at++
+		}
+		if at == len(log) {
+			r.t.Errorf("README.md line %d promises, in this place, the line\n%s\nand the log is\n%s", st.line, line, r.logs)
+			return
+		}
+		log = log[at+1:]
+	}
+}

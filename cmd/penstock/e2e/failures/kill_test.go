@@ -1,0 +1,46 @@
+package failures
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// TestKillLosesNothing kills the gateway at random moments under load, 20 times
+// or PENSTOCK_TEST_KILLS, and every fourth time once more while it starts.
+// PENSTOCK_TEST_SEED repeats the moments of a run.
+func TestKillLosesNothing(t *testing.T) {
+	t.Parallel()
+	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 20)
+	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
+		t.Logf("PENSTOCK_TEST_SEED=%d", seed)
+		random := rand.New(rand.NewPCG(uint64(seed), 0))
+		c, url := e2e.NewMessageCounter(t)
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
+		g.Spawn()
+		l := startLoad(g)
+		for round := range kills {
+			e2e.SleepRandomly(random, 400*time.Millisecond)
+			g.Kill()
+			if round%4 == 3 {
+				g.Launch()
+				e2e.SleepRandomly(random, 400*time.Millisecond)
+				g.Kill()
+			}
+			g.Spawn()
+		}
+		e2e.SleepRandomly(random, 400*time.Millisecond)
+		l.End()
+		if len(l.Frames) == 0 || len(l.Texts) == 0 {
+			t.Fatalf("there was no load: %v", l.Refused)
+		}
+		l.Check(t, c)
+		if code := g.Terminate(); code != 0 {
+			t.Errorf("exit code %d at the end", code)
+		}
+	})
+}

@@ -1,0 +1,396 @@
+package failures
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/delivery/email/smtptest"
+	"github.com/penstock/penstock/delivery/influx/influxtest"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// mixedFault is what happens to a site under load: where it is configured, and the
+// fault.
+type mixedFault struct {
+	name string
+	// prepare starts the servers that fail, and returns settings of the gateway and
+	// what happens in each round.
+	prepare func(t *testing.T, s *e2e.Site) (settings []string, strike func())
+}
+
+func mixedFaults() []mixedFault {
+	return []mixedFault{
+		{"Redis is emptied", func(t *testing.T, s *e2e.Site) ([]string, func()) {
+			return nil, func() {
+				c := s.Redis.Client()
+				defer func() { _ = c.Close() }()
+				relaytest.NoError(t, c.FlushAll(context.Background()).Err())
+			}
+		}},
+		{"Redis is killed and starts empty", func(_ *testing.T, s *e2e.Site) ([]string, func()) {
+			return nil, func() { s.Redis.Restart() }
+		}},
+		{"a Sentinel failover is planned", func(t *testing.T, _ *e2e.Site) ([]string, func()) {
+			set := redistest.StartSentinels(t)
+			return []string{"PENSTOCK_REDIS_URL=" + set.URL}, func() { set.Switch(t) }
+		}},
+		{"the master of a Sentinel is killed", func(t *testing.T, _ *e2e.Site) ([]string, func()) {
+			set := redistest.StartSentinels(t)
+			return []string{"PENSTOCK_REDIS_URL=" + set.URL}, func() { set.Crash(t) }
+		}},
+		{"PostgreSQL is killed", func(_ *testing.T, s *e2e.Site) ([]string, func()) {
+			return nil, func() { s.Postgres.Kill(); s.Postgres.Start() }
+		}},
+		{"PostgreSQL's standby takes over", func(t *testing.T, _ *e2e.Site) ([]string, func()) {
+			pair := sqltest.StartPair(t)
+			return []string{"PENSTOCK_DATABASE_URL=" + pair.NewDatabase(t)}, pair.Fail
+		}},
+	}
+}
+
+// TestFaultsLoseNothing has a back end fail under a mixed load, once or
+// PENSTOCK_TEST_FAULTS times: what was acknowledged is there afterwards, nothing
+// that was done is undone, nothing that exists is refused meanwhile, and what the
+// endpoint gets twice has the same ids.
+func TestFaultsLoseNothing(t *testing.T) {
+	t.Parallel()
+	rounds := e2e.NumberFromEnv(t, "PENSTOCK_TEST_FAULTS", 1)
+	s := &e2e.Site{T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Influx: influxtest.Start(t, influxtest.Options{}), Smtp: smtptest.Start(t)}
+	for _, fault := range mixedFaults() {
+		t.Run(fault.name, func(t *testing.T) {
+			s.Redis = redistest.Start(t, "--databases", "100", "--appendonly", "no")
+			settings, strike := fault.prepare(t, s)
+			e := newEndpoint(t)
+			g := e2e.NewGateway(t, s, mixedInventory(t, e.url), append(settings, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")...)
+			g.Spawn()
+			m := mix(g, e.url)
+			m.awaitProgress(t, 5)
+			began := time.Now()
+			for range rounds {
+				strike()
+				m.awaitProgress(t, 5)
+			}
+			took := time.Since(began)
+			m.end()
+			f := m.find(t, e)
+			if code := g.Terminate(); code != 0 {
+				t.Errorf("exit code %d at the end", code)
+			}
+			f.verifyLedger(g)
+			f.report(t, m)
+			t.Logf("%s, %d times in %s: %s", fault.name, rounds, took.Round(time.Second), f)
+		})
+	}
+}
+
+// findings are what a load came to.
+type findings struct {
+	acknowledged, stored map[string]int
+	lost                 []string // acknowledged, and not there
+	undone               []string // deleted, and there; done, and not so
+	twice                []string // there more than once
+	repeated             int      // came to the endpoint more than once, with the same ids
+	unlike               []string // came with other ids, or torn
+	refused, later       int
+	waited               time.Duration
+}
+
+func (f *findings) String() string {
+	total, kept := 0, 0
+	var each []string
+	for _, kind := range mixedKinds() {
+		total, kept = total+f.acknowledged[kind], kept+f.stored[kind]
+		each = append(each, fmt.Sprintf("%s %d", kind, f.acknowledged[kind]))
+	}
+	return fmt.Sprintf("acknowledged %d, stored %d, lost %d, refused %d, undone %d, stored twice %d, duplicates with the same id %d, with another %d; "+
+		"%d answers that something is away; quiet after %s (%s)", total, kept, len(f.lost), f.refused, len(f.undone), len(f.twice), f.repeated, len(f.unlike),
+		f.later, f.waited.Round(100*time.Millisecond), strings.Join(each, ", "))
+}
+
+// report fails the test for what must not be.
+func (f *findings) report(t *testing.T, m *mixed) {
+	t.Helper()
+	for what, list := range map[string][]string{
+		"lost": f.lost, "undone": f.undone, "stored twice": f.twice, "came with different ids, or torn": f.unlike,
+		"refused": slices.Sorted(maps.Keys(m.refused)),
+	} {
+		if len(list) > 0 {
+			t.Errorf("%d %s:\n%.4000s", len(list), what, strings.Join(list[:min(len(list), 20)], "\n"))
+		}
+	}
+}
+
+// find waits until the gateway is quiet and looks for everything.
+func (m *mixed) find(t *testing.T, e *endpoint) *findings {
+	t.Helper()
+	f := &findings{acknowledged: m.counts(), stored: map[string]int{}}
+	for _, n := range m.later {
+		f.later += n
+	}
+	for _, n := range m.refused {
+		f.refused += n
+	}
+	ended := time.Now()
+	m.awaitQuiet(e)
+	f.waited = time.Since(ended)
+	f.arrived(m, e)
+	f.messages(m, sends(m.g, t))
+	f.devices(t, m)
+	f.jobs(t, m)
+	f.records(t, m)
+	return f
+}
+
+// kept counts a thing of a kind as stored, or as lost.
+func (f *findings) kept(kind, what string, there bool) {
+	if there {
+		f.stored[kind]++
+		return
+	}
+	f.lost = append(f.lost, kind+": "+what)
+}
+
+// expected is what must come to the endpoint.
+func (m *mixed) expected() (all []string) {
+	for _, kind := range []string{ofTexts, ofJoined} {
+		for text := range m.acked[kind] {
+			all = append(all, "message "+text)
+		}
+	}
+	for _, kind := range []string{ofSends, ofScheduled} {
+		for text, id := range m.acked[kind] {
+			if !strings.HasSuffix(text, e2e.TomorrowMark) {
+				all = append(all, "report "+id+" 8", "report "+id+" 1")
+			}
+		}
+	}
+	for id := range m.acked[ofJobs] {
+		all = append(all, "job.completed "+id)
+	}
+	for id := range m.acked[ofClaims] {
+		all = append(all, "token.claimed "+id)
+	}
+	return all
+}
+
+// awaitQuiet waits until everything is processed, and everything told that must be; not
+// for ever.
+func (m *mixed) awaitQuiet(e *endpoint) {
+	m.g.AwaitProcessed()
+	all, states := m.expected(), []string{"queued", "retrying"}
+	waitFor(func() bool {
+		return len(e.missing(all)) == 0 && !slices.ContainsFunc(states, func(s string) bool { return len(m.g.Deliveries("limit=1&state="+s)) > 0 })
+	})
+}
+
+// arrived looks at what the endpoint got.
+func (f *findings) arrived(m *mixed, e *endpoint) {
+	lost := map[string]bool{}
+	for _, what := range e.missing(m.expected()) {
+		lost[what] = true
+	}
+	for _, kind := range []string{ofTexts, ofJoined} {
+		for text := range m.acked[kind] {
+			f.kept(kind, text, !lost["message "+text])
+			delete(lost, "message "+text)
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(lost)) {
+		f.lost = append(f.lost, "the endpoint was not told: "+what)
+	}
+	f.repeated, f.unlike = e.repeated(func(text string) bool {
+		_, whole := m.acked[ofJoined][text]
+		_, plain := m.acked[ofTexts][text]
+		return whole || plain
+	})
+}
+
+// sendShown is a message as the operator sees it.
+type sendShown struct {
+	id    string
+	text  string
+	state string // of all parts, with blanks between those that differ
+	parts int
+}
+
+// sends lists all that the account has sent, by text.
+func sends(g *e2e.Gateway, t *testing.T) map[string][]sendShown {
+	t.Helper()
+	found := map[string][]sendShown{}
+	for cursor := ""; ; {
+		var page struct {
+			Data []struct {
+				ID    int64
+				Parts []struct{ Data, State string }
+			}
+			Meta struct{ Next string }
+		}
+		g.Admin().Get("/admin/messages?account=1&limit=1000"+cursor).Decode(t, &page)
+		for _, m := range page.Data {
+			one := sendShown{id: fmt.Sprint(m.ID), parts: len(m.Parts)}
+			var states []string
+			for _, p := range m.Parts {
+				one.text += p.Data
+				states = append(states, p.State)
+			}
+			one.state = strings.Join(slices.Compact(states), " ")
+			found[one.text] = append(found[one.text], one)
+		}
+		if page.Meta.Next == "" {
+			return found
+		}
+		cursor = "&cursor=" + page.Meta.Next
+	}
+}
+
+// messages compares what was ordered with what the operator sees.
+func (f *findings) messages(m *mixed, found map[string][]sendShown) {
+	for _, kind := range []string{ofSends, ofSOAP, ofScheduled, ofCancelled} {
+		for text, id := range m.acked[kind] {
+			state := map[bool]string{true: "pending", false: "delivered"}[strings.HasSuffix(text, e2e.TomorrowMark)]
+			if kind == ofCancelled {
+				state = "removed"
+			}
+			all := found[text]
+			n := slices.IndexFunc(all, func(s sendShown) bool { return s.id == id })
+			f.kept(kind, fmt.Sprintf("%.40q as %s", text, id), n >= 0)
+			if n >= 0 && all[n].state != state {
+				f.undone = append(f.undone, fmt.Sprintf("%s: %.40q is %s, want %s", kind, text, all[n].state, state))
+			}
+			if len(all) > 1 {
+				f.twice = append(f.twice, fmt.Sprintf("%s: %.40q: %+v", kind, text, all))
+			}
+		}
+	}
+}
+
+// devices looks for frames and devices.
+func (f *findings) devices(t *testing.T, m *mixed) {
+	t.Helper()
+	acme := m.g.As("acme-all-0123456")
+	for devEUI, values := range m.frames {
+		stored := acme.ReadingsByTime(devEUI)
+		for at, value := range values {
+			got, there := stored[at]
+			f.kept(ofFrames, fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value), there && got == value)
+		}
+	}
+	for identifier := range m.acked[ofDevices] {
+		f.kept(ofDevices, identifier, acme.Get("/iot/devices/identifier/"+identifier).Status == 200)
+	}
+	for identifier := range m.acked[ofDeleted] {
+		if a := acme.Get("/iot/devices/identifier/" + identifier); a.Status == 404 || a.Status == 422 {
+			f.stored[ofDeleted]++
+		} else {
+			f.undone = append(f.undone, fmt.Sprintf("the device %s was deleted: %d %s", identifier, a.Status, a.Body))
+		}
+	}
+}
+
+// waitFor waits for a condition, but not for ever, and reports whether it holds. A
+// job whose end could not be recorded runs again when its lease ends, after its end was
+// told.
+func waitFor(holds func() bool) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(e2e.Patience); ; {
+		if holds() {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return false
+		}
+	}
+}
+
+// jobs looks for jobs, claims and subscribers.
+func (f *findings) jobs(t *testing.T, m *mixed) {
+	t.Helper()
+	r := &e2e.SIMJobRound{G: m.g, Acme: m.g.Cellular("acme-all-0123456")}
+	ended := map[string]string{}
+	waitFor(func() bool {
+		for _, j := range r.Jobs(t) {
+			ended[j.ID] = j.Action + " " + j.Status
+		}
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(m.acked[ofJobs])), func(id string) bool { return !strings.HasSuffix(ended[id], " completed") })
+	})
+	for id, action := range m.acked[ofJobs] {
+		f.kept(ofJobs, id+": "+ended[id], ended[id] == action+" completed")
+	}
+	for id := range m.acked[ofClaims] {
+		var a e2e.Response
+		completed := waitFor(func() bool {
+			a = m.g.As("acme-all-0123456").Get("/ledgers/jobs/" + id)
+			return a.Status == 200 && strings.Contains(a.Body, `"completed"`)
+		})
+		f.kept(ofClaims, a.Body, completed)
+	}
+	known := map[string]int{}
+	for page := 1; ; page++ {
+		var list struct{ Data []struct{ Surname string } }
+		r.Acme.Get(fmt.Sprintf("/v3/mno/subscriber?per_page=500&page=%d", page)).Decode(t, &list)
+		for _, one := range list.Data {
+			known[one.Surname]++
+		}
+		if len(list.Data) == 0 {
+			break
+		}
+	}
+	for surname := range m.acked[ofSubscribers] {
+		f.kept(ofSubscribers, surname, known[surname] == 1)
+	}
+}
+
+// records looks for what SIMs used and for calls: each is there once.
+func (f *findings) records(t *testing.T, m *mixed) {
+	t.Helper()
+	acme := m.g.Cellular("acme-all-0123456")
+	file := acme.StartJob("/v3/mno/job/cdr", fmt.Sprintf(`{"start_time":%q,"end_time":%q}`,
+		time.Now().AddDate(0, 0, -1).Format(time.RFC3339), time.Now().AddDate(0, 0, 1).Format(time.RFC3339)))
+	acme.AwaitJobStatus(file, "completed")
+	rows, err := csv.NewReader(strings.NewReader(acme.Get("/v3/mno/job/" + file + "/cdr/stream").Body)).ReadAll()
+	relaytest.NoError(t, err)
+	there := map[string]int{}
+	for _, row := range rows {
+		there[row[0]]++
+	}
+	for _, rows := range acme.DownloadArchive(acme.RequestArchive(e2e.ArchiveOfNovember)) {
+		for _, row := range rows {
+			id, _, _ := strings.Cut(row, "|")
+			there[id]++
+		}
+	}
+	for _, kind := range []string{ofUses, ofCalls} {
+		for id := range m.acked[kind] {
+			f.kept(kind, id, there[id] > 0)
+			if there[id] > 1 {
+				f.twice = append(f.twice, fmt.Sprintf("%s: %s is there %d times", kind, id, there[id]))
+			}
+		}
+	}
+}
+
+// verifyLedger looks whether the ledger is whole and has every claim.
+func (f *findings) verifyLedger(g *e2e.Gateway) {
+	out, err := g.Command("ledger", "verify").CombinedOutput()
+	m := regexp.MustCompile(`acme/assets: (\d+) entries are as they were signed`).FindSubmatch(out)
+	entries := 0
+	if m != nil {
+		_, _ = fmt.Sscan(string(m[1]), &entries)
+	}
+	if err != nil || entries < 1+f.acknowledged[ofClaims] {
+		f.lost = append(f.lost, fmt.Sprintf("the ledger has %d entries for %d claims: %v %s", entries, f.acknowledged[ofClaims], err, out))
+	}
+}

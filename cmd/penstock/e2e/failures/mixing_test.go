@@ -1,0 +1,377 @@
+package failures
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// mixingWorkers is how many connections post at the same time.
+const mixingWorkers = 16
+
+// mixingRequests is how many requests the test makes: 5,000, or
+// PENSTOCK_TEST_MIXING.
+func mixingRequests(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("PENSTOCK_TEST_MIXING")
+	if text == "" {
+		return 5_000
+	}
+	n, err := strconv.Atoi(text)
+	relaytest.NoError(t, err)
+	return n
+}
+
+// TestNoValueIsInAnotherRecord sends interleaved requests to all surfaces over
+// connections that are used again and again. Every value of a request names the
+// request, by its number, and the requests have many lengths, so that a value that
+// was kept without a copy would show another request's bytes. No answer, record or
+// delivery names two requests, and each is there.
+func TestNoValueIsInAnotherRecord(t *testing.T) {
+	t.Parallel()
+	m := newMixing(t)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	began, count := time.Now(), mixingRequests(t)
+	for range mixingWorkers {
+		workers.Go(func() {
+			for n := int(next.Add(1)); n <= count; n = int(next.Add(1)) {
+				m.request(n)
+			}
+		})
+	}
+	workers.Wait()
+	took := time.Since(began)
+	m.g.AwaitProcessed()
+	m.check(t)
+	t.Logf("%d requests in %s, %v; %d mistakes", count, took.Round(time.Second), m.counts(), len(m.mistakes))
+}
+
+// mixing is the load, and what was acknowledged of it.
+type mixing struct {
+	g           *e2e.Gateway
+	iot, mobile e2e.Client
+	soap        e2e.Client
+	from        time.Time
+
+	mu       sync.Mutex
+	sent     map[string]map[int]bool // kind → the numbers of the requests
+	frames   map[string]map[string]float64
+	arrived  map[int]bool // messages at the endpoint
+	mistakes []string
+}
+
+func newMixing(t *testing.T) *mixing {
+	t.Helper()
+	m := &mixing{
+		from: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), sent: map[string]map[int]bool{},
+		frames: map[string]map[string]float64{}, arrived: map[int]bool{},
+	}
+	endpoint := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if n := m.one("a delivery", r.URL.RawQuery); n > 0 {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.arrived[n] = true
+		}
+	}))
+	t.Cleanup(endpoint.Close)
+	inventory := e2e.Fixture(t, "mixed.yaml", "callback_url: SINK/events", "callback_url: http://127.0.0.1:9/", "SINK", endpoint.URL, "m=%m&i=%i", "m=%m&i=%i&o=%o&d=%d", "SIMS", "")
+	m.g = e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	m.iot, m.mobile, m.soap = m.g.As("acme-all-0123456"), m.g.Cellular("acme-all-0123456"), m.g.As("").With("Content-Type", e2e.SOAP11Type)
+	return m
+}
+
+// tag and number are texts that name a request; pad gives requests many lengths.
+func tag(n int) string { return fmt.Sprintf("no-%08d", n) }
+
+func number(n int) string { return fmt.Sprintf("4478%08d", n) }
+
+func pad(n int) string { return strings.Repeat("-", n*7%83) }
+
+// named finds the requests that a text names.
+var named = regexp.MustCompile(`(?:no-|4478)(\d{8})`)
+
+// one returns the request that a text names, 0 if none. A text that names two is a
+// mistake.
+func (m *mixing) one(what, text string) (n int) {
+	for _, found := range named.FindAllStringSubmatch(text, -1) {
+		k, _ := strconv.Atoi(found[1])
+		if n != 0 && k != n {
+			m.mistake("%s names the requests %d and %d: %.600s", what, n, k, text)
+		}
+		n = k
+	}
+	return n
+}
+
+func (m *mixing) mistake(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mistakes = append(m.mistakes, fmt.Sprintf(format, args...))
+}
+
+// kinds are the requests of the load, in turns. Those of a million make fewer than the
+// 100,000 devices that an account may have by its frames.
+func (m *mixing) kinds() []func(n int) {
+	return []func(n int){
+		m.frame, m.json, m.kannel, m.frame, m.call, m.vonage, m.generic, m.frame, m.json, m.send, m.call,
+		m.frame, m.kannel, m.json, m.soapSend, m.device, m.frame, m.subscriber, m.reading, m.call, m.token, m.lookup,
+	}
+}
+
+func (m *mixing) request(n int) { kinds := m.kinds(); kinds[n%len(kinds)](n) }
+
+// acknowledged sends a request. Its answer must be a success and name no other one.
+func (m *mixing) acknowledged(kind string, n int, c e2e.Client, method, path, body string) (e2e.Response, bool) {
+	a, err := c.Try(method, path, body)
+	if err != nil || a.Status != http.StatusOK && a.Status != http.StatusCreated {
+		m.mistake("%s %d: %d %.300s %v", kind, n, a.Status, a.Body, err)
+		return a, false
+	}
+	if got := m.one(kind+"'s answer", a.Body); got != 0 && got != n {
+		m.mistake("%s %d is answered what %d is: %.600s", kind, n, got, a.Body)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sent[kind] == nil {
+		m.sent[kind] = map[int]bool{}
+	}
+	m.sent[kind][n] = true
+	return a, true
+}
+
+const (
+	mixedFrames, mixedGeneric, mixedSMS, mixedCalls, mixedSends = "frame", "generic reading", "SMS", "call", "send"
+	mixedSOAP, mixedDevices, mixedPeople, mixedTokens           = "SOAP send", "device", "subscriber", "token"
+)
+
+// frame posts a frame whose device has 400 others; its value is its number.
+func (m *mixing) frame(n int) {
+	devEUI, at := fmt.Sprintf("70b3d57e%08x", n/400), m.from.Add(time.Duration(n%400)*time.Second)
+	payload := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, uint32(n)))
+	body := fmt.Sprintf(`{"pad":%q,"deviceInfo":{"devEui":%q,"deviceName":"shared"},"deduplicationId":"8b2f6c1e-5d0a-4f7e-9a43-%012x","time":%q,"fCnt":%d,"fPort":1,"data":%q}`,
+		pad(n), devEUI, n, at.Format(time.RFC3339), n, payload)
+	if _, done := m.acknowledged(mixedFrames, n, m.iot, "POST", "/webhooks/lorawan?event=up&decoder_id=counter", body); done {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.frames[devEUI] == nil {
+			m.frames[devEUI] = map[string]float64{}
+		}
+		m.frames[devEUI][at.Format(time.DateTime)] = float64(n)
+	}
+}
+
+// generic posts a reading of a device of its own, which the path names; the answer has
+// the value.
+func (m *mixing) generic(n int) {
+	a, done := m.acknowledged(mixedGeneric, n, m.iot, "POST", "/webhooks/generic/"+tag(n)+"?decoder_id=sent&pad="+pad(n), fmt.Sprintf(`{"pad":%q,"count":%d}`, pad(n), n))
+	if done && !strings.Contains(a.Body, fmt.Sprintf(`"value":%d,`, n)) {
+		m.mistake("generic reading %d: %.600s", n, a.Body)
+	}
+}
+
+func (m *mixing) json(n int) {
+	body := fmt.Sprintf(`{"pad":%q,"id":%q,"from":%q,"to":%q,"text":%q}`, pad(n), tag(n), number(n), number(n), tag(n)+pad(n))
+	m.acknowledged(mixedSMS, n, m.iot, "POST", "/inbound/sms/json", body)
+}
+
+func (m *mixing) kannel(n int) {
+	q := url.Values{"pad": {pad(n)}, "id": {tag(n)}, "from": {number(n)}, "to": {number(n)}, "text": {tag(n) + pad(n)}, "coding": {"0"}}
+	m.acknowledged(mixedSMS, n, m.iot, "GET", "/inbound/sms/kannel?"+q.Encode(), "")
+}
+
+func (m *mixing) vonage(n int) {
+	q := url.Values{"pad": {pad(n)}, "messageId": {tag(n)}, "msisdn": {number(n)}, "to": {number(n)}, "text": {tag(n) + pad(n)}, "type": {"text"}}
+	m.acknowledged(mixedSMS, n, m.iot.With("Content-Type", "application/x-www-form-urlencoded"), "POST", "/inbound/sms/vonage", q.Encode())
+}
+
+func (m *mixing) call(n int) {
+	body := fmt.Sprintf(`{"id":%q,"start":"2026-11-20T09:34:15Z","from":%q,"to":%q}`, tag(n), number(n), tag(n)+pad(n%40))
+	m.acknowledged(mixedCalls, n, m.iot, "POST", "/inbound/cdr/sip", body)
+}
+
+// send orders a message for tomorrow, and repeats the order: the key and the order are
+// its own.
+func (m *mixing) send(n int) {
+	body := fmt.Sprintf(`{"destinations":[%q],"originator":%q,"send_time":%q,"message":%q}`, number(n), number(n), m.from.Add(36*time.Hour).Format(time.RFC3339), tag(n)+pad(n))
+	c := m.mobile.With("Idempotency-Key", tag(n)+pad(n))
+	first, done := m.acknowledged(mixedSends, n, c, "POST", "/v2/sms/send", body)
+	if again, repeated := m.acknowledged(mixedSends, n, c, "POST", "/v2/sms/send", body); done && repeated && again.Body != first.Body {
+		m.mistake("send %d: %s, then %s", n, first.Body, again.Body)
+	}
+}
+
+func (m *mixing) soapSend(n int) {
+	body := strings.Replace(e2e.SOAPEnvelope("acme", number(n)), ">hi<", ">"+tag(n)+pad(n)+"<", 1)
+	if a, done := m.acknowledged(mixedSOAP, n, m.soap, "POST", "/soap", body); done && !strings.Contains(a.Body, "Accepted. Message ids: ") {
+		m.mistake("SOAP send %d: %s", n, a.Body)
+	}
+}
+
+func (m *mixing) device(n int) {
+	body := fmt.Sprintf(`{"pad":%q,"location_id":"yard","decoder_id":"sent","identifier":%q,"name":%q}`, pad(n), tag(n), tag(n)+" "+pad(n%40))
+	if _, done := m.acknowledged(mixedDevices, n, m.iot, "POST", "/iot/devices/other", body); done {
+		m.acknowledged(mixedDevices, n, m.iot, "GET", "/iot/devices/identifier/"+tag(n), "")
+	}
+}
+
+func (m *mixing) subscriber(n int) {
+	body := fmt.Sprintf(`{"forename":%q,"surname":%q,"address":%q,"post_code":"p","contact_no":%q,"contact_email":"%s@example.com"}`, tag(n), tag(n), tag(n)+pad(n), number(n), tag(n))
+	m.acknowledged(mixedPeople, n, m.mobile, "POST", "/v3/mno/subscriber/register", body)
+}
+
+// reading adds readings over REST to the device of an earlier request.
+func (m *mixing) reading(n int) {
+	of := n - n%len(m.kinds()) + 6 // a generic reading's
+	a, err := m.iot.Try("GET", "/iot/devices/identifier/"+tag(of), "")
+	var found struct{ ID string }
+	if err != nil || a.Status != http.StatusOK || json.Unmarshal([]byte(a.Body), &found) != nil {
+		return // it is not there yet
+	}
+	if got := m.one("a device", a.Body); got != of {
+		m.mistake("device %d is answered what %d is", of, got)
+	}
+	body := fmt.Sprintf(`{"readings":[{"key":"count","value":%d}]}`, of)
+	if a, err := m.iot.Try("POST", "/iot/devices/"+found.ID+"/readings", body); err != nil || a.Status >= 500 {
+		m.mistake("reading %d: %d %s %v", n, a.Status, a.Body, err)
+	}
+}
+
+func (m *mixing) token(n int) {
+	if n%10 != 0 { // a token takes as long as a hundred frames
+		m.lookup(n)
+		return
+	}
+	m.acknowledged(mixedTokens, n, m.iot, "POST", "/ledgers/assets/tokens", fmt.Sprintf(`{"metadata":{"a":%q,"b":%q}}`, tag(n), tag(n)+pad(n)))
+}
+
+// lookup asks for what is not there; the answer may name nothing but that.
+func (m *mixing) lookup(n int) {
+	for _, path := range []string{"/iot/devices/identifier/none-" + tag(n), "/iot/devices/" + tag(n) + "/readings?pad=" + pad(n), "/iot/decoders/" + tag(n), "/ledgers/tokens/" + tag(n) + "/history"} {
+		a, err := m.iot.With("X-Request-Id", tag(n)+pad(n%30)).Try("GET", path, "")
+		if err != nil || a.Status < 400 || a.Status >= 500 {
+			m.mistake("%s: %d %s %v", path, a.Status, a.Body, err)
+		}
+		if got := m.one("an error", a.Body+" "+fmt.Sprint(a.Header)); got != 0 && got != n {
+			m.mistake("%s is answered what %d is: %s %v", path, got, a.Body, a.Header)
+		}
+	}
+}
+
+func (m *mixing) counts() map[string]int {
+	out := map[string]int{}
+	for kind, all := range m.sent {
+		out[kind] = len(all)
+	}
+	return out
+}
+
+// check reads all records.
+func (m *mixing) check(t *testing.T) {
+	t.Helper()
+	m.g.HTTP.Timeout = 5 * e2e.Patience // the lists of a million requests are long
+	(&e2e.Load{G: m.g, Frames: m.frames}).CheckFrames(t)
+	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.arrived), len(m.arrived) >= len(m.sent[mixedSMS])
+	})
+	m.complete(mixedSMS, m.arrived)
+	calls := map[int]bool{}
+	for _, row := range m.mobile.DownloadArchive(m.mobile.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"] {
+		calls[m.one("a row of the archive", row)] = true
+	}
+	m.complete(mixedCalls, calls)
+	m.complete(mixedSends, m.listed("/v2/sms/pending?per_page=500&page=", m.mobile))
+	m.complete(mixedDevices, m.listed("/iot/devices?per_page=500&page=", m.iot))
+	m.complete(mixedPeople, m.listed("/v3/mno/subscriber?per_page=500&page=", m.mobile))
+	m.complete(mixedSOAP, m.messages())
+	m.events()
+	for _, one := range m.mistakes[:min(len(m.mistakes), 20)] {
+		t.Error(one)
+	}
+	if len(m.mistakes) > 20 {
+		t.Errorf("%d mistakes in all", len(m.mistakes))
+	}
+}
+
+// complete checks that each acknowledged request of a kind has its record.
+func (m *mixing) complete(kind string, there map[int]bool) {
+	for _, n := range slices.Sorted(maps.Keys(m.sent[kind])) {
+		if !there[n] {
+			m.mistake("%s %d is not there", kind, n)
+		}
+	}
+}
+
+// listed reads all pages of a list; each record names one request.
+func (m *mixing) listed(path string, c e2e.Client) map[int]bool {
+	m.g.T.Helper()
+	there := map[int]bool{}
+	for page := 1; ; page++ {
+		var list struct{ Data []json.RawMessage }
+		c.Get(path+strconv.Itoa(page)).Decode(m.g.T, &list)
+		for _, one := range list.Data {
+			there[m.one("a record of "+path, string(one))] = true
+		}
+		if len(list.Data) < 500 {
+			return there
+		}
+	}
+}
+
+// messages reads the messages that SOAP sent from the operator's list.
+func (m *mixing) messages() map[int]bool {
+	m.g.T.Helper()
+	there := map[int]bool{}
+	for cursor := ""; ; {
+		var list struct {
+			Data []json.RawMessage
+			Meta struct{ Next string }
+		}
+		m.g.Admin().Get("/admin/messages?account=1&limit=1000"+cursor).Decode(m.g.T, &list)
+		for _, one := range list.Data {
+			there[m.one("a message", string(one))] = true
+		}
+		if list.Meta.Next == "" {
+			return there
+		}
+		cursor = "&cursor=" + list.Meta.Next
+	}
+}
+
+// events reads what the journal keeps of the posts: the path, the query and the body.
+func (m *mixing) events() {
+	m.g.T.Helper()
+	for cursor := ""; ; {
+		var list struct {
+			Data []json.RawMessage
+			Meta struct{ Next string }
+		}
+		m.g.Admin().Get("/admin/events?limit=1000"+cursor).Decode(m.g.T, &list)
+		for _, one := range list.Data {
+			m.one("an event", string(one))
+		}
+		if list.Meta.Next == "" {
+			return
+		}
+		cursor = "&cursor=" + list.Meta.Next
+	}
+}

@@ -1,0 +1,185 @@
+package failures
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// overloaded is a gateway with small bounds.
+func overloaded(t *testing.T, settings ...string) *e2e.Gateway {
+	t.Helper()
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, `{accounts: [
+		{name: acme, credit: 100, tokens: [{token: acme-all-0123456, scopes: [messaging, cellular, iot, ledger, webhook, carrier]}],
+			soap: {username: acme, password: secret}, locations: [{id: yard, name: Yard, imported: true}]},
+		{name: other, credit: 100, tokens: [{token: other-all-0123456, scopes: [messaging, webhook]}]},
+	]}`, settings...)
+	return g
+}
+
+// refusedOf sums the refusals of a kind, for whatever reason.
+func refusedOf(g *e2e.Gateway, t *testing.T, kind string) (n float64) {
+	t.Helper()
+	for name, v := range e2e.Metrics(t, g.As("").Get("/metrics").Body) {
+		if strings.HasPrefix(name, `penstock_requests_refused_total{kind="`+kind+`"`) {
+			n += v
+		}
+	}
+	return n
+}
+
+// hangingLookup is a lookup back end that answers when it is let go.
+func hangingLookup(t *testing.T) (url string, asked chan struct{}, letGo func()) {
+	t.Helper()
+	asked = make(chan struct{}, 10)
+	end := make(chan struct{})
+	letGo = sync.OnceFunc(func() { close(end) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-end
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"status": {"code": 0}, "mcc": "234", "mnc": "15"}`)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(letGo)
+	return server.URL, asked, letGo
+}
+
+// An account whose requests hang uses up its share of the API: further ones are
+// refused in each surface's own form, and nothing else is.
+func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
+	url, asked, letGo := hangingLookup(t)
+	g := overloaded(t, "PENSTOCK_OVERLOAD_API_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=20ms")
+	g.ConfigFile = filepath.Join(g.Dir, "penstock.yaml")
+	relaytest.NoError(t, os.WriteFile(g.ConfigFile, []byte(fmt.Sprintf("lookup: {type: http, url: '%s/%%number', timeout: 1m}\n", url)), 0o600))
+	g.Run()
+	acme, x := g.As("acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-all-0123456")
+	looked := make(chan e2e.Response)
+	go func() { a, _ := x.Try("GET", "/v2/network-lookup/447700900123", ""); looked <- a }()
+	<-asked
+
+	const later = "Service temporarily unavailable. Please try again later."
+	refusal := `{"message": "` + later + `"}`
+	soap := g.As("").With("Content-Type", e2e.SOAP11Type)
+	for _, tc := range []struct {
+		name string
+		got  e2e.Response
+		want string
+	}{
+		{"REST v2", x.Get("/v2/sms/credit"), refusal},
+		{"REST v3", x.Get("/v3/mno/"), `{"success": false, "message": "` + later + `"}`},
+		{"IoT", acme.Get("/iot/devices"), refusal},
+		{"ledgers", acme.Get("/ledgers"), refusal},
+	} {
+		tc.got.Is(t, 503, tc.want)
+		if tc.got.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", tc.name)
+		}
+	}
+	fault := soap.Post("/soap", e2e.SOAPEnvelope("acme", "447700900123"))
+	fault.Mentions(t, 503, "<faultcode>s:Server</faultcode>", "<faultstring>"+later+"</faultstring>")
+	if fault.Header.Get("Retry-After") == "" {
+		t.Error("SOAP: no Retry-After")
+	}
+	g.As("").With("Content-Type", e2e.SOAP12Type).Post("/soap", e2e.ToSOAP12(e2e.SOAPEnvelope("acme", "447700900123"))).Mentions(t, 503, "<s:Value>s:Receiver</s:Value>")
+
+	acme.Post("/webhooks/generic", `{"deviceId": "shed", "temperature": 4}`).Mentions(t, 200, "data")
+	g.As("").With("X-Auth-Token", "other-all-0123456").Get("/v2/sms/credit").Mentions(t, 200, "credit")
+	g.Admin().Get("/admin/events").Mentions(t, 200, "data")
+	g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+	if n := refusedOf(g, t, "api"); n != 6 {
+		t.Errorf("%v refusals are counted, want 6", n)
+	}
+	if logged := strings.Count(g.Logs.String(), "requests refused: the gateway is overloaded"); logged == 0 || logged > 6 {
+		t.Errorf("%d lines of log", logged)
+	}
+	letGo()
+	if a := <-looked; a.Status != 200 {
+		t.Errorf("the lookup that hung: %d %s", a.Status, a.Body)
+	}
+	x.Get("/v2/sms/credit").Mentions(t, 200, "credit")
+}
+
+// Posts beyond the bound get 503 and leave nothing behind: what is journalled is
+// what was answered with 200.
+func TestRefusedFramesAreNotStored(t *testing.T) {
+	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=1ms")
+	g.Run()
+	var accepted, refused atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			c := g.As("acme-all-0123456")
+			for n := 0; n < 20 || refused.Load() == 0 && n < 1000; n++ {
+				a, err := c.Try("POST", "/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "%016x", "n": %d}`, i, n))
+				switch {
+				case err != nil:
+					t.Error(err)
+					return
+				case a.Status == 200:
+					accepted.Add(1)
+				case a.Status == 503 && a.Header.Get("Retry-After") != "":
+					refused.Add(1)
+				default:
+					t.Errorf("%d %s", a.Status, a.Body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+	if got := int64(m[`penstock_accepted_total{kind="uplink"}`]); got != accepted.Load() {
+		t.Errorf("%d are journalled, %d were answered with 200", got, accepted.Load())
+	}
+	if got := int64(refusedOf(g, t, "webhooks")); got != refused.Load() || got == 0 {
+		t.Errorf("%d refusals are counted, %d were answered", got, refused.Load())
+	}
+	for _, kind := range []string{"webhooks", "api"} {
+		for _, name := range []string{"in_flight", "waiting"} {
+			if n, ok := m[`penstock_requests_`+name+`{kind="`+kind+`"}`]; n != 0 || !ok {
+				t.Errorf("%v %s are %s", n, kind, name)
+			}
+		}
+	}
+}
+
+// Clients whose heads and bodies come slowly take neither slots nor all connections.
+func TestSlowConnectionsDoNotKeepOutOthers(t *testing.T) {
+	const slow = 200
+	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_CONNECTIONS=100")
+	g.HTTP.Transport = &http.Transport{DisableKeepAlives: true} // an idle connection makes room for others
+	g.Run()
+	addr := strings.TrimPrefix(g.URL(), "http://")
+	for i := range slow {
+		conn, err := net.Dial("tcp", addr)
+		relaytest.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		begin := "POST /webhooks/gen"
+		if i%2 == 0 {
+			begin = "POST /webhooks/generic HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer acme-all-0123456\r\nContent-Length: 100\r\n\r\n{"
+		}
+		_, err = io.WriteString(conn, begin)
+		relaytest.NoError(t, err)
+		if i%10 == 0 {
+			g.As("acme-all-0123456").Post("/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "70b3d57ed0000001", "n": %d}`, i)).Is(t, 200, "")
+			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+		}
+	}
+	if refusedOf(g, t, "connections") == 0 { // the others had ended by themselves, if this took long
+		t.Error("no connection made room")
+	}
+	if n := refusedOf(g, t, "webhooks"); n != 0 {
+		t.Errorf("%v posts were refused", n)
+	}
+}

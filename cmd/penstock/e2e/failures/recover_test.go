@@ -1,0 +1,265 @@
+package failures
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestALostGatewaysJournalIsRecoveredByAnother kills one of two gateways that has
+// accepted entries of every kind and could not process them. It does not come back:
+// its journal is recovered from its disk, beside the other gateway.
+func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
+	t.Parallel()
+	r := newRecoveryFixture(t)
+	r.refused(t, "while the gateway runs", r.lost.DataDir(), "the gateway runs", "directory is in use by process")
+	r.refused(t, "while it sends heartbeats from another disk", r.copied(t), "sent a heartbeat", "stop it, or wait")
+	r.refused(t, "of another directory", t.TempDir(), "is not the data directory of a gateway")
+
+	r.accept(t)
+	r.interrupted(t)
+	out := r.recovered(t)
+	out.Mentions(t, "uplink", "sms", "receipt", "cdr", "nothing is left in "+filepath.Join(r.lost.DataDir(), "journal"), "DELETE /admin/gateways/")
+	r.check(t)
+
+	r.tool(t).Mentions(t, "processed uplink 0, sms 0, receipt 0, cdr 0\n")
+	r.check(t)
+
+	r.damaged(t)
+	r.check(t)
+	if code := r.other.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// recoveryFixture is two gateways on the same back ends: one that will be lost, and another.
+type recoveryFixture struct {
+	site        *e2e.Site
+	lost, other *e2e.Gateway
+	load        *e2e.Load
+	arrived     *e2e.MessageCounter
+	partner     *e2e.Sink // a carrier
+	sink        *e2e.Sink // has reports
+	usage       int       // bytes of simA
+	calls       int
+}
+
+func newRecoveryFixture(t *testing.T) *recoveryFixture {
+	t.Helper()
+	s := e2e.RealSite(t)
+	arrived, sinkURL := e2e.NewMessageCounter(t)
+	inventory := e2e.Fixture(t, "load.yaml", "SINK", sinkURL, "    decoders:\n", fmt.Sprintf("    credit: 10\n    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", e2e.SIMA))
+	r := &recoveryFixture{site: s, arrived: arrived, partner: e2e.NewSink(t, nil), sink: e2e.NewSink(t, nil)}
+	c := e2e.NewCluster(t, s, inventory)
+	r.lost, r.other = c.Gateways[0], c.Gateways[1]
+	for _, g := range []*e2e.Gateway{r.lost, r.other} {
+		g.Configure("carriers:\n  - {type: http, name: partner, url: '" + r.partner.URL + "/sms', token: secret}\n")
+		g.Spawn()
+	}
+	r.load = &e2e.Load{
+		G: r.lost, From: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second),
+		Frames: map[string]map[string]float64{}, Texts: map[string]bool{}, Refused: map[string]int{},
+	}
+	return r
+}
+
+// accept has the gateway that will be lost accept entries that it cannot process,
+// since the database is down, and kills it.
+func (r *recoveryFixture) accept(t *testing.T) {
+	t.Helper()
+	e2e.CustomerOf(r.lost).SendMessages(e2e.SendBody(t, r.sink.URL, nil, "447700900123"))
+	var m struct {
+		ReportURL string `json:"report_url"`
+	}
+	relaytest.NoError(t, json.Unmarshal([]byte(r.partner.Await(t, "/sms", 1).Body), &m))
+	report, err := url.Parse(m.ReportURL)
+	relaytest.NoError(t, err)
+	e2e.AwaitReports(t, r.sink, "447700900123:8") // the carrier's answer is recorded
+	acme := e2e.CarrierOf(r.lost)
+	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("known", e2e.SIMA, 1)).Mentions(t, 200) // the token is known from now on
+	r.lost.AwaitProcessed()
+	r.usage = 1
+
+	r.site.Postgres.Kill()
+	body := e2e.Fixture(t, "chirpstack/up.json")
+	for n := range 150 {
+		r.load.Frame(body, 0, n)
+		r.load.Message(0, n)
+		id := fmt.Sprint("c", n)
+		acme.Post("/inbound/cdr/sim", e2e.UsageRecord(id, e2e.SIMA, 10)).Mentions(t, 200)
+		acme.Post("/inbound/cdr/sip", e2e.CallRecord(id)).Mentions(t, 200)
+		r.usage, r.calls = r.usage+10, r.calls+1
+	}
+	r.lost.As("").Post(report.RequestURI(), `{"state":"DELIVRD"}`).Mentions(t, 200)
+	if len(r.load.Refused) > 0 {
+		t.Errorf("posts were refused: %v", r.load.Refused)
+	}
+	r.lost.Kill()
+	r.site.Postgres.Start()
+	r.load.G = r.other
+	relaytest.Eventually(t, "the other gateway is ready", func() (any, bool) { status, r := r.other.Ready(); return r, status == 200 })
+}
+
+// command is a recovery with the other gateway's settings.
+func (r *recoveryFixture) command(dir string) (e2e.Output, int) {
+	out, err := r.other.Command("recover", "--journal", dir, "--config", r.other.ConfigFile).CombinedOutput()
+	return e2e.Output(out), e2e.ExitCode(err)
+}
+
+func (r *recoveryFixture) refused(t *testing.T, when, dir string, words ...string) {
+	t.Helper()
+	out, code := r.command(dir)
+	if code != 1 {
+		t.Errorf("%s: exit code %d", when, code)
+	}
+	out.Mentions(t, words...)
+}
+
+// copied returns a copy of what a recovery needs of the lost gateway's directory.
+func (r *recoveryFixture) copied(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	relaytest.NoError(t, os.CopyFS(filepath.Join(dir, "journal"), os.DirFS(filepath.Join(r.lost.DataDir(), "journal"))))
+	node, err := os.ReadFile(filepath.Join(r.lost.DataDir(), e2e.NodeFile))
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, e2e.NodeFile), node, 0o600))
+	return dir
+}
+
+// interrupted kills a recovery once it prints its progress.
+func (r *recoveryFixture) interrupted(t *testing.T) {
+	t.Helper()
+	relaytest.Eventually(t, "a recovery begins", func() (any, bool) {
+		cmd := r.other.Command("recover", "--journal", r.lost.DataDir(), "--config", r.other.ConfigFile)
+		out, err := cmd.StdoutPipe()
+		relaytest.NoError(t, err)
+		relaytest.NoError(t, cmd.Start())
+		first := make([]byte, len("uplink"))
+		n, _ := out.Read(first) // nothing, if it is refused
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return string(first[:n]), string(first[:n]) == "uplink"
+	})
+}
+
+// recovered recovers as soon as the lost gateway counts as away.
+func (r *recoveryFixture) recovered(t *testing.T) (out e2e.Output) {
+	t.Helper()
+	relaytest.Eventually(t, "the journal is recovered", func() (any, bool) {
+		var code int
+		out, code = r.command(r.lost.DataDir())
+		if code != 0 && !strings.Contains(string(out), "sent a heartbeat") {
+			t.Fatalf("exit code %d:\n%s", code, out)
+		}
+		return out, code == 0
+	})
+	return out
+}
+
+func (r *recoveryFixture) tool(t *testing.T) e2e.Output {
+	t.Helper()
+	out, code := r.command(r.lost.DataDir())
+	if code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, out)
+	}
+	return out
+}
+
+// check compares what is stored and what was delivered with what was accepted.
+func (r *recoveryFixture) check(t *testing.T) {
+	t.Helper()
+	r.load.Check(t, r.arrived)
+	if len(r.arrived.Seen) != len(r.load.Texts) {
+		t.Errorf("%d messages arrived, want %d", len(r.arrived.Seen), len(r.load.Texts))
+	}
+	e2e.AwaitReports(t, r.sink, "447700900123:8", "447700900123:1")
+	acme := e2e.CustomerOf(r.other)
+	id := acme.StartJob("/v3/mno/job/usage", e2e.CurrentPeriod())
+	acme.AwaitJobStatus(id, "completed")
+	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, acme.Get("/v3/mno/job/"+id+"/usage"))[e2e.SIMA]), fmt.Sprint(r.usage))
+	rows := acme.DownloadArchive(acme.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"]
+	relaytest.Equal(t, "calls", fmt.Sprint(len(rows)), fmt.Sprint(r.calls))
+}
+
+// damaged starts the lost gateway again, without its database; after it was killed, one
+// of three messages in its journal is damaged. The others are recovered.
+func (r *recoveryFixture) damaged(t *testing.T) {
+	t.Helper()
+	r.lost.Spawn()
+	r.load.G = r.lost
+	relaytest.Eventually(t, "the gateway has been up for two heartbeats: it has read the tokens", func() (any, bool) {
+		var list struct {
+			Data []struct {
+				URL       string
+				StartedAt time.Time `json:"started_at"`
+				SeenAt    time.Time `json:"seen_at"`
+			}
+		}
+		r.other.Admin().Get("/admin/gateways").Decode(t, &list)
+		for _, g := range list.Data {
+			if g.URL == r.lost.URL() && g.SeenAt.Sub(g.StartedAt) > registry.HeartbeatEvery {
+				return list, true
+			}
+		}
+		return list, false
+	})
+	r.load.Message(1, 1) // the token is known from now on
+	r.lost.AwaitProcessed()
+	r.site.Postgres.Kill()
+	r.load.Message(2, 1)
+	damaged := "message 1 of 3"
+	r.load.Message(3, 1)
+	r.load.Message(4, 1)
+	if len(r.load.Refused) > 0 {
+		t.Fatalf("posts were refused: %v", r.load.Refused)
+	}
+	r.lost.Kill()
+	segment, offset := flip(t, filepath.Join(r.lost.DataDir(), "journal", "sms"), damaged)
+	delete(r.load.Texts, damaged)
+	r.site.Postgres.Start()
+	r.load.G = r.other
+	out := r.recovered(t)
+	out.Mentions(t, segment+" at offset ", "bytes cannot be read", "sms 2,")
+	found := regexp.MustCompile(`at offset (\d+): (\d+) bytes`).FindStringSubmatch(string(out))
+	var begin, length int
+	if len(found) == 3 {
+		_, err := fmt.Sscan(found[1]+" "+found[2], &begin, &length)
+		relaytest.NoError(t, err)
+	}
+	if offset < begin || offset >= begin+length {
+		t.Errorf("byte %d of %s is damaged:\n%s", offset, segment, out)
+	}
+}
+
+// flip changes a bit in the only segment that holds a text and returns the segment and
+// the offset.
+func flip(t *testing.T, dir, text string) (segment string, offset int) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	relaytest.NoError(t, err)
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if at := bytes.Index(raw, []byte(text)); at >= 0 {
+			raw[at] ^= 1
+			relaytest.NoError(t, os.WriteFile(path, raw, 0o600))
+			return path, at
+		}
+	}
+	t.Fatalf("no segment in %s holds %q", dir, text)
+	return "", 0
+}

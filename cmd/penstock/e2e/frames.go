@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Reading is a record wherever readings are listed.
+type Reading struct {
+	SensorID      string   `json:"sensor_id"`
+	DeviceID      string   `json:"device_id"`
+	Key           string   `json:"key"`
+	Name          string   `json:"name"`
+	Value         *float64 `json:"value"`
+	Text          string   `json:"text"`
+	ReadingDate   string   `json:"reading_date"`
+	MetricUnits   string   `json:"metric_units"`
+	ImperialUnits string   `json:"imperial_units"`
+}
+
+// PostWebhook posts to a webhook and wants the sender's success.
+func PostWebhook(t *testing.T, c Client, path, body string) {
+	t.Helper()
+	c.Post(path, body).Is(t, 200, "")
+}
+
+// AwaitDevice waits for a device to be imported and returns its id.
+func (c Client) AwaitDevice(identifier string) string {
+	c.Gateway.T.Helper()
+	var found struct{ ID string }
+	relaytest.Eventually(c.Gateway.T, "the device "+identifier+" is there", func() (any, bool) {
+		a := c.Get("/iot/devices/identifier/" + identifier)
+		if a.Status == 200 {
+			a.Decode(c.Gateway.T, &found)
+		}
+		return a, a.Status == 200
+	})
+	return found.ID
+}
+
+// Readings lists a device's, once everything is processed.
+func (c Client) Readings(device, query string) []Reading {
+	c.Gateway.T.Helper()
+	c.Gateway.AwaitProcessed()
+	var list struct{ Data []Reading }
+	c.Get("/iot/devices/"+device+"/readings?"+query).Decode(c.Gateway.T, &list)
+	return list.Data
+}
+
+func (c Client) LatestReadings(device string) []Reading {
+	c.Gateway.T.Helper()
+	c.Gateway.AwaitProcessed()
+	var list struct{ Data []Reading }
+	c.Get("/iot/devices/"+device+"/readings/latest").Decode(c.Gateway.T, &list)
+	return list.Data
+}
+
+// FormatReadings writes readings as "key=value@time", in their order.
+func FormatReadings(list []Reading) string {
+	texts := make([]string, len(list))
+	for i, r := range list {
+		value := r.Text
+		if r.Value != nil {
+			b, _ := json.Marshal(*r.Value)
+			value = string(b)
+		}
+		texts[i] = r.Key + "=" + value + "@" + r.ReadingDate
+	}
+	return strings.Join(texts, " ")
+}
+
+// LaterUplink is the uplink of ten minutes after, of a device.
+func LaterUplink(t *testing.T, devEUI string) string {
+	t.Helper()
+	return Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI,
+		"8b2f6c1e-", "9c3a7d2f-", "10:15:30.250Z", "10:25:30.250Z", `"fCnt": 4711`, `"fCnt": 4712`)
+}
+
+func ReadingsOf(list []Reading, key string) []Reading {
+	var out []Reading
+	for _, r := range list {
+		if r.Key == key {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// CreateDecoder creates one and returns its id.
+func (c Client) CreateDecoder(codec, source string) string {
+	c.Gateway.T.Helper()
+	body, err := json.Marshal(map[string]string{
+		"name": "Probe", "description": "made by a test", "type": "lorawan", "codec": codec, "source": source,
+	})
+	if err != nil {
+		c.Gateway.T.Fatal(err)
+	}
+	var made struct{ Data struct{ ID string } }
+	c.Post("/iot/decoders", string(body)).Decode(c.Gateway.T, &made)
+	if made.Data.ID == "" {
+		c.Gateway.T.Fatal("a decoder without an id")
+	}
+	return made.Data.ID
+}
+
+// ReadingsByTime returns a device's readings by their time. Each time has one.
+func (c Client) ReadingsByTime(devEUI string) map[string]float64 {
+	c.Gateway.T.Helper()
+	var found struct{ ID string }
+	if a := c.Get("/iot/devices/identifier/" + devEUI); a.Status == 200 {
+		a.Decode(c.Gateway.T, &found)
+	}
+	out := map[string]float64{}
+	if found.ID == "" {
+		return out
+	}
+	var list struct{ Data []Reading }
+	c.Get("/iot/devices/"+found.ID+"/readings?limit=1000").Decode(c.Gateway.T, &list)
+	if len(list.Data) == 1000 {
+		c.Gateway.T.Fatal("a device has more readings than one answer holds: load with more devices")
+	}
+	for _, r := range list.Data {
+		if _, twice := out[r.ReadingDate]; twice {
+			c.Gateway.T.Errorf("%s has two readings at %s", devEUI, r.ReadingDate)
+		}
+		if r.Value != nil {
+			out[r.ReadingDate] = *r.Value
+		}
+	}
+	return out
+}

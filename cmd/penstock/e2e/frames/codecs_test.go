@@ -1,0 +1,119 @@
+package frames
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// testEndlessCodec has one account's codec never end, on a thousand frames that
+// came before another account's.
+func testEndlessCodec(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	const devEUI, other, neighbour = "70b3d57ed00e0001", "70b3d57ed00e0002", "70b3d57ed00e0003"
+	frame := func(n int, devEUI string) string {
+		return fmt.Sprintf(`{"deduplicationId":"loop-%s-%d","time":"2026-03-01T10:15:30Z","deviceInfo":{"devEui":%q,"deviceName":"Probe"},"fCnt":%d,"fPort":2,"data":"A2cBEA=="}`, devEUI, n, devEUI, n)
+	}
+	loop := acme.CreateDecoder("javascript", "function decodeUplink(input) { while (true) {} }")
+	acme.Post("/iot/decoders/"+loop+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
+	for n := range 1000 {
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+loop, frame(n, devEUI))
+	}
+	e2e.PostWebhook(t, globex, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, other))
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id=lpp", frame(0, neighbour))
+	began := time.Now()
+	for of, c := range map[string]e2e.Client{other: globex, neighbour: acme} {
+		relaytest.Eventually(t, "the reading of "+of, func() (any, bool) {
+			a := c.Get("/iot/devices/identifier/" + of)
+			if a.Status != 200 {
+				return a.Body, false
+			}
+			got := e2e.FormatReadings(c.Readings(c.AwaitDevice(of), ""))
+			return got, got == "temperature_3=27.2@2026-03-01 10:15:30"
+		})
+	}
+	// A thousand calls of 100 ms would have taken two minutes before them.
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("frames of others were stored after %v", took)
+	}
+	g.AwaitProcessed()
+	relaytest.Eventually(t, "every frame has ended", func() (any, bool) {
+		set := g.Events("state=quarantined&limit=1000&device=" + devEUI)
+		return len(set), len(set) == 1000
+	})
+	set := g.Events("state=quarantined&limit=1000&device=" + devEUI)
+	if !strings.Contains(set[0].Reason, "is suspended until ") || !strings.Contains(set[0].Reason, "ran out of time ") {
+		t.Errorf("the newest event says %q", set[0].Reason)
+	}
+	if last := set[len(set)-1].Reason; !strings.Contains(last, "did not end within") {
+		t.Errorf("the oldest event says %q", last)
+	}
+	g.AwaitMetric("penstock_decoders_suspended", 1)
+	g.AwaitMetric("penstock_decoder_suspensions_total", 1)
+	if !strings.Contains(g.Logs.String(), "decoder suspended") {
+		t.Error("the log does not say that a decoder is suspended")
+	}
+
+	t.Run("a mended source runs at once, and a replay stores the frames", func(t *testing.T) {
+		source := "function decodeUplink(input) { return {data: {temperature: input.bytes[3] / 10}} }"
+		acme.Do("PATCH", "/iot/decoders/"+loop, string(relaytest.Must(json.Marshal(map[string]string{"source": source}))(t))).Mentions(t, 200, loop)
+		g.Admin().Post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`"}`).Is(t, 200, `{"count": 1000}`)
+		relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(acme.AwaitDevice(devEUI), "")), "temperature=1.6@2026-03-01 10:15:30")
+		g.AwaitMetric("penstock_decoders_suspended", 0)
+	})
+}
+
+// testCodecClock has a codec tell its clock, wherever codecs run.
+func testCodecClock(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	clock := acme.CreateDecoder("javascript", "function decodeUplink(input) { return {data: {state: input.recvTime.toISOString() + ' ' + new Date().toISOString()}} }")
+	acme.Post("/iot/decoders/"+clock+"/sensors", `{"sensor_type_id":"state","key":"state"}`).Mentions(t, 200, "state")
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+clock, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
+	g.AwaitProcessed()
+	id := acme.AwaitDevice(fridge)
+	const at, told = "2026-03-02T08:00:00Z", "2026-03-02T08:00:00.000Z 2026-03-02T08:00:00.000Z"
+	acme.Post("/iot/devices/"+id+"/readings", `{"reading":[{"hex":"01","time":"`+at+`"}]}`).Mentions(t, 200, told)
+	g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01","time":"`+at+`"}]}`).Mentions(t, 200, told)
+	if a := g.Admin().Post("/admin/decoders/try", `{"device_id":"`+id+`","frames":[{"hex":"01"}]}`); strings.Contains(a.Body, "1970") || !strings.Contains(a.Body, time.Now().UTC().Format("2006-01")) {
+		t.Errorf("a frame without a time: %s", a.Body)
+	}
+}
+
+// testLongSource declares codecs as long as the longest that are published, and as
+// long as may be.
+func testLongSource(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	const head, tail = "function name(k) {\n  switch (k) {\n", "  }\n}\nfunction decodeUplink(input) { return {data: {temperature: name(input.bytes[0])}} }\n"
+	source := func(size int) string {
+		var b strings.Builder
+		b.WriteString(head)
+		for n := 0; b.Len() < size-len(tail)-60; n++ {
+			fmt.Fprintf(&b, "    case %d: return %d; // \"field %d\"\n", n, n, n)
+		}
+		b.WriteString(strings.Repeat(" ", size-len(tail)-b.Len()) + tail)
+		return b.String()
+	}
+	create := func(source string) e2e.Response {
+		return acme.Post("/iot/decoders", string(relaytest.Must(json.Marshal(map[string]string{
+			"name": "Long", "description": "a table", "type": "lorawan", "codec": "javascript", "source": source,
+		}))(t)))
+	}
+	var made struct{ Data struct{ ID string } }
+	create(source(331<<10)).Decode(t, &made)
+	create(source(1<<20)).Mentions(t, 201, `"Long"`)
+	create(source(1<<20)+" ").Mentions(t, 422, "the source is longer than 1048576 bytes")
+	acme.Post("/iot/decoders/"+made.Data.ID+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+made.Data.ID, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
+	g.AwaitProcessed()
+	if got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice(fridge), "")); !strings.HasPrefix(got, "temperature=3@") {
+		t.Errorf("%s; events %+v", got, g.Events("state=quarantined"))
+	}
+}

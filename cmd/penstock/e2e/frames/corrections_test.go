@@ -1,0 +1,186 @@
+package frames
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+const (
+	// hasty reads an unsigned temperature, and throws where there is no second
+	// byte.
+	hasty = `function decodeUplink(input) {
+  var raw = input.bytes[0] * 256 + input.bytes[1].valueOf();
+  return {data: {temperature: raw / 10}};
+}`
+	careful = `function decodeUplink(input) {
+  var raw = input.bytes.length > 1 ? input.bytes[0] * 256 + input.bytes[1] : input.bytes[0];
+  return {data: {temperature: (raw > 32767 ? raw - 65536 : raw) / 10}};
+}`
+)
+
+const fridge = "70b3d57ed00f0001"
+
+// fridgeFrame is the n-th frame of the fridge, a minute after the one before.
+func fridgeFrame(n int, payload ...byte) string {
+	return fmt.Sprintf(`{"deduplicationId":"chill-%d","time":"2026-03-01T10:%02d:00Z","deviceInfo":{"devEui":%q,"deviceName":"Fridge"},"fCnt":%d,"fPort":2,"data":%q}`,
+		n, n, fridge, n, base64.StdEncoding.EncodeToString(payload))
+}
+
+// testMended follows an operator who mends a decoder.
+func testMended(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	decoder := acme.CreateDecoder("javascript", hasty)
+	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
+	for n, payload := range [][]byte{{0x00, 0x28}, {0xff, 0xf6}, {0x30}, {0x00, 0x1e}} {
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+decoder, fridgeFrame(n, payload...))
+	}
+	g.AwaitProcessed()
+	id := acme.AwaitDevice(fridge)
+	const wrong = "temperature=3@2026-03-01 10:03:00 temperature=6552.6@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00"
+	relaytest.Equal(t, "readings of the hasty decoder", e2e.FormatReadings(acme.Readings(id, "")), wrong)
+	set := g.Events("state=quarantined&device=" + fridge)
+	if len(set) != 1 || !strings.Contains(set[0].Reason, "line 2, column") {
+		t.Fatalf("in quarantine: %+v", set)
+	}
+	tried(g, decoder, id)
+	relaytest.Equal(t, "readings after trying", e2e.FormatReadings(acme.Readings(id, "")), wrong)
+
+	acme.Do("PATCH", "/iot/decoders/"+decoder, string(relaytest.Must(json.Marshal(map[string]string{"source": careful}))(t))).Mentions(t, 200, decoder)
+	selection := `{"kind":"uplink","q":"` + fridge + `"`
+	var told admin.DryRun
+	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &told)
+	relaytest.Equal(t, "what a dry run tells", dryRunSummary(told),
+		"done>done 10:01 changed 6552.6>-1; quarantined>done 10:02 added <nil>>4.8; 4 examined, 4 done, 2 differ, 1 added, 1 changed, 2 unchanged")
+	relaytest.Equal(t, "readings after a dry run", e2e.FormatReadings(acme.Readings(id, "")), wrong)
+
+	for range 2 {
+		g.Admin().Post("/admin/events/replay", selection+`}`).Is(t, 200, `{"count":4}`)
+		relaytest.Equal(t, "readings after the replay", e2e.FormatReadings(acme.Readings(id, "")),
+			"temperature=3@2026-03-01 10:03:00 temperature=4.8@2026-03-01 10:02:00 temperature=-1@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00")
+		relaytest.Equal(t, "latest after the replay", e2e.FormatReadings(acme.LatestReadings(id)), "temperature=3@2026-03-01 10:03:00")
+		if left := g.Events("state=quarantined&device=" + fridge); len(left) != 0 {
+			t.Errorf("still in quarantine: %+v", left)
+		}
+		if s.Influx != nil {
+			if n := s.Influx.Count(t, setting(g, "PENSTOCK_INFLUX_BUCKET"), "temperature", "value"); n != 4 {
+				t.Errorf("InfluxDB holds %d readings of four frames", n)
+			}
+		}
+	}
+	told = admin.DryRun{}
+	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &told)
+	relaytest.Equal(t, "what a dry run tells then", dryRunSummary(told), "; 4 examined, 4 done, 0 differ, 0 added, 0 changed, 4 unchanged")
+}
+
+// setting is one of the gateway's environment.
+func setting(g *e2e.Gateway, name string) string {
+	for _, entry := range g.Env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// dryRunSummary writes what a dry run told in short.
+func dryRunSummary(r admin.DryRun) string {
+	var events []string
+	for _, e := range r.Data {
+		text := fmt.Sprintf("%s>%s", e.State, e.NewState)
+		for _, d := range e.Devices {
+			for _, v := range d.Readings {
+				text += fmt.Sprintf(" %s %s %v>%v", v.Time[11:16], v.Effect, v.Old, v.New)
+			}
+		}
+		events = append(events, text)
+	}
+	return fmt.Sprintf("%s; %d examined, %d done, %d differ, %d added, %d changed, %d unchanged", strings.Join(events, "; "),
+		r.Examined, r.Events.Done, r.Events.Differ, r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged)
+}
+
+// tried has the careful source run on the device's own frames before it is
+// saved, over HTTP and from the shell.
+func tried(g *e2e.Gateway, decoder, device string) {
+	g.T.Helper()
+	source := filepath.Join(g.Dir, "careful.js")
+	relaytest.NoError(g.T, os.WriteFile(source, []byte(careful), 0o600))
+	const want = `frame 1  2026-03-01T10:03:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  001e  port 2  … µs
+  temperature = 3
+  reading temperature (temperature): 3, stored is 3
+
+frame 2  2026-03-01T10:02:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  30  port 2  … µs
+  temperature = 4.8
+  reading temperature (temperature): 4.8, nothing is stored
+
+frame 3  2026-03-01T10:01:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4  fff6  port 2  … µs
+  temperature = -1
+  reading temperature (temperature): -1, stored is 6552.6
+`
+	code, out := g.RunCommand("decode", "--device", device, "--last", "3", "--source", source)
+	if code != 0 || !e2e.LinesMatch(strings.Split(want, "\n"), strings.Split(out, "\n")) {
+		g.T.Errorf("exit code %d\n%s", code, out)
+	}
+	if code, out := g.RunCommand("decode", "--decoder", decoder, "--hex", "30"); code != e2e.ExitFailed || !strings.Contains(out, "error: javascript: decodeUplink: line 2, column") {
+		g.T.Errorf("the stored decoder: exit code %d\n%s", code, out)
+	}
+	if code, out := g.RunCommand("replay", "events", "--kind", "uplink", "-q", fridge, "--dry-run"); code != 0 || !strings.Contains(out, "4 examined: 3 would be stored, 1 quarantined; 0 differ") {
+		g.T.Errorf("a dry run from the shell: exit code %d\n%s", code, out)
+	}
+}
+
+// TestDecodeWithoutAGateway runs the command on files alone.
+func TestDecodeWithoutAGateway(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		return filepath.Join(dir, name)
+	}
+	js, expr := file("codec.js", careful), file("codec.expr", "temperature = bytes[0] * 0.5")
+	clock := file("clock.js", "function decodeUplink(input) { return {data: {received: input.recvTime, now: new Date(), this_century: Date.now() > 1.7e12}} }")
+	up := file("up.json", e2e.Fixture(t, "chirpstack/up.json"))
+	form := file("sigfox.txt", "device=1A2B3C&data=30&time=1700000000&seqNumber=5")
+	for _, tc := range []struct {
+		name  string
+		args  []string
+		stdin string
+		code  int
+		out   string
+	}{
+		{"a codec by the ending of its file", []string{"--source", js, "--hex", "ff:f6"}, "", 0, "temperature = -1\n"},
+		{"an expression from the standard input", []string{"--source", "-", "--base64", "Kw=="}, "temperature = bytes[0] * 0.5", 0, "temperature = 21.5\n"},
+		{"the time of a frame", []string{"--source", clock, "--hex", "01", "--time", "2026-03-01T10:00:00Z"}, "", 0, "now = \"2026-03-01T10:00:00.000Z\"\n  received = \"2026-03-01T10:00:00.000Z\"\n"},
+		{"no time is now", []string{"--source", clock, "--hex", "01"}, "", 0, "this_century = 1\n"},
+		{"a codec without a source", []string{"--codec", "cayenne_lpp", "--hex", "03670110"}, "", 0, "temperature_3 = 27.2\n"},
+		{"what a sender posts", []string{"--source", js, "--raw", "--body", up, "--post-query", "event=up"}, "", 0, "chirpstack-v4  03670110046879  port 2"},
+		{"what is no JSON", []string{"--source", expr, "--body", form, "--content-type", "application/x-www-form-urlencoded", "--path", "lpwan"}, "", 0, "temperature = 24\n"},
+		{"what sensors would get", []string{"--source", expr, "--hex", "02", "--sensor", "temperature=t1"}, "", 0, "reading temperature (t1): 1\n"},
+		{"several frames", []string{"--source", expr, "--hex", "02", "--hex", "04"}, "", 0, "temperature = 2\n"},
+		{"as JSON", []string{"--source", expr, "--hex", "02", "--json", "--f-port", "7"}, "", 0, `"fPort": 7,`},
+		{"a frame that it cannot read", []string{"--codec", "cayenne_lpp", "--hex", "0367"}, "", e2e.ExitFailed, "error: cayenne_lpp"},
+		{"a source that does not compile", []string{"--source", "-", "--codec", "javascript", "--hex", "01"}, "function (", e2e.ExitFailed, "decode: source: javascript: line 1, column"},
+		{"no frame", []string{"--source", js}, "", e2e.ExitFailed, "decode: frames: "},
+		{"no codec", []string{"--hex", "01"}, "", e2e.ExitFailed, "give a codec"},
+		{"bytes that are none", []string{"--source", js, "--hex", "xy"}, "", e2e.ExitFailed, "decode: frames.0: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var b bytes.Buffer
+			code := app.Run(append([]string{"decode"}, tc.args...), app.Environment{Context: t.Context(), Stdin: strings.NewReader(tc.stdin), Stdout: &b, Stderr: &b})
+			if code != tc.code || !strings.Contains(b.String(), tc.out) {
+				t.Errorf("exit code %d\n%s", code, b.String())
+			}
+		})
+	}
+}

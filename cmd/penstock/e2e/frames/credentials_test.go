@@ -1,0 +1,128 @@
+package frames
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+func testCredentials(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	basic := func(password string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte("anyone:"+password))
+	}
+	const (
+		unauthenticated = `{"message": "Unauthenticated."}`
+		unauthorised    = `{"message": "This action is unauthorised."}`
+		forbidden       = `{"message": "Forbidden."}`
+		sms             = `{"id": "1", "from": "447700900123", "to": "447800000001", "text": "hi"}`
+	)
+	for _, tc := range []struct {
+		name, method, path, body string
+		header, value            string
+		status                   int
+		answer                   string // "" is not compared for a success
+	}{
+		{"decoders take a Bearer token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-all-0123456", 200, ""},
+		{"decoders take a bare token", "GET", "/iot/decoders", "", "Authorization", "acme-all-0123456", 200, ""},
+		{"decoders take a token without scopes", "GET", "/iot/decoders", "", "Authorization", "acme-customer-0123456", 200, ""},
+		{"decoders take no Basic", "GET", "/iot/decoders", "", "Authorization", basic("acme-all-0123456"), 401, unauthenticated},
+		{"decoders take no X-Auth-Token", "GET", "/iot/decoders", "", "X-Auth-Token", "acme-all-0123456", 401, unauthenticated},
+		{"decoders want a token", "GET", "/iot/decoders", "", "", "", 401, unauthenticated},
+		{"decoders want a known token", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-al", 401, unauthenticated},
+		{"decoders want the scope", "GET", "/iot/decoders", "", "Authorization", "Bearer acme-hook-0123456", 403, unauthorised},
+		{"webhooks take Bearer", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-hook-0123456", 200, ""},
+		{"webhooks take a bare token", "POST", "/webhooks/lorawan", `{}`, "Authorization", "acme-hook-0123456", 200, ""},
+		{"webhooks take Basic with the token as password", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("acme-hook-0123456"), 200, ""},
+		{"webhooks take X-Auth-Token", "POST", "/webhooks/lorawan", `{}`, "X-Auth-Token", "acme-hook-0123456", 200, ""},
+		{"webhooks want a token", "POST", "/webhooks/lorawan", `{}`, "", "", 401, unauthenticated},
+		{"webhooks want a known token", "POST", "/webhooks/lorawan", `{}`, "Authorization", basic("nobody"), 401, unauthenticated},
+		{"webhooks want their scope to be named", "POST", "/webhooks/lorawan", `{}`, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"carriers take Bearer", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-all-0123456", 200, ""},
+		{"carriers take Basic", "POST", "/inbound/sms/json", sms, "Authorization", basic("acme-all-0123456"), 200, ""},
+		{"carriers take X-Auth-Token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "acme-all-0123456", 200, ""},
+		{"carriers want a known token", "POST", "/inbound/sms/json", sms, "X-Auth-Token", "nobody", 401, unauthenticated},
+		{"carriers want their scope to be named", "POST", "/inbound/sms/json", sms, "Authorization", "Bearer acme-customer-0123456", 403, forbidden},
+		{"the operator's paths take the admin token", "GET", "/admin/deliveries", "", "Authorization", "Bearer " + e2e.AdminToken, 200, ""},
+		{"the operator's paths want it", "GET", "/admin/deliveries", "", "", "", 401, unauthenticated},
+		{"the operator's paths take no customer's token", "PUT", "/admin/inventory", "{}", "Authorization", "Bearer acme-all-0123456", 401, unauthenticated},
+		{"the admin token is nobody's account", "GET", "/iot/devices", "", "Authorization", "Bearer " + e2e.AdminToken, 401, unauthenticated},
+		{"health takes no token", "GET", "/healthz", "", "", "", 200, ""},
+		{"readiness takes no token", "GET", "/readyz", "", "", "", 200, ""},
+		{"metrics take no token", "GET", "/metrics", "", "", "", 200, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := g.As("")
+			if tc.header != "" {
+				c = c.With(tc.header, tc.value)
+			}
+			a := c.Do(tc.method, tc.path, tc.body)
+			if tc.status == 200 && a.Status == 200 {
+				return
+			}
+			a.Is(t, tc.status, tc.answer)
+		})
+	}
+}
+
+func testIsolation(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	const devEUI = "70b3d57ed0001234"
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+	device := acme.AwaitDevice(devEUI)
+	sensor := acme.LatestReadings(device)[0].SensorID
+	decoder := acme.CreateDecoder("json", "")
+
+	for _, tc := range []struct {
+		name, method, path, body string
+		status                   int
+		answer                   string
+	}{
+		{"a device", "GET", "/iot/devices/" + device, "", 422, `{"message": "Invalid Device."}`},
+		{"a device by its identifier", "GET", "/iot/devices/identifier/" + devEUI, "", 422, `{"message": "Invalid Device."}`},
+		{"a device's sensors", "GET", "/iot/devices/" + device + "/sensors", "", 404, ""},
+		{"a device's readings", "GET", "/iot/devices/" + device + "/readings", "", 404, ""},
+		{"a device's latest readings", "GET", "/iot/devices/" + device + "/readings/latest", "", 404, ""},
+		{"a sensor, to change it", "PATCH", "/iot/sensors/" + sensor, `{"slope": 100}`, 404, ""},
+		{"a decoder", "GET", "/iot/decoders/" + decoder, "", 404, ""},
+		{"a decoder's sensors", "GET", "/iot/decoders/" + decoder + "/sensors", "", 404, ""},
+		{"a decoder, to add a sensor", "POST", "/iot/decoders/" + decoder + "/sensors", `{"sensor_type_id": "humidity", "key": "t"}`, 404, ""},
+		{"any device in the list", "GET", "/iot/devices", "", 200, `{"data": []}`},
+		{
+			"any decoder in the list", "GET", "/iot/decoders", "", 200,
+			`{"data": [{"id": "lpp", "name": "Globex's own", "description": "the same id in another account", "type": "lorawan"}]}`,
+		},
+	} {
+		t.Run("another account does not find "+tc.name, func(t *testing.T) {
+			globex.Do(tc.method, tc.path, tc.body).Is(t, tc.status, tc.answer)
+		})
+	}
+	t.Run("the sensor was not changed", func(t *testing.T) {
+		acme.Get("/iot/devices/"+device+"/sensors").Mentions(t, 200, `"slope":1`)
+	})
+	t.Run("a devEUI that one account has is quarantined for another", func(t *testing.T) {
+		e2e.PostWebhook(t, globex, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
+		relaytest.Eventually(t, "quarantine", func() (any, bool) {
+			set := g.Events("state=quarantined")
+			return set, len(set) == 1 && strings.Contains(set[0].Reason, "already been claimed")
+		})
+		relaytest.Equal(t, "its owner's readings", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(device, ""), "temperature_3")), "temperature_3=27.2@2026-03-01 10:15:30")
+		globex.Get("/iot/devices").Is(t, 200, `{"data": []}`)
+	})
+	t.Run("other identifiers are per account", func(t *testing.T) {
+		acme.Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature": 1}`).Mentions(t, 200, `"value":1`)
+		own := globex.CreateDecoder("json", "")
+		globex.Post("/iot/decoders/"+own+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200)
+		globex.Post("/webhooks/generic/shed?decoder_id="+own, `{"temperature": 2}`).Mentions(t, 200, `"value":2`)
+		if acme.AwaitDevice("shed") == globex.AwaitDevice("shed") {
+			t.Error("two accounts share a device")
+		}
+	})
+	t.Run("a decoder of another account is not lent", func(t *testing.T) {
+		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Is(t, 200, `{"data": []}`)
+	})
+}

@@ -1,0 +1,124 @@
+package frames
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+func testFrames(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	t.Run("a ChirpStack frame becomes readings and latest values", func(t *testing.T) {
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+		id := acme.AwaitDevice("70b3d57ed0001234")
+		want := "relative_humidity_4=60.5@2026-03-01 10:15:30 temperature_3=27.2@2026-03-01 10:15:30"
+		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), want)
+		if got := acme.Readings(id, ""); len(got) != 2 {
+			t.Errorf("readings: %s, want the same two", e2e.FormatReadings(got))
+		}
+		first := e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0]
+		if first.DeviceID != id || first.SensorID == "" || first.Name != "Temperature" || first.MetricUnits != "°C" || first.ImperialUnits != "°F" {
+			t.Errorf("the record is incomplete: %+v", first)
+		}
+		acme.Get("/iot/devices/"+id).Mentions(t, 200, `"name":"Probe 7"`, `"type":"lorawan"`, `"decoder_id":"lpp"`, `"location_id":"arrivals"`)
+	})
+	t.Run("a frame of The Things Stack becomes readings and latest values", func(t *testing.T) {
+		e2e.PostWebhook(t, acme, "/webhooks/community?decoder_id=lpp", e2e.Fixture(t, "tts-up.json"))
+		id := acme.AwaitDevice("70B3D57ED0005678")
+		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), "relative_humidity_4=40@2026-03-01 10:15:30 temperature_3=23@2026-03-01 10:15:30")
+	})
+	t.Run("every event of ChirpStack is answered 200 with nothing, and only uplinks store", func(t *testing.T) {
+		const devEUI = "70b3d57ed000aaaa"
+		for _, name := range chirpStackEvents(t) {
+			body := e2e.Fixture(t, "chirpstack/"+name+".json", "70b3d57ed0001234", devEUI)
+			e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event="+name, body)
+			g.AwaitProcessed() // the uplink makes the device known to the others
+		}
+		id := acme.AwaitDevice(devEUI)
+		if got := acme.Readings(id, ""); len(got) != 2 {
+			t.Errorf("readings: %s, want those of the uplink", e2e.FormatReadings(got))
+		}
+		acme.Get("/iot/devices/identifier/"+devEUI).Mentions(t, 200, id)
+	})
+	t.Run("a duplicate is stored once", func(t *testing.T) {
+		body := e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", "70b3d57ed000bbbb")
+		again := strings.Replace(body, `"A2cBEARoeQ=="`, `"A2cAAA=="`, 1) // the same id with another value
+		for _, b := range []string{body, body, strings.Replace(again, "10:15:30.250Z", "10:15:31.250Z", 1)} {
+			e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", b)
+		}
+		got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice("70b3d57ed000bbbb"), ""))
+		if strings.Count(got, "temperature_3=27.2@2026-03-01 10:15:30") != 1 || strings.Contains(got, "10:15:31") {
+			t.Errorf("readings: %s", got)
+		}
+	})
+	t.Run("slope and offset take effect with the next frame", func(t *testing.T) {
+		const devEUI = "70b3d57ed000cccc"
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI))
+		id := acme.AwaitDevice(devEUI)
+		sensor := e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0].SensorID
+		acme.Do("PATCH", "/iot/sensors/"+sensor, `{"slope": 2, "offset": -1.5}`).Mentions(t, 200, `"slope":2`, `"offset":-1.5`)
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
+		relaytest.Equal(t, "readings of the sensor", e2e.FormatReadings(e2e.ReadingsOf(acme.Readings(id, ""), "temperature_3")),
+			"temperature_3=52.9@2026-03-01 10:25:30 temperature_3=27.2@2026-03-01 10:15:30")
+		if sensor != e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0].SensorID {
+			t.Error("the sensor has another id")
+		}
+	})
+	t.Run("a key added to a decoder appears with the next frame", func(t *testing.T) {
+		const devEUI = "70b3d57ed000dddd"
+		decoder := acme.CreateDecoder("cayenne_lpp", "")
+		acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature_3"}`).Mentions(t, 200)
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+url.QueryEscape(decoder), e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI))
+		id := acme.AwaitDevice(devEUI)
+		relaytest.Equal(t, "latest before", e2e.FormatReadings(acme.LatestReadings(id)), "temperature_3=27.2@2026-03-01 10:15:30")
+		acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "humidity", "key": "relative_humidity_4"}`).
+			Is(t, 200, `{"data": [{"sensor_type_id": "temperature", "key": "temperature_3"}, {"sensor_type_id": "humidity", "key": "relative_humidity_4"}]}`)
+		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", e2e.LaterUplink(t, devEUI))
+		relaytest.Equal(t, "latest after", e2e.FormatReadings(acme.LatestReadings(id)), "temperature_3=27.2@2026-03-01 10:25:30 relative_humidity_4=60.5@2026-03-01 10:25:30")
+	})
+	t.Run("nothing was quarantined by all this", func(t *testing.T) {
+		for _, e := range g.Events("state=quarantined") {
+			t.Errorf("in quarantine: %+v", e)
+		}
+	})
+	if s.Influx != nil {
+		t.Run("InfluxQL shows the points", func(t *testing.T) {
+			db := fieldOf(g.Env, "PENSTOCK_INFLUX_BUCKET=")
+			if n := s.Influx.Count(t, db, "temperature", "value"); n < 5 {
+				t.Errorf("%d points of temperature", n)
+			}
+		})
+	}
+}
+
+// fieldOf returns a setting of an environment.
+func fieldOf(env []string, prefix string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, prefix); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// chirpStackEvents are the kinds of event there are fixtures of, the uplink
+// first: the others are about a device that is known.
+func chirpStackEvents(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(e2e.File(t, filepath.Join("chirpstack", "*.json")))
+	if err != nil || len(files) != 8 {
+		t.Fatalf("%d fixtures of ChirpStack's events: %v", len(files), err)
+	}
+	names := []string{"up"}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".json"); name != "up" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,162 @@
+package frames
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// repeated joins n numbered pieces of JSON.
+func repeated(n int, format string) string {
+	pieces := make([]string, n)
+	for i := range pieces {
+		pieces[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(pieces, ",")
+}
+
+// testPosts holds what one post brings: all of it is stored, or it is refused.
+func testPosts(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	decoder := acme.CreateDecoder("expr", "temperature = bytes[0] * 1.0")
+	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200, "temperature")
+	barn := made(acme, "other", `{"location_id": "yard", "decoder_id": "`+decoder+`", "identifier": "barn", "name": "Barn"}`)
+
+	// values are a device's readings, oldest first.
+	values := func(device string) string {
+		var out []string
+		for _, r := range acme.Readings(device, "") {
+			out = append([]string{fmt.Sprint(*r.Value)}, out...)
+		}
+		return strings.Join(out, " ")
+	}
+	counted := func(from, to int) string {
+		var out []string
+		for i := from; i < to; i++ {
+			out = append(out, fmt.Sprint(i))
+		}
+		return strings.Join(out, " ")
+	}
+	t.Run("readings without a time are kept in their order, and a replay adds none", func(t *testing.T) {
+		var list struct{ Data []e2e.Reading }
+		acme.Post("/iot/devices/"+barn+"/readings", `{"reading": [0, 2], "readings": [`+strings.ReplaceAll(repeated(99, "[%d]"), "[0]", "[100]")+`]}`).Decode(t, &list)
+		if len(list.Data) != 100 {
+			t.Errorf("%d sensors updated, want 100", len(list.Data))
+		}
+		var posted struct{ Data []e2e.Reading }
+		acme.Post("/webhooks/generic/pen?decoder_id=sent", `[`+repeated(50, `{"temperature": %d}`)+`]`).Decode(t, &posted)
+		pen := acme.AwaitDevice("pen")
+		want := strings.Replace(counted(0, 99), "0 1 ", "0 100 1 ", 1)
+		for _, round := range []string{"once", "after a replay"} {
+			relaytest.Equal(t, "added "+round, values(barn), want)
+			relaytest.Equal(t, "posted "+round, values(pen), counted(0, 50))
+			relaytest.Equal(t, "latest "+round, fmt.Sprint(*acme.LatestReadings(pen)[0].Value), "49")
+			g.Admin().Post("/admin/events/replay", `{"kind": "uplink"}`).Is(t, 200, `{"count": 2}`)
+		}
+	})
+	t.Run("a measurement that a post names twice at one time is stored twice", func(t *testing.T) {
+		acme.Post("/webhooks/generic/sty?decoder_id=sent", `[{"n": "temperature", "v": 1}, {"n": "temperature", "v": 2}]`).Mentions(t, 200, "temperature")
+		acme.Post("/webhooks/generic/sty", `[{"time": "2026-03-01T10:00:00Z", "temperature": 3}, {"time": "2026-03-01T10:00:00Z", "temperature": 4}]`).Mentions(t, 200, "temperature")
+		relaytest.Equal(t, "readings", values(acme.AwaitDevice("sty")), "3 4 1 2")
+	})
+	t.Run("a post of more frames than are read is refused whole", func(t *testing.T) {
+		const frames = 1000
+		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+repeated(frames+1, `{"temperature": %d}`)+`]`).
+			Is(t, 413, `{"message": "A post may hold at most 1000 frames."}`)
+		acme.Post("/webhooks/sensor-vendor", `{"sensorMessages": [`+repeated(frames+1, `{"sensorID": "herd", "dataType": "T", "dataValue": "%d"}`)+`]}`).Mentions(t, 413, "at most 1000 frames")
+		acme.Get("/iot/devices/identifier/herd").Mentions(t, 422)
+		if got := g.Events("q=herd"); len(got) != 0 {
+			t.Errorf("%d events of what was refused", len(got))
+		}
+		var list struct{ Data []e2e.Reading }
+		acme.Post("/webhooks/generic/herd?decoder_id=sent", `[`+repeated(frames, `{"temperature": %d}`)+`]`).Decode(t, &list)
+		if stored := acme.Readings(acme.AwaitDevice("herd"), "limit=1000"); len(list.Data) != frames || len(stored) != frames {
+			t.Errorf("%d sensors updated, %d readings stored, want %d", len(list.Data), len(stored), frames)
+		}
+	})
+	t.Run("a value that a frame may not carry is in quarantine, and the others are stored", func(t *testing.T) {
+		for n, state := range map[int]string{9_999: "done", 10_000: "quarantined"} {
+			device := fmt.Sprint("flock-", n)
+			acme.Post("/webhooks/generic/"+device+"?decoder_id=sent", `{"door": "open", "filler": [`+repeated(n, "%d")+`]}`).Mentions(t, 200, `"text":"open"`)
+			g.AwaitProcessed()
+			set := g.Events("q=" + device)
+			if len(set) != 1 || set[0].State != state || strings.Contains(set[0].Reason, "10000 readings") != (state == "quarantined") {
+				t.Errorf("%d values more: %+v", n, set)
+			}
+			relaytest.Equal(t, "readings", fmt.Sprint(len(acme.Readings(acme.AwaitDevice(device), ""))), "1")
+		}
+	})
+	t.Run("the query names the device, unless the path does", func(t *testing.T) {
+		body := `{"deviceId": "wrong", "time": "2026-03-01T10:00:00Z", "temperature": 5}`
+		acme.Post("/webhooks/generic?deviceId=coop%201&decoder_id=sent", body).Mentions(t, 200, `"value":5`)
+		acme.Post("/webhooks/generic?deviceId=coop-2&decoder_id=sent", `{"time": "2026-03-01T10:00:00Z", "temperature": 6}`).Mentions(t, 200, `"value":6`)
+		acme.Post("/webhooks/generic/coop-3?deviceId=wrong&decoder_id=sent", body).Mentions(t, 200, `"value":5`)
+		acme.Post("/webhooks/generic?deviceId=coop-4&decoder_id=sent", `[{"bn": "wrong/", "n": "temperature", "v": 7}]`).Mentions(t, 200, `"value":7`)
+		for _, name := range []string{"coop%201", "coop-2", "coop-3", "coop-4"} {
+			acme.AwaitDevice(name)
+		}
+		acme.Get("/iot/devices/identifier/wrong").Mentions(t, 422)
+	})
+	t.Run("a value that becomes a text, and a number again, is what it was last", func(t *testing.T) {
+		const at = "2026-03-01T10:00:00Z"
+		post := func(value string) {
+			acme.Post("/webhooks/generic/gate?decoder_id=sent", `{"time": "`+at+`", "door": `+value+`}`).Mentions(t, 200, `"key":"door"`)
+		}
+		post("1")
+		id := acme.AwaitDevice("gate")
+		for _, step := range []struct{ value, reading, aggregate string }{
+			{`"ajar"`, "door=ajar@2026-03-01 10:00:00", `{"data": []}`},
+			{`2`, "door=2@2026-03-01 10:00:00", ""},
+			{`"open"`, "door=open@2026-03-01 10:00:00", `{"data": []}`},
+		} {
+			post(step.value)
+			relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, "")), step.reading)
+			relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), step.reading)
+			if step.aggregate != "" {
+				acme.Get("/iot/devices/"+id+"/readings/aggregate?type=ave&granularity=day").Is(t, 200, step.aggregate)
+			}
+			var told admin.DryRun
+			g.Admin().Post("/admin/events/replay", `{"ids": ["`+g.Events("q=gate")[0].ID+`"], "dry_run": true}`).Decode(t, &told)
+			if told.Readings.Changed != 0 || told.Readings.Unchanged != 1 {
+				t.Errorf("a dry run of what is stored: %+v", told)
+			}
+		}
+	})
+	t.Run("a counter that begins anew brings new frames, and a repetition names the event it repeats", func(t *testing.T) {
+		const eui = "70b3d57ed00f00aa"
+		// up is a frame of an ABP device in its one session.
+		up := func(minute, count int) string {
+			at := fmt.Sprintf("2026-03-01T10:%02d:00Z", minute)
+			return fmt.Sprintf(`{"end_device_ids": {"device_id": "abp", "application_ids": {"application_id": "farm"}, "dev_eui": %q}, "received_at": %q,
+				"uplink_message": {"session_key_id": "AYfgeq==", "f_port": 2, "f_cnt": %d, "frm_payload": "A2cBEA==", "received_at": %q}}`, eui, at, count, at)
+		}
+		const path = "/webhooks/community?decoder_id=lpp"
+		for minute, count := range []int{0, 1, 0, 1} {
+			e2e.PostWebhook(t, acme, path, up(10*minute, count))
+			g.AwaitProcessed()
+		}
+		e2e.PostWebhook(t, acme, path, up(30, 1))
+		e2e.PostWebhook(t, acme, path, strings.Replace(up(30, 1), "10:30:00Z", "10:30:09Z", 2)) // the device repeats it
+		id := acme.AwaitDevice(eui)
+		relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, "")), "temperature_3=27.2@2026-03-01 10:30:00 temperature_3=27.2@2026-03-01 10:20:00 "+
+			"temperature_3=27.2@2026-03-01 10:10:00 temperature_3=27.2@2026-03-01 10:00:00")
+		set := g.Events("q=" + eui)
+		if len(set) != 6 {
+			t.Fatalf("%d events", len(set))
+		}
+		for i, e := range set { // newest first
+			repeats := strings.HasPrefix(e.Outcome, "repeats "+set[2].ID+", dropped; uplink of "+eui)
+			if e.State != "done" || e.Reason != "" || repeats != (i < 2) {
+				t.Errorf("event %d: %+v", i, e)
+			}
+		}
+		if got := g.Events("state=done&q=repeats"); len(got) != 2 {
+			t.Errorf("%d events are found as repetitions", len(got))
+		}
+	})
+}

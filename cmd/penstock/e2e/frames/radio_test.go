@@ -1,0 +1,63 @@
+package frames
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/delivery/influx/influxtest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestRadioDataIsStoredAsConfigured holds what each value of readings.radio_data has
+// stored of a frame, in InfluxDB and in the embedded store, and what the page of the
+// device says of it. Readings are stored in any case, and rules see all.
+func TestRadioDataIsStoredAsConfigured(t *testing.T) {
+	t.Parallel()
+	db := influxtest.Start(t, influxtest.Options{})
+	for _, tc := range []struct{ detail, fields, page string }{
+		{"full", "f_cnt f_port frames gateways name rssi snr", `"gateways":2`},
+		{"basic", "f_cnt frames rssi snr", `"rssi":-97,"snr":7.25,"gateways":null`},
+		{"off", "", `"missing":["signal and battery: radio data is not stored (readings.radio_data is off)"]`},
+	} {
+		for _, s := range []*e2e.Site{{Name: "influxd", Influx: db}, {Name: "embedded"}} {
+			t.Run(tc.detail+", "+s.Name, func(t *testing.T) {
+				bucket := "radio_" + tc.detail
+				g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_READINGS_RADIO_DATA="+tc.detail, "PENSTOCK_INFLUX_BUCKET="+bucket, "PENSTOCK_INFLUX_URL="+urlOf(s))
+				acme := g.As("acme-all-0123456")
+				acme.Post("/iot/rules", `{"name":"Heard","on":"reading","when":"uplink.gateways == 2 && uplink.f_port == 2","actions":[{"action":"email","parameters":["a@example.com"]}]}`).Mentions(t, 201, `"Heard"`)
+				acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
+				g.AwaitProcessed()
+				device := acme.AwaitDevice("70b3d57ed0001234")
+				if got := acme.Readings(device, ""); len(got) != 2 {
+					t.Errorf("readings: %+v", got)
+				}
+				if s.Influx != nil {
+					relaytest.Equal(t, "fields of the measurement uplink", fieldKeys(t, db, bucket), tc.fields)
+				}
+				g.Admin().Get("/admin/devices/"+device).Mentions(t, 200, tc.page)
+				acme.Get("/iot/alarms").Mentions(t, 200, `"state":"raised"`)
+			})
+		}
+	}
+}
+
+func urlOf(s *e2e.Site) string {
+	if s.Influx == nil {
+		return ""
+	}
+	return s.Influx.URL
+}
+
+// fieldKeys are the names of the fields of the measurement uplink.
+func fieldKeys(t *testing.T, db *influxtest.Server, bucket string) string {
+	t.Helper()
+	answer := db.Query(t, bucket, "SHOW FIELD KEYS FROM uplink")
+	var names []string
+	for _, name := range strings.Fields("battery f_cnt f_port frames gateways latitude longitude margin name rssi snr") {
+		if strings.Contains(answer, `["`+name+`",`) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}

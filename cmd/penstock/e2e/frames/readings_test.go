@@ -1,0 +1,150 @@
+package frames
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// times returns the query of a period of readings.
+func times(from, to string) string {
+	q := url.Values{}
+	if from != "" {
+		q.Set("startDate", from)
+	}
+	if to != "" {
+		q.Set("endDate", to)
+	}
+	return q.Encode()
+}
+
+func testReadings(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	for n := range 5 {
+		acme.Post("/webhooks/generic/shed?decoder_id=sent",
+			fmt.Sprintf(`{"time": "2026-03-01T10:0%d:00Z", "temperature": %d}`, n, n)).Mentions(t, 200, `"key":"temperature"`)
+	}
+	acme.Post("/webhooks/generic/shed", `{"time": "2026-03-01T10:05:00Z", "door": "ajar"}`).Mentions(t, 200, `"text":"ajar"`, `"value":null`)
+	id := acme.AwaitDevice("shed")
+	at := func(n int) string { return fmt.Sprintf("temperature=%d@2026-03-01 10:0%d:00", n, n) }
+	const door = "door=ajar@2026-03-01 10:05:00"
+	for _, tc := range []struct{ name, query, want string }{
+		{"newest first, all of them", "", door + " " + at(4) + " " + at(3) + " " + at(2) + " " + at(1) + " " + at(0)},
+		{"no more than the limit, the newest", "limit=2", door + " " + at(4)},
+		{"from a date on, inclusive", times("2026-03-01 10:03:00", ""), door + " " + at(4) + " " + at(3)},
+		{"up to a date, inclusive", times("", "2026-03-01 10:01:00"), at(1) + " " + at(0)},
+		{"between two dates, limited", times("2026-03-01 10:01:00", "2026-03-01 10:03:00") + "&limit=2", at(3) + " " + at(2)},
+		{"none in an empty period", times("2026-03-02 00:00:00", ""), ""},
+	} {
+		t.Run("readings are listed "+tc.name, func(t *testing.T) {
+			relaytest.Equal(t, "readings", e2e.FormatReadings(acme.Readings(id, tc.query)), tc.want)
+		})
+	}
+	t.Run("an empty list is a list", func(t *testing.T) {
+		acme.Get("/iot/devices/"+id+"/readings?"+times("2026-03-02 00:00:00", "")).Is(t, 200, `{"data": []}`)
+	})
+	for _, tc := range []struct{ name, query, field, text string }{
+		{"a limit over 1000", "limit=1001", "limit", "The limit must be between 1 and 1000."},
+		{"a limit of nothing", "limit=0", "limit", "The limit must be between 1 and 1000."},
+		{"a limit that is no number", "limit=many", "limit", "The limit must be between 1 and 1000."},
+		{"a date in another form", "startDate=01/03/2026", "startDate", "The startDate does not match the format YYYY-MM-DD HH:mm:ss."},
+		{"a day that there is not", times("", "2026-02-30 10:00:00"), "endDate", "The endDate does not match the format YYYY-MM-DD HH:mm:ss."},
+	} {
+		t.Run("refused: "+tc.name, func(t *testing.T) {
+			acme.Get("/iot/devices/"+id+"/readings?"+tc.query).
+				Is(t, 422, fmt.Sprintf(`{"message": "The given data was invalid.", "errors": {%q: [%q]}}`, tc.field, tc.text))
+		})
+	}
+	for _, tc := range []struct {
+		name, path string
+		status     int
+		body       string
+	}{
+		{"a device nobody has", "/iot/devices/none", 422, `{"message": "Invalid Device."}`},
+		{"an identifier nobody has", "/iot/devices/identifier/none", 422, `{"message": "Invalid Device."}`},
+		{"the readings of a device nobody has", "/iot/devices/none/readings", 404, ""},
+		{"its latest readings", "/iot/devices/none/readings/latest", 404, ""},
+		{"its sensors", "/iot/devices/none/sensors", 404, ""},
+	} {
+		t.Run("unknown: "+tc.name, func(t *testing.T) { acme.Get(tc.path).Is(t, tc.status, tc.body) })
+	}
+	t.Run("sensors are found by a part of their name", func(t *testing.T) {
+		acme.Get("/iot/devices/"+id+"/sensors?searchKey=DOO").Mentions(t, 200, `"key":"door"`, `"slope":1`, `"offset":0`, `"retention_days":null`)
+		acme.Get("/iot/devices/"+id+"/sensors?searchKey=nothing").Is(t, 200, `{"data": []}`)
+	})
+	t.Run("devices are listed whole", func(t *testing.T) {
+		var list struct {
+			Data []struct{ ID, Identifier, Type string }
+		}
+		acme.Get("/iot/devices").Decode(t, &list)
+		if len(list.Data) != 1 || list.Data[0].ID != id || list.Data[0].Identifier != "shed" || list.Data[0].Type != "other" {
+			t.Errorf("devices: %+v", list.Data)
+		}
+	})
+	t.Run("a change of a sensor is checked", func(t *testing.T) {
+		sensor := "/iot/sensors/" + acme.LatestReadings(id)[0].SensorID
+		acme.Do("PATCH", sensor, `{"slope": "two"}`).Mentions(t, 422, `"slope"`, "The given data was invalid.")
+		acme.Do("PATCH", sensor, `{"name": " "}`).Is(t, 422, `{"message": "The given data was invalid.", "errors": {"name": ["The name field is required."]}}`)
+		acme.Do("PATCH", "/iot/sensors/none.000000000000", `{"slope": 2}`).Is(t, 404, "")
+	})
+}
+
+func testDecoders(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	t.Run("a decoder is created and shown", func(t *testing.T) {
+		var made struct{ Data map[string]any }
+		a := acme.Post("/iot/decoders", `{"name": "Probe", "description": "in the yard", "type": "lorawan", "useRawPayload": true, "loraWanMacVersion": "1.0.3"}`)
+		if a.Status != 201 {
+			t.Errorf("status %d, want 201", a.Status)
+		}
+		a.Decode(t, &made)
+		id, _ := made.Data["id"].(string)
+		bare := fmt.Sprintf(`{"id": %q, "name": "Probe", "description": "in the yard", "type": "lorawan"}`, id)
+		a.Is(t, 201, `{"data": `+bare+`}`)
+		acme.Get("/iot/decoders/"+id).Is(t, 200, bare)
+		acme.Get("/iot/decoders/"+id+"/sensors").Is(t, 200, `{"data": []}`)
+		acme.Get("/iot/decoders").Mentions(t, 200, `{"data":[`, `"id":"`+id+`"`, `"id":"lpp"`, `"id":"torn"`)
+	})
+	for _, tc := range []struct{ name, body, want string }{
+		{
+			"a decoder of nothing", `{}`,
+			`{"message": "The given data was invalid.", "errors": {"name": ["The name field is required."],
+				"description": ["The description field is required."], "type": ["The type field is required."]}}`,
+		},
+		{
+			"a type there is not", `{"name": "a", "description": "b", "type": "zigbee"}`,
+			`{"message": "The given data was invalid.", "errors": {"type": ["The selected type is invalid."]}}`,
+		},
+		{"a name that is a number", `{"name": 5}`, `{"message": "The given data was invalid.", "errors": {"name": ["The name must be a string."]}}`},
+		{"JSON that ends early", `{"name": `, `{"message": "Invalid JSON."}`},
+		{"JSON of another shape", `[1]`, `{"message": "Invalid JSON."}`},
+	} {
+		t.Run("refused: "+tc.name, func(t *testing.T) { acme.Post("/iot/decoders", tc.body).Is(t, 422, tc.want) })
+	}
+	t.Run("a source that does not compile is refused with the reason", func(t *testing.T) {
+		acme.Post("/iot/decoders", `{"name": "a", "description": "b", "type": "other", "codec": "expr", "source": "x = ("}`).Mentions(t, 422, `"source"`)
+	})
+	t.Run("a body that is not declared as JSON is 415", func(t *testing.T) {
+		acme.With("Content-Type", "text/plain").Post("/iot/decoders", `{}`).Mentions(t, 415, "application/json")
+	})
+	t.Run("sensors are added to a decoder", func(t *testing.T) {
+		path := "/iot/decoders/" + acme.CreateDecoder("json", "") + "/sensors"
+		acme.Post(path, `{"sensor_type_id": "temperature", "key": "t"}`).Is(t, 200, `{"data": [{"sensor_type_id": "temperature", "key": "t"}]}`)
+		acme.Post(path, `{"sensor_type_id": "humidity", "key": "t"}`).Is(t, 200, `{"data": [{"sensor_type_id": "humidity", "key": "t"}]}`)
+		acme.Get(path).Is(t, 200, `{"data": [{"sensor_type_id": "humidity", "key": "t"}]}`)
+		acme.Post(path, `{"sensor_type_id": "nothing", "key": "t"}`).
+			Is(t, 422, `{"message": "The given data was invalid.", "errors": {"sensor_type_id": ["The selected sensor type id is invalid."]}}`)
+		acme.Post(path, `{"sensor_type_id": "humidity"}`).
+			Is(t, 422, `{"message": "The given data was invalid.", "errors": {"key": ["The key field is required."]}}`)
+	})
+	t.Run("an unknown decoder is 404 with nothing", func(t *testing.T) {
+		acme.Get("/iot/decoders/none").Is(t, 404, "")
+		acme.Get("/iot/decoders/none/sensors").Is(t, 404, "")
+		acme.Post("/iot/decoders/none/sensors", `{"sensor_type_id": "humidity", "key": "t"}`).Is(t, 404, "")
+	})
+}

@@ -1,0 +1,106 @@
+package frames
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// What networks tell of one frame in several posts, the additions first.
+const (
+	loriotGateways = `{"cmd":"gw","seqno":7,"EUI":"A84041D2C5182F0A","ts":1772366400123,"fcnt":21,"port":2,"bat":127,"data":"15",` +
+		`"gws":[{"gweui":"A1","rssi":-97,"snr":5},{"gweui":"A2","rssi":-110,"snr":-3}]}`
+	loriotFrame    = `{"cmd":"rx","seqno":7,"EUI":"A84041D2C5182F0A","ts":1772366400123,"fcnt":21,"port":2,"rssi":-97,"snr":5,"bat":127,"data":"15"}`
+	sigfoxPosition = `{"device":"1CF2A0","time":1772366400,"seqNumber":9,"computedLocation":{"lat":51.5,"lng":-0.125,"radius":900,"source":2,"status":1}}`
+	sigfoxFrame    = `{"device":"1CF2A0","time":"1772366400","data":"15","seqNumber":"9","rssi":"-120","snr":"8","station":"4E01"}`
+)
+
+// testSupplements holds that frames of which several posts tell are stored once,
+// with all that was told, and that a replay of everything changes nothing.
+func testSupplements(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "senders.yaml"))
+	acme := g.As("acme-all-0123456")
+	for _, body := range []string{loriotGateways, loriotFrame, sigfoxPosition, sigfoxFrame, loriotGateways, sigfoxPosition} {
+		acme.Post("/webhooks/lpwan?decoder_id=bytes", body).Is(t, 200, "")
+		g.AwaitProcessed()
+	}
+	loriot, sigfox := acme.AwaitDevice("A84041D2C5182F0A"), acme.AwaitDevice("1CF2A0")
+	radio := func(device string, at time.Time) string { // InfluxDB alone counts frames
+		return strings.Replace(stored(g, t, device, at), " frames=1", "", 1)
+	}
+	check := func(when string) {
+		t.Helper()
+		relaytest.Equal(t, when+", LORIOT's readings", e2e.FormatReadings(acme.Readings(loriot, "")), "payload=15@2026-03-01 12:00:00")
+		relaytest.Equal(t, when+", Sigfox's readings", e2e.FormatReadings(acme.Readings(sigfox, "")), "payload=15@2026-03-01 12:00:00")
+		relaytest.Equal(t, when+", LORIOT's radio", radio(loriot, time.UnixMilli(1772366400123)), "battery=50 f_cnt=21 f_port=2 gateways=2 rssi=-97 snr=5")
+		relaytest.Equal(t, when+", Sigfox's radio", radio(sigfox, time.Unix(1772366400, 0)), "f_cnt=9 gateways=1 latitude=51.5 longitude=-0.125 rssi=-120 snr=8")
+	}
+	check("at first")
+	acme.Get("/iot/devices/"+loriot).Mentions(t, 200, `"last_seen_at":"2026-03-01 12:00:00"`)
+	g.Admin().Post("/admin/events/replay", `{"kind":"uplink","from":"2000-01-01T00:00:00Z"}`).Mentions(t, 200, `"count":6`)
+	check("after a replay")
+	if events := g.Events("state=quarantined"); len(events) > 0 {
+		t.Errorf("quarantined: %+v", events)
+	}
+}
+
+// stored is the radio side of a device's only uplink, at a time.
+func stored(g *e2e.Gateway, t *testing.T, device string, at time.Time) string {
+	t.Helper()
+	if g.Site.Influx == nil {
+		return ordered(strings.Fields(radio(g, t, device, at.UTC(), at)))
+	}
+	var found struct {
+		Results []struct {
+			Series []struct {
+				Columns []string
+				Values  [][]any
+			}
+		}
+	}
+	answer := g.Site.Influx.Query(t, fieldOf(g.Env, "PENSTOCK_INFLUX_BUCKET="), "SELECT * FROM uplink WHERE device_id = '"+device+"'")
+	relaytest.NoError(t, json.Unmarshal([]byte(answer), &found))
+	series := found.Results[0].Series
+	if len(series) != 1 || len(series[0].Values) != 1 || int64(series[0].Values[0][0].(float64))/1e6 != at.UnixMilli() {
+		t.Fatalf("uplinks of %s: %s", device, answer)
+	}
+	var fields []string
+	for i, name := range series[0].Columns {
+		if v, ok := series[0].Values[0][i].(float64); ok && name != "time" {
+			fields = append(fields, fmt.Sprint(name, "=", v))
+		}
+	}
+	return ordered(fields)
+}
+
+// testLoss holds the query by which lost frames are counted, in docs/api.
+func testLoss(t *testing.T, s *e2e.Site) {
+	if s.Influx == nil {
+		return // InfluxQL only
+	}
+	g := e2e.Start(t, s, e2e.Fixture(t, "senders.yaml"))
+	acme := g.As("acme-all-0123456")
+	for minute, count := range []int{10, 11, 14, 15, 18} {
+		acme.Post("/webhooks/lorawan?decoder_id=bytes&event=up", fmt.Sprintf(`{"deduplicationId":"%d","time":"2026-03-01T12:%02d:00Z","deviceInfo":{"devEui":"a84041d2c5182f0b"},"fCnt":%d,"fPort":2,"data":"AQ=="}`, count, minute, count)).Is(t, 200, "")
+	}
+	g.AwaitProcessed()
+	_, query, found := strings.Cut(e2e.ApiPage(t, "webhooks"), "```sql\n")
+	query, _, _ = strings.Cut(query, "```")
+	if !found {
+		t.Fatal("docs/api/webhooks.md has no query")
+	}
+	if answer := s.Influx.Query(t, fieldOf(g.Env, "PENSTOCK_INFLUX_BUCKET="), query); !strings.Contains(answer, `"identifier":"a84041d2c5182f0b"`) || !strings.Contains(answer, ",4]]") {
+		t.Errorf("4 frames were lost: %s", answer)
+	}
+}
+
+func ordered(fields []string) string {
+	slices.Sort(fields)
+	return strings.Join(fields, " ")
+}

@@ -1,0 +1,312 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// AwaitNode is the gateway's node, once it has registered.
+func (g *Gateway) AwaitNode() (node string) {
+	g.T.Helper()
+	relaytest.Eventually(g.T, "the gateway is registered", func() (any, bool) {
+		var list struct{ Data []struct{ Node string } }
+		a := g.Admin().Get("/admin/gateways")
+		a.Decode(g.T, &list)
+		if len(list.Data) > 0 {
+			node = list.Data[0].Node
+		}
+		return a, node != ""
+	})
+	return node
+}
+
+// Serve has an opened gateway serve until the test ends.
+func (g *Gateway) Serve(d *app.Gateway) {
+	g.T.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.T.Fatal(errors.Join(err, errors.New(d.Abandon())))
+	}
+	g.base.Store(new("http://" + listener.Addr().String()))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Serve(ctx, listener) }()
+	g.T.Cleanup(func() { cancel(); <-ended }) // it may end with the damage
+}
+
+// AdminToken is that of every gateway here.
+const AdminToken = "the-admin-token-0"
+
+// Patience is how long a condition may take to hold on a busy machine.
+const Patience = 2 * time.Minute
+
+// Gateway is a running program: in this process, or in one of its own.
+type Gateway struct {
+	T          *testing.T
+	Site       *Site
+	Dir        string // holds the data directory and the inventory
+	Env        []string
+	ConfigFile string // its configuration; empty: none
+	Logs       *Transcript
+	HTTP       *http.Client
+
+	Sessions sync.Map // callers with a session, by the user's name
+
+	base    atomic.Pointer[string] // its URL, new after a restart
+	Stop    func() error           // of the one in this process
+	Process *exec.Cmd
+	exited  chan struct{}
+	// behind are the gateways that a balancer stands for; empty: it is one itself.
+	Members []*Gateway
+	// bereft is one whose database has gone for good: it may have to leave outcomes
+	// to be found out anew.
+	UnsavedOutcomes bool
+}
+
+// NewGateway lays down a gateway that is not started yet. The inventory is YAML,
+// settings are NAME=value.
+func NewGateway(t *testing.T, s *Site, inventory string, settings ...string) *Gateway {
+	t.Helper()
+	g := &Gateway{T: t, Site: s, Dir: t.TempDir(), Logs: &Transcript{}, HTTP: newHTTPClient()}
+	t.Cleanup(g.HTTP.CloseIdleConnections)
+	file := filepath.Join(g.Dir, "inventory.yaml")
+	if err := os.WriteFile(file, []byte(inventory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.Env = append(s.environ(),
+		"PENSTOCK_LISTEN=127.0.0.1:0", "PENSTOCK_DATA_DIR="+g.DataDir(), "PENSTOCK_INVENTORY="+file,
+		"PENSTOCK_ADMIN_TOKEN="+AdminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.0/8")
+	g.Env = OverrideSettings(g.Env, settings)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", g.Logs.Tail(60))
+		}
+		if strings.Contains(g.Logs.String(), "DATA RACE") {
+			t.Errorf("the gateway has a data race:\n%s", g.Logs)
+		}
+	})
+	return g
+}
+
+func (g *Gateway) DataDir() string { return filepath.Join(g.Dir, "data") }
+
+func (g *Gateway) URL() string { return *g.base.Load() }
+
+// Start runs a gateway in this process until the test ends; on a clustered site it
+// runs several behind a balancer.
+func Start(t *testing.T, s *Site, inventory string, settings ...string) *Gateway {
+	t.Helper()
+	if s.clustered {
+		return StartCluster(t, s, inventory, settings...).Front
+	}
+	g := NewGateway(t, s, inventory, settings...)
+	g.Run()
+	return g
+}
+
+func (g *Gateway) Run() {
+	g.T.Helper()
+	cfg, err := config.Load(g.ConfigFile, g.Env)
+	if err != nil {
+		g.T.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	handler, _ := app.NewLog(g.Logs, cfg.Log)
+	d, err := app.Open(ctx, cfg, slog.New(handler), "test")
+	if err != nil {
+		cancel()
+		g.T.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		g.T.Fatal(errors.Join(err, errors.New(d.Abandon())))
+	}
+	g.base.Store(new("http://" + listener.Addr().String()))
+	ended := make(chan error, 1)
+	go func() { ended <- d.Serve(ctx, listener) }()
+	g.Stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	g.T.Cleanup(func() {
+		if err := g.Stop(); err != nil && !(g.UnsavedOutcomes && strings.Contains(err.Error(), "outcomes not saved")) {
+			g.T.Errorf("the gateway did not end well: %v", err)
+		}
+	})
+}
+
+// Spawn runs the gateway in a process of its own and waits until it is ready.
+func (g *Gateway) Spawn() {
+	g.T.Helper()
+	g.awaitReady(g.Launch())
+}
+
+// awaitReady waits until a gateway that was launched says where it listens.
+func (g *Gateway) awaitReady(ready <-chan string) {
+	g.T.Helper()
+	select {
+	case url := <-ready:
+		g.base.Store(&url)
+	case <-g.exited:
+		g.T.Fatalf("the gateway ended at once:\n%s", g.Logs.Tail(30))
+	case <-time.After(Patience):
+		g.T.Fatalf("the gateway is not ready:\n%s", g.Logs.Tail(30))
+	}
+}
+
+// Launch runs the gateway in a process of its own and returns where its URL
+// will be told.
+func (g *Gateway) Launch() <-chan string {
+	g.T.Helper()
+	g.Process = g.Command("serve", "--config", g.ConfigFile)
+	ready := &AddressWatcher{To: g.Logs, Found: make(chan string, 1)}
+	g.Process.Stdout, g.Process.Stderr = g.Logs, ready
+	gone := make(chan struct{})
+	g.exited = gone
+	if err := g.Process.Start(); err != nil {
+		g.T.Fatal(err)
+	}
+	g.T.Cleanup(g.Kill)
+	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(gone) }(g.Process)
+	return ready.Found
+}
+
+// Command is the program in a process of its own, with the gateway's settings.
+func (g *Gateway) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(BareEnvironment(), g.Env...)
+	cmd.Dir = g.Dir
+	return cmd
+}
+
+// BareEnvironment is this process's without settings of the program.
+func BareEnvironment() []string {
+	env := []string{ActAsProgram + "=1"}
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "PENSTOCK_") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+// Kill ends the process at once, as kill -9 does.
+func (g *Gateway) Kill() {
+	_ = g.Process.Process.Kill()
+	<-g.exited
+}
+
+// Terminate asks the process to end and returns its exit code.
+func (g *Gateway) Terminate() int {
+	g.T.Helper()
+	if err := g.Process.Process.Signal(syscall.SIGTERM); err != nil {
+		g.T.Fatal(err)
+	}
+	select {
+	case <-g.exited:
+	case <-time.After(Patience):
+		g.T.Fatal("the gateway does not end")
+	}
+	return g.Process.ProcessState.ExitCode()
+}
+
+// Transcript is what a gateway has printed.
+type Transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *Transcript) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns all of it.
+func (l *Transcript) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *Transcript) Tail(lines int) string {
+	all := strings.Split(strings.TrimSpace(l.String()), "\n")
+	if cut := len(all) - lines; cut > 0 {
+		all = append([]string{fmt.Sprintf("… %d lines before", cut)}, all[cut:]...)
+	}
+	return strings.Join(all, "\n")
+}
+
+// AddressWatcher finds in what a process prints where it listens.
+type AddressWatcher struct {
+	To        *Transcript
+	seen      []byte
+	Found     chan string
+	announced bool
+}
+
+func (w *AddressWatcher) Write(p []byte) (int, error) {
+	n, err := w.To.Write(p)
+	if w.announced {
+		return n, err
+	}
+	w.seen = append(w.seen, p...)
+	if m := regexp.MustCompile(`penstock is listening"(?: listen=|,"listen":")([^" ]+)[" ]`).FindSubmatch(w.seen); m != nil {
+		w.announced, w.seen = true, nil
+		w.Found <- string(m[1])
+	}
+	return n, err
+}
+
+// OverrideSettings replaces settings of the same name; an empty one is taken away.
+func OverrideSettings(env, settings []string) []string {
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
+		env = slices.DeleteFunc(env, func(old string) bool { return strings.HasPrefix(old, name+"=") })
+		if value != "" {
+			env = append(env, setting)
+		}
+	}
+	return env
+}
+
+// Readiness is the answer of /readyz.
+type Readiness struct {
+	Status   string
+	Backends map[string]struct{ Status, Note, Error string }
+}
+
+func (g *Gateway) Ready() (int, Readiness) {
+	g.T.Helper()
+	a := g.Admin().Get("/readyz")
+	var r Readiness
+	if err := json.Unmarshal([]byte(a.Body), &r); err != nil {
+		g.T.Fatalf("readyz: %v in %s", err, a.Body)
+	}
+	return a.Status, r
+}
+
+// Configure gives a gateway that has not been started a configuration file.
+func (g *Gateway) Configure(text string) {
+	g.T.Helper()
+	g.ConfigFile = filepath.Join(g.Dir, "penstock.yaml")
+	relaytest.NoError(g.T, os.WriteFile(g.ConfigFile, []byte(text), 0o600))
+}

@@ -1,0 +1,102 @@
+package gateways
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// eventPage is a page of events with the gateways that are missing in it.
+type eventPage struct {
+	Data []e2e.Event
+	Meta struct {
+		Next string
+		Away []struct{ Node, Error string }
+	}
+}
+
+// ids are those of the events of a page, in its order.
+func (p eventPage) ids() (out []string) {
+	for _, e := range p.Data {
+		out = append(out, e.ID)
+	}
+	return out
+}
+
+// eventPages reads a list of events to its end, so many a page.
+func eventPages(g *e2e.Gateway, query string, limit int) (whole eventPage) {
+	g.T.Helper()
+	for cursor := ""; ; {
+		var page eventPage
+		g.Admin().Get(fmt.Sprintf("/admin/events?%s&limit=%d%s", query, limit, cursor)).Decode(g.T, &page)
+		whole.Data, whole.Meta.Away = append(whole.Data, page.Data...), page.Meta.Away
+		if page.Meta.Next == "" {
+			return whole
+		}
+		cursor = "&cursor=" + page.Meta.Next
+	}
+}
+
+func testSplitEvents(t *testing.T, s *e2e.Site) {
+	k := e2e.NewSink(t, nil)
+	c := e2e.NewCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
+	c.Spawn()
+	var ids []string
+	for n := range 2 * e2e.ClusterSize {
+		ids = append(ids, e2e.CarrierOf(c.Gateways[n%e2e.ClusterSize]).PostInboundText(fmt.Sprint("lost-", n), "33123456789", fmt.Sprint("nobody takes ", n)))
+	}
+	c.Front.AwaitProcessed()
+	slices.Reverse(ids)
+	for _, g := range c.Gateways {
+		for _, limit := range []int{1, 4, 100} {
+			if page := eventPages(g, "state=unrouted", limit); !slices.Equal(page.ids(), ids) || len(page.Meta.Away) > 0 {
+				t.Errorf("pages of %d: %q, %v away, want %q", limit, page.ids(), page.Meta.Away, ids)
+			}
+		}
+	}
+	lastOfA, lastOfC := ids[2], ids[0]
+	relaytest.Equal(t, "the trace of A's event at B", c.Gateways[1].Trace(lastOfA), c.Gateways[0].Trace(lastOfA))
+	c.Gateways[2].Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+k.URL+`/new?m=%m&i=%i"]}]}}]}`).Mentions(t, 200, `"acme"`)
+	c.Gateways[1].Admin().Post("/admin/events/replay", `{"ids": ["`+lastOfA+`"]}`).Is(t, 200, `{"count": 1}`)
+	e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "nobody takes 3", "i": lastOfA})
+	c.Gateways[1].Admin().Post("/admin/events/replay", `{"state": "unrouted"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, len(ids)-1))
+	k.Await(t, "/new", len(ids))
+	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
+		all := c.Gateways[0].Deliveries("relay=g-new&state=delivered")
+		return all, len(all) == len(ids)
+	})
+	testAway(t, c, ids, lastOfC)
+	if n := len(k.Requests("/new")); n != len(ids) {
+		t.Errorf("%d messages were sent %d times", len(ids), n)
+	}
+}
+
+// testAway kills the third gateway, whose newest event is given, and starts it again.
+func testAway(t *testing.T, c *e2e.Cluster, ids []string, newest string) {
+	t.Helper()
+	node := newest[:strings.LastIndex(newest, "-")]
+	c.Gateways[2].Kill()
+	for _, g := range c.Gateways[:2] {
+		page := eventPages(g, "kind=sms", 100)
+		left := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(id, node+"-") })
+		if !slices.Equal(page.ids(), left) || len(page.Meta.Away) != 1 || page.Meta.Away[0].Node != node {
+			t.Errorf("without %s: %q, %+v away, want %q", node, page.ids(), page.Meta.Away, left)
+		}
+		if a := g.Admin().Get("/admin/events/" + newest); a.Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d %s, want 503: its gateway does not answer", a.Request, a.Status, a.Body)
+		}
+	}
+	c.Gateways[2].Spawn()
+	for _, g := range c.Gateways {
+		relaytest.Eventually(t, "the events of "+node+" are listed again", func() (any, bool) {
+			page := eventPages(g, "kind=sms", 100)
+			return page, slices.Equal(page.ids(), ids) && len(page.Meta.Away) == 0
+		})
+	}
+	relaytest.Equal(t, "the trace of C's event at A", c.Gateways[0].Trace(newest), c.Gateways[2].Trace(newest))
+}

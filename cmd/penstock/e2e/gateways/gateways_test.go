@@ -1,0 +1,285 @@
+package gateways
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestGatewaysAreOne runs three gateways on the same back ends: whichever is asked,
+// the answer is that of all.
+func TestGatewaysAreOne(t *testing.T) {
+	s := e2e.RealSite(t)
+	t.Run("a token revoked at one is refused at the others within 2 s", func(t *testing.T) { testRevoked(t, s) })
+	for _, tc := range []struct {
+		name string
+		run  func(*testing.T, *e2e.Site)
+	}{
+		{"a usage report sums up records that came to several", testSplitUsage},
+		{"a monthly limit is reached by records that came to several", testSplitLimit},
+		{"an archive made at one is downloaded at the others", testSplitArchive},
+		{"an event is listed, traced and replayed at a gateway that did not take it", testSplitEvents},
+		{"a ledger made at one is used at the others", testSplitLedger},
+		{"the parts of a message that came to several are joined once", testSplitParts},
+		{"an Idempotency-Key is one order at all", testSplitKey},
+		{"what came to several is counted once", testSplitDuplicates},
+		{"a gateway that is killed loses nothing", testKilledMember},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.run(t, s)
+		})
+	}
+}
+
+// taken fails the test unless every answer is a 200.
+func taken(t *testing.T, answers []e2e.Response) {
+	t.Helper()
+	for _, a := range answers {
+		a.Mentions(t, http.StatusOK)
+	}
+}
+
+func testSplitUsage(t *testing.T, s *e2e.Site) {
+	c := e2e.StartCluster(t, s, e2e.UsageInventory("https://127.0.0.1:9/"))
+	e2e.CarrierOf(c.Gateways[0]).Post("/inbound/cdr/sim", e2e.UsageRecord("a1", e2e.SIMA, 100)+e2e.UsageRecord("a2", e2e.SIMB, 20)).Mentions(t, 200, `"records":2`)
+	e2e.CarrierOf(c.Gateways[1]).Post("/inbound/cdr/sim", e2e.UsageRecord("b1", e2e.SIMA, 1000)+e2e.UsageRecord("b2", e2e.SIMC, 7)).Mentions(t, 200, `"records":2`)
+	c.Front.AwaitProcessed()
+	third := e2e.CustomerOf(c.Gateways[2])
+	id := third.StartJob("/v3/mno/job/usage", e2e.CurrentPeriod())
+	third.AwaitJobStatus(id, "completed")
+	report := third.Get("/v3/mno/job/" + id + "/usage")
+	for iccid, bytes := range map[string]int{e2e.SIMA: 1100, e2e.SIMB: 20, e2e.SIMC: 7} {
+		if got := e2e.UsageBySIM(t, report)[iccid]; got != bytes {
+			t.Errorf("SIM %s used %d bytes, want %d", iccid, got, bytes)
+		}
+	}
+	for _, g := range c.Gateways {
+		e2e.CustomerOf(g).Get("/v3/mno/job/"+id+"/usage").Is(t, 200, report.Body)
+	}
+}
+
+func testSplitLimit(t *testing.T, s *e2e.Site) {
+	told := e2e.NewEventCallback(t)
+	c := e2e.StartCluster(t, s, e2e.UsageInventory(told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	e2e.CustomerOf(c.Gateways[0]).Put("/v3/mno/"+e2e.SIMA+"/usage-limit", `{"monthly_usage_limit":1000,"monthly_usage_limit_warning":800,"cap_limit":"block"}`).Mentions(t, 200, "block")
+	post := func(name string, bytes int) {
+		taken(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(n int) string { return e2e.UsageRecord(fmt.Sprint(name, n), e2e.SIMA, bytes) }))
+		c.Front.AwaitProcessed()
+	}
+	post("under", 266)
+	if got := told.Received(); len(got) > 0 {
+		t.Errorf("798 of 800 bytes were used, and the callback hears %q", got)
+	}
+	post("near", 1)
+	told.AwaitExactly(t, "usage.limit_warning "+e2e.SIMA)
+	post("over", 100)
+	want := []string{"usage.limit_warning " + e2e.SIMA, "usage.limit_reached " + e2e.SIMA, "sim.state_changed " + e2e.SIMA + " suspended"}
+	told.AwaitExactly(t, want...)
+	post("after", 1)
+	told.AwaitExactly(t, want...)
+	for _, g := range c.Gateways {
+		e2e.CustomerOf(g).Get("/v3/mno/"+e2e.SIMA).Mentions(t, 200, `"current_state":"suspended"`)
+	}
+	if all := c.Front.Deliveries("q=usage.limit_reached"); len(all) > 1 {
+		t.Errorf("the limit was told of in %d deliveries", len(all))
+	}
+}
+
+func testSplitArchive(t *testing.T, s *e2e.Site) {
+	c := e2e.StartCluster(t, s, e2e.Fixture(t, "contract.yaml"))
+	taken(t, c.PostToEach("/inbound/cdr/sip", e2e.CarrierOf, func(n int) string { return e2e.CallRecord(fmt.Sprint("call-", n)) }))
+	c.Front.AwaitProcessed()
+	handle := e2e.CustomerOf(c.Gateways[0]).RequestArchive(e2e.ArchiveOfNovember)
+	want := e2e.CustomerOf(c.Gateways[0]).DownloadArchive(handle)
+	if rows := want["cdr-20261101-20261130.csv"]; len(rows) != e2e.ClusterSize {
+		t.Fatalf("the archive holds %q, want %d calls", want, e2e.ClusterSize)
+	}
+	first := e2e.CustomerOf(c.Gateways[0]).Get("/v2/sip/cdr/" + handle + "/download").Body
+	for _, g := range c.Gateways[1:] {
+		if got := e2e.CustomerOf(g).Get("/v2/sip/cdr/" + handle + "/download"); got.Status != 200 || got.Body != first {
+			t.Errorf("%s: %d, another archive of %d bytes", got.Request, got.Status, len(got.Body))
+		}
+	}
+}
+
+func testSplitLedger(t *testing.T, s *e2e.Site) {
+	told := e2e.NewLedgerCallback(t)
+	c := e2e.StartCluster(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	first, second, third := e2e.CarrierOf(c.Gateways[0]), e2e.CarrierOf(c.Gateways[1]), e2e.CarrierOf(c.Gateways[2])
+	var ledgers []struct{ Name, Hash string }
+	third.Get("/ledgers").Decode(t, &ledgers)
+	var job string
+	first.Post("/ledgers/assets/tokens", `{"metadata":{"a":1},"private_metadata":{"owner":"x"}}`).Decode(t, &job)
+	var made struct{ Data struct{ Token string } }
+	c.Gateways[1].AwaitLedgerJob(second, job, &made)
+	token := `{"token":"` + made.Data.Token + `"}`
+	second.Post("/ledgers/tokens/metadata", `{"token":"`+made.Data.Token+`","metadata":{"place":"yard"}}`).Mentions(t, 200)
+	var jobs []string
+	for range 2 {
+		for _, a := range c.PostToEach("/ledgers/tokens/claim", e2e.CarrierOf, func(int) string { return token }) {
+			var claimed struct{ JobID string }
+			a.Decode(t, &claimed)
+			jobs = append(jobs, claimed.JobID)
+		}
+	}
+	for n, id := range jobs {
+		c.Gateways[n%e2e.ClusterSize].AwaitLedgerJob(e2e.CarrierOf(c.Gateways[n%e2e.ClusterSize]), id, nil)
+	}
+	history := third.Get("/ledgers/tokens/" + made.Data.Token + "/history").Body
+	if n := strings.Count(history, `"claimed"`); n != 3 {
+		t.Errorf("a token with 3 claims was claimed %d times:\n%s", n, history)
+	}
+	relaytest.Eventually(t, "every claim is told of", func() (any, bool) {
+		jobs, claims, unsigned := told.Counts()
+		return []int{jobs, claims, unsigned}, claims == 3 && unsigned == 0
+	})
+	export := first.Get("/ledgers/" + ledgers[0].Hash + "/export").Body
+	for _, g := range c.Gateways {
+		g.As("acme-all-0123456").Get("/ledgers/"+ledgers[0].Hash+"/export").Is(t, 200, export)
+	}
+}
+
+func testRevoked(t *testing.T, s *e2e.Site) {
+	c := e2e.StartCluster(t, s, e2e.UsageInventory("https://127.0.0.1:9/"))
+	for _, g := range c.Gateways {
+		g.Cellular("globex-token-0123456").Get("/v3/mno").Mentions(t, 200, e2e.SIMG)
+		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("x", e2e.SIMG, 1)).Mentions(t, 200)
+	}
+	c.Gateways[0].Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).Mentions(t, 200)
+	revoked := time.Now()
+	for _, g := range c.Gateways {
+		relaytest.Eventually(t, "the token is refused", func() (any, bool) {
+			a := g.Cellular("globex-token-0123456").Get("/v3/mno")
+			return a, a.Status == http.StatusUnauthorized
+		})
+		if took := time.Since(revoked); took > 2*time.Second {
+			t.Errorf("refused after %s", took)
+		}
+		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("y", e2e.SIMG, 1)).Mentions(t, 401)
+		g.As("globex-2-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("z", e2e.SIMG, 1)).Mentions(t, 200)
+	}
+}
+
+func testSplitParts(t *testing.T, s *e2e.Site) {
+	k := e2e.NewSink(t, nil)
+	c := e2e.StartCluster(t, s, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", s.Mailbox()))
+	const count = 10
+	for ref := range count {
+		taken(t, c.PostToEach("/inbound/sms/json", e2e.CarrierOf, func(n int) string {
+			body, err := json.Marshal(map[string]any{
+				"id": fmt.Sprintf("m%d-%d", ref, n), "from": "447700900123", "to": "447800019999", "text": fmt.Sprintf("%d%c ", ref, 'a'+n),
+				"udh": fmt.Sprintf("050003%02x%02x%02x", ref, e2e.ClusterSize, n+1),
+			})
+			relaytest.NoError(t, err)
+			return string(body)
+		}))
+	}
+	c.Front.AwaitProcessed()
+	k.Await(t, "/vmn", count)
+	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
+		all := c.Gateways[1].Deliveries("relay=v-get&state=delivered")
+		return all, len(all) == count
+	})
+	var got, want []string
+	for _, h := range k.Requests("/vmn") {
+		got = append(got, h.Query.Get("msg"))
+	}
+	for ref := range count {
+		want = append(want, fmt.Sprintf("%da %db %dc ", ref, ref, ref))
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%q were delivered, want %q", got, want)
+	}
+}
+
+func testSplitKey(t *testing.T, s *e2e.Site) {
+	c := e2e.StartCluster(t, s, "accounts: [{name: acme, credit: 100, tokens: [{token: acme-all-0123456}]}]")
+	body := e2e.BodyForTomorrow(`"message":"once"`)
+	first := e2e.CustomerOf(c.Gateways[0]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
+	again := e2e.CustomerOf(c.Gateways[1]).With("Idempotency-Key", "k1").Post("/v2/sms/send", body)
+	if first.Status != 200 || again.Body != first.Body || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("at A %d %s\nat B %d %s", first.Status, first.Body, again.Status, again.Body)
+	}
+	const rounds = 10
+	for round := range rounds {
+		key := fmt.Sprint("race-", round)
+		answers := c.PostToEach("/v2/sms/send", func(g *e2e.Gateway) e2e.Client { return e2e.CustomerOf(g).With("Idempotency-Key", key) }, func(int) string { return body })
+		taken(t, answers)
+		fresh := slices.DeleteFunc(slices.Clone(answers), func(a e2e.Response) bool { return a.Header.Get("Idempotency-Replayed") == "true" })
+		if len(fresh) != 1 || answers[0].Body != answers[1].Body || answers[0].Body != answers[2].Body {
+			t.Errorf("%d new orders under one key: %+v", len(fresh), answers)
+		}
+	}
+	for _, g := range c.Gateways {
+		var list struct{ Data []struct{ ID int64 } }
+		g.Admin().Get("/admin/messages?account=1&limit=1000").Decode(t, &list)
+		if len(list.Data) != 1+rounds {
+			t.Errorf("%d messages, want %d", len(list.Data), 1+rounds)
+		}
+		relaytest.Equal(t, "the balance", fmt.Sprint(g.Credit(t, 1).Meta.Balance), fmt.Sprint(100-1-rounds))
+	}
+}
+
+func testSplitDuplicates(t *testing.T, s *e2e.Site) {
+	k := e2e.NewSink(t, nil)
+	inventory := e2e.UsageInventory("https://127.0.0.1:9/") + fmt.Sprintf(`
+  - name: initech
+    tokens: [{token: initech-all-0123456, scopes: [messaging, carrier]}]
+    relays: {geo: [{id: g-all, prefix: "4478", action: http_get, parameters: ["%s/in?m=%%m"]}]}
+`, k.URL)
+	c := e2e.StartCluster(t, s, inventory)
+	initech := func(g *e2e.Gateway) e2e.Client { return g.As("initech-all-0123456") }
+	const count = 10
+	for n := range count {
+		taken(t, c.PostToEach("/inbound/cdr/sim", e2e.CarrierOf, func(int) string { return e2e.UsageRecord(fmt.Sprint("u", n), e2e.SIMA, 100) }))
+		taken(t, c.PostToEach("/inbound/cdr/sip", initech, func(int) string { return e2e.CallRecord(fmt.Sprint("c", n)) }))
+		taken(t, c.PostToEach("/inbound/sms/json", initech, func(int) string {
+			return fmt.Sprintf(`{"id":"m%d","from":"447700900123","to":"447800012345","text":"text %d"}`, n, n)
+		}))
+	}
+	c.Front.AwaitProcessed()
+	acme, voice := e2e.CustomerOf(c.Gateways[2]), c.Gateways[1].Cellular("initech-all-0123456")
+	report, file := acme.StartJob("/v3/mno/job/usage", e2e.CurrentPeriod()), acme.StartJob("/v3/mno/job/cdr", e2e.CurrentPeriod())
+	acme.AwaitJobStatus(report, "completed")
+	acme.AwaitJobStatus(file, "completed")
+	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, acme.Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA]), fmt.Sprint(100*count))
+	relaytest.Equal(t, "lines of the file of records", fmt.Sprint(strings.Count(acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body, "\n")), fmt.Sprint(1+count))
+	relaytest.Equal(t, "rows of the archive", fmt.Sprint(len(voice.DownloadArchive(voice.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"])), fmt.Sprint(count))
+	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
+		all := c.Front.Deliveries("relay=g-all")
+		return all, len(all) == count && !slices.ContainsFunc(all, func(p e2e.Delivery) bool { return p.State != "delivered" })
+	})
+	relaytest.Equal(t, "messages that arrived", fmt.Sprint(len(k.Requests("/in"))), fmt.Sprint(count))
+}
+
+func testKilledMember(t *testing.T, s *e2e.Site) {
+	c2, url := e2e.NewMessageCounter(t)
+	c := e2e.NewCluster(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
+	c.Spawn()
+	l := c.Front.StartLightLoad()
+	acknowledged := func() int { l.Mu.Lock(); defer l.Mu.Unlock(); return len(l.Texts) }
+	for round := range 2 {
+		for _, more := range []func(){c.Gateways[round].Kill, c.Gateways[round].Spawn} {
+			after := acknowledged() + 50
+			relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { n := acknowledged(); return n, n >= after })
+			more()
+		}
+	}
+	after := acknowledged() + 50
+	relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { n := acknowledged(); return n, n >= after })
+	l.End()
+	l.Check(t, c2)
+	for _, g := range c.Gateways {
+		if code := g.Terminate(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package gateways
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// TestGatewaysThatCannotBeOne starts two gateways whose settings split them: both
+// say so, and which setting mends it.
+func TestGatewaysThatCannotBeOne(t *testing.T) {
+	t.Parallel()
+	s := e2e.RealSite(t)
+	for _, tc := range []struct {
+		name    string
+		both    []string // settings of both
+		second  []string // settings of the second one
+		setting string   // which is named
+	}{
+		{"each has a Redis of its own", nil, []string{"PENSTOCK_REDIS_URL=" + s.Redis.URL + "/99"}, "redis.url"},
+		{"one has the embedded queue", nil, []string{"PENSTOCK_REDIS_URL="}, "redis.url"},
+		{"each has a bucket of its own", nil, []string{"PENSTOCK_INFLUX_BUCKET=elsewhere"}, "influx.bucket"},
+		{"each has embedded readings", []string{"PENSTOCK_INFLUX_URL=", "PENSTOCK_INFLUX_BUCKET="}, nil, "influx.url"},
+		{"one has embedded readings", nil, []string{"PENSTOCK_INFLUX_URL=", "PENSTOCK_INFLUX_BUCKET="}, "influx.url"},
+		{"each has a master key of its own", nil, []string{"PENSTOCK_LEDGER_MASTER_KEY=HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE="}, "ledger.master_key"},
+		{"each makes links of its own", nil, []string{"PENSTOCK_PUBLIC_URL=https://two.example.com"}, "public_url"},
+		{"each has generated a master key", []string{"PENSTOCK_LEDGER_MASTER_KEY="}, nil, "ledger.master_key"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := e2e.NewCluster(t, s, `{"accounts": []}`, tc.both...)
+			one, two := c.Gateways[0], c.Gateways[1]
+			two.Env = e2e.OverrideSettings(two.Env, tc.second)
+			one.Run()
+			two.Run()
+			conflicts(one, tc.setting)
+			conflicts(two, tc.setting)
+		})
+	}
+	t.Run("each has a database of its own, and both one Redis", func(t *testing.T) {
+		t.Parallel()
+		c := e2e.NewCluster(t, s, `{"accounts": []}`)
+		one, two := c.Gateways[0], c.Gateways[1]
+		two.Env = e2e.OverrideSettings(two.Env, []string{"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(t)})
+		one.Run()
+		beats(one)
+		two.Run()
+		for _, g := range c.Gateways[:2] {
+			conflicts(g, "redis.url")
+			conflicts(g, "database.url")
+		}
+	})
+}
+
+// conflicts waits until /readyz names a setting that keeps the gateways from
+// working as one, and nothing else that is wrong.
+func conflicts(g *e2e.Gateway, setting string) {
+	g.T.Helper()
+	relaytest.Eventually(g.T, "/readyz of "+g.URL()+" names "+setting, func() (any, bool) {
+		status, r := g.Ready()
+		for name, b := range r.Backends {
+			ofTheKey := name == "ledgers" && setting == "ledger.master_key" // one of them cannot open what the other sealed
+			if name != "gateways" && !ofTheKey && b.Status != "ok" {
+				g.T.Fatalf("%s: %+v", name, b)
+			}
+		}
+		b := r.Backends["gateways"]
+		return b, status == http.StatusServiceUnavailable && b.Status == "down" && strings.Contains(b.Error, setting)
+	})
+}
+
+// beats waits until a gateway has registered itself.
+func beats(g *e2e.Gateway) {
+	g.T.Helper()
+	relaytest.Eventually(g.T, "the gateway is registered", func() (any, bool) {
+		a := g.Admin().Get("/admin/gateways")
+		return a, strings.Contains(a.Body, g.URL())
+	})
+}
+
+// TestServeRefusesItsDatabase starts the program on a database that it cannot use:
+// it exits with the reason and the setting's name, and never shows the password.
+func TestServeRefusesItsDatabase(t *testing.T) {
+	t.Parallel()
+	server := sqltest.StartPostgres(t)
+	place := guarded(t, server)
+	newer := server.NewDatabase(t)
+	if got := e2e.RunCommand([]string{"PENSTOCK_DATABASE_URL=" + newer, "PENSTOCK_DATA_DIR=" + t.TempDir()}, "", "migrate"); got.Code != 0 {
+		t.Fatalf("migrate: %+v", got)
+	}
+	statements(t, newer, "INSERT INTO schema_version (version_id, is_applied) VALUES (9999, true)")
+	const password = "s3cr3t-w0rd"
+	for _, tc := range []struct{ name, url, reason string }{
+		{"another kind of database", "mysql://penstock:" + password + "@127.0.0.1/penstock", "expected a URL such as postgres://"},
+		{"a port that is none", "postgres://penstock:" + password + "@127.0.0.1:port/penstock", "expected a URL such as postgres://"},
+		{"a host that is none", "postgres://penstock:" + password + "@[::1/penstock", "expected a URL such as postgres://"},
+		{"a password with a percent sign", "postgres://penstock:" + password + "%zz@127.0.0.1/penstock", "expected a URL such as postgres://"},
+		{"a port that is too large", "postgres://penstock:" + password + "@127.0.0.1:99999/penstock", "does not parse"},
+		{"an option that is none", "postgres://penstock:" + password + "@127.0.0.1/penstock?sslmode=maybe", "does not parse"},
+		{"a wrong password", "postgres://stranger:" + password + "@" + place, "refused the user or password"},
+		{"a user that there is not", "postgres://nobody:" + password + "@" + place, "refused the user or password"},
+		{"a database that there is not", "postgres://member:right-" + password + "@" + strings.Replace(place, "/postgres", "/none", 1), "does not exist"},
+		{"a user without rights", "postgres://member:right-" + password + "@" + place, "lacks a right"},
+		{"a schema that is newer than the program", newer, "its schema has version 9999"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
+			defer cancel()
+			var out bytes.Buffer
+			code := app.Run([]string{"serve"}, app.Environment{Context: ctx, Variables: []string{
+				"PENSTOCK_DATABASE_URL=" + tc.url, "PENSTOCK_DATA_DIR=" + t.TempDir(), "PENSTOCK_LISTEN=127.0.0.1:0",
+			}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Version: "test"})
+			text := out.String()
+			if code != e2e.ExitFailed || ctx.Err() != nil || !strings.Contains(text, tc.reason) || !strings.Contains(text, "database.url") || !strings.Contains(text, "PENSTOCK_DATABASE_URL") {
+				t.Errorf("exit code %d:\n%s\nwant %q and the setting's name", code, text, tc.reason)
+			}
+			if strings.Contains(text, password) {
+				t.Errorf("the password is shown:\n%s", text)
+			}
+			if strings.Contains(text, "waiting for the database") {
+				t.Errorf("it waited for what waiting does not mend:\n%s", text)
+			}
+		})
+	}
+}
+
+// guarded makes two roles that need a password, and returns where they log in,
+// host:port/database. The superuser goes on without one.
+func guarded(t *testing.T, server *sqltest.Postgres) string {
+	t.Helper()
+	statements(t, server.URL+"postgres",
+		"CREATE ROLE stranger LOGIN PASSWORD 'another one'",
+		"CREATE ROLE member LOGIN PASSWORD 'right-s3cr3t-w0rd'",
+		"REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+		fmt.Sprintf("DO $$ BEGIN EXECUTE format('COPY (SELECT unnest(ARRAY[%s])) TO %%L', current_setting('hba_file')); END $$",
+			"''host all postgres 127.0.0.1/32 trust'', ''host all all 127.0.0.1/32 scram-sha-256''"),
+		"SELECT pg_reload_conf()",
+	)
+	return strings.TrimPrefix(server.URL, "postgres://postgres@") + "postgres"
+}
+
+// statements runs statements on a PostgreSQL database.
+func statements(t *testing.T, url string, all ...string) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	relaytest.NoError(t, err)
+	defer func() { relaytest.NoError(t, db.Close()) }()
+	for _, one := range all {
+		if _, err := db.ExecContext(t.Context(), one); err != nil {
+			t.Fatalf("%s: %v", one, err)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Asset is a token of the contract's ledger and what its jobs are called.
+type Asset struct{ Token, Private, Job, Claim string }
+
+// MintToken makes a token that leads somewhere, and claims it once.
+func (g *Gateway) MintToken() (a Asset) {
+	g.T.Helper()
+	acme := g.As("acme-all-0123456")
+	acme.Post("/ledgers/l1/tokens", `{"metadata":{"a":1},"redirect_url":"http://127.0.0.1:9/there","redirect_meta":{"x":1}}`).Decode(g.T, &a.Job)
+	var made struct {
+		Data struct {
+			Status, Token string
+			PrivateToken  string `json:"private_token"`
+		}
+	}
+	g.AwaitLedgerJob(acme, a.Job, &made)
+	a.Token, a.Private = made.Data.Token, made.Data.PrivateToken
+	var claimed struct{ JobID string }
+	acme.Post("/ledgers/tokens/claim", `{"token":"`+a.Token+`","private_token":"`+a.Private+`"}`).Decode(g.T, &claimed)
+	a.Claim = claimed.JobID
+	g.AwaitLedgerJob(acme, a.Claim, nil)
+	return a
+}
+
+// AwaitLedgerJob waits until a token's job is completed.
+func (g *Gateway) AwaitLedgerJob(c Client, id string, to any) {
+	g.T.Helper()
+	var last Response
+	relaytest.Eventually(g.T, "job "+id+" is completed", func() (any, bool) {
+		last = c.Get("/ledgers/jobs/" + id)
+		return last, strings.Contains(last.Body, `"completed"`)
+	})
+	if to != nil {
+		last.Decode(g.T, to)
+	}
+}
+
+// LedgerCallback is an account's callback URL: it keeps what it is told, if that is
+// signed.
+type LedgerCallback struct {
+	URL string
+
+	mu       sync.Mutex
+	claimed  map[string]int // job → tokens claimed
+	unsigned int
+}
+
+func NewLedgerCallback(t *testing.T) *LedgerCallback {
+	t.Helper()
+	key, err := webhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	relaytest.NoError(t, err)
+	c := &LedgerCallback{claimed: make(map[string]int)}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var e struct {
+			Type string
+			Data struct {
+				JobID  string `json:"job_id"`
+				Claims []struct{ Claimed bool }
+			}
+		}
+		if key.Verify(body, r.Header) != nil || json.Unmarshal(body, &e) != nil || e.Type != "token.claimed" {
+			c.unsigned++
+			return
+		}
+		n := 0
+		for _, one := range e.Data.Claims {
+			if one.Claimed {
+				n++
+			}
+		}
+		c.claimed[e.Data.JobID] = n
+	}))
+	t.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+// Counts reports how many jobs were told of, and how many claims they made.
+func (c *LedgerCallback) Counts() (jobs, claims, unsigned int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.claimed {
+		claims += n
+	}
+	return len(c.claimed), claims, c.unsigned
+}

@@ -1,0 +1,134 @@
+package ledgers
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestClaimsSurviveKills has 1,000 claim a token with three claims while the
+// gateway is killed again and again: three succeed, every job that was accepted
+// ends and is told of, and the ledger is whole.
+func TestClaimsSurviveKills(t *testing.T) {
+	t.Parallel()
+	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_LEDGER_KILLS", 4)
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
+		told := e2e.NewLedgerCallback(t)
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+		g.Spawn()
+		acme := g.As("acme-all-0123456")
+		var job string
+		acme.Post("/ledgers/assets/tokens", `{}`).Decode(t, &job)
+		var made struct{ Data struct{ Token string } }
+		g.AwaitLedgerJob(acme, job, &made)
+
+		accepted := claimants(g, acme, made.Data.Token, kills)
+		for _, id := range accepted {
+			g.AwaitLedgerJob(acme, id, nil)
+		}
+		var validity struct {
+			Data struct {
+				Valid     bool
+				Remaining int `json:"remaining_claims"`
+			}
+		}
+		acme.Post("/ledgers/tokens/validate", `{"token":"`+made.Data.Token+`"}`).Decode(t, &validity)
+		if !validity.Data.Valid || validity.Data.Remaining != 0 {
+			t.Errorf("the token has %+v", validity.Data)
+		}
+		history := acme.Get("/ledgers/tokens/" + made.Data.Token + "/history").Body
+		if n := strings.Count(history, `"claimed"`); n != 3 {
+			t.Errorf("%d claims stand in the history", n)
+		}
+		relaytest.Eventually(t, "every job is told of", func() (any, bool) {
+			jobs, claims, unsigned := told.Counts()
+			return []int{jobs, claims, unsigned, len(accepted)}, jobs >= len(accepted) && claims == 3 && unsigned == 0
+		})
+		if code := g.Terminate(); code != 0 {
+			t.Errorf("exit code %d at the end", code)
+		}
+		out, err := g.Command("ledger", "verify").CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "acme/assets: 4 entries are as they were signed") {
+			t.Errorf("%s, %v", out, err)
+		}
+	})
+}
+
+// claimants has 1,000 claim a token while the gateway is killed so many times,
+// and returns the jobs that were accepted. Each tries until it is.
+func claimants(g *e2e.Gateway, c e2e.Client, token string, kills int) []string {
+	g.T.Helper()
+	var mu sync.Mutex
+	var accepted []string
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 50)
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(accepted) }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 1000 {
+			slots <- struct{}{}
+			all.Go(func() {
+				defer func() { <-slots }()
+				for {
+					a, err := c.Try("POST", "/ledgers/tokens/claim", `{"token":"`+token+`"}`)
+					var job struct{ JobID string }
+					if err == nil && a.Status == 200 && json.Unmarshal([]byte(a.Body), &job) == nil {
+						mu.Lock()
+						accepted = append(accepted, job.JobID)
+						mu.Unlock()
+						return
+					}
+					<-time.After(20 * time.Millisecond)
+				}
+			})
+		}
+		all.Wait()
+	}()
+	for round := range kills {
+		relaytest.Eventually(g.T, "claims go on", func() (any, bool) { n := count(); return n, n > round*900/kills+20 })
+		g.Kill()
+		g.Spawn()
+	}
+	<-done
+	return accepted
+}
+
+// testLedgers is what one account's ledgers are to another.
+func testLedgers(t *testing.T, s *e2e.Site) {
+	told := e2e.NewLedgerCallback(t)
+	g := e2e.Start(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	var job string
+	acme.Post("/ledgers/assets/tokens", `{"metadata":{"a":"<b>"}}`).Decode(t, &job)
+	var made struct{ Data struct{ Token string } }
+	g.AwaitLedgerJob(acme, job, &made)
+	token := made.Data.Token
+	const refused = `{"message":"The given token was invalid.","errors":{"token":["The given token was invalid."]}}`
+	globex.Get("/ledgers/jobs/"+job).Is(t, 404, "")
+	globex.Get("/ledgers/tokens/"+token+"/history").Is(t, 422, refused)
+	for path, body := range map[string]string{
+		"/ledgers/tokens/claim": `{"token":"` + token + `"}`, "/ledgers/tokens/validate": `{"token":"` + token + `"}`,
+		"/ledgers/tokens/metadata": `{"token":"` + token + `","metadata":{}}`,
+	} {
+		globex.Post(path, body).Is(t, 422, refused)
+	}
+	var ledgers []struct{ Name, Hash string }
+	acme.Get("/ledgers").Decode(t, &ledgers)
+	for _, name := range []string{ledgers[0].Hash, "none"} {
+		globex.Post("/ledgers/"+name+"/tokens", `{}`).Is(t, 404, "")
+		globex.Get("/ledgers/"+name+"/export").Is(t, 404, "")
+		globex.Get("/ledgers/"+name+"/ca").Is(t, 404, "")
+	}
+	acme.Get("/ledgers/"+ledgers[0].Hash+"/export").Mentions(t, 200, `"metadata":{"a":"<b>"}`)
+	g.Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"acme","tokens":[{"token":"acme-all-0123456"}]}]}`).Mentions(t, 200, "account acme: ledger assets: it has a history")
+	if again := acme.Get("/ledgers").Body; !strings.Contains(again, ledgers[0].Hash) {
+		t.Errorf("after the prune: %s", again)
+	}
+}

@@ -1,0 +1,18 @@
+// Package ledgers tests ledgers, their claims and what tampering with them shows, end to
+// end.
+package ledgers
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, []e2e.Suite{
+		{Name: "ledgers", Run: testLedgers},
+	})
+}

@@ -1,0 +1,312 @@
+package ledgers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/ledger/merkle"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// tamperedLedger is a gateway on a database that an attacker writes to, with a ledger
+// of three tokens of which the first was claimed twice: five entries.
+type tamperedLedger struct {
+	*e2e.Gateway
+	db     *sqlstore.DB
+	acme   e2e.Client
+	tokens []string
+}
+
+func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
+	t.Helper()
+	database := sqltest.StartPostgres(t).NewDatabase(t)
+	told := e2e.NewLedgerCallback(t)
+	settings = append(settings, "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), settings...)
+	x := &tamperedLedger{Gateway: g, db: sqltest.Open(t, sqlstore.Options{URL: database}), acme: g.As("acme-all-0123456")}
+	for range 3 {
+		x.tokens = append(x.tokens, x.minted())
+	}
+	x.claim(x.tokens[0])
+	x.claim(x.tokens[0])
+	return x
+}
+
+// minted makes a token that leads somewhere.
+func (x *tamperedLedger) minted() string {
+	x.T.Helper()
+	var made struct{ Data struct{ Token string } }
+	x.AwaitLedgerJob(x.acme, x.mintingJob(), &made)
+	return made.Data.Token
+}
+
+func (x *tamperedLedger) mintingJob() (job string) {
+	x.T.Helper()
+	x.acme.Post("/ledgers/assets/tokens", `{"metadata":{"serial":"A-17"},"redirect_url":"https://example.com/asset"}`).Decode(x.T, &job)
+	return job
+}
+
+func (x *tamperedLedger) claim(token string) {
+	x.T.Helper()
+	var job struct{ JobID string }
+	x.acme.Post("/ledgers/tokens/claim", `{"token":"`+token+`"}`).Decode(x.T, &job)
+	x.AwaitLedgerJob(x.acme, job.JobID, nil)
+}
+
+// write runs statements as an attacker with the database but not the master key.
+func (x *tamperedLedger) write(statements ...string) {
+	x.T.Helper()
+	for _, s := range statements {
+		if _, err := x.db.Exec(x.T.Context(), "test", s); err != nil {
+			x.T.Fatal(err)
+		}
+	}
+}
+
+// tables are what is stored of ledgers.
+func (x *tamperedLedger) tables() []string {
+	return []string{"ledger", "ledger_log", "ledger_entry", "ledger_tree", "ledger_token", "ledger_home", "ledger_sealed"}
+}
+
+// save copies what is stored of ledgers, putBack makes it what it was.
+func (x *tamperedLedger) save() {
+	for _, name := range x.tables() {
+		x.write("CREATE TABLE saved_" + name + " AS SELECT * FROM " + name)
+	}
+}
+
+func (x *tamperedLedger) putBack() {
+	for _, name := range x.tables() {
+		x.write("DELETE FROM "+name, "INSERT INTO "+name+" SELECT * FROM saved_"+name)
+	}
+}
+
+// rehash makes the stored tree that of the stored entries.
+func (x *tamperedLedger) rehash() {
+	x.T.Helper()
+	entries, err := sqlstore.Values[[]byte](x.T.Context(), x.db, "test", "SELECT entry FROM ledger_entry WHERE account = 1 AND ledger = 'assets' ORDER BY sequence")
+	relaytest.NoError(x.T, err)
+	var fold merkle.Fold
+	for i, e := range entries {
+		for k, h := range fold.Add(merkle.LeafHash(e)) {
+			_, err := x.db.Exec(x.T.Context(), "test", "UPDATE ledger_tree SET hash = $1 WHERE account = 1 AND ledger = 'assets' AND idx = $2", h[:], merkle.StoredAt(int64(i))+int64(k))
+			relaytest.NoError(x.T, err)
+		}
+	}
+}
+
+// verify runs `penstock ledger verify`.
+func (x *tamperedLedger) verify(args ...string) (string, int) {
+	var out bytes.Buffer
+	code := app.Run(append([]string{"ledger", "verify"}, args...), app.Environment{Context: x.T.Context(), Variables: x.Env, Stdin: nil, Stdout: &out, Stderr: &out, Version: "test"})
+	return out.String(), code
+}
+
+// alarmed waits until /readyz names what is wrong; a job that is completed before
+// has been signed.
+func (x *tamperedLedger) alarmed(job, want string) {
+	x.T.Helper()
+	relaytest.Eventually(x.T, "/readyz says: "+want, func() (any, bool) {
+		if job != "" && strings.Contains(x.acme.Get("/ledgers/jobs/"+job).Body, `"completed"`) {
+			x.T.Fatal("the job is completed: the gateway has signed what was changed")
+		}
+		a := x.Admin().Get("/readyz")
+		return a.Body, a.Status == 503 && strings.Contains(a.Body, want)
+	})
+}
+
+const rewrite = `UPDATE ledger_entry SET entry = convert_to(replace(convert_from(entry, 'UTF8'), 'A-17', 'A-18'), 'UTF8')
+WHERE account = 1 AND ledger = 'assets' AND sequence = 1`
+
+// TestARewrittenPastIsNotSigned changes a ledger's entries in the database, without
+// the master key, and then sends requests to the gateway.
+func TestARewrittenPastIsNotSigned(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change func(x *tamperedLedger)
+		want   string // in /readyz
+		named  string // by ledger verify
+	}{
+		{"an entry and every hash above it", func(x *tamperedLedger) { x.write(rewrite); x.rehash() },
+			"its stored tree is not the one of its signed head", "the first 5 entries are not those of the head that was signed"},
+		{"the head is taken away", func(x *tamperedLedger) {
+			x.write(rewrite, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree")
+		}, "its signed head is missing", "the ledger has no head that its key has signed"},
+		{"the head and the keys are taken away", func(x *tamperedLedger) {
+			x.write(rewrite, "UPDATE ledger_log SET head = '', sealed = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_sealed WHERE kind = 'secret'")
+		}, "its signed head is missing", "the ledger has no head that its key has signed"},
+		{"everything is taken away", func(x *tamperedLedger) {
+			x.write("UPDATE ledger_log SET head = '', sealed = 0, entries = 0", "DELETE FROM ledger_tree", "DELETE FROM ledger_entry", "DELETE FROM ledger_token", "DELETE FROM ledger_sealed WHERE account <> 0")
+		}, "its signed head is missing", "the ledger has no head that its key has signed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x := newTamperedLedger(t)
+			tc.change(x)
+			x.alarmed(x.mintingJob(), tc.want)
+			if out, code := x.verify(); code != e2e.ExitFailed || !strings.Contains(out, tc.named) {
+				t.Errorf("exit code %d, want %q in\n%s", code, tc.named, out)
+			}
+		})
+	}
+}
+
+// TestAHeadThatGoesBackIsAnAlarm puts a ledger, with its signed head, back to where
+// it was, while the gateway runs and while it does not.
+func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
+	t.Parallel()
+	for _, stopped := range []bool{false, true} {
+		t.Run(fmt.Sprint("stopped: ", stopped), func(t *testing.T) {
+			x := newTamperedLedger(t)
+			x.write("CREATE TABLE old_log AS SELECT * FROM ledger_log")
+			x.minted()
+			if stopped {
+				relaytest.NoError(t, x.Stop())
+			}
+			x.write("DELETE FROM ledger_log", "INSERT INTO ledger_log SELECT * FROM old_log", "DELETE FROM ledger_entry WHERE sequence = 5", "DELETE FROM ledger_tree WHERE idx > 7")
+			if stopped {
+				x.Run()
+			}
+			x.alarmed(x.mintingJob(), "its head goes back from 6 entries to 5")
+			if out, code := x.verify(); code != e2e.ExitFailed || !strings.Contains(out, "entries 5 to 5 are missing: the signed head has 6") {
+				t.Errorf("exit code %d\n%s", code, out)
+			}
+		})
+	}
+}
+
+// TestATokenDoesWhatTheLogSays has what is stored of tokens changed, and not what
+// the log says of them.
+func TestATokenDoesWhatTheLogSays(t *testing.T) {
+	t.Parallel()
+	x := newTamperedLedger(t)
+	x.save()
+	for _, tc := range []struct {
+		name, statement string
+		named           string // by ledger verify
+		refused         bool   // whether the first token is not used
+	}{
+		{"a claim is rolled back", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, the ledger has 2", true},
+		{"a redirect is changed", "UPDATE ledger_token SET doc = replace(doc, 'example.com', 'example.org')", "says otherwise: redirect_url", true},
+		{"an expiry is put off", "UPDATE ledger_token SET doc = replace(doc, '\"expires_at\":\"20', '\"expires_at\":\"21')", "says otherwise: expires_at", true},
+		{"a limit is lifted", "UPDATE ledger_token SET doc = replace(doc, '\"limit\":3', '\"limit\":9')", "says otherwise: claims", true},
+		{"a claim is listed under another token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4", "entry 4 is kept as one of another token, job or metadata", true},
+		{"a claim is taken out of the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, the ledger has 2", false},
+		{"a link leads to another account", "UPDATE ledger_home SET account = 2", "its link leads to another account", false},
+		{"a token is removed", "DELETE FROM ledger_token WHERE claimed = 2", "it is gone, entry 0 generated it", true},
+		{"a ledger is removed", "DELETE FROM ledger WHERE account = 1", "it is declared no more, its log has 5 entries", false},
+		{"a ledger gets another hash", "UPDATE ledger_log SET hash = 'aa' WHERE account = 1", "its hash was changed", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			defer x.putBack()
+			x.write(strings.Split(tc.statement, "; ")...)
+			out, code := x.verify()
+			if code != e2e.ExitFailed || !strings.Contains(out, tc.named) {
+				t.Errorf("exit code %d, want %q in\n%s", code, tc.named, out)
+			}
+			for _, a := range []e2e.Response{
+				x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`), x.As("").Get("/t/" + x.tokens[0]),
+			} {
+				if tc.refused && a.Status < 400 {
+					t.Errorf("the token is used all the same: %v", a)
+				}
+			}
+		})
+	}
+	if out, code := x.verify(); code != e2e.ExitDone {
+		t.Errorf("as it was: exit code %d\n%s", code, out)
+	}
+	x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
+	relaytest.Eventually(t, "no alarm is left", func() (any, bool) {
+		a := x.Admin().Get("/readyz")
+		return a.Body, a.Status == 200
+	})
+}
+
+// TestACutHistoryIsNotWhole takes entries out of a history and its proofs.
+func TestACutHistoryIsNotWhole(t *testing.T) {
+	t.Parallel()
+	x := newTamperedLedger(t)
+	var whole struct {
+		Data []json.RawMessage          `json:"data"`
+		Meta map[string]json.RawMessage `json:"meta"`
+	}
+	x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Decode(t, &whole)
+	var proofs []json.RawMessage
+	relaytest.NoError(t, json.Unmarshal(whole.Meta["proof"], &proofs))
+	name := filepath.Join(x.Dir, "history.json")
+	for _, tc := range []struct {
+		cut  []int // the entries that stay
+		want string
+	}{
+		{[]int{0, 1, 2}, "3 entries are as they were signed, all that token"},
+		{[]int{0, 2}, "the history has 2 of the 3 entries of its token"},
+		{[]int{0, 1}, "the history has 2 of the 3 entries of its token"},
+		{[]int{1, 2}, "the history has 2 of the 3 entries of its token"},
+		{nil, "the history has 0 of the 3 entries of its token"},
+	} {
+		data, proof := []json.RawMessage{}, []json.RawMessage{}
+		for _, i := range tc.cut {
+			data, proof = append(data, whole.Data[i]), append(proof, proofs[i])
+		}
+		meta := map[string]any{"proof": proof}
+		for key, value := range whole.Meta {
+			if key != "proof" {
+				meta[key] = value
+			}
+		}
+		text, err := json.Marshal(map[string]any{"data": data, "meta": meta})
+		relaytest.NoError(t, err)
+		relaytest.NoError(t, os.WriteFile(name, text, 0o600))
+		if out, code := x.verify(name); !strings.Contains(out, tc.want) || (code == e2e.ExitDone) != (len(tc.cut) == 3) {
+			t.Errorf("%v: exit code %d, want %q in\n%s", tc.cut, code, tc.want, out)
+		}
+	}
+}
+
+// TestPublishedHeadsShowARewrittenPast has the operator publish heads, and an
+// auditor verify by one of them.
+func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	x := newTamperedLedger(t, "PENSTOCK_LEDGER_CHECKPOINT_DIR="+dir)
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checkpoint"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("published: %q, %v", files, err)
+	}
+	export, history := filepath.Join(x.Dir, "ledger.txt"), filepath.Join(x.Dir, "history.json")
+	x.minted()
+	early, err := os.ReadFile(files[0])
+	relaytest.NoError(t, err)
+	if lines := strings.Split(string(early), "\n"); lines[1] != "6" {
+		t.Errorf("the head that is published: %q", early)
+	}
+	kept := filepath.Join(x.Dir, "kept")
+	relaytest.NoError(t, os.WriteFile(kept, early, 0o600))
+	x.minted()
+	relaytest.NoError(t, os.WriteFile(export, []byte(x.acme.Get("/ledgers/assets/export").Body), 0o600))
+	relaytest.NoError(t, os.WriteFile(history, []byte(x.acme.Get("/ledgers/tokens/"+x.tokens[0]+"/history").Body), 0o600))
+	for _, tc := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"--ledger", "assets", "--head", kept, export}, "7 entries are as they were signed, the whole ledger from 0 to 6", e2e.ExitDone},
+		{[]string{"--head", files[0], history}, "3 entries are as they were signed", e2e.ExitDone},
+		{[]string{"--head", kept, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
+		{[]string{"--ledger", "none"}, `no account has a ledger "none"`, e2e.ExitFailed},
+	} {
+		if out, code := x.verify(tc.args...); code != tc.code || !strings.Contains(out, tc.want) {
+			t.Errorf("%q: exit code %d, want %d and %q in\n%s", tc.args, code, tc.code, tc.want, out)
+		}
+	}
+}

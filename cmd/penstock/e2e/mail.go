@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/penstock/penstock/delivery/email/smtptest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// DeliveredState is the state of a mail that arrived.
+func (s *Site) DeliveredState() string {
+	if s.Smtp == nil {
+		return "simulated"
+	}
+	return "delivered"
+}
+
+// Mailbox is an address that no other gateway of the site writes to.
+func (s *Site) Mailbox() string {
+	return fmt.Sprintf("box%d@%s", s.stores.Add(1), smtptest.Domain)
+}
+
+// Mails are those to an address, as the sink or the SMTP server has them.
+func (g *Gateway) Mails(to string) []string {
+	g.T.Helper()
+	all := []string{}
+	if g.Site.Smtp != nil {
+		all = g.Site.Smtp.Mails(g.T)
+	} else {
+		files, err := filepath.Glob(filepath.Join(g.DataDir(), "mail", "*.eml"))
+		if err != nil {
+			g.T.Fatal(err)
+		}
+		for _, f := range files {
+			raw, err := os.ReadFile(f)
+			if err != nil {
+				g.T.Fatal(err)
+			}
+			all = append(all, string(raw))
+		}
+	}
+	var found []string
+	for _, m := range all {
+		m = strings.ReplaceAll(m, "\r\n", "\n")
+		if strings.Contains(m, "\nTo: <"+to+">\n") {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// AwaitMail waits for a mail that holds a word in its text or header.
+func (g *Gateway) AwaitMail(to, word string) string {
+	g.T.Helper()
+	found := ""
+	relaytest.Eventually(g.T, "a mail with "+word, func() (any, bool) {
+		all := g.Mails(to)
+		for _, m := range all {
+			if strings.Contains(m, word) {
+				found = m
+			}
+		}
+		return all, found != ""
+	})
+	return found
+}

@@ -1,0 +1,46 @@
+package e2e
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// AwaitMetric waits until a metric has reached a value.
+func (g *Gateway) AwaitMetric(name string, value float64) {
+	g.T.Helper()
+	relaytest.Eventually(g.T, name, func() (any, bool) {
+		got := Metrics(g.T, g.As("").Get("/metrics").Body)[name]
+		return got, got >= value
+	})
+	relaytest.Eventually(g.T, "outcomes are saved", func() (any, bool) {
+		left := Metrics(g.T, g.As("").Get("/metrics").Body)["penstock_deliveries_unsaved"]
+		return left, left == 0
+	})
+}
+
+// Metrics reads the text format of Prometheus strictly.
+func Metrics(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	line := regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[a-zA-Z_]\w*="(?:[^"\\]|\\.)*"(?:,[a-zA-Z_]\w*="(?:[^"\\]|\\.)*")*\})?) (\S+)$`)
+	found := make(map[string]float64)
+	for l := range strings.Lines(text) {
+		l = strings.TrimSuffix(l, "\n")
+		if strings.HasPrefix(l, "# HELP ") || strings.HasPrefix(l, "# TYPE ") {
+			continue
+		}
+		m := line.FindStringSubmatch(l)
+		if m == nil {
+			t.Fatalf("no metric: %q", l)
+		}
+		v, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			t.Fatalf("no number: %q", l)
+		}
+		found[m[1]] = v
+	}
+	return found
+}

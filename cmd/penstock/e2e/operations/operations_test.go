@@ -1,0 +1,122 @@
+package operations
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+func testOperations(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	t.Run("it is alive", func(t *testing.T) { g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) })
+	t.Run("readiness names each back end and its kind", func(t *testing.T) {
+		status, r := g.Ready()
+		want := map[string]string{"records": "embedded", "readings": "embedded", "mail": "simulated", "operator": "simulated", "lookup": "simulated", "carrier simulator": "simulated", "queue": "embedded", "gateways": "node", "journal cdr": "embedded", "journal uplink": "embedded", "journal sms": "embedded", "journal receipt": "embedded", "ledgers": "master key", "clock": ""}
+		if s.Redis != nil {
+			want["records"], want["queue"], want["readings"], want["mail"] = "postgresql", "redis", "influxdb", "smtp"
+		}
+		if status != 200 || r.Status != "ready" || len(r.Backends) != len(want) {
+			t.Errorf("%d %+v", status, r)
+		}
+		for name, note := range want {
+			if b := r.Backends[name]; b.Status != "ok" || !strings.Contains(b.Note, note) {
+				t.Errorf("%s: %+v, want ok and %s", name, b, note)
+			}
+		}
+	})
+	t.Run("metrics parse and count what was accepted and quarantined", func(t *testing.T) {
+		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+		e2e.PostWebhook(t, g.As("acme-all-0123456"), "/webhooks/lorawan", `{"nothing": 1}`)
+		g.AwaitProcessed()
+		relaytest.Eventually(t, "the numbers are right", func() (any, bool) {
+			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+			return m, m[`penstock_accepted_total{kind="uplink"}`] == 2 && m[`penstock_processed_total{kind="uplink"}`] == 2 &&
+				m[`penstock_quarantined_total{kind="uplink"}`] == 1 && m[`penstock_lag{kind="uplink"}`] == 0 && m["go_goroutines"] > 0
+		})
+	})
+	t.Run("every answer has a request id of its own", func(t *testing.T) {
+		a, b := g.As("").Get("/healthz"), g.As("").Get("/nowhere")
+		if a.Header.Get("X-Request-Id") == "" || a.Header.Get("X-Request-Id") == b.Header.Get("X-Request-Id") {
+			t.Errorf("ids %q and %q", a.Header.Get("X-Request-Id"), b.Header.Get("X-Request-Id"))
+		}
+	})
+	t.Run("tokens and bodies reach no log", func(t *testing.T) {
+		for _, secret := range []string{"acme-all-0123456", e2e.AdminToken, "A2cBEARoeQ=="} {
+			if strings.Contains(g.Logs.String(), secret) {
+				t.Errorf("the log holds %s", secret)
+			}
+		}
+	})
+	t.Run("a second process on the same data directory is refused and exits 1", func(t *testing.T) {
+		out, err := g.Command("serve").CombinedOutput()
+		if code := e2e.ExitCode(err); code != 1 || !strings.Contains(string(out), g.DataDir()) || !strings.Contains(string(out), "in use") {
+			t.Errorf("exit %d:\n%s", code, out)
+		}
+		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+	})
+	t.Run("commands", func(t *testing.T) { testCommands(t, g) })
+}
+
+func testCommands(t *testing.T, g *e2e.Gateway) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good.yaml", `{accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]}`)
+	bad := file("bad.yaml", `{accounts: [{name: initech, credit: "many"}]}`)
+	config := file("config.yaml", "listen: 127.0.0.1:9191\ninventory: "+good+"\n")
+	for _, tc := range []struct {
+		name     string
+		stdin    string
+		args     []string
+		code     int
+		out, err string // parts
+	}{
+		{"version prints itself", "", []string{"version"}, 0, "penstock ", ""},
+		{"--version is the same", "", []string{"--version"}, 0, "penstock ", ""},
+		{"schema prints a JSON Schema", "", []string{"schema"}, 0, `"title": "Penstock inventory"`, ""},
+		{"help is no failure", "", []string{"--help"}, 0, "Usage: penstock", ""},
+		{"no command shows the help", "", nil, 0, "Usage: penstock", ""},
+		{"an unknown command is a mistake of usage", "", []string{"dance"}, 2, "", "penstock:"},
+		{"an unknown flag is a mistake of usage", "", []string{"serve", "--fast"}, 2, "", "penstock:"},
+		{"a missing flag is a mistake of usage", "", []string{"apply"}, 2, "", "penstock:"},
+		{"healthcheck asks the gateway", "", []string{"healthcheck", "--url", g.URL()}, 0, "alive", ""},
+		{"healthcheck names the gateway as the others do", "", []string{"healthcheck", "--server", g.URL()}, 0, "alive", ""},
+		{"healthcheck fails where nobody listens", "", []string{"healthcheck", "--url", "http://127.0.0.1:1"}, 1, "", "penstock:"},
+		{"check-config takes a good file", "", []string{"check-config", config}, 0, "ok", ""},
+		{"check-config names every mistake", "", []string{"check-config", file("odd.yaml", "listen: 5\ncolour: red\n")}, 1, "", "colour"},
+		{"check-config looks into the inventory", "", []string{"check-config", file("deep.yaml", "inventory: "+bad+"\n")}, 1, "", "accounts[0].credit"},
+		{"check-config fails on a file that is not there", "", []string{"check-config", filepath.Join(dir, "none")}, 1, "", "none"},
+		{"apply puts an inventory", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
+		{"apply reads the standard input", `{"accounts": [{"name": "initech"}]}`, []string{"apply", "-f", "-", "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
+		{"apply lists the mistakes by their path", "", []string{"apply", "-f", bad, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 1, "", "accounts[0].credit: expected"},
+		{"apply fails with another token", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", "guess"}, 1, "", "Unauthenticated."},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := e2e.RunCommand(nil, tc.stdin, tc.args...)
+			if got.Code != tc.code || !strings.Contains(got.Stdout, tc.out) || !strings.Contains(got.Stderr, tc.err) {
+				t.Errorf("exit %d, want %d\nout: %s\nerr: %s", got.Code, tc.code, got.Stdout, got.Stderr)
+			}
+		})
+	}
+	t.Run("apply finds server and token in the settings", func(t *testing.T) {
+		env := []string{"PENSTOCK_LISTEN=" + strings.TrimPrefix(g.URL(), "http://"), "PENSTOCK_ADMIN_TOKEN=" + e2e.AdminToken}
+		if got := e2e.RunCommand(env, "", "apply", "-f", good); got.Code != 0 {
+			t.Errorf("exit %d: %s", got.Code, got.Stderr)
+		}
+	})
+	t.Run("serve fails on settings that make no sense, with exit 1", func(t *testing.T) {
+		got := e2e.RunCommand([]string{"PENSTOCK_DELIVERY_SCHEDULE=soon"}, "", "serve")
+		if got.Code != 1 || !strings.Contains(got.Stderr, "PENSTOCK_DELIVERY_SCHEDULE") {
+			t.Errorf("exit %d: %s", got.Code, got.Stderr)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package operations
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/deploy/grafana"
+	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// prometheusTool finds a program of Debian's package prometheus, which make deps
+// installs.
+func prometheusTool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed: make deps installs it", name)
+	}
+	return path
+}
+
+// TestAlertsFireWhenTheyShould runs the unit tests of the alert rules.
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	t.Parallel()
+	tool, dir := prometheusTool(t, "promtool"), filepath.Join(e2e.Root(t), "deploy", "prometheus")
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"check", "config", "prometheus.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		c := exec.CommandContext(t.Context(), tool, args...)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "alerts.yaml"))
+	relaytest.NoError(t, err)
+	tests, err := os.ReadFile(filepath.Join(dir, "alerts_test.yaml"))
+	relaytest.NoError(t, err)
+	manual, err := os.ReadFile(filepath.Join(e2e.Root(t), "docs", "operations.md"))
+	relaytest.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok && !strings.Contains(string(tests), name) {
+			t.Errorf("%s has no test", name)
+		}
+		if _, anchor, ok := strings.Cut(strings.TrimSpace(line), "operations.md#"); ok {
+			heading := "# " + strings.ReplaceAll(anchor, "-", " ") + "\n"
+			if !strings.Contains(strings.ToLower(string(manual)), heading) {
+				t.Errorf("docs/operations.md has no section %s", anchor)
+			}
+		}
+	}
+}
+
+// TestPrometheusReadsWhatTheGatewayTells has a real Prometheus scrape a gateway, and asks
+// it every query of the dashboard. None may come back with nothing.
+func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
+	t.Parallel()
+	program := prometheusTool(t, "prometheus")
+	k := e2e.NewSink(t, nil)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
+	rules, err := filepath.Abs(filepath.Join(e2e.Root(t), "deploy", "prometheus", "alerts.yaml"))
+	relaytest.NoError(t, err)
+	dir, address := t.TempDir(), porttest.Address(t)
+	file := filepath.Join(dir, "prometheus.yaml")
+	relaytest.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "global: {scrape_interval: 1s}\nrule_files: [%q]\nscrape_configs: [{job_name: penstock, static_configs: [{targets: [%q]}]}]\n",
+		rules, strings.TrimPrefix(g.URL(), "http://")), 0o600))
+	child := exec.CommandContext(t.Context(), program, "--config.file="+file, "--storage.tsdb.path="+dir, "--web.listen-address="+address)
+	logs := &e2e.Transcript{}
+	child.Stdout, child.Stderr = logs, logs
+	relaytest.NoError(t, child.Start())
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+
+	acme := g.As("acme-all-0123456")
+	n := 0
+	ask := func(expr string) (rows int, said string) {
+		resp, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expr)) //nolint:noctx // ends with the program
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		var answer struct {
+			Error string
+			Data  struct{ Result []json.RawMessage }
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+			return 0, err.Error()
+		}
+		return len(answer.Data.Result), answer.Error
+	}
+	for _, p := range grafana.Gateway().Panels {
+		for _, q := range p.Targets {
+			expr := strings.ReplaceAll(q.Expr, "$__rate_interval", "1m")
+			relaytest.Eventually(t, p.Title+": "+expr, func() (any, bool) {
+				n++
+				e2e.PostWebhook(t, acme, "/webhooks/lpwan", fmt.Sprintf(`{"deviceId": "watched", "temperature": %d}`, n))
+				acme.PostInboundText(fmt.Sprint("watched-", n), "447800015555", "watched")
+				rows, said := ask(expr)
+				return said + logs.Tail(3), rows > 0
+			})
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package operations
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// writeCertificate writes a certificate for 127.0.0.1 with a serial number, and its key.
+func writeCertificate(t *testing.T, certFile, keyFile string, serial int64) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	relaytest.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "penstock"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	relaytest.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}), 0o600))
+	relaytest.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+}
+
+// serialOf connects anew and returns the serial number of the certificate.
+func serialOf(t *testing.T, g *e2e.Gateway) int64 {
+	t.Helper()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(g.URL(), "https://"), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec,noctx // its number is all that counts
+	relaytest.NoError(t, err)
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}
+
+// TestTLSAndHangup runs the program with a certificate, exchanges it, and changes the
+// log level, while a connection stays open.
+func TestTLSAndHangup(t *testing.T) {
+	t.Parallel()
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	cert, key, file := filepath.Join(g.Dir, "cert.pem"), filepath.Join(g.Dir, "key.pem"), filepath.Join(g.Dir, "penstock.yaml")
+	configure := func(level string) {
+		relaytest.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "tls: {cert_file: %q, key_file: %q}\nlog: {level: %s, access: true}\ndebug: {listen: %q}\n", cert, key, level, porttest.Address(t)), 0o600))
+	}
+	writeCertificate(t, cert, key, 1)
+	configure("info")
+	g.ConfigFile = file
+	pool := x509.NewCertPool()
+	text, err := os.ReadFile(cert)
+	relaytest.NoError(t, err)
+	pool.AppendCertsFromPEM(text)
+	g.HTTP = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	t.Cleanup(g.HTTP.CloseIdleConnections)
+	g.Spawn()
+	said := func(line string) {
+		t.Helper()
+		relaytest.Eventually(t, line, func() (any, bool) { return g.Logs.Tail(10), strings.Contains(g.Logs.String(), line) })
+	}
+	t.Run("requests with large bodies pass", func(t *testing.T) {
+		acme := g.As("acme-all-0123456")
+		e2e.PostWebhook(t, acme, "/webhooks/lpwan", `{"deviceId": "sealed", "temperature": 1, "note": "`+strings.Repeat("x", 100_000)+`"}`)
+		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+		if got := serialOf(t, g); got != 1 {
+			t.Errorf("certificate %d", got)
+		}
+		if m := e2e.Metrics(t, g.As("").Get("/metrics").Body); m["penstock_tls_certificate_expiry_timestamp_seconds"] < float64(time.Now().Unix()) {
+			t.Error("no metric says when the certificate expires")
+		}
+	})
+	t.Run("HTTP is not answered", func(t *testing.T) {
+		if resp, err := http.Get("http" + strings.TrimPrefix(g.URL(), "https") + "/healthz"); err == nil { //nolint:noctx // it fails at once
+			resp.Body.Close()
+			t.Error("answered")
+		}
+	})
+	t.Run("profiles are served beside", func(t *testing.T) {
+		url := regexp.MustCompile(`msg="profiles are served" url=(\S+)`).FindStringSubmatch(g.Logs.String())
+		if url == nil {
+			t.Fatal(g.Logs.Tail(30))
+		}
+		resp, err := http.Get(url[1] + "goroutine?debug=1") //nolint:noctx // of this machine
+		relaytest.NoError(t, err)
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+		g.As("").Get("/debug/pprof/").Mentions(t, 404)
+	})
+	t.Run("SIGHUP exchanges the certificate and sets the level", func(t *testing.T) {
+		writeCertificate(t, cert, key, 2)
+		if got := serialOf(t, g); got != 1 {
+			t.Errorf("certificate %d before the signal", got)
+		}
+		configure("warn")
+		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
+		relaytest.Eventually(t, "the new certificate", func() (any, bool) { n := serialOf(t, g); return n, n == 2 })
+		before := strings.Count(g.Logs.String(), "msg=request ")
+		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`) // over the connection that was open
+		if after := strings.Count(g.Logs.String(), "msg=request "); after != before {
+			t.Errorf("%d lines of INFO at the level WARN", after-before)
+		}
+	})
+	t.Run("what is wrong changes nothing", func(t *testing.T) {
+		relaytest.NoError(t, os.WriteFile(cert, []byte("torn"), 0o600))
+		relaytest.NoError(t, os.WriteFile(file, []byte("log: {level: loud}"), 0o600))
+		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
+		said("certificate not reloaded; the present one stays")
+		said("configuration not reloaded: it has mistakes; the present one stays")
+		if got := serialOf(t, g); got != 2 {
+			t.Errorf("certificate %d", got)
+		}
+	})
+}

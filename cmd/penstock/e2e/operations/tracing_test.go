@@ -1,0 +1,160 @@
+package operations
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	trace "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// collected are the spans that a collector was sent.
+type collected struct {
+	url   string
+	mu    sync.Mutex
+	spans []*trace.Span
+}
+
+func collect(t *testing.T) *collected {
+	t.Helper()
+	c := new(collected)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var all collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(body, &all); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Api-Key") != "collector-key" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, of := range all.ResourceSpans {
+			for _, scope := range of.ScopeSpans {
+				c.spans = append(c.spans, scope.Spans...)
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// lines are the spans of a trace, each with its ancestors: "a > b > c", a failed one
+// with an exclamation mark.
+func (c *collected) lines(traceID string) (lines []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names, parents := map[string]string{}, map[string]string{}
+	for _, s := range c.spans {
+		if hex.EncodeToString(s.TraceId) != traceID {
+			continue
+		}
+		id := hex.EncodeToString(s.SpanId)
+		names[id], parents[id] = s.Name, hex.EncodeToString(s.ParentSpanId)
+		if s.Status.GetCode() == trace.Status_STATUS_CODE_ERROR {
+			names[id] += "!"
+		}
+	}
+	for id, name := range names {
+		for at := parents[id]; names[at] != ""; at = parents[at] {
+			name = names[at] + " > " + name
+		}
+		lines = append(lines, name)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// attribute returns an attribute of the spans with a name, "" for none.
+func (c *collected) attribute(name, key string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.spans {
+		for _, a := range s.Attributes {
+			if s.Name == name && a.Key == key {
+				return a.Value.GetStringValue()
+			}
+		}
+	}
+	return ""
+}
+
+const tracedInventory = `
+sensor_types: [{id: temperature, name: Temperature}]
+accounts:
+  - name: acme
+    credit: 100
+    tokens: [{token: acme-all-0123456, scopes: [messaging, iot, webhook, carrier]}]
+    locations: [{id: loc1, name: Default, imported: true}]
+    decoders: [{id: d1, name: D, type: other, codec: json, sensors: [{sensor_type_id: temperature, key: temperature}]}]
+    relays: {vmn: [{id: v1, number: "447860000001", action: http_get, parameters: ["SINK/sms?m=%msg"]}]}
+    rules: [{id: all, name: All, on: reading, actions: [{action: http_post, parameters: ["SINK/rule"]}]}]
+`
+
+// TestTracesFollowTraffic follows a message whose first attempt fails, a frame and an
+// order.
+func TestTracesFollowTraffic(t *testing.T) {
+	c := collect(t)
+	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, before int) {
+		if h.Path == "/sms" && before == 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, strings.ReplaceAll(tracedInventory, "SINK", k.URL),
+		"PENSTOCK_TRACING_URL="+c.url, "PENSTOCK_TRACING_HEADERS=api-key=collector-key", "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
+	of := func(n int) (id string, from e2e.Client) {
+		id = strings.Repeat(fmt.Sprint(n), 32)
+		return id, g.As("acme-all-0123456").With("Traceparent", "00-"+id+"-00f067aa0ba902b7-01")
+	}
+	sms, from := of(1)
+	from.PostInboundText("m1", "447860000001", "hello")
+	frame, from := of(2)
+	from.Post("/webhooks/generic?decoder_id=d1", `{"id":"shed","temperature":5}`).Mentions(t, 200, "temperature")
+	order, from := of(3)
+	from.With("X-Auth-Token", "acme-all-0123456").With("Authorization", "").
+		Post("/v2/sms/send", `{"destinations":"447700900123","message":"hi","dlr_url":"`+k.URL+`/dlr?s=%code"}`).Mentions(t, 200, "447700900123")
+	_, unkept := of(4)
+	unkept.With("Traceparent", "00-"+strings.Repeat("4", 32)+"-00f067aa0ba902b7-00").PostInboundText("m2", "447860000001", "left out")
+
+	const sent, stored = "POST /inbound/sms/json", "POST /webhooks/generic"
+	for _, tc := range []struct {
+		name, id string
+		want     []string
+	}{
+		{"the message", sms, []string{
+			sent, sent + " > journal sms", sent + " > journal sms > process sms",
+			sent + " > journal sms > process sms > deliver relay", sent + " > journal sms > process sms > deliver relay!",
+		}},
+		{"the frame", frame, []string{stored, stored + " > journal uplink", stored + " > journal uplink > process uplink", stored + " > journal uplink > process uplink > deliver rule"}},
+	} {
+		relaytest.Eventually(t, tc.name+" was followed", func() (any, bool) {
+			got := c.lines(tc.id)
+			return strings.Join(got, "\n"), slices.Equal(got, tc.want)
+		})
+	}
+	relaytest.Eventually(t, "the order was followed", func() (any, bool) {
+		got := c.lines(order)
+		return strings.Join(got, "\n"), slices.Contains(got, "POST /v2/sms/send > submit") && slices.Contains(got, "POST /v2/sms/send > deliver receipt")
+	})
+	if got := c.lines(strings.Repeat("4", 32)); len(got) > 0 {
+		t.Errorf("a trace that its client left out: %q", got)
+	}
+	if h := k.Requests("/rule")[0].Header.Get("Traceparent"); !strings.HasPrefix(h, "00-"+frame+"-") {
+		t.Errorf("the endpoint was sent the traceparent %q", h)
+	}
+	for name, want := range map[string]string{"http.response.status_code": "200", "http.route": "/inbound/sms/json", "penstock.account": "1"} {
+		if got := c.attribute(sent, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	g.As("").Get("/metrics").Mentions(t, 200, `penstock_spans_total{outcome="dropped"} 0`)
+}

@@ -1,0 +1,247 @@
+package rules
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+const rulesSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+// rulesInventory is an account whose probes are decoded, and that may send.
+func rulesInventory(t *testing.T, credit int) string {
+	t.Helper()
+	return e2e.Fixture(t, "inventory.yaml", "  - name: acme\n", fmt.Sprintf("  - name: acme\n    credit: %d\n    webhook_secret: %s\n", credit, rulesSecret))
+}
+
+// ruleFixture is an account with a rule that says of the probe 70b3d57ed0001234 by every
+// way out when it is warm.
+type ruleFixture struct {
+	*e2e.Gateway
+	acme  e2e.Client
+	sink  *e2e.Sink
+	peer  *e2e.SMSC
+	box   string
+	rule  string
+	began time.Time
+}
+
+const ruleNumber = "447700900108" // the SMSC reports its messages as delivered
+
+func newRuleFixture(t *testing.T, s *e2e.Site, credit int) *ruleFixture {
+	t.Helper()
+	r := &ruleFixture{sink: e2e.NewSink(t, nil), peer: e2e.StartSMSC(t), box: s.Mailbox(), began: time.Now().Add(-time.Hour).UTC().Truncate(time.Second)}
+	r.Gateway = e2e.NewGateway(t, s, rulesInventory(t, credit))
+	r.Configure("carriers:\n" + r.peer.CarrierConfig("one"))
+	r.Run()
+	r.acme = r.As("acme-all-0123456")
+	body, err := json.Marshal(map[string]any{
+		"name": "Too warm", "on": "reading", "when": "values.temperature_3 > 30", "clear": "values.temperature_3 < 25",
+		"devices": map[string]any{"decoder_id": "lpp"},
+		"actions": []any{
+			map[string]any{"action": "http_post", "parameters": []string{r.sink.URL + "/posted/%state"}},
+			map[string]any{"action": "http_post", "parameters": []string{r.sink.URL + "/shaped"}, "body": `{"text": device.name + " " + state, "t": values.temperature_3}`},
+			map[string]any{"action": "http_get", "parameters": []string{r.sink.URL + "/got/%identifier?s=%state&t=%key:temperature_3&d=%device&r=%rule"}},
+			map[string]any{"action": "email", "parameters": []string{r.box}, "body": `{"subject": "%device is %state", "text": "It has %key:temperature_3 degrees."}`},
+			map[string]any{"action": "sms", "parameters": []string{ruleNumber}, "originator": "Alarm", "body": `"%device %state at %key:temperature_3"`},
+		},
+	})
+	relaytest.NoError(t, err)
+	var made struct {
+		Data     struct{ ID string }
+		Warnings []string
+	}
+	a := r.acme.Post("/iot/rules", string(body))
+	if a.Decode(t, &made); a.Status != 201 || len(made.Warnings) > 0 {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	r.rule = made.Data.ID
+	return r
+}
+
+// frame posts the n-th frame of the probe, as ChirpStack does.
+func (r *ruleFixture) frame(n int, celsius float64) {
+	r.T.Helper()
+	payload := []byte{3, 0x67, 0, 0, 4, 0x68, 0x79}
+	binary.BigEndian.PutUint16(payload[2:], uint16(int16(celsius*10)))
+	at := r.began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
+	e2e.PostWebhook(r.T, r.acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(r.T, "chirpstack/up.json",
+		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload), "8b2f6c1e-", fmt.Sprintf("%08x-", n), "2026-03-01T10:15:30.250Z", at,
+		"2026-03-01T10:15:30.260Z", at, `"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+n)))
+}
+
+// texts are those that the SMSC was given for the rule's number.
+func (r *ruleFixture) texts() (all []string) {
+	for _, e := range r.peer.Events() {
+		if e.Submitted == ruleNumber {
+			all = append(all, e.From+": "+e.Text)
+		}
+	}
+	return all
+}
+
+// ended waits until so many deliveries of the rule have ended well.
+func (r *ruleFixture) ended(count int) []e2e.Delivery {
+	r.T.Helper()
+	var all []e2e.Delivery
+	relaytest.Eventually(r.T, fmt.Sprintf("%d deliveries arrive", count), func() (any, bool) {
+		all = r.Deliveries("kind=rule&relay=" + r.rule)
+		left := slices.ContainsFunc(all, func(p e2e.Delivery) bool { return p.State != "delivered" && p.State != "simulated" })
+		return all, len(all) == count && !left
+	})
+	return all
+}
+
+// TestRulesSendEverywhere takes frames of a probe that becomes warm and cold again, to
+// an SMSC, a customer's endpoint and a mail server.
+func TestRulesSendEverywhere(t *testing.T) {
+	t.Parallel()
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		r := newRuleFixture(t, s, 100)
+		r.frame(0, 31.5)
+		r.arrives("raised", "31.5", 1)
+		for n := range 20 { // between the conditions: nothing is said of them
+			r.frame(1+n, 25+float64(n)/2)
+		}
+		r.AwaitProcessed()
+		r.ended(5)
+		r.frame(21, 24.9)
+		r.arrives("cleared", "24.9", 2)
+		r.AwaitProcessed()
+		for _, p := range r.ended(10) {
+			if p.Kind != "rule" || p.Relay != r.rule || len(p.Attempts) != 1 {
+				t.Errorf("%+v", p)
+			}
+		}
+		if got, want := r.texts(), []string{"Alarm: Probe 7 raised at 31.5", "Alarm: Probe 7 cleared at 24.9"}; !slices.Equal(got, want) {
+			t.Errorf("the SMSC has %q, want %q", got, want)
+		}
+		if n := len(r.sink.Requests("/shaped")) + len(r.sink.Requests("/got/70b3d57ed0001234")) + len(r.Mails(r.box)); n != 6 {
+			t.Errorf("%d requests and mails, want 6", n)
+		}
+		r.acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
+		r.hasAlarm("cleared")
+	})
+}
+
+// arrives waits until the n-th occurrence is everywhere, and checks what came.
+func (r *ruleFixture) arrives(state, degrees string, n int) {
+	r.T.Helper()
+	posted := r.sink.Await(r.T, "/posted/"+state, 1)
+	key, err := webhooks.NewWebhook(rulesSecret)
+	relaytest.NoError(r.T, err)
+	if err := key.Verify([]byte(posted.Body), posted.Header); err != nil {
+		r.T.Errorf("the signature: %v", err)
+	}
+	var body struct {
+		Rule, Device struct{ ID, Name, Identifier string }
+		AlarmID      string `json:"alarm_id"`
+		State        string
+		Readings     map[string]struct {
+			Value float64
+			Units string
+		}
+		Links map[string]string
+	}
+	relaytest.NoError(r.T, json.Unmarshal([]byte(posted.Body), &body))
+	reading := body.Readings["temperature_3"]
+	if body.Rule.ID != r.rule || body.Rule.Name != "Too warm" || body.AlarmID == "" || body.State != state || body.Device.Identifier != "70b3d57ed0001234" ||
+		fmt.Sprint(reading.Value) != degrees || reading.Units != "°C" || !strings.HasSuffix(body.Links["device"], "/iot/devices/"+body.Device.ID) {
+		r.T.Errorf("posted %s", posted.Body)
+	}
+	shaped := r.sink.Await(r.T, "/shaped", n).Body
+	if want := fmt.Sprintf(`{"t":%s,"text":"Probe 7 %s"}`, degrees, state); shaped != want {
+		r.T.Errorf("shaped %s, want %s", shaped, want)
+	}
+	e2e.SameValues(r.T, r.sink.Await(r.T, "/got/70b3d57ed0001234", n).Query, map[string]string{"s": state, "t": degrees, "d": "Probe 7", "r": "Too warm"})
+	mail := r.AwaitMail(r.box, "Subject: Probe 7 is "+state+"\n")
+	if !strings.Contains(mail, "It has "+degrees+" degrees.") {
+		r.T.Errorf("mail %s", mail)
+	}
+	relaytest.Eventually(r.T, "an SMS at the SMSC", func() (any, bool) { all := r.texts(); return all, len(all) == n })
+}
+
+// hasAlarm checks that there is one alarm, in a state.
+func (r *ruleFixture) hasAlarm(state string) {
+	r.T.Helper()
+	var list struct {
+		Data []struct{ State string }
+	}
+	r.acme.Get("/iot/alarms?rule_id="+r.rule).Decode(r.T, &list)
+	if len(list.Data) != 1 || list.Data[0].State != state {
+		r.T.Errorf("alarms %+v, want one that is %s", list.Data, state)
+	}
+}
+
+// TestRulesWithoutCredit has an SMS wait for credit, and everything else go out.
+func TestRulesWithoutCredit(t *testing.T) {
+	t.Parallel()
+	r := newRuleFixture(t, &e2e.Site{Name: "embedded"}, 0)
+	r.frame(0, 31.5)
+	r.sink.Await(t, "/posted/raised", 1)
+	var waiting []e2e.Delivery
+	relaytest.Eventually(t, "the SMS waits for credit", func() (any, bool) {
+		waiting = r.Deliveries("kind=rule&state=retrying&number=" + ruleNumber)
+		return waiting, len(waiting) == 1 && len(waiting[0].Attempts) > 0
+	})
+	p := waiting[0]
+	if !strings.Contains(p.Reason, "not enough credit") || p.NextAttemptAt == nil || p.Target != "sms:"+ruleNumber {
+		t.Errorf("%+v", p)
+	}
+	r.Admin().Put("/admin/inventory?reset=credit", rulesInventory(t, 5)).Mentions(t, 200)
+	relaytest.Eventually(t, "the SMS is sent with credit", func() (any, bool) {
+		return r.Deliveries("kind=rule&number=" + ruleNumber), len(r.texts()) == 1
+	})
+	r.ended(5)
+	r.acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":4}}`)
+
+	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"]}`).Mentions(t, 200, `"count":0`)
+	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"],"include_delivered":true}`).Mentions(t, 200, `"count":1`)
+	relaytest.Eventually(t, "an operator has it sent once more", func() (any, bool) { return r.texts(), len(r.texts()) == 2 })
+	r.ended(5)
+}
+
+// TestRulesThatAreRefused posts rules whose actions cannot be taken.
+func TestRulesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
+	acme := g.As("acme-all-0123456")
+	for action, want := range map[string][2]string{
+		`{"action":"http_post","parameters":["https://example.com/","http://10.1.2.3/%state"]}`:               {"actions[0].parameters[1]", "10.1.2.3"},
+		`{"action":"http_get","parameters":["http://localhost/?t=%key:t"]}`:                                   {"actions[0].parameters[0]", "this machine"},
+		`{"action":"http_get","parameters":["https://example.com/?t=%temperature"]}`:                          {"actions[0].parameters[0]", "is no placeholder here"},
+		`{"action":"email","parameters":["nobody"]}`:                                                          {"actions[0].parameters[0]", "is not an e-mail address"},
+		`{"action":"sms","parameters":["+447700900123"]}`:                                                     {"actions[0].parameters[0]", "is not a number"},
+		`{"action":"sms","parameters":["447700900123"],"originator":"longer than phones show"}`:               {"actions[0].originator", "1 to 11 characters"},
+		`{"action":"http_post","parameters":["https://example.com/"],"body":"{\"t\":\n valeus.temperature}"}`: {"actions[0].body", "line 2, column 2: unknown name valeus"},
+	} {
+		var refused struct{ Errors map[string][]string }
+		a := acme.Post("/iot/rules", `{"name":"n","on":"reading","actions":[`+action+`]}`)
+		if err := json.Unmarshal([]byte(a.Body), &refused); err != nil || a.Status != 422 || !strings.Contains(strings.Join(refused.Errors[want[0]], " "), want[1]) {
+			t.Errorf("%s: %d %s", action, a.Status, a.Body)
+		}
+	}
+}
+
+// TestRulesWithSimulators has a gateway without back ends say what it only pretends.
+func TestRulesWithSimulators(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, rulesInventory(t, 5))
+	acme := g.As("acme-all-0123456")
+	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"]},{"action":"email","parameters":["ops@example.com"]}]}`).Mentions(t, 201)
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+	relaytest.Eventually(t, "the SMS and the mail are simulated", func() (any, bool) {
+		all := g.Deliveries("kind=rule&state=simulated")
+		return all, len(all) == 2
+	})
+}

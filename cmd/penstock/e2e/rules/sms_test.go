@@ -1,0 +1,69 @@
+package rules
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestRulesSendOnceWhenKilled forwards frames as SMS and kills the gateway at random
+// moments: the account has one message for each frame, and paid for it once.
+func TestRulesSendOnceWhenKilled(t *testing.T) {
+	t.Parallel()
+	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 10)
+	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
+	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, rulesInventory(t, 100_000))
+	g.Spawn()
+	acme := g.As("acme-all-0123456")
+	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"],"body":"'frame ' + uplink.f_cnt"}]}`).Mentions(t, 201)
+	stop, posted := make(chan struct{}), make(chan int)
+	go func() { posted <- postUntil(t, acme, stop) }()
+	for range kills {
+		e2e.SleepRandomly(random, 400*time.Millisecond)
+		g.Kill()
+		g.Spawn()
+	}
+	e2e.SleepRandomly(random, 400*time.Millisecond)
+	close(stop)
+	frames := <-posted
+	g.AwaitProcessed()
+	relaytest.Eventually(t, "the deliveries end", func() (any, bool) {
+		left := append(g.Deliveries("kind=rule&state=queued"), g.Deliveries("kind=rule&state=retrying")...)
+		return left, len(left) == 0
+	})
+	var credit struct{ Data struct{ Credit int } }
+	acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms/credit").Decode(t, &credit)
+	if paid := 100_000 - credit.Data.Credit; paid != frames || frames == 0 {
+		t.Errorf("%d frames, %d credits paid, %d deliveries", frames, paid, len(g.Deliveries("kind=rule&limit=1000")))
+	}
+	t.Logf("%d frames, %d kills", frames, kills)
+}
+
+// postUntil posts frames of a probe, one after the other, until stop is closed, and
+// returns how many were acknowledged. One without an answer is posted again, as
+// ChirpStack does: it is dropped where the first was taken.
+func postUntil(t *testing.T, c e2e.Client, stop <-chan struct{}) (count int) {
+	began := time.Now().Add(-12 * time.Hour)
+	for {
+		select {
+		case <-stop:
+			return count
+		default:
+		}
+		at := began.Add(time.Duration(count) * time.Second).UTC().Format(time.RFC3339)
+		body := e2e.Fixture(t, "chirpstack/up.json", "8b2f6c1e-", fmt.Sprintf("%08x-", count),
+			"2026-03-01T10:15:30.250Z", at, "2026-03-01T10:15:30.260Z", at, `"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+count))
+		for sent := false; !sent; {
+			a, err := c.Try(http.MethodPost, "/webhooks/lorawan?decoder_id=lpp&event=up", body)
+			sent = err == nil && a.Status == 200
+		}
+		count++
+	}
+}

@@ -1,0 +1,67 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+func notice(h e2e.SinkRequest, t *testing.T) (n e2e.RuleNotice) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(h.Body), &n); err != nil {
+		t.Fatalf("%v: %s", err, h.Body)
+	}
+	return n
+}
+
+// rule creates a rule over REST and returns its id.
+func rule(c e2e.Client, body string) string {
+	c.Gateway.T.Helper()
+	var made struct{ Data struct{ ID string } }
+	c.Post("/iot/rules", body).Decode(c.Gateway.T, &made)
+	return made.Data.ID
+}
+
+// sends posts a reading of a device, the n-th second of the test's time.
+func sends(c e2e.Client, t *testing.T, device string, at time.Time, celsius float64) {
+	t.Helper()
+	c.Post("/webhooks/generic?decoder_id=sent", fmt.Sprintf(`{"deviceId":%q,"time":%q,"temperature":%v}`, device, at.Format(time.RFC3339Nano), celsius)).Mentions(t, 200)
+}
+
+// testRules raises and clears an alarm over the threshold of a reading.
+func testRules(t *testing.T, s *e2e.Site) {
+	k := e2e.NewSink(t, nil)
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	acme := g.As("acme-all-0123456")
+	hot := rule(acme, fmt.Sprintf(`{"name":"Hot","on":"reading","when":"values.temperature > 30","clear":"values.temperature < 28",
+"actions":[{"action":"http_post","parameters":["%s/hot"]}]}`, k.URL))
+	rule(acme, fmt.Sprintf(`{"name":"All","on":"reading","actions":[{"action":"http_post","parameters":["%s/all"]}]}`, k.URL))
+	began := time.Now().Add(-time.Hour).UTC()
+	send := func(second int, celsius float64) {
+		sends(acme, t, "probe", began.Add(time.Duration(second)*time.Second), celsius)
+	}
+	send(0, 20)
+	send(1, 31.5)
+	raised := notice(k.Await(t, "/hot", 1), t)
+	if raised.State != "raised" || raised.Rule.ID != hot || raised.AlarmID == "" || raised.Device.Identifier != "probe" ||
+		raised.Readings["temperature"].Value != 31.5 || raised.Readings["temperature"].Units != "°C" {
+		t.Errorf("raised: got %+v", raised)
+	}
+	for n := range 20 {
+		send(2+n, 29+float64(n%3))
+	}
+	send(30, 27)
+	cleared := notice(k.Await(t, "/hot", 2), t)
+	if cleared.State != "cleared" || cleared.AlarmID != raised.AlarmID {
+		t.Errorf("cleared: got %+v", cleared)
+	}
+	acme.Gateway.AwaitProcessed()
+	k.Await(t, "/all", 23)
+	if n := len(k.Requests("/hot")); n != 2 {
+		t.Errorf("%d notices", n)
+	}
+	acme.Get("/iot/alarms?rule_id="+hot).Mentions(t, 200, raised.AlarmID, `"state":"cleared"`)
+}

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// BodyForTomorrow is the body of an order for tomorrow.
+func BodyForTomorrow(fields string) string {
+	return fmt.Sprintf(`{"destinations":["447700900123"],"send_time":%q,%s}`, time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339), fields)
+}
+
+// TomorrowMark marks texts that are scheduled.
+const TomorrowMark = "tomorrow"
+
+// PendingMessage is a pending message.
+type PendingMessage struct {
+	ID                                  int64
+	Source, Destination, Received, Data string
+	ScheduledDelivery                   string `json:"scheduled_delivery"`
+	OriginalScheduledDelivery           string `json:"original_scheduled_delivery"`
+}
+
+// CreditHistory is an account's credit as the operator sees it.
+type CreditHistory struct {
+	Data []struct {
+		Credits, Balance  int64
+		Reason, Reference string
+	}
+	Meta struct{ Balance int64 }
+}
+
+// Credit reads an account's credit and checks that it adds up.
+func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
+	t.Helper()
+	var l CreditHistory
+	g.Admin().Get(fmt.Sprintf("/admin/credit?account=%d&limit=1000", acct)).Decode(t, &l)
+	sum := int64(0)
+	for i := len(l.Data) - 1; i >= 0; i-- {
+		if sum += l.Data[i].Credits; sum != l.Data[i].Balance || sum < 0 {
+			t.Errorf("entry %+v, the sum is %d", l.Data[i], sum)
+		}
+	}
+	if sum != l.Meta.Balance {
+		t.Errorf("the balance is %d, the entries come to %d", l.Meta.Balance, sum)
+	}
+	return l
+}
+
+// SendBody is the body of a send.
+func SendBody(t *testing.T, sink string, more map[string]any, to ...string) string {
+	t.Helper()
+	body := map[string]any{
+		"destinations": to, "message": "hello", "originator": "447700900999",
+		"dlr_url": sink + "/dlr?id=%msgid&to=%dest&code=%code&at=%timestamp&dlr=%dlr",
+	}
+	for key, value := range more {
+		body[key] = value
+	}
+	raw, err := json.Marshal(body)
+	relaytest.NoError(t, err)
+	return string(raw)
+}
+
+// SentMessage is one entry of send's answer.
+type SentMessage struct {
+	ID          int64
+	Destination string
+}
+
+// SendMessages sends an order and returns its entries.
+func (c Client) SendMessages(body string) []SentMessage {
+	c.Gateway.T.Helper()
+	var list struct{ Data []SentMessage }
+	c.Post("/v2/sms/send", body).Decode(c.Gateway.T, &list)
+	return list.Data
+}
+
+// AwaitReports waits until a sink has had exactly some reports, as number:code, in any
+// order, each once.
+func AwaitReports(t *testing.T, k *Sink, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	relaytest.Eventually(t, "reports "+strings.Join(want, " "), func() (any, bool) {
+		got := reportedCodes(k)
+		return got, slices.Equal(got, want)
+	})
+}
+
+func reportedCodes(k *Sink) (got []string) {
+	for _, h := range k.Requests("/dlr") {
+		got = append(got, h.Query.Get("to")+":"+h.Query.Get("code"))
+	}
+	slices.Sort(got)
+	return got
+}

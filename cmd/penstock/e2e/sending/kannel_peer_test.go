@@ -1,0 +1,174 @@
+package sending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/porttest"
+)
+
+// kannelPage is the operator's page. Kannel runs with its blocks as they stand,
+// apart from ports, folders and the token.
+const kannelPage = "docs/kannel.md"
+
+// kannelBlock returns a fenced block of the page with words replaced: old, new.
+// Each old word must stand there.
+func kannelBlock(t *testing.T, language string, replace ...string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(e2e.Root(t), kannelPage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```"+language+"\n")
+	block, _, closed := strings.Cut(rest, "\n```")
+	if !found || !closed {
+		t.Fatalf("%s has no block of %s", kannelPage, language)
+	}
+	for i := 0; i < len(replace); i += 2 {
+		if !strings.Contains(block, replace[i]) {
+			t.Fatalf("the block %s of %s does not say %q", language, kannelPage, replace[i])
+		}
+	}
+	return strings.NewReplacer(replace...).Replace(block) + "\n"
+}
+
+// kannelPrograms finds Kannel's programs. One that is missing fails the test, or
+// skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func kannelPrograms(t *testing.T) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	for name, folder := range map[string]string{"bearerbox": "/usr/sbin", "smsbox": "/usr/sbin", "fakesmsc": "/usr/lib/kannel/test"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			path, err = exec.LookPath(filepath.Join(folder, name))
+		}
+		switch {
+		case err == nil:
+			found[name] = path
+		case os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1":
+			t.Skipf("skipped: no %s (packages kannel, kannel-extras), and PENSTOCK_TEST_SKIP_REAL=1", name)
+		default:
+			t.Fatalf("no %s: install kannel and kannel-extras (PENSTOCK_TEST_SKIP_REAL=1 skips)", name)
+		}
+	}
+	return found
+}
+
+func kannelPort(t *testing.T) string {
+	t.Helper()
+	return strconv.Itoa(porttest.Free(t))
+}
+
+// kannel is a running bearerbox and smsbox.
+type kannel struct {
+	t         *testing.T
+	programs  map[string]string
+	bearerbox *kannelChild
+	smsbox    *kannelChild
+	port      string // of the simulated carrier
+}
+
+// startKannel starts both with the page's configuration, posting to an address.
+func startKannel(t *testing.T, addr, token string, replace ...string) *kannel {
+	t.Helper()
+	k := &kannel{t: t, programs: kannelPrograms(t), port: kannelPort(t)}
+	file := filepath.Join(t.TempDir(), "kannel.conf")
+	text := kannelBlock(t, "kannel", append(replace,
+		"13000", kannelPort(t), "13001", kannelPort(t), "13013", kannelPort(t), "10000", k.port,
+		"/var/spool/kannel", t.TempDir(), "/var/log/kannel", t.TempDir(), "TOKEN@127.0.0.1:8080", token+"@"+addr)...)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.bearerbox = kannelRun(t, nil, k.programs["bearerbox"], file)
+	k.bearerbox.says("Start-up done")
+	k.smsbox = kannelRun(t, nil, k.programs["smsbox"], file)
+	k.bearerbox.says("Client connected from <127.0.0.1>")
+	return k
+}
+
+// carry hands messages to bearerbox as fakesmsc reads them, a line each.
+func (k *kannel) carry(lines []string) *kannelChild {
+	k.t.Helper()
+	for _, line := range lines {
+		if len(line) > 254 { // fakesmsc's buffer
+			k.t.Fatalf("the line is too long: %q", line)
+		}
+	}
+	stdin := filepath.Join(k.t.TempDir(), "messages")
+	if err := os.WriteFile(stdin, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		k.t.Fatal(err)
+	}
+	f, err := os.Open(stdin)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	n := fmt.Sprint(len(lines))
+	smsc := kannelRun(k.t, f, k.programs["fakesmsc"], "-H", "127.0.0.1", "-r", k.port, "-i", "0", "-m", n)
+	smsc.says("fakesmsc: sent message " + n + "\n")
+	return smsc
+}
+
+// end stops both in order; what was under way is over afterwards.
+func (k *kannel) end() {
+	k.smsbox.stop()
+	k.bearerbox.stop()
+}
+
+// kannelGateway runs a gateway with embedded back ends and the page's inventory.
+// The function it returns drains it; it may be called again.
+func kannelGateway(t *testing.T, token, sink string) (addr string, stop func()) {
+	t.Helper()
+	dir, logs := t.TempDir(), newKannelLog()
+	file := filepath.Join(dir, "inventory.yaml")
+	text := kannelBlock(t, "yaml", "TOKEN", token, "http://127.0.0.1:9099", sink)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load("", []string{
+		"PENSTOCK_DATA_DIR=" + filepath.Join(dir, "data"), "PENSTOCK_INVENTORY=" + file,
+		"PENSTOCK_LISTEN=127.0.0.1:0", "PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d, err := app.Open(ctx, cfg, slog.New(slog.NewTextHandler(logs, nil)), "test")
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		cancel()
+		t.Fatal(errors.Join(err, errors.New(d.Abandon())))
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.Serve(ctx, listener) }()
+	once := sync.OnceValue(func() error { cancel(); return <-ended })
+	stop = func() {
+		if err := once(); err != nil {
+			t.Errorf("the gateway did not end well: %v", err)
+		}
+	}
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("the gateway printed at last:\n%s", logs.tail())
+		}
+	})
+	return listener.Addr().String(), stop
+}

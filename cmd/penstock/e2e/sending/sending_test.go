@@ -1,0 +1,253 @@
+package sending
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// senderInventory has an account that may send.
+func senderInventory(credit int) string {
+	return fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-token-0123456, scopes: [messaging, carrier]}]}]", credit)
+}
+
+// TestSendingToAnSMSC sends over a bind, to an SMSC that reports in every form.
+func TestSendingToAnSMSC(t *testing.T) {
+	t.Parallel()
+	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
+	g.Configure("carriers:\n" + peer.CarrierConfig("one", "answer_timeout: 1s", "window: 5"))
+	g.Run()
+	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	var numbers, want []string
+	for suffix, codes := range map[string]string{
+		"00": "8 1", "01": "8 1", "02": "8 1", "03": "8 1", "04": "8 1", "05": "8 1", "06": "8 1", "07": "8 1", "08": "8 1",
+		"09": "8 2", "10": "8 4 1", "11": "16", "12": "", "13": "8 1", "14": "8 2", "15": "8 1",
+	} {
+		number := "4477009001" + suffix
+		numbers = append(numbers, number)
+		for _, code := range strings.Fields(codes) {
+			want = append(want, number+":"+code)
+		}
+	}
+	ids := make(map[string]string)
+	for _, one := range acme.SendMessages(e2e.SendBody(t, k.URL, nil, numbers...)) {
+		ids[one.Destination] = fmt.Sprint(one.ID)
+	}
+	e2e.AwaitReports(t, k, want...)
+	for _, h := range k.Requests("/dlr") {
+		to, at := h.Query.Get("to"), h.Query.Get("at")
+		if h.Query.Get("id") != ids[to] || !strings.Contains(h.Query.Get("dlr"), "stat:") || len(at) != len(fmt.Sprint(time.Now().Unix())) {
+			t.Errorf("the report of %s: %v", to, h.Query)
+		}
+	}
+	relaytest.Eventually(t, "what came early, or with an id that was used before, is not quarantined", func() (any, bool) {
+		set := g.Events("kind=receipt&state=unrouted")
+		return set, len(set) == 0
+	})
+	times := make(map[string]int)
+	for _, e := range peer.Events() {
+		times[e.Submitted]++
+	}
+	for _, number := range numbers {
+		want := 1
+		if strings.HasSuffix(number, "06") || strings.HasSuffix(number, "07") {
+			want = 2 // the first was throttled
+		}
+		if times[number] != want {
+			t.Errorf("%s was submitted %d times", number, times[number])
+		}
+	}
+	acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, 100-len(numbers)))
+	acme.Get("/v2/sms/pending").Mentions(t, 200, `"data":[]`)
+}
+
+// TestSendingFormsToAnSMSC checks what the SMSC sees of each kind of message.
+func TestSendingFormsToAnSMSC(t *testing.T) {
+	t.Parallel()
+	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
+	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
+	g.Run()
+	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	long := strings.Repeat("0123456789", 20)
+	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "héllo €"}, "447700900200"))
+	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "Привет", "flash": true, "originator": "Example"}, "447700900300"))
+	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"replace": true}, "447700900400"))
+	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": long}, "447700900500"))
+	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"send_time": time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)}, "447700900600"))
+	if acme.Get("/v2/sms/pending").Body == `{"data":[]}` {
+		t.Error("what is scheduled is not pending")
+	}
+	for to, want := range map[string][]e2e.SMSCEvent{
+		"447700900200": {{From: "447700900999", Text: "héllo €"}},
+		"447700900300": {{From: "Example", Coding: 0x18, Text: "Привет"}},
+		"447700900400": {{From: "447700900999", Text: "hello", Protocol: 0x41, Replace: 1}},
+		"447700900500": {{From: "447700900999", Text: long[:153], Class: 0x40, Part: "0201"}, {From: "447700900999", Text: long[153:], Class: 0x40, Part: "0202"}},
+		"447700900600": {{From: "447700900999", Text: "hello"}},
+	} {
+		var got []e2e.SMSCEvent
+		relaytest.Eventually(t, "the message to "+to, func() (any, bool) {
+			got = nil
+			for _, e := range peer.Events() {
+				if e.Submitted == to {
+					e.Submitted, e.Part = "", e.Part[max(0, len(e.Part)-4):]
+					got = append(got, e)
+				}
+			}
+			return got, len(got) == len(want)
+		})
+		for i := range want {
+			if fmt.Sprintf("%+v", got[i]) != fmt.Sprintf("%+v", want[i]) {
+				t.Errorf("to %s, part %d:\ngot  %+v\nwant %+v", to, i+1, got[i], want[i])
+			}
+		}
+	}
+	e2e.AwaitReports(t, k, "447700900200:8", "447700900200:1", "447700900300:8", "447700900300:1", "447700900400:8", "447700900400:1",
+		"447700900500:8", "447700900500:1", "447700900600:8", "447700900600:1")
+}
+
+// TestSendingWithoutABind sends over a carrier that is not there: the message says
+// what it waits for.
+func TestSendingWithoutABind(t *testing.T) {
+	t.Parallel()
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
+	g.Configure("carriers:\n  - {type: smpp, name: one, addr: '127.0.0.1:1'}\n")
+	g.Run()
+	g.As("").With("X-Auth-Token", "acme-token-0123456").SendMessages(e2e.SendBody(t, "https://example.com", nil, "447700900123"))
+	relaytest.Eventually(t, "the message says that the carrier is not bound", func() (any, bool) {
+		body := g.Admin().Get("/admin/messages?account=1").Body
+		return body, strings.Contains(body, `"reason":"waits: the carrier one is not bound: waiting: connect: `)
+	})
+}
+
+// TestSendingKill kills the gateway while it sends over a bind. What the SMSC has
+// got it has got once; each message is reported, or unknown.
+func TestSendingKill(t *testing.T) {
+	t.Parallel()
+	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	const orders = 30
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(10*orders))
+	g.Configure("carriers:\n" + peer.CarrierConfig("one", "window: 5"))
+	g.Spawn()
+	taken := make(map[string]bool)
+	for i := range orders {
+		var numbers []string
+		for n := range 10 {
+			numbers = append(numbers, fmt.Sprintf("4477%06d00", i*10+n))
+		}
+		answer, err := g.As("").With("X-Auth-Token", "acme-token-0123456").Try("POST", "/v2/sms/send", e2e.SendBody(t, k.URL, nil, numbers...))
+		if err == nil && answer.Status == 200 {
+			for _, n := range numbers {
+				taken[n] = true
+			}
+		}
+		if i%10 == 9 {
+			g.Kill()
+			g.Spawn()
+		}
+	}
+	times := func() map[string]int {
+		got := make(map[string]int)
+		for _, e := range peer.Events() {
+			if e.Submitted != "" {
+				got[e.Submitted]++
+			}
+		}
+		return got
+	}
+	relaytest.Eventually(t, "everything taken is submitted or unknown", func() (any, bool) {
+		got, known := times(), 0
+		for number := range taken {
+			if got[number] > 0 {
+				known++
+			}
+		}
+		unknown := unknownIn(g)
+		return fmt.Sprint(known, " submitted, ", unknown, " unknown of ", len(taken)), known+unknown >= len(taken)
+	})
+	for number, n := range times() {
+		if n > 1 {
+			t.Errorf("%s was submitted %d times", number, n)
+		}
+	}
+	g.Terminate()
+}
+
+// TestSimulatedNetwork sends with nothing configured: the simulator reports like
+// a network, by the last digits of the number, also when the gateway is killed.
+func TestSimulatedNetwork(t *testing.T) {
+	t.Parallel()
+	k := e2e.NewSink(t, nil)
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
+	g.Spawn()
+	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	acme.SendMessages(e2e.SendBody(t, k.URL, nil, "447700900123", "447700909001", "447700909002", "447700909003", "447700909004"))
+	g.Kill()
+	g.Spawn()
+	e2e.AwaitReports(t, k, "447700900123:8", "447700900123:1", "447700909001:16", "447700909002:8", "447700909002:4", "447700909002:1",
+		"447700909003:8", "447700909004:8", "447700909004:2")
+	g.Terminate()
+}
+
+// TestHTTPCarrier sends over a carrier that takes JSON, which reports at the address
+// it was given.
+func TestHTTPCarrier(t *testing.T) {
+	t.Parallel()
+	k := e2e.NewSink(t, nil)
+	partner := e2e.NewSink(t, nil)
+	addr := porttest.Address(t)
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
+	g.Configure("carriers:\n  - {type: http, name: partner, url: '" + partner.URL + "/sms', token: secret}\n")
+	g.Run()
+	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	acme.SendMessages(e2e.SendBody(t, k.URL, nil, "447700900123"))
+	h := partner.Await(t, "/sms", 1)
+	var m struct {
+		ID        string
+		To        string
+		ReportURL string `json:"report_url"`
+	}
+	relaytest.NoError(t, json.Unmarshal([]byte(h.Body), &m))
+	if h.Header.Get("Idempotency-Key") != m.ID || h.Header.Get("Authorization") != "Bearer secret" || m.To != "447700900123" {
+		t.Errorf("the carrier got %s with %v", h.Body, h.Header)
+	}
+	at, err := url.Parse(m.ReportURL)
+	relaytest.NoError(t, err)
+	e2e.AwaitReports(t, k, "447700900123:8")
+	report := at.RequestURI()
+	g.As("").Post(strings.Replace(report, "sig=", "sig=0", 1), `{"state":"DELIVRD"}`).Mentions(t, 401)
+	g.As("").Post(report, `{"state":"PERHAPS"}`).Mentions(t, 422, "state")
+	g.As("").Post(report, `{"state":"ENROUTE"}`).Mentions(t, 200, `"id"`)
+	g.As("").Get(report+"&code=1").Mentions(t, 200, `"id"`)
+	e2e.AwaitReports(t, k, "447700900123:8", "447700900123:4", "447700900123:1")
+	g.As("acme-token-0123456").Post("/inbound/dlr/json", `{"ref":"99-1-0","code":1}`).Mentions(t, 200)
+	relaytest.Eventually(t, "a report about another account's message is quarantined", func() (any, bool) {
+		set := g.Events("kind=receipt&state=unrouted")
+		return set, len(set) == 1
+	})
+}
+
+// unknownIn counts the parts whose outcome is not known.
+func unknownIn(g *e2e.Gateway) (n int) {
+	g.T.Helper()
+	var list struct {
+		Data []struct{ Parts []struct{ State string } }
+	}
+	g.Admin().Get("/admin/messages?account=1&state=unknown&limit=1000").Decode(g.T, &list)
+	for _, m := range list.Data {
+		for _, p := range m.Parts {
+			if p.State == "unknown" {
+				n++
+			}
+		}
+	}
+	return n
+}

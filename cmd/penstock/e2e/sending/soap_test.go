@@ -1,0 +1,126 @@
+package sending
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// soapClients are SOAP clients of other people's making, each with a script that
+// takes the same steps.
+func soapClients() map[string][]string {
+	return map[string][]string{
+		"zeep": {"/usr/bin/python3", "client.py"}, "PHP": {"php", "client.php"}, "node": {"node", "client.js"},
+	}
+}
+
+// soapStep is what a client has to tell of a step: the code and the credits of an
+// answer and a part of its description, or a part of a Fault.
+type soapStep struct {
+	Step, ResponseCode, CreditsUsed, Description, Fault string
+}
+
+// soapSteps is what the scripts must print. Each sends to two numbers.
+func soapSteps() []soapStep {
+	const ids = "Accepted. Message ids: "
+	return []soapStep{
+		{"text", "0", "2", ids, ""},
+		{"later", "0", "4", ids, ""}, // 71 characters of UCS-2 are two parts
+		{"binary", "0", "2", ids, ""},
+		{"push", "0", "2", ids, ""},
+		{"notification", "0", "2", ids, ""},
+		{"soap12", "0", "2", ids, ""},
+		{"stranger", "", "", "", "Unauthenticated: unknown username or password."},
+		{"stranger12", "", "", "", "Unauthenticated: unknown username or password."},
+		{"anonymous", "", "", "", "Unauthenticated: the header auth of the namespace urn:penstock:messaging is missing."},
+		{"invalid", "3", "0", `destinationarray.number[0]: expected 7 to 15 digits, country code first, without a plus sign or leading zeros, got "0770" (byte `, ""},
+	}
+}
+
+// runSOAPClient runs a client's script. It fails the test where the client is
+// missing, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
+	t.Helper()
+	modules, err := filepath.Abs(filepath.Join(e2e.Root(t), ".tools", "node", "node_modules"))
+	relaytest.NoError(t, err)
+	script := filepath.Join(e2e.Root(t), "ingest", "soap", "testdata", client[1])
+	cmd := exec.Command(client[0], append([]string{script}, args...)...)
+	var said bytes.Buffer
+	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_PATH="+modules), &said
+	out, err := cmd.Output()
+	if err != nil {
+		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skipf("skipped: %v, and PENSTOCK_TEST_SKIP_REAL=1: %s", err, said.String())
+		}
+		t.Fatalf("%v: %s\n%s\ndeploy/test-deps.sh installs the clients (PENSTOCK_TEST_SKIP_REAL=1 skips)", err, said.String(), out)
+	}
+	var steps []soapStep
+	for line := range strings.Lines(string(out)) {
+		var s soapStep
+		relaytest.NoError(t, json.Unmarshal([]byte(line), &s))
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// TestSOAPClients has other people's clients read the WSDL and send, and looks at
+// what they were charged.
+func TestSOAPClients(t *testing.T) {
+	t.Parallel()
+	addr := porttest.Address(t)
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
+	acme := g.As("").With("X-Auth-Token", "acme-all-0123456")
+	left := 1000
+	for name, client := range soapClients() {
+		t.Run(name, func(t *testing.T) {
+			got := runSOAPClient(t, client, g.URL()+"/soap?wsdl", "acme", "secret")
+			want := soapSteps()
+			if len(got) != len(want) {
+				t.Fatalf("%d steps, want %d: %+v", len(got), len(want), got)
+			}
+			for i, w := range want {
+				s := got[i]
+				if s.Step != w.Step || s.ResponseCode != w.ResponseCode || s.CreditsUsed != w.CreditsUsed ||
+					!strings.Contains(s.Description, w.Description) || s.Fault != w.Fault {
+					t.Errorf("got  %+v\nwant %+v", s, w)
+				}
+			}
+			left -= 14
+			acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, left))
+		})
+	}
+}
+
+// TestSOAPCharges looks at what is charged where a request is refused.
+func TestSOAPCharges(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
+	customer := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	for _, tc := range []struct{ name, body, want string }{
+		{"a text of 256 parts", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
+		{"an originator that no phone shows", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},
+		{"a report to an address of our own", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</messagetype>", "</messagetype><dlrep><callbackurl>http://169.254.169.254/</callbackurl><callbacktype>HTTPGET</callbacktype></dlrep>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: dlrep.callbackurl: The dlrep.callbackurl is refused"},
+		{"more than the credit", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "</number>", "</number><number>447700900124</number>", 1), "<responsecode>2</responsecode><creditsused>0</creditsused><description>Insufficient credit.</description>"},
+	} {
+		g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", tc.body).Mentions(t, 200, tc.want)
+		if a := customer.Get("/v2/sms/credit"); a.Body != `{"data":{"credit":1}}` {
+			t.Errorf("%s: %s", tc.name, a.Body)
+		}
+	}
+	g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 200, "<responsecode>0</responsecode><creditsused>1</creditsused>")
+	customer.Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":0}}`)
+	g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"acme","soap":{"username":"acme","password":"another"}}]}`).Mentions(t, 200, "acme")
+	g.As("").With("Content-Type", e2e.SOAP11Type).Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")).Mentions(t, 500, "Unauthenticated: unknown username or password.")
+	if logs := g.Logs.String(); strings.Contains(logs, "secret") || strings.Contains(logs, "447700900123") {
+		t.Errorf("the log tells too much: %s", logs)
+	}
+}

@@ -1,0 +1,135 @@
+package sims
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// cdrFixture is what a switch posts.
+func cdrFixture(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(e2e.Root(t), "decoders", "cdr", "testdata", name))
+	relaytest.NoError(t, err)
+	return string(b)
+}
+
+func TestCallRecordsFromSwitchToArchive(t *testing.T) {
+	t.Parallel()
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
+		g := e2e.Start(t, s, e2e.Fixture(t, "contract.yaml"))
+		pbx, acme, box := g.As("acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-all-0123456"), s.Mailbox()
+		g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-token-0123456"}]}]}`)
+		evil := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
+		for range 2 { // switches repeat what they think was lost
+			for _, body := range []string{
+				cdrFixture(t, "freeswitch.json"), "cdr=" + url.QueryEscape(cdrFixture(t, "freeswitch.json")), cdrFixture(t, "asterisk.csv"),
+				cdrFixture(t, "records.jsonl"), evil + "\n{}",
+			} {
+				pbx.With("Content-Type", "text/plain").Post("/inbound/cdr/sip", body).Mentions(t, 200, "records")
+			}
+		}
+		g.AwaitProcessed()
+		want := []string{
+			"1795253655.41|2026-11-20 09:34:15|2026-11-20 09:34:20|2026-11-20 09:35:12|447700900123|447860000001|57|52|ANSWERED|carrier-a",
+			"c1|2026-11-20 09:34:15|2026-11-20 09:34:20|2026-11-20 09:35:12|447700900123|447860000001|57|52|ANSWERED|carrier-a",
+			"2|2026-11-20 09:34:15.25||2026-11-20 09:34:24|447700900124|sip:desk@example.com|8|0||",
+			"447700900124",
+			"'=cmd()|2026-11-21 00:00:00|||'+447700900123|'@SUM(A1)|0|0||",
+			"2b6aa8f2-41c3-4f0f-b2fd-6d7b7f3f2a51|2026-11-21 09:34:15|2026-11-21 09:34:20|2026-11-21 09:35:12|'+447700900123|447860000001|57|52|NORMAL_CLEARING|carrier-a",
+		}
+		handle := acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "}", `,"email":"`+box+`"}`, 1))
+		files := acme.DownloadArchive(handle)
+		got := files["cdr-20261101-20261130.csv"]
+		if len(files) != 1 || len(got) != len(want) {
+			t.Fatalf("%q", files)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		for _, w := range want {
+			if !slices.ContainsFunc(got, func(row string) bool { return row == w || strings.Contains(row, "|"+w+"|") }) {
+				t.Errorf("no row %s in\n%s", w, strings.Join(got, "\n"))
+			}
+		}
+		days := acme.DownloadArchive(acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "true", "false", 1)))
+		if names := slices.Sorted(maps.Keys(days)); !slices.Equal(names, []string{"cdr-20261120.csv", "cdr-20261121.csv"}) {
+			t.Errorf("%q", names)
+		}
+		if set := g.Events("kind=cdr&state=quarantined"); len(set) != 2 || !strings.Contains(set[0].Reason, "id: offset") {
+			t.Errorf("%+v", set)
+		}
+		relaytest.Eventually(t, "the mail is out", func() (any, bool) {
+			found := g.Deliveries("kind=notice")
+			return found, len(found) == 1 && (found[0].State == "simulated" || found[0].State == "delivered")
+		})
+		g.As("").With("X-Auth-Token", "globex-token-0123456").Get("/v2/sip/cdr/"+handle+"/download").Is(t, 404, "")
+		acme.Get("/v2/sip/trunk/source-ips").Is(t, 200, `{"data":[{"source_ips":["192.0.2.1"]}]}`)
+	})
+}
+
+// TestKillLosesNoCallRecords kills the gateway while records are posted and
+// archives made: what was acknowledged is in the archive, once.
+func TestKillLosesNoCallRecords(t *testing.T) {
+	t.Parallel()
+	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
+	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	g.Spawn()
+	pbx, acme := g.As("acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-all-0123456")
+	acknowledged, handle := make(map[string]bool), ""
+	for n := range 4 {
+		stop := time.After(time.Duration(100+random.IntN(400)) * time.Millisecond)
+		killed := make(chan struct{})
+		go func() { <-stop; g.Kill(); close(killed) }()
+		for i := 0; ; i++ {
+			id := fmt.Sprintf("k%d-%d", n, i)
+			a, err := pbx.Try("POST", "/inbound/cdr/sip", `{"id":"`+id+`","start":"2026-11-20T09:34:15Z","from":"1","to":"2"}`)
+			if err != nil {
+				break
+			}
+			if a.Status == 200 {
+				acknowledged[id] = true
+			}
+			if i == 5 {
+				if a, err := acme.Try("POST", "/v2/sip/cdr/request", e2e.ArchiveOfNovember); err == nil && a.Status == 200 {
+					_, rest, _ := strings.Cut(a.Body, `"handle":"`)
+					handle, _, _ = strings.Cut(rest, `"`)
+				}
+			}
+		}
+		<-killed
+		g.Spawn()
+	}
+	g.AwaitProcessed()
+	if handle == "" || len(acknowledged) < 20 {
+		t.Fatalf("%d records, handle %q", len(acknowledged), handle)
+	}
+	acme.DownloadArchive(handle) // the job that was killed ends
+	found := make(map[string]int)
+	for _, rows := range acme.DownloadArchive(acme.RequestArchive(e2e.ArchiveOfNovember)) {
+		for _, row := range rows {
+			id, _, _ := strings.Cut(row, "|")
+			found[id]++
+		}
+	}
+	for id := range acknowledged {
+		if found[id] != 1 {
+			t.Errorf("%s is there %d times", id, found[id])
+		}
+	}
+	if code := g.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

@@ -1,0 +1,177 @@
+package sims
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// exportSIMs is how many SIMs the records of an export are of.
+const exportSIMs = 100
+
+// exportRow is the i-th record that is posted, as the file must have it. They are
+// half a second apart, so that five million fit into 31 days.
+func exportRow(i int) string {
+	kind := [...]string{"data", "sms", "voice"}[i%3]
+	at := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * 500 * time.Millisecond)
+	return fmt.Sprintf("r-%08x-%d,%s,%s,%s,%d,%d", uint32(i)*2654435761, i, exportSIM(i), at.Format("2006-01-02T15:04:05.999999Z07:00"), kind, i*7919%1_000_003, i%3600)
+}
+
+func exportSIM(i int) string { return fmt.Sprintf("89445%013d", i%exportSIMs) }
+
+// TestAnExportOfMillionsTakesNoMemory posts records, restarts the gateway, has a
+// file made of them all and compares it row by row, while it watches what the
+// process takes. PENSTOCK_TEST_CDRS=5000000 is the full run.
+func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
+	t.Parallel()
+	count := e2e.NumberFromEnv(t, "PENSTOCK_TEST_CDRS", 40_000)
+	var sims strings.Builder
+	for i := range exportSIMs {
+		fmt.Fprintf(&sims, `{iccid: %q},`, exportSIM(i))
+	}
+	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, `accounts: [{name: acme, tokens: [{token: acme-all-0123456, scopes: [cellular, carrier]}], sims: [`+sims.String()+`]}]`)
+	g.Spawn()
+	begun := time.Now()
+	postUses(g, count)
+	counted(g, 30*time.Minute)
+	t.Logf("%d records are posted and kept after %s", count, time.Since(begun).Round(time.Second))
+	if code := g.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if file, err := os.Stat(filepath.Join(g.DataDir(), "usage", "usage.db")); err == nil {
+		t.Logf("they take %d MB", file.Size()/1_000_000)
+	}
+	g.Spawn()
+	// 5 forgets the peak so far (proc(5)), which is that of the start.
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.Process.Process.Pid), []byte("5"), 0); err != nil {
+		t.Logf("the peak is that since the start: %v", err)
+	}
+	before := memory(g, "VmRSS")
+	acme := g.As("").With("X-Auth-Token", "acme-all-0123456")
+	begun = time.Now()
+	id := acme.StartJob("/v3/mno/job/cdr", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
+	acme.AwaitJobStatus(id, "completed")
+	made := time.Since(begun)
+	compareExport(g, id, count)
+	rise := memory(g, "VmHWM") - before
+	t.Logf("%d rows: made in %s, read after %s; %d KiB before, %d KiB more at the peak", count, made.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), before, rise)
+	if rise >= 100<<10 { // under the race detector the heap alone may grow by half of that; five million rows are 500 MB
+		t.Errorf("the process took %d KiB more", rise)
+	}
+	begun = time.Now()
+	id = acme.StartJob("/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
+	acme.AwaitJobStatus(id, "completed")
+	t.Logf("the usage report is made in %s; %d KiB at the peak", time.Since(begun).Round(time.Millisecond), memory(g, "VmHWM"))
+	compareReport(acme, id, count)
+	if code := g.Terminate(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// postUses posts records as an operator does, 20,000 at a time, in CSV.
+func postUses(g *e2e.Gateway, count int) {
+	g.T.Helper()
+	const each = 20_000
+	mno := g.As("acme-all-0123456").With("Content-Type", "text/csv")
+	for from := 0; from < count; from += each {
+		var b strings.Builder
+		b.WriteString("id,iccid,start_time,type,bytes,duration\n")
+		n := min(each, count-from)
+		for i := range n {
+			b.WriteString(exportRow(from+i) + "\n")
+		}
+		mno.Post("/inbound/cdr/sim", b.String()).Mentions(g.T, 200, fmt.Sprintf(`"records":%d,"refused":0`, n))
+	}
+}
+
+// counted waits until every record is kept, for so long at most.
+func counted(g *e2e.Gateway, most time.Duration) {
+	g.T.Helper()
+	for until := time.Now().Add(most); ; <-time.After(100 * time.Millisecond) {
+		lag := e2e.Metrics(g.T, g.As("").Get("/metrics").Body)[`penstock_lag{kind="cdr"}`]
+		if lag == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			g.T.Fatalf("%v posts are not processed", lag)
+		}
+	}
+}
+
+// compareExport reads the file of a job piece by piece and compares its rows with
+// what was posted.
+func compareExport(g *e2e.Gateway, id string, count int) {
+	g.T.Helper()
+	req, err := http.NewRequestWithContext(g.T.Context(), http.MethodGet, g.URL()+"/v3/mno/job/"+id+"/cdr/stream", nil)
+	relaytest.NoError(g.T, err)
+	req.Header.Set("X-Auth-Token", "acme-all-0123456")
+	resp, err := (&http.Client{}).Do(req)
+	relaytest.NoError(g.T, err)
+	defer func() { _ = resp.Body.Close() }()
+	if h := resp.Header; resp.StatusCode != 200 || h.Get("Content-Type") != "text/csv" || h.Get("Content-Disposition") != `attachment; filename="cdr-20261001-20261101.csv"` {
+		g.T.Fatalf("%d %v", resp.StatusCode, h)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Scan()
+	if lines.Text() != "id,iccid,start_time,type,bytes,duration" {
+		g.T.Fatalf("the file begins with %q", lines.Text())
+	}
+	rows := 0
+	for ; lines.Scan(); rows++ {
+		if want := exportRow(rows); lines.Text() != want {
+			g.T.Fatalf("row %d is %s\nwant %s", rows, lines.Text(), want)
+		}
+	}
+	if lines.Err() != nil || rows != count {
+		g.T.Errorf("the file has %d rows, want %d: %v", rows, count, lines.Err())
+	}
+}
+
+// compareReport adds up a usage report.
+func compareReport(c e2e.Client, id string, count int) {
+	c.Gateway.T.Helper()
+	want := map[string]int{}
+	for i := range count {
+		want[exportSIM(i)] += i * 7919 % 1_000_003
+	}
+	var report struct {
+		Data []struct {
+			ICCID string
+			Usage int
+		}
+	}
+	c.Get("/v3/mno/job/"+id+"/usage?per_page=500").Decode(c.Gateway.T, &report)
+	if len(report.Data) != len(want) {
+		c.Gateway.T.Errorf("the report has %d rows, want %d", len(report.Data), len(want))
+	}
+	for _, row := range report.Data {
+		if want[row.ICCID] != row.Usage {
+			c.Gateway.T.Errorf("%s used %d, want %d", row.ICCID, row.Usage, want[row.ICCID])
+		}
+	}
+}
+
+// memory reads a figure of the process, in KiB.
+func memory(g *e2e.Gateway, name string) int {
+	g.T.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid))
+	relaytest.NoError(g.T, err)
+	m := regexp.MustCompile(`(?m)^` + name + `:\s+(\d+) kB$`).FindSubmatch(bytes.TrimSpace(status))
+	if m == nil {
+		g.T.Fatalf("no %s in\n%s", name, status)
+	}
+	n, err := strconv.Atoi(string(m[1]))
+	relaytest.NoError(g.T, err)
+	return n
+}

@@ -1,0 +1,17 @@
+// Package sims tests SIM jobs, usage and call records, end to end.
+package sims
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, []e2e.Suite{
+		{Name: "usage", Run: testUsage},
+	})
+}

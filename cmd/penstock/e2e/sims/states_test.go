@@ -1,0 +1,68 @@
+package sims
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestSIMsThatAreSpecial asks for what the simulator does not simply do: what the
+// customer is answered, where the SIM is then, and what the callback is told.
+func TestSIMsThatAreSpecial(t *testing.T) {
+	t.Parallel()
+	k := e2e.NewSink(t, nil)
+	const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, fmt.Sprintf(`
+accounts:
+  - {name: acme, tokens: [{token: acme-all-0123456}], webhook_secret: %s, callback_url: %q, sims: [
+      {iccid: "8944000000000009001"}, {iccid: "8944000000000009004"}, {iccid: "8944000000000009006"}]}
+  - {name: globex, tokens: [{token: globex-all-0123456}]}`, secret, k.URL+"/events"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	acme, sims := g.Cellular("acme-all-0123456"), "/v3/mno/894400000000000"
+	const who = `{"subscriber": {"forename": "Ada"}}`
+
+	t.Run("an operator that is down is 424, and nothing is begun", func(t *testing.T) {
+		acme.Post(sims+"9004/activate", who).Is(t, http.StatusFailedDependency,
+			`{"success": false, "message": "Service temporarily unavailable. Please try again later."}`)
+		acme.Get(sims+"9004").Mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
+		acme.Get("/v3/mno/job").Mentions(t, 200, `"data":[]`)
+		acme.Get("/v3/mno/subscriber").Mentions(t, 200, `"data":[]`)
+	})
+	t.Run("a refusal fails the job", func(t *testing.T) {
+		id := g.AwaitJob(acme.Post(sims+"9001/activate", who))
+		acme.Get("/v3/mno/job/"+id+"/status").Is(t, 200, `{"success": true, "message": "Job found.",
+			"data": {"id": "`+id+`", "status": "failed", "error": "The simulated operator refuses."}}`)
+		acme.Get(sims+"9001").Mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
+		g.Cellular("globex-all-0123456").Get("/v3/mno/job/"+id+"/status").Is(t, 404, `{"success": false, "message": "Invalid job."}`)
+		g.Cellular("globex-all-0123456").Post(sims+"9001/activate", who).Is(t, 404, `{"success": false, "message": "SIM not found."}`)
+	})
+	t.Run("another state than asked for is where the SIM is", func(t *testing.T) {
+		id := g.AwaitJob(acme.Post(sims+"9006/activate", who))
+		acme.Get("/v3/mno/job/"+id+"/status").Mentions(t, 200, `"error":"The operator reports the SIM as suspended."`)
+		acme.Get(sims+"9006").Mentions(t, 200, `"current_state":"suspended","requested_state":"suspended"`)
+		g.AwaitJob(acme.Post(sims+"9006/unsuspend", ""))
+		acme.Get(sims+"9006").Mentions(t, 200, `"current_state":"active","requested_state":"active"`)
+	})
+	t.Run("the callback is told of each, signed", func(t *testing.T) {
+		k.Await(t, "/events", 5)
+		verify, err := webhooks.NewWebhook(secret)
+		relaytest.NoError(t, err)
+		types := map[string]int{}
+		for _, h := range k.Requests("/events") {
+			relaytest.NoError(t, verify.Verify([]byte(h.Body), h.Header))
+			for _, kind := range []string{"job.completed", "job.failed", "sim.state_changed"} {
+				if strings.Contains(h.Body, `"type":"`+kind+`"`) {
+					types[kind]++
+				}
+			}
+		}
+		if types["job.completed"] != 1 || types["job.failed"] != 2 || types["sim.state_changed"] != 2 {
+			t.Errorf("told: %v", types)
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// SignedBy verifies the headers of Standard Webhooks with a secret in base64.
+func SignedBy(h SinkRequest, secret string) bool {
+	key, err := base64.StdEncoding.DecodeString(secret)
+	if err != nil {
+		return false
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", h.Header.Get("Webhook-Id"), h.Header.Get("Webhook-Timestamp"), h.Body)
+	return h.Header.Get("Webhook-Signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// AttemptStatuses writes the statuses of a delivery's attempts.
+func AttemptStatuses(p Delivery) string {
+	var list []string
+	for _, a := range p.Attempts {
+		list = append(list, fmt.Sprint(a.Status))
+	}
+	return strings.Join(list, " ")
+}
+
+// SinkRequest is a request that a customer's endpoint received.
+type SinkRequest struct {
+	Method, Path string
+	Query, Form  url.Values
+	Header       http.Header
+	Body         string
+}
+
+// Sink is a customer's endpoint. It answers 200 unless told otherwise.
+type Sink struct {
+	URL    string
+	mu     sync.Mutex
+	hits   []SinkRequest
+	answer func(w http.ResponseWriter, h SinkRequest, before int)
+}
+
+// NewSink starts one; answer may be nil, and is told how many hits the same
+// path had before.
+func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, before int)) *Sink {
+	t.Helper()
+	k := &Sink{answer: answer}
+	server := httptest.NewServer(k)
+	t.Cleanup(server.Close)
+	k.URL = server.URL
+	return k
+}
+
+func (k *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	h := SinkRequest{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Header: r.Header, Body: string(body)}
+	h.Form, _ = url.ParseQuery(h.Body)
+	k.mu.Lock()
+	before := 0
+	for _, old := range k.hits {
+		if old.Path == h.Path {
+			before++
+		}
+	}
+	k.hits = append(k.hits, h)
+	k.mu.Unlock()
+	if k.answer != nil {
+		k.answer(w, h, before)
+	}
+}
+
+// Requests returns the hits of a path so far.
+func (k *Sink) Requests(path string) []SinkRequest {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(k.hits), func(h SinkRequest) bool { return h.Path != path })
+}
+
+// Await waits for the n-th hit of a path and returns it.
+func (k *Sink) Await(t *testing.T, path string, n int) SinkRequest {
+	t.Helper()
+	var got []SinkRequest
+	relaytest.Eventually(t, fmt.Sprintf("hit %d at %s", n, path), func() (any, bool) {
+		got = k.Requests(path)
+		return got, len(got) >= n
+	})
+	return got[n-1]
+}
+
+func SameValues(t *testing.T, got url.Values, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if got.Get(name) != value {
+			t.Errorf("%s is %q, want %q", name, got.Get(name), value)
+		}
+	}
+}

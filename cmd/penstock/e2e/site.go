@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/delivery/email/smtptest"
+	"github.com/penstock/penstock/delivery/influx/influxtest"
+	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// NumberFromEnv reads a number from the environment.
+func NumberFromEnv(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// ActAsProgram makes the test binary the program, for tests that must kill it.
+const ActAsProgram = "RUN_AS_PENSTOCK"
+
+// Exit codes of the program's commands.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+)
+
+// Names of the files in a gateway's data directory.
+const (
+	AdminTokenFile = "admin-token"
+	DemoTokenFile  = "demo-token"
+	NodeFile       = "node"
+	LedgerKeyFile  = "ledger-key"
+	HeadsFile      = "ledger-heads"
+	DatabaseFile   = "database"
+	TrafficFile    = "traffic.ring"
+)
+
+// Main runs the tests of a folder, or the program itself: the test binary acts as the
+// program in the processes that Spawn starts. It does not return.
+func Main(m *testing.M) {
+	if os.Getenv(ActAsProgram) == "1" {
+		app.Main("test")
+	}
+	os.Exit(m.Run())
+}
+
+// Root returns the folder of the repository.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			t.Fatal("the tests do not run in the repository")
+		}
+		dir = above
+	}
+}
+
+// File returns the path of a file in testdata: of the package under test, or else
+// of this package.
+func File(t testing.TB, name string) string {
+	t.Helper()
+	own := filepath.Join("testdata", name)
+	if found, _ := filepath.Glob(own); len(found) > 0 {
+		return own
+	}
+	return filepath.Join(Root(t), "cmd", "penstock", "e2e", "testdata", name)
+}
+
+// Site is what gateways stand on: nothing (embedded), or a PostgreSQL, a Redis, an
+// InfluxDB and an SMTP server of the test's own. Each gateway gets stores of its own.
+type Site struct {
+	T        *testing.T
+	Name     string
+	Postgres *sqltest.Postgres
+	Redis    *redistest.Server
+	Influx   *influxtest.Server
+	Smtp     *smtptest.Server
+	stores   atomic.Int64
+	// clustered has start run several gateways on the same stores.
+	clustered bool
+}
+
+// OnEverySite runs a test on the embedded back ends and again on real servers.
+func OnEverySite(t *testing.T, test func(t *testing.T, s *Site)) {
+	t.Run("embedded", func(t *testing.T) { test(t, &Site{Name: "embedded"}) })
+	t.Run("real", func(t *testing.T) { test(t, RealSite(t)) })
+}
+
+// RealSite starts servers. A missing program fails the test, or skips it when
+// PENSTOCK_TEST_SKIP_REAL=1 says so.
+func RealSite(t *testing.T) *Site {
+	t.Helper()
+	return &Site{
+		T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
+		Influx: influxtest.Start(t, influxtest.Options{}), Smtp: smtptest.Start(t),
+	}
+}
+
+// environ names stores that no other gateway of the test has.
+func (s *Site) environ() []string {
+	if s.Redis == nil {
+		return nil
+	}
+	n := s.stores.Add(1)
+	return []string{
+		"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(s.T), fmt.Sprintf("PENSTOCK_REDIS_URL=%s/%d", s.Redis.URL, n),
+		"PENSTOCK_INFLUX_URL=" + s.Influx.URL, fmt.Sprintf("PENSTOCK_INFLUX_BUCKET=gateway%d", n),
+		"PENSTOCK_SMTP_ADDR=" + s.Smtp.Addr, "PENSTOCK_SMTP_FROM=gateway@" + smtptest.Domain,
+	}
+}
+
+// Fixture reads a body of testdata and replaces words in it: old, new, old, new.
+func Fixture(t testing.TB, name string, replace ...string) string {
+	t.Helper()
+	raw, err := os.ReadFile(File(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for pair := range slices.Chunk(replace, 2) {
+		if !strings.Contains(text, pair[0]) {
+			t.Fatalf("%s does not hold %q", name, pair[0])
+		}
+		text = strings.ReplaceAll(text, pair[0], pair[1])
+	}
+	return text
+}

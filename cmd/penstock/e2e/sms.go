@@ -1,0 +1,34 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+)
+
+// PostInbound hands a message over as JSON and returns the id it got.
+func (c Client) PostInbound(fields map[string]any) string {
+	c.Gateway.T.Helper()
+	body, err := json.Marshal(fields)
+	if err != nil {
+		c.Gateway.T.Fatal(err)
+	}
+	var taken struct{ Data struct{ ID string } }
+	c.Post("/inbound/sms/json", string(body)).Decode(c.Gateway.T, &taken)
+	if taken.Data.ID == "" {
+		c.Gateway.T.Fatal("a message without an id")
+	}
+	return taken.Data.ID
+}
+
+func (c Client) PostInboundText(id, to, text string) string {
+	c.Gateway.T.Helper()
+	return c.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": to, "text": text})
+}
+
+// StartWithRelays starts a gateway whose relays lead to a sink and a mailbox.
+func StartWithRelays(t *testing.T, s *Site, answer func(http.ResponseWriter, SinkRequest, int), settings ...string) (*Gateway, *Sink, string) {
+	t.Helper()
+	k, box := NewSink(t, answer), s.Mailbox()
+	return Start(t, s, Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", box), settings...), k, box
+}

@@ -1,0 +1,38 @@
+package sms
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base64"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// A carrier that only signs reaches the account of the token that its path
+// names; the address it signs is the public one.
+func TestACarrierThatOnlySigns(t *testing.T) {
+	t.Parallel()
+	const inventory = `
+accounts:
+  - name: acme
+    tokens: [{token: acme-token-0123456, scopes: [messaging]}, {token: twilio-token-0123456, scopes: [carrier], source: tw, secret: shh}]
+    relays: {vmn: [{id: desk, number: "447860000001", action: desktopsms, parameters: [desk]}]}`
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_PUBLIC_URL=https://sms.example.com/gw")
+	sign := func(text string) string {
+		m := hmac.New(sha1.New, []byte("shh"))
+		m.Write([]byte(text))
+		return base64.StdEncoding.EncodeToString(m.Sum(nil))
+	}
+	const form = "Body=hi&From=%2B447700900123&MessageSid=SM1&To=%2B447860000001"
+	good := sign("https://sms.example.com/gw/inbound/sms/twilio/tw" + "BodyhiFrom+447700900123MessageSidSM1To+447860000001")
+	twilio := g.As("").With("Content-Type", "application/x-www-form-urlencoded")
+	twilio.With("X-Twilio-Signature", sign("another")).Post("/inbound/sms/twilio/tw", form).Is(t, 401, `{"message":"Unauthenticated."}`)
+	for range 2 { // it comes again when its answer was lost
+		twilio.With("X-Twilio-Signature", good).Post("/inbound/sms/twilio/tw", form).Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
+	}
+	twilio.With("X-Twilio-Signature", sign("https://sms.example.com/gw/inbound/sms/twilio/tw"+"MessageSidSM2MessageStatusdelivered")).
+		Post("/inbound/sms/twilio/tw", "MessageSid=SM2&MessageStatus=delivered").Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
+	g.AwaitProcessed()
+	g.As("").With("X-Auth-Token", "acme-token-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, `"data":"hi"`, `"total":1`)
+}

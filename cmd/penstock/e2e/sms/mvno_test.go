@@ -1,0 +1,45 @@
+package sms
+
+import (
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+)
+
+// While a relay's action is mvno its messages go to the SIM through the operator;
+// leaving mvno stops that, also for what still waits.
+func TestMessagesForASIM(t *testing.T) {
+	t.Parallel()
+	const inventory = `
+accounts:
+  - name: acme
+    permissions: [mvno]
+    tokens: [{token: acme-all-0123456, scopes: [messaging, carrier]}]
+    sims: [{iccid: "8944000000000000001"}, {iccid: "8944000000000009004"}]
+    relays:
+      geo:
+        - {id: good, prefix: "4478000", action: mvno, iccid: "8944000000000000001"}
+        - {id: slow, prefix: "4478001", action: black_hole, iccid: "8944000000000009004"}
+        - {id: none, prefix: "4478002", action: black_hole}`
+	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_DELIVERY_SCHEDULE=300ms,300ms,300ms,300ms,300ms,300ms,300ms,300ms")
+	acme := g.As("acme-all-0123456")
+	rest := g.As("").With("X-Auth-Token", "acme-all-0123456").With("Content-Type", "application/json")
+	g.Admin().Get("/readyz").Mentions(t, 200, `"operator":{"status":"ok","note":"simulator, simulated"}`)
+
+	acme.PostInboundText("m1", "447800012345", "hello SIM")
+	if d := g.AwaitDelivery("good", "simulated"); d.Target != "sim:8944000000000000001" || len(d.Attempts) != 1 {
+		t.Errorf("%+v", d)
+	}
+	e := g.Explain(`{"from":"1","to":"447800012345","text":"a"}`)
+	if e.Matched == nil || e.Matched.Action != "mvno" || len(e.Requests) != 1 {
+		t.Errorf("%+v", e)
+	}
+	rest.Do("PATCH", "/v2/sms-relay/geo/none", `{"action":"mvno"}`).Mentions(t, 422, "needs a relay that names a SIM")
+	rest.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"mvno"}`).Mentions(t, 200, `"name":"mvno"`, `"parameters":[]`)
+	acme.PostInboundText("m2", "447800112345", "hello slow SIM")
+	g.AwaitDelivery("slow", "retrying")
+	rest.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"black_hole"}`).Mentions(t, 200, "black_hole")
+	if d := g.AwaitDelivery("slow", "dead"); d.Reason != "the relay slow no longer delivers to the SIM 8944000000000009004" {
+		t.Errorf("%+v", d)
+	}
+}

@@ -1,0 +1,255 @@
+package sms
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// hostile has what would break a URL, a form and a second pass of replacing.
+const hostile = "Rock & roll? 100% #1 +1 =x; %orig %m %i \"ünï\" €𝄞\nend"
+
+// checkRecent checks a wall-clock text against now.
+func checkRecent(t *testing.T, what, text string, zone *time.Location) {
+	t.Helper()
+	at, err := time.ParseInLocation(time.DateTime, text, zone)
+	if age := time.Since(at); err != nil || age < -2*time.Second || age > 5*time.Minute {
+		t.Errorf("%s is %q: %v", what, text, err)
+	}
+}
+
+func testPlaceholders(t *testing.T, s *e2e.Site) {
+	g, k, _ := e2e.StartWithRelays(t, s, nil)
+	acme := g.As("acme-all-0123456")
+	london, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("a geographic relay's GET has every placeholder replaced and escaped", func(t *testing.T) {
+		id := acme.PostInbound(map[string]any{"id": "p1", "from": "A/b c?%d#", "to": "447800055501", "text": hostile})
+		h := k.Await(t, "/get/A%2Fb%20c%3F%25d%23/in", 1)
+		e2e.SameValues(t, h.Query, map[string]string{
+			"m": hostile, "o": "A/b c?%d#", "d": "447800055501", "u": "", "i": id, "literal": "100%",
+		})
+		checkRecent(t, "%t", h.Query.Get("t"), time.UTC)
+		seconds, err := time.ParseDuration(h.Query.Get("x") + "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRecent(t, "%x", time.Unix(int64(seconds.Seconds()), 0).UTC().Format(time.DateTime), time.UTC)
+		if h.Method != http.MethodGet || h.Body != "" {
+			t.Errorf("%s with the body %q", h.Method, h.Body)
+		}
+	})
+	t.Run("a virtual number's GET has every placeholder replaced and escaped", func(t *testing.T) {
+		id := acme.PostInbound(map[string]any{
+			"id": "p2", "from": "+447700900123", "to": "+447800019999", "text": hostile,
+			"sent_at": "2026-07-01T10:00:00Z", "network": "Some & Mobile",
+		})
+		h := k.Await(t, "/vmn", 1)
+		e2e.SameValues(t, h.Query, map[string]string{
+			"id": id, "stat": "0", "orig": "447700900123", "dest": "447800019999", "msg": hostile,
+			"sms": "2026-07-01 11:00:00", "netw": "Some & Mobile", "code": "16", "udh": "",
+			"zone": map[bool]string{true: "1", false: "0"}[time.Now().In(london).IsDST()],
+		})
+		checkRecent(t, "%time", h.Query.Get("time"), london)
+	})
+	t.Run("a binary message is in hex, with its UDH", func(t *testing.T) {
+		acme.PostInbound(map[string]any{"id": "p3", "from": "447700900123", "to": "447800019999", "data": "00FF10", "udh": "06050423f40000", "coding": 8})
+		e2e.SameValues(t, k.Await(t, "/vmn", 2).Query, map[string]string{"msg": "00ff10", "udh": "06050423f40000", "code": "8", "stat": "0"})
+	})
+	t.Run("the parts of a longer message come as one, and that and a UDH that makes no sense show in the status", func(t *testing.T) {
+		part := func(id, octets, udh string) {
+			acme.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": "447800019999", "data": octets, "coding": 16, "udh": udh})
+		}
+		part("p4b", "dd1e0021", "0500032a0202")
+		part("p4c", "dd1e0021", "0500032a0202")
+		part("p4a", "0041d834", "0500032a0201") // 𝄞 lies across the border
+		e2e.SameValues(t, k.Await(t, "/vmn", 3).Query, map[string]string{"stat": "1", "code": "16", "msg": "A𝄞!", "udh": ""})
+		acme.PostInbound(map[string]any{"id": "p5", "from": "447700900123", "to": "447800019999", "text": "x", "udh": "ff00"})
+		e2e.SameValues(t, k.Await(t, "/vmn", 4).Query, map[string]string{"stat": "2"})
+	})
+	t.Run("a text in a national language table, and one in a table that is not known", func(t *testing.T) {
+		one := func(id, octets, udh string) string {
+			return acme.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": "447800019998", "data": octets, "coding": 7, "udh": udh})
+		}
+		one("n1", "4d501b1d", "06240106250106")
+		e2e.SameValues(t, k.Await(t, "/languages", 1).Query, map[string]string{"stat": "0", "code": "7", "msg": "हा१", "udh": "06240106250106"})
+		id := one("n2", "40", "03250163")
+		e2e.SameValues(t, k.Await(t, "/languages", 2).Query, map[string]string{"stat": "2", "code": "7", "msg": "¡"})
+		acme.PostInbound(map[string]any{"id": "n3", "from": "447700900123", "to": "447800019998", "data": "feff0041", "coding": 16})
+		e2e.SameValues(t, k.Await(t, "/languages", 3).Query, map[string]string{"stat": "0", "code": "16", "msg": "A"})
+		g.Admin().Get("/admin/events/"+id).Mentions(t, 200, "its language tables 99 (locking) and 0 (single shift) are not both known")
+	})
+	t.Run("Kannel's parameters are read, and answered with nothing", func(t *testing.T) {
+		q := url.Values{"id": {"k1"}, "from": {"+447700900123"}, "to": {"447800019999"}, "text": {"Rock & roll? 100% ü"}, "coding": {"0"}, "time": {"1772359200"}, "smsc": {"link-7"}}
+		acme.Get("/inbound/sms/kannel?"+q.Encode()).Is(t, 200, "")
+		e2e.SameValues(t, k.Await(t, "/vmn", 5).Query, map[string]string{
+			"msg": "Rock & roll? 100% ü", "orig": "447700900123", "sms": "2026-03-01 10:00:00", "netw": "link-7", "code": "7",
+		})
+	})
+	t.Run("Kannel's UCS-2 octets are text", func(t *testing.T) {
+		acme.Get("/inbound/sms/kannel?id=k2&from=447700900123&to=447800019999&coding=2&text=%20%AC%00%20%D8%34%DD%1E").Is(t, 200, "")
+		e2e.SameValues(t, k.Await(t, "/vmn", 6).Query, map[string]string{"msg": "€ 𝄞", "code": "16"})
+	})
+	t.Run("a geographic relay's POST has the form fields of its placeholders", func(t *testing.T) {
+		id := acme.PostInboundText("p6", "447800255501", hostile)
+		h := k.Await(t, "/post", 1)
+		e2e.SameValues(t, h.Form, map[string]string{"message": hostile, "originator": "447700900123", "destination": "447800255501", "udh": "", "message_id": id})
+		e2e.SameValues(t, h.Query, map[string]string{"for": "447800255501"})
+		checkRecent(t, "timestamp", h.Form.Get("timestamp"), time.UTC)
+		if got := h.Header.Get("Content-Type"); h.Method != http.MethodPost || got != "application/x-www-form-urlencoded" || h.Form.Get("unix_time") == "" {
+			t.Errorf("%s of %s: %v", h.Method, got, h.Form)
+		}
+	})
+	t.Run("a virtual number's POST has the form fields of its placeholders", func(t *testing.T) {
+		id := acme.PostInboundText("p7", "447800020001", "plain")
+		h := k.Await(t, "/vmn-post", 1)
+		e2e.SameValues(t, h.Form, map[string]string{"id": id, "stat": "0", "orig": "447700900123", "dest": "447800020001", "msg": "plain", "code": "7", "netw": "", "udh": ""})
+		checkRecent(t, "time", h.Form.Get("time"), london)
+		checkRecent(t, "smsTime", h.Form.Get("smsTime"), london)
+		if !h.Form.Has("timeZone") {
+			t.Errorf("no timeZone in %v", h.Form)
+		}
+	})
+}
+
+func testMails(t *testing.T, s *e2e.Site) {
+	g, _, box := e2e.StartWithRelays(t, s, nil)
+	acme := g.As("acme-all-0123456")
+	for _, tc := range []struct{ relay, to string }{{"g-mail", "447800455501"}, {"v-mail", "447800060002"}} {
+		t.Run("the mail of "+tc.relay+" has sender and number in the subject, the text in the body", func(t *testing.T) {
+			acme.PostInboundText(tc.relay, tc.to, "the text for "+tc.relay)
+			m := g.AwaitMail(box, "the text for "+tc.relay)
+			if !strings.Contains(m, "\nSubject: SMS from 447700900123 to "+tc.to+"\n") {
+				t.Errorf("the subject is another:\n%s", m)
+			}
+			g.AwaitDelivery(tc.relay, s.DeliveredState())
+		})
+	}
+	t.Run("CR and LF in a sender make no header", func(t *testing.T) {
+		acme.PostInbound(map[string]any{
+			"id": "m3", "from": "Eve\r\nBcc: victim@example.com\r\n\r\nX", "to": "447800455502", "text": "text of Eve\r\nBcc: second@example.com",
+		})
+		m := g.AwaitMail(box, "text of Eve")
+		header, _, _ := strings.Cut(m, "\n\n")
+		for line := range strings.Lines(header) {
+			if strings.HasPrefix(strings.ToLower(line), "bcc") || strings.HasPrefix(line, "X") && !strings.HasPrefix(line, "X-") {
+				t.Errorf("a header was added: %s", line)
+			}
+		}
+		if !strings.Contains(header, "Subject: SMS from EveBcc: victim@example.com") {
+			t.Errorf("the subject is another:\n%s", header)
+		}
+	})
+}
+
+func testMessages(t *testing.T, s *e2e.Site) {
+	g, k, _ := e2e.StartWithRelays(t, s, nil)
+	acme := g.As("acme-all-0123456")
+	for _, tc := range []struct{ action, relay, to string }{
+		{"black_hole", "g-hole", "447800355501"}, {"inactive", "v-off", "447800060001"},
+	} {
+		t.Run(tc.action+" swallows", func(t *testing.T) {
+			id := acme.PostInboundText(tc.relay, tc.to, "for nobody")
+			g.AwaitProcessed()
+			if sent := g.Deliveries("relay=" + tc.relay); len(sent) != 0 {
+				t.Errorf("deliveries: %+v", sent)
+			}
+			g.Admin().Get("/admin/events?state=done&kind=sms").Mentions(t, 200, id)
+		})
+	}
+	t.Run("several parameters are several deliveries", func(t *testing.T) {
+		acme.PostInboundText("n1", "447800555501", "for two")
+		one, two := k.Await(t, "/one", 1), k.Await(t, "/two", 1)
+		e2e.SameValues(t, one.Query, map[string]string{"m": "for two"})
+		if one.Header.Get("Webhook-Id") == two.Header.Get("Webhook-Id") {
+			t.Error("two deliveries have the same id")
+		}
+		relaytest.Eventually(t, "both are delivered", func() (any, bool) {
+			got := g.Deliveries("relay=g-two&state=delivered")
+			return got, len(got) == 2
+		})
+	})
+	t.Run("the same carrier id twice is one message", func(t *testing.T) {
+		first := acme.PostInboundText("n2", "447800055502", "once only")
+		second := acme.PostInboundText("n2", "447800055502", "once only")
+		acme.PostInboundText("n3", "447800055502", "another")
+		g.AwaitProcessed()
+		k.Await(t, "/get/447700900123/in", 2)
+		relaytest.Eventually(t, "all is delivered", func() (any, bool) {
+			got := g.Deliveries("relay=g-get&state=queued")
+			return got, len(got) == 0
+		})
+		count := 0
+		for _, h := range k.Requests("/get/447700900123/in") {
+			if h.Query.Get("m") == "once only" {
+				count++
+				if id := h.Query.Get("i"); id != first && id != second {
+					t.Errorf("it has the id %s, of neither post", id)
+				}
+			}
+		}
+		if count != 1 || len(g.Deliveries("relay=g-get")) != 2 {
+			t.Errorf("it was sent %d times; deliveries: %+v", count, g.Deliveries("relay=g-get"))
+		}
+	})
+	t.Run("the same id from another carrier is another message", func(t *testing.T) {
+		before := len(k.Requests("/get/447700900123/in"))
+		acme.Get("/inbound/sms/kannel?id=n2&from=447700900123&to=447800055502&text=from+kannel").Is(t, 200, "")
+		e2e.SameValues(t, k.Await(t, "/get/447700900123/in", before+1).Query, map[string]string{"m": "from kannel"})
+	})
+}
+
+func testRoutes(t *testing.T, s *e2e.Site) {
+	g, k, _ := e2e.StartWithRelays(t, s, nil)
+	acme, globex := g.As("acme-all-0123456"), g.As("globex-all-0123456")
+	t.Run("the longest prefix wins", func(t *testing.T) {
+		acme.PostInboundText("r1", "447800015555", "long")
+		e2e.SameValues(t, k.Await(t, "/longer", 1).Query, map[string]string{"m": "long"})
+	})
+	t.Run("the virtual number wins over the prefixes it begins with", func(t *testing.T) {
+		acme.PostInboundText("r2", "447800019999", "exact")
+		e2e.SameValues(t, k.Await(t, "/vmn", 1).Query, map[string]string{"msg": "exact"})
+		g.AwaitProcessed()
+		if n := len(k.Requests("/longer")); n != 1 {
+			t.Errorf("the prefix got %d messages, want the one before", n)
+		}
+	})
+	t.Run("a carrier's token reaches its own account only", func(t *testing.T) {
+		id := globex.PostInboundText("r3", "447800055501", "not mine")
+		relaytest.Eventually(t, "it is unrouted", func() (any, bool) {
+			set := g.Events("state=unrouted")
+			return set, len(set) == 1 && set[0].ID == id && strings.Contains(set[0].Reason, "447800055501")
+		})
+	})
+	t.Run("what no relay takes is accepted, visible, and replayable once a relay is there", func(t *testing.T) {
+		id := acme.PostInboundText("r4", "33123456789", "patience")
+		relaytest.Eventually(t, "it is unrouted", func() (any, bool) {
+			set := g.Events("state=unrouted&q=33123456789")
+			return set, len(set) == 1 && set[0].ID == id && set[0].Kind == "sms" && set[0].Source == "json"
+		})
+		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "acme", "relays": {"geo": [{"id": "g-new", "prefix": "33", "action": "http_get", "parameters": ["`+k.URL+`/new?m=%m&i=%i"]}]}}]}`).
+			Mentions(t, 200, `"acme"`)
+		g.Admin().Post("/admin/events/replay", `{"state": "unrouted", "q": "33123456789"}`).Is(t, 200, `{"count": 1}`)
+		e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "patience", "i": id})
+		if left := g.Events("state=unrouted&q=33123456789"); len(left) != 0 {
+			t.Errorf("still unrouted: %+v", left)
+		}
+		if left := g.Events("state=unrouted"); len(left) != 1 {
+			t.Errorf("unrouted: %+v, want the other account's", left)
+		}
+	})
+	t.Run("a replay sends nothing twice", func(t *testing.T) {
+		g.Admin().Post("/admin/events/replay", `{"kind": "sms", "q": "patience"}`).Is(t, 200, `{"count": 1}`)
+		g.AwaitDelivery("g-new", "delivered")
+		if n := len(k.Requests("/new")); n != 1 {
+			t.Errorf("it was sent %d times", n)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// SMSC is an SMSC of other people's making: npm's smpp, in a process of its own.
+type SMSC struct {
+	t      *testing.T
+	Port   int
+	stdin  io.WriteCloser
+	mu     sync.Mutex
+	events []SMSCEvent
+}
+
+// SMSCEvent is what the SMSC prints.
+type SMSCEvent struct {
+	Listening                 int
+	Bound                     string
+	SystemID                  string `json:"system_id"`
+	Answered, Refused, Broken int
+	Status                    *int
+	Done, Asked, Alive        bool
+	Unbound, Closed           bool
+	Open                      int
+	Answer                    string
+	Sequence                  uint32
+
+	// Of a message that was submitted to it.
+	Submitted, From, Text, Part      string
+	Coding, Class, Protocol, Replace int
+}
+
+// SMSCMessage is what the SMSC is to deliver; testdata/smsc.js says how.
+type SMSCMessage struct {
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	Coding int    `json:"coding"`
+	Text   string `json:"text,omitempty"`
+	Data   string `json:"data,omitempty"`
+	Form   string `json:"form,omitempty"`
+	Twice  string `json:"twice,omitempty"`
+	Raw    string `json:"raw,omitempty"`
+	End    bool   `json:"end,omitempty"`
+}
+
+// StartSMSC starts one. It fails the test where Node.js or the library is
+// missing, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func StartSMSC(t *testing.T, flags ...string) *SMSC {
+	t.Helper()
+	modules, err := filepath.Abs(filepath.Join(Root(t), ".tools", "node", "node_modules"))
+	relaytest.NoError(t, err)
+	node, err := exec.LookPath("node")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(modules, "smpp"))
+	}
+	switch {
+	case err == nil:
+	case os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1":
+		t.Skipf("skipped: %v, and PENSTOCK_TEST_SKIP_REAL=1", err)
+	default:
+		t.Fatalf("%v: deploy/test-deps.sh installs Node.js and the library (PENSTOCK_TEST_SKIP_REAL=1 skips)", err)
+	}
+	cmd := exec.Command(node, append([]string{File(t, "smsc.js")}, flags...)...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_PATH="+modules), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	relaytest.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, cmd.Start())
+	s := &SMSC{t: t, stdin: stdin}
+	heard := make(chan struct{})
+	go func() { defer close(heard); s.listen(stdout) }()
+	t.Cleanup(func() { // the end of its input is its own
+		_ = stdin.Close()
+		<-heard
+		_ = cmd.Wait()
+	})
+	s.Port = s.Await("it listens", func(e SMSCEvent) bool { return e.Listening > 0 }).Listening
+	return s
+}
+
+func (s *SMSC) listen(from io.Reader) {
+	for lines := bufio.NewScanner(from); lines.Scan(); {
+		var e SMSCEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			s.t.Errorf("the SMSC said %q", lines.Text())
+		}
+		s.mu.Lock()
+		s.events = append(s.events, e)
+		s.mu.Unlock()
+	}
+}
+
+func (s *SMSC) Events() []SMSCEvent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]SMSCEvent(nil), s.events...)
+}
+
+// Await waits for an event and returns it.
+func (s *SMSC) Await(what string, is func(SMSCEvent) bool) (found SMSCEvent) {
+	s.t.Helper()
+	relaytest.Eventually(s.t, "of the SMSC: "+what, func() (any, bool) {
+		all := s.Events()
+		for _, e := range all {
+			if is(e) {
+				found = e
+				return nil, true
+			}
+		}
+		return all[max(0, len(all)-5):], false
+	})
+	return found
+}
+
+// BindCount counts those there have been.
+func (s *SMSC) BindCount() (n int) {
+	for _, e := range s.Events() {
+		if e.Bound != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Deliver has the SMSC deliver messages.
+func (s *SMSC) Deliver(all []SMSCMessage) {
+	s.t.Helper()
+	w := bufio.NewWriter(s.stdin)
+	for _, m := range all {
+		relaytest.NoError(s.t, json.NewEncoder(w).Encode(m))
+	}
+	relaytest.NoError(s.t, json.NewEncoder(w).Encode(SMSCMessage{End: true}))
+	relaytest.NoError(s.t, w.Flush())
+}
+
+// SendRaw has the SMSC send octets, in hex, as they are.
+func (s *SMSC) SendRaw(raw string) {
+	s.t.Helper()
+	relaytest.NoError(s.t, json.NewEncoder(s.stdin).Encode(SMSCMessage{Raw: strings.ReplaceAll(raw, " ", "")}))
+}
+
+// AwaitAnswers waits until the SMSC has an answer to everything.
+func (s *SMSC) AwaitAnswers() SMSCEvent {
+	s.t.Helper()
+	return s.Await("everything is answered", func(e SMSCEvent) bool { return e.Done })
+}
+
+// CarrierConfig is the configuration of a carrier, as YAML. Settings are further
+// lines.
+func (s *SMSC) CarrierConfig(name string, settings ...string) string {
+	lines := append([]string{"type: smpp", "name: " + name, fmt.Sprintf("addr: 127.0.0.1:%d", s.Port), "system_id: penstock", "password: secret"}, settings...)
+	return "  - {" + strings.Join(lines, ", ") + "}\n"
+}
+
+// SMSCInventory sends all that comes for 4478… to a sink.
+func SMSCInventory(sink string) string {
+	return `accounts: [{name: acme, relays: {geo: [{id: all, prefix: "4478", action: http_get,
+  parameters: ["` + sink + `/sms?m=%m&o=%o&d=%d&u=%u&i=%i"]}]}}]`
+}
