@@ -31,7 +31,7 @@ type Browser struct {
 // when PENSTOCK_TEST_SKIP_REAL=1 says so.
 func NewBrowser(t *testing.T) *Browser { t.Helper(); return NewBrowserFor(t, 2*Patience) }
 
-// NewBrowserFor starts one that ends after some time.
+// NewBrowserFor starts Chromium and ends it after some time.
 func NewBrowserFor(t *testing.T, life time.Duration) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -60,8 +60,8 @@ func NewBrowserFor(t *testing.T, life time.Duration) *Browser {
 	return b
 }
 
-// record collects what a browser complains of: exceptions, errors on its console,
-// violations of the policy, answers that are no success.
+// record collects complaints of the browser: exceptions, errors on its console,
+// violations of the content security policy, answers without success.
 func (b *Browser) record(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -84,7 +84,7 @@ func (b *Browser) record(event any) {
 	}
 }
 
-// Complaints are those so far, without those that hold one of some words.
+// Complaints lists the complaints so far, except those that contain an expected word.
 func (b *Browser) Complaints(expected ...string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,13 +93,16 @@ func (b *Browser) Complaints(expected ...string) []string {
 	})
 }
 
+// Do runs steps in the page and ends the test at the first that fails.
 func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
 	relaytest.NoError(b.T, chromedp.Do(b.Ctx, steps...))
 }
 
+// Click clicks the first element that a CSS selector finds.
 func (b *Browser) Click(selector string) { b.T.Helper(); b.Do(chromedp.Click(chromedp.CSS(selector))) }
 
+// Write types a text into the first element that a CSS selector finds.
 func (b *Browser) Write(selector, text string) {
 	b.T.Helper()
 	b.Do(chromedp.SendKeys(chromedp.CSS(selector), text))
@@ -140,7 +143,7 @@ func (b *Browser) Holds(condition string) bool {
 	return answer
 }
 
-// ExpectNoComplaints holds that the browser had nothing to complain of.
+// ExpectNoComplaints fails the test if the browser complained of anything unexpected.
 func (b *Browser) ExpectNoComplaints(expected ...string) {
 	b.T.Helper()
 	if wrong := b.Complaints(expected...); len(wrong) > 0 {

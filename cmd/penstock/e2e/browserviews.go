@@ -15,7 +15,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "a folder to which TestEveryViewIsAccessible writes a picture of every view")
 
-// shape is a screen of a reader.
+// shape is a size and a colour scheme of the screen.
 type shape struct {
 	name, scheme string
 	width        int64
@@ -25,7 +25,7 @@ func shapes() []shape {
 	return []shape{{"desktop-light", "light", 1280}, {"desktop-dark", "dark", 1280}, {"phone-light", "light", 390}, {"phone-dark", "dark", 390}}
 }
 
-// Inspect looks at the present view in every shape.
+// Inspect checks the present view in every shape.
 func (b *Browser) Inspect(name, axe string) {
 	b.T.Helper()
 	for _, s := range shapes() {

@@ -51,4 +51,5 @@ func (c Client) DownloadArchive(handle string) map[string][]string {
 	return files
 }
 
+// ArchiveOfNovember requests one archive of the call records of November 2026.
 const ArchiveOfNovember = `{"from_date":"2026-11-01 00:00:00","to_date":"2026-11-30 23:59:59","single_file":true}`

@@ -19,7 +19,7 @@ type Client struct {
 	header  http.Header
 }
 
-// As sends requests with a token; an empty one is none.
+// As returns a client with a token; an empty token sends no Authorization.
 func (g *Gateway) As(token string) Client {
 	c := Client{g, http.Header{}}
 	if token != "" {
@@ -28,10 +28,10 @@ func (g *Gateway) As(token string) Client {
 	return c
 }
 
-// Admin sends requests as the operator.
+// Admin returns a client with the admin token.
 func (g *Gateway) Admin() Client { return g.As(AdminToken) }
 
-// With sends a further header; an empty value takes it away.
+// With returns a client that sends a further header; an empty value removes it.
 func (c Client) With(name, value string) Client {
 	c.header = c.header.Clone()
 	if value == "" {
@@ -42,12 +42,12 @@ func (c Client) With(name, value string) Client {
 	return c
 }
 
-// Response is a response.
+// Response is the answer to a request.
 type Response struct {
 	Status  int
 	Header  http.Header
 	Body    string
-	Request string // what it answers
+	Request string // method and path of the request
 }
 
 // newHTTPClient keeps connections as a network server's client does; a process that
@@ -60,7 +60,7 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// Try sends a request; its error means that no answer came.
+// Try sends a request. An error means that no answer came.
 func (c Client) Try(method, path, body string) (Response, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, c.Gateway.URL()+path, strings.NewReader(body))
 	if err != nil {
@@ -79,6 +79,7 @@ func (c Client) Try(method, path, body string) (Response, error) {
 	return Response{resp.StatusCode, resp.Header, string(got), method + " " + path}, err
 }
 
+// Do sends a request and ends the test if no answer comes.
 func (c Client) Do(method, path, body string) Response {
 	c.Gateway.T.Helper()
 	a, err := c.Try(method, path, body)
@@ -88,16 +89,19 @@ func (c Client) Do(method, path, body string) Response {
 	return a
 }
 
+// Get sends a GET.
 func (c Client) Get(path string) Response {
 	c.Gateway.T.Helper()
 	return c.Do(http.MethodGet, path, "")
 }
 
+// Post sends a POST; a body without a Content-Type is JSON.
 func (c Client) Post(path, body string) Response {
 	c.Gateway.T.Helper()
 	return c.Do(http.MethodPost, path, body)
 }
 
+// Put sends a PUT; a body without a Content-Type is JSON.
 func (c Client) Put(path, body string) Response {
 	c.Gateway.T.Helper()
 	return c.Do(http.MethodPut, path, body)
@@ -111,6 +115,7 @@ func (a Response) Is(t testing.TB, status int, body string) {
 	}
 }
 
+// SameBody reports whether two bodies are the same: as JSON values if both are JSON.
 func SameBody(got, want string) bool {
 	var g, w any
 	if json.Unmarshal([]byte(got), &g) != nil || json.Unmarshal([]byte(want), &w) != nil {
@@ -119,7 +124,7 @@ func SameBody(got, want string) bool {
 	return reflect.DeepEqual(g, w)
 }
 
-// Mentions checks the status and that the body holds some words.
+// Mentions checks the status and that the body contains some words.
 func (a Response) Mentions(t testing.TB, status int, words ...string) {
 	t.Helper()
 	if a.Status != status {
@@ -132,7 +137,7 @@ func (a Response) Mentions(t testing.TB, status int, words ...string) {
 	}
 }
 
-// Decode reads the body of a success.
+// Decode decodes the JSON of a 2xx answer; any other ends the test.
 func (a Response) Decode(t testing.TB, to any) {
 	t.Helper()
 	if a.Status < 200 || a.Status > 299 {
@@ -143,10 +148,10 @@ func (a Response) Decode(t testing.TB, to any) {
 	}
 }
 
-// Event is an event as the operator sees it.
+// Event is an event as the admin API lists it.
 type Event struct{ ID, Kind, Source, State, Reason, Raw, Outcome string }
 
-// Events lists what a query selects, newest first.
+// Events lists the events that a query of the admin API selects, newest first.
 func (g *Gateway) Events(query string) []Event {
 	g.T.Helper()
 	var list struct{ Data []Event }
@@ -170,7 +175,7 @@ func (g *Gateway) AwaitProcessed() {
 	})
 }
 
-// Delivery is a delivery as the operator sees it.
+// Delivery is a delivery as the admin API lists it.
 type Delivery struct {
 	ID, Kind, Relay, Target, State, Reason string
 	MessageID                              string  `json:"message_id"`
@@ -181,7 +186,7 @@ type Delivery struct {
 	}
 }
 
-// Deliveries lists what a query selects.
+// Deliveries lists the deliveries that a query of the admin API selects.
 func (g *Gateway) Deliveries(query string) []Delivery {
 	g.T.Helper()
 	var list struct{ Data []Delivery }
@@ -200,9 +205,8 @@ func (g *Gateway) AwaitDelivery(relay, state string) Delivery {
 	return found[0]
 }
 
-// CustomerOf sends requests of acme to a gateway, as the SIM and message interfaces
-// want it.
+// CustomerOf returns a client of acme for the interfaces of SIMs and messages.
 func CustomerOf(g *Gateway) Client { return g.Cellular("acme-all-0123456") }
 
-// CarrierOf sends requests of a carrier or network server of acme.
+// CarrierOf returns a client of a carrier or network server of acme.
 func CarrierOf(g *Gateway) Client { return g.As("acme-all-0123456") }

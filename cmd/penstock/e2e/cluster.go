@@ -29,8 +29,8 @@ const clusterLedgerKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 // in front of them.
 type Cluster struct {
 	Gateways []*Gateway
-	// front sends its requests through the balancer. It has no process and no data
-	// directory of its own: those of the gateways are in all.
+	// Front sends its requests through the balancer. It has no process and no data
+	// directory of its own: Gateways have them.
 	Front *Gateway
 }
 
@@ -52,7 +52,7 @@ func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })
 }
 
-// NewCluster lays down gateways that are not started yet.
+// NewCluster prepares gateways that are not started yet.
 func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -68,13 +68,13 @@ func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cl
 		},
 	})
 	t.Cleanup(func() { server.Close(); b.web.CloseIdleConnections() })
-	smtp := s.Smtp
+	smtp := s.SMTP
 	if s.clustered {
 		smtp, settings = nil, append([]string{"PENSTOCK_SMTP_ADDR=", "PENSTOCK_SMTP_FROM="}, settings...)
 	}
 	shared := append(s.environ(), "PENSTOCK_LEDGER_MASTER_KEY="+clusterLedgerKey, "PENSTOCK_PUBLIC_URL="+server.URL)
 	for range ClusterSize {
-		own := &Site{T: t, Name: s.Name, Smtp: smtp}
+		own := &Site{T: t, Name: s.Name, SMTP: smtp}
 		c.Gateways = append(c.Gateways, NewGateway(t, own, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + FixedAddress(t)}, settings)...))
 	}
 	b.gateways = c.Gateways
@@ -123,8 +123,8 @@ func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(
 	return answers
 }
 
-// balancer hands each request to the next gateway. One that takes no connection is
-// passed over; a request that a gateway may have seen is not repeated.
+// balancer sends each request to the next gateway. It skips a gateway that refuses the
+// connection, and does not repeat a request that a gateway may have received.
 type balancer struct {
 	gateways []*Gateway
 	next     atomic.Uint64
@@ -157,7 +157,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// refusedConnection reports whether no request was sent for want of a connection.
+// refusedConnection reports whether no request was sent because no connection was made.
 func refusedConnection(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"

@@ -25,7 +25,7 @@ func (g *Gateway) RunTool(args ...string) Output {
 // Output is what a command printed.
 type Output string
 
-// Mentions checks that it holds some words.
+// Mentions checks that the output contains some words.
 func (p Output) Mentions(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {

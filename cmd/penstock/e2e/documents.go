@@ -10,7 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func ApiPage(t *testing.T, name string) string {
+// APIPage reads a page of docs/api.
+func APIPage(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "docs", "api", name+".md"))
 	relaytest.NoError(t, err)
@@ -34,6 +35,7 @@ func LinesMatch(promised, got []string) bool {
 	return len(got) > 0 && LineMatches(promised[0], got[0]) && LinesMatch(promised[1:], got[1:])
 }
 
+// LineMatches reports whether a line is as promised, where … stands for any text.
 func LineMatches(promised, got string) bool {
 	parts := strings.Split(promised, "…")
 	for i := range parts {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Explanation is an answer of explain.
+// Explanation is an answer of the explain interface.
 type Explanation struct {
 	State, Reason, Outcome string
 	Joined                 *struct {
@@ -21,6 +21,7 @@ type Explanation struct {
 	}
 }
 
+// Explain posts a message to the operator's explain interface.
 func (g *Gateway) Explain(body string) (e Explanation) {
 	g.T.Helper()
 	g.Admin().Post("/admin/relays/explain", body).Decode(g.T, &e)
@@ -36,6 +37,7 @@ type tracedEvent struct {
 	}
 }
 
+// Trace returns the steps and deliveries of an event as text.
 func (g *Gateway) Trace(id string) string {
 	g.T.Helper()
 	var e tracedEvent

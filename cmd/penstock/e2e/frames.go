@@ -8,7 +8,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Reading is a record wherever readings are listed.
+// Reading is a reading as the API lists it.
 type Reading struct {
 	SensorID      string   `json:"sensor_id"`
 	DeviceID      string   `json:"device_id"`
@@ -21,7 +21,7 @@ type Reading struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// PostWebhook posts to a webhook and wants the sender's success.
+// PostWebhook posts to a webhook and expects the answer that its sender takes as success.
 func PostWebhook(t *testing.T, c Client, path, body string) {
 	t.Helper()
 	c.Post(path, body).Is(t, 200, "")
@@ -41,7 +41,7 @@ func (c Client) AwaitDevice(identifier string) string {
 	return found.ID
 }
 
-// Readings lists a device's, once everything is processed.
+// Readings lists the readings of a device, once everything is processed.
 func (c Client) Readings(device, query string) []Reading {
 	c.Gateway.T.Helper()
 	c.Gateway.AwaitProcessed()
@@ -50,6 +50,8 @@ func (c Client) Readings(device, query string) []Reading {
 	return list.Data
 }
 
+// LatestReadings lists the latest reading of each sensor of a device, once everything
+// is processed.
 func (c Client) LatestReadings(device string) []Reading {
 	c.Gateway.T.Helper()
 	c.Gateway.AwaitProcessed()
@@ -79,6 +81,7 @@ func LaterUplink(t *testing.T, devEUI string) string {
 		"8b2f6c1e-", "9c3a7d2f-", "10:15:30.250Z", "10:25:30.250Z", `"fCnt": 4711`, `"fCnt": 4712`)
 }
 
+// ReadingsOf returns the readings with a key.
 func ReadingsOf(list []Reading, key string) []Reading {
 	var out []Reading
 	for _, r := range list {
@@ -89,7 +92,7 @@ func ReadingsOf(list []Reading, key string) []Reading {
 	return out
 }
 
-// CreateDecoder creates one and returns its id.
+// CreateDecoder creates a decoder and returns its id.
 func (c Client) CreateDecoder(codec, source string) string {
 	c.Gateway.T.Helper()
 	body, err := json.Marshal(map[string]string{

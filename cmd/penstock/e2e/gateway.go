@@ -26,7 +26,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// AwaitNode is the gateway's node, once it has registered.
+// AwaitNode waits until the gateway has registered and returns its node.
 func (g *Gateway) AwaitNode() (node string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "the gateway is registered", func() (any, bool) {
@@ -41,7 +41,7 @@ func (g *Gateway) AwaitNode() (node string) {
 	return node
 }
 
-// Serve has an opened gateway serve until the test ends.
+// Serve lets an opened gateway serve until the test ends; how it ends is not checked.
 func (g *Gateway) Serve(d *app.Gateway) {
 	g.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,13 +52,13 @@ func (g *Gateway) Serve(d *app.Gateway) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Serve(ctx, listener) }()
-	g.T.Cleanup(func() { cancel(); <-ended }) // it may end with the damage
+	g.T.Cleanup(func() { cancel(); <-ended }) // a damaged gateway may end with an error
 }
 
-// AdminToken is that of every gateway here.
+// AdminToken is the admin token of every gateway of the tests.
 const AdminToken = "the-admin-token-0"
 
-// Patience is how long a condition may take to hold on a busy machine.
+// Patience is how long a test waits for a condition on a busy machine.
 const Patience = 2 * time.Minute
 
 // Gateway is a running program: in this process, or in one of its own.
@@ -74,18 +74,18 @@ type Gateway struct {
 	Sessions sync.Map // callers with a session, by the user's name
 
 	base    atomic.Pointer[string] // its URL, new after a restart
-	Stop    func() error           // of the one in this process
+	Stop    func() error           // stops the gateway that Run started
 	Process *exec.Cmd
 	exited  chan struct{}
-	// behind are the gateways that a balancer stands for; empty: it is one itself.
+	// Members are the gateways behind a balancer; none if this is a gateway itself.
 	Members []*Gateway
-	// bereft is one whose database has gone for good: it may have to leave outcomes
-	// to be found out anew.
+	// UnsavedOutcomes allows the gateway to stop without saving the outcomes of
+	// deliveries, as it must when its database is gone for good.
 	UnsavedOutcomes bool
 }
 
-// NewGateway lays down a gateway that is not started yet. The inventory is YAML,
-// settings are NAME=value.
+// NewGateway prepares a gateway: its directories, its inventory (YAML) and its settings
+// (NAME=value). Run or Spawn starts it.
 func NewGateway(t *testing.T, s *Site, inventory string, settings ...string) *Gateway {
 	t.Helper()
 	g := &Gateway{T: t, Site: s, Dir: t.TempDir(), Logs: &Transcript{}, HTTP: newHTTPClient()}
@@ -109,8 +109,10 @@ func NewGateway(t *testing.T, s *Site, inventory string, settings ...string) *Ga
 	return g
 }
 
+// DataDir is the data directory of the gateway.
 func (g *Gateway) DataDir() string { return filepath.Join(g.Dir, "data") }
 
+// URL is the address of the running gateway; a restart changes it.
 func (g *Gateway) URL() string { return *g.base.Load() }
 
 // Start runs a gateway in this process until the test ends; on a clustered site it
@@ -125,6 +127,7 @@ func Start(t *testing.T, s *Site, inventory string, settings ...string) *Gateway
 	return g
 }
 
+// Run runs the gateway in this process until the test ends.
 func (g *Gateway) Run() {
 	g.T.Helper()
 	cfg, err := config.Load(g.ConfigFile, g.Env)
@@ -148,7 +151,7 @@ func (g *Gateway) Run() {
 	g.Stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	g.T.Cleanup(func() {
 		if err := g.Stop(); err != nil && !(g.UnsavedOutcomes && strings.Contains(err.Error(), "outcomes not saved")) {
-			g.T.Errorf("the gateway did not end well: %v", err)
+			g.T.Errorf("the gateway stopped with an error: %v", err)
 		}
 	})
 }
@@ -159,21 +162,20 @@ func (g *Gateway) Spawn() {
 	g.awaitReady(g.Launch())
 }
 
-// awaitReady waits until a gateway that was launched says where it listens.
+// awaitReady waits until a launched gateway prints the address it listens at.
 func (g *Gateway) awaitReady(ready <-chan string) {
 	g.T.Helper()
 	select {
 	case url := <-ready:
 		g.base.Store(&url)
 	case <-g.exited:
-		g.T.Fatalf("the gateway ended at once:\n%s", g.Logs.Tail(30))
+		g.T.Fatalf("the gateway exited at its start:\n%s", g.Logs.Tail(30))
 	case <-time.After(Patience):
 		g.T.Fatalf("the gateway is not ready:\n%s", g.Logs.Tail(30))
 	}
 }
 
-// Launch runs the gateway in a process of its own and returns where its URL
-// will be told.
+// Launch runs the gateway in a process of its own; its URL arrives on the channel.
 func (g *Gateway) Launch() <-chan string {
 	g.T.Helper()
 	g.Process = g.Command("serve", "--config", g.ConfigFile)
@@ -189,7 +191,7 @@ func (g *Gateway) Launch() <-chan string {
 	return ready.Found
 }
 
-// Command is the program in a process of its own, with the gateway's settings.
+// Command returns a command that runs the program with the gateway's settings.
 func (g *Gateway) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(BareEnvironment(), g.Env...)
@@ -197,7 +199,8 @@ func (g *Gateway) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// BareEnvironment is this process's without settings of the program.
+// BareEnvironment returns the environment of this process without settings of the
+// program.
 func BareEnvironment() []string {
 	env := []string{ActAsProgram + "=1"}
 	for _, entry := range os.Environ() {
@@ -208,13 +211,13 @@ func BareEnvironment() []string {
 	return env
 }
 
-// Kill ends the process at once, as kill -9 does.
+// Kill sends SIGKILL and waits for the end of the process.
 func (g *Gateway) Kill() {
 	_ = g.Process.Process.Kill()
 	<-g.exited
 }
 
-// Terminate asks the process to end and returns its exit code.
+// Terminate sends SIGTERM and returns the exit code of the process.
 func (g *Gateway) Terminate() int {
 	g.T.Helper()
 	if err := g.Process.Process.Signal(syscall.SIGTERM); err != nil {
@@ -223,30 +226,32 @@ func (g *Gateway) Terminate() int {
 	select {
 	case <-g.exited:
 	case <-time.After(Patience):
-		g.T.Fatal("the gateway does not end")
+		g.T.Fatal("timeout: the gateway did not exit after SIGTERM")
 	}
 	return g.Process.ProcessState.ExitCode()
 }
 
-// Transcript is what a gateway has printed.
+// Transcript collects the output of a gateway. It is safe for concurrent use.
 type Transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
+// Write appends to the transcript.
 func (l *Transcript) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-// String returns all of it.
+// String returns the whole output.
 func (l *Transcript) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
+// Tail returns the last lines.
 func (l *Transcript) Tail(lines int) string {
 	all := strings.Split(strings.TrimSpace(l.String()), "\n")
 	if cut := len(all) - lines; cut > 0 {
@@ -255,7 +260,7 @@ func (l *Transcript) Tail(lines int) string {
 	return strings.Join(all, "\n")
 }
 
-// AddressWatcher finds in what a process prints where it listens.
+// AddressWatcher finds the URL of a gateway in its output.
 type AddressWatcher struct {
 	To        *Transcript
 	seen      []byte
@@ -263,6 +268,7 @@ type AddressWatcher struct {
 	announced bool
 }
 
+// Write passes the output on and sends the URL to Found when it is printed.
 func (w *AddressWatcher) Write(p []byte) (int, error) {
 	n, err := w.To.Write(p)
 	if w.announced {
@@ -276,7 +282,7 @@ func (w *AddressWatcher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// OverrideSettings replaces settings of the same name; an empty one is taken away.
+// OverrideSettings replaces settings of the same name; an empty value removes one.
 func OverrideSettings(env, settings []string) []string {
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, "=")
@@ -294,6 +300,7 @@ type Readiness struct {
 	Backends map[string]struct{ Status, Note, Error string }
 }
 
+// Ready returns the status and the answer of /readyz.
 func (g *Gateway) Ready() (int, Readiness) {
 	g.T.Helper()
 	a := g.Admin().Get("/readyz")
@@ -304,7 +311,7 @@ func (g *Gateway) Ready() (int, Readiness) {
 	return a.Status, r
 }
 
-// Configure gives a gateway that has not been started a configuration file.
+// Configure writes the configuration file of a gateway that has not been started.
 func (g *Gateway) Configure(text string) {
 	g.T.Helper()
 	g.ConfigFile = filepath.Join(g.Dir, "penstock.yaml")

@@ -11,6 +11,7 @@ type ApplyResult struct {
 	}
 }
 
+// Apply puts an inventory and returns what changed.
 func (g *Gateway) Apply(query, document string) ApplyResult {
 	g.T.Helper()
 	var done ApplyResult

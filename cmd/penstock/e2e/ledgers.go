@@ -50,8 +50,7 @@ func (g *Gateway) AwaitLedgerJob(c Client, id string, to any) {
 	}
 }
 
-// LedgerCallback is an account's callback URL: it keeps what it is told, if that is
-// signed.
+// LedgerCallback is the endpoint of an account's callback URL. It records signed events.
 type LedgerCallback struct {
 	URL string
 
@@ -60,6 +59,7 @@ type LedgerCallback struct {
 	unsigned int
 }
 
+// NewLedgerCallback starts the endpoint.
 func NewLedgerCallback(t *testing.T) *LedgerCallback {
 	t.Helper()
 	key, err := webhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
@@ -93,7 +93,8 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 	return c
 }
 
-// Counts reports how many jobs were told of, and how many claims they made.
+// Counts returns how many jobs and claims the events were about, and how many events
+// were not signed.
 func (c *LedgerCallback) Counts() (jobs, claims, unsigned int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,15 +17,22 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// StartLightLoad is load with two connections instead of eight.
-func (g *Gateway) StartLightLoad() *Load {
+// StartLoad starts a load with eight connections.
+func (g *Gateway) StartLoad() *Load { return g.startLoad(Connections) }
+
+// StartLightLoad starts a load with two connections.
+func (g *Gateway) StartLightLoad() *Load { return g.startLoad(1) }
+
+func (g *Gateway) startLoad(connections int) *Load {
 	l := &Load{
-		G: g, From: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), Quit: make(chan struct{}),
+		G: g, From: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), quit: make(chan struct{}),
 		Frames: map[string]map[string]float64{}, Texts: map[string]bool{}, Refused: map[string]int{},
 	}
 	body := Fixture(g.T, "chirpstack/up.json")
-	l.Work.Go(func() { l.Repeat(func(n int) { l.Frame(body, 0, n) }) })
-	l.Work.Go(func() { l.Repeat(func(n int) { l.Message(0, n) }) })
+	for c := range connections {
+		l.work.Go(func() { l.repeat(func(n int) { l.Frame(body, c, n) }) })
+		l.work.Go(func() { l.repeat(func(n int) { l.Message(c, n) }) })
+	}
 	return l
 }
 
@@ -42,13 +49,13 @@ const (
 	DevicesEach = 50
 )
 
-// Load posts frames and messages from several connections and remembers what
-// was acknowledged.
+// Load posts frames and messages from several connections and records the
+// acknowledged ones.
 type Load struct {
 	G    *Gateway
 	From time.Time // of the first sample
-	Quit chan struct{}
-	Work sync.WaitGroup
+	quit chan struct{}
+	work sync.WaitGroup
 
 	Mu      sync.Mutex
 	Frames  map[string]map[string]float64 // devEUI → time → value
@@ -57,13 +64,13 @@ type Load struct {
 	slowest time.Duration
 }
 
-// Repeat makes one post after the other until the load ends.
-func (l *Load) Repeat(post func(n int)) {
+// repeat makes one post after the other until the load ends.
+func (l *Load) repeat(post func(n int)) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		select {
-		case <-l.Quit:
+		case <-l.quit:
 			return
 		case <-tick.C:
 			post(n)
@@ -71,10 +78,10 @@ func (l *Load) Repeat(post func(n int)) {
 	}
 }
 
-// End stops the load once what is under way has its answer.
+// End stops the load when all requests in flight are answered.
 func (l *Load) End() {
-	close(l.Quit)
-	l.Work.Wait()
+	close(l.quit)
+	l.work.Wait()
 }
 
 // send posts and reports whether the post was acknowledged.
@@ -96,7 +103,7 @@ func (l *Load) send(path, body string) bool {
 	return false
 }
 
-// Frame posts the n-th frame of a connection; its value and time are its own.
+// Frame posts the n-th frame of a connection; its value and time are unique.
 func (l *Load) Frame(body string, c, n int) {
 	devEUI := fmt.Sprintf("70b3d57e%02x%06x", c, n%DevicesEach)
 	at, value := l.From.Add(time.Duration(n/DevicesEach)*time.Second), uint32(c<<24|n)
@@ -116,7 +123,7 @@ func (l *Load) Frame(body string, c, n int) {
 	l.Frames[devEUI][at.Format(time.DateTime)] = float64(value)
 }
 
-// Message hands over the n-th message of a connection; its text is its own.
+// Message posts the n-th message of a connection; its text is unique.
 func (l *Load) Message(c, n int) {
 	text := fmt.Sprintf("message %d of %d", n, c)
 	body := fmt.Sprintf(`{"id": %q, "from": "447700900123", "to": "4478000%05d", "text": %q}`, text, n%1000, text)
@@ -140,6 +147,7 @@ type MessageArrivals struct {
 	Ids, Hooks map[string]bool
 }
 
+// NewMessageCounter starts the endpoint and returns its URL.
 func NewMessageCounter(t *testing.T) (*MessageCounter, string) {
 	t.Helper()
 	c := &MessageCounter{Seen: map[string]*MessageArrivals{}}
@@ -173,7 +181,7 @@ func (c *MessageCounter) Missing(acknowledged map[string]bool) []string {
 }
 
 // Check fails the test unless everything acknowledged is there, and every
-// repetition had the same ids. It is for after the end of the load.
+// repetition had the same ids. Call it after End.
 func (l *Load) Check(t *testing.T, c *MessageCounter) {
 	t.Helper()
 	ended := time.Now()

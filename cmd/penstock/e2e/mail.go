@@ -12,23 +12,23 @@ import (
 
 // DeliveredState is the state of a mail that arrived.
 func (s *Site) DeliveredState() string {
-	if s.Smtp == nil {
+	if s.SMTP == nil {
 		return "simulated"
 	}
 	return "delivered"
 }
 
-// Mailbox is an address that no other gateway of the site writes to.
+// Mailbox returns an address that no other gateway of the site writes to.
 func (s *Site) Mailbox() string {
 	return fmt.Sprintf("box%d@%s", s.stores.Add(1), smtptest.Domain)
 }
 
-// Mails are those to an address, as the sink or the SMTP server has them.
+// Mails lists the mails to an address, as the sink or the SMTP server has them.
 func (g *Gateway) Mails(to string) []string {
 	g.T.Helper()
 	all := []string{}
-	if g.Site.Smtp != nil {
-		all = g.Site.Smtp.Mails(g.T)
+	if g.Site.SMTP != nil {
+		all = g.Site.SMTP.Mails(g.T)
 	} else {
 		files, err := filepath.Glob(filepath.Join(g.DataDir(), "mail", "*.eml"))
 		if err != nil {

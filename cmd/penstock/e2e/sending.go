@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// BodyForTomorrow is the body of an order for tomorrow.
+// BodyForTomorrow returns the body of a request to send a message tomorrow.
 func BodyForTomorrow(fields string) string {
 	return fmt.Sprintf(`{"destinations":["447700900123"],"send_time":%q,%s}`, time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339), fields)
 }
@@ -19,7 +19,7 @@ func BodyForTomorrow(fields string) string {
 // TomorrowMark marks texts that are scheduled.
 const TomorrowMark = "tomorrow"
 
-// PendingMessage is a pending message.
+// PendingMessage is a pending message as the API lists it.
 type PendingMessage struct {
 	ID                                  int64
 	Source, Destination, Received, Data string
@@ -53,7 +53,7 @@ func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
 	return l
 }
 
-// SendBody is the body of a send.
+// SendBody returns the body of a request to send messages.
 func SendBody(t *testing.T, sink string, more map[string]any, to ...string) string {
 	t.Helper()
 	body := map[string]any{
@@ -74,7 +74,7 @@ type SentMessage struct {
 	Destination string
 }
 
-// SendMessages sends an order and returns its entries.
+// SendMessages posts a request to send and returns the entries of the answer.
 func (c Client) SendMessages(body string) []SentMessage {
 	c.Gateway.T.Helper()
 	var list struct{ Data []SentMessage }

@@ -17,12 +17,14 @@ type SIMJobRound struct {
 	Answers  map[string]int
 }
 
+// SIMState is a SIM as the API shows it.
 type SIMState struct {
 	ICCID     string
 	Current   string `json:"current_state"`
 	Requested string `json:"requested_state"`
 }
 
+// SIMJob is a SIM job as the API lists it.
 type SIMJob struct{ ID, Action, Status string }
 
 // Jobs lists all of the account's, in the order of their creation.

@@ -28,7 +28,7 @@ const (
 // wants it.
 func (g *Gateway) Cellular(token string) Client { return g.As("").With("X-Auth-Token", token) }
 
-// AwaitJob waits for the end of the job that an answer tells of.
+// AwaitJob waits for the end of the job that an answer names.
 func (g *Gateway) AwaitJob(begun Response) string {
 	g.T.Helper()
 	var job struct{ Data struct{ ID, Status string } }
@@ -40,7 +40,7 @@ func (g *Gateway) AwaitJob(begun Response) string {
 	return job.Data.ID
 }
 
-// StartJob asks for a job and returns its id.
+// StartJob requests a job and returns its id.
 func (c Client) StartJob(path, body string) string {
 	c.Gateway.T.Helper()
 	var made struct{ Data struct{ ID string } }
@@ -48,7 +48,7 @@ func (c Client) StartJob(path, body string) string {
 	return made.Data.ID
 }
 
-// AwaitJobStatus waits until a job has ended, and says how it must.
+// AwaitJobStatus waits until a job has ended and checks its status.
 func (c Client) AwaitJobStatus(id, status string) {
 	c.Gateway.T.Helper()
 	until := time.Now().Add(10 * time.Minute)
@@ -86,7 +86,7 @@ func UsageBySIM(t *testing.T, a Response) map[string]int {
 	return out
 }
 
-// EventCallback is an account's callback URL: it keeps what it is told, if that is signed.
+// EventCallback is the endpoint of an account's callback URL. It records signed events.
 type EventCallback struct {
 	URL string
 
@@ -94,6 +94,7 @@ type EventCallback struct {
 	heard map[string]string // webhook-id → type and what it is about
 }
 
+// NewEventCallback starts the endpoint.
 func NewEventCallback(t *testing.T) *EventCallback {
 	t.Helper()
 	key, err := webhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
@@ -121,7 +122,7 @@ func NewEventCallback(t *testing.T) *EventCallback {
 	return e
 }
 
-// Received lists what was heard, but for the words of jobs.
+// Received lists the events, except those about jobs.
 func (e *EventCallback) Received() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,6 +142,7 @@ const (
 	SIMG             = "8944500000000000201"
 )
 
+// UsageInventory declares the accounts acme and globex with their SIMs.
 func UsageInventory(callback string) string {
 	return fmt.Sprintf(`accounts:
   - name: acme
@@ -151,18 +153,19 @@ func UsageInventory(callback string) string {
   - {name: globex, tokens: [{token: globex-token-0123456, scopes: [cellular, carrier]}], sims: [{iccid: %q, current_state: active}]}`, callback, SIMA, SIMB, SIMC, SIMG)
 }
 
-// UsageRecord is a record of what a SIM used now.
+// UsageRecord returns a data record of a SIM that starts now.
 func UsageRecord(id, iccid string, bytes int) string {
 	return fmt.Sprintf(`{"id":%q,"iccid":%q,"start_time":%q,"type":"data","bytes":%d,"duration":60}`+"\n", id, iccid, time.Now().UTC().Format(time.RFC3339), bytes)
 }
 
-// AwaitExactly waits until a callback was told exactly this.
+// AwaitExactly waits until exactly these events have been received.
 func (e *EventCallback) AwaitExactly(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	relaytest.Eventually(t, "the callback hears", func() (any, bool) { got := e.Received(); return got, slices.Equal(got, want) })
 }
 
+// Cellular sends the token where the cellular interface expects it.
 func (c Client) Cellular() Client {
 	return c.With("Authorization", "").With("X-Auth-Token", "acme-all-0123456")
 }

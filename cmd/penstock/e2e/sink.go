@@ -45,7 +45,7 @@ type SinkRequest struct {
 	Body         string
 }
 
-// Sink is a customer's endpoint. It answers 200 unless told otherwise.
+// Sink is a customer's endpoint. It records requests and answers 200 by default.
 type Sink struct {
 	URL    string
 	mu     sync.Mutex
@@ -53,8 +53,8 @@ type Sink struct {
 	answer func(w http.ResponseWriter, h SinkRequest, before int)
 }
 
-// NewSink starts one; answer may be nil, and is told how many hits the same
-// path had before.
+// NewSink starts a sink. answer may be nil; before is the number of earlier requests
+// for the same path.
 func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, before int)) *Sink {
 	t.Helper()
 	k := &Sink{answer: answer}
@@ -82,14 +82,14 @@ func (k *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Requests returns the hits of a path so far.
+// Requests returns the requests for a path so far.
 func (k *Sink) Requests(path string) []SinkRequest {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(k.hits), func(h SinkRequest) bool { return h.Path != path })
 }
 
-// Await waits for the n-th hit of a path and returns it.
+// Await waits for the n-th request for a path and returns it.
 func (k *Sink) Await(t *testing.T, path string, n int) SinkRequest {
 	t.Helper()
 	var got []SinkRequest
@@ -100,6 +100,7 @@ func (k *Sink) Await(t *testing.T, path string, n int) SinkRequest {
 	return got[n-1]
 }
 
+// SameValues fails the test unless each parameter has its one value.
 func SameValues(t *testing.T, got url.Values, want map[string]string) {
 	t.Helper()
 	for name, value := range want {

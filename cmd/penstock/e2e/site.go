@@ -17,7 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-// NumberFromEnv reads a number from the environment.
+// NumberFromEnv reads a number from an environment variable; an empty one is the default.
 func NumberFromEnv(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -31,7 +31,7 @@ func NumberFromEnv(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// ActAsProgram makes the test binary the program, for tests that must kill it.
+// ActAsProgram is the environment variable that makes the test binary act as the program.
 const ActAsProgram = "RUN_AS_PENSTOCK"
 
 // Exit codes of the program's commands.
@@ -90,17 +90,17 @@ func File(t testing.TB, name string) string {
 	return filepath.Join(Root(t), "cmd", "penstock", "e2e", "testdata", name)
 }
 
-// Site is what gateways stand on: nothing (embedded), or a PostgreSQL, a Redis, an
-// InfluxDB and an SMTP server of the test's own. Each gateway gets stores of its own.
+// Site has the back ends of gateways: the embedded ones, or a PostgreSQL, a Redis, an
+// InfluxDB and an SMTP server that the test started. Each gateway gets stores of its own.
 type Site struct {
 	T        *testing.T
 	Name     string
 	Postgres *sqltest.Postgres
 	Redis    *redistest.Server
 	Influx   *influxtest.Server
-	Smtp     *smtptest.Server
+	SMTP     *smtptest.Server
 	stores   atomic.Int64
-	// clustered has start run several gateways on the same stores.
+	// clustered makes Start run several gateways on the same stores.
 	clustered bool
 }
 
@@ -116,11 +116,11 @@ func RealSite(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
 		T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
-		Influx: influxtest.Start(t, influxtest.Options{}), Smtp: smtptest.Start(t),
+		Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Start(t),
 	}
 }
 
-// environ names stores that no other gateway of the test has.
+// environ returns settings with stores that no other gateway of the test uses.
 func (s *Site) environ() []string {
 	if s.Redis == nil {
 		return nil
@@ -129,7 +129,7 @@ func (s *Site) environ() []string {
 	return []string{
 		"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(s.T), fmt.Sprintf("PENSTOCK_REDIS_URL=%s/%d", s.Redis.URL, n),
 		"PENSTOCK_INFLUX_URL=" + s.Influx.URL, fmt.Sprintf("PENSTOCK_INFLUX_BUCKET=gateway%d", n),
-		"PENSTOCK_SMTP_ADDR=" + s.Smtp.Addr, "PENSTOCK_SMTP_FROM=gateway@" + smtptest.Domain,
+		"PENSTOCK_SMTP_ADDR=" + s.SMTP.Addr, "PENSTOCK_SMTP_FROM=gateway@" + smtptest.Domain,
 	}
 }
 

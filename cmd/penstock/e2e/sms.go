@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// PostInbound hands a message over as JSON and returns the id it got.
+// PostInbound posts an inbound message as JSON and returns its id.
 func (c Client) PostInbound(fields map[string]any) string {
 	c.Gateway.T.Helper()
 	body, err := json.Marshal(fields)
@@ -21,6 +21,7 @@ func (c Client) PostInbound(fields map[string]any) string {
 	return taken.Data.ID
 }
 
+// PostInboundText posts an inbound message with an id, as a carrier does.
 func (c Client) PostInboundText(id, to, text string) string {
 	c.Gateway.T.Helper()
 	return c.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": to, "text": text})

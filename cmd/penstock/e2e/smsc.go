@@ -15,7 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// SMSC is an SMSC of other people's making: npm's smpp, in a process of its own.
+// SMSC is an independent SMSC, the smpp library of npm, in a process of its own.
 type SMSC struct {
 	t      *testing.T
 	Port   int
@@ -103,6 +103,7 @@ func (s *SMSC) listen(from io.Reader) {
 	}
 }
 
+// Events lists what the SMSC has printed so far.
 func (s *SMSC) Events() []SMSCEvent {
 	s.mu.Lock()
 	defer s.mu.Unlock()

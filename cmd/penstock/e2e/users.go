@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// UserPassword is that of every user here.
+// UserPassword is the password of every user of the tests.
 const UserPassword = "correct horse battery"
 
 // AddUser adds a user; account is JSON, empty for none.

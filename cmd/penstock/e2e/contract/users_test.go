@@ -203,13 +203,10 @@ func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 		t.Fatalf("%d to %s", a.Status, a.Header.Get("Location"))
 	}
 	cookie := sessionOf(a)
-	var in struct {
-		Data struct{ Name, Role, Provider string }
-	}
+	type session struct{ Name, Role, Provider string }
+	var in struct{ Data session }
 	g.As("").With("Cookie", cookie).Get("/admin/session").Decode(t, &in)
-	if in.Data.Name != "anna" || in.Data.Role != "operator" || in.Data.Provider != "oidc" {
-		t.Errorf("%+v", in.Data)
-	}
+	relaytest.Equal(t, "the session", in.Data, session{"anna", "operator", "oidc"})
 	for name, tc := range map[string]struct {
 		claims map[string]any
 		change func(back, kept *string)

@@ -65,7 +65,7 @@ func TestAPIPagesShowEveryOperation(t *testing.T) {
 					}
 				}
 			}
-			for _, heading := range regexp.MustCompile("(?m)^## `.*`$").FindAllString(e2e.ApiPage(t, name), -1) {
+			for _, heading := range regexp.MustCompile("(?m)^## `.*`$").FindAllString(e2e.APIPage(t, name), -1) {
 				for _, operation := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(heading, -1) {
 					got = append(got, operation[1])
 				}
@@ -85,7 +85,7 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 	t.Parallel()
 	for name := range apiPages() {
 		t.Run(name, func(t *testing.T) {
-			blocks := readConsole(t, e2e.ApiPage(t, name))
+			blocks := readConsole(t, e2e.APIPage(t, name))
 			if len(blocks) < 2 {
 				t.Fatalf("docs/api/%s.md has no ```console blocks to run", name)
 			}

@@ -22,7 +22,7 @@ func TestChaos(t *testing.T) {
 	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", 1)
 	for _, tc := range []struct {
 		backends string
-		programs []string // that it needs beside ours
+		programs []string // that it needs besides ours
 	}{
 		{"sqlite", nil},
 		{"postgres", []string{"/usr/lib/postgresql/*/bin/postgres", "redis-server", "influxd"}},

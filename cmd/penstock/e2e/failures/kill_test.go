@@ -22,7 +22,7 @@ func TestKillLosesNothing(t *testing.T) {
 		c, url := e2e.NewMessageCounter(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 		g.Spawn()
-		l := startLoad(g)
+		l := g.StartLoad()
 		for round := range kills {
 			e2e.SleepRandomly(random, 400*time.Millisecond)
 			g.Kill()

@@ -65,7 +65,7 @@ func mixedFaults() []mixedFault {
 func TestFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	rounds := e2e.NumberFromEnv(t, "PENSTOCK_TEST_FAULTS", 1)
-	s := &e2e.Site{T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Influx: influxtest.Start(t, influxtest.Options{}), Smtp: smtptest.Start(t)}
+	s := &e2e.Site{T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Start(t)}
 	for _, fault := range mixedFaults() {
 		t.Run(fault.name, func(t *testing.T) {
 			s.Redis = redistest.Start(t, "--databases", "100", "--appendonly", "no")

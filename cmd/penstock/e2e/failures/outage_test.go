@@ -52,7 +52,7 @@ func TestOutageLosesNothing(t *testing.T) {
 			c, url := e2e.NewMessageCounter(t)
 			g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 			g.As("acme-all-0123456").Post("/webhooks/lorawan", `{}`).Is(t, 200, "")
-			l := startLoad(g)
+			l := g.StartLoad()
 			<-time.After(time.Second)
 
 			tc.stop(s)

@@ -34,7 +34,7 @@ func TestRulesSurviveKills(t *testing.T) {
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url))
 		g.Spawn()
 		heard.rules(g.As("acme-all-0123456"))
-		l := startLoad(g)
+		l := g.StartLoad()
 		var away <-chan time.Time
 		for round := range kills {
 			e2e.SleepRandomly(random, 400*time.Millisecond)

@@ -154,14 +154,16 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		}
 		acme.Get("/iot/devices/"+id+"/frames").Decode(t, &list)
 		if len(list.Data) != 2 {
-			t.Fatalf("%+v", list.Data)
+			t.Fatalf("%d frames, want 2: %+v", len(list.Data), list.Data)
 		}
 		torn, first := list.Data[0], list.Data[1]
-		if first.Payload != "03670110046879" || first.FCnt != 4711 || first.RSSI != -97 || first.Gateways != 2 || first.Time != at || first.Sender != "chirpstack-v4" || first.Refused != "" {
-			t.Errorf("%+v", first)
-		}
-		if torn.Payload != "036701" || torn.FCnt != 4712 || !strings.Contains(torn.Refused, "cayenne_lpp") {
-			t.Errorf("%+v", torn)
+		want := first
+		want.Payload, want.FCnt, want.RSSI, want.Gateways, want.Time, want.Sender, want.Refused = "03670110046879", 4711, -97, 2, at, "chirpstack-v4", ""
+		relaytest.Equal(t, "the first frame", first, want)
+		relaytest.Equal(t, "the payload of the torn frame", torn.Payload, "036701")
+		relaytest.Equal(t, "the counter of the torn frame", torn.FCnt, 4712)
+		if !strings.Contains(torn.Refused, "cayenne_lpp") {
+			t.Errorf("the torn frame was refused with %q, want a reason that names cayenne_lpp", torn.Refused)
 		}
 		globex.Get("/iot/devices/"+id+"/frames").Is(t, 404, "")
 	})

@@ -90,7 +90,7 @@ func testLoss(t *testing.T, s *e2e.Site) {
 		acme.Post("/webhooks/lorawan?decoder_id=bytes&event=up", fmt.Sprintf(`{"deduplicationId":"%d","time":"2026-03-01T12:%02d:00Z","deviceInfo":{"devEui":"a84041d2c5182f0b"},"fCnt":%d,"fPort":2,"data":"AQ=="}`, count, minute, count)).Is(t, 200, "")
 	}
 	g.AwaitProcessed()
-	_, query, found := strings.Cut(e2e.ApiPage(t, "webhooks"), "```sql\n")
+	_, query, found := strings.Cut(e2e.APIPage(t, "webhooks"), "```sql\n")
 	query, _, _ = strings.Cut(query, "```")
 	if !found {
 		t.Fatal("docs/api/webhooks.md has no query")

@@ -159,7 +159,7 @@ func (b *board) panel(p grafana.Panel) {
 			}
 		}
 		if !answered && !b.sensors {
-			b.t.Errorf("panel %q asks in vain: %s", p.Title, q.Query)
+			b.t.Errorf("panel %q has a query without a result: %s", p.Title, q.Query)
 		}
 	}
 }

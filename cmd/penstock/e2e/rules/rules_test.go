@@ -119,9 +119,9 @@ func TestRulesSendEverywhere(t *testing.T) {
 		r.arrives("cleared", "24.9", 2)
 		r.AwaitProcessed()
 		for _, p := range r.ended(10) {
-			if p.Kind != "rule" || p.Relay != r.rule || len(p.Attempts) != 1 {
-				t.Errorf("%+v", p)
-			}
+			relaytest.Equal(t, "the kind of the delivery "+p.ID, p.Kind, "rule")
+			relaytest.Equal(t, "the rule of the delivery "+p.ID, p.Relay, r.rule)
+			relaytest.Equal(t, "the number of attempts of the delivery "+p.ID, len(p.Attempts), 1)
 		}
 		if got, want := r.texts(), []string{"Alarm: Probe 7 raised at 31.5", "Alarm: Probe 7 cleared at 24.9"}; !slices.Equal(got, want) {
 			t.Errorf("the SMSC has %q, want %q", got, want)
@@ -195,9 +195,13 @@ func TestRulesWithoutCredit(t *testing.T) {
 		return waiting, len(waiting) == 1 && len(waiting[0].Attempts) > 0
 	})
 	p := waiting[0]
-	if !strings.Contains(p.Reason, "not enough credit") || p.NextAttemptAt == nil || p.Target != "sms:"+ruleNumber {
-		t.Errorf("%+v", p)
+	if !strings.Contains(p.Reason, "not enough credit") {
+		t.Errorf("the reason is %q, want one that says not enough credit", p.Reason)
 	}
+	if p.NextAttemptAt == nil {
+		t.Error("the delivery has no next attempt")
+	}
+	relaytest.Equal(t, "the target of the delivery", p.Target, "sms:"+ruleNumber)
 	r.Admin().Put("/admin/inventory?reset=credit", rulesInventory(t, 5)).Mentions(t, 200)
 	relaytest.Eventually(t, "the SMS is sent with credit", func() (any, bool) {
 		return r.Deliveries("kind=rule&number=" + ruleNumber), len(r.texts()) == 1

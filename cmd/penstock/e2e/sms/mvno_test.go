@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // While a relay's action is mvno its messages go to the SIM through the operator;
@@ -27,19 +28,19 @@ accounts:
 	g.Admin().Get("/readyz").Mentions(t, 200, `"operator":{"status":"ok","note":"simulator, simulated"}`)
 
 	acme.PostInboundText("m1", "447800012345", "hello SIM")
-	if d := g.AwaitDelivery("good", "simulated"); d.Target != "sim:8944000000000000001" || len(d.Attempts) != 1 {
-		t.Errorf("%+v", d)
-	}
+	d := g.AwaitDelivery("good", "simulated")
+	relaytest.Equal(t, "the target of the delivery", d.Target, "sim:8944000000000000001")
+	relaytest.Equal(t, "the number of attempts", len(d.Attempts), 1)
 	e := g.Explain(`{"from":"1","to":"447800012345","text":"a"}`)
-	if e.Matched == nil || e.Matched.Action != "mvno" || len(e.Requests) != 1 {
-		t.Errorf("%+v", e)
+	if e.Matched == nil {
+		t.Fatalf("no relay matched: %+v", e)
 	}
+	relaytest.Equal(t, "the action of the matched relay", e.Matched.Action, "mvno")
+	relaytest.Equal(t, "the number of requests", len(e.Requests), 1)
 	rest.Do("PATCH", "/v2/sms-relay/geo/none", `{"action":"mvno"}`).Mentions(t, 422, "needs a relay that names a SIM")
 	rest.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"mvno"}`).Mentions(t, 200, `"name":"mvno"`, `"parameters":[]`)
 	acme.PostInboundText("m2", "447800112345", "hello slow SIM")
 	g.AwaitDelivery("slow", "retrying")
 	rest.Do("PATCH", "/v2/sms-relay/geo/slow", `{"action":"black_hole"}`).Mentions(t, 200, "black_hole")
-	if d := g.AwaitDelivery("slow", "dead"); d.Reason != "the relay slow no longer delivers to the SIM 8944000000000009004" {
-		t.Errorf("%+v", d)
-	}
+	relaytest.Equal(t, "the reason of the dead delivery", g.AwaitDelivery("slow", "dead").Reason, "the relay slow no longer delivers to the SIM 8944000000000009004")
 }
