@@ -32,10 +32,11 @@ run: build ## build, and start with what the environment configures (nothing: em
 deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, wrk, Node, Java, Chromium, verifiers
 	deploy/test-deps.sh
 
+# The folders of end-to-end tests run one after the other: some measure times.
 test: deps ## every test, real back ends included
-	@failed=0; \
-	go list $(PKG) | grep -v /cmd/penstock/e2e/ | xargs -r go test -timeout 45m || failed=1; \
-	go list $(PKG) | grep /cmd/penstock/e2e/ | xargs -r go test -p 1 -timeout 45m || failed=1; \
+	@packages=$$(go list $(PKG)) || exit 1; failed=0; \
+	grep -v /cmd/penstock/e2e/ <<< "$$packages" | xargs -r go test -timeout 45m || failed=1; \
+	grep /cmd/penstock/e2e/ <<< "$$packages" | xargs -r go test -p 1 -timeout 45m || failed=1; \
 	exit $$failed
 
 race: ## the tests under the race detector; of the end-to-end tests those that RACE names (RACE=. for all: an hour)
