@@ -28,9 +28,9 @@ const markup = `<img src=x onerror=document.title='harm'><b>Gate</b>`
 func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
-	var mended atomic.Bool
+	var corrected atomic.Bool
 	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, _ int) {
-		if strings.HasPrefix(h.Path, "/get/") && !mended.Load() {
+		if strings.HasPrefix(h.Path, "/get/") && !corrected.Load() {
 			http.Error(w, "no: "+h.Query.Get("m"), http.StatusNotFound)
 		}
 	})
@@ -45,7 +45,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	b.Do(chromedp.Navigate(g.URL() + "/console"))
 	signIn(b)
 	openDead(b, dead)
-	mended.Store(true)
+	corrected.Store(true)
 	replay(b, k, dead)
 	events(b)
 	explainAndTry(b)

@@ -63,9 +63,9 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.ExpectNoComplaints()
 }
 
-// TestConsoleMendsADecoder drives the console as somebody does whose decoder is broken:
-// it is found by its failures, mended, tried, saved, and history is replayed with it.
-func TestConsoleMendsADecoder(t *testing.T) {
+// TestConsoleCorrectsADecoder drives the console as somebody does whose decoder is broken:
+// it is found by its failures, corrected, tried, saved, and history is replayed with it.
+func TestConsoleCorrectsADecoder(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
 	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))

@@ -40,20 +40,20 @@ func TestConsoleEditsAndExplainsARelay(t *testing.T) {
 	b.Write("textarea[name=parameters]", "http://10.0.0.1/")
 	b.Press("Save")
 	b.AwaitText("parameters.0")
-	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=parameters]"), k.URL+"/mended?m=%m"))
+	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=parameters]"), k.URL+"/corrected?m=%m"))
 	b.Write("input[name=filter]", `text startsWith "A"`)
 	b.Press("Save")
 	b.AwaitText("Saved. The next message follows it")
 	b.Do(chromedp.SetValue(chromedp.CSS("input[name=to]"), "447800312345"))
 	b.Do(chromedp.SetValue(chromedp.CSS("input[name=text]"), "Alarm in hall 3"))
 	b.Press("Explain this message")
-	b.AwaitText("Taken by the geo relay g-hole of account acme (1): it has the prefix 4478003, and the message meets its filter.", "GET request", "/mended?m=Alarm%20in%20hall%203")
+	b.AwaitText("Taken by the geo relay g-hole of account acme (1): it has the prefix 4478003, and the message meets its filter.", "GET request", "/corrected?m=Alarm%20in%20hall%203")
 	b.Do(chromedp.SetValue(chromedp.CSS("input[name=text]"), "Nothing"))
 	b.Press("Explain this message")
 	b.AwaitText("Nobody takes it", "does not hold")
 
 	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"447800312345","text":"Alarm"}`).Mentions(t, 200, "id")
-	if got := k.Await(t, "/mended", 1); got.Query.Get("m") != "Alarm" {
+	if got := k.Await(t, "/corrected", 1); got.Query.Get("m") != "Alarm" {
 		t.Errorf("the endpoint got %q", got.Query.Get("m"))
 	}
 	g.Admin().Get("/admin/audit?operation=changeRelay&outcome=done").Mentions(t, 200, `"actor":"oscar"`)

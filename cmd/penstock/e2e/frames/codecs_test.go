@@ -60,7 +60,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 		t.Error("the log does not say that a decoder is suspended")
 	}
 
-	t.Run("a mended source runs at once, and a replay stores the frames", func(t *testing.T) {
+	t.Run("a corrected source runs at once, and a replay stores the frames", func(t *testing.T) {
 		source := "function decodeUplink(input) { return {data: {temperature: input.bytes[3] / 10}} }"
 		acme.Do("PATCH", "/iot/decoders/"+loop, string(relaytest.Must(json.Marshal(map[string]string{"source": source}))(t))).Mentions(t, 200, loop)
 		g.Admin().Post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`"}`).Is(t, 200, `{"count": 1000}`)

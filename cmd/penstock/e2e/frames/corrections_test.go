@@ -37,8 +37,8 @@ func fridgeFrame(n int, payload ...byte) string {
 		n, n, fridge, n, base64.StdEncoding.EncodeToString(payload))
 }
 
-// testMended follows an operator who mends a decoder.
-func testMended(t *testing.T, s *e2e.Site) {
+// testCorrectedDecoder follows an operator who corrects a decoder.
+func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
 	decoder := acme.CreateDecoder("javascript", hasty)

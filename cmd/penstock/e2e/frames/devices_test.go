@@ -125,7 +125,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 			t.Errorf("readings of %s, once %s: %s", fresh, old, got)
 		}
 	})
-	t.Run("a decoder mended over REST decodes the next frame", func(t *testing.T) {
+	t.Run("a decoder corrected over REST decodes the next frame", func(t *testing.T) {
 		decoder := acme.CreateDecoder("expr", "temperature = bytes[9] * 1.0")
 		acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200)
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+decoder, up("70b3d57ed1000004"))

@@ -31,7 +31,7 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 			})
 		})
 	}
-	t.Run("after its decoder was mended a replay stores the frame", func(t *testing.T) {
+	t.Run("after its decoder was corrected a replay stores the frame", func(t *testing.T) {
 		const devEUI = "70b3d57ed0000009"
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=torn&event=up", e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", devEUI))
 		g.AwaitProcessed()
@@ -41,8 +41,8 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 		}
 		id := acme.AwaitDevice(devEUI)
 		relaytest.Equal(t, "readings before", e2e.FormatReadings(acme.Readings(id, "")), "")
-		mended := e2e.Fixture(t, "inventory.yaml", "bytes[9] * 1.0", "bytes[6] * 0.5")
-		g.Admin().Put("/admin/inventory", mended).Mentions(t, 200)
+		corrected := e2e.Fixture(t, "inventory.yaml", "bytes[9] * 1.0", "bytes[6] * 0.5")
+		g.Admin().Put("/admin/inventory", corrected).Mentions(t, 200)
 		g.Admin().Post("/admin/events/replay", `{"state": "quarantined", "device": "`+devEUI+`", "dry_run": true}`).
 			Mentions(t, 200, `"count":1`, `"state":"quarantined"`, `"new_state":"done"`, `"added":1`, `"old":null,"new":60.5,"latest":true`)
 		if len(g.Events("state=quarantined&device="+devEUI)) != 1 {

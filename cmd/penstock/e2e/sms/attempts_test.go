@@ -14,10 +14,10 @@ import (
 )
 
 func testAttempts(t *testing.T, s *e2e.Site) {
-	mended := make(chan struct{})
+	corrected := make(chan struct{})
 	g, k, _ := e2e.StartWithRelays(t, s, func(w http.ResponseWriter, h e2e.SinkRequest, before int) {
 		select {
-		case <-mended:
+		case <-corrected:
 			return
 		default:
 		}
@@ -92,7 +92,7 @@ func testAttempts(t *testing.T, s *e2e.Site) {
 			t.Errorf("the target is %s", p.Target)
 		}
 	})
-	close(mended)
+	close(corrected)
 	t.Run("what is dead is replayed with the same id", func(t *testing.T) {
 		g.Admin().Post("/admin/deliveries/replay", `{}`).Mentions(t, 422, "name ids or at least one filter")
 		g.Admin().Post("/admin/deliveries/replay", `{"relay": "g-longer"}`).Is(t, 200, `{"count": 1}`)

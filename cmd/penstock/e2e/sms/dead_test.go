@@ -29,10 +29,10 @@ func TestTwentyThousandDeadAreListedFilteredAndReplayed(t *testing.T) {
 		if s.Redis == nil { // the embedded store is for small sites
 			dead /= 20
 		}
-		var mended atomic.Bool
+		var corrected atomic.Bool
 		var arrived sync.Map
 		sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !mended.Load() {
+			if !corrected.Load() {
 				w.WriteHeader(http.StatusNotFound)
 				return
 			}
@@ -84,7 +84,7 @@ func TestTwentyThousandDeadAreListedFilteredAndReplayed(t *testing.T) {
 			t.Errorf("%d found by their text, want %d", len(found), endpointsEach)
 		}
 
-		mended.Store(true)
+		corrected.Store(true)
 		began = time.Now()
 		g.Admin().Post("/admin/deliveries/replay", `{"state": "dead"}`).Is(t, 200, fmt.Sprintf(`{"count": %d}`, dead))
 		t.Logf("all %d replayed in %s", dead, time.Since(began).Round(time.Millisecond))
