@@ -151,7 +151,7 @@ func TestProbes(t *testing.T) {
 		t.Errorf("closed: the permit is %v, want an attempt", got)
 	}
 	open, opened, probed := p.count()
-	relaytest.Equal(t, "open, opened and probed", [3]int64{int64(open), int64(opened), int64(probed)}, [3]int64{0, 1, 9})
+	relaytest.Equal(t, "open, opened and probed", [3]int64{int64(open), opened, probed}, [3]int64{0, 1, 9})
 }
 
 func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {

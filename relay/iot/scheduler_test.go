@@ -89,7 +89,7 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 		}
 	}
 	c := g.Codecs()
-	relaytest.Equal(t, "suspended codecs, and suspensions", []int64{int64(c.Suspended), int64(c.Suspensions)}, []int64{1, 1})
+	relaytest.Equal(t, "suspended codecs, and suspensions", []int64{int64(c.Suspended), c.Suspensions}, []int64{1, 1})
 	t.Run("the account's other decoders go on", func(t *testing.T) {
 		if out := next("1ms"); out.Refused != "" {
 			t.Error(out.Refused)

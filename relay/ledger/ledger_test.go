@@ -31,7 +31,7 @@ func TestALeafIsWhatADocumentShows(t *testing.T) {
 	relaytest.Equal(t, "the leaf", string(b), `{"at":"2026-03-01 11:00:00","data":{"claim":1,"token":"t"},"type":"claimed"}`)
 	e, err := readEntry(7, b)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "sequence, type and data of the entry", []any{int64(e.Sequence), e.Type, string(e.Data)}, []any{int64(7), Claimed, `{"claim":1,"token":"t"}`})
+	relaytest.Equal(t, "sequence, type and data of the entry", []any{e.Sequence, e.Type, string(e.Data)}, []any{int64(7), Claimed, `{"claim":1,"token":"t"}`})
 	if e.Hash == "" {
 		t.Error("the entry has no hash")
 	}

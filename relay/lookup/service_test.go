@@ -134,7 +134,7 @@ func TestWhatALookupCosts(t *testing.T) {
 				t.Errorf("%d credits left, asked %d times", p.has, tc.net.asked.Load())
 			}
 			for _, c := range p.charged {
-				relaytest.Equal(t, "id, credits and reference of the charge", []any{c.ID, int64(c.Credits), c.Reference},
+				relaytest.Equal(t, "id, credits and reference of the charge", []any{c.ID, c.Credits, c.Reference},
 					[]any{p.charged[0].ID, int64(-1), "447700900123"})
 			}
 		})

@@ -51,7 +51,7 @@ func TestADryRunCountsAndListsWhatDiffers(t *testing.T) {
 		post("lost", event.Quarantined), post("new", event.Done, iot.Changed),
 	}}
 	r := p.run(t, 3)
-	relaytest.Equal(t, "the counted and examined events", []int{int(r.Count), int(r.Examined)}, []int{5, 5})
+	relaytest.Equal(t, "the counted and examined events", []int{r.Count, r.Examined}, []int{5, 5})
 	relaytest.Equal(t, "the tally of events", r.Events, EventTally{Done: 4, Quarantined: 1, Differ: 4})
 	relaytest.Equal(t, "the tally of readings", r.Readings, ReadingTally{Added: 1, Changed: 1, Unchanged: 3, Stays: 1})
 	var ids []string
@@ -79,5 +79,5 @@ func TestADryRunEndsInTime(t *testing.T) {
 		p.posts = append(p.posts, post(fmt.Sprint("u", i), event.Done))
 	}
 	r := p.run(t, 1)
-	relaytest.Equal(t, "the counted and examined events", []int{int(r.Count), int(r.Examined)}, []int{10, 3})
+	relaytest.Equal(t, "the counted and examined events", []int{r.Count, r.Examined}, []int{10, 3})
 }
