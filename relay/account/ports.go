@@ -26,8 +26,9 @@ type Store interface {
 	AccountByName(ctx context.Context, name string) (Account, error)
 	Accounts(ctx context.Context) ([]Account, error)
 	// PutAccounts saves accounts and returns their ids, in their order; one is
-	// assigned when it is 0 and the name is new.
-	PutAccounts(ctx context.Context, all []Account) ([]ID, error)
+	// assigned when it is 0 and the name is new. Account i replaces read[i], as it was
+	// loaded before; a callback URL that was set over REST since then is kept.
+	PutAccounts(ctx context.Context, all, read []Account) ([]ID, error)
 
 	// Inventory returns the merged inventory without its SIMs, nil if there is none.
 	Inventory(ctx context.Context) ([]byte, error)

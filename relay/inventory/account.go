@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
@@ -88,7 +89,7 @@ func (a *apply) settings(ctx context.Context) ([]*accountApply, error) {
 
 // saveSome saves some accounts, and gives them their ids.
 func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accountApply, error) {
-	all, recs := make([]*accountApply, len(some)), make([]account.Account, len(some))
+	all, recs, read := make([]*accountApply, len(some)), make([]account.Account, len(some)), make([]account.Account, len(some))
 	for i, want := range some {
 		was, err := a.Accounts.AccountByName(ctx, want.Name)
 		exists := err == nil
@@ -98,11 +99,11 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 		one := &accountApply{
 			Service: a.Service, notes: notes{mode: a.mode}, want: want, before: a.before(want), id: was.ID, exists: exists, at: "account " + want.Name + ": ",
 		}
-		recs[i], all[i] = record(was, want, one.before), one
+		recs[i], read[i], all[i] = record(was, want, one.before), was, one
 		one.note("account "+want.Name, exists, reflect.DeepEqual(recs[i], was))
 	}
 	if !a.mode.DryRun {
-		ids, err := a.Accounts.PutAccounts(ctx, recs)
+		ids, err := a.Accounts.PutAccounts(ctx, recs, read)
 		if err != nil {
 			return nil, err
 		}
@@ -335,44 +336,59 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	if err != nil {
 		return err
 	}
-	stored, err := a.Rules.Rule(ctx, a.id, want.ID)
-	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return err
-	}
-	missing := err != nil
-	if !missing && sameRule(stored, target) {
-		return nil
-	}
-	was := slices.IndexFunc(a.before.Rules, func(d document.Rule) bool { return d.ID == want.ID })
-	if was >= 0 && !slices.Contains(a.mode.Reset, "rules") {
-		declared, err := ruleOf(a.before.Rules[was])
+	var declared *rule.Rule // by the last inventory
+	if was := slices.IndexFunc(a.before.Rules, func(d document.Rule) bool { return d.ID == want.ID }); was >= 0 && !slices.Contains(a.mode.Reset, "rules") {
+		r, err := ruleOf(a.before.Rules[was])
 		if err != nil {
 			return err
 		}
-		if missing && sameRule(declared, target) || !missing && !sameRule(stored, declared) {
-			return nil
-		}
+		declared = &r
 	}
-	return a.put(a.at+"rule "+want.ID, !missing, false, func() error { return a.Rules.Declare(ctx, a.id, target) })
+	keep := func(stored *rule.Rule) bool {
+		switch {
+		case stored == nil:
+			return declared != nil && sameRule(*declared, target)
+		case sameRule(*stored, target):
+			return true
+		}
+		return declared != nil && !sameRule(*stored, *declared)
+	}
+	var stored *rule.Rule
+	if r, err := a.Rules.Rule(ctx, a.id, want.ID); err == nil {
+		stored = &r
+	} else if relay.KindOf(err) != relay.KindNotFound {
+		return err
+	}
+	if keep(stored) {
+		return nil
+	}
+	return a.put(a.at+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
 }
 
-// relay saves a relay. Its action and its filter live on through REST: an
-// existing one keeps them, unless relays are reset.
+// relay saves a relay. REST may change its action and its filter: an existing relay
+// keeps them, unless relays are reset.
 func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
+	merge := func(stored inbound.Relay) inbound.Relay {
+		merged := want
+		if !slices.Contains(a.mode.Reset, "relays") {
+			merged.Action, merged.Filter = stored.Action, stored.Filter
+		}
+		merged.UpdatedAt = stored.UpdatedAt
+		if !reflect.DeepEqual(merged, stored) {
+			merged.UpdatedAt = a.Now().UTC()
+		}
+		return merged
+	}
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return err
 	}
 	exists := err == nil
-	if exists && !slices.Contains(a.mode.Reset, "relays") {
-		want.Action, want.Filter = stored.Action, stored.Filter
-	}
-	want.UpdatedAt = stored.UpdatedAt
-	if exists && reflect.DeepEqual(want, stored) {
+	if exists && reflect.DeepEqual(merge(stored), stored) {
 		return nil
 	}
 	want.UpdatedAt = a.Now().UTC()
-	return a.put(a.at+want.String(), exists, false, func() error { return a.Relays.Put(ctx, want) })
+	return a.put(a.at+want.String(), exists, false, func() error { return a.Relays.Declare(ctx, want, merge) })
 }
 
 func sameButSensors(a, b iot.Decoder) bool {

@@ -19,7 +19,7 @@ import (
 type Accounts interface {
 	Accounts(ctx context.Context) ([]account.Account, error)
 	AccountByName(ctx context.Context, name string) (account.Account, error)
-	PutAccounts(ctx context.Context, all []account.Account) ([]account.ID, error)
+	PutAccounts(ctx context.Context, all, read []account.Account) ([]account.ID, error)
 	Tokens(ctx context.Context) ([]account.Token, error)
 	AddToken(ctx context.Context, t account.Token) error
 	PutTokens(ctx context.Context, tokens []account.Token) error
@@ -34,7 +34,8 @@ type Accounts interface {
 // Relays keeps relays.
 type Relays interface {
 	Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error)
-	Put(ctx context.Context, r inbound.Relay) error
+	// Declare saves a relay, or, of one that exists, what merge returns for it.
+	Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error
 	Delete(ctx context.Context, acct account.ID, k inbound.Kind, id string) error
 }
 
@@ -55,9 +56,9 @@ type Devices interface {
 type Rules interface {
 	Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error)
 	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
-	// Declare saves a rule under its id: a new one, or in the place of the one that
-	// is there.
-	Declare(ctx context.Context, acct account.ID, r rule.Rule) error
+	// Declare saves a rule under its id, unless keep returns true for the rule that is
+	// stored under it, nil for none.
+	Declare(ctx context.Context, acct account.ID, r rule.Rule, keep func(stored *rule.Rule) bool) error
 	Delete(ctx context.Context, acct account.ID, id string) error
 }
 

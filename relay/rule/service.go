@@ -237,23 +237,36 @@ func (s *Service) warnings(ctx context.Context, acct account.ID, p *Program) (ou
 	return out
 }
 
-// Declare saves a rule under its id: a new one, or in the place of the one that is
-// there. It does not ask whether the gateway may call its URLs: an inventory has been
-// checked before, and the demo's is our own. It returns relay.KindInvalid as Create
-// does.
-func (s *Service) Declare(ctx context.Context, acct account.ID, r Rule) error {
+// errKept ends a change of a rule that stays as it is.
+var errKept = errors.New("the stored rule is kept")
+
+// Declare saves a rule under its id: a new one, or in the place of the stored one. If
+// keep returns true for the stored rule, nil for none, nothing is saved; what REST has
+// changed or deleted since the caller looked is seen. Declare does not check that the
+// gateway may call the rule's URLs: an inventory has been checked before. It returns
+// relay.KindInvalid as Create does.
+func (s *Service) Declare(ctx context.Context, acct account.ID, r Rule, keep func(stored *Rule) bool) error {
 	now := s.o.Now().UTC()
 	if _, err := Compile(&r); err != nil {
 		return err
 	}
 	_, err := s.deps.Store.Change(ctx, acct, r.ID, func(stored *Rule) error {
+		if keep(stored) {
+			return errKept
+		}
 		created := stored.CreatedAt
 		*stored = r
 		stored.CreatedAt, stored.UpdatedAt = created, now
 		return nil
 	}, startsAnew, now)
+	if errors.Is(err, errKept) {
+		return nil
+	}
 	if relay.KindOf(err) != relay.KindNotFound {
 		return err
+	}
+	if keep(nil) {
+		return nil
 	}
 	r.CreatedAt, r.UpdatedAt = now, now
 	return s.deps.Store.Create(ctx, acct, r)

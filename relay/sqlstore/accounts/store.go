@@ -59,9 +59,9 @@ func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
 	return all, err
 }
 
-// PutAccount saves an account, see PutAccounts.
+// PutAccount saves an account as it is given, see PutAccounts.
 func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, error) {
-	ids, err := s.PutAccounts(ctx, []account.Account{a})
+	ids, err := s.PutAccounts(ctx, []account.Account{a}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +71,10 @@ func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, 
 // PutAccounts saves accounts, at most some hundreds, and returns their ids, in their
 // order; id 0 asks for the one that the name has, or the next free one. It returns
 // relay.KindConflict if an id belongs to another name or a name to another id.
-func (s *Store) PutAccounts(ctx context.Context, all []account.Account) (ids []account.ID, err error) {
+//
+// Account i replaces read[i], as it was loaded before: a callback URL that SetCallback
+// has saved since then is kept. With nil for read, accounts are saved as they are given.
+func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (ids []account.ID, err error) {
 	sealed := make([]account.Account, len(all))
 	for i, a := range all {
 		if sealed[i], err = ofAccount(ctx, a, s.seal); err != nil {
@@ -81,7 +84,11 @@ func (s *Store) PutAccounts(ctx context.Context, all []account.Account) (ids []a
 	return sqlstore.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *sqlstore.Tx) (ids []account.ID, err error) {
 		ids = make([]account.ID, len(sealed))
 		for i, a := range sealed {
-			if ids[i], err = putAccount(ctx, tx, a); err != nil {
+			var loaded *account.Account
+			if read != nil {
+				loaded = &read[i]
+			}
+			if ids[i], err = putAccount(ctx, tx, a, loaded); err != nil {
 				return nil, err
 			}
 		}
@@ -93,26 +100,30 @@ const upsertAccount = `
 INSERT INTO account (id, name, doc) VALUES ($1, $2, $3)
 ON CONFLICT (id) DO UPDATE SET doc = excluded.doc WHERE account.name = excluded.name`
 
-// putAccount holds the lock of account_id, so nothing else saves an account.
-func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account) (account.ID, error) {
+// putAccount holds the lock of account_id, so no other PutAccounts saves an account, and
+// that of the row, so SetCallback does not.
+func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded *account.Account) (account.ID, error) {
 	noun := "account " + a.Name
 	last, err := sqlstore.Value[int64](ctx, tx, noun, "SELECT last FROM account_id {for update}")
 	if err != nil {
 		return 0, err
 	}
-	held, err := sqlstore.Value[account.ID](ctx, tx, noun, "SELECT id FROM account WHERE name = $1", a.Name)
+	stored, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE name = $1 {for update}", sqlstore.ScanDoc[account.Account], a.Name)
 	exists := err == nil
 	switch {
 	case err != nil && !sqlstore.IsNotFound(err):
 		return 0, err
 	case exists && a.ID == 0:
-		a.ID = held
-	case exists && a.ID != held:
+		a.ID = stored.ID
+	case exists && a.ID != stored.ID:
 		return 0, conflict(a)
 	case a.ID == 0:
 		if a.ID, err = nextID(ctx, tx, last); err != nil {
 			return 0, err
 		}
+	}
+	if exists && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
+		a.CallbackURL = stored.CallbackURL
 	}
 	n, err := tx.Exec(ctx, noun, upsertAccount, a.ID, a.Name, sqlstore.JSON(a))
 	if err == nil && n == 0 {

@@ -46,6 +46,12 @@ FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number
 // Put saves a relay. It returns relay.KindConflict, with the field number or
 // prefix in the message, if another relay has the number or prefix.
 func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
+	return s.Declare(ctx, r, func(inbound.Relay) inbound.Relay { return r })
+}
+
+// Declare saves a relay as Put does, or, of one that exists, what merge returns for it.
+// No other change of the relay comes between.
+func (s *Store) Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error {
 	return s.db.Write(ctx, r.String(), func(ctx context.Context, tx *sqlstore.Tx) error {
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
@@ -58,7 +64,14 @@ func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
 			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
-		return tx.Run(ctx, r.String(), putRelay, r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(r))
+		stored, err := sqlstore.One(ctx, tx, r.String(), getRelay, sqlstore.ScanDoc[inbound.Relay], r.Account, r.Kind, r.ID)
+		saved := r
+		if err == nil {
+			saved = merge(stored)
+		} else if !sqlstore.IsNotFound(err) {
+			return err
+		}
+		return tx.Run(ctx, r.String(), putRelay, r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(saved))
 	})
 }
 
