@@ -39,7 +39,7 @@ func (c Class) String() string {
 	return fmt.Sprintf("class(%d)", int(c))
 }
 
-// Verdict is the result of one attempt.
+// Verdict says whether an attempt succeeded, is repeated, or ends the delivery, and why.
 type Verdict struct {
 	Class Class
 	// Reason is why the delivery failed, without secrets.

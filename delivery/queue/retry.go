@@ -152,8 +152,8 @@ func sleep(a, b context.Context, wait time.Duration) bool {
 }
 
 // admitAll admits deliveries that were leased until leaseEnd. Those without capacity
-// are postponed, so that they do not block others that are due. It reports whether
-// there were none, or else how long one of them waits.
+// are postponed, so that they do not block others that are due. all is true if every
+// delivery was admitted; otherwise wait is the delay of the last one that was not.
 func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, all bool) {
 	unplaced := make(lease.Unplaced[outbox.Ref])
 	for i := range ds {

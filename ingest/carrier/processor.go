@@ -66,9 +66,9 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	return inOrder(statuses, len(items)), nil
 }
 
-// Messages reads the messages of a journalled post as Process does. For a post
-// that is none it returns what it is.
-func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, is string, err error) {
+// Messages reads the messages of a journalled post as Process does. notice says what a
+// post without messages is, for example a carrier's test.
+func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice string, err error) {
 	found, err = p.messages(it)
 	if n, ok := errors.AsType[notMessage](err); ok {
 		return nil, string(n), nil

@@ -40,11 +40,12 @@ type Item struct {
 // Processor processes entries.
 //
 // The entries of one call are in journal order. Calls may overlap, and repeat
-// after a crash or in a replay. Process returns statuses for the entries that it
-// quarantined. A Provisional status may be caused by an earlier entry that is still being
-// processed; its entry is then processed again. An event.Pending status defers its
-// entry: the entry is processed again with NoDefer, alternating with entries of
-// other accounts. An error of relay.KindUnavailable means that a back end is down:
+// after a crash or in a replay. Process returns a status for each entry that is not
+// simply done: quarantined, unrouted, pending, or done with an outcome to show. An entry
+// without a status is done. A Provisional status may be caused by an earlier entry that
+// is still being processed; its entry is then processed again. An event.Pending status
+// defers its entry: the entry is processed again with NoDefer, alternating with entries
+// of other accounts. An error of relay.KindUnavailable means that a back end is down:
 // the batch is retried until it succeeds. After any other error the batch is
 // bisected, and the entries that fail are quarantined.
 type Processor interface {

@@ -42,7 +42,7 @@ type parsed struct {
 	err       error
 }
 
-// parsePost parses a journalled post. The sender may be empty: it is found again then.
+// parsePost parses a journalled post. An empty sender is detected from the body.
 func parsePost(e *intake.Entry, query url.Values, sender netserver.Sender) *parsed {
 	if e.Source == string(netserver.Submission) {
 		frames, err := submitted(e)

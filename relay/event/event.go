@@ -23,8 +23,10 @@ func Kinds() []Kind { return []Kind{Uplink, SMS, Receipt, CDR} }
 // State is the state of an event.
 type State string
 
-// The states. A pending event has not been processed yet. Unknown is that of an
-// event that was processed while the states cannot be read; it is never stored.
+// The states. Pending has two meanings: an event after its journal's checkpoint, for
+// which nothing is stored, and an event that was deferred, for which Pending is stored
+// until the event is processed again. Unknown is the state of an event that was
+// processed while the states cannot be read; it is never stored.
 const (
 	Unknown     State = "unknown"
 	Pending     State = "pending"

@@ -26,9 +26,11 @@ type Settings struct {
 type Decision struct {
 	// State is Done, Unrouted (no relay takes it) or Quarantined (a relay does,
 	// but cannot be performed, or the message makes no sense).
-	State      event.State
-	Reason     string // of Unrouted and Quarantined
-	Outcome    string // of Done
+	State  event.State
+	Reason string // of Unrouted and Quarantined
+	// Outcome is, for Done, the relay and what it leads to. A trace shows it; it is not
+	// stored with the event.
+	Outcome    string
 	Matched    *Relay // nil when none is
 	Why        string // it matched
 	Considered []Considered

@@ -65,7 +65,9 @@ func (s *Service) send(ctx context.Context, p *plan) error {
 			continue
 		}
 		r.Deliveries++
-		if len(fresh) < i { // others exist; a delivery is large
+		// An existing delivery came before: close the gap. Without one, nothing is
+		// copied, because a Delivery is a large struct.
+		if len(fresh) < i {
 			ds[len(fresh)] = ds[i]
 		}
 		fresh = ds[:len(fresh)+1]

@@ -51,7 +51,8 @@ type Outcome struct {
 	// Duplicate is set if an earlier record, Repeats, brought the same frame.
 	Duplicate bool
 	Repeats   string
-	// Lost lists the points that the store refused, with reasons.
+	// Lost lists values of the frame that were not stored although others may have been,
+	// with reasons: refused by the store, beyond a limit, or not a finite number.
 	Lost []string
 	// Points are the readings that were stored.
 	Points []Point

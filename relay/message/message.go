@@ -93,7 +93,7 @@ type Part struct {
 	Ref     string `json:"-"`
 	// Reason is why it was rejected, is retried or has an unknown outcome.
 	Reason string `json:"-"`
-	// Report is the carrier's receipt: a line of key:value pairs, %dlr.
+	// Report is the carrier's receipt as a line of key:value pairs, the placeholder %dlr.
 	Report string `json:"-"`
 	// ChangedAt is when its state changed last; of a receipt, that is when it arrived.
 	ChangedAt time.Time `json:"-"`

@@ -136,7 +136,7 @@ func (d *Delivery) Target() string {
 	return ""
 }
 
-// Attempt is the result of one attempt.
+// Attempt is the stored log entry of one attempt.
 type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
@@ -146,7 +146,8 @@ type Attempt struct {
 	Response string `json:"response,omitempty"`
 }
 
-// Outcome is the result of one attempt: the attempt and the delivery's state after it.
+// Outcome is what the store records after an attempt, or after parking without one:
+// the log entry, and the delivery's new state.
 type Outcome struct {
 	ID            string
 	Account       account.ID

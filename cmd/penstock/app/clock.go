@@ -75,7 +75,8 @@ func (c *clock) check(context.Context) error {
 // jumps reports whether the time of day has jumped.
 func (c *clock) jumps() bool { return c.check(context.Background()) != nil }
 
-// watch checks the clock until ctx is done, so that slow changes are none.
+// watch checks the clock every minute until ctx is done: a clock that is slowly corrected
+// then never counts as having jumped.
 func (c *clock) watch(ctx context.Context) {
 	for pause(ctx, clockEvery) {
 		_ = c.check(ctx) // which logs

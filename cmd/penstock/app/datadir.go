@@ -22,8 +22,8 @@ const (
 	readingsDir    = "readings"
 )
 
-// kept returns a secret of the data directory, created at the first start, and
-// whether it is new.
+// kept returns the random text in a file of the data directory, which it creates at the
+// first start, and whether it is new.
 func kept(dir, name string, length int) (text string, fresh bool, err error) {
 	path := filepath.Join(dir, name)
 	b, err := os.ReadFile(path)

@@ -124,8 +124,8 @@ func ofDatabaseURL(err error) error {
 // statuses returns the states of a node's events.
 func (r *recordStores) statuses(node string) event.Statuses { return events.New(r.DB, node) }
 
-// sweep deletes what has expired, of every domain; one that fails keeps no other
-// from it.
+// sweep deletes what has expired in every domain; an error in one domain does not stop
+// the others.
 func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, sweep := range []func(context.Context, time.Time) error{

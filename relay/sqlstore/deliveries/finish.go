@@ -11,8 +11,9 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// isNew is false of an outcome whose attempt is recorded already. at is how its
-// time stands in JSON: no text in an attempt holds it, as quotes are escaped there.
+// isNew is true for an outcome whose attempt is not recorded yet. It searches the JSON
+// of the attempts for b.at, the field "at" with the time: quotes inside texts are
+// escaped, so that only a field can match.
 const isNew = `(b.at = '' OR delivery.attempts NOT LIKE '%' || b.at || '%')`
 
 // addAttempt leaves an uncounted attempt out if its reason is that of the last, so
