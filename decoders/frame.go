@@ -2,25 +2,25 @@ package decoders
 
 import "time"
 
-// EventKind is the kind of event that a sender reported about a device.
-type EventKind string
+// FrameKind is what a sender reported about a device with a frame.
+type FrameKind string
 
 // The kinds of event. Only an Uplink is decoded into readings; the others are
 // kept as what they are.
 const (
-	Uplink     EventKind = "uplink"     // a frame with the device's data
-	Normalized EventKind = "normalized" // an uplink again, in the sender's normalised form
-	Join       EventKind = "join"       // the device joined the network
-	Ack        EventKind = "ack"        // the device acknowledged a downlink
-	Nack       EventKind = "nack"       // the device did not acknowledge a downlink
-	TxAck      EventKind = "txack"      // a gateway sent a downlink
-	Downlink   EventKind = "downlink"   // a downlink was queued, sent or dropped; Text says which
-	Status     EventKind = "status"     // Battery and Margin of a device
-	Location   EventKind = "location"   // the network located the device
-	Log        EventKind = "log"        // the network server's remark, in Text
-	Failure    EventKind = "error"      // the network server's error, in Text
-	Service    EventKind = "service"    // data of an integration or application service
-	Alert      EventKind = "alert"      // a rule or an alarm of the sender's, in Text
+	Uplink     FrameKind = "uplink"     // a frame with the device's data
+	Normalized FrameKind = "normalized" // an uplink again, in the sender's normalised form
+	Join       FrameKind = "join"       // the device joined the network
+	Ack        FrameKind = "ack"        // the device acknowledged a downlink
+	Nack       FrameKind = "nack"       // the device did not acknowledge a downlink
+	TxAck      FrameKind = "txack"      // a gateway sent a downlink
+	Downlink   FrameKind = "downlink"   // a downlink was queued, sent or dropped; Text says which
+	Status     FrameKind = "status"     // Battery and Margin of a device
+	Location   FrameKind = "location"   // the network located the device
+	Log        FrameKind = "log"        // the network server's remark, in Text
+	Failure    FrameKind = "error"      // the network server's error, in Text
+	Service    FrameKind = "service"    // data of an integration or application service
+	Alert      FrameKind = "alert"      // a rule or an alarm of the sender's, in Text
 )
 
 // Frame is one message of one device, from any network server.
@@ -28,7 +28,7 @@ type Frame struct {
 	// Sender is the name of the network server or vendor, as
 	// netserver.Sender: "chirpstack-v4", "tts-v3", "generic".
 	Sender string
-	Kind   EventKind
+	Kind   FrameKind
 
 	// Identifier is the device: a devEUI as 16 lower-case hex digits, or
 	// else the sender's own identifier, unchanged.

@@ -29,7 +29,7 @@ func chirpStackV3Event(d document, f *decoders.Frame, name string) {
 	}
 }
 
-func chirpStackV3Named(name string) decoders.EventKind {
+func chirpStackV3Named(name string) decoders.FrameKind {
 	switch name {
 	case "up":
 		return decoders.Uplink
@@ -53,7 +53,7 @@ func chirpStackV3Named(name string) decoders.EventKind {
 
 // chirpStackV3Implied takes the kind of event that the first telling key
 // speaks for.
-func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.EventKind) {
+func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind) {
 	for key := range d.Keys() {
 		if kind = chirpStackV3Hint(key); kind != "" {
 			return kind
@@ -65,7 +65,7 @@ func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.EventKind
 	return decoders.Join
 }
 
-func chirpStackV3Hint(key string) decoders.EventKind {
+func chirpStackV3Hint(key string) decoders.FrameKind {
 	switch key {
 	case "fPort", "data":
 		return decoders.Uplink

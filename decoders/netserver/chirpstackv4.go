@@ -14,7 +14,7 @@ import (
 type chirpStackV4 struct {
 	envelope
 	downlinkID string
-	implied    decoders.EventKind // what the keys seen say of the event
+	implied    decoders.FrameKind // what the keys seen say of the event
 	queueItem  bool
 	noBattery  bool
 	acked      bool
@@ -112,7 +112,7 @@ func (c *chirpStackV4) eventField(key []byte) {
 }
 
 // hint keeps the first kind of event that a key speaks for.
-func (c *chirpStackV4) hint(k decoders.EventKind) {
+func (c *chirpStackV4) hint(k decoders.FrameKind) {
 	if c.implied == "" {
 		c.implied = k
 	}
@@ -214,7 +214,7 @@ func (c *chirpStackV4) dedup() {
 }
 
 // event takes the event from the query or else from the keys seen.
-func (c *chirpStackV4) event(name string) decoders.EventKind {
+func (c *chirpStackV4) event(name string) decoders.FrameKind {
 	switch name {
 	case "up":
 		return decoders.Uplink
@@ -239,7 +239,7 @@ func (c *chirpStackV4) event(name string) decoders.EventKind {
 	return ""
 }
 
-func (c *chirpStackV4) eventByShape() decoders.EventKind {
+func (c *chirpStackV4) eventByShape() decoders.FrameKind {
 	switch {
 	case c.implied == decoders.Ack, c.implied == "" && c.queueItem:
 		return c.ack()
@@ -249,7 +249,7 @@ func (c *chirpStackV4) eventByShape() decoders.EventKind {
 	return c.implied
 }
 
-func (c *chirpStackV4) ack() decoders.EventKind {
+func (c *chirpStackV4) ack() decoders.FrameKind {
 	if c.acked {
 		return decoders.Ack
 	}

@@ -27,7 +27,7 @@ func frame(t *testing.T, name string) decoders.Frame {
 func TestASupplementHasTheDedupIDOfItsFrame(t *testing.T) {
 	for _, c := range []struct {
 		name, frame, supplement string
-		kind                    decoders.EventKind
+		kind                    decoders.FrameKind
 	}{
 		{"LORIOT's gw adds to its rx", "loriot-rx", "loriot-gw", decoders.Uplink},
 		{"Everynet's copy adds a gateway", "everynet-uplink", "everynet-duplicate", decoders.Uplink},

@@ -116,7 +116,7 @@ func (t *theThingsStack) correlations() {
 }
 
 // plain reads a message of which only the kind and the time matter.
-func (t *theThingsStack) plain(kind decoders.EventKind, name, text string) {
+func (t *theThingsStack) plain(kind decoders.FrameKind, name, text string) {
 	t.f.Kind, t.f.Text, t.path = kind, text, name
 	var key []byte
 	for ok := t.r.Object(); ok && t.r.Next(&key); {

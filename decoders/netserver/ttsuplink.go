@@ -9,7 +9,7 @@ import (
 
 // uplink reads uplink_message and uplink_normalized, which are the same but
 // for the form of what was decoded. Absent f_port and f_cnt are zero.
-func (t *theThingsStack) uplink(kind decoders.EventKind, name string) {
+func (t *theThingsStack) uplink(kind decoders.FrameKind, name string) {
 	t.f.Kind, t.path = kind, name
 	t.f.HasFPort, t.f.HasFCnt = true, true
 	var key []byte

@@ -18,7 +18,7 @@ type RawFrame struct {
 	ReceivedAt time.Time `json:"received_at"`
 	Time       time.Time `json:"time,omitzero"` // as SampleTime; zero in frames logged by earlier versions
 	Sender     string    `json:"sender"`
-	Kind       string    `json:"kind"` // a decoders.EventKind
+	Kind       string    `json:"kind"` // a decoders.FrameKind
 	FCnt       *int64    `json:"f_cnt,omitempty"`
 	FPort      *int64    `json:"f_port,omitempty"`
 	Payload    string    `json:"payload,omitempty"` // hex
@@ -150,7 +150,7 @@ func (r RawFrame) Arrival(acct account.ID) (a Arrival, ok bool) {
 		return a, false
 	}
 	f := decoders.Frame{
-		Sender: r.Sender, Kind: decoders.EventKind(r.Kind), Payload: payload, Encrypted: r.Encrypted, SampleTime: r.Time,
+		Sender: r.Sender, Kind: decoders.FrameKind(r.Kind), Payload: payload, Encrypted: r.Encrypted, SampleTime: r.Time,
 	}
 	if r.FCnt != nil {
 		f.FCnt, f.HasFCnt = *r.FCnt, true

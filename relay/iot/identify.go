@@ -103,8 +103,8 @@ func (s *Service) attach(ctx context.Context, ab *accountBatch, w *work) error {
 	return s.assignDecoder(ctx, ab, w)
 }
 
-// createsDevice reports whether an event of this kind proves that its device exists.
-func createsDevice(k decoders.EventKind) bool {
+// createsDevice reports whether a frame of this kind proves that its device exists.
+func createsDevice(k decoders.FrameKind) bool {
 	return k == decoders.Uplink || k == decoders.Join || k == decoders.Status
 }
 

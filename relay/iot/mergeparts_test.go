@@ -184,7 +184,7 @@ func TestADeviceIsLastSeenWhenItsNetworkHeardIt(t *testing.T) {
 	g := newGateway(t)
 	steps := []struct {
 		name string
-		kind decoders.EventKind
+		kind decoders.FrameKind
 		ago  float64 // seconds before the receipt that the network heard it; 0 when it does not say
 		want string
 	}{

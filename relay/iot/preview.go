@@ -24,7 +24,7 @@ type PreviewedFrame struct {
 	// device if the device would have to be created first.
 	Outcome
 	Identifier string
-	Kind       decoders.EventKind
+	Kind       decoders.FrameKind
 	Time       time.Time // of the readings; zero for a frame that is not read
 	// Device is the one that sent it; without an ID it would have to be created, and
 	// without an identifier none was found. Decoder is the one that reads it.

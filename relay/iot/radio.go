@@ -104,7 +104,7 @@ func lastHeard(b *batch) map[account.ID]map[string]time.Time {
 }
 
 // FromDevice reports whether an event of this kind was sent by the device.
-func FromDevice(k decoders.EventKind) bool { return createsDevice(k) || k == decoders.Ack }
+func FromDevice(k decoders.FrameKind) bool { return createsDevice(k) || k == decoders.Ack }
 
 // lastSeen sets LastSeen of devices.
 func (s *Service) lastSeen(ctx context.Context, acct account.ID, devices []Device) error {

@@ -113,7 +113,7 @@ func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point)
 		if uplink {
 			g.uplink = radioOf(f)
 		} else {
-			g.trigger, g.event, g.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.EventKind(f.Kind))
+			g.trigger, g.event, g.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
 			if a, ok := f.Arrival(0); ok {
 				g.event = eventOf(&a.Frame)
 			}
