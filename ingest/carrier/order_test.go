@@ -99,7 +99,7 @@ func TestReceiptsOfOneMessageAreAppliedInOrder(t *testing.T) {
 	o := &overtaking{got: make(map[message.PartRef][]message.State)}
 	log, err := journal.Open(t.TempDir(), journal.Options{})
 	relaytest.NoError(t, err)
-	in, err := intake.New(event.Receipt, "n1", log, recordstest.Open(t).Statuses("n1"), NewReceipts(o), intake.Options{Batch: 1, Logger: slog.New(slog.DiscardHandler)})
+	in, err := intake.New(event.Receipt, "n1", log, recordstest.Open(t).Statuses("n1"), NewReceiptProcessor(o), intake.Options{Batch: 1, Logger: slog.New(slog.DiscardHandler)})
 	relaytest.NoError(t, err)
 	const messages = 200
 	for i := range messages {

@@ -18,17 +18,17 @@ type ReceiptHandler interface {
 	Receive(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error)
 }
 
-// Receipts applies journalled delivery receipts to their messages. A receipt that
+// ReceiptProcessor applies journalled delivery receipts to their messages. A receipt that
 // matches no message is unrouted; if it arrived before the carrier's answer, it is
-// applied when the answer arrives. Receipts is an intake.Processor.
-type Receipts struct {
+// applied when the answer arrives. It is an intake.Processor.
+type ReceiptProcessor struct {
 	handler ReceiptHandler
 	seed    maphash.Seed
 }
 
-// NewReceipts returns a Receipts.
-func NewReceipts(h ReceiptHandler) *Receipts {
-	return &Receipts{handler: h, seed: maphash.MakeSeed()}
+// NewReceiptProcessor returns a ReceiptProcessor.
+func NewReceiptProcessor(h ReceiptHandler) *ReceiptProcessor {
+	return &ReceiptProcessor{handler: h, seed: maphash.MakeSeed()}
 }
 
 // parsedReceipt is the receipt of an entry.
@@ -40,7 +40,7 @@ type parsedReceipt struct {
 // Keys returns a key per id of the receipt, so that the receipts of a part are
 // applied in order: one that is overtaken by the final one is not reported. It
 // keeps the parsed receipt for Process.
-func (r *Receipts) Keys(it *intake.Item, keys []uint64) []uint64 {
+func (r *ReceiptProcessor) Keys(it *intake.Item, keys []uint64) []uint64 {
 	one, err := readReceipt(&it.Entry)
 	it.Prepared = parsedReceipt{one, err}
 	for _, id := range one.IDs {
@@ -50,7 +50,7 @@ func (r *Receipts) Keys(it *intake.Item, keys []uint64) []uint64 {
 }
 
 // prepared returns the receipt of an entry, which Keys may have read already.
-func (r *Receipts) prepared(it *intake.Item) (message.Receipt, error) {
+func (r *ReceiptProcessor) prepared(it *intake.Item) (message.Receipt, error) {
 	if in, ok := it.Prepared.(parsedReceipt); ok {
 		return in.receipt, in.err
 	}
@@ -58,7 +58,7 @@ func (r *Receipts) prepared(it *intake.Item) (message.Receipt, error) {
 }
 
 // Process reads each receipt and has all recorded in one batch.
-func (r *Receipts) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
+func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	statuses := make(map[int]event.Status)
 	var receipts []message.Receipt
 	var origins []int // the item of each receipt

@@ -115,7 +115,7 @@ func TestReceiptsAreRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := &receipted{known: map[string]bool{"1a": true, "7a": true, "x1": true, "x": true}}
 			tc.entry.ReceivedAt = now
-			statuses, err := NewReceipts(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			statuses, err := NewReceiptProcessor(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the statuses", statuses, nil)
 			if len(n.got) != 1 {
@@ -145,7 +145,7 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 		"one of an unknown carrier":  {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			statuses, err := NewReceipts(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			statuses, err := NewReceiptProcessor(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
 			relaytest.NoError(t, err)
 			if len(statuses) != 1 {
 				t.Fatalf("%d statuses, want 1", len(statuses))
@@ -155,7 +155,7 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 		})
 	}
 	down := errors.New("down")
-	if _, err := NewReceipts(&receipted{err: down}).Process(t.Context(), nil); !errors.Is(err, down) {
+	if _, err := NewReceiptProcessor(&receipted{err: down}).Process(t.Context(), nil); !errors.Is(err, down) {
 		t.Errorf("while the store is away: %v", err)
 	}
 }

@@ -28,8 +28,8 @@ type Decision struct {
 	// but cannot be performed, or the message makes no sense).
 	State  event.State
 	Reason string // of Unrouted and Quarantined
-	// Outcome is, for Done, the relay and what it leads to. A trace shows it; it is not
-	// stored with the event.
+	// Outcome is, for Done, the relay and what it leads to. Explain and a trace show it;
+	// it is not stored with the event.
 	Outcome    string
 	Matched    *Relay // nil when none is
 	Why        string // it matched

@@ -80,8 +80,9 @@ type ReassembledMessage struct {
 	Parts []Message
 }
 
-// Quarantine sets the status of events after their journal records were processed.
-type Quarantine interface {
+// LateStatuses sets the statuses of events, also of another gateway's, after their
+// journal records were processed.
+type LateStatuses interface {
 	// Put sets the status of a message's event: unrouted, quarantined, or done with
 	// a note.
 	Put(ctx context.Context, m *Message, r Result) error

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Deps are the dependencies of Service. All but Quarantine and Preview are
+// Deps are the dependencies of Service. All but LateStatuses and Preview are
 // required.
 type Deps struct {
 	Relays     Relays
@@ -25,9 +25,9 @@ type Deps struct {
 	Inbox      Inbox
 	Parts      Parts
 	Dispatcher outbox.Dispatcher
-	// Quarantine marks the events of reassembled messages that no relay takes; nil
-	// disables it.
-	Quarantine Quarantine
+	// LateStatuses sets the statuses of the events of reassembled messages, for
+	// example that no relay takes one; nil disables it.
+	LateStatuses LateStatuses
 	// Preview shows what Explain would send; nil shows requests as they are saved.
 	Preview outbox.Previewer
 }

@@ -124,7 +124,7 @@ func now() time.Time { return time.Date(2026, 7, 1, 11, 0, 3, 0, time.UTC) }
 
 func (w *world) service(t *testing.T) *Service {
 	t.Helper()
-	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Parts: w.heap, Dispatcher: w, Quarantine: w.heap},
+	s, err := New(Deps{Relays: w, Claims: w, Deliveries: w, Inbox: w, Parts: w.heap, Dispatcher: w, LateStatuses: w.heap},
 		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
 	relaytest.NoError(t, err)
 	return s

@@ -71,10 +71,10 @@ func (s *Service) Sweep(ctx context.Context) (int, error) {
 // note sets the status of events whose messages no relay takes, or lack parts.
 func (s *Service) note(ctx context.Context, due []ReassembledMessage, results []Result) error {
 	for i, r := range results {
-		if r.State == event.Done && r.Note == "" || s.deps.Quarantine == nil {
+		if r.State == event.Done && r.Note == "" || s.deps.LateStatuses == nil {
 			continue
 		}
-		if err := s.deps.Quarantine.Put(ctx, &due[i].Parts[0], r); err != nil {
+		if err := s.deps.LateStatuses.Put(ctx, &due[i].Parts[0], r); err != nil {
 			return fmt.Errorf("inbound: quarantine: %w", err)
 		}
 	}

@@ -35,7 +35,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	store := back.records.Inbound
 	p.inbound, err = inbound.New(inbound.Deps{
 		Relays: store, Claims: store, Deliveries: back.records.Deliveries, Inbox: store, Parts: store, Dispatcher: out.queue,
-		Quarantine: carrier.NewQuarantine(back.records.statuses), Preview: out.preview,
+		LateStatuses: carrier.NewLateStatuses(back.records.statuses), Preview: out.preview,
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
 		Lease:    out.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
@@ -54,7 +54,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	p.intakes = make(map[event.Kind]*intake.Intake)
 	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	for kind, one := range map[event.Kind]intake.Processor{
-		event.Uplink: p.frames, event.SMS: p.messages, event.Receipt: carrier.NewReceipts(receipts), event.CDR: cdr.NewProcessor(back.records.Calls, meter),
+		event.Uplink: p.frames, event.SMS: p.messages, event.Receipt: carrier.NewReceiptProcessor(receipts), event.CDR: cdr.NewProcessor(back.records.Calls, meter),
 	} {
 		if p.intakes[kind], err = d.openIntake(kind, one, back.records.statuses(d.node), quota); err != nil {
 			return p, err

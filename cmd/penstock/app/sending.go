@@ -41,7 +41,7 @@ func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, out *
 	store := records.Messages
 	r.handler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
 		Receipts: store, Reports: store, Deliveries: records.Deliveries, Dispatcher: out, Logger: d.log,
-		Events: carrier.NewQuarantine(records.statuses),
+		Events: carrier.NewLateStatuses(records.statuses),
 	}, message.ReceiptHandlerOptions{Lease: out.Lease()})
 	if err == nil {
 		d.onStart(r.handler.Run)
