@@ -23,9 +23,10 @@ type Options struct {
 	// Reference is shared by the parts of one message and differs from those of
 	// the messages that the same sender sent to the same number shortly before.
 	Reference byte
-	// Plain reports whether the carrier writes a text of the GSM alphabet in 7
-	// bits; another is UCS-2. nil: it writes all.
-	Plain func(text string) bool
+	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in
+	// 7 bits; other texts are sent as UCS-2. nil means that every text of the GSM
+	// alphabet fits.
+	FitsSevenBit func(text string) bool
 }
 
 // Text cuts a text into parts. The coding is that of the whole text, also when
@@ -42,7 +43,7 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 	if o.MaxParts < 0 || o.MaxParts > MaxParts {
 		return Message{}, refuse("max_parts", -1, "is not 1 to 255")
 	}
-	code, coding, err := s.encode(text, o.Plain)
+	code, coding, err := s.encode(text, o.FitsSevenBit)
 	if err != nil {
 		return Message{}, err
 	}
@@ -62,11 +63,11 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 
 // encode picks the coding: what the alphabet has, and the carrier writes, is GSM,
 // all else UCS-2.
-func (s *Segmenter) encode(text string, plain func(string) bool) ([]byte, Coding, error) {
+func (s *Segmenter) encode(text string, fitsSevenBit func(string) bool) ([]byte, Coding, error) {
 	if text == "" {
 		return nil, 0, refuse("message", 0, "is empty")
 	}
-	if code, err := s.alphabet.Encode(text); err == nil && (plain == nil || plain(text)) {
+	if code, err := s.alphabet.Encode(text); err == nil && (fitsSevenBit == nil || fitsSevenBit(text)) {
 		return code, GSM, nil
 	}
 	if i := broken(text); i >= 0 {

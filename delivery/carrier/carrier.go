@@ -66,10 +66,10 @@ type Outcome struct {
 	// Unsent means that the gateway itself rejected the message: no carrier has
 	// received it.
 	Unsent bool
-	// Throttled means that the verdict is Later because of the carrier's rate
-	// limit or because the carrier is unavailable: the attempt is not counted,
-	// and the whole queue waits.
-	Throttled bool
+	// PauseQueue means that the verdict is Later for a reason that concerns every
+	// message: the carrier's rate limit, or that it cannot be reached. The attempt is
+	// not counted, and the whole queue waits.
+	PauseQueue bool
 	// After is the delay that the carrier asks for; 0 if it asks for none.
 	After time.Duration
 }

@@ -23,10 +23,10 @@ func (h *Health) Check(context.Context) error {
 	return nil
 }
 
-// Record takes the error from an outcome that throttles. Other outcomes clear it,
+// Record takes the error from an outcome that pauses the queue. Other outcomes clear it,
 // except Unknown ones.
 func (h *Health) Record(o Outcome) {
-	if o.Throttled {
+	if o.PauseQueue {
 		h.lastError.Store(&o.Reason)
 	} else if o.Verdict != Unknown {
 		h.lastError.Store(nil)

@@ -116,10 +116,10 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 	for _, o := range outcomes {
 		m := s.all[o.PartRef.Ref]
 		p := &m.Parts[o.Part]
-		if o.Ref != "" {
-			p.Ref = o.Ref
+		if o.CarrierID != "" {
+			p.Ref = o.CarrierID
 		}
-		if !slices.Contains(o.State.Before(), p.State) {
+		if !slices.Contains(o.State.From(), p.State) {
 			continue
 		}
 		p.State, p.Reason = o.State, o.Reason
@@ -329,7 +329,7 @@ func bubble(t *testing.T, routes []Route, o Options, f func(t *testing.T, w *Wor
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		f(t, relaytest.Must(New(Deps{Work: s, Receipts: s, Routes: routes, Logger: slog.New(slog.DiscardHandler)}, o))(t), s)
+		f(t, relaytest.Must(New(Deps{Work: s, Reporter: s, Routes: routes, Logger: slog.New(slog.DiscardHandler)}, o))(t), s)
 	})
 }
 

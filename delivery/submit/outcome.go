@@ -27,7 +27,7 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 // recordAnswer counts an answer and adjusts the throttle to it.
 func (q *carrierQueue) recordAnswer(o *carrier.Outcome, now time.Time) {
 	switch {
-	case o.Throttled:
+	case o.PauseQueue:
 		q.stats.Throttled++
 		q.throttle.slowDown(now, o.After)
 	case o.Verdict == carrier.Unknown:
@@ -46,7 +46,7 @@ func (q *carrierQueue) recordAnswer(o *carrier.Outcome, now time.Time) {
 // outcome converts a carrier's outcome into the one that the store records.
 func (q *carrierQueue) outcome(item *item, part int, o carrier.Outcome) message.Outcome {
 	now := q.worker.deps.Now()
-	out := message.Outcome{PartRef: item.ref(part), Carrier: q.route.Name, Ref: o.ID, Reason: o.Reason, At: now}
+	out := message.Outcome{PartRef: item.ref(part), Carrier: q.route.Name, CarrierID: o.ID, Reason: o.Reason, At: now}
 	switch o.Verdict {
 	case carrier.Accepted:
 		out.State = message.Accepted
@@ -70,7 +70,7 @@ const (
 // passed.
 func (q *carrierQueue) retryOrReject(item *item, out *message.Outcome, o carrier.Outcome, now time.Time) {
 	out.State = message.Pending
-	if o.Throttled { // the queue is paused, not the message
+	if o.PauseQueue { // the queue is paused, not the message
 		out.Again = now.Add(max(time.Millisecond, q.pauseLeft(now)))
 		return
 	}

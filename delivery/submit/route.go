@@ -24,9 +24,9 @@ type Route struct {
 	// InTurn submits the parts of a message one at a time, because the carrier
 	// does not keep their order.
 	InTurn bool
-	// Reports means that receipts name a part by the id that the carrier
+	// ReceiptsByCarrierID means that receipts name a part by the id that the carrier
 	// returned.
-	Reports bool
+	ReceiptsByCarrierID bool
 	// FitsSevenBit reports whether the carrier encodes a text of the GSM alphabet in 7
 	// bits; other texts are sent as UCS-2. nil means all texts.
 	FitsSevenBit func(text string) bool

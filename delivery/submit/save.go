@@ -29,7 +29,7 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 		bindings = append(bindings, w.bindingsOf(batch[i].item, &batch[i].outcome)...)
 	}
 	if len(bindings) > 0 {
-		if err := w.deps.Receipts.Bind(ctx, bindings); err != nil {
+		if err := w.deps.Reporter.Bind(ctx, bindings); err != nil {
 			return none, err
 		}
 	}
@@ -37,7 +37,7 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 	if err != nil {
 		return none, err
 	}
-	if err := w.deps.Receipts.SendReports(ctx, toReport); err != nil {
+	if err := w.deps.Reporter.SendReports(ctx, toReport); err != nil {
 		w.log.Warn("cannot create delivery reports; trying again", "count", len(toReport), "error", err)
 	}
 	return none, nil
@@ -47,15 +47,15 @@ func (w *Worker) saveOutcomes(ctx context.Context, batch []pendingOutcome) (none
 // carrier's id, or our reference if the carrier's answer was lost.
 func (w *Worker) bindingsOf(item *item, o *message.Outcome) []message.Binding {
 	q := w.queueNamed(o.Carrier)
-	if q == nil || !q.route.Reports {
+	if q == nil || !q.route.ReceiptsByCarrierID {
 		return nil
 	}
 	var id string
 	switch {
 	case o.State == message.Unknown:
 		id = smpp.UnansweredID(smpp.ReferenceOf(o.PartRef.String()), item.msg.Destination)
-	case o.Ref != "":
-		id = smpp.CanonicalID(o.Ref)
+	case o.CarrierID != "":
+		id = smpp.CanonicalID(o.CarrierID)
 	default:
 		return nil
 	}

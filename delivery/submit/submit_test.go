@@ -39,7 +39,7 @@ func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
 
 func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n, Reports: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Carrier: n, ReceiptsByCarrierID: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
 		synctest.Wait()
@@ -88,7 +88,7 @@ func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 
 func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 	ascii := func(text string) bool { return text == "a" }
-	w := relaytest.Must(New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
 		{Name: "latin", Prefixes: []string{"44"}, Carrier: &network{}, FitsSevenBit: ascii}, {Name: "all", Prefixes: []string{"49"}, Carrier: &network{}},
 	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "49170": true, "1212": true} {
@@ -98,7 +98,7 @@ func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 }
 
 func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
-	w := relaytest.Must(New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
 		{Name: "numbers", Prefixes: []string{"44"}, Carrier: &network{}, AcceptsOriginator: func(o string) bool { return o == "1" }}, {Name: "all", Carrier: &network{}},
 	}}, Options{}))(t)
 	relaytest.Equal(t, "the first carrier accepts A&B", w.AcceptsOriginator("447700900123", "A&B"), false)
@@ -107,7 +107,7 @@ func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
 }
 
 func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
-	w := relaytest.Must(New(Deps{Work: newStore(), Receipts: newStore(), Routes: []Route{
+	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
 		{Name: "one", Prefixes: []string{"44"}, Carrier: &network{}}, {Name: message.Simulator, Prefixes: []string{"49"}, Carrier: &network{}},
 	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "491701234567": true, "33612345678": false} {
@@ -123,7 +123,7 @@ func (*unbound) Check(context.Context) error { return errors.New("waiting: conne
 func TestWaitsGivesTheReason(t *testing.T) {
 	n := &unbound{network{notReady: true}}
 	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Carrier: n}, {Name: "two", Prefixes: []string{"49"}, Carrier: &network{answer: func(carrier.Submission) carrier.Outcome {
-		return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "slow"}
+		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow"}
 	}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		check := func(number, want string) {
@@ -227,7 +227,7 @@ func TestThrottlingBacksOffAndFailsNothing(t *testing.T) {
 			second, taken = now, 0
 		}
 		if taken++; taken > limit {
-			return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "slow down"}
+			return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow down"}
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
@@ -252,7 +252,7 @@ func TestTheDelayThatTheCarrierAsksForIsKept(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		if first {
 			first = false
-			return carrier.Outcome{Verdict: carrier.Later, Throttled: true, After: 45 * time.Second}
+			return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, After: 45 * time.Second}
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
@@ -311,7 +311,7 @@ func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
 
 func TestAnUnknownOutcomeIsNotRetriedAndALateAnswerCorrectsIt(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n, Reports: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Carrier: n, ReceiptsByCarrierID: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		time.Sleep(time.Second)

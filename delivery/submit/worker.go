@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
-// ReceiptHandler binds carriers' ids to parts and reports the states of messages to
-// accounts; *message.ReceiptHandler implements it.
-type ReceiptHandler interface {
+// Reporter learns which parts the carriers' ids name, and reports the states of messages
+// to accounts; *message.ReceiptHandler implements it.
+type Reporter interface {
 	// Bind saves which parts the ids name, and applies receipts that arrived
 	// before.
 	Bind(ctx context.Context, bindings []message.Binding) error
@@ -25,10 +25,10 @@ type ReceiptHandler interface {
 	SendReports(ctx context.Context, ms []message.Message) error
 }
 
-// Deps are the dependencies of a worker. Work and Receipts are required.
+// Deps are the dependencies of a worker. Work and Reporter are required.
 type Deps struct {
 	Work     message.Work
-	Receipts ReceiptHandler
+	Reporter Reporter
 	Routes   []Route
 	Tracer   *tracing.Tracer  // of submissions; nil begins no spans
 	Logger   *slog.Logger     // nil means slog.Default
@@ -85,8 +85,8 @@ type Worker struct {
 
 // New returns a worker; it does nothing before Start.
 func New(deps Deps, o Options) (*Worker, error) {
-	if deps.Work == nil || deps.Receipts == nil {
-		return nil, errors.New("submit: Work and Receipts are required")
+	if deps.Work == nil || deps.Reporter == nil {
+		return nil, errors.New("submit: Work and Reporter are required")
 	}
 	o.setDefaults()
 	deps.Logger = cmp.Or(deps.Logger, slog.Default())

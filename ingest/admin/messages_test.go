@@ -36,7 +36,7 @@ func (o *office) settle(m message.Message, carrier string, states ...message.Sta
 	relaytest.NoError(o.t, err)
 	var outcomes []message.Outcome
 	for n, s := range states {
-		outcomes = append(outcomes, message.Outcome{PartRef: message.PartRef{Ref: m.Ref(), Part: n}, State: s, Carrier: carrier, Ref: fmt.Sprintf("r%d", n), Reason: "because", At: o.now})
+		outcomes = append(outcomes, message.Outcome{PartRef: message.PartRef{Ref: m.Ref(), Part: n}, State: s, Carrier: carrier, CarrierID: fmt.Sprintf("r%d", n), Reason: "because", At: o.now})
 	}
 	_, err = o.db.Messages.Settle(o.t.Context(), outcomes)
 	relaytest.NoError(o.t, err)

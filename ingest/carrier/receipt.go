@@ -117,7 +117,7 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	r.IDs = smpp.ReceiptIDs(said.ID)
 	r.Numbers = numbersOf(d)
 	if number, ok := relay.NumberFrom(d.Source.Digits); ok && len(number) >= leastSubscriber {
-		r.Names = number
+		r.Destination = number
 	}
 	if reference, ok := d.Reference(); ok { // of one whose answer was lost
 		number, _ := relay.NumberFrom(d.Source.Digits)

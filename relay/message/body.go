@@ -24,15 +24,15 @@ type textBody struct {
 	maxParts  int
 }
 
-func (b textBody) Encode(reference byte, sevenBit func(string) bool) (Encoded, error) {
-	return encodedOf(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference, Plain: sevenBit}))
+func (b textBody) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
+	return encodedOf(b.segmenter.Text(b.text, sms.Options{MaxParts: b.maxParts, Reference: reference, FitsSevenBit: fitsSevenBit}))
 }
 
 type octetsBody struct{ octets sms.Octets }
 
-func (b octetsBody) Encode(reference byte, sevenBit func(string) bool) (Encoded, error) {
+func (b octetsBody) Encode(reference byte, fitsSevenBit func(string) bool) (Encoded, error) {
 	m, err := b.octets.Split(reference)
-	if err == nil && m.Coding == sms.GSM && sevenBit != nil && !sevenBit(m.Text()) {
+	if err == nil && m.Coding == sms.GSM && fitsSevenBit != nil && !fitsSevenBit(m.Text()) {
 		m, err = sms.Octets{Coding: sms.UCS2, Header: b.octets.Header, Data: sms.EncodeUCS2(m.Text())}.Split(reference)
 	}
 	return encodedOf(m, err)

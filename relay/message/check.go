@@ -41,7 +41,7 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 		p.Add("Idempotency-Key", fmt.Sprintf("The Idempotency-Key must be 1 to %d printable characters of ASCII.", maxKey))
 	}
 	if o.Body != nil {
-		encoded = encodeBody(p, o.Body, s.sevenBit(o.Destinations))
+		encoded = encodeBody(p, o.Body, s.fitsSevenBit(o.Destinations))
 	}
 	if n := len(encoded.Parts); o.Replace && n > 1 {
 		p.Add("replace", fmt.Sprintf("The replace is for messages of one part, because each part would replace the one before; this message has %d.", n))
@@ -65,9 +65,9 @@ func checkDestinations(p relay.Problems, all []string) {
 	}
 }
 
-// sevenBit returns a function that reports whether the carriers of all numbers
+// fitsSevenBit returns a function that reports whether the carriers of all numbers
 // encode a text in 7 bits: an order is split alike for all of its destinations.
-func (s *Service) sevenBit(numbers []string) func(text string) bool {
+func (s *Service) fitsSevenBit(numbers []string) func(text string) bool {
 	if s.deps.Carriers == nil {
 		return nil
 	}
@@ -77,8 +77,8 @@ func (s *Service) sevenBit(numbers []string) func(text string) bool {
 }
 
 // encodeBody encodes a body in parts and adds its errors.
-func encodeBody(p relay.Problems, b Body, sevenBit func(string) bool) Encoded {
-	encoded, err := b.Encode(0, sevenBit)
+func encodeBody(p relay.Problems, b Body, fitsSevenBit func(string) bool) Encoded {
+	encoded, err := b.Encode(0, fitsSevenBit)
 	if err == nil {
 		return encoded
 	}

@@ -27,7 +27,7 @@ func TestStatesAndCodes(t *testing.T) {
 		if got, ok := s.Code().State(); s.Code() != 0 && (got != s || !ok) {
 			t.Errorf("%s has the code %d, which is %s", s, s.Code(), got)
 		}
-		for _, was := range s.Before() {
+		for _, was := range s.From() {
 			if was.Ended() {
 				t.Errorf("%s comes after %s, an end", s, was)
 			}

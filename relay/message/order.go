@@ -29,10 +29,10 @@ type Order struct {
 // Body is the content of an order.
 type Body interface {
 	// Encode encodes the body and splits it into parts; those of a concatenated message share the
-	// reference. A text of the GSM alphabet for which sevenBit returns false is
-	// encoded as UCS-2; a nil sevenBit accepts all texts. Encode returns
+	// reference. A text of the GSM alphabet for which fitsSevenBit returns false is
+	// encoded as UCS-2; a nil fitsSevenBit accepts all texts. Encode returns
 	// relay.KindInvalid with the parameter for a body that cannot be sent.
-	Encode(reference byte, sevenBit func(text string) bool) (Encoded, error)
+	Encode(reference byte, fitsSevenBit func(text string) bool) (Encoded, error)
 }
 
 // Encoded is a body in parts.

@@ -131,12 +131,12 @@ type Outcome struct {
 	PartRef
 	// State is Accepted, Rejected or Unknown; or Pending for a retry at Again. A
 	// state that cannot follow the part's current state changes nothing, but the
-	// Carrier and Ref of an Accepted part are saved in any case.
-	State   State
-	Carrier string
-	Ref     string // the carrier's id of it
-	Reason  string
-	Again   time.Time
+	// Carrier and CarrierID of an Accepted part are saved in any case.
+	State     State
+	Carrier   string
+	CarrierID string // the carrier's id of the part
+	Reason    string
+	Again     time.Time
 	// Refund returns the credit: for a Rejected part that no carrier has accepted.
 	Refund bool
 	At     time.Time
@@ -177,9 +177,9 @@ type Receipt struct {
 	// Numbers are those that the receipt is from and to, one of them the
 	// message's destination; none agrees with all.
 	Numbers []string `json:"numbers,omitempty"`
-	// Names is the one of them that by the protocol is the message's destination;
-	// empty if it is not known.
-	Names string `json:"names,omitempty"`
+	// Destination is the one of Numbers that the protocol says is the message's
+	// destination; empty if it says none.
+	Destination string `json:"names,omitempty"`
 	// Event is the event of the receipt's arrival.
 	Event string    `json:"event,omitempty"`
 	Line  string    `json:"line,omitempty"` // %dlr

@@ -47,11 +47,11 @@ type ReceiptHandler struct {
 	o    ReceiptHandlerOptions
 
 	mu sync.Mutex
-	// applied are the events of early receipts that were applied since the last
-	// sweep, and in the interval before it. An event may be marked as unrouted
-	// shortly after its receipt was applied, so the mark is cleared once more at the
-	// next sweep.
-	applied [2][]string
+	// appliedNow are the events of early receipts that were applied since the last
+	// sweep, appliedBefore those of the interval before it. An event may be marked as
+	// unrouted shortly after its receipt was applied, so the mark is cleared once more
+	// at the next sweep.
+	appliedNow, appliedBefore []string
 }
 
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash
@@ -112,7 +112,7 @@ func (h *ReceiptHandler) Bind(ctx context.Context, bindings []Binding) error {
 	h.markApplied(ctx, events)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.applied[0] = append(h.applied[0], events...)
+	h.appliedNow = append(h.appliedNow, events...)
 	return nil
 }
 
@@ -127,11 +127,11 @@ func (h *ReceiptHandler) markApplied(ctx context.Context, events []string) {
 }
 
 // markAppliedAgain clears the unrouted state of the events that were applied before
-// the last sweep once more (see applied).
+// the last sweep once more (see appliedBefore).
 func (h *ReceiptHandler) markAppliedAgain(ctx context.Context) {
 	h.mu.Lock()
-	events := h.applied[1]
-	h.applied = [2][]string{1: h.applied[0]}
+	events := h.appliedBefore
+	h.appliedNow, h.appliedBefore = nil, h.appliedNow
 	h.mu.Unlock()
 	h.markApplied(ctx, events)
 }

@@ -41,7 +41,7 @@ func (x *exchange) Match(_ context.Context, receipts []Receipt) ([]Receipt, erro
 func (x *exchange) Receive(_ context.Context, receipts []Receipt, now time.Time) (changed []Message, err error) {
 	for _, r := range receipts {
 		p := &x.m.Parts[r.Part.Part]
-		if slices.Contains(r.State.Before(), p.State) {
+		if slices.Contains(r.State.From(), p.State) {
 			p.State, p.Report, p.ChangedAt = r.State, r.Line, now
 			if r.State == Buffered {
 				p.BufferedAt = now

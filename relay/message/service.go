@@ -191,7 +191,7 @@ func (s *Service) encodings(o Order, encoded Encoded) ([]Encoded, error) {
 			continue
 		}
 		var err error
-		if out[i], err = o.Body.Encode(byte(last-uint32(i)), s.sevenBit(o.Destinations)); err != nil {
+		if out[i], err = o.Body.Encode(byte(last-uint32(i)), s.fitsSevenBit(o.Destinations)); err != nil {
 			return nil, fmt.Errorf("message: encode: %w", err)
 		}
 	}

@@ -83,9 +83,9 @@ func (c Code) State() (State, bool) {
 	return "", false
 }
 
-// Before lists the states that a state may come after. Receipts come in any
-// order: a final state stays, and a message in the network is not accepted again.
-func (s State) Before() []State {
+// From lists the states that s may follow. Receipts come in any order: a final state
+// stays, and a message in the network is not accepted again.
+func (s State) From() []State {
 	switch s {
 	case Removed, Sending:
 		return []State{Pending}

@@ -91,9 +91,9 @@ type smsSender struct {
 func (s *smsSender) Simulated(number string) bool { return s.submit.Simulated(number) }
 
 // openSubmit opens the worker that submits messages to carriers.
-func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, reports *intake.Intake) (*submit.Worker, error) {
+func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Worker, error) {
 	var routes []submit.Route
-	to := router{Gateway: d, binds: binds, signer: r.signer, reports: reports}
+	to := router{Gateway: d, binds: binds, signer: r.signer, receiptIntake: receiptIntake}
 	for _, c := range d.cfg.Carriers {
 		if !c.Sends() {
 			continue
@@ -105,7 +105,7 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		routes = append(routes, one)
 	}
 	work, err := submit.New(submit.Deps{
-		Work: records.Messages, Receipts: r.handler, Routes: routes, Logger: d.log, Tracer: d.tracer,
+		Work: records.Messages, Reporter: r.handler, Routes: routes, Logger: d.log, Tracer: d.tracer,
 	}, submit.Options{})
 	if err != nil {
 		return nil, err
@@ -122,16 +122,16 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 // router completes routes with their carriers.
 type router struct {
 	*Gateway
-	binds   *carriers
-	signer  carrier.Signer
-	reports *intake.Intake // takes the simulator's reports
+	binds         *carriers
+	signer        carrier.Signer
+	receiptIntake *intake.Intake // takes the simulator's reports
 }
 
 func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
 		client := d.binds.named(c.Name)
-		r.Carrier, r.Reports, r.FitsSevenBit = client, true, client.FitsSevenBit
+		r.Carrier, r.ReceiptsByCarrierID, r.FitsSevenBit = client, true, client.FitsSevenBit
 		r.AcceptsOriginator = func(originator string) bool {
 			return c.AcceptsOriginator(originator) && client.AcceptsOriginator(originator)
 		}
@@ -183,7 +183,7 @@ func everywhere() []netip.Prefix {
 // reportSimulated writes the simulator's reports to the journal of receipts.
 func (d *router) reportSimulated(ctx context.Context, ref, state string) (func(context.Context) error, error) {
 	entry := carrier.SimulatedReceipt(ref, state)
-	staged, err := d.reports.Stage(ctx, &entry)
+	staged, err := d.receiptIntake.Stage(ctx, &entry)
 	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 

@@ -92,7 +92,7 @@ func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	}
 	resp, err := c.http.Do(ctx, req)
 	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier has not answered: " + err.Error()}
+		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier has not answered: " + err.Error()}
 	}
 	return outcomeOf(resp)
 }
@@ -132,7 +132,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
 	after, _ := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: reason, After: after}
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: after}
 }
 
 // idOf returns an id given as a string or a number, of at most 64 characters.

@@ -76,11 +76,11 @@ func TestTheCarriersResponseIsTheOutcome(t *testing.T) {
 		"a bad request":              {400, `<html>`, carrier.Outcome{Verdict: carrier.Rejected, Reason: "the carrier answered with 400"}, false},
 		"the same id is in progress": {409, ``, carrier.Outcome{Verdict: carrier.Later, Reason: "the carrier answered with 409"}, false},
 		"an internal error":          {500, ``, carrier.Outcome{Verdict: carrier.Later, Reason: "the carrier answered with 500"}, false},
-		"a wrong token":              {401, ``, carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier answered with 401"}, true},
-		"no credit":                  {402, ``, carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier answered with 402"}, true},
-		"too many requests":          {429, ``, carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier answered with 429", After: 7 * time.Second}, true},
-		"unavailable":                {503, ``, carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier answered with 503", After: 7 * time.Second}, true},
-		"a redirect":                 {301, ``, carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier answered with 301"}, true},
+		"a wrong token":              {401, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 401"}, true},
+		"no credit":                  {402, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 402"}, true},
+		"too many requests":          {429, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 429", After: 7 * time.Second}, true},
+		"unavailable":                {503, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 503", After: 7 * time.Second}, true},
+		"a redirect":                 {301, ``, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier answered with 301"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -108,7 +108,7 @@ func TestALostResponseIsRetried(t *testing.T) {
 		}
 	})
 	out := submit(t, c, carrier.Submission{ID: "1-2-0", To: "1", Coding: 7})
-	relaytest.Equal(t, "a lost response is", [2]any{out.Verdict, out.Throttled}, [2]any{carrier.Later, true})
+	relaytest.Equal(t, "a lost response is", [2]any{out.Verdict, out.PauseQueue}, [2]any{carrier.Later, true})
 	relaytest.Equal(t, "the client is ready for a retry", c.Ready(), true)
 }
 

@@ -82,7 +82,7 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	case written.Load():
 		return carrier.Outcome{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + err.Error()}
 	}
-	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "kannel cannot be reached: " + err.Error()}
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel cannot be reached: " + err.Error()}
 }
 
 // outcomeOf converts a response: 202 means accepted, 403 bad credentials, 503
@@ -98,7 +98,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
 	}
 	after, _ := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: reason, After: after}
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: after}
 }
 
 func firstLine(s string) string {

@@ -28,7 +28,7 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 	out := outgoingPDU{raw: marshal(p), request: request}
 	s := c.current.Load()
 	if s == nil || !s.window.add(request, func() { s.out <- out }) {
-		done(carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the carrier is not bound"})
+		done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier is not bound"})
 	}
 }
 
@@ -199,7 +199,7 @@ func outcomeOf(h smpp.Header, raw []byte) carrier.Outcome {
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: id}
 	case status == data.ESME_RTHROTTLED, status == data.ESME_RMSGQFUL:
-		return carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: reasonOf(h)}
+		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reasonOf(h)}
 	case status == data.ESME_RSYSERR, status == data.ESME_RX_T_APPN, status == data.ESME_RINVBNDSTS:
 		return carrier.Outcome{Verdict: carrier.Later, Reason: reasonOf(h)}
 	}

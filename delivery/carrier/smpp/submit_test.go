@@ -141,8 +141,8 @@ func TestTheSMSCsAnswerIsTheOutcome(t *testing.T) {
 		"accepted without an id":               {submitSMResp, 0, "00", carrier.Outcome{Verdict: carrier.Accepted}},
 		"accepted without a body":              {submitSMResp, 0, "", carrier.Outcome{Verdict: carrier.Accepted}},
 		"accepted with an unterminated id":     {submitSMResp, 0, "6162", carrier.Outcome{Verdict: carrier.Accepted, Reason: "without an id that can be read: smpp: message_id: offset 16: does not end within 65 octets"}},
-		"throttled":                            {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
-		"its queue is full":                    {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
+		"throttled":                            {submitSMResp, 0x58, "", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x58, Throttling error (ESME has exceeded allowed message limits)"}},
+		"its queue is full":                    {submitSMResp, 0x14, "00", carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the SMSC answered with 0x14, Message Queue Full"}},
 		"a system error":                       {submitSMResp, 0x08, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x08, System Error"}},
 		"the bind may not send":                {submitSMResp, 0x04, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x04, Incorrect BIND Status for given command"}},
 		"a temporary error of its application": {submitSMResp, 0x64, "", carrier.Outcome{Verdict: carrier.Later, Reason: "the SMSC answered with 0x64, ESME Receiver Temporary App Error Code"}},
@@ -275,7 +275,7 @@ func TestWithoutABindAMessageWaits(t *testing.T) {
 // checkThrottled checks that a message is retried without counting the attempt.
 func checkThrottled(t *testing.T, what string, got carrier.Outcome) {
 	t.Helper()
-	relaytest.Equal(t, what, carrier.Outcome{Verdict: got.Verdict, Throttled: got.Throttled}, carrier.Outcome{Verdict: carrier.Later, Throttled: true})
+	relaytest.Equal(t, what, carrier.Outcome{Verdict: got.Verdict, PauseQueue: got.PauseQueue}, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true})
 }
 
 func TestATransmitterBinds(t *testing.T) {

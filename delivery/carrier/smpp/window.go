@@ -144,7 +144,7 @@ const lateFactor = 20
 func (s *session) failPending(why error) {
 	for _, r := range s.window.close() {
 		if !r.written.Load() {
-			r.done(carrier.Outcome{Verdict: carrier.Later, Throttled: true, Reason: "the bind ended before it was sent"})
+			r.done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the bind ended before it was sent"})
 			continue
 		}
 		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered: " + why.Error()})

@@ -142,7 +142,7 @@ func settleBatch(ctx context.Context, s *Store, ms []message.Message) error {
 	outcomes := make([]message.Outcome, len(ms))
 	for i, m := range ms {
 		outcomes[i] = message.Outcome{
-			PartRef: message.PartRef{Ref: m.Ref()}, State: message.Accepted, Carrier: "carrier", Ref: fmt.Sprintf("%032x", int64(m.ID)), At: at(2),
+			PartRef: message.PartRef{Ref: m.Ref()}, State: message.Accepted, Carrier: "carrier", CarrierID: fmt.Sprintf("%032x", int64(m.ID)), At: at(2),
 		}
 	}
 	_, err := s.Settle(ctx, outcomes)

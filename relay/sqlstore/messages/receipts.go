@@ -78,7 +78,7 @@ func (b *bound) agrees(n *boundPart, r *message.Receipt) bool {
 	if slices.ContainsFunc(r.Numbers, func(number string) bool { return ending(number) == ending(n.number) }) {
 		return true
 	}
-	return r.Names == "" && (len(r.IDs) == 0 || b.key == keyOf(r.Carrier, r.IDs[0]))
+	return r.Destination == "" && (len(r.IDs) == 0 || b.key == keyOf(r.Carrier, r.IDs[0]))
 }
 
 // ending is what is the same in all ways to write a number.

@@ -47,7 +47,7 @@ func receiptsFindTheirParts(p fixture) {
 	relaytest.Equal(p, "bound[0].Found", bound[0].Found, true)
 	relaytest.Equal(p, "bound[0].Line", bound[0].Line, early.Line)
 	relaytest.Equal(p, "bound[0].At", bound[0].At, early.At)
-	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", Ref: "161", At: at(3)})
+	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", CarrierID: "161", At: at(3)})
 	ms, err := p.Receive(p.Context(), bound, at(3))
 	p.must(err)
 	if len(ms) != 1 {
@@ -133,7 +133,7 @@ func bindingIsRepeated(p fixture) {
 
 // about is a receipt for the id a that names a number.
 func about(number string) message.Receipt {
-	return message.Receipt{Carrier: "c1", IDs: []string{"a"}, Numbers: []string{number, "447800000001"}, Names: number, State: message.Delivered, At: at(1)}
+	return message.Receipt{Carrier: "c1", IDs: []string{"a"}, Numbers: []string{number, "447800000001"}, Destination: number, State: message.Delivered, At: at(1)}
 }
 
 func idUsedTwice(p fixture) {
@@ -150,10 +150,10 @@ func idUsedTwice(p fixture) {
 	}
 	p.same("another number", p.match(about("447700900789")).Found, false)
 	nameless := about(first)
-	nameless.Numbers, nameless.Names = nil, ""
+	nameless.Numbers, nameless.Destination = nil, ""
 	p.same("no number", p.match(nameless).Part, partOf(8))
 	elsewhere := about("66777")
-	elsewhere.Names = ""
+	elsewhere.Destination = ""
 	p.same("the number of a service", p.match(elsewhere).Part, partOf(8))
 	p.bind(9, first, "a")
 	p.same("the same number once more", p.match(about(first)).Part, partOf(9))
@@ -174,7 +174,7 @@ func idUsedTwiceEarly(p fixture) {
 				p.Fatalf("result of bind: %d results, want %d", len(early), 1)
 			}
 			relaytest.Equal(p, "result of bind, [0].Part", early[0].Part, partOf(id))
-			relaytest.Equal(p, "result of bind, [0].Names", early[0].Names, number)
+			relaytest.Equal(p, "result of bind, [0].Destination", early[0].Destination, number)
 		}
 	}
 }

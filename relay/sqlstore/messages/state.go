@@ -129,7 +129,7 @@ func stateBit(s message.State) int64 {
 // reports whether it did.
 func (s *state) transition(n int, to message.State, at time.Time) bool {
 	p := &s.parts[n]
-	if !slices.Contains(to.Before(), p.State) {
+	if !slices.Contains(to.From(), p.State) {
 		return false
 	}
 	p.State, p.Changed = to, sqlstore.Millis(at)

@@ -146,7 +146,7 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 func singlePartChanges(changes []change) (all []singlePart) {
 	for _, c := range withSingleMessage(changes, func(c *change) message.Ref { return c.PartRef.Ref }) {
 		if c.Part == 0 && c.State == message.Accepted && !c.Refund && c.Carrier != "" {
-			is := part{State: c.State, Changed: sqlstore.Millis(c.At), Carrier: c.Carrier, Ref: c.Outcome.Ref, Reason: c.Reason, Report: c.report}
+			is := part{State: c.State, Changed: sqlstore.Millis(c.At), Carrier: c.Carrier, Ref: c.CarrierID, Reason: c.Reason, Report: c.report}
 			all = append(all, singlePart{Ref: c.PartRef.Ref, part: is, time: c.now})
 		}
 	}
@@ -197,7 +197,7 @@ func (s *state) settle(c *change) bool {
 		return false
 	}
 	p := &s.parts[c.Part]
-	if carrier, ref := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.Outcome.Ref, p.Ref); carrier != p.Carrier || ref != p.Ref {
+	if carrier, ref := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.CarrierID, p.Ref); carrier != p.Carrier || ref != p.Ref {
 		p.Carrier, p.Ref, s.changed = carrier, ref, true
 	}
 	if !s.transition(c.Part, c.State, c.At) {

@@ -114,7 +114,7 @@ func handedOverOnce(p fixture) {
 	relaytest.Equal(p, "list[0].Parts[0].State", list[0].Parts[0].State, message.Sending)
 	relaytest.Equal(p, "list[0].Parts[0].Carrier", list[0].Parts[0].Carrier, "c1")
 	p.same("by one that may", p.handOver(m, 20, true), []int{0, 1})
-	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", Ref: "r0", At: at(21)})
+	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", CarrierID: "r0", At: at(21)})
 	p.settlePart(m, 1, message.Outcome{State: message.Unknown, Reason: "the answer was lost", At: at(21)})
 	p.inStates(m.ID, "accepted unknown ")
 	p.same("due", p.claim(1000, 10), []message.ID{})
@@ -136,7 +136,7 @@ func handedOverOnce(p fixture) {
 func usualIsLikeAny(p fixture) {
 	for _, url := range []string{"", "https://example.com/dlr"} {
 		for _, outcome := range []message.Outcome{
-			{State: message.Accepted, Carrier: "c1", Ref: "r", Reason: "fine", At: at(2)},
+			{State: message.Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: at(2)},
 			{State: message.Accepted, At: at(2)},
 			{State: message.Rejected, Carrier: "c1", Refund: true, At: at(2)},
 			{State: message.Pending, Again: at(9), At: at(2)},
@@ -186,7 +186,7 @@ func twoCarriers(p fixture) {
 	begun, err := p.Begin(p.Context(), []message.Start{one, gone, two})
 	p.must(err)
 	p.same("begun", begun, [][]int{{0}, {}, {2, 1}})
-	p.settlePart(m, 2, message.Outcome{State: message.Accepted, Carrier: "c2", Ref: "x", At: at(2)})
+	p.settlePart(m, 2, message.Outcome{State: message.Accepted, Carrier: "c2", CarrierID: "x", At: at(2)})
 	p.settlePart(m, 3, message.Outcome{State: message.Accepted, At: at(2)})
 	got, err := p.Get(p.Context(), 1, m.ID)
 	p.must(err)
@@ -287,7 +287,7 @@ func longestMessage(p fixture) {
 	outcomes := make([]message.Outcome, 255)
 	for i := range outcomes {
 		outcomes[i] = message.Outcome{
-			PartRef: message.PartRef{Ref: m.Ref(), Part: i}, State: message.Accepted, Carrier: "c", Ref: "r", At: at(1),
+			PartRef: message.PartRef{Ref: m.Ref(), Part: i}, State: message.Accepted, Carrier: "c", CarrierID: "r", At: at(1),
 		}
 	}
 	_, err := p.Settle(p.Context(), outcomes)

@@ -243,7 +243,7 @@ func settlePiece(t *rapid.T, id message.ID, n, part int, acct account.ID, now fl
 	again := now + 4
 	switch o.State {
 	case message.Accepted:
-		o.Ref = fmt.Sprintf("at-%d-%d", id, part)
+		o.CarrierID = fmt.Sprintf("at-%d-%d", id, part)
 	case message.Rejected:
 		o.Reason, o.Refund = "refused", true
 	case message.Pending:
