@@ -93,13 +93,14 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	if text != "" && len(in.Problems["max_parts"]) == 0 {
 		o.Body = s.deps.Messages.Text(text, parts)
 	}
-	return o, s.complete(o, in.Problems)
+	return o, s.addProblems(o, in.Problems)
 }
 
-// complete adds what the order itself has wrong to what could not be read.
-func (s *Surface) complete(o message.Order, p relay.Problems) error {
+// addProblems adds the errors of the order to the parameters that could not be read, so
+// that one answer names all.
+func (s *Surface) addProblems(o message.Order, p relay.Problems) error {
 	if len(p) == 0 {
-		return nil // the use case says the rest
+		return nil // Send and Preview check the order themselves
 	}
 	more := s.deps.Messages.Check(o)
 	maps.DeleteFunc(more, func(field string, _ []string) bool { return len(p[field]) > 0 })

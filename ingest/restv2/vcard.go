@@ -18,7 +18,7 @@ func (s *Surface) sendCard(c *fiber.Ctx) error {
 	}
 	o := in.order(c)
 	if o.Body = in.card(); len(in.Problems) > 0 {
-		return s.complete(o, in.Problems)
+		return s.addProblems(o, in.Problems)
 	}
 	return s.send(c, o)
 }

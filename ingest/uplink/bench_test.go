@@ -22,7 +22,7 @@ func (nowhere) Ingest(_ context.Context, a []iot.Arrival) ([]iot.Outcome, error)
 // keys that keep its order.
 func BenchmarkProcess(b *testing.B) {
 	items := uplinks(b, 1000)
-	p := NewProcessor(nowhere{})
+	p := NewProcessor(nowhere{}, nil)
 	for name, keyed := range map[string]bool{"with keys": true, "without": false} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -65,7 +65,7 @@ func uplinks(tb testing.TB, n int) []intake.Item {
 // frame and its texts.
 func TestAFrameAllocatesLittle(t *testing.T) {
 	const frames, most = 100, 47
-	items, p := uplinks(t, frames), NewProcessor(nowhere{})
+	items, p := uplinks(t, frames), NewProcessor(nowhere{}, nil)
 	var keys []uint64
 	allocs := testing.AllocsPerRun(20, func() {
 		keys = keys[:0]

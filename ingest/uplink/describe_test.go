@@ -33,7 +33,7 @@ func TestEventsAreDescribed(t *testing.T) {
 			"uplink of 1; uplink of 2; uplink of 3; uplink of 4; uplink of 5; and 2 more"},
 		{"what cannot be read", "", `{"a":1}`, ""},
 	}
-	p := NewProcessor(nil)
+	p := NewProcessor(nil, nil)
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			e := intake.Entry{Path: "/webhooks/lorawan", Query: tc.query, Body: []byte(tc.body), ReceivedAt: received}
@@ -70,7 +70,7 @@ func FuzzEntry(f *testing.F) {
 	f.Add("/webhooks/lpwan", "device=1A&seqNumber=2&data=01", "", []byte(""))
 	f.Add("/webhooks/lpwan", "", "application/x-www-form-urlencoded", []byte("device=1A&time=5&ack=true"))
 	f.Add("/webhooks/lorawan", "", "application/xml", []byte("<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>"))
-	p := NewProcessor(nil)
+	p := NewProcessor(nil, nil)
 	f.Fuzz(func(t *testing.T, path, query, kind string, body []byte) {
 		it := intake.Item{Entry: intake.Entry{Path: path, Query: query, ContentType: kind, Body: body, ReceivedAt: time.Unix(1_772_366_400, 0)}}
 		keys := p.Keys(&it, nil)

@@ -52,19 +52,18 @@ func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
-	p.logger = s.logger
 	return s
 }
 
-// frame handles a post of the webhooks that are answered once the post is in the
-// journal.
-func (s *Surface) frame(c *fiber.Ctx) error {
+// acceptPost handles a post of the webhooks that are answered once the post, which may
+// hold several frames, is in the journal.
+func (s *Surface) acceptPost(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
 	if err != nil {
 		return err
 	}
 	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-		return s.refuse(c, err)
+		return s.notAccepted(c, err)
 	}
 	return reply(c, &r)
 }
@@ -79,7 +78,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 	}
 	if needsOwnReply(&r) {
 		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-			return s.refuse(c, err)
+			return s.notAccepted(c, err)
 		}
 		return reply(c, &r)
 	}
@@ -87,7 +86,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 	result := s.waiters.add(r.entry.Waiter)
 	defer s.waiters.remove(r.entry.Waiter)
 	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-		return s.refuse(c, err)
+		return s.notAccepted(c, err)
 	}
 	httpd.Waiting(c)
 	return c.JSON(fiber.Map{"data": s.updated(c.UserContext(), result)})
@@ -163,8 +162,8 @@ func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
 	return fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
 }
 
-// refuse answers for an entry that the journal did not accept.
-func (s *Surface) refuse(c *fiber.Ctx, err error) error {
+// notAccepted answers for an entry that the journal did not accept.
+func (s *Surface) notAccepted(c *fiber.Ctx, err error) error {
 	if errors.Is(err, intake.ErrTooLarge) {
 		return httpd.ErrBodyTooLarge
 	}

@@ -115,8 +115,8 @@ func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 	var err error
 	f.records()
 	service := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
-	p := NewProcessor(service)
 	quiet := slog.New(slog.DiscardHandler)
+	p := NewProcessor(service, quiet)
 	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})
 	relaytest.NoError(t, err)
 	f.in, err = intake.New(event.Uplink, "n1", f.log, f.db.Statuses("n1"), p, intake.Options{Logger: quiet, Linger: -1})

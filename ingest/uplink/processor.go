@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"log/slog"
@@ -30,9 +31,9 @@ type Processor struct {
 	seed    maphash.Seed
 }
 
-// NewProcessor returns a Processor.
-func NewProcessor(i Ingester) *Processor {
-	return &Processor{iot: i, waiters: newWaiters(), queries: &queries{}, logger: slog.Default(), seed: maphash.MakeSeed()}
+// NewProcessor returns a Processor. A nil logger means slog.Default.
+func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
+	return &Processor{iot: i, waiters: newWaiters(), queries: &queries{}, logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
 }
 
 // parsed is the parsed content of a post.

@@ -39,10 +39,10 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
 	for _, name := range senders() {
 		for _, path := range []string{"/" + name, "/" + name + "/*"} {
-			hooks.Post(path, s.frame)
-			hooks.Put(path, s.frame)
+			hooks.Post(path, s.acceptPost)
+			hooks.Put(path, s.acceptPost)
 			hooks.Head(path, refuseHead) // fiber would serve it as a GET
-			hooks.Get(path, s.frame)
+			hooks.Get(path, s.acceptPost)
 		}
 	}
 }

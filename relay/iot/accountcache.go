@@ -109,7 +109,7 @@ func (s *Service) refresh(ctx context.Context, b *batch) error {
 		return fmt.Errorf("iot: versions: %w", err)
 	}
 	for _, acct := range accts {
-		s.records.renew(acct, versions[acct].Records, s.options.Now())
+		s.accounts.renew(acct, versions[acct].Records, s.options.Now())
 	}
 	b.versions = versions
 	return nil

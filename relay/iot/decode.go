@@ -29,8 +29,11 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			continue
 		}
 		w.uplink = radioDataOf(w) // also of a frame that is refused
-		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) || !w.NoDefer && t.enqueue(w) {
+		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) {
 			continue
+		}
+		if !w.NoDefer && t.enqueue(w) {
+			continue // it waits for frames of others
 		}
 		took, err := s.decodeFrame(ctx, w)
 		if err != nil {

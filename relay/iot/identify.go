@@ -26,7 +26,7 @@ type accountBatch struct {
 // identify finds the device of every frame and creates those that are new.
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
-		ab := &accountBatch{acct: acct, cache: s.records.of(acct)}
+		ab := &accountBatch{acct: acct, cache: s.accounts.of(acct)}
 		uncached, err := s.load(ctx, ab, group)
 		if err == nil && uncached {
 			err = s.importFleet(ctx, ab, group)

@@ -152,7 +152,7 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 	if len(frames) == 0 {
 		return nil
 	}
-	first, err := s.cached.claim(ctx, frames, s.options.DedupWindow)
+	first, err := s.safeCache.claim(ctx, frames, s.options.DedupWindow)
 	if err != nil {
 		return fmt.Errorf("iot: check for duplicates: %w", err)
 	}

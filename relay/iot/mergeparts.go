@@ -56,7 +56,7 @@ func (s *Service) mergeParts(ctx context.Context, b *batch) error {
 		if len(parts) == 0 {
 			continue
 		}
-		merged, err := s.cached.mergeParts(ctx, acct, parts, s.options.DedupWindow)
+		merged, err := s.safeCache.mergeParts(ctx, acct, parts, s.options.DedupWindow)
 		if err != nil {
 			return fmt.Errorf("iot: merge posts of a frame: %w", err)
 		}

@@ -165,7 +165,7 @@ type Codecs struct {
 // Codecs returns the counts of suspended codecs.
 func (s *Service) Codecs() Codecs {
 	now, out := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
-	for _, r := range s.records.all() {
+	for _, r := range s.accounts.all() {
 		out.Suspended += r.programs.suspended(now)
 	}
 	return out

@@ -22,7 +22,7 @@ func (s *Service) newProvisionalDevices() *provisionalDevices {
 
 // resolve sets the devices of one account's frames.
 func (pd *provisionalDevices) resolve(ctx context.Context, acct account.ID, group []*work) error {
-	ab := &accountBatch{acct: acct, cache: pd.s.records.of(acct)}
+	ab := &accountBatch{acct: acct, cache: pd.s.accounts.of(acct)}
 	if _, err := pd.s.load(ctx, ab, group); err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) 
 	if err := s.store.DeleteDevice(ctx, acct, id); err != nil {
 		return err
 	}
-	return s.cached.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
+	return s.safeCache.change(ctx, func() error { return s.cache.ForgetDevice(ctx, acct, id) })
 }
 
 // apply sets the given fields and adds their problems.

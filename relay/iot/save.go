@@ -72,12 +72,12 @@ func (s *Service) keepLatest(ctx context.Context, b *batch) error {
 	var g errgroup.Group
 	if latest := storedPoints(b.all); len(latest) > 0 {
 		g.Go(func() error {
-			return s.cached.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
+			return s.safeCache.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
 		})
 	}
 	if heard := lastHeard(b); len(heard) > 0 {
 		g.Go(func() error {
-			return s.cached.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
+			return s.safeCache.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
 		})
 	}
 	if err := g.Wait(); err != nil {

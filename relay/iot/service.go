@@ -34,14 +34,14 @@ type Options struct {
 
 // Service implements the use cases of devices, decoders and readings.
 type Service struct {
-	store    Store
-	cache    Cache
-	cached   *cached
-	readings ReadingStore
-	compile  Compiler
-	options  Options
-	records  *recordCache
-	types    atomic.Pointer[sensorTypes]
+	store     Store
+	cache     Cache
+	safeCache *optionalCache
+	readings  ReadingStore
+	compile   Compiler
+	options   Options
+	accounts  *recordCache
+	types     atomic.Pointer[sensorTypes]
 	// sensorTypesOf is used to prefetch readings.
 	sensorTypesOf typeCache
 	// suspensions counts suspended programs since the start.
@@ -63,7 +63,7 @@ func New(store Store, cache Cache, readings ReadingStore, compile Compiler, o Op
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{
-		store: store, cache: cache, cached: &cached{cache: cache, now: o.Now, log: o.Logger},
-		readings: readings, compile: compile, options: o, records: newRecordCache(),
+		store: store, cache: cache, safeCache: &optionalCache{cache: cache, now: o.Now, log: o.Logger},
+		readings: readings, compile: compile, options: o, accounts: newRecordCache(),
 	}
 }

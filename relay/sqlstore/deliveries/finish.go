@@ -24,9 +24,9 @@ const addAttempt = `attempts = CASE WHEN b.counted = 0 AND delivery.reason = b.r
 // States are compared by NOT IN, as no index is read for that: PostgreSQL would
 // read all that is under way when its statistics say that nothing is.
 const (
-	// deliver is finish for the usual outcome: an attempt that ended the delivery,
-	// with nothing to say about it.
-	deliver = `UPDATE delivery SET state = b.state, reason = '', due = 0, leased = 0, waits = '', endpoint = '', place = 0,
+	// finishDelivered is finish for the usual outcome: one counted attempt that
+	// delivered, without a reason.
+	finishDelivered = `UPDATE delivery SET state = b.state, reason = '', due = 0, leased = 0, waits = '', endpoint = '', place = 0,
   tries = delivery.tries + 1, expires = $1, attempts = delivery.attempts || b.attempt
 FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
   AND delivery.state NOT IN ('delivered', 'simulated', 'dead') AND delivery.attempts NOT LIKE '%' || b.at || '%'
@@ -86,7 +86,7 @@ type ending struct {
 
 func (e *ending) ref() outbox.Ref { return outbox.Ref{Account: e.Account, ID: e.ID} }
 
-// usual reports whether deliver can record it.
+// usual reports whether finishDelivered can record it.
 func (e *ending) usual() bool {
 	return (e.State == outbox.Delivered || e.State == outbox.Simulated) && e.Reason == "" && e.at != "" && !e.Uncounted && e.ParkedUntil.IsZero()
 }
@@ -174,7 +174,7 @@ func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error
 			usual.Add(e.ID, e.Account, e.State, e.at, e.attempt)
 		}
 	}
-	moved, err := sqlstore.List(ctx, tx, finishNoun, deliver, sqlstore.Into((*member).fields), s.expires(outbox.Delivered, s.db.Now()), usual)
+	moved, err := sqlstore.List(ctx, tx, finishNoun, finishDelivered, sqlstore.Into((*member).fields), s.expires(outbox.Delivered, s.db.Now()), usual)
 	if err != nil {
 		return err
 	}

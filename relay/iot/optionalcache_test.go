@@ -298,10 +298,10 @@ func TestAnotherGatewayReadsAgainAfterAMinute(t *testing.T) {
 	g.cache.set(errDown(), false)
 	g.stored(g.later(2, values("temperature", 2.0)))
 	if got := g.latest(); !slices.Equal(got, []string{"temperature=2"}) {
-		t.Errorf("the one: %q", got)
+		t.Errorf("the gateway that stored the frame reads %q, want temperature=2", got)
 	}
 	g.now = g.now.Add(time.Minute)
 	if got := other.latest(); !slices.Equal(got, []string{"temperature=2"}) {
-		t.Errorf("the other: %q", got)
+		t.Errorf("the other gateway reads %q after a minute, want temperature=2", got)
 	}
 }

@@ -27,14 +27,13 @@ const latestKept = 24 * time.Hour
 // frames nor answers wait for a server that does not answer.
 const cachePause = 5 * time.Second
 
-// cached makes the cache optional: its errors are logged, and the caller goes on
-// without it.
+// optionalCache calls the cache and goes on without it: its errors are logged.
 //
 // Frames are processed while the cache is down: a duplicate is stored over
 // itself. The cache misses changes then, so that this gateway reads everything
 // filled before the last missed change from the reading store again; other
 // gateways do so when latestFresh and heardFresh are over.
-type cached struct {
+type optionalCache struct {
 	cache Cache
 	now   func() time.Time
 	log   *slog.Logger
@@ -46,7 +45,7 @@ type cached struct {
 
 // call makes a call to the cache and reports whether it succeeded. The only error
 // is that of the context.
-func (c *cached) call(ctx context.Context, do func() error) (bool, error) {
+func (c *optionalCache) call(ctx context.Context, do func() error) (bool, error) {
 	if c.pausing() {
 		return false, nil
 	}
@@ -59,7 +58,7 @@ func (c *cached) call(ctx context.Context, do func() error) (bool, error) {
 }
 
 // change makes a call whose failure leaves outdated values in the cache.
-func (c *cached) change(ctx context.Context, do func() error) error {
+func (c *optionalCache) change(ctx context.Context, do func() error) error {
 	ok, err := c.call(ctx, do)
 	if !ok {
 		c.mu.Lock()
@@ -69,13 +68,13 @@ func (c *cached) change(ctx context.Context, do func() error) error {
 	return err
 }
 
-func (c *cached) pausing() bool {
+func (c *optionalCache) pausing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now().Before(c.retryAt)
 }
 
-func (c *cached) pause(ctx context.Context, err error) {
+func (c *optionalCache) pause(ctx context.Context, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
@@ -87,14 +86,14 @@ func (c *cached) pause(ctx context.Context, err error) {
 }
 
 // fresh reports whether values filled at a time are still valid.
-func (c *cached) fresh(filled time.Time, most time.Duration) bool {
+func (c *optionalCache) fresh(filled time.Time, most time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return filled.After(c.missed) && c.now().Sub(filled) < most
 }
 
 // claim is Cache.Claim; without a cache all frames are new.
-func (c *cached) claim(ctx context.Context, frames []Seen, ttl time.Duration) (first []string, err error) {
+func (c *optionalCache) claim(ctx context.Context, frames []Seen, ttl time.Duration) (first []string, err error) {
 	ok, err := c.call(ctx, func() (err error) {
 		first, err = c.cache.Claim(ctx, frames, ttl)
 		return err
@@ -110,7 +109,7 @@ func (c *cached) claim(ctx context.Context, frames []Seen, ttl time.Duration) (f
 }
 
 // mergeParts is Cache.MergeParts; without a cache it returns nothing.
-func (c *cached) mergeParts(ctx context.Context, acct account.ID, parts []FramePart, ttl time.Duration) (merged []MergedFrame, err error) {
+func (c *optionalCache) mergeParts(ctx context.Context, acct account.ID, parts []FramePart, ttl time.Duration) (merged []MergedFrame, err error) {
 	ok, err := c.call(ctx, func() (err error) {
 		merged, err = c.cache.MergeParts(ctx, acct, parts, ttl)
 		return err
@@ -131,22 +130,22 @@ func (s *Service) latest(ctx context.Context, acct account.ID, deviceID string, 
 	asOf := s.options.Now()
 	var points []Point
 	var filled time.Time
-	ok, err := s.cached.call(ctx, func() (err error) {
+	ok, err := s.safeCache.call(ctx, func() (err error) {
 		points, filled, err = s.cache.Latest(ctx, acct, deviceID)
 		return err
 	})
-	if err != nil || ok && s.cached.fresh(filled, latestFresh) {
+	if err != nil || ok && s.safeCache.fresh(filled, latestFresh) {
 		return points, err
 	}
 	stored, err := s.readings.Latest(ctx, acct, deviceID, typesOf(sensors))
 	if err != nil {
-		if ok && s.cached.fresh(filled, latestKept) {
+		if ok && s.safeCache.fresh(filled, latestKept) {
 			return points, nil
 		}
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
 	}
 	stored = newestOf(stored, sensors)
-	_, err = s.cached.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
+	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
 	return stored, err
 }
 
@@ -175,7 +174,7 @@ func newestOf(points []Point, sensors []Sensor) []Point {
 func (s *Service) heardLast(ctx context.Context, acct account.ID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
 	var known map[string]Heard
-	if _, err := s.cached.call(ctx, func() (err error) {
+	if _, err := s.safeCache.call(ctx, func() (err error) {
 		known, err = s.cache.Heard(ctx, acct, ids)
 		return err
 	}); err != nil {
@@ -185,7 +184,7 @@ func (s *Service) heardLast(ctx context.Context, acct account.ID, ids []string) 
 	var missing []string
 	for _, id := range ids {
 		out[id] = known[id].At
-		if !s.cached.fresh(known[id].Filled, heardFresh) {
+		if !s.safeCache.fresh(known[id].Filled, heardFresh) {
 			missing = append(missing, id)
 		}
 	}
@@ -194,7 +193,7 @@ func (s *Service) heardLast(ctx context.Context, acct account.ID, ids []string) 
 	}
 	stored, err := s.readings.LastStored(ctx, acct, missing)
 	if err != nil {
-		s.cached.log.WarnContext(ctx, "reading store unavailable; devices may show an older last contact", "account", acct, "error", err)
+		s.safeCache.log.WarnContext(ctx, "reading store unavailable; devices may show an older last contact", "account", acct, "error", err)
 		return out, ctx.Err()
 	}
 	fill := make(map[string]time.Time, len(missing))
@@ -207,6 +206,6 @@ func (s *Service) heardLast(ctx context.Context, acct account.ID, ids []string) 
 			out[id] = fill[id]
 		}
 	}
-	_, err = s.cached.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, fill, asOf) })
+	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, fill, asOf) })
 	return out, err
 }
