@@ -4,7 +4,7 @@ import (
 	"context"
 	"maps"
 
-	queue "github.com/penstock/penstock/delivery/queue/jobs"
+	jobqueue "github.com/penstock/penstock/delivery/queue/jobs"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/sip"
@@ -24,7 +24,7 @@ func runnersOf(ledgers *ledger.Service, sims simServices, calls *sip.Service) ma
 }
 
 // pendingJobs submits to the jobs, which are made after the services that submit.
-type pendingJobs struct{ *queue.Jobs }
+type pendingJobs struct{ *jobqueue.Jobs }
 
 // submitted submits jobs and loads them.
 type submitted struct {

@@ -19,9 +19,9 @@ import (
 
 // openRules opens the service for rules, which evaluates stored frames.
 func (d *Gateway) openRules(r *recordStores, out *queue.Queue, in processing) (*rule.Service, error) {
-	late := &backlog{of: in.intakes[event.Uplink].Status, now: time.Now, behind: true}
+	frames := &backlog{of: in.intakes[event.Uplink].Status, now: time.Now, behind: true}
 	rules, err := rule.New(rule.Deps{
-		Store: r.Rules, Fleet: in.devices, Dispatcher: out, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: late.Behind,
+		Store: r.Rules, Fleet: in.devices, Dispatcher: out, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
 	}, rule.Options{
 		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Lease: out.Lease(), Logger: d.log,
 	})
@@ -45,12 +45,12 @@ type backlog struct {
 	until  time.Time
 }
 
-// A gateway with more entries in its journal than late is behind, until there are
-// fewer than a batch has, for some seconds.
+// A gateway with more entries in its journal than behindAbove is behind, until
+// settleTime after there are fewer than caughtUpBelow.
 const (
-	late     = 20_000
-	caughtUp = 5000
-	settled  = 5 * time.Second
+	behindAbove   = 20_000
+	caughtUpBelow = 5000
+	settleTime    = 5 * time.Second
 )
 
 // Behind reports whether the gateway is behind.
@@ -59,10 +59,10 @@ func (b *backlog) Behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch now := b.now(); {
-	case s.Waiting != "" || s.Lag > late:
+	case s.Waiting != "" || s.Lag > behindAbove:
 		b.behind = true
-	case b.behind && s.Lag < caughtUp:
-		b.behind, b.until = false, now.Add(settled)
+	case b.behind && s.Lag < caughtUpBelow:
+		b.behind, b.until = false, now.Add(settleTime)
 	}
 	return b.behind || b.now().Before(b.until)
 }

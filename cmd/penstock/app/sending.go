@@ -7,9 +7,9 @@ import (
 	"net/netip"
 
 	"github.com/penstock/penstock/config"
-	port "github.com/penstock/penstock/delivery/carrier"
+	outcarrier "github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/delivery/carrier/httpsms"
-	sendsms "github.com/penstock/penstock/delivery/carrier/kannel"
+	"github.com/penstock/penstock/delivery/carrier/kannel"
 	"github.com/penstock/penstock/delivery/carrier/simulator"
 	"github.com/penstock/penstock/delivery/carrier/smpp"
 	"github.com/penstock/penstock/delivery/guard"
@@ -149,11 +149,11 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	}
 	report := func(ref string) string { return d.signer.ReceiptURL(d.cfg.PublicURL, reportKind(c.Type), c.Name, ref) }
 	var way interface {
-		port.Carrier
+		outcarrier.Carrier
 		Check(context.Context) error
 	}
 	if c.Type == config.Kannel {
-		way, err = sendsms.New(client, sendsms.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
+		way, err = kannel.New(client, kannel.Options{URL: c.URL, Username: c.Username, Password: c.Password, SMSC: c.SMSC, Report: report})
 	} else {
 		way, err = httpsms.New(client, httpsms.Options{URL: c.URL, Token: c.Token, Report: report})
 		r.Idempotent = true

@@ -21,8 +21,8 @@ import (
 // drainTime is how long work in flight may take to finish after SIGTERM.
 const drainTime = 20 * time.Second
 
-// silence is how long an idle connection may delay the end of the program.
-const silence = time.Second
+// idleGrace is how long an idle connection may delay the end of the program.
+const idleGrace = time.Second
 
 // lastRequests is how long clients that keep connections have to send one more
 // request, whose response tells them to close.
@@ -146,7 +146,7 @@ func (d *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	defer time.AfterFunc(silence, conns.CloseIdle).Stop()
+	defer time.AfterFunc(idleGrace, conns.CloseIdle).Stop()
 	if stopped := d.close(drain); err == nil {
 		err = stopped
 	}
