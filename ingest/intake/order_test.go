@@ -63,7 +63,7 @@ func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
 				close(release)
 				r.settled()
 				if !slices.Equal(r.p.order, []uint64{1, 2}) {
-					t.Errorf("%v", r.p.order)
+					t.Errorf("processed in the order %v, want [1 2]", r.p.order)
 				}
 				return
 			}

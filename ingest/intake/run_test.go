@@ -252,7 +252,7 @@ func TestEntriesThatTheJournalRefusesAreNotAccepted(t *testing.T) {
 	}
 	relaytest.Equal(t, "the id", id, "")
 	if r.Status().Accepted != 0 {
-		t.Error("counted")
+		t.Error("an entry that was not accepted was counted as accepted")
 	}
 }
 

@@ -155,7 +155,7 @@ func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
 	l.judge()
 	down.Store(true)
 	if stored := appendAll(t, l, c, 10); len(stored) != 10 {
-		t.Errorf("%d appended", len(stored))
+		t.Errorf("%d records were appended while the need was unavailable, want all 10", len(stored))
 	}
 	if _, err := l.Read(1); err != nil {
 		t.Error(err)
@@ -171,7 +171,7 @@ func TestLogsThatKeepTooMuchForReplay(t *testing.T) {
 	appendAll(t, uplinks, mustConsumer(t, uplinks, "c"), 20)
 	uplinks.judge()
 	if stored := appendAll(t, sms, mustConsumer(t, sms, "c"), 60); len(stored) != 60 {
-		t.Errorf("%d appended", len(stored))
+		t.Errorf("%d records were appended to the second log, want all 60", len(stored))
 	}
 	if _, err := sms.Read(60); err != nil {
 		t.Error(err)

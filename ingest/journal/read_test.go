@@ -118,7 +118,7 @@ func TestRangeStops(t *testing.T) {
 		if r.Seq == 3 {
 			cancel()
 		} else if r.Seq > 3 {
-			t.Error("went on")
+			t.Errorf("Range read record %d after its context had ended", r.Seq)
 		}
 		return nil
 	})

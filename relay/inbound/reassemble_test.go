@@ -121,7 +121,7 @@ func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if len(w.heap.ended) != 0 {
-		t.Errorf("ended %v", w.heap.ended)
+		t.Errorf("groups %v were ended although the sweep failed", w.heap.ended)
 	}
 	for _, port := range []string{"parts", "due", "end"} {
 		w.down = port

@@ -243,14 +243,14 @@ func TestADryRunShowsTheDifferenceAndChangesNothing(t *testing.T) {
 		g.mended("humidity = bytes[1] * 1.0")
 		f := g.preview(second)[0]
 		if differ(f.Readings) != "humidity added ->42*, temperature stays 2>-*" {
-			t.Error(differ(f.Readings))
+			t.Errorf("the readings are %q, want the humidity added and that the temperature stays", differ(f.Readings))
 		}
 	})
 	t.Run("a decoder that fails shows why, and what stays", func(t *testing.T) {
 		g.mended("temperature = bytes[99] * 1.0")
 		f := g.preview(second)[0]
 		if f.Refused == "" || differ(f.Readings) != "temperature stays 2>-*" {
-			t.Errorf("%q %s", f.Refused, differ(f.Readings))
+			t.Errorf("refused %q, readings %q; want a reason, and that the temperature stays", f.Refused, differ(f.Readings))
 		}
 	})
 	t.Run("what was told becomes true", func(t *testing.T) {
