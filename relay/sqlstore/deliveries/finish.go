@@ -24,8 +24,8 @@ const addAttempt = `attempts = CASE WHEN b.counted = 0 AND delivery.reason = b.r
 // States are compared by NOT IN, as no index is read for that: PostgreSQL would
 // read all that is under way when its statistics say that nothing is.
 const (
-	// finishDelivered is finish for the usual outcome: one counted attempt that
-	// delivered, without a reason.
+	// finishDelivered is finish for the usual outcome: one counted attempt that delivered
+	// or simulated the delivery, without a reason.
 	finishDelivered = `UPDATE delivery SET state = b.state, reason = '', due = 0, leased = 0, waits = '', endpoint = '', place = 0,
   tries = delivery.tries + 1, expires = $1, attempts = delivery.attempts || b.attempt
 FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
