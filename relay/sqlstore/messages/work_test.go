@@ -268,7 +268,7 @@ func outcomesAreRepeated(p fixture) {
 		p.must(err)
 		p.same("reports", len(reported), want)
 		if i == 0 && (reported[0].Version != 2 || reported[0].Parts[1].Reason != "no carrier" || reported[0].Parts[0].Text != "part 0") {
-			p.Fatalf("%+v", reported[0])
+			p.Fatalf("the first reported message is not as expected: %+v", reported[0])
 		}
 		p.hasCredit(9)
 		balance, err := p.credit.Balance(p.Context(), 2)

@@ -59,7 +59,7 @@ func TestExplainShowsWhatGoesOut(t *testing.T) {
 	}
 	mail := g.Explain(`{"account":1,"from":"447700900123","to":"447800060002","text":"hi"}`)
 	if len(mail.Requests) != 1 || mail.Requests[0].Mail == nil || mail.Requests[0].Mail.To != box || mail.Requests[0].Mail.Text != "hi" {
-		t.Errorf("%+v", mail.Requests)
+		t.Errorf("the explained mail is not as expected: %+v", mail.Requests)
 	}
 	part := g.Explain(`{"from":"1","to":"447800300001","text":"one","udh":"050003cc0301"}`)
 	if part.Joined == nil {

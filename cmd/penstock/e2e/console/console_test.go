@@ -66,7 +66,7 @@ func signIn(b *e2e.Browser) {
 	b.Write("#token", e2e.AdminToken+kb.Enter)
 	b.AwaitText("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "journal sms", "sink", "Dead deliveries", "Open breakers", "Delivery queue")
 	if !b.Holds(`sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`) {
-		b.T.Error("the token is kept elsewhere than in the tab")
+		b.T.Error("the token is stored outside the tab")
 	}
 }
 

@@ -137,7 +137,7 @@ func testSplitLedger(t *testing.T, s *e2e.Site) {
 	if n := strings.Count(history, `"claimed"`); n != 3 {
 		t.Errorf("a token with 3 claims was claimed %d times:\n%s", n, history)
 	}
-	relaytest.Eventually(t, "every claim is told of", func() (any, bool) {
+	relaytest.Eventually(t, "the callback has every claim", func() (any, bool) {
 		jobs, claims, unsigned := told.Counts()
 		return []int{jobs, claims, unsigned}, claims == 3 && unsigned == 0
 	})

@@ -13,7 +13,7 @@ import (
 
 // TestClaimsSurviveKills has 1,000 claim a token with three claims while the
 // gateway is killed again and again: three succeed, every job that was accepted
-// ends and is told of, and the ledger is whole.
+// ends and reaches the callback, and the ledger is whole.
 func TestClaimsSurviveKills(t *testing.T) {
 	t.Parallel()
 	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_LEDGER_KILLS", 4)
@@ -46,7 +46,7 @@ func TestClaimsSurviveKills(t *testing.T) {
 		if n := strings.Count(history, `"claimed"`); n != 3 {
 			t.Errorf("%d claims stand in the history", n)
 		}
-		relaytest.Eventually(t, "every job is told of", func() (any, bool) {
+		relaytest.Eventually(t, "the callback has every job", func() (any, bool) {
 			jobs, claims, unsigned := told.Counts()
 			return []int{jobs, claims, unsigned, len(accepted)}, jobs >= len(accepted) && claims == 3 && unsigned == 0
 		})

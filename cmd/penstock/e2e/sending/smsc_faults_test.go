@@ -135,7 +135,7 @@ func TestSMSCJournalFull(t *testing.T) {
 		all, want = append(all, m), append(want, m.Text+"|"+m.From+"|"+m.To)
 	}
 	peer.Deliver(all)
-	peer.Await("it is told to keep a message", func(e e2e.SMSCEvent) bool { return e.Status != nil && *e.Status == 0x64 })
+	peer.Await("the SMSC gets the status to keep a message", func(e e2e.SMSCEvent) bool { return e.Status != nil && *e.Status == 0x64 })
 	relaytest.Eventually(t, "the journal is named as what is missing", func() (any, bool) {
 		status, r := g.Ready()
 		return r, status == 503 && r.Backends["journal sms"].Status == "down" && r.Backends["carrier one"].Status == "ok"

@@ -208,7 +208,7 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 	}
 	relaytest.Eventually(t, "every job ends", func() (any, bool) { return r.Answers, over() })
 	found := r.Jobs(t)
-	relaytest.Eventually(t, "every end is told", func() (any, bool) {
+	relaytest.Eventually(t, "the callback has every end", func() (any, bool) {
 		n := len(events.ended())
 		return fmt.Sprintf("%d of %d", n, len(found)), n >= len(found)
 	})

@@ -48,7 +48,7 @@ accounts:
 		g.AwaitJob(acme.Post(sims+"9006/unsuspend", ""))
 		acme.Get(sims+"9006").Mentions(t, 200, `"current_state":"active","requested_state":"active"`)
 	})
-	t.Run("the callback is told of each, signed", func(t *testing.T) {
+	t.Run("the callback gets each, signed", func(t *testing.T) {
 		k.Await(t, "/events", 5)
 		verify, err := webhooks.NewWebhook(secret)
 		relaytest.NoError(t, err)

@@ -150,7 +150,7 @@ func TestALimitThatBlocksHolds(t *testing.T) {
 
 // TestKillsCountEveryRecordOnce kills the gateway while records are posted: each
 // that was acknowledged is in the file and in the sum, once, and the limits that
-// were crossed meanwhile are told once.
+// were crossed meanwhile are reported once.
 func TestKillsCountEveryRecordOnce(t *testing.T) {
 	t.Parallel()
 	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
