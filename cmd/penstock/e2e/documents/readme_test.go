@@ -79,8 +79,9 @@ func (b *block) add(t *testing.T, n int, line string) {
 	}
 }
 
+// TestReadmeKeepsItsPromises is not parallel: docs/rules.md starts the same endpoint
+// at the same address (deploy/sink, 127.0.0.1:9099).
 func TestReadmeKeepsItsPromises(t *testing.T) {
-	t.Parallel()
 	document, err := os.ReadFile(filepath.Join(e2e.Root(t), "README.md"))
 	if err != nil {
 		t.Fatal(err)
