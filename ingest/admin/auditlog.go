@@ -35,18 +35,10 @@ func auditOf(e audit.Entry) auditJSON {
 }
 
 // listAudit lists changes, newest first.
-func (s *Surface) listAudit(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
-	var outcomes []string
-	for _, o := range audit.Outcomes() {
-		outcomes = append(outcomes, string(o))
-	}
+func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	f := audit.Filter{
 		Actor: sel.text("actor"), Operation: sel.text("operation"), Target: sel.text("target"), Account: sel.account(),
-		Outcome: audit.Outcome(sel.oneOf("outcome", outcomes...)), From: sel.moment("from"), To: sel.moment("to"),
+		Outcome: oneOf(sel, "outcome", audit.Outcomes()...), From: sel.moment("from"), To: sel.moment("to"),
 		Limit: sel.limit(), Cursor: sel.cursor(),
 	}
 	if err := sel.Err(); err != nil {

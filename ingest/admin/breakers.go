@@ -78,11 +78,3 @@ func (s *Surface) noteBreaker(c *fiber.Ctx, endpoint string) error {
 	}
 	return err
 }
-
-// waiting returns the condition that a delivery waits for, and its endpoint.
-func waiting(d *outbox.Delivery) (outbox.Wait, string) {
-	if d.Waits == "" {
-		return "", ""
-	}
-	return d.Waits, d.EndpointName()
-}

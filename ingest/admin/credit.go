@@ -21,11 +21,7 @@ type creditJSON struct {
 }
 
 // listCredit lists the changes of an account's credit, newest first.
-func (s *Surface) listCredit(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
@@ -59,11 +55,7 @@ type balanceJSON struct {
 }
 
 // listBalances lists the credit of accounts, by id. The cursor is the account before.
-func (s *Surface) listBalances(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
 	acct, limit, after := sel.account(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
@@ -91,17 +83,4 @@ func (s *Surface) listBalances(c *fiber.Ctx) error {
 		out[i].Balance = balances[out[i].Account]
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
-}
-
-// before reads a cursor that is a sequence.
-func (s *selection) before() uint64 {
-	text := s.cursor()
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 {
-		s.Add("cursor", "want the meta.next of a page, got "+strconv.Quote(text))
-	}
-	return n
 }

@@ -1,12 +1,8 @@
 package admin
 
 import (
-	"encoding/json"
-	"strings"
-
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -25,12 +21,8 @@ type decoderJSON struct {
 }
 
 // listDecoders lists the decoders of one or all accounts, without their sources.
-func (s *Surface) listDecoders(c *fiber.Ctx) error {
+func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
 	acct, limit, cursor := sel.account(), sel.limit(), sel.cursor()
 	if err := sel.Err(); err != nil {
 		return err
@@ -63,50 +55,33 @@ type changedDecoder struct {
 	UseRawPayload *bool      `json:"use_raw_payload"`
 }
 
-// readStrictly reads a body into a struct that has all its fields.
-func readStrictly(c *fiber.Ctx, into any) error {
-	raw, err := httpd.Body(c, 4<<20)
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return misread(err)
-	}
-	return nil
-}
-
 // patchDecoder changes a decoder, which the next frame follows.
 func (s *Surface) patchDecoder(c *fiber.Ctx) error {
 	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
 	var in changedDecoder
-	err := readStrictly(c, &in)
+	if err := readJSON(c, maxBody, &in); err != nil {
+		return err
+	}
+	acct, err := s.accountID(c, in.Account)
 	if err != nil {
 		return err
 	}
-	r := TryRequest{DecoderID: id}
-	if r.owner, err = s.accountID(c, in.Account); err != nil {
-		return err
-	}
-	if err := s.ownerOf(ctx, &r); err != nil {
+	acct, was, err := s.findDecoder(ctx, acct, id)
+	if err != nil {
 		return err
 	}
 	types, err := s.Types.SensorTypes(ctx)
 	if err != nil {
 		return err
 	}
-	was, err := s.IoT.Decoder(ctx, r.owner, id)
-	if err != nil {
-		return err
-	}
-	changed, err := s.IoT.ChangeDecoder(ctx, r.owner, id, iot.DecoderChange{
+	changed, err := s.IoT.ChangeDecoder(ctx, acct, id, iot.DecoderChange{
 		Name: in.Name, Description: in.Description, Codec: in.Codec, Source: in.Source, UseRawPayload: in.UseRawPayload,
 	})
 	if err != nil {
 		return err
 	}
+	is := viewOf(acct, changed, types)
 	n := noteOf(c)
-	n.account, n.before, n.after = r.owner, viewOf(r.owner, was, types), viewOf(r.owner, changed, types)
-	return c.JSON(viewOf(r.owner, changed, types))
+	n.account, n.before, n.after = acct, viewOf(acct, was, types), is
+	return c.JSON(is)
 }

@@ -30,29 +30,20 @@ type SensorView struct {
 	ImperialUnits string `json:"imperial_units"`
 }
 
-func (s *Surface) getDecoder(c *fiber.Ctx) error {
-	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) getDecoder(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	r := TryRequest{owner: acct, DecoderID: id}
-	if err := s.ownerOf(ctx, &r); err != nil {
-		return err
-	}
-	d, err := s.IoT.Decoder(ctx, r.owner, id)
+	acct, d, err := s.findDecoder(c.UserContext(), acct, params.Path(c, "decoder_id"))
 	if err != nil {
 		return err
 	}
-	types, err := s.Types.SensorTypes(ctx)
+	types, err := s.Types.SensorTypes(c.UserContext())
 	if err != nil {
 		return err
 	}
-	return c.JSON(viewOf(r.owner, d, types))
+	return c.JSON(viewOf(acct, d, types))
 }
 
 func viewOf(acct account.ID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {

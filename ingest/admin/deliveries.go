@@ -45,7 +45,9 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
 		NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: make([]attemptJSON, len(d.Attempts)),
 	}
-	out.WaitsFor, out.Endpoint = waiting(&d)
+	if d.Waits != "" {
+		out.WaitsFor, out.Endpoint = d.Waits, d.EndpointName()
+	}
 	for i, a := range d.Attempts {
 		out.Attempts[i] = attemptJSON{
 			At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000,
@@ -55,31 +57,16 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	return out
 }
 
-func deliveryKinds() (out []string) {
-	for _, k := range outbox.Kinds() {
-		out = append(out, string(k))
-	}
-	return out
-}
-
 func (s *selection) deliveries() outbox.Filter {
 	return outbox.Filter{
-		IDs: s.ids(),
-		State: outbox.State(s.oneOf("state", string(outbox.Queued), string(outbox.Retrying),
-			string(outbox.Delivered), string(outbox.Simulated), string(outbox.Dead))),
-		Account: s.account(),
-		Kind:    outbox.Kind(s.oneOf("kind", deliveryKinds()...)),
-		Waits:   outbox.Wait(s.oneOf("waits_for", string(outbox.WaitsForBreaker), string(outbox.WaitsForTurn))),
-		Relay:   s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
+		IDs: s.ids(), Account: s.account(), State: oneOf(s, "state", outbox.States()...), Kind: oneOf(s, "kind", outbox.Kinds()...),
+		Waits: oneOf(s, "waits_for", outbox.WaitsForBreaker, outbox.WaitsForTurn),
+		Relay: s.text("relay"), Number: s.number(), Target: s.text("target"), Reason: s.text("reason"),
 		From: s.moment("from"), To: s.moment("to"), Query: s.text("q"),
 	}
 }
 
-func (s *Surface) listDeliveries(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	f := sel.deliveries()
 	f.Limit, f.Cursor = sel.limit(), sel.cursor()
 	sel.refuseTextSearch("q", "target")
@@ -99,11 +86,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx) error {
 }
 
 // replayDeliveries queues deliveries again, by default dead ones.
-func (s *Surface) replayDeliveries(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
 	f, delivered := sel.deliveries(), sel.flag("include_delivered")
 	sel.require()
 	if err := sel.Err(); err != nil {

@@ -44,17 +44,9 @@ func granularityOf(d time.Duration) iot.Granularity {
 
 // aggregateDevice returns the minimum, mean and maximum of a device's numbers, by
 // sensor. Without a range it is the last day's.
-func (s *Surface) aggregateDevice(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) aggregateDevice(c *fiber.Ctx, sel *selection) error {
 	from, to := sel.moment("from"), sel.moment("to")
-	var words []string
-	for _, g := range iot.Granularities() {
-		words = append(words, string(g))
-	}
-	granularity := iot.Granularity(sel.oneOf("granularity", words...))
+	granularity := oneOf(sel, "granularity", iot.Granularities()...)
 	if to.IsZero() {
 		to = s.Now().UTC()
 	}
@@ -116,11 +108,7 @@ type rawFrameJSON struct {
 }
 
 // listDeviceFrames lists the raw frames kept of a device, newest first.
-func (s *Surface) listDeviceFrames(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listDeviceFrames(c *fiber.Ctx, sel *selection) error {
 	acct, d, err := s.ofDevice(c, sel)
 	if err != nil {
 		return err
@@ -151,11 +139,7 @@ type markerJSON struct {
 const maxMarkers = 500
 
 // listDeviceMarkers lists the newest event markers of a device, newest first.
-func (s *Surface) listDeviceMarkers(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listDeviceMarkers(c *fiber.Ctx, sel *selection) error {
 	acct, d, err := s.ofDevice(c, sel)
 	if err != nil {
 		return err

@@ -74,19 +74,15 @@ const maxDevices = 500
 func (s *Surface) deviceFilter(sel *selection) iot.DeviceFilter {
 	return iot.DeviceFilter{
 		Account: sel.account(), Text: sel.text("q"), Decoder: sel.text("decoder"), Alarmed: sel.flag("alarmed"),
-		Order: iot.DeviceOrder(sel.oneOf("order", string(iot.ByAccount), string(iot.SilentFirst))),
+		Order: oneOf(sel, "order", iot.ByAccount, iot.SilentFirst),
 		Limit: min(sel.limit(), maxDevices), Cursor: sel.cursor(),
 	}
 }
 
 // listDevices lists devices of one or all accounts. Without the reading store the list
 // has no radio data, and meta.missing says why.
-func (s *Surface) listDevices(c *fiber.Ctx) error {
+func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
 	f := s.deviceFilter(sel)
 	if err := sel.Err(); err != nil {
 		return err
@@ -161,25 +157,11 @@ func (s *Surface) ofDevice(c *fiber.Ctx, sel *selection) (account.ID, iot.Device
 	if err := sel.Err(); err != nil {
 		return 0, iot.Device{}, err
 	}
-	if acct == 0 {
-		var err error
-		if acct, err = s.owners(c.UserContext(), func(acct account.ID) error {
-			_, err := s.IoT.Device(c.UserContext(), acct, id)
-			return err
-		}); err != nil {
-			return 0, iot.Device{}, err
-		}
-	}
-	d, err := s.IoT.Device(c.UserContext(), acct, id)
-	return acct, d, err
+	return s.findDevice(c.UserContext(), acct, id)
 }
 
-func (s *Surface) getDevice(c *fiber.Ctx) error {
+func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
 	acct, d, err := s.ofDevice(c, sel)
 	if err != nil {
 		return err

@@ -48,13 +48,9 @@ func eventOf(e event.Event) eventJSON {
 
 // events reads the filters of a selection and the intakes it is about.
 func (s *Surface) events(sel *selection) ([]*intake.Intake, event.Filter) {
-	var kinds []string
-	for _, k := range event.Kinds() {
-		kinds = append(kinds, string(k))
-	}
 	f := event.Filter{IDs: sel.ids()}
-	kind := event.Kind(sel.oneOf("kind", kinds...))
-	f.State = event.State(sel.oneOf("state", string(event.Done), string(event.Quarantined), string(event.Unrouted), string(event.Pending)))
+	kind := oneOf(sel, "kind", event.Kinds()...)
+	f.State = oneOf(sel, "state", event.Done, event.Quarantined, event.Unrouted, event.Pending)
 	f.Account, f.Source, f.Device = sel.account(), sel.text("source"), sel.text("device")
 	f.From, f.To, f.Query = sel.moment("from"), sel.moment("to"), sel.text("q")
 	if kind == "" || hasTexts(kind) {
@@ -173,11 +169,7 @@ type eventsJSON struct {
 
 // listEvents lists those of all gateways. What a page holds of another gateway is
 // asked of that one, below the place to which the list has come there.
-func (s *Surface) listEvents(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
 	limit := sel.limit()
 	at, ok := parsePositions(sel.cursor(), s.Node)
@@ -297,11 +289,7 @@ func (e *eventJSON) receivedAt() time.Time {
 	return t
 }
 
-func (s *Surface) replayEvents(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
 	dry, rules := sel.flag("dry_run"), sel.flag("rules")
 	sel.require()

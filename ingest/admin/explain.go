@@ -53,16 +53,12 @@ type matchedJSON struct {
 
 // explainRelay says which relay takes a message and why, why every other
 // candidate does not, and what would go out. Nothing is saved or sent.
-func (s *Surface) explainRelay(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) explainRelay(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	body, err := httpd.Body(c, 4<<20)
+	body, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,9 @@ type seriesJSON struct {
 
 // getTraffic answers with what this gateway counted in the last hour, by minute,
 // or the last day, by five minutes.
-func (s *Surface) getTraffic(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) getTraffic(c *fiber.Ctx, sel *selection) error {
 	last, step := 60, 1
-	if sel.oneOf("range", "hour", "day") == "day" {
+	if oneOf(sel, "range", "hour", "day") == "day" {
 		last, step = traffic.Minutes, 5
 	}
 	if err := sel.Err(); err != nil {

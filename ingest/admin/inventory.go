@@ -65,11 +65,7 @@ func appliedOf(a inventory.Applied) appliedJSON {
 
 // getInventory returns everything that is declared, or one document of it: what it
 // declares, or with present=true how its records are now.
-func (s *Surface) getInventory(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 	name, present := sel.text("document"), sel.flag("present")
 	if err := sel.Err(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
@@ -102,18 +103,10 @@ func counted(result json.RawMessage) *jobItemsJSON {
 }
 
 // listJobs lists jobs of one or all accounts, newest first.
-func (s *Surface) listJobs(c *fiber.Ctx) error {
+func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
-	var states []string
-	for _, state := range job.States() {
-		states = append(states, string(state))
-	}
 	limit := sel.limit()
-	f := job.Search{Account: sel.account(), State: job.State(sel.oneOf("state", states...)), Kind: job.Kind(sel.text("kind")), Before: int64(sel.before()), Limit: limit + 1} //nolint:gosec // a place
+	f := job.Search{Account: sel.account(), State: oneOf(sel, "state", job.States()...), Kind: job.Kind(sel.text("kind")), Before: int64(sel.before()), Limit: limit + 1} //nolint:gosec // a place
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -125,14 +118,7 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(found) > limit {
-		found = found[:limit]
-		next = strconv.FormatInt(found[limit-1].Place, 10)
-	}
-	out := make([]jobJSON, len(found))
-	for i, j := range found {
-		out[i] = jobOf(j, names)
-	}
+	found, next := cut(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
+	out := httpd.Each(found, func(j job.Found) jobJSON { return jobOf(j, names) })
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }

@@ -47,12 +47,8 @@ func ledgerOf(o ledger.Overview, names map[account.ID]string) ledgerJSON {
 
 // listLedgers lists the ledgers of one or all accounts. The cursor is how many come
 // before the page.
-func (s *Surface) listLedgers(c *fiber.Ctx) error {
+func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
 	acct, limit, before := sel.account(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
@@ -88,11 +84,7 @@ type ledgerEntryJSON struct {
 }
 
 // listLedgerEntries lists the entries of a ledger, newest first.
-func (s *Surface) listLedgerEntries(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
 	if err := sel.Err(); err != nil {
 		return err
@@ -148,12 +140,8 @@ type provenJSON struct {
 }
 
 // getLedgerToken shows a token by its id, and proves its history.
-func (s *Surface) getLedgerToken(c *fiber.Ctx) error {
+func (s *Surface) getLedgerToken(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
 	acct := sel.requiredAccount()
 	if err := sel.Err(); err != nil {
 		return err

@@ -82,11 +82,7 @@ func (s *Surface) waiting(ctx context.Context, m *message.Message) messageJSON {
 
 // messages reads which messages of an account are meant.
 func (s *selection) messages() message.Filter {
-	var states []string
-	for _, state := range message.States() {
-		states = append(states, string(state))
-	}
-	f := message.Filter{Account: s.requiredAccount(), State: message.State(s.oneOf("state", states...)), Number: s.number()}
+	f := message.Filter{Account: s.requiredAccount(), State: oneOf(s, "state", message.States()...), Number: s.number()}
 	for _, text := range s.ids() {
 		id, ok := message.ParseID(text)
 		if !ok {
@@ -98,11 +94,7 @@ func (s *selection) messages() message.Filter {
 }
 
 // listMessages lists an account's sent messages, newest first.
-func (s *Surface) listMessages(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	f := sel.messages()
 	f.Limit, f.Before = sel.limit(), message.ID(sel.before())
 	if err := sel.Err(); err != nil {
@@ -124,11 +116,7 @@ func (s *Surface) listMessages(c *fiber.Ctx) error {
 }
 
 // resendMessages sends parts with an unknown outcome again.
-func (s *Surface) resendMessages(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
 	f := sel.messages()
 	if len(f.IDs) == 0 && sel.Problems["ids"] == nil {
 		sel.Add("ids", "name the messages")

@@ -9,8 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/user"
 )
 
-// permission says who may use an operation.
-type permission struct {
+// operation is an operation of the contract: its route, its handler, and who may use it.
+type operation struct {
 	method, path string // below /admin, as it is mounted
 	id           string // operationId of the contract
 	roles        []user.Role
@@ -18,115 +18,107 @@ type permission struct {
 	open bool
 	// change operations are recorded in the audit log.
 	change bool
+	handle fiber.Handler
 }
 
-// permissions is the whole table. An operation that it lacks is an admin's alone.
+// allOperations is the whole table. An operation that it lacks is an admin's alone.
 //
 // The role account may use only operations that can be limited to one account: it reads
 // and tries, and names no other account.
-func permissions() []permission {
+func (s *Surface) allOperations() []operation {
 	admins := []user.Role{user.Admin}
 	operators := append(admins, user.Operator)
 	staff := append(operators, user.Viewer)
 	everyone := append(staff, user.Account)
 	// What shows the secrets or the requests of an account, unmasked.
 	trusted := append(operators[:2:2], user.Account)
-	return []permission{
-		{method: "POST", path: "/session", id: "signIn", open: true},
-		{method: "GET", path: "/session", id: "showSession", roles: everyone},
-		{method: "DELETE", path: "/session", id: "signOut", roles: everyone},
-		{method: "PUT", path: "/session/password", id: "setOwnPassword", roles: everyone, change: true},
-		{method: "GET", path: "/oidc", id: "showProvider", open: true},
-		{method: "GET", path: "/oidc/start", id: "startProviderSignIn", open: true},
-		{method: "GET", path: "/oidc/callback", id: "finishProviderSignIn", open: true},
-		{method: "GET", path: "/users", id: "listUsers", roles: admins},
-		{method: "POST", path: "/users", id: "addUser", roles: admins, change: true},
-		{method: "GET", path: "/users/:name", id: "showUser", roles: admins},
-		{method: "PATCH", path: "/users/:name", id: "changeUser", roles: admins, change: true},
-		{method: "DELETE", path: "/users/:name", id: "removeUser", roles: admins, change: true},
-		{method: "GET", path: "/audit", id: "listAudit", roles: admins},
+	return []operation{
+		{method: "POST", path: "/session", id: "signIn", open: true, handle: s.signIn},
+		{method: "GET", path: "/session", id: "showSession", roles: everyone, handle: s.showSession},
+		{method: "DELETE", path: "/session", id: "signOut", roles: everyone, handle: s.signOut},
+		{method: "PUT", path: "/session/password", id: "setOwnPassword", roles: everyone, change: true, handle: s.setOwnPassword},
+		{method: "GET", path: "/oidc", id: "showProvider", open: true, handle: s.showProvider},
+		{method: "GET", path: "/oidc/start", id: "startProviderSignIn", open: true, handle: s.startProvider},
+		{method: "GET", path: "/oidc/callback", id: "finishProviderSignIn", open: true, handle: s.finishProvider},
+		{method: "GET", path: "/users", id: "listUsers", roles: admins, handle: s.listUsers},
+		{method: "POST", path: "/users", id: "addUser", roles: admins, change: true, handle: s.addUser},
+		{method: "GET", path: "/users/:name", id: "showUser", roles: admins, handle: s.showUser},
+		{method: "PATCH", path: "/users/:name", id: "changeUser", roles: admins, change: true, handle: s.changeUser},
+		{method: "DELETE", path: "/users/:name", id: "removeUser", roles: admins, change: true, handle: s.removeUser},
+		{method: "GET", path: "/audit", id: "listAudit", roles: admins, handle: s.withSelection(s.listAudit)},
 
-		{method: "GET", path: "/status", id: "getStatus", roles: staff},
-		{method: "GET", path: "/traffic", id: "getTraffic", roles: staff},
-		{method: "GET", path: "/accounts", id: "listAccounts", roles: everyone},
-		{method: "GET", path: "/tokens", id: "listTokensOfAccounts", roles: admins},
-		{method: "POST", path: "/tokens", id: "addToken", roles: admins, change: true},
-		{method: "DELETE", path: "/tokens/:token_id", id: "revokeToken", roles: admins, change: true},
-		{method: "PUT", path: "/inventory", id: "putInventory", roles: admins, change: true},
-		{method: "GET", path: "/inventory", id: "getInventory", roles: operators},
-		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true},
-		{method: "GET", path: "/gateways", id: "listGateways", roles: staff},
-		{method: "DELETE", path: "/gateways/:node", id: "forgetGateway", roles: operators, change: true},
-		{method: "GET", path: "/events", id: "listEvents", roles: everyone},
-		{method: "GET", path: "/events/:event", id: "getEvent", roles: everyone},
-		{method: "POST", path: "/events/replay", id: "replayEvents", roles: operators, change: true},
-		{method: "GET", path: "/deliveries", id: "listDeliveries", roles: everyone},
-		{method: "POST", path: "/deliveries/replay", id: "replayDeliveries", roles: operators, change: true},
-		{method: "GET", path: "/devices", id: "listDevicesOfAccounts", roles: everyone},
-		{method: "GET", path: "/devices/:device_id", id: "showDevice", roles: everyone},
-		{method: "GET", path: "/devices/:device_id/readings/aggregate", id: "aggregateDeviceOfAccount", roles: everyone},
-		{method: "GET", path: "/devices/:device_id/frames", id: "listFramesOfDevice", roles: everyone},
-		{method: "GET", path: "/devices/:device_id/markers", id: "listMarkersOfDevice", roles: everyone},
-		{method: "GET", path: "/decoders", id: "listDecodersOfAccounts", roles: everyone},
-		{method: "PATCH", path: "/decoders/:decoder_id", id: "changeDecoder", roles: operators, change: true},
-		{method: "POST", path: "/decoders/try", id: "tryDecoder", roles: everyone},
-		{method: "GET", path: "/decoders/:decoder_id", id: "showDecoder", roles: everyone},
-		{method: "GET", path: "/relays", id: "listRelaysOfAccounts", roles: everyone},
-		{method: "GET", path: "/relays/:kind/:relay_id", id: "showRelay", roles: everyone},
-		{method: "PATCH", path: "/relays/:kind/:relay_id", id: "changeRelay", roles: operators, change: true},
-		{method: "POST", path: "/relays/explain", id: "explainRelay", roles: operators},
-		{method: "GET", path: "/rules", id: "listRulesOfAccount", roles: trusted},
-		{method: "POST", path: "/rules/try", id: "tryRuleOfAccount", roles: trusted},
-		{method: "GET", path: "/alarms", id: "listAlarmsOfAccount", roles: everyone},
-		{method: "PATCH", path: "/alarms/:alarm_id", id: "acknowledgeAlarm", roles: operators, change: true},
-		{method: "GET", path: "/sims", id: "listSIMsOfAccounts", roles: everyone},
-		{method: "GET", path: "/sims/:iccid", id: "showSIM", roles: everyone},
-		{method: "GET", path: "/sims/:iccid/usage", id: "usageOfSIM", roles: everyone},
-		{method: "GET", path: "/jobs", id: "listJobsOfAccounts", roles: everyone},
-		{method: "GET", path: "/ledgers", id: "listLedgersOfAccounts", roles: everyone},
-		{method: "GET", path: "/ledgers/:ledger_id/entries", id: "listEntriesOfLedger", roles: everyone},
-		{method: "GET", path: "/ledger-tokens/:token_id", id: "showLedgerToken", roles: everyone},
-		{method: "GET", path: "/breakers", id: "listBreakers", roles: everyone},
-		{method: "DELETE", path: "/breakers/:endpoint", id: "closeBreaker", roles: operators, change: true},
-		{method: "GET", path: "/credit", id: "listCredit", roles: everyone},
-		{method: "GET", path: "/balances", id: "listBalances", roles: everyone},
-		{method: "GET", path: "/messages", id: "listMessages", roles: everyone},
-		{method: "POST", path: "/messages/resend", id: "resendMessages", roles: operators, change: true},
+		{method: "GET", path: "/status", id: "getStatus", roles: staff, handle: s.status},
+		{method: "GET", path: "/traffic", id: "getTraffic", roles: staff, handle: s.withSelection(s.getTraffic)},
+		{method: "GET", path: "/accounts", id: "listAccounts", roles: everyone, handle: s.listAccounts},
+		{method: "GET", path: "/tokens", id: "listTokensOfAccounts", roles: admins, handle: s.withSelection(s.listTokens)},
+		{method: "POST", path: "/tokens", id: "addToken", roles: admins, change: true, handle: s.addToken},
+		{method: "DELETE", path: "/tokens/:token_id", id: "revokeToken", roles: admins, change: true, handle: s.revokeToken},
+		{method: "PUT", path: "/inventory", id: "putInventory", roles: admins, change: true, handle: s.putInventory},
+		{method: "GET", path: "/inventory", id: "getInventory", roles: operators, handle: s.withSelection(s.getInventory)},
+		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true, handle: s.recover},
+		{method: "GET", path: "/gateways", id: "listGateways", roles: staff, handle: s.listGateways},
+		{method: "DELETE", path: "/gateways/:node", id: "forgetGateway", roles: operators, change: true, handle: s.forgetGateway},
+		{method: "GET", path: "/events", id: "listEvents", roles: everyone, handle: s.withSelection(s.listEvents)},
+		{method: "GET", path: "/events/:event", id: "getEvent", roles: everyone, handle: s.getEvent},
+		{method: "POST", path: "/events/replay", id: "replayEvents", roles: operators, change: true, handle: s.withSelection(s.replayEvents)},
+		{method: "GET", path: "/deliveries", id: "listDeliveries", roles: everyone, handle: s.withSelection(s.listDeliveries)},
+		{method: "POST", path: "/deliveries/replay", id: "replayDeliveries", roles: operators, change: true, handle: s.withSelection(s.replayDeliveries)},
+		{method: "GET", path: "/devices", id: "listDevicesOfAccounts", roles: everyone, handle: s.withSelection(s.listDevices)},
+		{method: "GET", path: "/devices/:device_id", id: "showDevice", roles: everyone, handle: s.withSelection(s.getDevice)},
+		{method: "GET", path: "/devices/:device_id/readings/aggregate", id: "aggregateDeviceOfAccount", roles: everyone, handle: s.withSelection(s.aggregateDevice)},
+		{method: "GET", path: "/devices/:device_id/frames", id: "listFramesOfDevice", roles: everyone, handle: s.withSelection(s.listDeviceFrames)},
+		{method: "GET", path: "/devices/:device_id/markers", id: "listMarkersOfDevice", roles: everyone, handle: s.withSelection(s.listDeviceMarkers)},
+		{method: "GET", path: "/decoders", id: "listDecodersOfAccounts", roles: everyone, handle: s.withSelection(s.listDecoders)},
+		{method: "PATCH", path: "/decoders/:decoder_id", id: "changeDecoder", roles: operators, change: true, handle: s.patchDecoder},
+		{method: "POST", path: "/decoders/try", id: "tryDecoder", roles: everyone, handle: s.tryDecoder},
+		{method: "GET", path: "/decoders/:decoder_id", id: "showDecoder", roles: everyone, handle: s.withSelection(s.getDecoder)},
+		{method: "GET", path: "/relays", id: "listRelaysOfAccounts", roles: everyone, handle: s.withSelection(s.listRelays)},
+		{method: "GET", path: "/relays/:kind/:relay_id", id: "showRelay", roles: everyone, handle: s.withSelection(s.getRelay)},
+		{method: "PATCH", path: "/relays/:kind/:relay_id", id: "changeRelay", roles: operators, change: true, handle: s.withSelection(s.patchRelay)},
+		{method: "POST", path: "/relays/explain", id: "explainRelay", roles: operators, handle: s.withSelection(s.explainRelay)},
+		{method: "GET", path: "/rules", id: "listRulesOfAccount", roles: trusted, handle: s.withSelection(s.listRules)},
+		{method: "POST", path: "/rules/try", id: "tryRuleOfAccount", roles: trusted, handle: s.tryRule},
+		{method: "GET", path: "/alarms", id: "listAlarmsOfAccount", roles: everyone, handle: s.withSelection(s.listAlarms)},
+		{method: "PATCH", path: "/alarms/:alarm_id", id: "acknowledgeAlarm", roles: operators, change: true, handle: s.withSelection(s.patchAlarm)},
+		{method: "GET", path: "/sims", id: "listSIMsOfAccounts", roles: everyone, handle: s.withSelection(s.listSIMs)},
+		{method: "GET", path: "/sims/:iccid", id: "showSIM", roles: everyone, handle: s.withSelection(s.getSIM)},
+		{method: "GET", path: "/sims/:iccid/usage", id: "usageOfSIM", roles: everyone, handle: s.withSelection(s.simUsage)},
+		{method: "GET", path: "/jobs", id: "listJobsOfAccounts", roles: everyone, handle: s.withSelection(s.listJobs)},
+		{method: "GET", path: "/ledgers", id: "listLedgersOfAccounts", roles: everyone, handle: s.withSelection(s.listLedgers)},
+		{method: "GET", path: "/ledgers/:ledger_id/entries", id: "listEntriesOfLedger", roles: everyone, handle: s.withSelection(s.listLedgerEntries)},
+		{method: "GET", path: "/ledger-tokens/:token_id", id: "showLedgerToken", roles: everyone, handle: s.withSelection(s.getLedgerToken)},
+		{method: "GET", path: "/breakers", id: "listBreakers", roles: everyone, handle: s.listBreakers},
+		{method: "DELETE", path: "/breakers/:endpoint", id: "closeBreaker", roles: operators, change: true, handle: s.closeBreaker},
+		{method: "GET", path: "/credit", id: "listCredit", roles: everyone, handle: s.withSelection(s.listCredit)},
+		{method: "GET", path: "/balances", id: "listBalances", roles: everyone, handle: s.withSelection(s.listBalances)},
+		{method: "GET", path: "/messages", id: "listMessages", roles: everyone, handle: s.withSelection(s.listMessages)},
+		{method: "POST", path: "/messages/resend", id: "resendMessages", roles: operators, change: true, handle: s.withSelection(s.resendMessages)},
 	}
 }
 
 // operationsOf lists what a role may use, by operationId.
-func operationsOf(r user.Role) (ids []string) {
-	for _, p := range permissions() {
-		if p.allows(r) {
-			ids = append(ids, p.id)
+func (s *Surface) operationsOf(r user.Role) (ids []string) {
+	for _, o := range s.operations {
+		if o.allows(r) {
+			ids = append(ids, o.id)
 		}
 	}
 	return ids
 }
 
-// byMethod orders the table for look-ups.
-func byMethod(table []permission) map[string][]permission {
-	out := make(map[string][]permission)
-	for _, p := range table {
-		out[p.method] = append(out[p.method], p)
-	}
-	return out
-}
-
-// permissionOf returns the entry of a request; one for admins alone if there is none.
-func (s *Surface) permissionOf(c *fiber.Ctx) permission {
+// operationOf returns the operation of a request; one for admins alone if there is none.
+func (s *Surface) operationOf(c *fiber.Ctx) operation {
 	method := c.Method()
 	if method == fiber.MethodHead {
 		method = fiber.MethodGet
 	}
 	path := strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(c.Path()), "/admin"), "/")
-	for _, p := range s.permissions[method] {
-		if matches(p.path, path) {
-			return p
+	for _, o := range s.operations {
+		if o.method == method && matches(o.path, path) {
+			return o
 		}
 	}
-	return permission{
+	return operation{
 		method: strings.Clone(method), path: strings.Clone(path), id: strings.Clone(method + " " + path), roles: []user.Role{user.Admin},
 		change: method != fiber.MethodGet,
 	}
@@ -147,12 +139,12 @@ func matches(route, path string) bool {
 }
 
 // allows reports whether a role may use the operation.
-func (p permission) allows(r user.Role) bool { return slices.Contains(p.roles, r) }
+func (o operation) allows(r user.Role) bool { return slices.Contains(o.roles, r) }
 
 // needs lists the roles in words: operator or admin.
-func (p permission) needs() string {
-	words := make([]string, len(p.roles))
-	for i, r := range p.roles {
+func (o operation) needs() string {
+	words := make([]string, len(o.roles))
+	for i, r := range o.roles {
 		words[len(words)-1-i] = string(r)
 	}
 	return strings.Join(words, " or ")

@@ -117,8 +117,9 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 			}
 		}
 	}
+	surface := New(Deps{Metrics: prometheus.NewRegistry()})
 	got := map[string]string{}
-	for _, p := range permissions() {
+	for _, p := range surface.operations {
 		roles := ""
 		for _, r := range []user.Role{user.Admin, user.Operator, user.Viewer, user.Account} {
 			if p.allows(r) {
@@ -134,10 +135,10 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 		t.Errorf("the operations and their roles (-contract and test, +table):\n%s", diff)
 	}
 	app := fiber.New()
-	New(Deps{Metrics: prometheus.NewRegistry()}).Mount(app, httpd.NewAuth(nil, "", time.Now))
+	surface.Mount(app, httpd.NewAuth(nil, "", time.Now))
 	for _, r := range app.GetRoutes(true) {
 		path, below := strings.CutPrefix(r.Path, "/admin")
-		if below && r.Method != "HEAD" && !slices.ContainsFunc(permissions(), func(p permission) bool { return p.method == r.Method && p.path == path }) {
+		if below && r.Method != "HEAD" && !slices.ContainsFunc(surface.operations, func(p operation) bool { return p.method == r.Method && p.path == path }) {
 			t.Errorf("%s %s has no permission", r.Method, r.Path)
 		}
 	}
@@ -153,7 +154,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			of = acct
 		}
 		v := o.as(role, of)
-		for _, p := range permissions() {
+		for _, p := range o.surface.operations {
 			if p.open || p.id == "signOut" || p.id == "setOwnPassword" {
 				continue
 			}

@@ -39,22 +39,22 @@ const headerCSRF = "X-CSRF-Token"
 // authorize passes requests of who may use the operation, by the admin token or the
 // cookie of a session.
 func (s *Surface) authorize(c *fiber.Ctx) error {
-	p := s.permissionOf(c)
-	if p.open {
+	o := s.operationOf(c)
+	if o.open {
 		return c.Next()
 	}
 	who, err := s.authenticate(c)
 	if err != nil {
 		return err
 	}
-	if !p.allows(who.role) {
-		return httpd.Message(c, fiber.StatusForbidden, "The role "+string(who.role)+" may not do this; it takes "+p.needs()+".")
+	if !o.allows(who.role) {
+		return httpd.Message(c, fiber.StatusForbidden, "The role "+string(who.role)+" may not do this; it takes "+o.needs()+".")
 	}
 	c.Locals(principalKey{}, who)
-	if !p.change || who.peer {
+	if !o.change || who.peer {
 		return c.Next()
 	}
-	return s.record(c, p, who)
+	return s.record(c, o, who)
 }
 
 // authenticate returns who makes a request. A token wins over a cookie.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -36,11 +37,11 @@ func noteOf(c *fiber.Ctx) *note {
 
 // record makes a change and records it in the audit log: before it begins, so that
 // none is made that is not recorded, and again with its result.
-func (s *Surface) record(c *fiber.Ctx, p permission, who principal) error {
+func (s *Surface) record(c *fiber.Ctx, o operation, who principal) error {
 	now := s.Now().UTC()
 	e := audit.Entry{
-		ID: relay.NewID(now), At: now, Actor: who.name, Role: string(who.role), Address: httpd.ClientIP(c), Operation: p.id,
-		Target: target(c, p), Outcome: audit.Started,
+		ID: relay.NewID(now), At: now, Actor: who.name, Role: string(who.role), Address: httpd.ClientIP(c), Operation: o.id,
+		Target: target(c, o), Outcome: audit.Started,
 	}
 	if err := s.Audit.Begin(c.UserContext(), e); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (s *Surface) record(c *fiber.Ctx, p permission, who principal) error {
 	if e.Account = n.account; n.target != "" {
 		e.Target = n.target
 	}
-	e.Request = s.asked(c, p)
+	e.Request = asked(c, o)
 	if e.Outcome == audit.Done {
 		if n.before == nil && n.after == nil {
 			n.after = answered(c)
@@ -68,8 +69,8 @@ func (s *Surface) record(c *fiber.Ctx, p permission, who principal) error {
 }
 
 // target is what a request's path names.
-func target(c *fiber.Ctx, p permission) string {
-	last := p.path[strings.LastIndex(p.path, "/")+1:]
+func target(c *fiber.Ctx, o operation) string {
+	last := o.path[strings.LastIndex(o.path, "/")+1:]
 	if !strings.HasPrefix(last, ":") {
 		return ""
 	}
@@ -100,18 +101,16 @@ const maxRecorded = 64 << 10
 
 // asked returns the parameters of a request as an entry has them. An inventory is not
 // among them: the entry says what it changed.
-func (s *Surface) asked(c *fiber.Ctx, p permission) json.RawMessage {
+func asked(c *fiber.Ctx, o operation) json.RawMessage {
 	out := map[string]any{}
 	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))
 	for name, values := range query {
 		out[name] = strings.Join(values, ",")
 	}
-	if p.id != "putInventory" {
+	if o.id != "putInventory" {
 		var body map[string]any
 		if raw, err := httpd.Body(c, maxRecorded); err == nil && json.Unmarshal(raw, &body) == nil {
-			for name, value := range body {
-				out[name] = value
-			}
+			maps.Copy(out, body)
 		}
 	}
 	if len(out) == 0 {

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,14 +67,14 @@ func (r *relayJSON) holds(text string) bool {
 	return slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })
 }
 
+// relayPlace is the cursor of a list of relays: account, kind and id.
+const relayPlace = "%d %s %s"
+
 // listRelays lists the relays of one or all accounts, by account, kind and id.
-func (s *Surface) listRelays(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
-	acct, kind, text := sel.account(), sel.relayKind("kind"), sel.text("q")
-	limit, after := sel.limit(), sel.relayRef()
+func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
+	acct, kind, text, limit := sel.account(), oneOf(sel, "kind", inbound.Geographic, inbound.VirtualNumber), sel.text("q"), sel.limit()
+	var after inbound.Ref
+	sel.place(relayPlace, &after.Account, &after.Kind, &after.ID)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -95,33 +94,8 @@ func (s *Surface) listRelays(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(out) > limit {
-		out = out[:limit]
-		last := out[limit-1]
-		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s %s", last.Account, last.Kind, last.ID))
-	}
+	out, next := cut(out, limit, func(r relayJSON) string { return placeCursor(relayPlace, r.Account, r.Kind, r.ID) })
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
-}
-
-func (s *selection) relayKind(name string) inbound.Kind {
-	return inbound.Kind(s.oneOf(name, string(inbound.Geographic), string(inbound.VirtualNumber)))
-}
-
-// relayRef reads the cursor of a list of relays.
-func (s *selection) relayRef() (r inbound.Ref) {
-	cursor := s.cursor()
-	if cursor == "" {
-		return r
-	}
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		_, err = fmt.Sscanf(string(b), "%d %s %s", &r.Account, &r.Kind, &r.ID)
-	}
-	if err != nil {
-		s.Add("cursor", "This is not a cursor of this list.")
-	}
-	return r
 }
 
 // namedRelay finds the relay of a path; the account is named in the query or the body.
@@ -134,11 +108,7 @@ func (s *Surface) namedRelay(c *fiber.Ctx, sel *selection) (inbound.Relay, error
 }
 
 // getRelay returns a relay with its document and the actions that it may have.
-func (s *Surface) getRelay(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) getRelay(c *fiber.Ctx, sel *selection) error {
 	r, err := s.namedRelay(c, sel)
 	if err != nil {
 		return err
@@ -178,13 +148,9 @@ type changedRelay struct {
 }
 
 // patchRelay changes a relay as its account may over REST; the next message follows it.
-func (s *Surface) patchRelay(c *fiber.Ctx) error {
+func (s *Surface) patchRelay(c *fiber.Ctx, sel *selection) error {
 	var in changedRelay
-	if err := readStrictly(c, &in); err != nil {
-		return err
-	}
-	sel, err := s.selectionOf(c)
-	if err != nil {
+	if err := readJSON(c, maxBody, &in); err != nil {
 		return err
 	}
 	was, err := s.namedRelay(c, sel)

@@ -147,17 +147,17 @@ type Backend struct {
 // Surface is the operator's operations.
 type Surface struct {
 	Deps
-	auth        *httpd.Auth
-	permissions map[string][]permission // by method
-	watch       *watch
-	startedAt   time.Time
+	auth       *httpd.Auth
+	operations []operation
+	watch      *watch
+	startedAt  time.Time
 }
 
 // New returns the surface.
 func New(d Deps) *Surface {
 	d.Logger = cmp.Or(d.Logger, slog.Default())
-	s := &Surface{Deps: d, permissions: byMethod(permissions()), watch: newWatch(d.Backends, d.Now)}
-	s.startedAt = s.watch.now()
+	s := &Surface{Deps: d, watch: newWatch(d.Backends, d.Now)}
+	s.operations, s.startedAt = s.allOperations(), s.watch.now()
 	return s
 }
 
@@ -169,63 +169,11 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/metrics", httpd.NoBody, s.metrics())
 
 	r := app.Group("/admin", s.authorize, answers().Handler)
-	r.Post("/session", s.signIn)
-	r.Get("/session", s.showSession)
-	r.Delete("/session", s.signOut)
-	r.Put("/session/password", s.setOwnPassword)
-	r.Get("/oidc", s.showProvider)
-	r.Get("/oidc/start", s.startProvider)
-	r.Get("/oidc/callback", s.finishProvider)
-	r.Get("/users", s.listUsers)
-	r.Post("/users", s.addUser)
-	r.Get("/users/:name", s.showUser)
-	r.Patch("/users/:name", s.changeUser)
-	r.Delete("/users/:name", s.removeUser)
-	r.Get("/audit", s.listAudit)
-	r.Get("/status", s.status)
-	r.Get("/traffic", s.getTraffic)
-	r.Get("/accounts", s.listAccounts)
-	r.Get("/tokens", s.listTokens)
-	r.Post("/tokens", s.addToken)
-	r.Delete("/tokens/:token_id", s.revokeToken)
-	r.Put("/inventory", s.putInventory)
-	r.Get("/inventory", s.getInventory)
-	r.Post("/recover", s.recover)
-	r.Get("/gateways", s.listGateways)
-	r.Delete("/gateways/:node", s.forgetGateway)
-	r.Get("/events", s.listEvents)
-	r.Get("/events/:event", s.getEvent)
-	r.Post("/events/replay", s.replayEvents)
-	r.Get("/deliveries", s.listDeliveries)
-	r.Post("/deliveries/replay", s.replayDeliveries)
-	r.Get("/devices", s.listDevices)
-	r.Get("/devices/:device_id", s.getDevice)
-	r.Get("/devices/:device_id/readings/aggregate", s.aggregateDevice)
-	r.Get("/devices/:device_id/frames", s.listDeviceFrames)
-	r.Get("/devices/:device_id/markers", s.listDeviceMarkers)
-	r.Get("/decoders", s.listDecoders)
-	r.Post("/decoders/try", s.tryDecoder)
-	r.Get("/decoders/:decoder_id", s.getDecoder)
-	r.Patch("/decoders/:decoder_id", s.patchDecoder)
-	r.Get("/relays", s.listRelays)
-	r.Post("/relays/explain", s.explainRelay)
-	r.Get("/relays/:kind/:relay_id", s.getRelay)
-	r.Patch("/relays/:kind/:relay_id", s.patchRelay)
-	r.Get("/rules", s.listRules)
-	r.Post("/rules/try", s.tryRule)
-	r.Get("/alarms", s.listAlarms)
-	r.Patch("/alarms/:alarm_id", s.patchAlarm)
-	r.Get("/sims", s.listSIMs)
-	r.Get("/sims/:iccid", s.getSIM)
-	r.Get("/sims/:iccid/usage", s.simUsage)
-	r.Get("/jobs", s.listJobs)
-	r.Get("/ledgers", s.listLedgers)
-	r.Get("/ledgers/:ledger_id/entries", s.listLedgerEntries)
-	r.Get("/ledger-tokens/:token_id", s.getLedgerToken)
-	r.Get("/breakers", s.listBreakers)
-	r.Delete("/breakers/:endpoint", s.closeBreaker)
-	r.Get("/credit", s.listCredit)
-	r.Get("/balances", s.listBalances)
-	r.Get("/messages", s.listMessages)
-	r.Post("/messages/resend", s.resendMessages)
+	for _, o := range s.operations {
+		if o.method == fiber.MethodGet {
+			r.Get(o.path, o.handle) // and HEAD
+		} else {
+			r.Add(o.method, o.path, o.handle)
+		}
+	}
 }

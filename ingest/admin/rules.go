@@ -3,9 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +30,13 @@ type failuresJSON struct {
 	Count  int64   `json:"count"`
 	LastAt *string `json:"last_at"`
 	Last   string  `json:"last"`
+}
+
+func ruleOf(one rule.Owned[rule.Rule]) ruleJSON {
+	r := one.Of
+	return ruleJSON{
+		rule.DocumentOf(r), one.Account, failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last}, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
+	}
 }
 
 // alarmJSON is an alarm of an account as the operator sees it.
@@ -81,22 +85,16 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 	return out, nil
 }
 
-// requiredAccount is the account of an operation on one account's records.
-func (s *selection) requiredAccount() account.ID {
-	acct := s.account()
-	if acct == 0 && s.Problems["account"] == nil {
-		s.Add("account", "The account field is required.")
-	}
-	return acct
-}
+// rulePlace is the cursor of a list of rules: account, time of creation in milliseconds,
+// and id.
+const rulePlace = "%d %d %s"
 
 // listRules lists the rules of one or all accounts, by account and creation.
-func (s *Surface) listRules(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
-	acct, limit, after := sel.account(), sel.limit(), sel.ruleRef()
+func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
+	acct, limit := sel.account(), sel.limit()
+	after, created := rule.Ref{}, int64(0)
+	sel.place(rulePlace, &after.Account, &created, &after.ID)
+	after.CreatedAt = time.UnixMilli(created)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -107,20 +105,10 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(found) > limit {
-		found = found[:limit]
-		last := found[limit-1]
-		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", last.Account, last.Of.CreatedAt.UnixMilli(), last.Of.ID))
-	}
-	out := make([]ruleJSON, len(found))
-	for i, one := range found {
-		r := one.Of
-		out[i] = ruleJSON{
-			rule.DocumentOf(r), one.Account, failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last}, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
-		}
-	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	found, next := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
+		return placeCursor(rulePlace, r.Account, r.Of.CreatedAt.UnixMilli(), r.Of.ID)
+	})
+	return c.JSON(fiber.Map{"data": httpd.Each(found, ruleOf), "meta": fiber.Map{"next": next}})
 }
 
 // mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for
@@ -133,38 +121,14 @@ func (s *Surface) mustExist(ctx context.Context, acct account.ID) error {
 	return err
 }
 
-// ruleRef reads the cursor of a list of rules.
-func (s *selection) ruleRef() (r rule.Ref) {
-	cursor := s.cursor()
-	if cursor == "" {
-		return r
-	}
-	var created int64
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	parts := strings.SplitN(string(b), " ", 3)
-	if err != nil || len(parts) != 3 {
-		s.Add("cursor", "This is not a cursor of this list.")
-		return r
-	}
-	if _, err := fmt.Sscanf(parts[0]+" "+parts[1], "%d %d", &r.Account, &created); err != nil {
-		s.Add("cursor", "This is not a cursor of this list.")
-	}
-	r.CreatedAt, r.ID = time.UnixMilli(created), parts[2]
-	return r
-}
-
 // maxAlarms is the most alarms of a page.
 const maxAlarms = 500
 
 // listAlarms lists the alarms of one or all accounts, newest first.
-func (s *Surface) listAlarms(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listAlarms(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
 	f := rule.AlarmFilter{
-		State: rule.State(sel.oneOf("state", string(rule.Raised), string(rule.Cleared))), RuleID: sel.text("rule_id"), DeviceID: sel.text("device_id"),
+		State: oneOf(sel, "state", rule.Raised, rule.Cleared), RuleID: sel.text("rule_id"), DeviceID: sel.text("device_id"),
 		From: sel.moment("from"), To: sel.moment("to"), Limit: min(sel.limit(), maxAlarms), Cursor: sel.cursor(),
 	}
 	if err := sel.Err(); err != nil {
@@ -196,11 +160,7 @@ func acknowledger(c *fiber.Ctx) string {
 }
 
 // patchAlarm acknowledges an alarm.
-func (s *Surface) patchAlarm(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) patchAlarm(c *fiber.Ctx, sel *selection) error {
 	acct, note := sel.requiredAccount(), sel.text("note")
 	if !sel.flag("acknowledged") && sel.Problems["acknowledged"] == nil {
 		sel.Add("acknowledged", "The acknowledged must be true.")
@@ -237,18 +197,12 @@ type triedRuleJSON struct {
 
 // tryRule runs a rule of an account on the last frames of a device.
 func (s *Surface) tryRule(c *fiber.Ctx) error {
-	raw, err := httpd.Body(c, 1<<20)
-	if err != nil {
-		return err
-	}
 	var in struct {
 		Account AccountRef `json:"account"`
 		rule.TrialRequest
 	}
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return misread(err)
+	if err := readJSON(c, maxForm, &in); err != nil {
+		return err
 	}
 	t, err := in.Trial()
 	if err != nil {

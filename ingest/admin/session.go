@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"mime"
 
@@ -27,29 +25,15 @@ type sessionJSON struct {
 	Operations  []string    `json:"operations"` // that the role may use, by operationId
 }
 
-func sessionJSONOf(in user.SignedIn) sessionJSON {
+func (s *Surface) sessionJSONOf(in user.SignedIn) sessionJSON {
 	out := sessionJSON{
 		Name: in.User.Name, Role: in.User.Role, Provider: string(in.User.Provider), CSRF: in.CSRF(), ExpiresAt: formatTimeOrNil(in.ExpiresAt),
-		Operations: operationsOf(in.User.Role),
+		Operations: s.operationsOf(in.User.Role),
 	}
 	if in.User.Role == user.Account {
 		out.Account = &in.User.Account
 	}
 	return out
-}
-
-// readJSON reads a small JSON body into v; a field that it does not know is refused.
-func readJSON(c *fiber.Ctx, v any) error {
-	raw, err := httpd.Body(c, 1<<20)
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return misread(err)
-	}
-	return nil
 }
 
 // signIn begins a session of a user with a password. A form of another site cannot
@@ -65,7 +49,7 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 		Name     string `json:"name"`
 		Password string `json:"password"`
 	}
-	if err := readJSON(c, &in); err != nil {
+	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
 	p := relay.Problems{}
@@ -75,10 +59,9 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 		return err
 	}
 	name, _ := user.ParseName(in.Name)
-	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+in.Password)
-	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
-		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
-		return fiber.NewError(fiber.StatusTooManyRequests, httpd.TooManyAttempts)
+	attempt, err := s.attemptAt(c, name, in.Password)
+	if err != nil {
+		return err
 	}
 	session, err := s.Users.SignIn(c.UserContext(), in.Name, in.Password)
 	if relay.KindOf(err) == relay.KindUnauthenticated {
@@ -92,7 +75,17 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	if err := s.signedIn(c, session); err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": sessionJSONOf(session)})
+	return c.JSON(fiber.Map{"data": s.sessionJSONOf(session)})
+}
+
+// attemptAt returns the attempt at a user's password; an error after too many wrong ones.
+func (s *Surface) attemptAt(c *fiber.Ctx, name, password string) (httpd.Attempt, error) {
+	attempt := httpd.AttemptOf(c, "user "+name, name+"\x00"+password)
+	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
+		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
+		return attempt, fiber.NewError(fiber.StatusTooManyRequests, httpd.TooManyAttempts)
+	}
+	return attempt, nil
 }
 
 // signedIn records a session that has begun and gives it to the browser.
@@ -115,9 +108,9 @@ func (s *Surface) showSession(c *fiber.Ctx) error {
 	who := principalOf(c)
 	c.Set(fiber.HeaderCacheControl, "no-store")
 	if who.session == nil {
-		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token", Operations: operationsOf(who.role)}})
+		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token", Operations: s.operationsOf(who.role)}})
 	}
-	out := sessionJSONOf(*who.session)
+	out := s.sessionJSONOf(*who.session)
 	if who.role == user.Account {
 		a, err := s.Accounts.Account(c.UserContext(), who.account)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
@@ -150,16 +143,15 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 		Password    string `json:"password"`
 		NewPassword string `json:"new_password"`
 	}
-	if err := readJSON(c, &in); err != nil {
+	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
 	noteOf(c).target = who.name
-	attempt := httpd.AttemptOf(c, "user "+who.name, who.name+"\x00"+in.Password)
-	if wait := s.auth.Guesses().Wait(attempt); wait > 0 {
-		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
-		return fiber.NewError(fiber.StatusTooManyRequests, httpd.TooManyAttempts)
+	attempt, err := s.attemptAt(c, who.name, in.Password)
+	if err != nil {
+		return err
 	}
-	err := s.Users.SetOwnPassword(c.UserContext(), who.name, in.Password, in.NewPassword)
+	err = s.Users.SetOwnPassword(c.UserContext(), who.name, in.Password, in.NewPassword)
 	if relay.FieldsOf(err)["password"] != nil {
 		s.auth.Guesses().Wrong(attempt)
 	}

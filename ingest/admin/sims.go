@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,25 +79,20 @@ func simOf(f sim.Found, names map[account.ID]string, bytes int64) simJSON {
 	return out
 }
 
-// maxSIMs is the most SIMs of a page.
-const maxSIMs = 500
+const (
+	maxSIMs  = 500     // of a page
+	simPlace = "%d %s" // the cursor of a list: account and ICCID
+)
 
 // listSIMs lists SIMs of one or all accounts, by account and ICCID.
-func (s *Surface) listSIMs(c *fiber.Ctx) error {
+func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
-	var states []string
-	for _, state := range sim.States() {
-		states = append(states, string(state))
-	}
 	limit := min(sel.limit(), maxSIMs)
 	f := sim.Search{
-		Account: sel.account(), Text: strings.TrimPrefix(strings.TrimSpace(sel.text("q")), "+"), State: sim.State(sel.oneOf("state", states...)), Pool: sel.text("pool"),
-		After: sel.simRef(), Limit: limit + 1,
+		Account: sel.account(), Text: strings.TrimPrefix(strings.TrimSpace(sel.text("q")), "+"), State: oneOf(sel, "state", sim.States()...), Pool: sel.text("pool"),
+		Limit: limit + 1,
 	}
+	sel.place(simPlace, &f.After.Account, &f.After.ICCID)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -112,12 +104,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(found) > limit {
-		found = found[:limit]
-		last := found[limit-1]
-		next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", last.Account, last.ICCID))
-	}
+	found, next := cut(found, limit, func(f sim.Found) string { return placeCursor(simPlace, f.Account, f.ICCID) })
 	bytes, err := s.monthBytes(ctx, found)
 	if err != nil {
 		return err
@@ -127,21 +114,6 @@ func (s *Surface) listSIMs(c *fiber.Ctx) error {
 		out[i] = simOf(one, names, bytes[i])
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
-}
-
-// simRef reads the cursor of a list of SIMs.
-func (s *selection) simRef() (r sim.Ref) {
-	cursor := s.cursor()
-	if cursor == "" {
-		return r
-	}
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	acct, iccid, two := strings.Cut(string(b), " ")
-	n, wrong := strconv.ParseInt(acct, 10, 64)
-	if err != nil || !two || wrong != nil {
-		s.Add("cursor", "This is not a cursor of this list.")
-	}
-	return sim.Ref{Account: account.ID(n), ICCID: sim.ICCID(iccid)}
 }
 
 // monthBytes returns what SIMs have used this month, in their order.
@@ -187,12 +159,8 @@ type monthJSON struct {
 // monthsShown is how many months of usage are shown, with the present one.
 const monthsShown = 12
 
-func (s *Surface) getSIM(c *fiber.Ctx) error {
+func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
 	acct, one, err := s.ofSIM(c, sel)
 	if err != nil {
 		return err
@@ -248,16 +216,7 @@ func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (account.ID, sim.SIM, erro
 	if err != nil {
 		return 0, sim.SIM{}, relay.Errorf(relay.KindNotFound, "%w", err)
 	}
-	if acct == 0 {
-		if acct, err = s.owners(c.UserContext(), func(acct account.ID) error {
-			_, err := s.SIMs.Get(c.UserContext(), acct, iccid)
-			return err
-		}); err != nil {
-			return 0, sim.SIM{}, err
-		}
-	}
-	one, err := s.SIMs.Get(c.UserContext(), acct, iccid)
-	return acct, one, err
+	return owned(c.UserContext(), s.Accounts, acct, func(acct account.ID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
 }
 
 // usageStepJSON is what a SIM used of one type in a step of time.
@@ -276,11 +235,7 @@ const (
 )
 
 // simUsage adds up what a SIM used, by hour or by day.
-func (s *Surface) simUsage(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
 	in := usage.Span{From: sel.moment("from"), To: sel.moment("to")}
 	if in.To.IsZero() {
 		in.To = s.Now().UTC()

@@ -30,11 +30,7 @@ func tokenOf(t account.DeclaredToken) tokenJSON {
 	return out
 }
 
-func (s *Surface) listTokens(c *fiber.Ctx) error {
-	sel, err := s.selectionOf(c)
-	if err != nil {
-		return err
-	}
+func (s *Surface) listTokens(c *fiber.Ctx, sel *selection) error {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
 		return err
@@ -54,7 +50,7 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 		Source  string     `json:"source"`
 		Secret  string     `json:"secret"`
 	}
-	if err := readJSON(c, &in); err != nil {
+	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
 	acct, err := s.existingAccount(c, in.Account)

@@ -2,10 +2,7 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -39,10 +36,8 @@ type TryRequest struct {
 // ParseTry reads a request; a mistake is relay.KindInvalid and names the field.
 func ParseTry(body []byte) (TryRequest, error) {
 	var r TryRequest
-	d := json.NewDecoder(strings.NewReader(string(body)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return r, misread(err)
+	if err := decodeStrictly(body, &r); err != nil {
+		return r, err
 	}
 	p := relay.Problems{}
 	for i := range r.Frames {
@@ -65,17 +60,6 @@ func ParseTry(body []byte) (TryRequest, error) {
 	return r, p.Err()
 }
 
-// misread tells a field of the wrong kind from what is no JSON.
-func misread(err error) error {
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		return relay.Invalid(e.Field, "want "+e.Type.String()+", got a "+e.Value)
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return relay.Invalid(strings.Trim(name, `"`), "is not known")
-	}
-	return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
-}
-
 func (r *TryRequest) trial() iot.Trial {
 	return iot.Trial{
 		Account: r.owner, DecoderID: r.DecoderID, DeviceID: r.DeviceID, Codec: r.Codec, Source: r.Source,
@@ -94,7 +78,7 @@ func TryOffline(ctx context.Context, compile iot.Compiler, r TryRequest, now tim
 }
 
 func (s *Surface) tryDecoder(c *fiber.Ctx) error {
-	raw, err := httpd.Body(c, 4<<20)
+	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return err
 	}
@@ -113,7 +97,15 @@ func (s *Surface) tryDecoder(c *fiber.Ctx) error {
 }
 
 func (s *Surface) try(ctx context.Context, r TryRequest) (TryAnswer, error) {
-	if err := s.ownerOf(ctx, &r); err != nil {
+	var err error
+	switch { // without an account, that of the device or of the decoder
+	case r.owner != 0:
+	case r.DeviceID != "":
+		r.owner, _, err = s.findDevice(ctx, 0, r.DeviceID)
+	case r.DecoderID != "":
+		r.owner, _, err = s.findDecoder(ctx, 0, r.DecoderID)
+	}
+	if err != nil {
 		return TryAnswer{}, err
 	}
 	arrivals, err := s.arrivals(ctx, &r)
@@ -160,47 +152,39 @@ func sender(arrivals []iot.Arrival) string {
 	return name
 }
 
-// ownerOf finds the account of the named decoder or device if the request names no
-// account.
-func (s *Surface) ownerOf(ctx context.Context, r *TryRequest) error {
-	if r.owner != 0 || r.DecoderID == "" && r.DeviceID == "" {
-		return nil
-	}
-	owners, err := s.owners(ctx, func(acct account.ID) error {
-		if r.DeviceID != "" {
-			_, err := s.IoT.Device(ctx, acct, r.DeviceID)
-			return err
-		}
-		_, err := s.IoT.Decoder(ctx, acct, r.DecoderID)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	r.owner = owners
-	return nil
+// findDevice finds a device, and its account if that is 0.
+func (s *Surface) findDevice(ctx context.Context, acct account.ID, id string) (account.ID, iot.Device, error) {
+	return owned(ctx, s.Accounts, acct, func(acct account.ID) (iot.Device, error) { return s.IoT.Device(ctx, acct, id) })
 }
 
-// owners returns the one account that has something.
-func (s *Surface) owners(ctx context.Context, has func(account.ID) error) (account.ID, error) {
-	all, err := s.Accounts.Accounts(ctx)
-	if err != nil {
-		return 0, err
+// findDecoder finds a decoder, and its account if that is 0.
+func (s *Surface) findDecoder(ctx context.Context, acct account.ID, id string) (account.ID, iot.Decoder, error) {
+	return owned(ctx, s.Accounts, acct, func(acct account.ID) (iot.Decoder, error) { return s.IoT.Decoder(ctx, acct, id) })
+}
+
+// owned returns a record of an account; of the one account that has it if that is 0.
+func owned[T any](ctx context.Context, accounts Accounts, acct account.ID, get func(account.ID) (T, error)) (owner account.ID, record T, err error) {
+	if acct != 0 {
+		record, err = get(acct)
+		return acct, record, err
 	}
-	var found account.ID
+	all, err := accounts.Accounts(ctx)
+	if err != nil {
+		return 0, record, err
+	}
 	for _, a := range all {
-		switch err := has(a.ID); {
+		switch one, err := get(a.ID); {
 		case relay.KindOf(err) == relay.KindNotFound:
 		case err != nil:
-			return 0, err
-		case found != 0:
-			return 0, relay.Invalid("account", "Several accounts have one of this id: name the account.")
+			return 0, record, err
+		case owner != 0:
+			return 0, record, relay.Invalid("account", "Several accounts have one of this id: name the account.")
 		default:
-			found = a.ID
+			owner, record = a.ID, one
 		}
 	}
-	if found == 0 {
-		return 0, relay.Errorf(relay.KindNotFound, "no account has it")
+	if owner == 0 {
+		return 0, record, relay.Errorf(relay.KindNotFound, "no account has it")
 	}
-	return found, nil
+	return owner, record, nil
 }

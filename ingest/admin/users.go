@@ -56,7 +56,7 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 		Account  AccountRef `json:"account"`
 		Password string     `json:"password"`
 	}
-	if err := readJSON(c, &in); err != nil {
+	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
 	acct, err := s.existingAccount(c, in.Account)
@@ -92,7 +92,7 @@ func (s *Surface) changeUser(c *fiber.Ctx) error {
 		Password *string     `json:"password"`
 		Disabled *bool       `json:"disabled"`
 	}
-	if err := readJSON(c, &in); err != nil {
+	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
 	change := user.Change{Role: in.Role, Password: in.Password, Disabled: in.Disabled}

@@ -1,7 +1,12 @@
 package admin
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,10 +45,55 @@ func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
 	return sel, err
 }
 
+// withSelection passes the fields of a request to a handler.
+func (s *Surface) withSelection(handle func(*fiber.Ctx, *selection) error) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		sel, err := s.selectionOf(c)
+		if err != nil {
+			return err
+		}
+		return handle(c, sel)
+	}
+}
+
+// The longest bodies, in bytes: of a form, and of anything with the source of a decoder.
+const (
+	maxForm = 1 << 20
+	maxBody = 4 << 20
+)
+
+// readJSON reads a JSON body of at most so many bytes into v; a field that v lacks is
+// refused.
+func readJSON(c *fiber.Ctx, most int, v any) error {
+	raw, err := httpd.Body(c, most)
+	if err != nil {
+		return err
+	}
+	return decodeStrictly(raw, v)
+}
+
+// decodeStrictly decodes JSON; a field that v lacks is refused. A mistake is
+// relay.KindInvalid and names the field, unless the text is no JSON.
+func decodeStrictly(raw []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
+		return relay.Invalid(e.Field, "want "+e.Type.String()+", got a "+e.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return relay.Invalid(strings.Trim(name, `"`), "is not known")
+	}
+	return fiber.NewError(fiber.StatusUnprocessableEntity, "Invalid JSON.")
+}
+
 // selectionOf reads the body, if there is one, as a JSON object.
 func selectionOf(c *fiber.Ctx) (*selection, error) {
 	s := &selection{c: c, Problems: relay.Problems{}}
-	raw, err := httpd.Body(c, 4<<20)
+	raw, err := httpd.Body(c, maxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -76,32 +126,34 @@ func (s *selection) String() string {
 	return strings.ToValidUTF8(out, "\uFFFD")
 }
 
-// text returns a field as text; a number in a body counts as text.
+// text returns a field that selects something, as text; a number in a body counts as text.
 func (s *selection) text(name string) string {
-	out := strings.Clone(s.c.Query(name))
-	if raw, ok := s.body[name]; ok {
-		if json.Unmarshal(raw, &out) != nil {
-			out = string(raw)
-		}
-	}
+	out := s.option(name)
 	if out != "" {
 		s.used++
 	}
 	return out
 }
 
-// oneOf returns a field that has to be one of some words.
-func (s *selection) oneOf(name string, words ...string) string {
-	v := s.text(name)
-	if v == "" {
-		return ""
-	}
-	for _, w := range words {
-		if v == w {
-			return v
+// option returns a field that selects nothing, as text.
+func (s *selection) option(name string) string {
+	out := strings.Clone(s.c.Query(name))
+	if raw, ok := s.body[name]; ok {
+		if json.Unmarshal(raw, &out) != nil {
+			out = string(raw)
 		}
 	}
-	s.Add(name, "want one of "+strings.Join(words, ", ")+", got "+strconv.Quote(v))
+	return out
+}
+
+// oneOf returns a field that has to be one of some words.
+func oneOf[T ~string](s *selection, name string, words ...T) T {
+	v := T(s.text(name))
+	if v == "" || slices.Contains(words, v) {
+		return v
+	}
+	all := httpd.Each(words, func(w T) string { return string(w) })
+	s.Add(name, "want one of "+strings.Join(all, ", ")+", got "+strconv.Quote(string(v)))
 	return ""
 }
 
@@ -117,6 +169,7 @@ func (s *selection) moment(name string) time.Time {
 	return time.Time{}
 }
 
+// account is the account of the records that are meant; 0 for those of all.
 func (s *selection) account() account.ID {
 	id, err := s.find(AccountRef(s.text("account")))
 	for _, problem := range relay.FieldsOf(err)["account"] {
@@ -128,6 +181,15 @@ func (s *selection) account() account.ID {
 	return id
 }
 
+// requiredAccount is the account of an operation on one account's records.
+func (s *selection) requiredAccount() account.ID {
+	acct := s.account()
+	if acct == 0 && s.Problems["account"] == nil {
+		s.Add("account", "The account field is required.")
+	}
+	return acct
+}
+
 // number is a number as people write it, or a sender's name.
 func (s *selection) number() string {
 	text := s.text("number")
@@ -137,10 +199,8 @@ func (s *selection) number() string {
 
 func (s *selection) ids() []string {
 	var out []string
-	if raw, ok := s.body["ids"]; ok {
-		if json.Unmarshal(raw, &out) != nil {
-			s.Add("ids", "want a list of ids")
-		}
+	if raw, ok := s.body["ids"]; ok && json.Unmarshal(raw, &out) != nil {
+		s.Add("ids", "want a list of ids")
 	}
 	if len(out) > 0 {
 		s.used++
@@ -149,9 +209,7 @@ func (s *selection) ids() []string {
 }
 
 func (s *selection) flag(name string) bool {
-	used := s.used
-	v := s.text(name)
-	s.used = used
+	v := s.option(name)
 	if v == "" {
 		return false
 	}
@@ -163,9 +221,7 @@ func (s *selection) flag(name string) bool {
 }
 
 func (s *selection) limit() int {
-	used := s.used
-	v := s.text("limit")
-	s.used = used
+	v := s.option("limit")
 	if v == "" {
 		return defaultLimit
 	}
@@ -176,12 +232,49 @@ func (s *selection) limit() int {
 	return n
 }
 
-// cursor is where a list goes on; it selects nothing.
-func (s *selection) cursor() string {
-	used := s.used
-	v := s.text("cursor")
-	s.used = used
-	return v
+// cursor is where a list goes on.
+func (s *selection) cursor() string { return s.option("cursor") }
+
+// before reads a cursor that is a number.
+func (s *selection) before() uint64 {
+	text := s.cursor()
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		s.Add("cursor", "want the meta.next of a page, got "+strconv.Quote(text))
+	}
+	return n
+}
+
+// place reads a cursor of placeCursor; without one the parts of the key stay as they are.
+func (s *selection) place(format string, key ...any) {
+	cursor := s.cursor()
+	if cursor == "" {
+		return
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), format, key...)
+	}
+	if err != nil {
+		s.Add("cursor", "This is not a cursor of this list.")
+	}
+}
+
+// placeCursor returns a cursor that holds the key of a record.
+func placeCursor(format string, key ...any) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, format, key...))
+}
+
+// cut returns a page of records, of which one more than the limit was read if there is
+// another page, and the cursor of that one: the place of the last record; "" for none.
+func cut[T any](found []T, limit int, place func(T) string) (page []T, next string) {
+	if len(found) <= limit {
+		return found, ""
+	}
+	return found[:limit], place(found[limit-1])
 }
 
 // require refuses a replay that selects everything by accident.
