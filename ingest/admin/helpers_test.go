@@ -86,8 +86,10 @@ func newOffice(t *testing.T) *office {
 	quiet := slog.New(slog.DiscardHandler)
 	intakes := []*intake.Intake{o.open(event.Uplink), o.open(event.SMS)}
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(NewCollector(intakes, func() Deliveries { return Deliveries{Running: 3, Dead: 4} },
-		func() map[string]int64 { return map[string]int64{"messages": 8192} }))
+	metrics.MustRegister(
+		NewJournalCollector(intakes), NewDeliveryCollector(func() Deliveries { return Deliveries{Running: 3, Dead: 4} }),
+		NewStoredCollector(func() map[string]int64 { return map[string]int64{"messages": 8192} }),
+	)
 	o.app = httpd.New(httpd.Options{Logger: quiet})
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{Logger: quiet})
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -107,39 +106,4 @@ func NewCertificateMetric(expires func() time.Time) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "penstock_tls_certificate_expiry_timestamp_seconds", Help: "When the certificate of the listener expires, in seconds since 1970.",
 	}, func() float64 { return float64(expires().Unix()) })
-}
-
-// upFor is how long the result of a check counts for the metric, so that asking for the
-// metrics often does not burden the back ends.
-const upFor = 5 * time.Second
-
-// upCollector reports which back ends work.
-type upCollector struct {
-	all  []Backend
-	now  func() time.Time
-	desc *prometheus.Desc
-
-	mu      sync.Mutex
-	checked time.Time
-	down    map[string]error
-}
-
-// NewUpCollector returns the metric of which back ends work, as /readyz reports them.
-func NewUpCollector(all []Backend, now func() time.Time) prometheus.Collector {
-	return &upCollector{all: all, now: now, desc: prometheus.NewDesc("penstock_backend_up", "1 if a back end works, 0 if it is down, as in /readyz.", []string{"backend"}, nil)}
-}
-
-// Describe lists the metric.
-func (c *upCollector) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
-
-// Collect asks the back ends, unless that was done a moment ago.
-func (c *upCollector) Collect(ch chan<- prometheus.Metric) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.down == nil || c.now().Sub(c.checked) >= upFor {
-		c.down, c.checked = Down(context.Background(), c.all), c.now()
-	}
-	for _, b := range c.all {
-		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, flag(c.down[b.Name] == nil), b.Name)
-	}
 }

@@ -72,12 +72,11 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		admin.NewCollector(c.in.inOrder(), p.Queue, p.Stored),
+		admin.NewJournalCollector(c.in.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
 		admin.NewCarrierCollector(p.Carriers), admin.NewSendingCollector(p.Sending),
-		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats),
+		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewCodecCollector(c.in.devices.Codecs),
 		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),
 	)
-	metrics.MustRegister(admin.NewCodecMetrics(c.in.devices.Codecs)...)
 	metrics.MustRegister(d.timings.Collectors()...)
 	if spans != nil {
 		metrics.MustRegister(admin.NewSpanCollector(spans.Stats))
