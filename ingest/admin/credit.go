@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 )
@@ -37,10 +38,9 @@ func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out, next := make([]creditJSON, len(list)), ""
-	for i, e := range list {
-		out[i] = creditJSON{e.Sequence, e.ID, formatTime(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
-	}
+	out, next := httpd.Each(list, func(e credit.Entry) creditJSON {
+		return creditJSON{e.Sequence, e.ID, formatTime(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
+	}), ""
 	if n := len(list); n == limit && list[n-1].Sequence > 1 {
 		next = strconv.FormatUint(list[n-1].Sequence, 10)
 	}

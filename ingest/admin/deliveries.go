@@ -43,18 +43,18 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	out := deliveryJSON{
 		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
 		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
-		NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: make([]attemptJSON, len(d.Attempts)),
+		NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: httpd.Each(d.Attempts, attemptOf),
 	}
 	if d.Waits != "" {
 		out.WaitsFor, out.Endpoint = d.Waits, d.EndpointName()
 	}
-	for i, a := range d.Attempts {
-		out.Attempts[i] = attemptJSON{
-			At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000,
-			Status: a.Status, Error: a.Error, Response: a.Response,
-		}
-	}
 	return out
+}
+
+func attemptOf(a outbox.Attempt) attemptJSON {
+	return attemptJSON{
+		At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000, Status: a.Status, Error: a.Error, Response: a.Response,
+	}
 }
 
 func (s *selection) deliveries() outbox.Filter {
@@ -77,9 +77,8 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := make([]deliveryJSON, len(found))
-	for i, d := range found {
-		out[i] = deliveryOf(d)
+	out := httpd.Each(found, deliveryOf)
+	for i := range out {
 		out[i].hideText(c)
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})

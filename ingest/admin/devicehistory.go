@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -117,15 +118,15 @@ func (s *Surface) listDeviceFrames(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := make([]rawFrameJSON, len(frames))
-	for i, f := range frames {
-		out[i] = rawFrameJSON{
-			Event: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: formatTimeOrNil(f.Time), Sender: f.Sender, Kind: f.Kind, FCnt: f.FCnt, FPort: f.FPort,
-			Payload: f.Payload, Encrypted: f.Encrypted, Object: f.Object, Samples: f.Samples, Truncated: f.Truncated, RSSI: f.RSSI, SNR: f.SNR,
-			Gateways: f.Gateways, Refused: f.Refused, Note: f.Note,
-		}
+	return c.JSON(fiber.Map{"data": httpd.Each(frames, rawFrameOf)})
+}
+
+func rawFrameOf(f iot.RawFrame) rawFrameJSON {
+	return rawFrameJSON{
+		Event: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: formatTimeOrNil(f.Time), Sender: f.Sender, Kind: f.Kind, FCnt: f.FCnt, FPort: f.FPort,
+		Payload: f.Payload, Encrypted: f.Encrypted, Object: f.Object, Samples: f.Samples, Truncated: f.Truncated, RSSI: f.RSSI, SNR: f.SNR,
+		Gateways: f.Gateways, Refused: f.Refused, Note: f.Note,
 	}
-	return c.JSON(fiber.Map{"data": out})
 }
 
 // markerJSON is an event marker of a device.
@@ -148,10 +149,8 @@ func (s *Surface) listDeviceMarkers(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	markers = markers[:min(len(markers), maxMarkers)]
-	out := make([]markerJSON, len(markers))
-	for i, m := range markers {
-		out[i] = markerJSON{m.ID, formatTime(m.CreatedAt), m.Comment}
-	}
+	out := httpd.Each(markers[:min(len(markers), maxMarkers)], func(m iot.Marker) markerJSON {
+		return markerJSON{m.ID, formatTime(m.CreatedAt), m.Comment}
+	})
 	return c.JSON(fiber.Map{"data": out})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -97,10 +98,7 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	radio, missing := s.radioOf(ctx, found)
-	out := make([]deviceJSON, len(found))
-	for i, d := range found {
-		out[i] = deviceOf(d, names, radio[d.Account])
-	}
+	out := httpd.Each(found, func(d iot.FoundDevice) deviceJSON { return deviceOf(d, names, radio[d.Account]) })
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next, "missing": missing}})
 }
 
@@ -227,5 +225,5 @@ func (s *Surface) sensorsOf(ctx context.Context, acct account.ID, id string) (ou
 	return out, missing, nil
 }
 
-// rfc3339 rewrites a time of iot.TimeFormat.
+// rfc3339 rewrites a time of iot.TimeFormat or ledger.TimeFormat.
 func rfc3339(date string) *string { return new(strings.Replace(date, " ", "T", 1) + "Z") }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -104,14 +105,10 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 }
 
 func dryRunOf(run replay.DryRun) DryRun {
-	out := DryRun{
+	return DryRun{
 		Count: run.Count, Examined: run.Examined, Events: EventTally(run.Events), Readings: ReadingTally(run.Readings),
-		Data: make([]EventPreview, len(run.Differ)), More: run.More,
+		Data: httpd.Each(run.Differ, eventPreviewOf), More: run.More,
 	}
-	for i := range run.Differ {
-		out.Data[i] = eventPreviewOf(&run.Differ[i].Event, &run.Differ[i].Preview)
-	}
-	return out
 }
 
 // join adds the result of another gateway or journal.
@@ -130,25 +127,23 @@ func (r *DryRun) join(other DryRun, limit int) {
 	r.More = r.More || other.More || room < len(other.Data)
 }
 
-func eventPreviewOf(e *event.Event, f *replay.PreviewedPost) EventPreview {
-	out := EventPreview{
-		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Account: e.Account, State: e.State, Reason: e.Reason,
-		NewState: f.State, NewReason: f.Reason, Devices: make([]DeviceDelta, len(f.Frames)),
+func eventPreviewOf(d replay.PreviewedEvent) EventPreview {
+	return EventPreview{
+		ID: d.Event.ID, ReceivedAt: formatTime(d.Event.ReceivedAt), Account: d.Event.Account, State: d.Event.State, Reason: d.Event.Reason,
+		NewState: d.Preview.State, NewReason: d.Preview.Reason, Devices: httpd.Each(d.Preview.Frames, deviceDeltaOf),
 	}
-	for i, frame := range f.Frames {
-		d := DeviceDelta{
-			Identifier: frame.Identifier, DeviceID: frame.DeviceID, Duplicate: frame.Duplicate, Note: frame.Note,
-			Readings: make([]ReadingDelta, len(frame.Readings)),
-		}
-		for n, r := range frame.Readings {
-			d.Readings[n] = ReadingDelta{
+}
+
+func deviceDeltaOf(f iot.PreviewedFrame) DeviceDelta {
+	return DeviceDelta{
+		Identifier: f.Identifier, DeviceID: f.DeviceID, Duplicate: f.Duplicate, Note: f.Note,
+		Readings: httpd.Each(f.Readings, func(r iot.Difference) ReadingDelta {
+			return ReadingDelta{
 				Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: formatTime(r.Time),
 				Old: pointValue(r.Old), New: pointValue(r.New), Latest: r.Latest,
 			}
-		}
-		out.Devices[i] = d
+		}),
 	}
-	return out
 }
 
 // pointValue is a point's number or text, nil for none.

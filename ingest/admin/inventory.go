@@ -37,30 +37,21 @@ type Inventory interface {
 
 // appliedJSON is what an apply did, or in a dry run would do.
 type appliedJSON struct {
-	Document      string               `json:"document"`
-	DryRun        bool                 `json:"dry_run"`
-	Accounts      []appliedAccountJSON `json:"accounts"`
-	Added         []string             `json:"added"`
-	Changed       []string             `json:"changed"`
-	Removed       []string             `json:"removed"`
-	Kept          []string             `json:"kept"`
-	AllowRemovals int                  `json:"allow_removals"`
-}
-
-type appliedAccountJSON struct {
-	ID   account.ID `json:"id"`
-	Name string     `json:"name"`
+	Document      string        `json:"document"`
+	DryRun        bool          `json:"dry_run"`
+	Accounts      []accountJSON `json:"accounts"`
+	Added         []string      `json:"added"`
+	Changed       []string      `json:"changed"`
+	Removed       []string      `json:"removed"`
+	Kept          []string      `json:"kept"`
+	AllowRemovals int           `json:"allow_removals"`
 }
 
 func appliedOf(a inventory.Applied) appliedJSON {
-	out := appliedJSON{
-		Document: a.Document, DryRun: a.DryRun, Accounts: make([]appliedAccountJSON, len(a.Accounts)),
-		Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
+	return appliedJSON{
+		Document: a.Document, DryRun: a.DryRun, Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
+		Accounts: httpd.Each(a.Accounts, func(one inventory.AppliedAccount) accountJSON { return accountJSON{account.ID(one.ID), one.Name} }),
 	}
-	for i, one := range a.Accounts {
-		out.Accounts[i] = appliedAccountJSON{account.ID(one.ID), one.Name}
-	}
-	return out
 }
 
 // getInventory returns everything that is declared, or one document of it: what it

@@ -1,23 +1,17 @@
 package admin
 
 import (
-	"context"
 	"encoding/json"
 	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/ledger/merkle"
 )
-
-// Ledgers shows ledgers and tokens; *ledger.Service is one.
-type Ledgers interface {
-	Overviews(ctx context.Context, acct account.ID) ([]ledger.Overview, error)
-	Recent(ctx context.Context, acct account.ID, ledgerID string, before int64, limit int) ([]ledger.Logged, error)
-	Inspect(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, ledger.History, error)
-}
 
 // ledgerJSON is a ledger as the operator sees it.
 type ledgerJSON struct {
@@ -63,10 +57,7 @@ func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	}
 	from := int(min(before, uint64(len(all)))) //nolint:gosec // at most the length
 	page := all[from:min(from+limit, len(all))]
-	out, next := make([]ledgerJSON, len(page)), ""
-	for i, one := range page {
-		out[i] = ledgerOf(one, names)
-	}
+	out, next := httpd.Each(page, func(o ledger.Overview) ledgerJSON { return ledgerOf(o, names) }), ""
 	if from+limit < len(all) {
 		next = strconv.Itoa(from + limit)
 	}
@@ -93,18 +84,14 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out, next := make([]ledgerEntryJSON, len(found)), ""
-	for i, e := range found {
-		out[i] = ledgerEntryJSON{e.Sequence, e.Type, utcOf(e.At), e.Token, e.Hash, e.Data}
-	}
+	out, next := httpd.Each(found, func(e ledger.Logged) ledgerEntryJSON {
+		return ledgerEntryJSON{e.Sequence, e.Type, *rfc3339(e.At), e.Token, e.Hash, e.Data}
+	}), ""
 	if n := len(found); n == limit && found[n-1].Sequence > 0 {
 		next = strconv.FormatInt(found[n-1].Sequence, 10)
 	}
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }
-
-// utcOf rewrites a time of ledger.TimeFormat.
-func utcOf(at string) string { return *rfc3339(at) }
 
 // ledgerTokenJSON is a token as the operator sees it, with the proof of its history.
 type ledgerTokenJSON struct {
@@ -160,11 +147,8 @@ func (s *Surface) getLedgerToken(c *fiber.Ctx, sel *selection) error {
 		Head: headJSON{h.Head.Origin, h.Head.Size, h.Head.Root.String(), h.Signed, h.Key}, All: h.All, Entries: make([]provenJSON, len(h.Entries)),
 	}
 	for i, e := range h.Entries {
-		one := provenJSON{ledgerEntryJSON{e.Sequence, e.Type, utcOf(e.At), t.ID, e.Hash, e.Data}, string(e.Leaf), make([]string, len(h.Proofs[i]))}
-		for n, hash := range h.Proofs[i] {
-			one.Proof[n] = hash.String()
-		}
-		out.Entries[i] = one
+		entry := ledgerEntryJSON{e.Sequence, e.Type, *rfc3339(e.At), t.ID, e.Hash, e.Data}
+		out.Entries[i] = provenJSON{entry, string(e.Leaf), httpd.Each(h.Proofs[i], merkle.Hash.String)}
 	}
 	return c.JSON(fiber.Map{"data": out})
 }

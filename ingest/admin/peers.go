@@ -168,15 +168,10 @@ func passedOn(c *fiber.Ctx) url.Values {
 
 // nodeOf is the node that an event's id names: "<node>-<kind><sequence>".
 func nodeOf(id string) string {
-	node, _, _ := cutLast(id, "-")
-	return node
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+	if i := strings.LastIndex(id, "-"); i >= 0 {
+		return id[:i]
 	}
-	return s, "", false
+	return id
 }
 
 // gatewayJSON is a gateway as the operator sees it.

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/replay"
@@ -55,14 +56,14 @@ type Deps struct {
 	Types     Types
 	// Rules are the rules and alarms of accounts; Preview returns the request of a
 	// delivery as it would go out now, and why it would not be made, "" if it would.
-	Rules   Rules
+	Rules   *rule.Service
 	Preview outbox.Previewer
 	// SIMs, their pools and what they used; jobs, and ledgers with their tokens.
 	SIMs    SIMs
 	Pools   Pools
 	Usage   Usage
 	Jobs    Jobs
-	Ledgers Ledgers
+	Ledgers *ledger.Service
 	// Recover processes the journal again for a database that was restored, and
 	// returns how many events that were.
 	Recover func(ctx context.Context) (Recovered, error)
@@ -122,15 +123,6 @@ type Inspector interface {
 // Types returns the sensor types.
 type Types interface {
 	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
-}
-
-// Rules lists, tries and acknowledges; *rule.Service is one.
-type Rules interface {
-	FindRules(ctx context.Context, acct account.ID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error)
-	Try(ctx context.Context, acct account.ID, t rule.Trial) ([]rule.TrialResult, error)
-	FindAlarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Owned[rule.Alarm], string, error)
-	Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error)
-	Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (rule.Alarm, error)
 }
 
 // Backend is something the gateway needs, and how to ask whether it works.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -177,12 +178,9 @@ func (s *Surface) getSIM(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := simDetailJSON{simJSON: simOf(sim.Found{Account: acct, SIM: one}, names, totals[monthsShown-1].Bytes), Recipients: []string{}, Months: make([]monthJSON, monthsShown)}
+	out := simDetailJSON{simJSON: simOf(sim.Found{Account: acct, SIM: one}, names, totals[monthsShown-1].Bytes), Recipients: httpd.Each(one.Recipients, func(r sim.Recipient) string { return r.Email }), Months: make([]monthJSON, monthsShown)}
 	for i := range out.Months {
 		out.Months[i] = monthJSON{subjects[i].Month.String(), totals[i].Bytes}
-	}
-	for _, r := range one.Recipients {
-		out.Recipients = append(out.Recipients, r.Email)
 	}
 	if one.Pool != "" {
 		pool, err := s.Pools.Get(ctx, acct, one.Pool)
@@ -259,9 +257,8 @@ func (s *Surface) simUsage(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := make([]usageStepJSON, len(sums))
-	for i, sum := range sums {
-		out[i] = usageStepJSON{formatTime(sum.At), sum.Type, sum.Bytes, sum.Duration, sum.Records}
-	}
+	out := httpd.Each(sums, func(s usage.StepSum) usageStepJSON {
+		return usageStepJSON{formatTime(s.At), s.Type, s.Bytes, s.Duration, s.Records}
+	})
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"from": formatTime(in.From), "to": formatTime(in.To), "step": int(step.Seconds())}})
 }

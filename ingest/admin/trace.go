@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -26,16 +27,12 @@ type stepJSON struct {
 }
 
 func tracedOf(t *inbound.Trace) tracedJSON {
-	out := tracedJSON{
-		eventJSON: eventOf(t.Event), Trace: make([]stepJSON, len(t.Steps)), Deliveries: make([]deliveryJSON, len(t.Deliveries)),
+	return tracedJSON{
+		eventJSON: eventOf(t.Event), Deliveries: httpd.Each(t.Deliveries, deliveryOf),
+		Trace: httpd.Each(t.Steps, func(s inbound.Step) stepJSON {
+			return stepJSON{At: formatTimeOrNil(s.At), Step: s.Name, Message: s.Message, Text: s.Text}
+		}),
 	}
-	for i, s := range t.Steps {
-		out.Trace[i] = stepJSON{At: formatTimeOrNil(s.At), Step: s.Name, Message: s.Message, Text: s.Text}
-	}
-	for i, d := range t.Deliveries {
-		out.Deliveries[i] = deliveryOf(d)
-	}
-	return out
 }
 
 // getEvent shows one event with its trace. That of another gateway is asked of

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -76,21 +77,12 @@ func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
 	out := TriedFrame{
 		Event: a.Record, Identifier: a.Frame.Identifier, Sender: a.Frame.Sender, Time: formatTime(t.At),
 		Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
-		Values: make([]TriedValue, len(t.Values)), Readings: make([]TriedReading, len(t.Points)), Stored: []TriedReading{},
-		Errors: make([]Complaint, len(t.Errors)), Warnings: append([]string{}, t.Warnings...),
+		Values: httpd.Each(t.Values, valueOf), Readings: httpd.Each(t.Points, readingOf), Stored: []TriedReading{},
+		Errors: httpd.Each(t.Errors, complaintOf), Warnings: append([]string{}, t.Warnings...),
 		Refused: t.Refused, Note: t.Note,
 	}
 	if a.Frame.HasFPort {
 		out.FPort = new(a.Frame.FPort)
-	}
-	for i, v := range t.Values {
-		out.Values[i] = valueOf(v)
-	}
-	for i, p := range t.Points {
-		out.Readings[i] = readingOf(p)
-	}
-	for i, e := range t.Errors {
-		out.Errors[i] = complaintOf(e)
 	}
 	for i, d := range t.Readings {
 		if d.New != nil && i < len(out.Readings) { // the points come first

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -13,6 +14,47 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/user"
 )
+
+// accountJSON names an account.
+type accountJSON struct {
+	ID   account.ID `json:"id"`
+	Name string     `json:"name"`
+}
+
+// listAccounts names the accounts that the request may see, by id.
+func (s *Surface) listAccounts(c *fiber.Ctx) error {
+	all, err := s.Accounts.Accounts(c.UserContext())
+	if err != nil {
+		return err
+	}
+	out := []accountJSON{}
+	for _, a := range all {
+		if sees(c, a.ID) {
+			out = append(out, accountJSON{ID: a.ID, Name: a.Name})
+		}
+	}
+	return c.JSON(fiber.Map{"data": out})
+}
+
+// accountNames returns the accounts' names by id.
+func (s *Surface) accountNames(ctx context.Context) (map[account.ID]string, error) {
+	all, err := s.Accounts.Accounts(ctx)
+	out := make(map[account.ID]string, len(all))
+	for _, a := range all {
+		out[a.ID] = a.Name
+	}
+	return out, err
+}
+
+// namedLike returns the accounts whose name holds a text, in any case.
+func namedLike(names map[account.ID]string, text string) (out []account.ID) {
+	for id, name := range names {
+		if text != "" && strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
 
 // AccountRef names an account: its id, or its name. In JSON it is a number or a text.
 type AccountRef string
