@@ -346,11 +346,11 @@ func WebhookStyle() Style {
 	}
 }
 
-// IoTStyle is the style of decoders and devices.
-func IoTStyle() Style {
+// APIStyle is the style of the REST surfaces, which find the token's text each in its way.
+func APIStyle(credential func(*fiber.Ctx) string) Style {
 	return Style{
 		Kind:            API,
-		Credential:      BearerOrBare,
+		Credential:      credential,
 		Unauthenticated: Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       Refuse(fiber.StatusForbidden, "This action is unauthorised."),
 	}

@@ -26,7 +26,7 @@ func newGuarded(admin string) *guarded {
 	g.auth = NewAuth(g.store, admin, func() time.Time { g.mu.Lock(); defer g.mu.Unlock(); return g.now })
 	who := func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) }
 	g.app.Get("/hook", g.auth.Require(account.Webhook, WebhookStyle()), who)
-	g.app.Get("/iot", g.auth.Require(account.IoT, IoTStyle()), who)
+	g.app.Get("/iot", g.auth.Require(account.IoT, APIStyle(BearerOrBare)), who)
 	g.app.Get("/admin", g.auth.RequireAdmin, who)
 	return g
 }

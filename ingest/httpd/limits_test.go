@@ -184,7 +184,7 @@ func newBusy(t *testing.T, o LimitOptions) *busy {
 		return nil
 	}
 	app.Post("/hook", auth.Require(account.Webhook, WebhookStyle()), work)
-	app.Post("/api", auth.Require(account.IoT, IoTStyle()), work)
+	app.Post("/api", auth.Require(account.IoT, APIStyle(BearerOrBare)), work)
 	app.Post("/waits", auth.Require(account.Webhook, WebhookStyle()), func(c *fiber.Ctx) error {
 		Waiting(c)
 		b.came <- struct{}{}

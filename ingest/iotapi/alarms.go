@@ -53,7 +53,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	list, next, err := s.rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
+	list, next, err := s.Rules.Alarms(c.UserContext(), httpd.AccountOf(c), f)
 	if err != nil {
 		return err
 	}
@@ -63,21 +63,17 @@ func (s *Surface) listAlarms(c *fiber.Ctx) error {
 // defaultAlarms is how many alarms a list has unless asked otherwise.
 const defaultAlarms = 100
 
-func (s *Surface) getAlarm(c *fiber.Ctx) error {
-	a, err := s.rules.Alarm(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"))
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, alarmOf(a))
+func (s *Surface) getAlarm(c *fiber.Ctx) (rule.Alarm, error) {
+	return s.Rules.Alarm(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"))
 }
 
-func (s *Surface) patchAlarm(c *fiber.Ctx) error {
+func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 	var in struct {
 		Acknowledged *bool  `json:"acknowledged"`
 		Note         string `json:"note"`
 	}
 	if _, err := decodeBody(c, &in); err != nil {
-		return err
+		return rule.Alarm{}, err
 	}
 	p := relay.Problems{}
 	switch {
@@ -88,13 +84,9 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) error {
 	}
 	p.Limit("note", in.Note, mostNote)
 	if err := p.Err(); err != nil {
-		return err
+		return rule.Alarm{}, err
 	}
-	a, err := s.rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), tokenName(httpd.TokenOf(c)), in.Note)
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, alarmOf(a))
+	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), tokenName(httpd.TokenOf(c)), in.Note)
 }
 
 // mostNote is the longest note, in bytes.

@@ -8,19 +8,15 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func (s *Surface) addDecoderSensor(c *fiber.Ctx) error {
+func (s *Surface) addDecoderSensor(c *fiber.Ctx) (iot.Decoder, error) {
 	var in iot.Mapping
 	if err := decodeRequest(c, &in); err != nil {
-		return err
+		return iot.Decoder{}, err
 	}
-	d, err := s.iot.AddSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, d.Sensors)
+	return s.IoT.AddSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
 }
 
-func (s *Surface) createDecoder(c *fiber.Ctx) error {
+func (s *Surface) createDecoder(c *fiber.Ctx) (iot.Decoder, error) {
 	var in struct {
 		Name          string         `json:"name"`
 		Description   string         `json:"description"`
@@ -34,68 +30,45 @@ func (s *Surface) createDecoder(c *fiber.Ctx) error {
 		Source        string         `json:"source"`
 	}
 	if err := decodeRequest(c, &in); err != nil {
-		return err
+		return iot.Decoder{}, err
 	}
-	d, err := s.iot.CreateDecoder(c.UserContext(), httpd.AccountOf(c), iot.Decoder{
+	return s.IoT.CreateDecoder(c.UserContext(), httpd.AccountOf(c), iot.Decoder{
 		Name: in.Name, Description: in.Description, Type: in.Type, Codec: in.Codec, Source: in.Source,
 		UseRawPayload: in.UseRawPayload, MACVersion: in.MACVersion, Revision: in.Revision, ClassB: in.ClassB, ClassC: in.ClassC,
 	})
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusCreated, decoderOf(d))
 }
 
-func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) error {
-	d, err := s.iot.RemoveSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), params.Path(c, "key"))
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, httpd.Each(d.Sensors, identity))
+func (s *Surface) deleteDecoderSensor(c *fiber.Ctx) (iot.Decoder, error) {
+	return s.IoT.RemoveSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), params.Path(c, "key"))
 }
 
-func identity(m iot.Mapping) iot.Mapping { return m }
+// mappingsOf returns what a decoder maps; an empty list stays a list in JSON.
+func mappingsOf(d iot.Decoder) []iot.Mapping { return append([]iot.Mapping{}, d.Sensors...) }
 
 func (s *Surface) getDecoder(c *fiber.Ctx) error {
-	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"))
+	d, err := s.IoT.Decoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"))
 	if err != nil {
 		return err
 	}
 	return c.JSON(decoderOf(d))
 }
 
-func (s *Surface) listDecoderSensors(c *fiber.Ctx) error {
-	page, err := pageOf(c)
+func (s *Surface) listDecoderSensors(c *fiber.Ctx) ([]iot.Mapping, error) {
+	d, err := s.IoT.Decoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d, err := s.iot.Decoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"))
-	if err != nil {
-		return err
-	}
-	return sendPage(c, page, d.Sensors, identity)
+	return d.Sensors, nil
 }
 
-func (s *Surface) listDecoders(c *fiber.Ctx) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	all, err := s.iot.Decoders(c.UserContext(), httpd.AccountOf(c))
-	if err != nil {
-		return err
-	}
-	return sendPage(c, page, all, decoderOf)
+func (s *Surface) listDecoders(c *fiber.Ctx) ([]iot.Decoder, error) {
+	return s.IoT.Decoders(c.UserContext(), httpd.AccountOf(c))
 }
 
-func (s *Surface) patchDecoder(c *fiber.Ctx) error {
+func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {
 	var in iot.DecoderChange
 	if err := decodeRequest(c, &in); err != nil {
-		return err
+		return iot.Decoder{}, err
 	}
-	d, err := s.iot.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, decoderOf(d))
+	return s.IoT.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
 }

@@ -8,32 +8,16 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func (s *Surface) listSensors(c *fiber.Ctx) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	sensors, err := s.iot.Sensors(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), params.Query(c, "searchKey"))
-	if err != nil {
-		return err
-	}
-	return sendPage(c, page, sensors, sensorOf)
+func (s *Surface) listSensors(c *fiber.Ctx) ([]iot.Sensor, error) {
+	return s.IoT.Sensors(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), params.Query(c, "searchKey"))
 }
 
-func (s *Surface) listDevices(c *fiber.Ctx) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	devices, err := s.iot.Devices(c.UserContext(), httpd.AccountOf(c))
-	if err != nil {
-		return err
-	}
-	return sendPage(c, page, devices, deviceOf)
+func (s *Surface) listDevices(c *fiber.Ctx) ([]iot.Device, error) {
+	return s.IoT.Devices(c.UserContext(), httpd.AccountOf(c))
 }
 
 func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {
-	d, err := s.iot.DeviceByIdentifier(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_identifier"))
+	d, err := s.IoT.DeviceByIdentifier(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_identifier"))
 	if err != nil {
 		return invalidDevice(c, err)
 	}
@@ -41,21 +25,17 @@ func (s *Surface) getDeviceByIdentifier(c *fiber.Ctx) error {
 }
 
 func (s *Surface) getDevice(c *fiber.Ctx) error {
-	d, err := s.iot.Device(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
+	d, err := s.IoT.Device(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
 	if err != nil {
 		return invalidDevice(c, err)
 	}
 	return c.JSON(deviceOf(d))
 }
 
-func (s *Surface) patchSensor(c *fiber.Ctx) error {
+func (s *Surface) patchSensor(c *fiber.Ctx) (iot.Sensor, error) {
 	var in iot.SensorChange
 	if err := decodeRequest(c, &in); err != nil {
-		return err
+		return iot.Sensor{}, err
 	}
-	sensor, err := s.iot.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), in)
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, sensorOf(sensor))
+	return s.IoT.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), in)
 }

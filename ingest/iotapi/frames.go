@@ -11,16 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func (s *Surface) listFrames(c *fiber.Ctx) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	frames, err := s.iot.Frames(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
-	if err != nil {
-		return err
-	}
-	return sendPage(c, page, frames, frameOf)
+func (s *Surface) listFrames(c *fiber.Ctx) ([]iot.RawFrame, error) {
+	return s.IoT.Frames(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
 }
 
 // frameJSON is a raw frame as the API shows it.

@@ -27,7 +27,7 @@ func (s *Surface) addEventMarker(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	m, created, err := s.iot.AddMarker(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), m)
+	m, created, err := s.IoT.AddMarker(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), m)
 	if err != nil {
 		return err
 	}
@@ -51,16 +51,8 @@ func parseMarkerTime(p relay.Problems, text string) time.Time {
 	return time.Time{}
 }
 
-func (s *Surface) listEventMarkers(c *fiber.Ctx) error {
-	page, err := pageOf(c)
-	if err != nil {
-		return err
-	}
-	markers, err := s.iot.Markers(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
-	if err != nil {
-		return err
-	}
-	return sendPage(c, page, markers, markerOf)
+func (s *Surface) listEventMarkers(c *fiber.Ctx) ([]iot.Marker, error) {
+	return s.IoT.Markers(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"))
 }
 
 // markerJSON is an event marker as the API shows it.

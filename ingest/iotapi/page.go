@@ -31,8 +31,32 @@ func (in input) int(name string, fallback, most int) int {
 	return in.Int(name, fallback, most, "between 1 and")
 }
 
-// sendPage sends a page of a list.
-func sendPage[A, B any](c *fiber.Ctx, page relay.Page, all []A, f func(A) B) error {
-	from := min(page.Offset(), len(all))
-	return sendData(c, fiber.StatusOK, httpd.Each(all[from:from+min(page.PerPage, len(all)-from)], f))
+// pages returns a handler that answers with a page of a list, as its records are shown.
+func pages[A, B any](list func(*fiber.Ctx) ([]A, error), shown func(A) B) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		page, err := pageOf(c)
+		if err != nil {
+			return err
+		}
+		all, err := list(c)
+		if err != nil {
+			return err
+		}
+		from := min(page.Offset(), len(all))
+		return sendData(c, fiber.StatusOK, httpd.Each(all[from:from+min(page.PerPage, len(all)-from)], shown))
+	}
 }
+
+// data returns a handler that answers with a record, as it is shown, in data.
+func data[A, B any](status int, handle func(*fiber.Ctx) (A, error), shown func(A) B) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		v, err := handle(c)
+		if err != nil {
+			return err
+		}
+		return sendData(c, status, shown(v))
+	}
+}
+
+// same is for what is shown as it is.
+func same[T any](v T) T { return v }

@@ -18,7 +18,7 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	list, err := s.iot.Readings(c.UserContext(), q, u)
+	list, err := s.IoT.Readings(c.UserContext(), q, u)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	list, err := s.iot.Aggregate(c.UserContext(), q, u)
+	list, err := s.IoT.Aggregate(c.UserContext(), q, u)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *Surface) latestReadings(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	list, err := s.iot.Latest(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), u)
+	list, err := s.IoT.Latest(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), u)
 	if err != nil {
 		return err
 	}

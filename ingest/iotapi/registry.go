@@ -22,34 +22,28 @@ type newDevice struct {
 	ParserParams *document    `json:"parser_params"`
 }
 
-func (s *Surface) createBluetoothDevice(c *fiber.Ctx) error { return s.createDevice(c, iot.Bluetooth) }
-func (s *Surface) createLoRaWANDevice(c *fiber.Ctx) error   { return s.createDevice(c, iot.LoRaWAN) }
-func (s *Surface) createOtherDevice(c *fiber.Ctx) error     { return s.createDevice(c, iot.Other) }
-
-func (s *Surface) createDevice(c *fiber.Ctx, kind iot.DeviceType) error {
-	var in newDevice
-	if err := decodeRequest(c, &in); err != nil {
-		return err
+func (s *Surface) createDevice(kind iot.DeviceType) func(*fiber.Ctx) (iot.Device, error) {
+	return func(c *fiber.Ctx) (iot.Device, error) {
+		var in newDevice
+		if err := decodeRequest(c, &in); err != nil {
+			return iot.Device{}, err
+		}
+		identifier := in.Identifier
+		if kind == iot.Bluetooth {
+			identifier = in.MACAddress
+		}
+		return s.IoT.CreateDevice(c.UserContext(), httpd.AccountOf(c), iot.NewDevice{
+			Type: kind, Identifier: identifier, LocationID: in.LocationID,
+			DeviceChange: iot.DeviceChange{
+				Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID,
+				Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
+				ParserParams: (*string)(in.ParserParams),
+			},
+		})
 	}
-	identifier := in.Identifier
-	if kind == iot.Bluetooth {
-		identifier = in.MACAddress
-	}
-	d, err := s.iot.CreateDevice(c.UserContext(), httpd.AccountOf(c), iot.NewDevice{
-		Type: kind, Identifier: identifier, LocationID: in.LocationID,
-		DeviceChange: iot.DeviceChange{
-			Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID,
-			Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
-			ParserParams: (*string)(in.ParserParams),
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusCreated, createdOf(d))
 }
 
-func (s *Surface) patchDevice(c *fiber.Ctx) error {
+func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
 	var in struct {
 		Name         *string      `json:"name"`
 		Comment      *string      `json:"comment"`
@@ -61,22 +55,18 @@ func (s *Surface) patchDevice(c *fiber.Ctx) error {
 		ParserParams *document    `json:"parser_params"`
 	}
 	if err := decodeRequest(c, &in); err != nil {
-		return err
+		return iot.Device{}, err
 	}
-	d, err := s.iot.ChangeDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), iot.DeviceChange{
+	return s.IoT.ChangeDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), iot.DeviceChange{
 		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, FrameLogging: in.FrameLogging,
 		Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
 		ParserParams: (*string)(in.ParserParams),
 	})
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, deviceOf(d))
 }
 
 // deleteDevice names the device by gateway_id: the device's unique id.
 func (s *Surface) deleteDevice(c *fiber.Ctx) error {
-	if err := s.iot.DeleteDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "gateway_id")); err != nil {
+	if err := s.IoT.DeleteDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "gateway_id")); err != nil {
 		return invalidDevice(c, err)
 	}
 	return c.SendStatus(fiber.StatusNoContent)

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 )
 
 // Deps are the dependencies of the surface; all are required.
@@ -14,62 +15,55 @@ type Deps struct {
 	IoT *iot.Service
 	// Submit journals readings that are added.
 	Submit Submitter
-	Rules  Rules
+	Rules  *rule.Service
 	// Preview shows the requests of a trial.
 	Preview outbox.Previewer
 }
 
 // Surface implements the REST operations of decoders, devices, rules and alarms.
-type Surface struct {
-	iot     *iot.Service
-	submit  Submitter
-	rules   Rules
-	preview outbox.Previewer
-}
+type Surface struct{ Deps }
 
 // New returns the surface over the use cases.
-func New(d Deps) *Surface {
-	return &Surface{iot: d.IoT, submit: d.Submit, rules: d.Rules, preview: d.Preview}
-}
+func New(d Deps) *Surface { return &Surface{d} }
 
 // Mount adds the operations to the app, in the specification's order, except
 // that a device called "readings" must not hide its own identifier.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	r := app.Group("/iot", auth.Require(account.IoT, httpd.IoTStyle()), answers().Handler)
+	r := app.Group("/iot", auth.Require(account.IoT, httpd.APIStyle(httpd.BearerOrBare)), answers().Handler)
 
-	r.Post("/decoders/:decoder_id/sensors", s.addDecoderSensor)
-	r.Post("/decoders", s.createDecoder)
-	r.Delete("/decoders/:decoder_id/sensors/:key", s.deleteDecoderSensor)
+	r.Post("/decoders/:decoder_id/sensors", data(fiber.StatusOK, s.addDecoderSensor, mappingsOf))
+	r.Post("/decoders", data(fiber.StatusCreated, s.createDecoder, decoderOf))
+	r.Delete("/decoders/:decoder_id/sensors/:key", data(fiber.StatusOK, s.deleteDecoderSensor, mappingsOf))
 	r.Get("/decoders/:decoder_id", s.getDecoder)
-	r.Get("/decoders/:decoder_id/sensors", s.listDecoderSensors)
-	r.Get("/decoders", s.listDecoders)
-	r.Patch("/decoders/:decoder_id", s.patchDecoder)
+	r.Get("/decoders/:decoder_id/sensors", pages(s.listDecoderSensors, same))
+	r.Get("/decoders", pages(s.listDecoders, decoderOf))
+	r.Patch("/decoders/:decoder_id", data(fiber.StatusOK, s.patchDecoder, decoderOf))
 
 	r.Get("/devices/identifier/:device_identifier", s.getDeviceByIdentifier)
 	r.Post("/devices/:device_id/event-markers", s.addEventMarker)
-	r.Get("/devices/:device_id/event-markers", s.listEventMarkers)
-	r.Post("/devices/bluetooth", s.createBluetoothDevice)
-	r.Post("/devices/other", s.createOtherDevice)
-	r.Post("/devices/lorawan", s.createLoRaWANDevice)
-	r.Get("/devices/:device_id/sensors", s.listSensors)
-	r.Post("/devices/:device_id/readings", s.addReadings)
+	r.Get("/devices/:device_id/event-markers", pages(s.listEventMarkers, markerOf))
+	r.Post("/devices/bluetooth", data(fiber.StatusCreated, s.createDevice(iot.Bluetooth), createdOf))
+	r.Post("/devices/other", data(fiber.StatusCreated, s.createDevice(iot.Other), createdOf))
+	r.Post("/devices/lorawan", data(fiber.StatusCreated, s.createDevice(iot.LoRaWAN), createdOf))
+	r.Get("/devices/:device_id/sensors", pages(s.listSensors, sensorOf))
+	r.Post("/devices/:device_id/readings", data(fiber.StatusOK, s.addReadings, same))
 	r.Get("/devices/:device_id/readings", s.listReadings)
 	r.Get("/devices/:device_id/readings/aggregate", s.aggregateReadings)
 	r.Get("/devices/:device_id/readings/latest", s.latestReadings)
 	r.Delete("/devices/:gateway_id", s.deleteDevice)
-	r.Get("/devices", s.listDevices)
+	r.Get("/devices", pages(s.listDevices, deviceOf))
 	r.Get("/devices/:device_id", s.getDevice)
-	r.Patch("/devices/:device_id", s.patchDevice)
-	r.Get("/devices/:device_id/frames", s.listFrames)
-	r.Patch("/sensors/:sensor_id", s.patchSensor)
+	r.Patch("/devices/:device_id", data(fiber.StatusOK, s.patchDevice, deviceOf))
+	r.Get("/devices/:device_id/frames", pages(s.listFrames, frameOf))
+	r.Patch("/sensors/:sensor_id", data(fiber.StatusOK, s.patchSensor, sensorOf))
 
-	r.Post("/rules/try", s.tryRule)
+	r.Post("/rules/try", data(fiber.StatusOK, s.tryRule, same))
 	r.Get("/rules", s.listRules)
 	r.Post("/rules", s.createRule)
-	r.Get("/rules/:rule_id", s.getRule)
+	r.Get("/rules/:rule_id", data(fiber.StatusOK, s.getRule, ruleOf))
 	r.Patch("/rules/:rule_id", s.patchRule)
 	r.Delete("/rules/:rule_id", s.deleteRule)
 	r.Get("/alarms", s.listAlarms)
-	r.Get("/alarms/:alarm_id", s.getAlarm)
-	r.Patch("/alarms/:alarm_id", s.patchAlarm)
+	r.Get("/alarms/:alarm_id", data(fiber.StatusOK, s.getAlarm, alarmOf))
+	r.Patch("/alarms/:alarm_id", data(fiber.StatusOK, s.patchAlarm, alarmOf))
 }

@@ -9,24 +9,9 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
-
-// Rules are the use cases of rules and alarms; *rule.Service implements it. Create and
-// Change also return warnings.
-type Rules interface {
-	Create(ctx context.Context, acct account.ID, r rule.Rule) (rule.Rule, []string, error)
-	Change(ctx context.Context, acct account.ID, id string, change func(*rule.Rule) error) (rule.Rule, []string, error)
-	Delete(ctx context.Context, acct account.ID, id string) error
-	Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error)
-	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
-	Try(ctx context.Context, acct account.ID, t rule.Trial) ([]rule.TrialResult, error)
-	Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Alarm, string, error)
-	Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error)
-	Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (rule.Alarm, error)
-}
 
 // ruleJSON is a rule as the API shows it.
 type ruleJSON struct {
@@ -60,7 +45,7 @@ func (s *Surface) createRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, warnings, err := s.rules.Create(c.UserContext(), httpd.AccountOf(c), r)
+	r, warnings, err := s.Rules.Create(c.UserContext(), httpd.AccountOf(c), r)
 	if err != nil {
 		return err
 	}
@@ -73,7 +58,7 @@ func (s *Surface) patchRule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, warnings, err := s.rules.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"), in.Apply)
+	r, warnings, err := s.Rules.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"), in.Apply)
 	if err != nil {
 		return err
 	}
@@ -87,16 +72,12 @@ func sendRule(c *fiber.Ctx, status int, r rule.Rule, warnings []string) error {
 	return c.Status(status).JSON(fiber.Map{"data": ruleOf(r), "warnings": warnings})
 }
 
-func (s *Surface) getRule(c *fiber.Ctx) error {
-	r, err := s.rules.Rule(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"))
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, ruleOf(r))
+func (s *Surface) getRule(c *fiber.Ctx) (rule.Rule, error) {
+	return s.Rules.Rule(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id"))
 }
 
 func (s *Surface) deleteRule(c *fiber.Ctx) error {
-	if err := s.rules.Delete(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id")); err != nil {
+	if err := s.Rules.Delete(c.UserContext(), httpd.AccountOf(c), params.Path(c, "rule_id")); err != nil {
 		return err
 	}
 	return c.SendStatus(fiber.StatusNoContent)
@@ -116,7 +97,7 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.rules.Rules(c.UserContext(), httpd.AccountOf(c))
+	all, err := s.Rules.Rules(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err
 	}
@@ -137,26 +118,26 @@ type triedJSON struct {
 	Requests []outbox.Outgoing `json:"requests"`
 }
 
-func (s *Surface) tryRule(c *fiber.Ctx) error {
+func (s *Surface) tryRule(c *fiber.Ctx) ([]triedJSON, error) {
 	var in rule.TrialRequest
 	if _, err := decodeBody(c, &in); err != nil {
-		return err
+		return nil, err
 	}
 	t, err := in.Trial()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	results, err := s.rules.Try(c.UserContext(), httpd.AccountOf(c), t)
+	results, err := s.Rules.Try(c.UserContext(), httpd.AccountOf(c), t)
 	if err != nil {
-		return in.Error(err)
+		return nil, in.Error(err)
 	}
 	out := make([]triedJSON, len(results))
 	for i, r := range results {
 		if out[i], err = s.triedOf(c.UserContext(), r); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return sendData(c, fiber.StatusOK, out)
+	return out, nil
 }
 
 func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedJSON, error) {
@@ -165,6 +146,6 @@ func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedJSON, e
 		out.State = &r.State
 	}
 	var err error
-	out.Requests, err = outbox.Preview(ctx, r.Requests, s.preview)
+	out.Requests, err = outbox.Preview(ctx, r.Requests, s.Preview)
 	return out, err
 }

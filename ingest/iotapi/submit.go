@@ -21,22 +21,22 @@ type Submitter interface {
 	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error)
 }
 
-func (s *Surface) addReadings(c *fiber.Ctx) error {
+func (s *Surface) addReadings(c *fiber.Ctx) ([]iot.Record, error) {
 	var in struct {
 		Reading  json.RawMessage `json:"reading,omitempty"`
 		Readings json.RawMessage `json:"readings,omitempty"`
 	}
 	if err := decodeRequest(c, &in); err != nil {
-		return err
+		return nil, err
 	}
 	acct := httpd.AccountOf(c)
-	d, err := s.iot.Device(c.UserContext(), acct, params.Path(c, "device_id"))
+	d, err := s.IoT.Device(c.UserContext(), acct, params.Path(c, "device_id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	whole, err := json.Marshal(in) // also of parameters of the query
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := relay.Problems{}
 	_, faults := netserver.ParseSubmission(d.Identifier, whole)
@@ -44,11 +44,7 @@ func (s *Surface) addReadings(c *fiber.Ctx) error {
 		p.Add(f.Field, f.Problem)
 	}
 	if err := p.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	updated, err := s.submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, whole)
-	if err != nil {
-		return err
-	}
-	return sendData(c, fiber.StatusOK, updated)
+	return s.Submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, whole)
 }

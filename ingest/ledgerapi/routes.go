@@ -37,9 +37,7 @@ func New(s *ledger.Service, o Options) *Surface {
 // Mount adds the operations to the app, in the specification's order, then what
 // it calls for beside them.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	style := httpd.IoTStyle()
-	style.Credential = httpd.Bearer
-	r := app.Group("/ledgers", auth.Require(account.Ledger, style), answers().Handler)
+	r := app.Group("/ledgers", auth.Require(account.Ledger, httpd.APIStyle(httpd.Bearer)), answers().Handler)
 
 	r.Get("/", s.list)
 	r.Get("/tokens/:token/history", s.history)

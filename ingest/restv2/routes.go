@@ -41,7 +41,7 @@ func New(d Deps) *Surface { return &Surface{d} }
 
 // Mount adds the operations to the app, in the specification's order.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
-	r := app.Group("/v2", auth.Require(account.Messaging, style()), answers().Handler)
+	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthToken)), answers().Handler)
 
 	r.Get("/sms/credit", s.getCredit)
 	r.Delete("/sms/:message", s.deleteMessage)
@@ -65,14 +65,4 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 
 	r.Get("/sms-relay/vmn/:relay/inbox", s.readInbox)
 	r.Delete("/sms-relay/vmn/:relay/inbox/:message", s.acknowledge)
-}
-
-// style is how the surface takes credentials and refuses them.
-func style() httpd.Style {
-	return httpd.Style{
-		Kind:            httpd.API,
-		Credential:      httpd.XAuthToken,
-		Unauthenticated: httpd.Refuse(fiber.StatusUnauthorized, "Unauthenticated."),
-		Forbidden:       httpd.Refuse(fiber.StatusForbidden, "This action is unauthorised."),
-	}
 }
