@@ -43,7 +43,7 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	id, err := s.actions.Activate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), a)
+	id, err := s.Actions.Activate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), a)
 	return begun(c, "SIM activation requested.", id, err)
 }
 
@@ -58,7 +58,7 @@ func (s *Surface) setService(do provisioning.Action, message string) fiber.Handl
 		if err := in.Err(); err != nil {
 			return err
 		}
-		id, err := s.actions.SetService(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do, service)
+		id, err := s.Actions.SetService(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do, service)
 		return begun(c, message, id, err)
 	}
 }
@@ -66,7 +66,7 @@ func (s *Surface) setService(do provisioning.Action, message string) fiber.Handl
 // change is operation 5, and what the states call for beside it.
 func (s *Surface) change(do provisioning.Action, message string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		id, err := s.actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
+		id, err := s.Actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
 		return begun(c, message, id, err)
 	}
 }
@@ -83,6 +83,19 @@ func (s *Surface) reassign(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	id, err := s.actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)
+	id, err := s.Actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)
 	return begun(c, "Reassignment requested.", id, err)
+}
+
+// setCallback is operation 27.
+func (s *Surface) setCallback(c *fiber.Ctx) error {
+	in, err := inputOf(c)
+	if err != nil {
+		return err
+	}
+	url := in.Text("callback_url")
+	if err := in.Err(); err != nil {
+		return err
+	}
+	return nothing(c, s.SIMs.SetCallback(c.UserContext(), httpd.AccountOf(c), url))
 }

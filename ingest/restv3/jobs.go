@@ -41,29 +41,29 @@ func (s *Surface) listJobs(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	found, total, err := s.actions.ListJobs(c.UserContext(), httpd.AccountOf(c), f, page)
+	found, total, err := s.Actions.ListJobs(c.UserContext(), httpd.AccountOf(c), f, page)
 	if err != nil {
 		return err
 	}
 	return paged(c, "Jobs found.", page, httpd.Each(found, jobOf), total)
 }
 
-// statusJSON is how a job stands, with why it failed if it did.
+// jobStatus is operation 12.
+func (s *Surface) jobStatus(c *fiber.Ctx) (job.Job, error) {
+	return s.Actions.Job(c.UserContext(), httpd.AccountOf(c), params.Path(c, "jobId"))
+}
+
+// statusJSON is the state of a job, with why it failed if it did.
 type statusJSON struct {
 	ID     string    `json:"id"`
 	Status job.State `json:"status"`
 	Error  string    `json:"error,omitempty"`
 }
 
-// jobStatus is operation 12.
-func (s *Surface) jobStatus(c *fiber.Ctx) error {
-	j, err := s.actions.Job(c.UserContext(), httpd.AccountOf(c), params.Path(c, "jobId"))
-	if err != nil {
-		return err
-	}
+func statusOf(j job.Job) statusJSON {
 	out := statusJSON{ID: j.ID, Status: j.State}
 	if j.State == job.Failed {
 		out.Error = j.Error
 	}
-	return done(c, fiber.StatusOK, "Job found.", out)
+	return out
 }

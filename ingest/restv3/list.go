@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sim"
@@ -114,11 +115,24 @@ type metaJSON struct {
 	Count       int `json:"count"` // on this page
 }
 
+// list returns a handler that answers with a page of a list, as its records are shown. It
+// is ordered by a column, and filtered by those that are filterable.
+func list[A, B any](message string, columns, filterable []string, find func(*fiber.Ctx, sim.Query) ([]A, int, error), shown func(A) B) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		q, err := listing(c, columns, filterable)
+		if err != nil {
+			return err
+		}
+		found, total, err := find(c, q)
+		if err != nil {
+			return err
+		}
+		return paged(c, message, q.Page, httpd.Each(found, shown), total)
+	}
+}
+
 // paged answers with a page of a list.
 func paged[T any](c *fiber.Ctx, message string, page relay.Page, records []T, total int) error {
-	if records == nil {
-		records = []T{}
-	}
 	return written(c, envelope{Success: true, Message: message, Data: records, Meta: &metaJSON{
 		CurrentPage: page.Number, LastPage: page.Pages(total), PerPage: page.PerPage, Total: total, Count: len(records),
 	}})

@@ -44,29 +44,21 @@ func (in input) recipients() []sim.Recipient {
 }
 
 // createPool is operation 17.
-func (s *Surface) createPool(c *fiber.Ctx) error {
+func (s *Surface) createPool(c *fiber.Ctx) (sim.Pool, error) {
 	change, err := poolIn(c)
 	if err != nil {
-		return err
+		return sim.Pool{}, err
 	}
-	p, err := s.sims.CreatePool(c.UserContext(), httpd.AccountOf(c), change)
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusCreated, "Pool created.", poolOf(p))
+	return s.SIMs.CreatePool(c.UserContext(), httpd.AccountOf(c), change)
 }
 
 // changePool is operation 18.
-func (s *Surface) changePool(c *fiber.Ctx) error {
+func (s *Surface) changePool(c *fiber.Ctx) (sim.Pool, error) {
 	change, err := poolIn(c)
 	if err != nil {
-		return err
+		return sim.Pool{}, err
 	}
-	p, err := s.sims.ChangePool(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), change)
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusOK, "Pool updated.", poolOf(p))
+	return s.SIMs.ChangePool(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), change)
 }
 
 // iccidsIn reads a list of ICCIDs.
@@ -84,34 +76,22 @@ func (s *Surface) attach(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sims.Attach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list); err != nil {
+	if err := s.SIMs.Attach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list); err != nil {
 		return err
 	}
 	return done(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
 }
 
 // detach is operation 22.
-func (s *Surface) detach(c *fiber.Ctx) error {
+func (s *Surface) detach(c *fiber.Ctx) (sim.Pool, error) {
 	list, err := iccidsIn(c)
 	if err != nil {
-		return err
+		return sim.Pool{}, err
 	}
-	p, err := s.sims.Detach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list)
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusOK, "ICCIDs detached from the pool.", poolOf(p))
+	return s.SIMs.Detach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list)
 }
 
 // listPoolSIMs is operation 23.
-func (s *Surface) listPoolSIMs(c *fiber.Ctx) error {
-	q, err := listing(c, sim.Columns(), sim.Columns())
-	if err != nil {
-		return err
-	}
-	found, total, err := s.sims.PoolSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), q)
-	if err != nil {
-		return err
-	}
-	return paged(c, "SIMs found.", q.Page, httpd.Each(found, simOf), total)
+func (s *Surface) listPoolSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
+	return s.SIMs.PoolSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), q)
 }

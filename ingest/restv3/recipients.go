@@ -19,21 +19,17 @@ func recipientIn(c *fiber.Ctx) (r sim.Recipient, err error) {
 }
 
 // addRecipient is operation 9.
-func (s *Surface) addRecipient(c *fiber.Ctx) error {
+func (s *Surface) addRecipient(c *fiber.Ctx) (sim.SIM, error) {
 	r, err := recipientIn(c)
 	if err != nil {
-		return err
+		return sim.SIM{}, err
 	}
-	one, err := s.sims.AddRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), r)
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusCreated, "Recipient added.", watchedOf(one))
+	return s.SIMs.AddRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), r)
 }
 
 // removeRecipient is operation 10.
 func (s *Surface) removeRecipient(c *fiber.Ctx) error {
-	err := s.sims.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId"))
+	err := s.SIMs.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId"))
 	return nothing(c, err)
 }
 
@@ -47,20 +43,16 @@ func nothing(c *fiber.Ctx, err error) error {
 }
 
 // addPoolRecipient is operation 19.
-func (s *Surface) addPoolRecipient(c *fiber.Ctx) error {
+func (s *Surface) addPoolRecipient(c *fiber.Ctx) (sim.Pool, error) {
 	r, err := recipientIn(c)
 	if err != nil {
-		return err
+		return sim.Pool{}, err
 	}
-	p, err := s.sims.AddPoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), r)
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusCreated, "Recipient added.", poolOf(p))
+	return s.SIMs.AddPoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), r)
 }
 
 // removePoolRecipient is operation 20.
 func (s *Surface) removePoolRecipient(c *fiber.Ctx) error {
-	err := s.sims.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), params.Path(c, "recipientId"))
+	err := s.SIMs.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), params.Path(c, "recipientId"))
 	return nothing(c, err)
 }

@@ -15,16 +15,6 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// requestCDR is operation 13.
-func (s *Surface) requestCDR(c *fiber.Ctx) error {
-	return order(c, "CDR report requested.", s.usage.RequestCDR)
-}
-
-// requestUsage is operation 15.
-func (s *Surface) requestUsage(c *fiber.Ctx) error {
-	return order(c, "Usage report requested.", s.usage.RequestUsage)
-}
-
 // orderedJSON is the answer to a request for CDRs or usage.
 type orderedJSON struct {
 	Message string `json:"message"`
@@ -33,29 +23,31 @@ type orderedJSON struct {
 	} `json:"data"`
 }
 
-// order has a job made.
-func order(c *fiber.Ctx, message string, request func(context.Context, account.ID, usage.Request) (string, error)) error {
-	in, err := inputOf(c)
-	if err != nil {
-		return err
+// order is operations 13 and 15: it has a job made.
+func order(message string, request func(context.Context, account.ID, usage.Request) (string, error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		in, err := inputOf(c)
+		if err != nil {
+			return err
+		}
+		ask := usage.Request{
+			Start: in.moment("start_time"), End: in.moment("end_time"),
+			Subscriber: in.Text("subscriber_id"), Name: in.Text("name"),
+		}
+		if err := in.Err(); err != nil {
+			return err
+		}
+		id, err := request(c.UserContext(), httpd.AccountOf(c), ask)
+		if relay.KindOf(err) == relay.KindNotFound {
+			err = sim.Refuse(relay.KindNotFound, "No CDR records found for the given period.")
+		}
+		if err != nil {
+			return err
+		}
+		out := orderedJSON{Message: message}
+		out.Data.ID = id
+		return c.JSON(out)
 	}
-	ask := usage.Request{
-		Start: in.moment("start_time"), End: in.moment("end_time"),
-		Subscriber: in.Text("subscriber_id"), Name: in.Text("name"),
-	}
-	if err := in.Err(); err != nil {
-		return err
-	}
-	id, err := request(c.UserContext(), httpd.AccountOf(c), ask)
-	if relay.KindOf(err) == relay.KindNotFound {
-		err = sim.Refuse(relay.KindNotFound, "No CDR records found for the given period.")
-	}
-	if err != nil {
-		return err
-	}
-	out := orderedJSON{Message: message}
-	out.Data.ID = id
-	return c.JSON(out)
 }
 
 // moment reads a time in ISO 8601 that must be given; without a zone it is UTC,
@@ -77,7 +69,7 @@ func unready(err, none error) error {
 
 // streamCDR is operation 14.
 func (s *Surface) streamCDR(c *fiber.Ctx) error {
-	f, err := s.usage.CDR(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"))
+	f, err := s.Usage.CDR(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"))
 	if err != nil {
 		return unready(err, sim.Refuse(relay.KindNotFound, "File not found."))
 	}
@@ -108,7 +100,7 @@ func (s *Surface) usageReport(c *fiber.Ctx) error {
 	if err := in.Err(); err != nil {
 		return err
 	}
-	r, err := s.usage.Usage(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"), page.Offset(), page.PerPage)
+	r, err := s.Usage.Usage(c.UserContext(), httpd.AccountOf(c), params.Path(c, "id"), page.Offset(), page.PerPage)
 	if err != nil {
 		return unready(err, sim.Refuse(relay.KindNotFound, "Invalid job."))
 	}

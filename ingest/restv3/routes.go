@@ -19,55 +19,53 @@ type Deps struct {
 }
 
 // Surface is the REST operations of SIM management.
-type Surface struct {
-	sims    *sim.Service
-	actions *provisioning.Actions
-	usage   *usage.Service
-}
+type Surface struct{ Deps }
 
 // New returns the surface over the use cases.
-func New(d Deps) *Surface { return &Surface{sims: d.SIMs, actions: d.Actions, usage: d.Usage} }
+func New(d Deps) *Surface { return &Surface{d} }
 
 // Mount adds the operations to the app, in the specification's order, except that
 // what an ICCID would be mistaken for stands before it.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r := app.Group("/v3/mno", problems(), auth.Require(account.Cellular, style()))
 
-	r.Get("/", s.listSIMs)
+	sims, subscribers := sim.Columns(), sim.SubscriberColumns()
+
+	r.Get("/", list("SIMs found.", sims, sims, s.listSIMs, simOf))
 	r.Post("/:iccid/activate", s.activate)
 	r.Post("/:iccid/service/add", s.setService(provisioning.AddService, "Service addition requested."))
 	r.Post("/:iccid/unsuspend", s.change(provisioning.Unsuspend, "SIM unsuspension requested."))
-	r.Put("/:iccid/usage-limit", s.setLimit)
+	r.Put("/:iccid/usage-limit", record(fiber.StatusOK, "Usage limit updated.", s.setLimit, limitedOf))
 	r.Post("/sim/bulk-reassign", s.reassign)
 	r.Post("/:iccid/suspend", s.change(provisioning.Suspend, "SIM suspension requested."))
 	r.Post("/:iccid/terminate", s.change(provisioning.Terminate, "SIM termination requested."))
 	r.Post("/:iccid/service/remove", s.setService(provisioning.RemoveService, "Service removal requested."))
 
-	r.Post("/:iccid/recipient", s.addRecipient)
+	r.Post("/:iccid/recipient", record(fiber.StatusCreated, "Recipient added.", s.addRecipient, watchedOf))
 	r.Delete("/recipient/:simRecipientId", s.removeRecipient)
 
 	r.Get("/job", s.listJobs)
-	r.Get("/job/:jobId/status", s.jobStatus)
-	r.Post("/job/cdr", bare, s.requestCDR)
+	r.Get("/job/:jobId/status", record(fiber.StatusOK, "Job found.", s.jobStatus, statusOf))
+	r.Post("/job/cdr", bare, order("CDR report requested.", s.Usage.RequestCDR))
 	r.Get("/job/:id/cdr/stream", s.streamCDR)
-	r.Post("/job/usage", bare, s.requestUsage)
+	r.Post("/job/usage", bare, order("Usage report requested.", s.Usage.RequestUsage))
 	r.Get("/job/:id/usage", s.usageReport)
 
-	r.Post("/pool", s.createPool)
-	r.Put("/pool/:poolId", s.changePool)
-	r.Post("/pool/:poolId/recipient", s.addPoolRecipient)
+	r.Post("/pool", record(fiber.StatusCreated, "Pool created.", s.createPool, poolOf))
+	r.Put("/pool/:poolId", record(fiber.StatusOK, "Pool updated.", s.changePool, poolOf))
+	r.Post("/pool/:poolId/recipient", record(fiber.StatusCreated, "Recipient added.", s.addPoolRecipient, poolOf))
 	r.Delete("/pool/:poolId/recipient/:recipientId", s.removePoolRecipient)
 	r.Post("/pool/:poolId/iccid", s.attach)
-	r.Delete("/pool/:poolId/iccid/detach", s.detach)
-	r.Get("/pool/:poolId/iccid", s.listPoolSIMs)
+	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", s.detach, poolOf))
+	r.Get("/pool/:poolId/iccid", list("SIMs found.", sims, sims, s.listPoolSIMs, simOf))
 
-	r.Get("/subscriber", s.listSubscribers)
-	r.Get("/subscriber/:subscriber", s.listSubscriberSIMs)
-	r.Post("/subscriber/register", s.register)
+	r.Get("/subscriber", list("Subscribers found.", subscribers, subscribers[1:], s.listSubscribers, subscriberOf))
+	r.Get("/subscriber/:subscriber", list("SIMs found.", sims, sims, s.listSubscriberSIMs, simOf))
+	r.Post("/subscriber/register", record(fiber.StatusCreated, "Subscriber registered.", s.register, subscriberOf))
 
 	r.Put("/callback", s.setCallback)
 
-	r.Get("/:iccid", s.getSIM)
+	r.Get("/:iccid", record(fiber.StatusOK, "SIM found.", s.getSIM, simOf))
 
 	app.Use("/v3", unknown)
 }

@@ -9,42 +9,26 @@ import (
 )
 
 // listSIMs is operation 1.
-func (s *Surface) listSIMs(c *fiber.Ctx) error {
-	q, err := listing(c, sim.Columns(), sim.Columns())
-	if err != nil {
-		return err
-	}
-	found, total, err := s.sims.List(c.UserContext(), httpd.AccountOf(c), q)
-	if err != nil {
-		return err
-	}
-	return paged(c, "SIMs found.", q.Page, httpd.Each(found, simOf), total)
+func (s *Surface) listSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
+	return s.SIMs.List(c.UserContext(), httpd.AccountOf(c), q)
 }
 
 // getSIM is operation 2.
-func (s *Surface) getSIM(c *fiber.Ctx) error {
-	one, err := s.sims.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusOK, "SIM found.", simOf(one))
+func (s *Surface) getSIM(c *fiber.Ctx) (sim.SIM, error) {
+	return s.SIMs.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
 }
 
 // setLimit is operation 6.
-func (s *Surface) setLimit(c *fiber.Ctx) error {
+func (s *Surface) setLimit(c *fiber.Ctx) (sim.SIM, error) {
 	in, err := inputOf(c)
 	if err != nil {
-		return err
+		return sim.SIM{}, err
 	}
 	change := in.limit()
 	if err := in.Err(); err != nil {
-		return err
+		return sim.SIM{}, err
 	}
-	one, err := s.sims.SetLimit(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), change)
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusOK, "Usage limit updated.", limitedOf(one))
+	return s.SIMs.SetLimit(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), change)
 }
 
 // limit reads the parameters of a monthly limit.

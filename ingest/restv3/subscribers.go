@@ -9,47 +9,26 @@ import (
 )
 
 // listSubscribers is operation 24.
-func (s *Surface) listSubscribers(c *fiber.Ctx) error {
-	columns := sim.SubscriberColumns()
-	q, err := listing(c, columns, columns[1:])
-	if err != nil {
-		return err
-	}
-	found, total, err := s.sims.ListSubscribers(c.UserContext(), httpd.AccountOf(c), q)
-	if err != nil {
-		return err
-	}
-	return paged(c, "Subscribers found.", q.Page, httpd.Each(found, subscriberOf), total)
+func (s *Surface) listSubscribers(c *fiber.Ctx, q sim.Query) ([]sim.Subscriber, int, error) {
+	return s.SIMs.ListSubscribers(c.UserContext(), httpd.AccountOf(c), q)
 }
 
 // listSubscriberSIMs is operation 25.
-func (s *Surface) listSubscriberSIMs(c *fiber.Ctx) error {
-	q, err := listing(c, sim.Columns(), sim.Columns())
-	if err != nil {
-		return err
-	}
-	found, total, err := s.sims.SubscriberSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "subscriber"), q)
-	if err != nil {
-		return err
-	}
-	return paged(c, "SIMs found.", q.Page, httpd.Each(found, simOf), total)
+func (s *Surface) listSubscriberSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
+	return s.SIMs.SubscriberSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "subscriber"), q)
 }
 
 // register is operation 26.
-func (s *Surface) register(c *fiber.Ctx) error {
+func (s *Surface) register(c *fiber.Ctx) (sim.Subscriber, error) {
 	in, err := inputOf(c)
 	if err != nil {
-		return err
+		return sim.Subscriber{}, err
 	}
 	who := in.subscriber()
 	if err := in.Err(); err != nil {
-		return err
+		return sim.Subscriber{}, err
 	}
-	made, err := s.sims.Register(c.UserContext(), httpd.AccountOf(c), who, sim.Required())
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusCreated, "Subscriber registered.", subscriberOf(made))
+	return s.SIMs.Register(c.UserContext(), httpd.AccountOf(c), who, sim.Required())
 }
 
 // subscriber reads the fields of a subscriber.

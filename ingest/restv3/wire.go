@@ -20,6 +20,18 @@ func done(c *fiber.Ctx, status int, message string, data any) error {
 	return c.Status(status).JSON(envelope{Success: true, Message: message, Data: data})
 }
 
+// record returns a handler that answers that something was done, with the record as it is
+// shown.
+func record[A, B any](status int, message string, handle func(*fiber.Ctx) (A, error), shown func(A) B) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		v, err := handle(c)
+		if err != nil {
+			return err
+		}
+		return done(c, status, message, shown(v))
+	}
+}
+
 // simJSON is a SIM.
 type simJSON struct {
 	ICCID          string `json:"iccid"`
