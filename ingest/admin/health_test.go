@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -39,17 +38,12 @@ func TestHealth(t *testing.T) {
 		{"anybody, of a reason", "", fmt.Errorf("open /var: %w", Reason("set redis.url")), "set redis.url"},
 	} {
 		o.backend = tc.err
-		r := httptest.NewRequest("GET", "/readyz", nil)
+		r := answertest.Request("GET", "/readyz", "")
 		if tc.token != "" {
 			r.Header.Set("Authorization", "Bearer "+tc.token)
 		}
-		resp, err := o.app.Test(r)
-		relaytest.NoError(t, err)
-		body, err := io.ReadAll(resp.Body)
-		relaytest.NoError(t, err)
-		if got := fmt.Sprintf("%d %s", resp.StatusCode, body); got != fmt.Sprintf(want, tc.said) {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.said)
-		}
+		status, body, _ := answertest.Ask(t, o.app, r)
+		relaytest.Equal(t, tc.name, fmt.Sprintf("%d %s", status, body), fmt.Sprintf(want, tc.said))
 	}
 }
 
@@ -60,13 +54,10 @@ func TestADisconnectedCarrierLeavesTheGatewayReady(t *testing.T) {
 		{Name: "carrier one", Note: "smpp", Optional: true, Check: func(context.Context) error { return errors.New("waiting: no route") }},
 	}})
 	app.Get("/readyz", s.ready)
-	resp, err := app.Test(httptest.NewRequest("GET", "/readyz", nil))
-	relaytest.NoError(t, err)
-	body, err := io.ReadAll(resp.Body)
-	relaytest.NoError(t, err)
+	status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/readyz", ""))
 	const want = `{"backends":{"carrier one":{"status":"down","note":"smpp","error":"unavailable; the reason is in /readyz with the admin token"},"records":{"status":"ok"}},"status":"ready"}`
-	relaytest.Equal(t, "the status", resp.StatusCode, 200)
-	relaytest.Equal(t, "the answer", string(body), want)
+	relaytest.Equal(t, "the status", status, 200)
+	relaytest.Equal(t, "the answer", body, want)
 }
 
 func TestMetricsCountWhatArrives(t *testing.T) {
@@ -85,11 +76,8 @@ func TestMetricsCountWhatArrives(t *testing.T) {
 func TestTheAdministratorAlone(t *testing.T) {
 	o := newOffice(t)
 	for _, path := range []string{"/admin/inventory", "/admin/events", "/admin/deliveries", "/admin/nowhere"} {
-		resp, err := o.app.Test(httptest.NewRequest("GET", path, nil))
-		relaytest.NoError(t, err)
-		if resp.StatusCode != 401 {
-			t.Errorf("%s: %d", path, resp.StatusCode)
-		}
+		status, _, _ := answertest.Ask(t, o.app, answertest.Request("GET", path, ""))
+		relaytest.Equal(t, path+": the status", status, 401)
 	}
 	if got := o.ask("GET /admin/nowhere", ""); got != `404 {"message":"Not found."}` {
 		t.Error(got)
@@ -107,10 +95,7 @@ func TestProblemsAreAnsweredByKind(t *testing.T) {
 		relay.KindNoCredit: 402,
 	} {
 		give = relay.Errorf(kind, "x")
-		resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
-		relaytest.NoError(t, err)
-		if resp.StatusCode != want {
-			t.Errorf("%s: %d, want %d", kind, resp.StatusCode, want)
-		}
+		status, _, _ := answertest.Ask(t, app, answertest.Request("GET", "/", ""))
+		relaytest.Equal(t, fmt.Sprintf("the status of %s", kind), status, want)
 	}
 }

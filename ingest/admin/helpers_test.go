@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
@@ -172,14 +171,8 @@ func (o *office) process() {
 func (o *office) ask(line, body string) string {
 	o.t.Helper()
 	method, target, _ := strings.Cut(line, " ")
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer root")
-	resp, err := o.app.Test(r, 20_000)
-	relaytest.NoError(o.t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	relaytest.NoError(o.t, err)
-	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(b)))
+	status, got, _ := answertest.Ask(o.t, o.app, answertest.Request(method, target, body, "Authorization", "Bearer root"))
+	return strings.TrimSpace(fmt.Sprint(status, " ", got))
 }
 
 // list is a page of a list.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -71,12 +70,8 @@ func (o *office) do(r *http.Request, headers ...string) (int, string) {
 		}
 	}
 	o.now = o.now.Add(time.Second) // so that entries of the audit log have an order
-	resp, err := o.app.Test(r, 120_000)
-	relaytest.NoError(o.t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	relaytest.NoError(o.t, err)
-	return resp.StatusCode, strings.TrimSpace(string(b))
+	status, body, _ := answertest.Ask(o.t, o.app, r)
+	return status, strings.TrimSpace(body)
 }
 
 // rolesOf is who may use each operation: a admin, o operator, v viewer, c account (a
@@ -221,14 +216,12 @@ func TestTheCookieOfASession(t *testing.T) {
 	} {
 		r := request("POST /admin/session", `{"name":"Viewer-1","password":"`+password+`"}`)
 		r.Header.Set("X-Forwarded-Proto", tc.proto)
-		resp, err := o.app.Test(r, 120_000)
-		relaytest.NoError(t, err)
-		_ = resp.Body.Close()
-		set := resp.Header.Get("Set-Cookie")
+		status, _, header := answertest.Ask(t, o.app, r)
+		set := header.Get("Set-Cookie")
 		value, rest, _ := strings.Cut(set, ";")
 		name, token, _ := strings.Cut(value, "=")
 		_, rest, _ = strings.Cut(rest, "GMT")
-		relaytest.Equal(t, tc.name+": the status", resp.StatusCode, 200)
+		relaytest.Equal(t, tc.name+": the status", status, 200)
 		relaytest.Equal(t, tc.name+": the cookie", name+"=TOKEN; expires=DATE"+rest, tc.cookie)
 		if len(token) < 40 {
 			t.Errorf("%s: the token has %d characters, want at least 40", tc.name, len(token))

@@ -1,12 +1,39 @@
-// Package answertest compares texts in tests whose whole is not known or does not
-// matter: a part must be there, or must not be. Each failure names the part and shows
-// the text.
+// Package answertest makes requests of an app in tests, and compares answers whose whole
+// is not known or does not matter: a part must be there, or must not be. Each failure
+// names the part and shows the text.
 package answertest
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
+
+// Request returns a request; headers are name, value, ….
+func Request(method, target, body string, headers ...string) *http.Request {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+// Ask makes a request and returns status, body and headers of the answer. It ends the
+// test if there is none within two minutes.
+func Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string, header http.Header) {
+	t.Helper()
+	resp, err := app.Test(r, 120_000)
+	relaytest.NoError(t, err)
+	b, err := io.ReadAll(resp.Body)
+	relaytest.NoError(t, err, resp.Body.Close())
+	return resp.StatusCode, string(b), resp.Header
+}
 
 // Begins fails the test, and lets it go on, unless the text has the prefix; what names
 // the text.

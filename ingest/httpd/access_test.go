@@ -37,11 +37,11 @@ func TestTheRequestIDOfAClientIsKept(t *testing.T) {
 		"not ASCII":                {"é", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := request("GET", "/", "")
+			r := answertest.Request("GET", "/", "")
 			if tc.given != "" {
 				r.Header.Set("X-Request-Id", tc.given)
 			}
-			_, body, header := ask(t, app, r)
+			_, body, header := answertest.Ask(t, app, r)
 			id := header.Get("X-Request-Id")
 			relaytest.Equal(t, "the request id in the context", body, id)
 			relaytest.Equal(t, "the given id is taken", id == tc.given, tc.taken)
@@ -100,18 +100,18 @@ func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
 		r    *http.Request
 		want map[string]any
 	}{
-		{"a path of a route, no query", request("GET", "/devices/7?token=secret", ""), line("/devices/7", "/devices/:id", 200, 5)},
-		{"a token in the path stays out", request("GET", "/t/secret", ""), line("/t/:token", "/t/:token", 204, 0)},
-		{"no route", request("GET", "/nowhere", ""), line("/nowhere", "/", 404, 24)},
-		{"a panic", request("GET", "/panic", ""), line("/panic", "/panic", 500, 40)},
-		{"behind a proxy", request("GET", "/devices/7", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7"), func() map[string]any {
+		{"a path of a route, no query", answertest.Request("GET", "/devices/7?token=secret", ""), line("/devices/7", "/devices/:id", 200, 5)},
+		{"a token in the path stays out", answertest.Request("GET", "/t/secret", ""), line("/t/:token", "/t/:token", 204, 0)},
+		{"no route", answertest.Request("GET", "/nowhere", ""), line("/nowhere", "/", 404, 24)},
+		{"a panic", answertest.Request("GET", "/panic", ""), line("/panic", "/panic", 500, 40)},
+		{"behind a proxy", answertest.Request("GET", "/devices/7", "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7"), func() map[string]any {
 			want := line("/devices/7", "/devices/:id", 200, 5)
 			want["client"] = "198.51.100.7"
 			return want
 		}()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ask(t, app, tc.r)
+			answertest.Ask(t, app, tc.r)
 			got := log.requests(t)
 			if tc.want["status"] == 500.0 && len(got) == 1 {
 				delete(got[0], "bytes")

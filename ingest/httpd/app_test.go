@@ -50,7 +50,7 @@ func TestErrorsAreAnswered(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			status, body, header := ask(t, app, request("GET", tc.path, ""))
+			status, body, header := answertest.Ask(t, app, answertest.Request("GET", tc.path, ""))
 			id := header.Get("X-Request-Id")
 			relaytest.Equal(t, "the status", status, tc.status)
 			relaytest.Equal(t, "the answer", body, strings.ReplaceAll(tc.want, "%s", id))

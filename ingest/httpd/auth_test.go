@@ -8,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -33,7 +34,7 @@ func newGuarded(admin string) *guarded {
 
 func (g *guarded) status(t *testing.T, path string, headers ...string) string {
 	t.Helper()
-	status, body, _ := ask(t, g.app, request("GET", path, "", headers...))
+	status, body, _ := answertest.Ask(t, g.app, answertest.Request("GET", path, "", headers...))
 	return fmt.Sprint(status, " ", body)
 }
 

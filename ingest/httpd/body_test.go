@@ -75,11 +75,11 @@ func TestBody(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			r := request("POST", "/", tc.body)
+			r := answertest.Request("POST", "/", tc.body)
 			if tc.encoding != "" {
 				r.Header.Set("Content-Encoding", tc.encoding)
 			}
-			status, body, _ := ask(t, app, r)
+			status, body, _ := answertest.Ask(t, app, r)
 			relaytest.Equal(t, "the status", status, tc.status)
 			answertest.Contains(t, "the answer", body, tc.want)
 		})

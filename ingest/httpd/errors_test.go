@@ -3,13 +3,12 @@ package httpd_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -40,12 +39,9 @@ func TestEveryKindOfErrorHasItsAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 			app.Get("/", answers.Handler, func(*fiber.Ctx) error { return tc.err })
-			resp, err := app.Test(httptest.NewRequest("GET", "/", nil))
-			relaytest.NoError(t, err)
-			got, err := io.ReadAll(resp.Body)
-			relaytest.NoError(t, err)
-			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
-			relaytest.Equal(t, "the answer", string(got), tc.body)
+			status, got, _ := answertest.Ask(t, app, answertest.Request("GET", "/", ""))
+			relaytest.Equal(t, "the status", status, tc.status)
+			relaytest.Equal(t, "the answer", got, tc.body)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -164,7 +165,7 @@ func TestTooManyAttemptsAtASurface(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	_, _, header := ask(t, g.app, request("GET", "/hook", "", "X-Auth-Token", "wrong"))
+	_, _, header := answertest.Ask(t, g.app, answertest.Request("GET", "/hook", "", "X-Auth-Token", "wrong"))
 	if header.Get("Retry-After") != "6" {
 		t.Errorf("Retry-After %q", header.Get("Retry-After"))
 	}

@@ -2,19 +2,11 @@ package httpd
 
 import (
 	"context"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
-	"testing"
-
-	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -75,23 +67,4 @@ func newStore() *store {
 		"hook": {Account: 7, Scopes: []account.Scope{account.Webhook}},
 		"iot":  {Account: 8, Scopes: account.DefaultScopes()},
 	}}
-}
-
-// ask makes a request and returns status, body and headers.
-func ask(t *testing.T, app *fiber.App, r *http.Request) (int, string, http.Header) {
-	t.Helper()
-	resp, err := app.Test(r, 10_000)
-	relaytest.NoError(t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	relaytest.NoError(t, err)
-	return resp.StatusCode, string(b), resp.Header
-}
-
-func request(method, target, body string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	return r
 }

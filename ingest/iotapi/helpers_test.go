@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/decoders/netserver"
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/cachetest"
@@ -184,20 +183,12 @@ func (a *api) fill() {
 func (a *api) ask(line, token, body string, headers ...string) string {
 	a.t.Helper()
 	method, target, _ := strings.Cut(line, " ")
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	if token != "" {
-		r.Header.Set("Authorization", token)
-	}
 	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
+		headers = append([]string{"Content-Type", "application/json"}, headers...)
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
+	if token != "" {
+		headers = append([]string{"Authorization", token}, headers...)
 	}
-	resp, err := a.app.Test(r, 20_000)
-	relaytest.NoError(a.t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	relaytest.NoError(a.t, err)
-	return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(b)))
+	status, got, _ := answertest.Ask(a.t, a.app, answertest.Request(method, target, body, headers...))
+	return strings.TrimSpace(fmt.Sprint(status, " ", got))
 }

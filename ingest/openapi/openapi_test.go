@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -83,12 +81,9 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
 	get := func(path string) (kind, body string) {
-		resp, err := app.Test(httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
-		relaytest.NoError(t, err)
-		b, err := io.ReadAll(resp.Body)
-		relaytest.NoError(t, err)
-		relaytest.Equal(t, path+": the status", resp.StatusCode, fiber.StatusOK)
-		return resp.Header.Get("Content-Type"), string(b)
+		status, body, header := answertest.Ask(t, app, answertest.Request("GET", path, ""))
+		relaytest.Equal(t, path+": the status", status, fiber.StatusOK)
+		return header.Get("Content-Type"), body
 	}
 	kind, body := get("/openapi.json")
 	var doc struct{ Paths map[string]any }
@@ -115,16 +110,13 @@ func TestMountServesDocumentAndPage(t *testing.T) {
 func TestThePolicyAllowsThePagesScript(t *testing.T) {
 	app := fiber.New()
 	Mount(app, part("/a", "A", "x"))
-	resp, err := app.Test(httptest.NewRequestWithContext(t.Context(), "GET", "/docs", nil))
-	relaytest.NoError(t, err)
-	b, err := io.ReadAll(resp.Body)
-	relaytest.NoError(t, err)
-	_, rest, _ := strings.Cut(string(b), "<script>")
+	_, page, header := answertest.Ask(t, app, answertest.Request("GET", "/docs", ""))
+	_, rest, _ := strings.Cut(page, "<script>")
 	script, _, _ := strings.Cut(rest, "</script>")
 	sum := sha256.Sum256([]byte(script))
 	want := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	if script == "" {
 		t.Error("the page has no script")
 	}
-	answertest.Contains(t, "the policy", resp.Header.Get("Content-Security-Policy"), want)
+	answertest.Contains(t, "the policy", header.Get("Content-Security-Policy"), want)
 }

@@ -2,15 +2,14 @@ package restv2
 
 import (
 	"errors"
-	"io"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
@@ -83,23 +82,8 @@ func noPrivate(raw string) error {
 // ask sends a request as a JSON client does and returns status and body.
 func (a *api) ask(token, method, target, body string, headers ...string) (int, string) {
 	a.t.Helper()
-	req := httptest.NewRequest(method, target, strings.NewReader(body))
-	req.Header.Set("X-Auth-Token", token)
-	req.Header.Set("Content-Type", "application/json")
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := a.app.Test(req, 20_000)
-	relaytest.NoError(a.t, err)
-	got, err := io.ReadAll(resp.Body)
-	relaytest.NoError(a.t, err)
-	for _, difference := range a.check.Check(contracttest.Exchange{
-		Method: method, Target: target, Request: req.Header, RequestBody: []byte(body),
-		Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
-	}) {
-		a.t.Error(difference)
-	}
-	return resp.StatusCode, string(got)
+	headers = append([]string{"X-Auth-Token", token, "Content-Type", "application/json"}, headers...)
+	return a.check.Ask(a.t, a.app, answertest.Request(method, target, body, headers...))
 }
 
 // is checks status and body of an answer, byte for byte.

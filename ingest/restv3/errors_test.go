@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
@@ -45,12 +44,9 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 			r := app.Group("/", problems())
 			r.Get("/", fail)
 			r.Get("/bare", bare, fail)
-			resp, err := app.Test(httptest.NewRequest("GET", tc.path, nil))
-			relaytest.NoError(t, err)
-			got, err := io.ReadAll(resp.Body)
-			relaytest.NoError(t, err)
-			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
-			relaytest.Equal(t, "the answer", string(got), tc.body)
+			status, got, _ := answertest.Ask(t, app, answertest.Request("GET", tc.path, ""))
+			relaytest.Equal(t, "the status", status, tc.status)
+			relaytest.Equal(t, "the answer", got, tc.body)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
@@ -118,27 +118,19 @@ type answerOf struct {
 
 func (w *wire) ask(method, target, body string, headers ...string) answerOf {
 	w.t.Helper()
-	req := httptest.NewRequest(method, target, strings.NewReader(body))
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := w.app.Test(req, 20_000)
-	relaytest.NoError(w.t, err)
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	relaytest.NoError(w.t, err)
+	status, got, header := answertest.Ask(w.t, w.app, answertest.Request(method, target, body, headers...))
 	if method == "GET" {
 		target = strings.NewReplacer("WSDL", "wsdl", "a=b&Wsdl", "wsdl", "x=wsdl", "wsdl").Replace(target) // the contract has one spelling
 	}
 	for _, difference := range w.check.Check(contracttest.Exchange{
-		Method: method, Target: target, Status: resp.StatusCode, Answer: resp.Header, AnswerBody: got,
+		Method: method, Target: target, Status: status, Answer: header, AnswerBody: []byte(got),
 	}) {
 		w.t.Error(difference)
 	}
-	if strings.Contains(resp.Header.Get("Content-Type"), "xml") {
-		relaytest.NoError(w.t, wellFormed(got))
+	if strings.Contains(header.Get("Content-Type"), "xml") {
+		relaytest.NoError(w.t, wellFormed([]byte(got)))
 	}
-	return answerOf{resp.StatusCode, resp.Header.Get("Content-Type"), string(got)}
+	return answerOf{status, header.Get("Content-Type"), got}
 }
 
 // wellFormed reads all of a document.

@@ -1,16 +1,22 @@
 package contracttest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/answertest"
 )
 
 // Exchange is a request and its answer as they went over the wire, the request's
@@ -38,6 +44,24 @@ type Checker struct {
 // New returns a Checker over a document.
 func New(doc *openapi3.T) *Checker {
 	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, present: make(map[*openapi3.Schema]*presence)}
+}
+
+// Ask makes a request and returns status and body of the answer. It fails the test, and
+// lets it go on, for every way in which they differ from the document.
+func (c *Checker) Ask(t testing.TB, app *fiber.App, r *http.Request) (status int, body string) {
+	t.Helper()
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	status, body, header := answertest.Ask(t, app, r)
+	for _, difference := range c.Check(Exchange{
+		Method: r.Method, Target: r.RequestURI, Request: r.Header, RequestBody: sent, Status: status, Answer: header, AnswerBody: []byte(body),
+	}) {
+		t.Error(difference)
+	}
+	return status, body
 }
 
 // Check returns how an exchange differs from the document. The request is
