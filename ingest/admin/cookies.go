@@ -31,13 +31,17 @@ func (s *Surface) named(c *fiber.Ctx, name string) string {
 	return name
 }
 
-func (s *Surface) cookieName(c *fiber.Ctx) string { return s.named(c, sessionCookie) }
+// cookie returns a cookie that the browser sends to this gateway alone, and shows to no
+// script.
+func (s *Surface) cookie(c *fiber.Ctx, name, sameSite string) fiber.Cookie {
+	return fiber.Cookie{Name: s.named(c, name), Path: "/", HTTPOnly: true, Secure: s.secure(c), SameSite: sameSite}
+}
 
 // setSession has the browser keep a session.
 func (s *Surface) setSession(c *fiber.Ctx, in user.SignedIn) {
-	c.Cookie(&fiber.Cookie{
-		Name: s.cookieName(c), Value: in.Token, Path: "/", Expires: in.ExpiresAt, HTTPOnly: true, Secure: s.secure(c), SameSite: fiber.CookieSameSiteStrictMode,
-	})
+	k := s.cookie(c, sessionCookie, fiber.CookieSameSiteStrictMode)
+	k.Value, k.Expires = in.Token, in.ExpiresAt
+	c.Cookie(&k)
 }
 
 // clearSession has the browser forget its session.
@@ -46,9 +50,9 @@ func (s *Surface) clearSession(c *fiber.Ctx) {
 }
 
 func (s *Surface) expire(c *fiber.Ctx, name, sameSite string) {
-	c.Cookie(&fiber.Cookie{
-		Name: s.named(c, name), Path: "/", Expires: time.Unix(1, 0), MaxAge: -1, HTTPOnly: true, Secure: s.secure(c), SameSite: sameSite,
-	})
+	k := s.cookie(c, name, sameSite)
+	k.Expires, k.MaxAge = time.Unix(1, 0), -1
+	c.Cookie(&k)
 }
 
 // attemptTime is how long a sign-in at a provider may take.
@@ -61,10 +65,9 @@ func (s *Surface) setAttempt(c *fiber.Ctx, a user.Attempt) error {
 	if err != nil {
 		return err
 	}
-	c.Cookie(&fiber.Cookie{
-		Name: s.named(c, attemptCookie), Value: base64.RawURLEncoding.EncodeToString(raw), Path: "/", MaxAge: int(attemptTime.Seconds()),
-		HTTPOnly: true, Secure: s.secure(c), SameSite: fiber.CookieSameSiteLaxMode,
-	})
+	k := s.cookie(c, attemptCookie, fiber.CookieSameSiteLaxMode)
+	k.Value, k.MaxAge = base64.RawURLEncoding.EncodeToString(raw), int(attemptTime.Seconds())
+	c.Cookie(&k)
 	return nil
 }
 

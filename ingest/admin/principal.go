@@ -81,7 +81,7 @@ func (s *Surface) authenticate(c *fiber.Ctx) (principal, error) {
 
 // sessionOf returns the session of a request's cookie.
 func (s *Surface) sessionOf(c *fiber.Ctx) (user.SignedIn, error) {
-	token := c.Cookies(s.cookieName(c))
+	token := c.Cookies(s.named(c, sessionCookie))
 	if token == "" || s.Users == nil {
 		return user.SignedIn{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}

@@ -1,7 +1,12 @@
 package admin
 
 import (
+	"slices"
+
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
 )
 
 // statusJSON is how this gateway does, from what it knows itself: it is answered
@@ -88,11 +93,8 @@ func (s *Surface) status(c *fiber.Ctx) error {
 	states := s.watch.check(c.UserContext())
 	out := statusJSON{
 		At: formatTime(s.Now()), Node: s.Node, Version: s.Program.Version, StartedAt: formatTime(s.startedAt), Ready: ready(states),
-		Backends: make([]backendStatusJSON, len(states)), Journals: s.journals(), Carriers: s.carriers(), StoredBytes: map[string]int64{},
-		Gateways: []gatewayJSON{},
-	}
-	for i := range states {
-		out.Backends[i] = backendStatusOf(&states[i])
+		Backends: httpd.Each(states, backendStatusOf), Journals: httpd.Each(s.Intakes, journalOf), Carriers: s.carriers(),
+		StoredBytes: map[string]int64{}, Gateways: []gatewayJSON{},
 	}
 	if s.Program.Stored != nil {
 		if sizes := s.Program.Stored(); sizes != nil {
@@ -115,7 +117,7 @@ func (s *Surface) status(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": out})
 }
 
-func backendStatusOf(b *BackendState) backendStatusJSON {
+func backendStatusOf(b BackendState) backendStatusJSON {
 	out := backendStatusJSON{Name: b.Name, Note: b.Note, Status: "ok", Since: formatTime(b.Since), Optional: b.Optional, LastErrorAt: formatTimeOrNil(b.LastErrAt)}
 	if b.Err != nil {
 		out.Status, out.Error = "down", b.Err.Error()
@@ -128,24 +130,15 @@ func backendStatusOf(b *BackendState) backendStatusJSON {
 
 // ready reports whether every back end that the gateway needs works.
 func ready(states []BackendState) bool {
-	for i := range states {
-		if states[i].Err != nil && !states[i].Optional {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(states, func(b BackendState) bool { return b.Err != nil && !b.Optional })
 }
 
-func (s *Surface) journals() []journalJSON {
-	out := make([]journalJSON, len(s.Intakes))
-	for i, in := range s.Intakes {
-		st := in.Status()
-		out[i] = journalJSON{
-			Kind: string(in.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
-			Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
-		}
+func journalOf(in *intake.Intake) journalJSON {
+	st := in.Status()
+	return journalJSON{
+		Kind: string(in.Kind()), Accepted: st.Accepted, Processed: st.Processed, Quarantined: st.Quarantined, Deferred: st.Deferred,
+		Lag: st.Lag, Waiting: st.Waiting, Bytes: st.Journal.Bytes, Gaps: st.Journal.Gaps,
 	}
-	return out
 }
 
 // carriers joins what is known of a carrier's bind and of what is sent to it.
