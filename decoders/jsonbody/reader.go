@@ -15,6 +15,7 @@ package jsonbody
 
 import (
 	"bytes"
+	"iter"
 	"strconv"
 )
 
@@ -38,22 +39,21 @@ const (
 // Reader walks a JSON text. After the first syntax error every method returns
 // its zero result; Err and Close tell.
 //
-//	for ok := r.Object(); ok && r.Next(&key); {
+//	for key := range r.Fields() {
 //		switch string(key) {
 //		case "name":
 //			name, _ = r.Value().Text()
-//		default:
-//			r.Skip()
 //		}
 //	}
 //
-// Every key must be followed by exactly one of Object, Array, Value, Any, Skip.
+// A value that is not read before the next key or item is skipped.
 type Reader struct {
-	b     []byte
-	i     int
-	depth int
-	first bool // a container was just entered: no comma is due
-	err   error
+	b      []byte
+	i      int
+	depth  int
+	first  bool // a container was just entered: no comma is due
+	unread bool // Next or More stopped before a value that was not read yet
+	err    error
 }
 
 // New returns a reader of body, which it neither changes nor copies. A byte
@@ -108,6 +108,17 @@ func (r *Reader) Kind() Kind {
 	}
 }
 
+// Fields enters the next value when it is an object, as Object does, and gives
+// its keys.
+func (r *Reader) Fields() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var key []byte
+		for ok := r.Object(); ok && r.Next(&key) && yield(key); {
+			continue
+		}
+	}
+}
+
 // Object enters the next value when it is an object; any other value it skips
 // and returns false.
 func (r *Reader) Object() bool { return r.enter('{') }
@@ -122,7 +133,7 @@ func (r *Reader) enter(open byte) bool {
 		return false
 	}
 	r.i++
-	r.first = true
+	r.first, r.unread = true, false
 	if r.depth++; r.depth > MaxDepth {
 		r.fail("nested too deep")
 		return false
@@ -150,15 +161,22 @@ func (r *Reader) Next(key *[]byte) bool {
 		return false
 	}
 	r.i++
-	return r.err == nil
+	r.unread = r.err == nil
+	return r.unread
 }
 
 // More reports whether the array entered last has another element, or leaves it
 // and returns false.
-func (r *Reader) More() bool { return r.follow(']') }
+func (r *Reader) More() bool {
+	r.unread = r.follow(']')
+	return r.unread
+}
 
 // follow reads up to the next member of a container, or past its end.
 func (r *Reader) follow(end byte) bool {
+	if r.unread {
+		r.Skip()
+	}
 	c := r.peek()
 	if c == end {
 		r.i++

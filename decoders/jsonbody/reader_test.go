@@ -120,9 +120,8 @@ func TestAnyKeepsTheLastOfDuplicateKeysAndMarksHugeNumbers(t *testing.T) {
 
 func TestAWrongKindIsSkippedAndReadingGoesOn(t *testing.T) {
 	r := New([]byte(`{"list":"not a list","object":[1,2],"name":"kept"}`))
-	var key []byte
 	name := ""
-	for ok := r.Object(); ok && r.Next(&key); {
+	for key := range r.Fields() {
 		switch string(key) {
 		case "list":
 			if r.Array() {
@@ -137,6 +136,26 @@ func TestAWrongKindIsSkippedAndReadingGoesOn(t *testing.T) {
 		}
 	}
 	relaytest.NoError(t, r.Close())
+	relaytest.Equal(t, "the name", name, "kept")
+}
+
+func TestAValueThatIsNotReadIsSkipped(t *testing.T) {
+	r := New([]byte(`{"a":{"x":[1,{}]},"b":[{"n":1},2,{"n":3}],"c":"kept","d":7}`))
+	items, name := 0, ""
+	for key := range r.Fields() {
+		switch string(key) {
+		case "b":
+			for ok := r.Array(); ok && r.More(); {
+				items++
+			}
+		case "c":
+			if r.Kind() == String {
+				name = r.Value().String()
+			}
+		}
+	}
+	relaytest.NoError(t, r.Close())
+	relaytest.Equal(t, "the items", items, 3)
 	relaytest.Equal(t, "the name", name, "kept")
 }
 

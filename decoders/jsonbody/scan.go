@@ -5,6 +5,7 @@ import "encoding/binary"
 // scalar reads a string, number or literal.
 func (r *Reader) scalar() Value {
 	start := r.i
+	r.unread = false
 	switch r.Kind() {
 	case String:
 		raw, escaped := r.scanString()

@@ -118,14 +118,14 @@ func (p *parser) fail(field, reason string) {
 }
 
 func (p *parser) record() {
-	var key []byte
 	var f fields
 	if p.r.Kind() != jsonbody.Object {
 		p.fail("", "is not a record")
 	}
 	n := 0
-	for ok := p.r.Object(); ok && p.r.Next(&key); n++ {
+	for key := range p.r.Fields() {
 		p.field(string(key), &f)
+		n++
 	}
 	if p.err == nil && n > 0 {
 		p.resolve(f)
