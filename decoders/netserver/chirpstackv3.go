@@ -2,7 +2,6 @@ package netserver
 
 import (
 	"encoding/hex"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -17,10 +16,10 @@ import (
 // JSON_V3, whose EUIs are hex. LoRaServer and Milesight's gateways post the
 // latter with names of their own for the radio's part.
 func parseChirpStackV3(p Post) ([]decoders.Frame, error) {
-	return oneFrame(ChirpStackV3, p.Body, func(d document, f *decoders.Frame) { chirpStackV3Frame(d, f, p.Query) })
+	return oneFrame(ChirpStackV3, p.Body, func(d document, f *decoders.Frame) { chirpStackV3Frame(d, f, p.Query.Get("event")) })
 }
 
-func chirpStackV3Frame(d document, f *decoders.Frame, query url.Values) {
+func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	chirpStackV3Device(d, f)
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
@@ -30,11 +29,8 @@ func chirpStackV3Frame(d document, f *decoders.Frame, query url.Values) {
 	f.Margin, f.Battery = chirpStackV3Status(d)
 	f.Position = d.Position("location")
 	uplinkID := chirpStackV3Radio(d, f)
-	chirpStackV3Event(d, f, query.Get("event"))
-	server := chirpStackV3Time(d)
-	if f.NetworkTime = earliest(f.Gateways); f.NetworkTime.IsZero() {
-		f.NetworkTime = server
-	}
+	chirpStackV3Event(d, f, event)
+	f.NetworkTime = firstTime(earliest(f.Gateways), chirpStackV3Time(d))
 	chirpStackV3Dedup(d, f, uplinkID)
 }
 
@@ -106,7 +102,7 @@ func chirpStackV3Time(d document) time.Time {
 	const path = "time|publishedAt"
 	v := d.Value(path)
 	at, ok := anyTime(v)
-	if !ok && given(v) {
+	if !ok && isPresent(v) {
 		d.notes.untimed(d.at(path), d.field(path), notTime+quoteClipped(v.Raw()))
 	}
 	return at
@@ -121,14 +117,9 @@ func chirpStackV3Dedup(d document, f *decoders.Frame, uplinkID string) {
 		f.DedupID = count + uplinkID + ":" + string(f.Kind)
 	case server != "":
 		f.DedupID = count + server + ":" + string(f.Kind)
-	case f.HasFCnt && !f.NetworkTime.IsZero():
-		f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + string(f.Kind)
+	case counted(f) != "":
+		f.DedupID = counted(f) + ":" + string(f.Kind)
 	}
-}
-
-// counted identifies a frame by its counter and the time of the network.
-func counted(n int64, at time.Time) string {
-	return strconv.FormatInt(n, 10) + ":" + strconv.FormatInt(at.UnixNano(), 10)
 }
 
 // chirpStackV3Radio reads how the frame was heard and returns the identifier of
@@ -180,4 +171,61 @@ func chirpStackV3UplinkID(d document) string {
 		return ""
 	}
 	return id
+}
+
+// chirpStackV3Event takes the event from the query or else from the keys of the body.
+func chirpStackV3Event(d document, f *decoders.Frame, name string) {
+	failure, reason := d.Text("type"), d.Text("error")
+	integration, kind := d.Text("integrationName"), d.Text("eventType")
+	acknowledged := d.Bool("acknowledged")
+	switch f.Kind = chirpStackEvent(name); {
+	case name == "":
+		f.Kind = chirpStackV3Implied(d, f)
+	case name == "error":
+		f.Kind = decoders.Failure
+	case f.Kind == "":
+		d.Refuse("event", unknownEvent(name))
+	}
+	switch {
+	case f.Kind == decoders.Ack && !acknowledged:
+		f.Kind = decoders.Nack
+	case f.Kind == decoders.Failure:
+		f.Text = failure + ": " + reason
+	case f.Kind == decoders.Service:
+		f.Text = integration + " " + kind
+	}
+}
+
+// chirpStackV3Implied takes the kind of event that the first telling key
+// speaks for.
+func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind) {
+	for key := range d.Keys() {
+		if kind = chirpStackV3Hint(key); kind != "" {
+			return kind
+		}
+	}
+	if f.HasFCnt {
+		return decoders.Uplink
+	}
+	return decoders.Join
+}
+
+func chirpStackV3Hint(key string) decoders.FrameKind {
+	switch key {
+	case "fPort", "data":
+		return decoders.Uplink
+	case "acknowledged":
+		return decoders.Ack
+	case "margin", "batteryLevel":
+		return decoders.Status
+	case "error":
+		return decoders.Failure
+	case "location":
+		return decoders.Location
+	case "gatewayID":
+		return decoders.TxAck
+	case "integrationName":
+		return decoders.Service
+	}
+	return ""
 }

@@ -25,8 +25,7 @@ type chirpStackV4 struct {
 
 func parseChirpStackV4(p Post) ([]decoders.Frame, error) {
 	c := chirpStackV4{envelope: newEnvelope(ChirpStackV4, p.Body)}
-	var key []byte
-	for ok := c.r.Object(); ok && c.r.Next(&key); {
+	for key := range c.r.Fields() {
 		c.field(key)
 	}
 	c.complete(p.Query)
@@ -56,7 +55,10 @@ func (c *chirpStackV4) field(key []byte) {
 	case "object":
 		f.Object = c.object("object")
 	case "joinServerContext":
-		f.Encrypted = c.filled()
+		f.Encrypted = false
+		for range c.r.Fields() {
+			f.Encrypted = true // unless it is empty
+		}
 	case "rxInfo":
 		c.receptions(c.gateway)
 	case "txInfo":
@@ -71,7 +73,6 @@ func (c *chirpStackV4) eventField(key []byte) {
 	f := c.f
 	switch string(key) {
 	case "queueItemId":
-		c.r.Skip()
 		c.queueItem = true
 	case "acknowledged":
 		c.hint(decoders.Ack)
@@ -106,8 +107,57 @@ func (c *chirpStackV4) eventField(key []byte) {
 		c.name = c.text("integrationName")
 	case "eventType":
 		c.kind = c.text("eventType")
-	default:
-		c.r.Skip()
+	}
+}
+
+func (c *chirpStackV4) deviceInfo() {
+	f := c.f
+	for key := range c.fieldsOf("deviceInfo") {
+		switch string(key) {
+		case "devEui":
+			f.Identifier = c.r.Value().String()
+		case "deviceName":
+			f.Name = c.text("deviceName")
+		case "applicationId":
+			f.Application = c.text("applicationId")
+		case "deviceProfileId":
+			f.Profile.ID = c.text("deviceProfileId")
+		case "deviceProfileName":
+			f.Profile.Name = c.text("deviceProfileName")
+		}
+	}
+}
+
+// gateway reads one entry of rxInfo. Of its times gwTime, the gateway's own,
+// is preferred.
+func (c *chirpStackV4) gateway() (g decoders.Gateway) {
+	for key := range c.fieldsOf("rxInfo") {
+		switch string(key) {
+		case "gatewayId":
+			g.ID = c.text("gatewayId")
+		case "gwTime", "nsTime", "time":
+			if t := c.time(string(key)); g.Time.IsZero() || string(key) == "gwTime" {
+				g.Time = t
+			}
+		default:
+			c.gatewayField(key, &g, "rxInfo.location")
+		}
+	}
+	return g
+}
+
+func (c *chirpStackV4) txInfo() {
+	for key := range c.fieldsOf("txInfo") {
+		switch string(key) {
+		case "frequency":
+			c.frequency()
+		case "modulation":
+			for key := range c.r.Fields() {
+				if string(key) == "lora" {
+					c.lora("txInfo.modulation.lora", "spreadingFactor")
+				}
+			}
+		}
 	}
 }
 
@@ -118,10 +168,10 @@ func (c *chirpStackV4) hint(k decoders.FrameKind) {
 	}
 }
 
-// count is integer with null standing for the zero that protobuf leaves out.
+// count is integer with null standing for the zero that protobuf leaves out, and
+// -1 for a value that cannot be read.
 func (c *chirpStackV4) count(field string, limit int64) (int64, bool) {
 	if c.r.Kind() == jsonbody.Null {
-		c.r.Skip()
 		return 0, true
 	}
 	n, ok := c.integer(field, limit)
@@ -129,37 +179,6 @@ func (c *chirpStackV4) count(field string, limit int64) (int64, bool) {
 		return -1, false
 	}
 	return n, true
-}
-
-// filled reports whether the next value is an object that is not empty.
-func (c *chirpStackV4) filled() bool {
-	var key []byte
-	n := 0
-	for ok := c.r.Object(); ok && c.r.Next(&key); n++ {
-		c.r.Skip()
-	}
-	return n > 0
-}
-
-func (c *chirpStackV4) deviceInfo() {
-	var key []byte
-	f := c.f
-	for ok := c.r.Object(); ok && c.r.Next(&key); {
-		switch string(key) {
-		case "devEui":
-			f.Identifier = c.r.Value().String()
-		case "deviceName":
-			f.Name = c.text("deviceInfo.deviceName")
-		case "applicationId":
-			f.Application = c.text("deviceInfo.applicationId")
-		case "deviceProfileId":
-			f.Profile.ID = c.text("deviceInfo.deviceProfileId")
-		case "deviceProfileName":
-			f.Profile.Name = c.text("deviceInfo.deviceProfileName")
-		default:
-			c.r.Skip()
-		}
-	}
 }
 
 // complete names the device and the event once all keys were seen.
@@ -173,7 +192,8 @@ func (c *chirpStackV4) complete(query url.Values) {
 	f.Kind = c.event(query.Get("event"))
 	switch f.Kind {
 	case decoders.Uplink:
-		c.presence()
+		// Protobuf leaves out a port and a counter of zero; -1 is unreadable.
+		f.HasFPort, f.HasFCnt = f.FPort >= 0, f.FCnt >= 0
 	case decoders.Log:
 		f.Text = c.level + " " + c.code + ": " + f.Text
 	case decoders.Service:
@@ -183,22 +203,8 @@ func (c *chirpStackV4) complete(query url.Values) {
 	if c.noBattery {
 		f.Battery = nil
 	}
-	if f.NetworkTime.IsZero() {
-		f.NetworkTime = earliest(f.Gateways)
-	}
+	f.NetworkTime = firstTime(f.NetworkTime, earliest(f.Gateways))
 	c.dedup()
-}
-
-// presence gives an uplink the port and the counter that protobuf leaves out
-// when they are zero, unless they are there and unreadable.
-func (c *chirpStackV4) presence() {
-	f := c.f
-	if f.FPort == 0 {
-		f.HasFPort = true
-	}
-	if f.FCnt == 0 {
-		f.HasFCnt = true
-	}
 }
 
 // dedup makes the identifier the event's own: a device's uplink, its status
@@ -215,28 +221,43 @@ func (c *chirpStackV4) dedup() {
 
 // event takes the event from the query or else from the keys seen.
 func (c *chirpStackV4) event(name string) decoders.FrameKind {
+	kind := chirpStackEvent(name)
+	switch {
+	case name == "":
+		return c.eventByShape()
+	case name == "log":
+		return decoders.Log
+	case kind == decoders.Ack:
+		return c.ack()
+	case kind == "":
+		c.refuse("event", unknownEvent(name))
+	}
+	return kind
+}
+
+// chirpStackEvent is the kind of an event that both versions have.
+func chirpStackEvent(name string) decoders.FrameKind {
 	switch name {
 	case "up":
 		return decoders.Uplink
 	case "join":
 		return decoders.Join
 	case "ack":
-		return c.ack()
+		return decoders.Ack
 	case "txack":
 		return decoders.TxAck
-	case "log":
-		return decoders.Log
 	case "status":
 		return decoders.Status
 	case "location":
 		return decoders.Location
 	case "integration":
 		return decoders.Service
-	case "":
-		return c.eventByShape()
 	}
-	c.refuse("event", "is unknown: "+strconv.Quote(name[:min(len(name), 40)]))
 	return ""
+}
+
+func unknownEvent(name string) string {
+	return "is unknown: " + strconv.Quote(name[:min(len(name), 40)])
 }
 
 func (c *chirpStackV4) eventByShape() decoders.FrameKind {

@@ -58,8 +58,8 @@ func TestSendersAreToldByTheShapeOfTheBody(t *testing.T) {
 			}
 			_, err := Parse(p)
 			var unsupported *UnsupportedError
-			if has := parserOf(c.want) != nil; errors.As(err, &unsupported) == has {
-				t.Errorf("Parse: %v, though it has a parser: %v", err, has)
+			if row := rowOf(c.want); errors.As(err, &unsupported) == row.isRead() {
+				t.Errorf("Parse: %v, though it has a parser: %v", err, row.isRead())
 			}
 		})
 	}

@@ -1,21 +1,18 @@
 package netserver
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseDisruptive reads the events of Disruptive Technologies' data connectors
+// disruptiveFrame reads the events of Disruptive Technologies' data connectors
 // (developer.disruptive-technologies.com, event). A sensor's event becomes
 // Samples with times of their own, each named by its path within the event's
 // data ("humidity.temperature"); an event that only says that something
 // happened has the value 1 ("touch").
-func parseDisruptive(p Post) ([]decoders.Frame, error) {
-	return oneFrame(Disruptive, p.Body, disruptiveFrame)
-}
-
 func disruptiveFrame(d document, f *decoders.Frame) {
 	disruptiveDevice(d, f)
 	disruptiveEvent(f, d.Text("event.eventType"))
@@ -45,16 +42,8 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 // disruptiveDevice names the device: "projects/P/devices/D" by D.
 func disruptiveDevice(d document, f *decoders.Frame) {
 	project, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
-	id := d.Text("metadata.deviceId")
-	if f.Identifier = device; device == "" {
-		f.Identifier = id
-	}
-	if f.Application = d.Text("metadata.projectId"); f.Application == "" {
-		f.Application = project
-	}
-	if f.Identifier == "" {
-		d.Refuse("event.targetName", noDevice)
-	}
+	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
+	f.Application = cmp.Or(d.Text("metadata.projectId"), project)
 }
 
 func disruptiveEvent(f *decoders.Frame, eventType string) {

@@ -55,8 +55,7 @@ func keyHash[T string | []byte](key T) byte {
 // read adds the fields of the next value, which has none unless it is an
 // object. The reader's text begins at base.
 func (m *members) read(r *jsonbody.Reader, base int) {
-	var key []byte
-	for ok := r.Object(); ok && r.Next(&key); {
+	for key := range r.Fields() {
 		m.add(r, key, base)
 	}
 }
@@ -66,11 +65,7 @@ func (m *members) add(r *jsonbody.Reader, key []byte, base int) {
 	i, x := len(m.list), member{at: int32(base + r.Offset()), kind: r.Kind(), hash: keyHash(key)}
 	x.key, x.keyEnd = m.place(key)
 	m.list = append(m.list, x)
-	if x.kind == jsonbody.Object {
-		m.read(r, base)
-	} else {
-		r.Skip()
-	}
+	m.read(r, base)
 	m.list[i].end, m.list[i].next = int32(base+r.Offset()), int32(len(m.list))
 }
 
@@ -193,6 +188,18 @@ func (d document) In(path string) document {
 	return in
 }
 
+// Unwrap makes the fields of the objects with some names fields of the document.
+func (d document) Unwrap(isWrapper func(key string) bool) {
+	for i := d.from; i < d.to; {
+		m := &d.members.list[i]
+		next := int(m.next)
+		if m.kind == jsonbody.Object && isWrapper(d.members.key(i)) {
+			m.next = int32(i + 1)
+		}
+		i = next
+	}
+}
+
 // Unquote returns the document itself or, where a text stands at the path, one
 // in which the path leads to the JSON in that text. Of JSON that is cut off, the
 // beginning is read.
@@ -259,8 +266,8 @@ func (d document) Kind(path string) jsonbody.Kind {
 	return jsonbody.Missing
 }
 
-// Given reports whether the value at a path is neither missing nor null.
-func (d document) Given(path string) bool { return d.Kind(path) > jsonbody.Null }
+// IsPresent reports whether the value at a path is neither missing nor null.
+func (d document) IsPresent(path string) bool { return d.Kind(path) > jsonbody.Null }
 
 // Value returns the value at a path, a Missing one where there is none.
 func (d document) Value(path string) jsonbody.Value {
@@ -272,12 +279,11 @@ func (d document) Value(path string) jsonbody.Value {
 	return r.Value()
 }
 
-// Span returns where in the body the value at a path stands, with the white
-// space before it.
-func (d document) Span(path string) (from, to int, ok bool) {
+// Span returns the text of the value at a path, with the white space before it.
+func (d document) Span(path string) []byte {
 	i := d.find(path)
 	if i < 0 {
-		return 0, 0, false
+		return nil
 	}
-	return int(d.members.list[i].at), int(d.members.list[i].end), true
+	return d.members.body[d.members.list[i].at:d.members.list[i].end]
 }

@@ -140,7 +140,7 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 			return fmt.Sprint(d.Unquote("a").Kind("a.b") == jsonbody.Array)
 		}, "true", ""},
 		{"no JSON in a text", `{"a":"{"}`, func(d document, _ *decoders.Frame) any { return d.Unquote("a").Text("a") }, "", ""},
-		{"where a value stands", `{"a": [1] ,"b":2}`, func(d document, _ *decoders.Frame) any { return fmt.Sprint(d.Span("a")) }, "5 9 true", ""},
+		{"where a value stands", `{"a": [1] ,"b":2}`, func(d document, _ *decoders.Frame) any { return string(d.Span("a")) }, " [1]", ""},
 		{"a required text that is missing", `{"a":""}`, func(d document, _ *decoders.Frame) any { return d.Required("a") }, "", "refused: s: a: is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

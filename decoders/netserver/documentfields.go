@@ -26,7 +26,7 @@ const (
 func (d document) Text(path string) string {
 	v := d.Value(path)
 	s, ok := v.Text()
-	if !ok && given(v) {
+	if !ok && isPresent(v) {
 		d.Warn(path, notText)
 	}
 	return s
@@ -48,7 +48,7 @@ func (d document) Number(path string) *float64 {
 	if ok {
 		return &n
 	}
-	if given(v) {
+	if isPresent(v) {
 		d.Warn(path, notNumber)
 	}
 	return nil
@@ -60,7 +60,7 @@ func (d document) Int(path string, least, most int64) (n int64, ok bool) {
 	if n, ok = v.Int(); ok && n >= least && n <= most {
 		return n, true
 	}
-	if given(v) {
+	if isPresent(v) {
 		d.Warn(path, fmt.Sprintf("is not a whole number from %d to %d", least, most))
 	}
 	return 0, false
@@ -79,7 +79,7 @@ func (d document) FCnt(path string) (n int64, ok bool) { return d.Int(path, 0, 1
 func (d document) Bool(path string) bool {
 	v := d.Value(path)
 	b, ok := v.Bool()
-	if !ok && given(v) {
+	if !ok && isPresent(v) {
 		d.Warn(path, notBoolean)
 	}
 	return b
@@ -116,7 +116,7 @@ func (d document) Base64(path string) []byte {
 func (d document) Hex(path string) []byte {
 	v := d.Value(path)
 	b, err := hex.DecodeString(v.String())
-	if err != nil || v.Kind != jsonbody.String && given(v) {
+	if err != nil || v.Kind != jsonbody.String && isPresent(v) {
 		d.RefuseField(path, notHex)
 		return nil
 	}
@@ -131,7 +131,7 @@ func (d document) Hex(path string) []byte {
 func (d document) Time(path string) time.Time {
 	v := d.Value(path)
 	t, ok := anyTime(v)
-	if !ok && given(v) && len(v.Raw()) > 0 {
+	if !ok && isPresent(v) && len(v.Raw()) > 0 {
 		d.notes.untimed(d.at(path), d.field(path), notTime+quoteClipped(v.Raw()))
 	}
 	return t
@@ -169,15 +169,19 @@ func (d document) DevEUI(f *decoders.Frame, path string) {
 	}
 }
 
-// Device gives the frame an identifier that may be no devEUI, and refuses it
-// under the path when there is none.
-func (d document) Device(f *decoders.Frame, path, id string) {
-	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(id)
-	if !f.IsDevEUI {
-		f.Identifier = id
-	}
-	if id == "" {
+// Identifier gives the frame an identifier, and refuses it under the path when there
+// is none.
+func (d document) Identifier(f *decoders.Frame, path, id string) {
+	if f.Identifier = id; id == "" {
 		d.Refuse(path, noDevice)
+	}
+}
+
+// Device is Identifier for one that may be a devEUI.
+func (d document) Device(f *decoders.Frame, path, id string) {
+	d.Identifier(f, path, id)
+	if eui, ok := decoders.NormalizeDevEUI(id); ok {
+		f.Identifier, f.IsDevEUI = eui, true
 	}
 }
 

@@ -39,6 +39,23 @@ func (d document) Gateways(path string, read func(document) decoders.Gateway) (l
 	return list
 }
 
+// setBestGateway takes the reception that a sender names beside the list of all for
+// one of the list where that is empty.
+func setBestGateway(f *decoders.Frame, best decoders.Gateway) {
+	if len(f.Gateways) == 0 && (best.ID != "" || best.RSSI != nil) {
+		f.Gateways = []decoders.Gateway{best}
+	}
+}
+
+// place makes a position of what was given. Zero beside zero is how senders
+// say that they do not know one.
+func place(lat, lon, alt *float64) *decoders.Position {
+	if lat == nil || lon == nil || *lat == 0 && *lon == 0 || math.Abs(*lat) > 90 || math.Abs(*lon) > 180 {
+		return nil
+	}
+	return &decoders.Position{Latitude: *lat, Longitude: *lon, Altitude: alt}
+}
+
 // hertz takes MHz or Hz, which no radio band confuses.
 func hertz(n *float64) int64 {
 	switch {

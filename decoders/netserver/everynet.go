@@ -1,14 +1,14 @@
 package netserver
 
-import "github.com/penstock/penstock/decoders"
+import (
+	"cmp"
 
-// parseEverynet reads the messages of Everynet's HTTP adapter
+	"github.com/penstock/penstock/decoders"
+)
+
+// everynetFrame reads the messages of Everynet's HTTP adapter
 // (ns.docs.everynet.io, messages and types). Without the application's key it
 // posts the payload as encrypted_payload, which is ciphertext.
-func parseEverynet(p Post) ([]decoders.Frame, error) {
-	return oneFrame(Everynet, p.Body, everynetFrame)
-}
-
 func everynetFrame(d document, f *decoders.Frame) {
 	kind := d.Required("type")
 	everynetEvent(d, f, kind)
@@ -27,10 +27,7 @@ func everynetFrame(d document, f *decoders.Frame) {
 	f.BandwidthHz = d.Bandwidth("params.radio.modulation.bandwidth")
 	f.SpreadingFactor = d.Spreading("params.radio.modulation.spreading")
 	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
-	f.NetworkTime = d.Time("params.rx_time")
-	if at := d.Time("meta.time"); f.NetworkTime.IsZero() {
-		f.NetworkTime = at
-	}
+	f.NetworkTime = firstTime(d.Time("params.rx_time"), d.Time("meta.time"))
 	everynetDedup(d, f, kind)
 }
 
@@ -44,14 +41,8 @@ func everynetDevice(d document, f *decoders.Frame) {
 		Time:     d.Time("params.radio.time"),
 		Position: d.Position("params.radio.hardware.gps"),
 	}
-	if heard.ID != "" || heard.RSSI != nil {
-		f.Gateways = []decoders.Gateway{heard}
-	}
-	id := d.Text("meta.device")
-	if id == "" {
-		id = heard.ID
-	}
-	d.Device(f, "meta.device", id)
+	setBestGateway(f, heard)
+	d.Device(f, "meta.device", cmp.Or(d.Text("meta.device"), heard.ID))
 }
 
 // everynetEvent maps the type; Text tells apart those that share a kind.
@@ -89,7 +80,7 @@ func everynetDedup(d document, f *decoders.Frame, kind string) {
 		f.DedupID, f.DedupSpan = hash+":"+kind, repeatSpan
 	case id != "":
 		f.DedupID = id + ":" + kind
-	case f.HasFCnt && !f.NetworkTime.IsZero():
-		f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + kind
+	case counted(f) != "":
+		f.DedupID = counted(f) + ":" + kind
 	}
 }

@@ -15,7 +15,7 @@ import (
 // ciphertext, only documented errors, and a frame that does not change when
 // the body's buffer is used again.
 func fuzzParser(f *testing.F, s Sender) {
-	parse := parserOf(s)
+	row := rowOf(s)
 	for _, path := range cases(f) {
 		a, err := txtar.ParseFile(path)
 		if err != nil {
@@ -28,7 +28,7 @@ func fuzzParser(f *testing.F, s Sender) {
 	f.Fuzz(func(t *testing.T, body []byte, query string) {
 		q, _ := url.ParseQuery(query)
 		p := Post{Body: append([]byte(nil), body...), Query: q, ReceivedAt: time.Unix(1772366400, 0)}
-		frames, err := parse(p)
+		frames, err := row.read(p)
 		documented(t, err)
 		if isSyntax(err) && s != SenML && s != KPN && len(frames) > 0 {
 			t.Fatal("frames of a body that is not JSON")

@@ -2,14 +2,11 @@ package netserver
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
@@ -38,8 +35,7 @@ func genericList(r *jsonbody.Reader, device string) (frames []decoders.Frame, fi
 	i := 0
 	for ok := r.Array(); ok && r.More(); i++ {
 		if i >= maxFrames {
-			r.Skip()
-			first = &decoders.Error{Format: string(Generic), Offset: -1, Reason: fmt.Sprintf("holds more than %d frames", maxFrames)}
+			first = tooMany(string(Generic))
 			continue
 		}
 		f, err := genericFrame(r, device)
@@ -90,8 +86,7 @@ func genericFrame(r *jsonbody.Reader, device string) (decoders.Frame, error) {
 		return f, &decoders.Error{Format: string(Generic), Offset: -1, Reason: "is not an object of values"}
 	}
 	best := math.MaxInt
-	var key []byte
-	for ok := r.Object(); ok && r.Next(&key); {
+	for key := range r.Fields() {
 		rank := identifierRank(key)
 		switch {
 		case rank > 0:
@@ -129,30 +124,7 @@ func sampled(f *decoders.Frame, key string, v jsonbody.Value) {
 	switch {
 	case ok && f.SampleTime.IsZero():
 		f.SampleTime = at
-	case !ok && given(v) && f.TimeNote == "":
+	case !ok && isPresent(v) && f.TimeNote == "":
 		f.TimeNote = key + ": is neither ISO 8601 nor seconds or milliseconds since 1970: " + quoteClipped(v.Raw())
 	}
-}
-
-// looseTime reads ISO 8601 (without a zone UTC), or a count since 1970.
-func looseTime(v jsonbody.Value) (time.Time, bool) {
-	if n, ok := v.Float(); ok {
-		return epoch(n)
-	}
-	return iso8601.Parse(v.String())
-}
-
-// epoch takes a count since 1970 for seconds below 10^11 (the year 5138) and
-// for milliseconds from there on (1973).
-func epoch(n float64) (time.Time, bool) {
-	const milliseconds, tooMuch = 1e11, 1e14
-	switch {
-	case n <= 0 || n >= tooMuch:
-		return time.Time{}, false
-	case n >= milliseconds:
-		return time.UnixMilli(int64(n)).UTC(), true
-	}
-	// To the microsecond: what a float64 holds of it today.
-	s, frac := math.Modf(n)
-	return time.Unix(int64(s), int64(math.Round(frac*1e6))*1e3).UTC(), true
 }

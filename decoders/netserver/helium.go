@@ -1,18 +1,17 @@
 package netserver
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseHelium reads what Helium's Console posts (docs.helium.com, HTTP
+// heliumFrame reads what Helium's Console posts (docs.helium.com, HTTP
 // integration, JSON schema). Its bodies are templates, so numbers may be
 // strings and lists may be missing. The downlink_url is a credential and is
 // never kept.
-func parseHelium(p Post) ([]decoders.Frame, error) { return oneFrame(Helium, p.Body, heliumFrame) }
-
 func heliumFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "dev_eui")
 	f.Kind = decoders.Uplink
@@ -25,11 +24,12 @@ func heliumFrame(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("port")
 	f.Payload = d.Base64("payload")
 	f.Gateways = d.Gateways("hotspots", func(g document) decoders.Gateway { return heliumHotspot(g, f) })
-	if f.NetworkTime = d.Time("reported_at"); f.NetworkTime.IsZero() {
-		f.NetworkTime = earliest(f.Gateways)
-	}
+	f.NetworkTime = firstTime(d.Time("reported_at"), earliest(f.Gateways))
 	heliumDecoded(d, f)
-	heliumDedup(d, f)
+	f.DedupID = cmp.Or(d.Text("uuid"), counted(f))
+	if f.DedupID == "" && !f.NetworkTime.IsZero() {
+		f.DedupID = strconv.FormatInt(f.NetworkTime.UnixMilli(), 10)
+	}
 }
 
 // heliumHotspot reads a reception; the radio's data are the same in all of them.
@@ -56,16 +56,5 @@ func heliumDecoded(d document, f *decoders.Frame) {
 	}
 	if s := d.Text("decoded.error"); s != "" {
 		d.As("decoded").Warn("decoded.error", s)
-	}
-}
-
-func heliumDedup(d document, f *decoders.Frame) {
-	f.DedupID = d.Text("uuid")
-	switch {
-	case f.DedupID != "" || f.NetworkTime.IsZero():
-	case f.HasFCnt:
-		f.DedupID = counted(f.FCnt, f.NetworkTime)
-	default:
-		f.DedupID = strconv.FormatInt(f.NetworkTime.UnixMilli(), 10)
 	}
 }

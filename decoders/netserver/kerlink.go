@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
@@ -9,10 +10,8 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseKerlink reads what Kerlink's Wanesy Management Centre posts: dataUp in
+// kerlinkFrame reads what Kerlink's Wanesy Management Centre posts: dataUp in
 // any of its three levels of detail, of which the lower ones have no radio data.
-func parseKerlink(p Post) ([]decoders.Frame, error) { return oneFrame(Kerlink, p.Body, kerlinkFrame) }
-
 func kerlinkFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "endDevice.devEui")
 	f.Name = d.Text("endDevice.name")
@@ -25,13 +24,8 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	f.FrequencyHz = d.Frequency("ulFrequency")
 	setDataRate(f, d.Text("dataRate"))
 	f.Gateways = d.Gateways("gwInfo", kerlinkGateway)
-	f.NetworkTime = d.Time("recvTime")
-	if at := d.Time("gwRecvTime"); f.NetworkTime.IsZero() {
-		f.NetworkTime = at
-	}
-	if f.DedupID = d.Text("id"); f.DedupID == "" && f.HasFCnt && !f.NetworkTime.IsZero() {
-		f.DedupID = counted(f.FCnt, f.NetworkTime)
-	}
+	f.NetworkTime = firstTime(d.Time("recvTime"), d.Time("gwRecvTime"))
+	f.DedupID = cmp.Or(d.Text("id"), counted(f))
 	kerlinkEvent(d, f)
 }
 
@@ -47,9 +41,9 @@ func kerlinkGateway(d document) decoders.Gateway {
 // kerlinkEvent takes a body with a counter or a payload for an uplink; whatever
 // else Wanesy posts about a device is kept as a downlink or service event.
 func kerlinkEvent(d document, f *decoders.Frame) {
-	down := d.Given("fCntDown")
+	down := d.IsPresent("fCntDown")
 	switch {
-	case f.HasFCnt || d.Given("payload") && !down:
+	case f.HasFCnt || d.IsPresent("payload") && !down:
 		f.Kind = decoders.Uplink
 	case down:
 		f.Kind, f.Text = decoders.Downlink, "reported"
@@ -61,7 +55,7 @@ func kerlinkEvent(d document, f *decoders.Frame) {
 // kerlinkPayload is in the encoding that the body names, hex without.
 func kerlinkPayload(d document) []byte {
 	v, encoding := d.Value("payload"), d.Text("encodingType")
-	if !given(v) {
+	if !isPresent(v) {
 		return nil
 	}
 	var b []byte

@@ -98,7 +98,7 @@ func (k *kpn) complete() {
 		return
 	}
 	// The time is to the second at times, so the content tells as well.
-	f.DedupID = counted(f.FCnt, f.NetworkTime) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
+	f.DedupID = timed(f) + ":" + strconv.Itoa(f.FPort) + ":" + hex.EncodeToString(f.Payload)
 	if len(f.Samples) > 0 {
 		f.DedupID += ":" + f.Samples[0].Key
 	}

@@ -6,8 +6,6 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-func parseLORIOT(p Post) ([]decoders.Frame, error) { return oneFrame(LORIOT, p.Body, loriotFrame) }
-
 // parseCRA opens the envelope of České Radiokomunikace, which carries a LORIOT
 // message as a string.
 func parseCRA(p Post) ([]decoders.Frame, error) {
@@ -48,17 +46,13 @@ func loriotFrame(d document, f *decoders.Frame) {
 }
 
 func loriotGateway(d document) decoders.Gateway {
-	g := decoders.Gateway{
+	return decoders.Gateway{
 		ID:       d.Text("gweui"),
 		RSSI:     d.Number("rssi"),
 		SNR:      d.Number("snr"),
-		Time:     d.Time("time"),
+		Time:     firstTime(d.Time("time"), d.Time("ts")),
 		Position: d.Place("lat", "lon", ""),
 	}
-	if stamp := d.Time("ts"); g.Time.IsZero() {
-		g.Time = stamp
-	}
-	return g
 }
 
 // loriotEvent leaves a command that is of no interest without a kind.
@@ -88,7 +82,7 @@ func loriotDedup(d document, f *decoders.Frame) {
 	case numbered:
 		f.DedupID = strconv.FormatInt(f.FCnt, 10) + ":" + strconv.FormatInt(seqno, 10) + ":" + strconv.Itoa(f.FPort)
 		f.DedupSpan = repeatSpan
-	case !f.NetworkTime.IsZero():
-		f.DedupID = counted(f.FCnt, f.NetworkTime)
+	default:
+		f.DedupID = timed(f)
 	}
 }

@@ -1,9 +1,12 @@
 package netserver
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -57,10 +60,7 @@ func monnitSensor(d document, f *decoders.Frame) {
 	for _, key := range []string{"state", "signalStrength", "voltage"} {
 		monnitValue(f, key, d.Text(key))
 	}
-	value, raw := d.Text("dataValue"), d.Text("rawData")
-	if value == "" {
-		value = raw
-	}
+	value := cmp.Or(d.Text("dataValue"), d.Text("rawData"))
 	monnitMeasured(f, d.Text("dataType"), unescapeMonnit(value))
 }
 
@@ -115,4 +115,38 @@ func parts(s string) []string {
 	const most = 50
 	list := strings.FieldsFunc(s, func(r rune) bool { return r == '|' || r == ',' })
 	return list[:min(len(list), most)]
+}
+
+// monnitRuleFrame reads iMonnit's rule webhook, which posts that a rule was
+// triggered. Its texts are for people; they are kept as an alert and never
+// taken for a reading. The acknowledgeURL is a credential and is not kept.
+func monnitRuleFrame(d document, f *decoders.Frame) {
+	f.Kind = decoders.Alert
+	d.Identifier(f, "deviceID", d.Text("deviceID"))
+	f.Application = d.Text("networkID")
+	f.Text = joinTexts(d.Text("rule"), d.Text("subject"), d.Text("reading"))
+	f.NetworkTime = dayAndClock(f, d.Text("date"), d.Text("time"))
+	if at := timed(f); at != "" {
+		f.DedupID = at + ":" + f.Text
+	}
+}
+
+// joinTexts joins those texts that are not empty.
+func joinTexts(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ": ")
+}
+
+// dayAndClock joins a date and a time of day, which have no zone and are taken
+// for UTC, as the data webhook's are.
+func dayAndClock(f *decoders.Frame, day, clock string) time.Time {
+	if day == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{"2006-1-2 15:04", "2006-1-2 15:04:05", "1/2/2006 3:04 PM", "1/2/2006 15:04"} {
+		if at, err := time.Parse(layout, day+" "+clock); err == nil {
+			return at.UTC()
+		}
+	}
+	f.TimeNote = "date: is not a time: " + quoteClipped([]byte(day+" "+clock))
+	return time.Time{}
 }

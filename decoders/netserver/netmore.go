@@ -1,12 +1,14 @@
 package netserver
 
-import "github.com/penstock/penstock/decoders"
+import (
+	"cmp"
 
-// parseNetmore reads the lists that Netmore posts
+	"github.com/penstock/penstock/decoders"
+)
+
+// netmoreFrame reads an item of the lists that Netmore posts
 // (netmoregroup/netmore-mqtt-sample). Items whose messageType is not payload
 // are passed over.
-func parseNetmore(p Post) ([]decoders.Frame, error) { return eachFrame(Netmore, p.Body, netmoreFrame) }
-
 func netmoreFrame(d document, f *decoders.Frame) {
 	if kind := d.Text("messageType"); kind != "" && kind != "payload" {
 		return
@@ -24,25 +26,14 @@ func netmoreFrame(d document, f *decoders.Frame) {
 	f.FrequencyHz = d.Frequency("freq")
 	f.Position = d.Place("latitude", "longitude", "")
 	f.Gateways = d.As("gateways").Gateways("gateways|rxInfo", netmoreGateway)
-	// The item itself names the best reception.
-	best := decoders.Gateway{ID: d.Text("gatewayIdentifier"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
-	if len(f.Gateways) == 0 && (best.ID != "" || best.RSSI != nil) {
-		f.Gateways = []decoders.Gateway{best}
-	}
-	// The time is to the millisecond, enough where no counter is given.
-	if !f.NetworkTime.IsZero() {
-		f.DedupID = counted(f.FCnt, f.NetworkTime)
-	}
+	setBestGateway(f, decoders.Gateway{ID: d.Text("gatewayIdentifier"), RSSI: d.Number("rssi"), SNR: d.Number("snr")})
+	f.DedupID = timed(f) // to the millisecond, enough where no counter is given
 }
 
 func netmoreGateway(d document) decoders.Gateway {
-	g := decoders.Gateway{
-		ID:   d.As("gateways.gwEui").Text("gwEui|gatewayId"),
+	return decoders.Gateway{
+		ID:   cmp.Or(d.As("gateways.gwEui").Text("gwEui|gatewayId"), d.Text("gatewayIdentifier")),
 		RSSI: d.Number("rssi"),
 		SNR:  d.Number("snr"),
 	}
-	if id := d.Text("gatewayIdentifier"); g.ID == "" {
-		g.ID = id
-	}
-	return g
 }

@@ -12,8 +12,8 @@
 // of being misread as something else.
 //
 // ChirpStack v4 and The Things Stack, whose uplinks are the most, are read in one
-// pass (envelope), and so is ThingPark, whose documents are long; the others are
-// read by the paths of their fields (document), which takes up to twice the time.
+// pass (envelope); the others are read by the paths of their fields (document),
+// which takes up to twice the time.
 //
 // What senders sign is checked by VerifyThingPark, VerifyDisruptive and
 // VerifyKPN, which the receiver of a post calls before it believes it.
@@ -86,18 +86,18 @@ func Parse(p Post) ([]decoders.Frame, error) {
 		return nil, ErrProtobuf
 	}
 	sender := p.Sender
-	parse := parserOf(sender)
-	if parse == nil {
+	row := rowOf(sender)
+	if !row.isRead() {
 		sender = Detect(p)
-		parse = parserOf(sender)
+		row = rowOf(sender)
 	}
-	if parse == nil {
+	if !row.isRead() {
 		return nil, &UnsupportedError{Sender: sender}
 	}
-	frames, err := parse(p)
+	frames, err := row.read(p)
 	if sender != Generic {
 		for i := range frames {
-			emptied(&frames[i])
+			dropEmptyObject(&frames[i])
 		}
 	}
 	return frames, err
@@ -120,26 +120,28 @@ func isSyntax(err error) bool {
 	return ok && e.Format == formatJSON
 }
 
-// emptied drops a decoded object without values from a frame without a payload.
-func emptied(f *decoders.Frame) {
-	if len(f.Payload) == 0 && hollow(f.Object) {
+// dropEmptyObject drops a decoded object without values from a frame without a
+// payload.
+func dropEmptyObject(f *decoders.Frame) {
+	if len(f.Payload) == 0 && !hasValues(f.Object) {
 		f.Object = nil
 	}
 }
 
-func hollow(v any) bool {
+// hasValues reports whether there is more than null within objects and lists.
+func hasValues(v any) bool {
 	switch v := v.(type) {
 	case nil:
-		return true
+		return false
 	case map[string]any:
 		for _, x := range v {
-			if !hollow(x) {
-				return false
+			if hasValues(x) {
+				return true
 			}
 		}
-		return true
+		return false
 	case []any:
-		return !slices.ContainsFunc(v, func(x any) bool { return !hollow(x) })
+		return slices.ContainsFunc(v, hasValues)
 	}
-	return false
+	return true
 }

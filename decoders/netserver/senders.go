@@ -36,10 +36,11 @@ const (
 )
 
 // row assigns a body to a sender if it has all of some keys and any of
-// others, and names the parser.
+// others, and names what reads it: nothing if the sender is recognised only.
 type row struct {
 	sender Sender
-	parse  func(Post) ([]decoders.Frame, error) // nil: the sender is recognised only
+	frame  readFrame                            // of an object, or of each item of a list
+	parse  func(Post) ([]decoders.Frame, error) // of a body of another form
 	list   bool                                 // of a list the first item is looked at
 	all    keys
 	any    keys // empty: no more is needed
@@ -52,29 +53,29 @@ func table() [26]row {
 		{sender: ChirpStackV4, parse: parseChirpStackV4, all: keyDeviceInfoDevEui},
 		{sender: ChirpStackV3, parse: parseChirpStackV3, all: keyApplicationID | keyDevEUI},
 		{sender: TheThingsStack, parse: parseTheThingsStack, all: keyEndDeviceIDs},
-		{sender: TTNv2, parse: parseTTNv2, all: keyDevID, any: keyHardwareSerial | keyPayloadRaw},
-		{sender: Helium, parse: parseHelium, all: keyDevEuiSnake | keyAppEui, any: keyHotspots | keyReportedAt | keyUUID},
+		{sender: TTNv2, frame: ttnV2Frame, all: keyDevID, any: keyHardwareSerial | keyPayloadRaw},
+		{sender: Helium, frame: heliumFrame, all: keyDevEuiSnake | keyAppEui, any: keyHotspots | keyReportedAt | keyUUID},
 		{sender: ThingPark, parse: parseThingPark, any: keyDevEUIUnderscore | keyBSAlarm | keyDataDevEUI},
 		{sender: ThingPark, parse: parseThingPark, all: keyDevEUIUpper | keyPayloadHex},
-		{sender: LORIOT, parse: parseLORIOT, all: keyCmd | keyEUI},
+		{sender: LORIOT, frame: loriotFrame, all: keyCmd | keyEUI},
 		{sender: CRA, parse: parseCRA, all: keyType | keyTech | keyDataText},
-		{sender: Everynet, parse: parseEverynet, all: keyMeta | keyParams | keyType},
-		{sender: Kerlink, parse: parseKerlink, all: keyEndDeviceDevEui},
+		{sender: Everynet, frame: everynetFrame, all: keyMeta | keyParams | keyType},
+		{sender: Kerlink, frame: kerlinkFrame, all: keyEndDeviceDevEui},
 		{sender: Monnit, parse: parseMonnit, any: keySensorMessages | keyGatewayMessage},
-		{sender: MonnitRule, parse: parseMonnitRule, all: keySubject | keyRule},
-		{sender: Disruptive, parse: parseDisruptive, all: keyEventEventType | keyEventTargetName},
-		{sender: UbiBot, parse: parseUbiBot, all: keyChannelID | keyFeeds},
-		{sender: MilesightDP, parse: parseMilesight, all: keyEventType | keyDataDeviceProfile},
-		{sender: MilesightDP, parse: parseMilesight, all: keyWebhookTest | keyEventVersion},
+		{sender: MonnitRule, frame: monnitRuleFrame, all: keySubject | keyRule},
+		{sender: Disruptive, frame: disruptiveFrame, all: keyEventEventType | keyEventTargetName},
+		{sender: UbiBot, frame: ubibotFrame, all: keyChannelID | keyFeeds},
+		{sender: MilesightDP, frame: milesightFrame, all: keyEventType | keyDataDeviceProfile},
+		{sender: MilesightDP, frame: milesightFrame, all: keyWebhookTest | keyEventVersion},
 		{sender: AWSIoTCore, all: keyWirelessDeviceID | keyPayloadData},
 		{sender: Sigfox, parse: parseSigfox, all: keySeqNumber, any: keyDevice | keyDeviceID | keyID},
 		{sender: Generic, parse: parseGeneric},
 
-		{sender: Netmore, parse: parseNetmore, list: true, all: keyDevEui, any: keySensorType | keyMessageType},
+		{sender: Netmore, frame: netmoreFrame, list: true, all: keyDevEui, any: keySensorType | keyMessageType},
 		{sender: KPN, parse: parseKPN, list: true, all: keyDevEUIURN},
 		{sender: SenML, parse: parseSenML, list: true, all: keyBn},
 		{sender: SenML, parse: parseSenML, list: true, all: keyN, any: keyV | keyVs | keyVb | keyVd | keyS},
-		{sender: MilesightDP, parse: parseMilesight, list: true, all: keyEventType | keyDataDeviceProfile},
+		{sender: MilesightDP, frame: milesightFrame, list: true, all: keyEventType | keyDataDeviceProfile},
 		{sender: Generic, parse: parseGeneric, list: true},
 	}
 }
@@ -90,13 +91,22 @@ func detectShape(s *shape) Sender {
 	return Generic
 }
 
-// parserOf returns nil for a sender that has no parser.
-func parserOf(s Sender) func(Post) ([]decoders.Frame, error) {
+// rowOf returns the row of a sender, an empty one for a sender that is not known.
+func rowOf(s Sender) row {
 	rows := table()
 	for i := range rows {
 		if rows[i].sender == s {
-			return rows[i].parse
+			return rows[i]
 		}
 	}
-	return nil
+	return row{}
+}
+
+func (r *row) isRead() bool { return r.frame != nil || r.parse != nil }
+
+func (r *row) read(p Post) ([]decoders.Frame, error) {
+	if r.parse != nil {
+		return r.parse(p)
+	}
+	return eachFrame(r.sender, p.Body, r.frame)
 }

@@ -96,12 +96,8 @@ func scan(body []byte, early bool) (shape, error) {
 		}
 		return s, r.Close()
 	}
-	first := true
-	for ok := r.Array(); ok && r.More(); first = false {
-		s.items++
-		if !first {
-			r.Skip()
-		} else {
+	for ok := r.Array(); ok && r.More(); {
+		if s.items++; s.items == 1 {
 			s.object(&r, false)
 		}
 		if early {
@@ -116,8 +112,7 @@ func scan(body []byte, early bool) (shape, error) {
 
 // object notes the keys of the next object and reports whether it stopped early.
 func (s *shape) object(r *jsonbody.Reader, early bool) bool {
-	var key []byte
-	for ok := r.Object(); ok && r.Next(&key); {
+	for key := range r.Fields() {
 		s.member(r, key)
 		if early && s.any(keyDeviceInfoDevEui|keyEndDeviceIDs) {
 			return true
@@ -142,20 +137,17 @@ func (s *shape) member(r *jsonbody.Reader, key []byte) {
 	case "bn":
 		s.set(keyDevEUIURN, bytes.HasPrefix(r.Value().Raw(), []byte("urn:dev:DEVEUI:")))
 	case "sensorMessages":
-		for ok := r.Array(); ok && r.More(); r.Skip() {
+		for ok := r.Array(); ok && r.More(); {
 			s.items++
 		}
 	case "eventType":
 		s.set(keyWebhookTest, string(r.Value().Raw()) == "WEBHOOK_TEST")
-	default:
-		r.Skip()
 	}
 }
 
 // within looks for two names in the next value, if that is an object.
 func (s *shape) within(r *jsonbody.Reader, a string, ka keys, b string, kb keys) {
-	var key []byte
-	for ok := r.Object(); ok && r.Next(&key); r.Skip() {
+	for key := range r.Fields() {
 		switch string(key) {
 		case a:
 			s.keys |= ka

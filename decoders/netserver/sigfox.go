@@ -2,6 +2,7 @@ package netserver
 
 import (
 	"bytes"
+	"cmp"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func sigfoxBody(p Post) []byte {
 }
 
 func sigfoxFrame(d document, f *decoders.Frame) {
-	sigfoxDevice(d, f)
+	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), d.Text("id")))
 	f.NetworkTime = d.Time("time")
 	f.Payload = d.Hex("data")
 	f.Profile.ID = d.Text("deviceTypeId")
@@ -42,17 +43,6 @@ func sigfoxFrame(d document, f *decoders.Frame) {
 	sigfoxEvent(d, f, located, advanced)
 	if f.FCnt, f.HasFCnt = d.Int("seqNumber", 0, 1<<53); f.HasFCnt && !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(f.FCnt, 10)
-	}
-}
-
-func sigfoxDevice(d document, f *decoders.Frame) {
-	for _, name := range []string{"device", "deviceId", "id"} {
-		if id := d.Text(name); f.Identifier == "" {
-			f.Identifier = id
-		}
-	}
-	if f.Identifier == "" {
-		d.Refuse("device", noDevice)
 	}
 }
 
@@ -123,7 +113,7 @@ func isSigfoxName(key string) bool {
 func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
 	// Beside a radius lat and lng are the device's, else the station's, rounded.
-	at, computed, radius := d.Place("lat", "lng", ""), d.Has("computedLocation"), d.Given("radius")
+	at, computed, radius := d.Place("lat", "lng", ""), d.Has("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
 		f.Position = at
 	} else {
@@ -136,9 +126,7 @@ func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	if lists = d.Has(list); lists {
 		f.Gateways = d.Unquote(list).As("duplicates").Gateways(list, sigfoxDuplicate)
 	}
-	if len(f.Gateways) == 0 && (station.ID != "" || station.RSSI != nil) {
-		f.Gateways = []decoders.Gateway{station}
-	}
+	setBestGateway(f, station)
 	return computed || radius, lists
 }
 
@@ -164,15 +152,11 @@ func sigfoxComputed(d document) *decoders.Position {
 // send is 204.
 func AwaitsDownlink(p Post) bool {
 	r := jsonbody.New(sigfoxBody(p))
-	var key []byte
-	waits := false
-	for ok := r.Object(); ok && r.Next(&key); {
-		if string(key) != "ack" {
-			r.Skip()
-			continue
+	var ack string
+	for key := range r.Fields() {
+		if string(key) == "ack" {
+			ack, _ = r.Value().Text()
 		}
-		text, _ := r.Value().Text()
-		waits = strings.EqualFold(text, "true") || text == "1"
 	}
-	return waits
+	return strings.EqualFold(ack, "true") || ack == "1"
 }

@@ -32,18 +32,15 @@ type Fault struct{ Field, Problem string }
 func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, faults []Fault) {
 	s := submission{identifier: identifier}
 	r := jsonbody.New(body)
-	var key []byte
 	if r.Kind() != jsonbody.Object {
 		return nil, []Fault{{"reading", "The reading field is required."}}
 	}
-	for ok := r.Object(); ok && r.Next(&key); {
+	for key := range r.Fields() {
 		switch string(key) {
 		case "reading":
 			s.one(&r, "reading")
 		case "readings":
 			s.list(&r)
-		default:
-			r.Skip()
 		}
 	}
 	if err := r.Close(); err != nil {
@@ -68,7 +65,7 @@ func (s *submission) fault(field, problem string) {
 
 func (s *submission) list(r *jsonbody.Reader) {
 	if kind := r.Kind(); kind != jsonbody.Array {
-		if r.Skip(); kind != jsonbody.Null {
+		if kind != jsonbody.Null {
 			s.fault("readings", "must be an array")
 		}
 		return
@@ -76,7 +73,6 @@ func (s *submission) list(r *jsonbody.Reader) {
 	n := 0
 	for ok := r.Array(); ok && r.More(); n++ {
 		if n >= MaxSubmitted {
-			r.Skip()
 			continue
 		}
 		field := "readings." + strconv.Itoa(n)
@@ -94,13 +90,11 @@ func (s *submission) list(r *jsonbody.Reader) {
 func (s *submission) one(r *jsonbody.Reader, field string) int {
 	switch r.Kind() {
 	case jsonbody.Null:
-		r.Skip()
 	case jsonbody.Array:
 		s.array(r, field)
 	case jsonbody.Object:
 		s.object(r, field)
 	default:
-		r.Skip()
 		s.fault(field, "must be an array")
 	}
 	return len(s.frames) + len(s.faults)
@@ -115,8 +109,6 @@ func (s *submission) array(r *jsonbody.Reader, field string) {
 		if r.Kind() == jsonbody.Object {
 			if objects++; objects == 1 {
 				s.object(r, field+"."+strconv.Itoa(n))
-			} else {
-				r.Skip()
 			}
 			continue
 		}
@@ -145,8 +137,7 @@ func (s *submission) frame() decoders.Frame {
 
 func (s *submission) object(r *jsonbody.Reader, field string) {
 	before, f, bodies := len(s.faults), s.frame(), 0
-	var key []byte
-	for ok := r.Object(); ok && r.Next(&key); {
+	for key := range r.Fields() {
 		name := string(key)
 		switch name {
 		case "hex", "base64", "values":
@@ -157,8 +148,6 @@ func (s *submission) object(r *jsonbody.Reader, field string) {
 			s.port(r.Value(), &f, field+".fPort")
 		case "time":
 			s.time(r.Value(), &f, field+".time")
-		default:
-			r.Skip()
 		}
 	}
 	switch {
@@ -173,13 +162,11 @@ func (s *submission) object(r *jsonbody.Reader, field string) {
 // body reads what a frame carries; null is nothing.
 func (s *submission) body(r *jsonbody.Reader, f *decoders.Frame, field, name string) bool {
 	if r.Kind() == jsonbody.Null {
-		r.Skip()
 		return false
 	}
 	at := field + "." + name
 	if name == "values" {
 		if r.Kind() != jsonbody.Object {
-			r.Skip()
 			s.fault(at, "must be an object")
 			return true
 		}

@@ -1,198 +1,161 @@
 package netserver
 
 import (
-	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// thingPark reads the documents of Actility's ThingPark (LRC-AS tunnel
+// parseThingPark reads the documents of Actility's ThingPark (LRC-AS tunnel
 // interface), in JSON, in JSON whose values are all strings, and in XML, and
 // the forms that KPN (without a wrapper) and Swisscom (under data and
 // uplinkMetrics) make of them. A payload beside AppSKey or PayloadEncryption
 // is ciphertext. The downlinkUrl is a credential and is never kept.
-type thingPark struct {
-	envelope
-	document string // the wrapper's key; empty for the forms without one
-	rawTime  string
-	mic      string
-	payload  bool
-	rawJoin  bool
-	mType    int64
-	best     decoders.Gateway // the reception that the document itself names
-	lat, lon *float64         // where that gateway stands
-	points   map[string]any
-
-	notice       string // of a notification
-	var1, var2   *float64
-	delivered    string // of a downlink
-	causes       []string
-	fCntDown     int64
-	devLat       *float64
-	devLon       *float64
-	devAlt       *float64
-	baseStation  string
-	alarmDetails string
-}
-
 func parseThingPark(p Post) ([]decoders.Frame, error) {
 	body, err := thingParkJSON(p.Body)
 	if err != nil {
 		return nil, err
 	}
-	t := thingPark{envelope: newEnvelope(ThingPark, body), mType: -1}
-	var key []byte
-	for ok := t.r.Object(); ok && t.r.Next(&key); {
-		switch {
-		case bytes.HasPrefix(key, []byte("DevEUI_")), string(key) == "BS_alarm":
-			t.document = string(key)
-			t.fields()
-		case string(key) == "data", string(key) == "uplinkMetrics":
-			t.fields()
-		default:
-			t.field(key)
+	return oneFrame(ThingPark, body, thingParkFrame)
+}
+
+// thingParkDocument makes the fields within the wrappers those of the body, and
+// returns the name of the document, empty for the forms without one.
+func thingParkDocument(d document) (name string) {
+	d.Unwrap(func(key string) bool {
+		named := strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm"
+		if named {
+			name = key
+		}
+		return named || key == "data" || key == "uplinkMetrics"
+	})
+	return name
+}
+
+func thingParkFrame(d document, f *decoders.Frame) {
+	name := thingParkDocument(d)
+	if name == "BS_alarm" && !d.Has("DevEUI") {
+		d.Identifier(f, "DevEUI", d.Text("LrrUUID|LrrID|LrrId"))
+	} else {
+		d.DevEUI(f, "DevEUI")
+	}
+	f.Name = d.Unquote("CustomerData").Text("CustomerData.name")
+	f.Application = d.Text("CustomerID")
+	if d.Has("DriverCfg.mod") { // the codec that Actility would use
+		f.Profile.ID = d.Text("DriverCfg.mod.pId") + "/" + d.Text("DriverCfg.mod.mId") + "/" + d.Text("DriverCfg.mod.ver")
+	}
+	f.NetworkTime = d.Time("Time|DevLocTime")
+	f.FPort, f.HasFPort = d.FPort("FPort")
+	f.FCnt, f.HasFCnt = d.FCnt("FCntUp")
+	f.Payload = d.Hex("payload_hex")
+	f.Encrypted = d.IsPresent("AppSKey") || d.IsPresent("PayloadEncryption")
+	f.Object = thingParkDecoded(d)
+	f.SpreadingFactor = d.Spreading("SpFact")
+	f.FrequencyHz = d.Frequency("Frequency")
+	f.Position = d.Place("DevLAT", "DevLON", "DevAlt")
+	thingParkGateways(d, f)
+	notice := d.Text("Type")
+	thingParkEvent(d, f, name, notice)
+	thingParkDedup(d, f, name, notice)
+}
+
+// thingParkDecoded takes what IoT Flow's driver decoded, if it is an object, else
+// its points by their record: {"t":{"record":21.5}}.
+func thingParkDecoded(d document) map[string]any {
+	points := d.Object("points")
+	if d.Kind("payload") == jsonbody.Object {
+		return d.Object("payload")
+	}
+	for name, p := range points {
+		point, ok := p.(map[string]any)
+		if record, has := point["record"]; ok && has {
+			points[name] = record
 		}
 	}
-	t.complete()
-	return t.finish()
+	return points
 }
 
-func (t *thingPark) fields() {
-	var key []byte
-	for ok := t.r.Object(); ok && t.r.Next(&key); {
-		t.field(key)
+// thingParkGateways reads how the frame was heard. The document itself has the best
+// reception with the gateway's position, Lrrs all of them without positions.
+func thingParkGateways(d document, f *decoders.Frame) {
+	receiver := func(d document) decoders.Gateway {
+		return decoders.Gateway{ID: d.Text("Lrrid"), RSSI: d.Number("LrrRSSI"), SNR: d.Number("LrrSNR")}
 	}
-}
-
-func (t *thingPark) field(key []byte) {
-	f := t.f
-	switch string(key) {
-	case "DevEUI":
-		t.device("DevEUI")
-	case "Time", "DevLocTime":
-		t.time(string(key))
-	case "CustomerID":
-		f.Application = t.text("CustomerID")
-	case "CustomerData":
-		t.customerData()
-	case "DriverCfg":
-		t.driver()
-	case "FPort":
-		n, ok := t.integer("FPort", 255)
-		f.FPort, f.HasFPort = int(n), ok
-	case "FCntUp":
-		f.FCnt, f.HasFCnt = t.integer("FCntUp", 1<<32-1)
-	case "MType":
-		if n, ok := t.integer("MType", 7); ok {
-			t.mType = n
-		}
-	case "payload_hex":
-		f.Payload = t.hex("payload_hex")
-		t.payload = true
-	case "mic_hex":
-		t.mic = t.text("mic_hex")
-	case "AppSKey", "PayloadEncryption":
-		f.Encrypted = given(t.r.Value()) || f.Encrypted
-	case "rawJoinRequest":
-		t.rawJoin = given(t.r.Value())
-	case "payload":
-		t.driverOutput()
-	case "points":
-		t.readPoints()
-	default:
-		t.radio(key)
+	best := receiver(d)
+	best.Position = d.Place("LrrLAT", "LrrLON", "")
+	f.Gateways = d.Gateways("Lrrs.Lrr", receiver)
+	setBestGateway(f, best)
+	if i := slices.IndexFunc(f.Gateways, func(g decoders.Gateway) bool { return g.ID == best.ID }); i >= 0 {
+		f.Gateways[i].Position = best.Position
 	}
 }
 
-// time reads the document's time; KPN's form has a count since 1970.
-func (t *thingPark) time(field string) {
-	again := t.r
-	t.rawTime = string(again.Value().Raw())
-	if at := t.instant(field); !at.IsZero() {
-		t.f.NetworkTime = at
-	}
-}
-
-// complete names the device and the event once all keys were seen.
-func (t *thingPark) complete() {
-	f := t.f
-	if t.document == "BS_alarm" && f.Identifier == "" {
-		f.Identifier = t.baseStation
-	}
-	t.named("DevEUI")
-	f.Position = place(t.devLat, t.devLon, t.devAlt)
-	t.heard()
-	if f.Object == nil {
-		f.Object = t.points
-	}
-	switch t.document {
+func thingParkEvent(d document, f *decoders.Frame, name, notice string) {
+	switch name {
 	case "", "DevEUI_uplink":
-		t.uplink()
+		thingParkUplink(d, f)
 	case "DevEUI_notification":
-		t.notification()
+		thingParkNotification(d, f, notice)
 	case "DevEUI_location":
 		f.Kind = decoders.Location
 	case "DevEUI_downlink_Sent":
-		t.downlink()
+		f.Kind, f.Text = decoders.Downlink, "sent"
+		if d.Text("DeliveryStatus") == "0" {
+			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+thingParkCauses(d)
+		}
+		f.FCnt, f.HasFCnt = 0, false // of the uplink before
 	case "DevEUI_multicast_summary":
 		f.Kind, f.Text = decoders.Downlink, "multicast summary"
 	case "DevEUI_alarm", "BS_alarm":
-		f.Kind, f.Text = decoders.Alert, said(t.document, t.alarmDetails)
+		f.Kind, f.Text = decoders.Alert, joinTexts(name, d.Text("AlarmDetails|Details|AdditionalText|Message"))
 	default:
-		f.Kind, f.Text = decoders.Service, t.document
+		f.Kind, f.Text = decoders.Service, name
 	}
-	t.dedup()
 }
 
-// uplink distinguishes a join request, which has the same wrapper, from a frame.
-func (t *thingPark) uplink() {
+// thingParkUplink distinguishes a join request, which has the same wrapper, from a
+// frame.
+func thingParkUplink(d document, f *decoders.Frame) {
 	const joinRequest, confirmedUp = 0, 4
-	f := t.f
-	f.Kind = decoders.Uplink
-	if !t.payload && (t.rawJoin || t.mType == joinRequest) {
-		f.Kind = decoders.Join
-		return
+	messageType, ok := d.Int("MType", 0, 7)
+	f.Kind, f.Confirmed = decoders.Uplink, ok && messageType == confirmedUp
+	if !d.Has("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
+		f.Kind, f.Confirmed = decoders.Join, false
 	}
-	f.Confirmed = t.mType == confirmedUp
 }
 
-func (t *thingPark) notification() {
-	f := t.f
-	switch strings.ToLower(t.notice) {
+func thingParkNotification(d document, f *decoders.Frame, notice string) {
+	switch strings.ToLower(notice) {
 	case "join":
 		f.Kind = decoders.Join
 	case "devstatusans":
-		f.Kind, f.Margin = decoders.Status, t.var2
-		f.Battery = loraPercent(t.var1)
+		f.Kind, f.Margin, f.Battery = decoders.Status, d.coordinate("Var2"), loraPercent(d.coordinate("Var1"))
 	default:
-		f.Kind, f.Text = decoders.Log, "notification "+t.notice
+		f.Kind, f.Text = decoders.Log, "notification "+notice
 	}
 }
 
-func (t *thingPark) downlink() {
-	f := t.f
-	f.Kind, f.Text = decoders.Downlink, "sent"
-	if t.delivered == "0" {
-		f.Kind, f.Text = decoders.Failure, "downlink not sent: "+strings.Join(t.causes, ", ")
-	}
-	f.FCnt, f.HasFCnt = 0, false // of the uplink before
+func thingParkCauses(d document) string {
+	causes := []string{d.Text("DeliveryFailedCause1"), d.Text("DeliveryFailedCause2"), d.Text("DeliveryFailedCause3")}
+	return strings.Join(slices.DeleteFunc(causes, func(s string) bool { return s == "" || s == "00" }), ", ")
 }
 
-// dedup sets the DedupID from the counter and the time, which a post that is repeated or
-// that comes late has unchanged.
-func (t *thingPark) dedup() {
-	f := t.f
-	if t.rawTime == "" && t.mic == "" {
+// thingParkDedup sets the DedupID from the counter and the time, which a post that is
+// repeated or that comes late has unchanged.
+func thingParkDedup(d document, f *decoders.Frame, name, notice string) {
+	at, mic := string(d.Value("Time|DevLocTime").Raw()), d.Text("mic_hex")
+	n, _ := d.FCnt("FCntDn")
+	switch {
+	case at == "" && mic == "":
 		return
+	case f.Kind != decoders.Downlink && f.Kind != decoders.Failure:
+		n = f.FCnt
 	}
-	n := f.FCnt
-	if f.Kind == decoders.Downlink || f.Kind == decoders.Failure {
-		n = t.fCntDown
-	}
-	if t.rawTime == "" {
+	if at == "" {
 		f.DedupSpan = repeatSpan
 	}
-	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), t.rawTime, t.mic, t.document, t.notice}, ":")
+	f.DedupID = strings.Join([]string{strconv.FormatInt(n, 10), at, mic, name, notice}, ":")
 }

@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
 // VerifyThingPark checks the Token in the query of a post from ThingPark: the
@@ -84,53 +82,24 @@ func sumIs(token, text string) bool {
 	return hexEqual(token, sum[:])
 }
 
+// readThingParkElements reads them where the parser does: one that is not signed
+// must not stand where it is read.
 func readThingParkElements(body []byte) (thingParkElements, error) {
-	var e thingParkElements
 	body, err := thingParkJSON(body)
 	if err != nil {
-		return e, err
+		return thingParkElements{}, err
 	}
-	r := jsonbody.New(body)
-	var key []byte
-	for ok := r.Object(); ok && r.Next(&key); {
-		if !holdsElements(string(key)) {
-			e.field(&r, key)
-			continue
-		}
-		if strings.HasPrefix(string(key), "DevEUI_") {
-			e.document = string(key)
-		}
-		for ok := r.Object(); ok && r.Next(&key); {
-			e.field(&r, key)
-		}
+	_, d, err := newFrames(ThingPark, body)
+	text := func(path string) string {
+		s, _ := d.Value(path).Text()
+		return s
 	}
-	return e, syntaxError(r.Close())
-}
-
-// holdsElements reports whether the parser looks for elements in an object: one
-// that is not signed must not stand where it is read.
-func holdsElements(key string) bool {
-	return strings.HasPrefix(key, "DevEUI_") || key == "BS_alarm" || key == "data" || key == "uplinkMetrics"
-}
-
-func (e *thingParkElements) field(r *jsonbody.Reader, key []byte) {
-	var to *string
-	switch string(key) {
-	case "CustomerID":
-		to = &e.customer
-	case "DevEUI":
-		to = &e.devEUI
-	case "FPort":
-		to = &e.port
-	case "FCntUp":
-		to = &e.countUp
-	case "FCntDn":
-		to = &e.countDown
-	case "payload_hex":
-		to = &e.payload
-	default:
-		r.Skip()
-		return
+	name := thingParkDocument(d)
+	if name == "BS_alarm" {
+		name = ""
 	}
-	*to, _ = r.Value().Text()
+	return thingParkElements{
+		document: name, customer: text("CustomerID"), devEUI: text("DevEUI"), port: text("FPort"),
+		countUp: text("FCntUp"), countDown: text("FCntDn"), payload: text("payload_hex"),
+	}, err
 }

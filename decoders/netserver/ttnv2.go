@@ -2,10 +2,8 @@ package netserver
 
 import "github.com/penstock/penstock/decoders"
 
-// parseTTNv2 reads the uplinks of The Things Network's HTTP integration of
+// ttnV2Frame reads the uplinks of The Things Network's HTTP integration of
 // version 2, which is shut down but lives on in simulators and old stacks.
-func parseTTNv2(p Post) ([]decoders.Frame, error) { return oneFrame(TTNv2, p.Body, ttnV2Frame) }
-
 func ttnV2Frame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	ttnV2Device(d, f)
@@ -18,12 +16,8 @@ func ttnV2Frame(d document, f *decoders.Frame) {
 	setDataRate(f, d.Text("metadata.data_rate"))
 	f.Gateways = d.Gateways("metadata.gateways", ttnV2Gateway)
 	f.Position = d.Place("metadata.latitude", "metadata.longitude", "metadata.altitude")
-	if f.NetworkTime = d.Time("metadata.time"); f.NetworkTime.IsZero() {
-		f.NetworkTime = earliest(f.Gateways)
-	}
-	if f.HasFCnt && !f.NetworkTime.IsZero() {
-		f.DedupID = counted(f.FCnt, f.NetworkTime)
-	}
+	f.NetworkTime = firstTime(d.Time("metadata.time"), earliest(f.Gateways))
+	f.DedupID = counted(f)
 }
 
 // ttnV2Device names the device by its serial number, a devEUI, or else by its

@@ -9,29 +9,25 @@ import (
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
 
-// parseUbiBot reads UbiBot's data forwarding (ubibot.com platform API): a
+// ubibotFrame reads UbiBot's data forwarding (ubibot.com platform API): a
 // channel is a device, and each feed holds one or more of field1 to field10
 // with the time at which they were measured.
-func parseUbiBot(p Post) ([]decoders.Frame, error) {
-	return oneFrame(UbiBot, p.Body, func(d document, f *decoders.Frame) {
-		f.Kind = decoders.Uplink
-		if f.Identifier = d.Text("channel_id"); f.Identifier == "" {
-			d.Refuse("channel_id", noDevice)
-		}
-		f.Profile.Model = d.Text("product_id")
-		f.Name = d.Text("serial")
-		d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
-		if from, to, ok := d.Span("feeds"); ok {
-			ubibotDedup(f, p.Body[from:to])
-		}
-	})
+func ubibotFrame(d document, f *decoders.Frame) {
+	f.Kind = decoders.Uplink
+	d.Identifier(f, "channel_id", d.Text("channel_id"))
+	f.Profile.Model = d.Text("product_id")
+	f.Name = d.Text("serial")
+	d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
+	if d.Has("feeds") {
+		ubibotDedup(f, d.Span("feeds"))
+	}
 }
 
 // ubibotFeed reads one feed. The latest time is the frame's.
 func ubibotFeed(d document, f *decoders.Frame) {
 	at := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
-		if isField(key) && given(v) {
+		if isField(key) && isPresent(v) {
 			addSample(f, key, v, at, true)
 		}
 	})

@@ -1,0 +1,106 @@
+package netserver
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/iso8601"
+	"github.com/penstock/penstock/decoders/jsonbody"
+)
+
+// anyTime is looseTime with the forms of ThingPark and Monnit, and the usual
+// one first.
+func anyTime(v jsonbody.Value) (time.Time, bool) {
+	const shortest = len("2006-01-02T15:04:05Z")
+	if raw := v.Raw(); v.Kind == jsonbody.String && len(raw) >= shortest {
+		if at, err := time.Parse(time.RFC3339Nano, string(raw)); err == nil {
+			return at.UTC(), true
+		}
+	}
+	if at, ok := looseTime(v); ok {
+		return at, true
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05Z0700", "1/2/2006 3:04:05 PM"} {
+		if at, err := time.Parse(layout, v.String()); err == nil {
+			return at.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// looseTime reads ISO 8601 (without a zone UTC), or a count since 1970.
+func looseTime(v jsonbody.Value) (time.Time, bool) {
+	if n, ok := v.Float(); ok {
+		return epoch(n)
+	}
+	return iso8601.Parse(v.String())
+}
+
+// epoch takes a count since 1970 for seconds below 10^11 (the year 5138) and
+// for milliseconds from there on (1973).
+func epoch(n float64) (time.Time, bool) {
+	const milliseconds, tooMuch = 1e11, 1e14
+	switch {
+	case n <= 0 || n >= tooMuch:
+		return time.Time{}, false
+	case n >= milliseconds:
+		return time.UnixMilli(int64(n)).UTC(), true
+	}
+	// To the microsecond: what a float64 holds of it today.
+	s, frac := math.Modf(n)
+	return time.Unix(int64(s), int64(math.Round(frac*1e6))*1e3).UTC(), true
+}
+
+// quoteClipped shortens what is quoted in a note.
+func quoteClipped(b []byte) string {
+	const most = 40
+	if len(b) > most {
+		b = b[:most]
+	}
+	return strconv.Quote(string(b))
+}
+
+// firstTime returns the first time that is known.
+func firstTime(times ...time.Time) time.Time {
+	for _, at := range times {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// earliest returns the earliest time a gateway gave, or the zero time.
+func earliest(gateways []decoders.Gateway) time.Time {
+	var first time.Time
+	for _, g := range gateways {
+		if !g.Time.IsZero() && (first.IsZero() || g.Time.Before(first)) {
+			first = g.Time
+		}
+	}
+	return first
+}
+
+// repeatSpan is how long after a frame another of the same counter and payload is
+// the same, sent again by the device or heard by a further gateway. What a network
+// posts again has its first time.
+const repeatSpan = time.Minute
+
+// counted identifies a frame by its counter and the time of the network; empty if one
+// of them is unknown.
+func counted(f *decoders.Frame) string {
+	if !f.HasFCnt {
+		return ""
+	}
+	return timed(f)
+}
+
+// timed is counted for a sender whose frames need no counter.
+func timed(f *decoders.Frame) string {
+	if f.NetworkTime.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(f.FCnt, 10) + ":" + strconv.FormatInt(f.NetworkTime.UnixNano(), 10)
+}
