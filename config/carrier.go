@@ -1,12 +1,16 @@
 package config
 
 import (
+	"cmp"
 	"crypto/x509"
+	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -26,16 +30,16 @@ type Carrier struct {
 	// Originators are those that the carrier passes on: text, alphanumeric or
 	// numeric; empty: text.
 	Originators string `json:"originators"`
-	// The settings of SMPP.
-	Addr         string `json:"addr"` // host:port of the SMSC
-	SystemID     string `json:"system_id"`
-	Password     string `json:"password"`
-	SystemType   string `json:"system_type"`
-	Bind         string `json:"bind"` // transceiver or receiver
-	AddressRange string `json:"address_range"`
-	TLS          string `json:"tls"`      // tls or none
-	CAFile       string `json:"ca_file"`  // PEM; empty: the system's authorities
-	Alphabet     string `json:"alphabet"` // of data_coding 0: gsm7, gsm7-packed or latin1
+	// The tag "of" names the types of carrier that have a setting; without it all have it.
+	Addr         string `json:"addr" of:"smpp"` // host:port of the SMSC
+	SystemID     string `json:"system_id" of:"smpp"`
+	Password     string `json:"password" of:"smpp kannel" secret:"yes"`
+	SystemType   string `json:"system_type" of:"smpp"`
+	Bind         string `json:"bind" of:"smpp"` // transceiver, receiver or transmitter
+	AddressRange string `json:"address_range" of:"smpp"`
+	TLS          string `json:"tls" of:"smpp"`      // tls or none
+	CAFile       string `json:"ca_file" of:"smpp"`  // PEM; empty: the system's authorities
+	Alphabet     string `json:"alphabet" of:"smpp"` // of data_coding 0: gsm7, gsm7-packed or latin1
 	// EnquireLink is how often the link is tried.
 	EnquireLink time.Duration `json:"enquire_link"`
 	// InFlight is how many messages may be on their way to the journal.
@@ -43,11 +47,10 @@ type Carrier struct {
 	// AnswerTimeout is how long the answer to a message may take before its
 	// outcome is unknown.
 	AnswerTimeout time.Duration `json:"answer_timeout"`
-	// The settings of Kannel and HTTP.
-	URL      string `json:"url"` // of sendsms, or what takes JSON
-	Username string `json:"username"`
-	SMSC     string `json:"smsc"`  // Kannel's smsc-id; empty: Kannel routes
-	Token    string `json:"token"` // sent as Authorization: Bearer
+	URL           string        `json:"url" of:"kannel http" secret:"url"` // of sendsms, or what takes JSON
+	Username      string        `json:"username" of:"kannel"`
+	SMSC          string        `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty: Kannel routes
+	Token         string        `json:"token" of:"http" secret:"yes"` // sent as Authorization: Bearer
 }
 
 // The types of carrier beside Simulator, and the values of Carrier's settings.
@@ -59,9 +62,6 @@ const (
 	Kannel      = "kannel"
 )
 
-// alphabets are the values of Carrier.Alphabet.
-func alphabets() []string { return []string{"gsm7", "gsm7-packed", "latin1"} }
-
 // Preset sets what a document may leave out and no zero stands for.
 func (c *Carrier) Preset() {
 	c.Window, c.InFlight, c.EnquireLink, c.AnswerTimeout = 10, 1000, 30*time.Second, 30*time.Second
@@ -69,75 +69,86 @@ func (c *Carrier) Preset() {
 
 // derive fills in defaults.
 func (c *Carrier) derive() {
-	c.deriveWay()
-	if c.Type == Simulator && c.Name == "" {
-		c.Name = Simulator
-	}
 	if c.Type == Simulator {
+		c.Name = cmp.Or(c.Name, Simulator)
 		c.AnswerTimeout = 0 // what a carrier has no use for
+	}
+	if c.Type == Simulator && c.Window > 0 {
+		c.Window = max(c.Window, 1000)
 	}
 	if c.Type != SMPP {
 		c.InFlight, c.EnquireLink = 0, 0
 		return
 	}
-	for value, preset := range map[*string]string{&c.Bind: Transceiver, &c.TLS: NoTLS, &c.Alphabet: "gsm7"} {
-		if *value == "" {
-			*value = preset
-		}
-	}
+	c.Bind, c.TLS, c.Alphabet = cmp.Or(c.Bind, Transceiver), cmp.Or(c.TLS, NoTLS), cmp.Or(c.Alphabet, "gsm7")
 }
 
 func (c *Config) validateCarriers(m *strict.Mistakes) {
-	if len(c.Carriers) == 0 {
-		m.Add("carriers", "expected at least one, for example simulator")
-	}
+	m.AddIf(len(c.Carriers) == 0, "carriers", "expected at least one, for example simulator")
 	names := make(map[string]bool)
 	for i := range c.Carriers {
 		carrier, at := &c.Carriers[i], "carriers["+strconv.Itoa(i)+"]."
 		carrier.validate(m, at)
-		if names[carrier.Name] {
-			m.Add(at+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
-		}
+		m.AddIf(names[carrier.Name], at+"name", "expected another name than that of a carrier before, got %q", carrier.Name)
 		names[carrier.Name] = true
 	}
 }
 
 // validate checks a carrier by its type.
 func (c *Carrier) validate(m *strict.Mistakes, at string) {
-	check := map[string]func(*strict.Mistakes, string){
-		Simulator: c.validateSimulator, SMPP: c.validateSMPP, Kannel: c.validateKannel, HTTP: c.validateHTTP,
-	}[c.Type]
-	if check == nil {
+	switch c.Type {
+	case Simulator:
+		m.AddIf(c.Name != Simulator, at+"name", "expected none, or simulator, got %q", c.Name)
+		c.validateForeign(m, at)
+	case SMPP:
+		c.validateForeign(m, at)
+		c.validateName(m, at)
+		c.validateSMPP(m, at)
+	case Kannel:
+		c.validateForeign(m, at)
+		c.validateName(m, at)
+		c.validateURL(m, at)
+		asciiField(m, at+"username", c.Username, maxPassword)
+		asciiField(m, at+"password", c.Password, maxPassword)
+		asciiField(m, at+"smsc", c.SMSC, maxPassword)
+	case HTTP:
+		c.validateForeign(m, at)
+		c.validateName(m, at)
+		c.validateURL(m, at)
+		asciiField(m, at+"token", c.Token, 4096)
+	default:
 		m.Add(at+"type", "expected simulator, smpp, kannel or http, got %q", c.Type)
 		return
 	}
-	check(m, at)
-	c.validateWay(m, at)
+	c.validateRates(m, at)
+}
+
+// validateForeign refuses the settings of other types.
+func (c *Carrier) validateForeign(m *strict.Mistakes, at string) {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		tag := v.Type().Field(i).Tag
+		types := strings.Fields(tag.Get("of"))
+		foreign := len(types) > 0 && !slices.Contains(types, c.Type) && !v.Field(i).IsZero()
+		m.AddIf(foreign, at+tag.Get("json"), "expected nothing, because a carrier of the type %s has none", c.Type)
+	}
 }
 
 func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
-	c.foreign(m, at, "smpp", map[string]string{"url": c.URL, "username": c.Username, "smsc": c.SMSC, "token": c.Token})
-	c.validateName(m, at)
-	if !hostPort(c.Addr, false) {
-		m.Add(at+"addr", "expected host:port, got %q", c.Addr)
-	}
+	m.AddIf(!hostPort(c.Addr, false), at+"addr", "expected host:port, got %q", c.Addr)
 	asciiField(m, at+"system_id", c.SystemID, 15)
 	asciiField(m, at+"password", c.Password, maxPassword)
 	asciiField(m, at+"system_type", c.SystemType, 12)
 	asciiField(m, at+"address_range", c.AddressRange, 40)
 	oneOf(m, at+"bind", c.Bind, Transceiver, Receiver, Transmitter)
 	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
-	oneOf(m, at+"alphabet", c.Alphabet, alphabets()...)
+	oneOf(m, at+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
 	c.validateLimits(m, at)
 }
 
 func (c *Carrier) validateLimits(m *strict.Mistakes, at string) {
-	if c.EnquireLink < time.Second || c.EnquireLink > time.Hour {
-		m.Add(at+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
-	}
-	if c.InFlight < 1 || c.InFlight > 100_000 {
-		m.Add(at+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
-	}
+	m.AddIf(c.EnquireLink < time.Second || c.EnquireLink > time.Hour, at+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
+	m.AddIf(c.InFlight < 1 || c.InFlight > 100_000, at+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
 	validateTimeout(m, at, c.AnswerTimeout)
 	if c.CAFile == "" {
 		return
@@ -160,13 +171,65 @@ const maxPassword = 64
 // is not repeated.
 func asciiField(m *strict.Mistakes, key, value string, limit int) {
 	odd := strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' })
-	if odd || len(value) > limit {
-		m.Add(key, "expected at most %d characters of ASCII without blanks", limit)
-	}
+	m.AddIf(odd || len(value) > limit, key, "expected at most %d characters of ASCII without blanks", limit)
 }
 
 func oneOf(m *strict.Mistakes, key, value string, words ...string) {
-	if !slices.Contains(words, value) {
-		m.Add(key, "expected %s, got %q", strings.Join(words, " or "), value)
+	m.AddIf(!slices.Contains(words, value), key, "expected %s, got %q", strings.Join(words, " or "), value)
+}
+
+// validateRates checks what a carrier takes and how fast.
+func (c *Carrier) validateRates(m *strict.Mistakes, at string) {
+	for _, p := range c.Prefixes {
+		m.AddIf(p == "" || len(p) > 15 || strings.Trim(p, "0123456789") != "", at+"prefixes", "expected prefixes of 1 to 15 digits, got %q", p)
 	}
+	if c.Originators != "" {
+		oneOf(m, at+"originators", c.Originators, anyText, alphanumeric, numeric)
+	}
+	m.AddIf(c.Window < 1 || c.Window > 10_000, at+"window", "expected 1 to 10000, got %d", c.Window)
+	m.AddIf(c.PerSecond < 0 || c.PerSecond > 100_000, at+"per_second", "expected 0 to 100000, got %d", c.PerSecond)
+}
+
+func (c *Carrier) validateName(m *strict.Mistakes, at string) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	if c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, letters) != "" {
+		m.Add(at+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
+	}
+	m.AddIf(c.Name == Simulator && c.Type != Simulator, at+"name", "expected another name than simulator, which stands for none")
+}
+
+// validateURL checks the URL of a carrier, which may hold a secret.
+func (c *Carrier) validateURL(m *strict.Mistakes, at string) {
+	u, err := url.Parse(c.URL)
+	m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", at+"url", "expected an http or https URL")
+	validateTimeout(m, at, c.AnswerTimeout)
+}
+
+func validateTimeout(m *strict.Mistakes, at string, timeout time.Duration) {
+	m.AddIf(timeout < 100*time.Millisecond || timeout > 5*time.Minute, at+"answer_timeout", "expected 100ms to 5m, got %q", timeout)
+}
+
+// Sends reports whether messages can go over the carrier.
+func (c *Carrier) Sends() bool {
+	return c.Type != SMPP || slices.Contains([]string{Transceiver, Transmitter}, c.Bind)
+}
+
+// The values of Carrier.Originators.
+const (
+	anyText      = "text"         // all of the GSM alphabet
+	alphanumeric = "alphanumeric" // letters and digits
+	numeric      = "numeric"
+)
+
+// AcceptsOriginator reports whether the carrier passes on an originator, as far as its
+// settings say.
+func (c *Carrier) AcceptsOriginator(originator string) bool {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && (r < '0' || r > '9') }
+	switch c.Originators {
+	case numeric:
+		return strings.Trim(originator, "0123456789") == ""
+	case alphanumeric:
+		return !strings.ContainsFunc(originator, other)
+	}
+	return true
 }

@@ -263,7 +263,7 @@ const (
 )
 
 // Default returns the settings of a daemon with nothing configured. What is
-// derived from other settings (public_url, smtp.from, smtp.tls) is still empty.
+// derived (public_url, smtp.from, smtp.tls, the limits of back ends) is still empty.
 func Default() Config {
 	return Config{
 		Listen:   "127.0.0.1:8080",
@@ -283,8 +283,8 @@ func Default() Config {
 		OIDC:     OIDC{Scopes: []string{"profile", "email"}, NameClaim: "preferred_username", RoleClaim: "groups"},
 		TimeZone: mustZone("Europe/London"),
 		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
-		Operator: Operator{Type: Simulator, Timeout: 5 * time.Second, AtOnce: 16, ReportWithin: 24 * time.Hour},
-		Lookup:   Lookup{Type: Simulator, Cache: 10 * time.Minute, Timeout: 10 * time.Second},
+		Operator: Operator{Type: Simulator},
+		Lookup:   Lookup{Type: Simulator, Cache: 10 * time.Minute},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/config/strict"
@@ -55,13 +56,14 @@ func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 		if value == "" || !strings.HasPrefix(name, prefixOfVariables) {
 			continue
 		}
-		s, ok := find(known, name)
-		if !ok {
+		i := slices.Index(names, name)
+		if i < 0 {
 			if near, likely := strict.Nearest(name, names); likely {
 				mistakes.Add(name, "unknown variable, did you mean %s?", near)
 			}
 			continue
 		}
+		s := known[i]
 		for _, m := range strict.Text(value, s.value.Addr().Interface(), types()) {
 			mistakes.Add(s.key+m.Path, "%s", m.Text)
 		}

@@ -14,7 +14,6 @@ const prefixOfVariables = "PENSTOCK_"
 type setting struct {
 	key      string // redis.url
 	variable string // PENSTOCK_REDIS_URL; empty: file only
-	secret   string // "yes": all of it; "url": what its user part and query hold
 	value    reflect.Value
 }
 
@@ -27,7 +26,7 @@ func collect(list []setting, parent string, v reflect.Value) []setting {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		key := parent + f.Tag.Get("json")
-		s := setting{key: key, secret: f.Tag.Get("secret"), value: v.Field(i)}
+		s := setting{key: key, value: v.Field(i)}
 		switch {
 		case f.Tag.Get("env") == "-":
 			list = append(list, s)
@@ -41,47 +40,31 @@ func collect(list []setting, parent string, v reflect.Value) []setting {
 	return list
 }
 
-func find(list []setting, variable string) (setting, bool) {
-	i := slices.IndexFunc(list, func(s setting) bool { return s.variable == variable })
-	if i < 0 {
-		return setting{}, false
-	}
-	return list[i], true
-}
-
-// Redacted returns the settings with their secrets hidden, for showing.
+// Redacted returns the settings with their secrets hidden, for showing. The tag
+// secret says of a field whether all of it is secret, or what the user part and the
+// query of a URL hold.
 func (c Config) Redacted() Config {
-	for _, s := range settings(&c) {
-		switch {
-		case s.secret == "" || s.value.String() == "":
-		case s.secret == "url":
-			s.value.SetString(redactURL(s.value.String()))
-		default:
-			s.value.SetString("***")
-		}
-	}
-	if c.Lookup.Token != "" {
-		c.Lookup.Token = "***"
-	}
-	if c.Lookup.URL != "" {
-		c.Lookup.URL = redactURL(c.Lookup.URL)
-	}
-	if c.Operator.Token != "" {
-		c.Operator.Token = "***"
-	}
-	if c.Operator.URL != "" {
-		c.Operator.URL = redactURL(c.Operator.URL)
-	}
 	c.Carriers = slices.Clone(c.Carriers)
+	redact(reflect.ValueOf(&c).Elem())
 	for i := range c.Carriers {
-		for _, secret := range []*string{&c.Carriers[i].Password, &c.Carriers[i].Token} {
-			if *secret != "" {
-				*secret = "***"
-			}
-		}
-		c.Carriers[i].URL = redactURL(c.Carriers[i].URL)
+		redact(reflect.ValueOf(&c.Carriers[i]).Elem())
 	}
 	return c
+}
+
+func redact(v reflect.Value) {
+	for i := range v.NumField() {
+		f, secret := v.Field(i), v.Type().Field(i).Tag.Get("secret")
+		switch {
+		case f.Kind() == reflect.Struct:
+			redact(f)
+		case secret == "" || f.String() == "":
+		case secret == "url":
+			f.SetString(redactURL(f.String()))
+		default:
+			f.SetString("***")
+		}
+	}
 }
 
 // LogValue shows the settings by their keys, secrets hidden, so that a Config

@@ -88,18 +88,14 @@ func loopback(host string) bool {
 const minToken = 16
 
 func (c *Config) validate(m *strict.Mistakes) {
-	if !hostPort(c.Listen, true) {
-		m.Add("listen", "expected host:port, got %q", c.Listen)
-	}
+	m.AddIf(!hostPort(c.Listen, true), "listen", "expected host:port, got %q", c.Listen)
 	if u, err := url.Parse(c.PublicURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
 		m.Add("public_url", "expected an http or https URL without a query")
 	}
 	if u, err := url.Parse(c.InternalURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
 		m.Add("internal_url", "expected an http or https URL without a query")
 	}
-	if c.DataDir == "" {
-		m.Add("data_dir", "expected a directory")
-	}
+	m.AddIf(c.DataDir == "", "data_dir", "expected a directory")
 	switch n := len([]rune(c.AdminToken)); {
 	case strings.ContainsFunc(c.AdminToken, unicode.IsSpace):
 		m.Add("admin_token", "expected a token without blanks")
@@ -117,9 +113,7 @@ func (c *Config) validate(m *strict.Mistakes) {
 	c.validateOverload(m)
 	c.validateBackends(m)
 	c.validateListeners(m)
-	if c.Log.Format != LogText && c.Log.Format != LogJSON {
-		m.Add("log.format", "expected text or json, got %q", c.Log.Format)
-	}
+	m.AddIf(c.Log.Format != LogText && c.Log.Format != LogJSON, "log.format", "expected text or json, got %q", c.Log.Format)
 	c.validateTracing(m)
 	c.validateSignIn(m)
 }
@@ -129,9 +123,7 @@ func (c *Config) validateTracing(m *strict.Mistakes) {
 	if u, err := url.Parse(t.URL); t.URL != "" && (err != nil || !web(u) || u.RawQuery != "") {
 		m.Add("tracing.url", "expected the http or https URL of a collector, such as http://127.0.0.1:4318")
 	}
-	if !(t.Sample >= 0 && t.Sample <= 1) {
-		m.Add("tracing.sample", "expected 0 to 1, got %g", t.Sample)
-	}
+	m.AddIf(!(t.Sample >= 0 && t.Sample <= 1), "tracing.sample", "expected 0 to 1, got %g", t.Sample)
 	for field := range strings.SplitSeq(t.Headers, ",") {
 		if name, _, ok := strings.Cut(field, "="); t.Headers != "" && (!ok || strings.TrimSpace(name) == "" || strings.ContainsAny(field, "\r\n")) {
 			m.Add("tracing.headers", "expected name=value, and more after a comma")
@@ -140,12 +132,8 @@ func (c *Config) validateTracing(m *strict.Mistakes) {
 }
 
 func (c *Config) validateListeners(m *strict.Mistakes) {
-	if c.TLS.CertFile != "" && c.TLS.KeyFile == "" {
-		m.Add("tls.key_file", "expected a file, because tls.cert_file is set")
-	}
-	if c.TLS.KeyFile != "" && c.TLS.CertFile == "" {
-		m.Add("tls.cert_file", "expected a file, because tls.key_file is set")
-	}
+	m.AddIf(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.key_file", "expected a file, because tls.cert_file is set")
+	m.AddIf(c.TLS.KeyFile != "" && c.TLS.CertFile == "", "tls.cert_file", "expected a file, because tls.key_file is set")
 	host, _, _ := net.SplitHostPort(c.Debug.Listen)
 	if c.Debug.Listen != "" && (!hostPort(c.Debug.Listen, true) || !loopback(host)) {
 		m.Add("debug.listen", "expected host:port of a loopback address such as 127.0.0.1:6060, got %q: profiles hold secrets", c.Debug.Listen)
@@ -158,9 +146,7 @@ func (c *Config) validateLedger(m *strict.Mistakes) {
 			m.Add("ledger.master_key", "expected the base64 of 32 bytes, the key in place %d is not", i+1)
 		}
 	}
-	if c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "" {
-		m.Add("ledger.master_key_file", "expected either this or ledger.master_key")
-	}
+	m.AddIf(c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "", "ledger.master_key_file", "expected either this or ledger.master_key")
 }
 
 func (c *Config) validateSignIn(m *strict.Mistakes) {
@@ -169,21 +155,15 @@ func (c *Config) validateSignIn(m *strict.Mistakes) {
 	}
 	o := c.OIDC
 	if o.Issuer == "" {
-		if o.ClientID != "" || o.ClientSecret != "" {
-			m.Add("oidc.issuer", "expected the provider's URL, because the client is set")
-		}
+		m.AddIf(o.ClientID != "" || o.ClientSecret != "", "oidc.issuer", "expected the provider's URL, because the client is set")
 		return
 	}
 	u, err := url.Parse(o.Issuer)
 	if err != nil || !web(u) || u.RawQuery != "" || u.User != nil || u.Scheme != "https" && !loopback(u.Hostname()) {
 		m.Add("oidc.issuer", "expected an https URL without a query, got %q", o.Issuer)
 	}
-	if o.ClientID == "" {
-		m.Add("oidc.client_id", "expected the id under which the provider knows the gateway")
-	}
-	if o.NameClaim == "" {
-		m.Add("oidc.name_claim", "expected a claim that names the user")
-	}
+	m.AddIf(o.ClientID == "", "oidc.client_id", "expected the id under which the provider knows the gateway")
+	m.AddIf(o.NameClaim == "", "oidc.name_claim", "expected a claim that names the user")
 	if o.RoleClaim == "" || len(o.Admin)+len(o.Operator)+len(o.Viewer) == 0 && o.AccountClaim == "" {
 		m.Add("oidc.role_claim", "expected a claim, and values of it for oidc.admin, oidc.operator or oidc.viewer; or oidc.account_claim")
 	}
@@ -197,21 +177,13 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	o := c.Overload
 	o.Webhooks.validate(m, "overload.webhooks", o.AccountShare)
 	o.API.validate(m, "overload.api", o.AccountShare)
-	if o.AccountShare < 1 || o.AccountShare > 100 {
-		m.Add("overload.account_share", "expected 1 to 100 percent, got %d", o.AccountShare)
-	}
-	if o.Wait <= 0 || o.Wait > 10*time.Second {
-		m.Add("overload.wait", "expected more than 0s and at most 10s, got %q", o.Wait)
-	}
-	if o.Connections < 10 {
-		m.Add("overload.connections", "expected at least 10, got %d", o.Connections)
-	}
+	m.AddIf(o.AccountShare < 1 || o.AccountShare > 100, "overload.account_share", "expected 1 to 100 percent, got %d", o.AccountShare)
+	m.AddIf(o.Wait <= 0 || o.Wait > 10*time.Second, "overload.wait", "expected more than 0s and at most 10s, got %q", o.Wait)
+	m.AddIf(o.Connections < 10, "overload.connections", "expected at least 10, got %d", o.Connections)
 }
 
 func (b Bound) validate(m *strict.Mistakes, name string, share int) {
-	if b.Requests < 2 {
-		m.Add(name+".requests", "expected at least 2, got %d", b.Requests)
-	}
+	m.AddIf(b.Requests < 2, name+".requests", "expected at least 2, got %d", b.Requests)
 	if share >= 1 && b.Bytes/100*Bytes(share) < largestBody {
 		m.Add(name+".bytes", "expected at least 8MiB for one account, which may use %d %% of it, got %q", share, b.Bytes)
 	}
@@ -222,42 +194,28 @@ func (c *Config) validateStores(m *strict.Mistakes) {
 	if c.Database.URL != "" && !severalHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
 		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database")
 	}
-	if c.Redis.URL != "" && !redis(c.Redis.URL) {
-		m.Add("redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
-	}
+	m.AddIf(c.Redis.URL != "" && !redis(c.Redis.URL), "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
 	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !web(u)) {
 		m.Add("influx.url", "expected an http or https URL")
 	}
-	if c.Influx.URL != "" && c.Influx.Bucket == "" {
-		m.Add("influx.bucket", "expected a bucket, on InfluxDB 1.8 database/retention-policy")
-	}
-	if c.Influx.URL == "" && (c.Influx.Token != "" || c.Influx.Org != "") {
-		m.Add("influx.url", "expected a URL, because a token or organisation is set")
-	}
+	m.AddIf(c.Influx.URL != "" && c.Influx.Bucket == "", "influx.bucket", "expected a bucket, on InfluxDB 1.8 database/retention-policy")
+	m.AddIf(c.Influx.URL == "" && (c.Influx.Token != "" || c.Influx.Org != ""), "influx.url", "expected a URL, because a token or organisation is set")
 	if !slices.Contains([]string{RadioFull, RadioBasic, RadioOff}, c.Readings.RadioData) {
 		m.Add("readings.radio_data", "expected full, basic or off, got %q", c.Readings.RadioData)
 	}
-	if c.Journal.Retention <= 0 {
-		m.Add("journal.retention", "expected more than 0s, got %q", c.Journal.Retention)
-	}
-	if c.Journal.MaxBytes < 1<<20 {
-		m.Add("journal.max_bytes", "expected at least 1MiB, got %q", c.Journal.MaxBytes)
-	}
+	m.AddIf(c.Journal.Retention <= 0, "journal.retention", "expected more than 0s, got %q", c.Journal.Retention)
+	m.AddIf(c.Journal.MaxBytes < 1<<20, "journal.max_bytes", "expected at least 1MiB, got %q", c.Journal.MaxBytes)
 }
 
 func (c *Config) validateMail(m *strict.Mistakes) {
-	if c.SMTP.Addr != "" && !hostPort(c.SMTP.Addr, false) {
-		m.Add("smtp.addr", "expected host:port, got %q", c.SMTP.Addr)
-	}
+	m.AddIf(c.SMTP.Addr != "" && !hostPort(c.SMTP.Addr, false), "smtp.addr", "expected host:port, got %q", c.SMTP.Addr)
 	if _, err := mail.ParseAddress(c.SMTP.From); err != nil && !m.Has("public_url") {
 		m.Add("smtp.from", "expected a mail address, got %q", c.SMTP.From)
 	}
 	if !slices.Contains([]string{StartTLS, DirectTLS, NoTLS}, c.SMTP.TLS) {
 		m.Add("smtp.tls", "expected starttls, tls or none, got %q", c.SMTP.TLS)
 	}
-	if c.SMTP.Addr == "" && (c.SMTP.Username != "" || c.SMTP.Password != "") {
-		m.Add("smtp.addr", "expected host:port, because a user or password is set")
-	}
+	m.AddIf(c.SMTP.Addr == "" && (c.SMTP.Username != "" || c.SMTP.Password != ""), "smtp.addr", "expected host:port, because a user or password is set")
 	c.validateDKIM(m)
 }
 
@@ -266,18 +224,10 @@ func (c *Config) validateDKIM(m *strict.Mistakes) {
 	if d == (DKIM{}) {
 		return
 	}
-	if d.KeyFile == "" {
-		m.Add("smtp.dkim.key_file", "expected a file, because the domain or selector is set")
-	}
-	if !domainName(d.Selector) {
-		m.Add("smtp.dkim.selector", "expected the name under which the key is published, got %q", d.Selector)
-	}
-	if d.Domain != "" && !domainName(d.Domain) {
-		m.Add("smtp.dkim.domain", "expected a domain, got %q", d.Domain)
-	}
-	if c.SMTP.Addr == "" {
-		m.Add("smtp.addr", "expected host:port, because dkim is set")
-	}
+	m.AddIf(d.KeyFile == "", "smtp.dkim.key_file", "expected a file, because the domain or selector is set")
+	m.AddIf(!domainName(d.Selector), "smtp.dkim.selector", "expected the name under which the key is published, got %q", d.Selector)
+	m.AddIf(d.Domain != "" && !domainName(d.Domain), "smtp.dkim.domain", "expected a domain, got %q", d.Domain)
+	m.AddIf(c.SMTP.Addr == "", "smtp.addr", "expected host:port, because dkim is set")
 }
 
 // domainName checks labels of letters, digits, hyphens and underscores.
@@ -291,31 +241,21 @@ func domainName(s string) bool {
 }
 
 func (c *Config) validateInbound(m *strict.Mistakes) {
-	if c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour {
-		m.Add("inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
-	}
-	if c.Inbound.SweepEvery < 10*time.Millisecond || c.Inbound.SweepEvery > time.Hour {
-		m.Add("inbound.sweep_every", "expected 10ms to 1h, got %q", c.Inbound.SweepEvery)
-	}
+	m.AddIf(c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour, "inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
+	m.AddIf(c.Inbound.SweepEvery < 10*time.Millisecond || c.Inbound.SweepEvery > time.Hour, "inbound.sweep_every", "expected 10ms to 1h, got %q", c.Inbound.SweepEvery)
 }
 
 // maxPause is far beyond any sensible pause; it keeps sums of times in range.
 const maxPause = 30 * 24 * time.Hour
 
 func (c *Config) validateDelivery(m *strict.Mistakes) {
-	if len(c.Delivery.Schedule) > 100 {
-		m.Add("delivery.schedule", "expected at most 100 pauses, got %d", len(c.Delivery.Schedule))
-	}
-	if c.Delivery.Retention < time.Hour {
-		m.Add("delivery.retention", "expected at least 1h, got %q", c.Delivery.Retention)
-	}
+	m.AddIf(len(c.Delivery.Schedule) > 100, "delivery.schedule", "expected at most 100 pauses, got %d", len(c.Delivery.Schedule))
+	m.AddIf(c.Delivery.Retention < time.Hour, "delivery.retention", "expected at least 1h, got %q", c.Delivery.Retention)
 	if c.Delivery.DeadRetention != 0 && c.Delivery.DeadRetention < time.Hour {
 		m.Add("delivery.dead_retention", "expected at least 1h, or 0s to keep them until they are replayed, got %q", c.Delivery.DeadRetention)
 	}
 	for i, pause := range c.Delivery.Schedule {
-		if pause <= 0 || pause > maxPause {
-			m.Add("delivery.schedule["+strconv.Itoa(i)+"]", "expected more than 0s and at most 720h, got %q", pause)
-		}
+		m.AddIf(pause <= 0 || pause > maxPause, "delivery.schedule["+strconv.Itoa(i)+"]", "expected more than 0s and at most 720h, got %q", pause)
 	}
 }
 

@@ -40,9 +40,7 @@ func (c *checker) document(d *Document) {
 
 func (c *checker) sensorType(s *SensorType, at string) {
 	c.claim("sensor type", s.ID, at+"id")
-	if s.ImperialSlope < 0 {
-		c.mistakes.Add(at+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
-	}
+	c.mistakes.AddIf(s.ImperialSlope < 0, at+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
 }
 
 func (c *checker) network(n *Network, at string) {
@@ -70,9 +68,7 @@ func (c *checker) account(a *Account, at string) {
 
 func (c *checker) identity(a *Account, at string) {
 	c.claim("account name", a.Name, at+"name")
-	if a.ID < 0 {
-		c.mistakes.Add(at+"id", "expected more than 0, got %d", a.ID)
-	}
+	c.mistakes.AddIf(a.ID < 0, at+"id", "expected more than 0, got %d", a.ID)
 	if a.ID == 0 {
 		return
 	}

@@ -29,9 +29,7 @@ func (c *checker) login(s *SOAP, at string) {
 		return
 	}
 	c.claim("SOAP username", s.Username, at+"username")
-	if s.Password == "" {
-		c.mistakes.Add(at+"password", "expected a password")
-	}
+	c.mistakes.AddIf(s.Password == "", at+"password", "expected a password")
 }
 
 func (c *checker) callback(raw, path string) {
@@ -71,9 +69,7 @@ func (c *checker) locations(a *Account, at string) {
 		if !l.Imported {
 			continue
 		}
-		if imported != "" {
-			c.mistakes.Add(path+"imported", "expected one imported location, the first is %s", imported)
-		}
+		c.mistakes.AddIf(imported != "", path+"imported", "expected one imported location, the first is %s", imported)
 		imported = path[:len(path)-1]
 	}
 }
@@ -81,9 +77,7 @@ func (c *checker) locations(a *Account, at string) {
 func (c *checker) trunks(a *Account, at string) {
 	for i, trunk := range a.SIP.Trunks {
 		path := fmt.Sprintf("%ssip.trunks[%d].source_ips", at, i)
-		if len(trunk.SourceIPs) == 0 {
-			c.mistakes.Add(path, "expected at least one address")
-		}
+		c.mistakes.AddIf(len(trunk.SourceIPs) == 0, path, "expected at least one address")
 	}
 }
 
@@ -91,8 +85,6 @@ func (c *checker) ledgers(a *Account, at string) {
 	for i, l := range a.Ledgers {
 		path := fmt.Sprintf("%sledgers[%d].", at, i)
 		c.claim(at+"ledger", l.ID, path+"id")
-		if l.Expiry < 0 {
-			c.mistakes.Add(path+"expiry", "expected 0s (never) or more")
-		}
+		c.mistakes.AddIf(l.Expiry < 0, path+"expiry", "expected 0s (never) or more")
 	}
 }

@@ -61,9 +61,7 @@ const (
 )
 
 func (c *checker) pace(p Pace, at string) {
-	if p.Concurrency < 0 || p.Concurrency > mostAtOnce {
-		c.mistakes.Add(at+"concurrency", "expected 1 to %d, or 0 for no bound, got %d", mostAtOnce, p.Concurrency)
-	}
+	c.mistakes.AddIf(p.Concurrency < 0 || p.Concurrency > mostAtOnce, at+"concurrency", "expected 1 to %d, or 0 for no bound, got %d", mostAtOnce, p.Concurrency)
 	if p.PerSecond != 0 && !(p.PerSecond >= leastPerHour && p.PerSecond <= mostPerSecond) {
 		c.mistakes.Add(at+"per_second", "expected 1/3600 to %d, or 0 for no bound, got %v", mostPerSecond, p.PerSecond)
 	}
@@ -150,9 +148,7 @@ func (c *checker) asREST(relay, raw, path string) {
 // servedSIM checks the SIM of a geographic relay, which mvno needs.
 func (c *checker) servedSIM(a *Account, r *GeoRelay, path string) {
 	if r.ICCID == "" {
-		if r.Action == "mvno" {
-			c.mistakes.Add(path, "expected the ICCID of the SIM that mvno serves")
-		}
+		c.mistakes.AddIf(r.Action == "mvno", path, "expected the ICCID of the SIM that mvno serves")
 		return
 	}
 	is := func(s SIM) bool { return s.ICCID == r.ICCID }

@@ -28,13 +28,9 @@ func (c *checker) rules(a *Account, at string) {
 // ruleTimes checks the durations of a rule and fills in its repeat.
 func (c *checker) ruleTimes(r *Rule, at string) {
 	for name, d := range map[string]Duration{"for": r.For, "silent_for": r.SilentFor, "batch.every": r.Batch.Every} {
-		if d < 0 {
-			c.mistakes.Add(at+name, "expected a duration such as 10m, got %s", time.Duration(d))
-		}
+		c.mistakes.AddIf(d < 0, at+name, "expected a duration such as 10m, got %s", time.Duration(d))
 	}
-	if r.Batch.Count < 0 {
-		c.mistakes.Add(at+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
-	}
+	c.mistakes.AddIf(r.Batch.Count < 0, at+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
 	r.Repeat = cmp.Or(r.Repeat, "never")
 }
 

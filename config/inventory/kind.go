@@ -167,9 +167,7 @@ const secretPrefix = "whsec_"
 func checkSecret(c *checker, v reflect.Value, path string, _ []string) {
 	digits, ok := strings.CutPrefix(v.String(), secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(digits)
-	if err != nil || !ok || len(key) < 24 || len(key) > 64 {
-		c.mistakes.Add(path, "expected whsec_ and the base64 of 24 to 64 bytes")
-	}
+	c.mistakes.AddIf(err != nil || !ok || len(key) < 24 || len(key) > 64, path, "expected whsec_ and the base64 of 24 to 64 bytes")
 }
 
 func checkCode(c *checker, v reflect.Value, path string, _ []string) {

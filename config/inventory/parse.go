@@ -44,9 +44,7 @@ type Options struct {
 func Parse(data []byte, o Options) (*Document, error) {
 	var d Document
 	mistakes := strict.Decode(data, &d, strict.Options{MaxBytes: 8 << 20, MaxNodes: 2_000_000})
-	if len(bytes.TrimSpace(data)) == 0 {
-		mistakes.Add("", "expected an inventory, got nothing")
-	}
+	mistakes.AddIf(len(bytes.TrimSpace(data)) == 0, "", "expected an inventory, got nothing")
 	if d.Name == Default {
 		d.Name = ""
 	}

@@ -47,6 +47,13 @@ func (m *Mistakes) Add(path, format string, args ...any) {
 	*m = append(*m, Mistake{Path: path, Text: fmt.Sprintf(format, args...)})
 }
 
+// AddIf is Add where a condition holds.
+func (m *Mistakes) AddIf(wrong bool, path, format string, args ...any) {
+	if wrong {
+		m.Add(path, format, args...)
+	}
+}
+
 // Has reports whether the field, or what it stands in, has a mistake already.
 func (m Mistakes) Has(path string) bool {
 	for _, one := range m {
