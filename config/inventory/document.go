@@ -1,8 +1,12 @@
 package inventory
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"time"
+
+	"github.com/penstock/penstock/config/strict"
 )
 
 // Document is an inventory. Slices without entries are nil.
@@ -217,3 +221,20 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 
 // Encode writes the document as JSON, the same bytes for the same document.
 func Encode(d Document) ([]byte, error) { return json.Marshal(d) }
+
+// EncodeYAML writes the document as people write it, with a comment of one line
+// before it.
+func EncodeYAML(d Document, comment string) ([]byte, error) {
+	text, err := Encode(d)
+	if err != nil {
+		return nil, err
+	}
+	body, err := strict.YAML(text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	_, _ = fmt.Fprintf(&out, "# %s\n", comment)
+	out.Write(body)
+	return out.Bytes(), nil
+}

@@ -1,6 +1,9 @@
 package inventory
 
-import "cmp"
+import (
+	"cmp"
+	"reflect"
+)
 
 // Merge returns what is declared once the new document has been applied over
 // the old one. A record that the new document names stands as it says, an
@@ -20,12 +23,11 @@ func mergeAll(parts ...Document) (whole Document) {
 			whole = part
 			continue
 		}
-		whole = Document{
-			Name:        cmp.Or(part.Name, whole.Name),
-			SensorTypes: merge(whole.SensorTypes, part.SensorTypes, SensorType.key, replace),
-			Networks:    merge(whole.Networks, part.Networks, Network.key, replace),
-			Accounts:    mergeAccounts(whole.Accounts, part.Accounts),
+		whole.Name = cmp.Or(part.Name, whole.Name)
+		for _, list := range recordsOfDocument() {
+			list.merge(&whole, &part)
 		}
+		whole.Accounts = mergeAccounts(whole.Accounts, part.Accounts)
 	}
 	return whole
 }
@@ -34,19 +36,20 @@ func mergeAll(parts ...Document) (whole Document) {
 // name: what a prune would remove. An account that only lost records is there
 // with its id and name and those records.
 func Omitted(old, fresh Document) Document {
-	old = clone(old)
-	gone := Document{
-		SensorTypes: omitted(old.SensorTypes, fresh.SensorTypes, SensorType.key),
-		Networks:    omitted(old.Networks, fresh.Networks, Network.key),
+	gone := clone(old)
+	gone.Name = ""
+	for _, list := range recordsOfDocument() {
+		list.omitted(&gone, &fresh)
 	}
-	named := IndexOf(fresh.Accounts)
-	for _, a := range old.Accounts {
-		i := named.Find(a)
-		if i < 0 {
-			gone.Accounts = append(gone.Accounts, a)
-		} else if lost, any := omittedOf(a, fresh.Accounts[i]); any {
-			gone.Accounts = append(gone.Accounts, lost)
+	accounts, named := gone.Accounts, IndexOf(fresh.Accounts)
+	gone.Accounts = nil
+	for _, a := range accounts {
+		if i := named.Find(a); i >= 0 {
+			if a = omittedOf(a, fresh.Accounts[i]); !a.holdsRecords() {
+				continue
+			}
 		}
+		gone.Accounts = append(gone.Accounts, a)
 	}
 	return gone
 }
@@ -55,16 +58,14 @@ func Omitted(old, fresh Document) Document {
 // accounts stay, with their own settings.
 func Without(old, gone Document) Document {
 	old = clone(old)
-	old.SensorTypes = omitted(old.SensorTypes, gone.SensorTypes, SensorType.key)
-	old.Networks = omitted(old.Networks, gone.Networks, Network.key)
+	for _, list := range recordsOfDocument() {
+		list.omitted(&old, &gone)
+	}
 	named := IndexOf(gone.Accounts)
 	for i, a := range old.Accounts {
-		at := named.Find(a)
-		if at < 0 {
-			continue
+		if at := named.Find(a); at >= 0 {
+			old.Accounts[i] = mergeAccount(a.settings(), omittedOf(a, gone.Accounts[at]))
 		}
-		left, _ := omittedOf(a, gone.Accounts[at])
-		old.Accounts[i] = mergeAccount(a.settings(), left)
 	}
 	return old
 }
@@ -78,25 +79,6 @@ func (a Account) settings() Account {
 func (a Account) bare() Account {
 	a.Credit, a.Permissions, a.WebhookSecrets, a.CallbackURL = nil, nil, nil, ""
 	return a
-}
-
-func (s SensorType) key() string  { return s.ID }
-func (n Network) key() string     { return n.Prefix }
-func (r GeoRelay) key() string    { return r.ID }
-func (r NumberRelay) key() string { return r.ID }
-func (l Location) key() string    { return l.ID }
-func (d Decoder) key() string     { return d.ID }
-func (m Mapping) key() string     { return m.Key }
-func (r Rule) key() string        { return r.ID }
-func (s SIM) key() string         { return s.ICCID }
-func (l Ledger) key() string      { return l.ID }
-
-func (t Trunk) key() string {
-	var key string
-	for _, ip := range t.SourceIPs {
-		key += ip + " "
-	}
-	return key
 }
 
 func mergeAccounts(old, fresh []Account) []Account {
@@ -114,70 +96,34 @@ func mergeAccounts(old, fresh []Account) []Account {
 }
 
 func mergeAccount(old, fresh Account) Account {
-	return Account{
-		ID: cmp.Or(fresh.ID, old.ID), Name: cmp.Or(fresh.Name, old.Name),
-		Credit: cmp.Or(fresh.Credit, old.Credit), SOAP: cmp.Or(fresh.SOAP, old.SOAP),
-		Permissions:    given(old.Permissions, fresh.Permissions),
-		WebhookSecrets: given(old.WebhookSecrets, fresh.WebhookSecrets),
-		CallbackURL:    cmp.Or(fresh.CallbackURL, old.CallbackURL),
-		Tokens:         merge(old.Tokens, fresh.Tokens, Token.Hash, mergeToken),
-		Relays: Relays{
-			Geo: merge(old.Relays.Geo, fresh.Relays.Geo, GeoRelay.key, replace),
-			VMN: merge(old.Relays.VMN, fresh.Relays.VMN, NumberRelay.key, replace),
-		},
-		Locations: merge(old.Locations, fresh.Locations, Location.key, replace),
-		Decoders:  merge(old.Decoders, fresh.Decoders, Decoder.key, mergeDecoder),
-		Rules:     merge(old.Rules, fresh.Rules, Rule.key, replace),
-		SIMs:      merge(old.SIMs, fresh.SIMs, SIM.key, mergeSIM),
-		SIP:       SIP{Trunks: merge(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key, replace)},
-		Ledgers:   merge(old.Ledgers, fresh.Ledgers, Ledger.key, replace),
+	old.ID, old.Name = cmp.Or(fresh.ID, old.ID), cmp.Or(fresh.Name, old.Name)
+	old.Credit, old.CallbackURL = cmp.Or(fresh.Credit, old.Credit), cmp.Or(fresh.CallbackURL, old.CallbackURL)
+	if len(fresh.Permissions) > 0 {
+		old.Permissions = fresh.Permissions
 	}
+	if len(fresh.WebhookSecrets) > 0 {
+		old.WebhookSecrets = fresh.WebhookSecrets
+	}
+	for _, list := range recordsOfAccount() {
+		list.merge(&old, &fresh)
+	}
+	return old
 }
 
-func mergeToken(old, fresh Token) Token {
-	fresh.Secret = cmp.Or(fresh.Secret, old.Secret)
-	return fresh
-}
-
-func mergeDecoder(old, fresh Decoder) Decoder {
-	fresh.Sensors = merge(old.Sensors, fresh.Sensors, Mapping.key, replace)
-	return fresh
-}
-
-func mergeSIM(old, fresh SIM) SIM {
-	before := old.codes()
-	for i, code := range fresh.codes() {
-		*code.value = cmp.Or(*code.value, *before[i].value)
+// omittedOf is the account with those of its records that fresh does not name.
+func omittedOf(old, fresh Account) Account {
+	old = old.bare()
+	for _, list := range recordsOfAccount() {
+		list.omitted(&old, &fresh)
 	}
-	return fresh
-}
-
-func omittedOf(old, fresh Account) (lost Account, any bool) {
-	lost = Account{
-		ID: old.ID, Name: old.Name,
-		Tokens: omitted(old.Tokens, fresh.Tokens, Token.Hash),
-		Relays: Relays{
-			Geo: omitted(old.Relays.Geo, fresh.Relays.Geo, GeoRelay.key),
-			VMN: omitted(old.Relays.VMN, fresh.Relays.VMN, NumberRelay.key),
-		},
-		Locations: omitted(old.Locations, fresh.Locations, Location.key),
-		Decoders:  omitted(old.Decoders, fresh.Decoders, Decoder.key),
-		Rules:     omitted(old.Rules, fresh.Rules, Rule.key),
-		SIMs:      omitted(old.SIMs, fresh.SIMs, SIM.key),
-		SIP:       SIP{Trunks: omitted(old.SIP.Trunks, fresh.SIP.Trunks, Trunk.key)},
-		Ledgers:   omitted(old.Ledgers, fresh.Ledgers, Ledger.key),
-	}
-	if fresh.SOAP == nil {
-		lost.SOAP = old.SOAP
-	}
-	return lost, lost.holdsRecords()
+	return old
 }
 
 // holdsRecords reports whether the account has records besides its settings.
 func (a Account) holdsRecords() bool {
-	n := len(a.Tokens) + len(a.Relays.Geo) + len(a.Relays.VMN) + len(a.Locations) +
-		len(a.Decoders) + len(a.Rules) + len(a.SIMs) + len(a.SIP.Trunks) + len(a.Ledgers)
-	return n > 0 || a.SOAP != nil
+	a = a.bare()
+	a.ID, a.Name = 0, ""
+	return !reflect.ValueOf(a).IsZero()
 }
 
 // merge keeps the old order and appends what is new.
@@ -210,11 +156,39 @@ func omitted[T any](old, fresh []T, key func(T) string) (gone []T) {
 	return gone
 }
 
-func replace[T any](_, fresh T) T { return fresh }
+// Index finds accounts in a list of them.
+type Index struct {
+	byID   map[int64]int
+	byName map[string]int
+	ids    map[string]int64 // by name
+}
 
-func given(old, fresh []string) []string {
-	if len(fresh) > 0 {
-		return fresh
+// IndexOf makes the index of a list. Of accounts with one name the first is found by it.
+func IndexOf(list []Account) Index {
+	x := Index{make(map[int64]int, len(list)), make(map[string]int, len(list)), make(map[string]int64, len(list))}
+	for i, a := range list {
+		x.add(i, a)
 	}
-	return old
+	return x
+}
+
+func (x Index) add(i int, a Account) {
+	if _, taken := x.byID[a.ID]; a.ID != 0 && !taken {
+		x.byID[a.ID] = i
+	}
+	if first, taken := x.byName[a.Name]; !taken || first == i {
+		x.byName[a.Name], x.ids[a.Name] = i, a.ID
+	}
+}
+
+// Find returns the place of an account, found by its id, else by its name unless both
+// have an id; -1 if it is not in the list.
+func (x Index) Find(a Account) int {
+	if i, ok := x.byID[a.ID]; ok {
+		return i
+	}
+	if i, ok := x.byName[a.Name]; ok && (a.ID == 0 || x.ids[a.Name] == 0) {
+		return i
+	}
+	return -1
 }

@@ -1,8 +1,8 @@
 package inventory
 
 import (
+	_ "embed" // the meanings
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -108,30 +108,15 @@ func fieldsOf(t reflect.Type, path string) []documented {
 	return out
 }
 
-// FieldTable returns a Markdown table of every field of a document, in its order.
-func FieldTable() string {
-	var out strings.Builder
-	out.WriteString("| field | meaning |\n|---|---|\n")
-	addRows(&out, reflect.TypeFor[Document](), "")
-	return out.String()
-}
+//go:embed fields.txt
+var fieldMeanings string
 
-func addRows(out *strings.Builder, t reflect.Type, path string) {
-	for _, f := range fieldsOf(t, path) {
-		meaning := meanings()[f.path]
-		if f.required {
-			meaning = "required: " + meaning
-		}
-		_, _ = fmt.Fprintf(out, "| `%s` | %s |\n", f.path, meaning)
-		inner, at := f.field.Type, f.path
-		for inner.Kind() == reflect.Slice || inner.Kind() == reflect.Pointer {
-			if inner.Kind() == reflect.Slice {
-				at += "[]"
-			}
-			inner = inner.Elem()
-		}
-		if inner.Kind() == reflect.Struct {
-			addRows(out, inner, at)
-		}
+// meanings says of each field what it is for; a path ends its lists with [].
+func meanings() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(fieldMeanings) {
+		path, meaning, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		out[path] = meaning
 	}
+	return out
 }

@@ -1,0 +1,154 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// records is a list of records that an owner, a document or an account, declares.
+// Whatever treats all records alike goes through these lists.
+type records[O any] struct {
+	merge   func(old, fresh *O)           // puts the records of fresh over those of old
+	omitted func(old, fresh *O)           // leaves of old the records that fresh does not name
+	things  func(o *O, at string) []Thing // lists the records, their paths below at
+}
+
+// list describes the records of one kind: kind and path are those of a Thing, key
+// tells the records apart, label names one for people, and join puts a fresh record
+// over an old one.
+func list[O, T any](kind, path string, of func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) records[O] {
+	return records[O]{
+		merge:   func(old, fresh *O) { *of(old) = merge(*of(old), *of(fresh), key, join) },
+		omitted: func(old, fresh *O) { *of(old) = omitted(*of(old), *of(fresh), key) },
+		things: func(o *O, at string) (out []Thing) {
+			for i, r := range *of(o) {
+				out = append(out, Thing{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", at, path, i), key: key(r)})
+			}
+			return out
+		},
+	}
+}
+
+// named is list for records that are told apart by what people know them by, and of
+// which a fresh one replaces an old one.
+func named[O, T any](kind, path string, of func(*O) *[]T, key func(T) string) records[O] {
+	return list(kind, path, of, key, key, func(_, fresh T) T { return fresh })
+}
+
+// recordsOfDocument are the records beside those of accounts.
+func recordsOfDocument() []records[Document] {
+	return []records[Document]{
+		named("sensor type", "sensor_types", func(d *Document) *[]SensorType { return &d.SensorTypes }, func(s SensorType) string { return s.ID }),
+		named("network", "networks", func(d *Document) *[]Network { return &d.Networks }, func(n Network) string { return n.Prefix }),
+	}
+}
+
+func recordsOfAccount() []records[Account] {
+	return []records[Account]{
+		list("token", "tokens", func(a *Account) *[]Token { return &a.Tokens }, Token.Hash, Token.Label, mergeToken),
+		login(),
+		named("geo relay", "relays.geo", func(a *Account) *[]GeoRelay { return &a.Relays.Geo }, func(r GeoRelay) string { return r.ID }),
+		named("vmn relay", "relays.vmn", func(a *Account) *[]NumberRelay { return &a.Relays.VMN }, func(r NumberRelay) string { return r.ID }),
+		named("rule", "rules", func(a *Account) *[]Rule { return &a.Rules }, func(r Rule) string { return r.ID }),
+		list("decoder", "decoders", func(a *Account) *[]Decoder { return &a.Decoders }, decoderID, decoderID, mergeDecoder),
+		list("SIM", "sims", func(a *Account) *[]SIM { return &a.SIMs }, iccid, iccid, mergeSIM),
+		named("location", "locations", func(a *Account) *[]Location { return &a.Locations }, func(l Location) string { return l.ID }),
+		named("ledger", "ledgers", func(a *Account) *[]Ledger { return &a.Ledgers }, func(l Ledger) string { return l.ID }),
+		named("trunk", "sip.trunks", func(a *Account) *[]Trunk { return &a.SIP.Trunks }, Trunk.Label),
+	}
+}
+
+// login is the SOAP login, of which an account has one or none.
+func login() records[Account] {
+	return records[Account]{
+		merge: func(old, fresh *Account) { old.SOAP = cmp.Or(fresh.SOAP, old.SOAP) },
+		omitted: func(old, fresh *Account) {
+			if fresh.SOAP != nil {
+				old.SOAP = nil
+			}
+		},
+		things: func(a *Account, at string) []Thing {
+			if a.SOAP == nil {
+				return nil
+			}
+			return []Thing{{Kind: "SOAP username", Name: a.SOAP.Username, Path: at + "soap"}}
+		},
+	}
+}
+
+func decoderID(d Decoder) string { return d.ID }
+func iccid(s SIM) string         { return s.ICCID }
+
+func mergeToken(old, fresh Token) Token {
+	fresh.Secret = cmp.Or(fresh.Secret, old.Secret)
+	return fresh
+}
+
+func mergeDecoder(old, fresh Decoder) Decoder {
+	key := func(m Mapping) string { return m.Key }
+	fresh.Sensors = merge(old.Sensors, fresh.Sensors, key, func(_, fresh Mapping) Mapping { return fresh })
+	return fresh
+}
+
+func mergeSIM(old, fresh SIM) SIM {
+	before := old.codes()
+	for i, code := range fresh.codes() {
+		*code.value = cmp.Or(*code.value, *before[i].value)
+	}
+	return fresh
+}
+
+// Thing is a record that a document declares, or an account.
+type Thing struct {
+	Kind    string // sensor type, decoder, SIM and so on
+	Account string // the account's name; empty: the record belongs to none
+	Name    string // as people know the record
+	Path    string // of the record in its document
+	key     string // what tells records of a kind apart
+}
+
+// String names the thing: "account acme: decoder d1", "sensor type temperature".
+func (t Thing) String() string {
+	name := t.Kind + " " + t.Name
+	if t.Account != "" {
+		return "account " + t.Account + ": " + name
+	}
+	return name
+}
+
+// identity is the same for the same record in two documents.
+type identity struct{ kind, account, key string }
+
+func (t Thing) identity() identity { return identity{t.Kind, t.Account, t.key} }
+
+// Things lists the records of a document. Accounts are not among them: an
+// account is never removed.
+func Things(d Document) []Thing {
+	var out []Thing
+	for _, list := range recordsOfDocument() {
+		out = append(out, list.things(&d, "")...)
+	}
+	for i := range d.Accounts {
+		a := &d.Accounts[i]
+		for _, list := range recordsOfAccount() {
+			for _, t := range list.things(a, fmt.Sprintf("accounts[%d].", i)) {
+				t.Account = a.Name
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// Label names the token without showing it, by the digits of its mask.
+func (t Token) Label() string {
+	label := t.Hash()[:maskDigits]
+	if t.Source != "" {
+		label += " (" + t.Source + ")"
+	}
+	return label
+}
+
+// Label names the trunk by its addresses.
+func (t Trunk) Label() string { return strings.Join(t.SourceIPs, " ") }
