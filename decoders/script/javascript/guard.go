@@ -68,22 +68,31 @@ func (r *realm) key(call goja.FunctionCall) goja.Value {
 	return v
 }
 
-// native is a function of the interpreter that stands behind a guard.
-type native func(this goja.Value, args ...goja.Value) goja.Value
+// native is a function of the interpreter that stands behind a guard, and guard checks
+// a call of it.
+type (
+	native func(this goja.Value, args ...goja.Value) goja.Value
+	guard  func(inner native, call goja.FunctionCall) goja.Value
+)
 
 // replace puts a guard in the place of a method; what is not there stays away.
-func (r *realm) replace(holder *goja.Object, name string, guard func(native) func(goja.FunctionCall) goja.Value) {
-	if !r.mentions(name) {
-		return
+func (r *realm) replace(holder *goja.Object, name string, g guard) {
+	if r.mentions(name) {
+		r.install(holder, name, g)
 	}
-	r.install(holder, name, guard)
 }
 
 // install is replace for what can be reached without its name.
-func (r *realm) install(holder *goja.Object, name string, guard func(native) func(goja.FunctionCall) goja.Value) {
+func (r *realm) install(holder *goja.Object, name string, g guard) {
 	if inner, ok := goja.AssertFunction(holder.Get(name)); ok {
-		_ = holder.DefineDataProperty(name, r.vm.ToValue(guard(rethrow(inner))), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+		_ = holder.DefineDataProperty(name, r.behind(g, inner), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
+}
+
+// behind is a function of the interpreter behind a guard.
+func (r *realm) behind(g guard, f goja.Callable) goja.Value {
+	inner := rethrow(f)
+	return r.vm.ToValue(func(call goja.FunctionCall) goja.Value { return g(inner, call) })
 }
 
 // rethrow lets an exception pass through Go as an exception.

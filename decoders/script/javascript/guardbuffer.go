@@ -26,14 +26,9 @@ func (r *realm) guardBuffers() {
 	proto := typed.Get("prototype").(*goja.Object)
 	r.install(proto, "join", r.joins)
 	_ = proto.Delete("toLocaleString")
-	r.install(proto, "toString", func(native) func(goja.FunctionCall) goja.Value {
-		return r.joins(rethrow(mustCall(r.object("Array", "prototype").Get("join"))))
-	})
-}
-
-func mustCall(v goja.Value) goja.Callable {
-	f, _ := goja.AssertFunction(v)
-	return f
+	arrayJoin, _ := goja.AssertFunction(r.object("Array", "prototype").Get("join"))
+	join := rethrow(arrayJoin)
+	r.install(proto, "toString", func(_ native, call goja.FunctionCall) goja.Value { return r.joins(join, call) })
 }
 
 // buffer takes what a new buffer holds off what is left.

@@ -1,6 +1,10 @@
 package javascript
 
-import "github.com/dop251/goja"
+import (
+	"strconv"
+
+	"github.com/dop251/goja"
+)
 
 // guardLists guards Array, apply and the walk over a list.
 func (r *realm) guardLists() {
@@ -50,53 +54,46 @@ func (r *realm) iteratorPrototype(proto *goja.Object) *goja.Object {
 
 // nexts ends a walk when the time is over: it may be the interpreter that
 // walks, to spread a list whose length was set to billions.
-func (r *realm) nexts(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		r.checkTime()
-		return inner(call.This)
-	}
+func (r *realm) nexts(inner native, call goja.FunctionCall) goja.Value {
+	r.checkTime()
+	return inner(call.This)
 }
 
-func (r *realm) reads(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		return inner(r.list(call.This), call.Arguments...)
-	}
+func (r *realm) reads(inner native, call goja.FunctionCall) goja.Value {
+	return inner(r.list(call.This), call.Arguments...)
 }
 
-func (r *realm) changes(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		obj, ok := isList(call.This)
-		if !ok {
-			panic(r.vm.NewTypeError("only an array can be changed in this way"))
-		}
-		r.checkList(length(obj) + int64(len(call.Arguments)))
-		return inner(obj, call.Arguments...)
+func (r *realm) changes(inner native, call goja.FunctionCall) goja.Value {
+	obj, ok := isList(call.This)
+	if !ok {
+		panic(r.vm.NewTypeError("only an array can be changed in this way"))
 	}
+	r.checkList(length(obj) + int64(len(call.Arguments)))
+	return inner(obj, call.Arguments...)
 }
 
 // sorts looks at the time whenever it compares.
-func (r *realm) sorts(inner native) func(goja.FunctionCall) goja.Value {
-	compare := r.vm.ToValue(func(call goja.FunctionCall) goja.Value {
-		r.checkTime()
-		a, b := r.str(call.Argument(0)), r.str(call.Argument(1))
-		return r.vm.ToValue(a.CompareTo(b))
-	})
+func (r *realm) sorts(inner native, call goja.FunctionCall) goja.Value {
 	return r.changes(func(this goja.Value, args ...goja.Value) goja.Value {
 		if len(args) == 0 || goja.IsUndefined(args[0]) {
-			return inner(this, compare)
+			return inner(this, r.vm.ToValue(r.compares))
 		}
 		return inner(this, args...)
-	})
+	}, call)
 }
 
-func (r *realm) concats(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		args := make([]goja.Value, len(call.Arguments))
-		for i, v := range call.Arguments {
-			args[i] = r.spreadable(v)
-		}
-		return inner(r.spreadable(r.list(call.This)), args...)
+// compares is the order of a list that is sorted without a function.
+func (r *realm) compares(call goja.FunctionCall) goja.Value {
+	r.checkTime()
+	return r.vm.ToValue(r.str(call.Argument(0)).CompareTo(r.str(call.Argument(1))))
+}
+
+func (r *realm) concats(inner native, call goja.FunctionCall) goja.Value {
+	args := make([]goja.Value, len(call.Arguments))
+	for i, v := range call.Arguments {
+		args[i] = r.spreadable(v)
 	}
+	return inner(r.spreadable(r.list(call.This)), args...)
 }
 
 // spreadable keeps concat from walking over what only looks like a list.
@@ -112,50 +109,44 @@ func (r *realm) spreadable(v goja.Value) goja.Value {
 	return v
 }
 
-func (r *realm) flattens(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		list := r.list(call.This)
-		(&measure{r: r}).value(list, 0)
-		return inner(list, call.Arguments...)
-	}
+func (r *realm) flattens(inner native, call goja.FunctionCall) goja.Value {
+	list := r.list(call.This)
+	(&measure{r: r}).value(list, 0)
+	return inner(list, call.Arguments...)
 }
 
-func (r *realm) flatMaps(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		f, ok := goja.AssertFunction(call.Argument(0))
-		if !ok {
-			panic(r.vm.NewTypeError("flatMap wants a function"))
-		}
-		mapped := r.vm.ToValue(func(each goja.FunctionCall) goja.Value {
-			v := rethrow(f)(call.Argument(1), each.Arguments...)
-			if obj, ok := isList(v); ok {
-				r.checkList(length(obj))
-			}
-			return v
-		})
-		return inner(r.list(call.This), mapped)
+func (r *realm) flatMaps(inner native, call goja.FunctionCall) goja.Value {
+	f, ok := goja.AssertFunction(call.Argument(0))
+	if !ok {
+		panic(r.vm.NewTypeError("flatMap wants a function"))
 	}
+	mapped := r.vm.ToValue(func(each goja.FunctionCall) goja.Value {
+		v := rethrow(f)(call.Argument(1), each.Arguments...)
+		if obj, ok := isList(v); ok {
+			r.checkList(length(obj))
+		}
+		return v
+	})
+	return inner(r.list(call.This), mapped)
 }
 
 // joins is join with a sum of the lengths; texts of lists within lists come
 // back to it.
-func (r *realm) joins(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		r.checkTime()
-		list, ok := r.list(call.This).(*goja.Object)
-		if r.depth++; r.depth > maxNested {
-			r.stop("lists are nested too deep to be written")
-		}
-		defer func() { r.depth-- }()
-		if !ok {
-			return inner(call.This, call.Arguments...)
-		}
-		separator := r.vm.ToValue(",").(goja.String)
-		if v := call.Argument(0); !goja.IsUndefined(v) {
-			separator = r.str(v)
-		}
-		return inner(r.texts(list, separator.Length()), separator)
+func (r *realm) joins(inner native, call goja.FunctionCall) goja.Value {
+	r.checkTime()
+	list, ok := r.list(call.This).(*goja.Object)
+	if r.depth++; r.depth > maxNested {
+		r.stop("lists are nested too deep to be written")
 	}
+	defer func() { r.depth-- }()
+	if !ok {
+		return inner(call.This, call.Arguments...)
+	}
+	separator := r.vm.ToValue(",").(goja.String)
+	if v := call.Argument(0); !goja.IsUndefined(v) {
+		separator = r.str(v)
+	}
+	return inner(r.texts(list, separator.Length()), separator)
 }
 
 // texts are a list's elements as strings.
@@ -165,7 +156,7 @@ func (r *realm) texts(list *goja.Object, separator int) goja.Value {
 	total := float64(n) * float64(separator)
 	r.checkString(total)
 	for i := range items {
-		v := r.element(list, i)
+		v := list.Get(strconv.Itoa(i))
 		if v == nil || goja.IsUndefined(v) || goja.IsNull(v) {
 			items[i] = ""
 			continue
@@ -179,14 +170,12 @@ func (r *realm) texts(list *goja.Object, separator int) goja.Value {
 }
 
 // from walks only over what iterates or has a checked length.
-func (r *realm) from(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		if len(call.Arguments) == 0 {
-			return inner(call.This)
-		}
-		args := append([]goja.Value{r.walkable(call.Arguments[0])}, call.Arguments[1:]...)
-		return inner(call.This, args...)
+func (r *realm) from(inner native, call goja.FunctionCall) goja.Value {
+	if len(call.Arguments) == 0 {
+		return inner(call.This)
 	}
+	args := append([]goja.Value{r.walkable(call.Arguments[0])}, call.Arguments[1:]...)
+	return inner(call.This, args...)
 }
 
 func (r *realm) walkable(v goja.Value) goja.Value {
@@ -203,11 +192,9 @@ func (r *realm) walkable(v goja.Value) goja.Value {
 	return v
 }
 
-func (r *realm) applies(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		if obj, ok := call.Argument(1).(*goja.Object); ok {
-			return inner(call.This, call.Argument(0), r.list(obj))
-		}
-		return inner(call.This, call.Arguments...)
+func (r *realm) applies(inner native, call goja.FunctionCall) goja.Value {
+	if obj, ok := call.Argument(1).(*goja.Object); ok {
+		return inner(call.This, call.Argument(0), r.list(obj))
 	}
+	return inner(call.This, call.Arguments...)
 }

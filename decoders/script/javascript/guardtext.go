@@ -1,7 +1,6 @@
 package javascript
 
 import (
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -51,14 +50,12 @@ func (r *realm) guardStrings() {
 		r.replace(proto, name, r.lengthens(name == "repeat"))
 	}
 	r.replace(proto, "concat", r.appends)
-	r.replace(proto, "replace", r.replaces(true))
-	r.replace(proto, "replaceAll", r.replaces(true))
+	r.replace(proto, "replace", r.replaces)
+	r.replace(proto, "replaceAll", r.replaces)
 	for _, name := range []string{"match", "matchAll", "search"} {
 		r.replace(proto, name, r.matches)
 	}
 }
-
-func (r *realm) element(list *goja.Object, i int) goja.Value { return list.Get(strconv.Itoa(i)) }
 
 // this is the string a method works on, made one once.
 func (r *realm) this(v goja.Value) goja.Value {
@@ -83,55 +80,47 @@ func size(v goja.Value) float64 {
 	return 0
 }
 
-func (r *realm) lengthens(times bool) func(native) func(goja.FunctionCall) goja.Value {
-	return func(inner native) func(goja.FunctionCall) goja.Value {
-		return func(call goja.FunctionCall) goja.Value {
-			s, n := r.this(call.This), call.Argument(0).ToNumber()
-			if times {
-				r.checkString(n.ToFloat() * size(s))
-			} else {
-				r.checkString(n.ToFloat())
-			}
-			return inner(s, append([]goja.Value{n}, call.Arguments[min(1, len(call.Arguments)):]...)...)
+func (r *realm) lengthens(times bool) guard {
+	return func(inner native, call goja.FunctionCall) goja.Value {
+		s, n := r.this(call.This), call.Argument(0).ToNumber()
+		if times {
+			r.checkString(n.ToFloat() * size(s))
+		} else {
+			r.checkString(n.ToFloat())
 		}
+		return inner(s, append([]goja.Value{n}, call.Arguments[min(1, len(call.Arguments)):]...)...)
 	}
 }
 
-func (r *realm) appends(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		s := r.this(call.This)
-		total := size(s)
-		args := make([]goja.Value, len(call.Arguments))
-		for i, v := range call.Arguments {
-			args[i] = r.str(v)
-			total += size(args[i])
-		}
-		r.checkString(total)
-		return inner(s, args...)
+func (r *realm) appends(inner native, call goja.FunctionCall) goja.Value {
+	s := r.this(call.This)
+	total := size(s)
+	args := make([]goja.Value, len(call.Arguments))
+	for i, v := range call.Arguments {
+		args[i] = r.str(v)
+		total += size(args[i])
 	}
+	r.checkString(total)
+	return inner(s, args...)
 }
 
 // measured checks what a function gave.
-func (r *realm) measured(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		v := inner(call.This, call.Arguments...)
-		r.checkString(size(v))
-		return v
-	}
+func (r *realm) measured(inner native, call goja.FunctionCall) goja.Value {
+	v := inner(call.This, call.Arguments...)
+	r.checkString(size(v))
+	return v
 }
 
-// replaces is replace, of a string (text) or of a regular expression.
-func (r *realm) replaces(text bool) func(native) func(goja.FunctionCall) goja.Value {
-	return func(inner native) func(goja.FunctionCall) goja.Value {
-		return func(call goja.FunctionCall) goja.Value {
-			if text {
-				s := r.this(call.This)
-				return inner(s, call.Argument(0), r.replacement(s, call.Argument(1)))
-			}
-			s := r.str(call.Argument(0))
-			return inner(call.This, s, r.replacement(s, call.Argument(1)))
-		}
-	}
+// replaces is replace of a string.
+func (r *realm) replaces(inner native, call goja.FunctionCall) goja.Value {
+	s := r.this(call.This)
+	return inner(s, call.Argument(0), r.replacement(s, call.Argument(1)))
+}
+
+// replacesMatches is replace of a regular expression.
+func (r *realm) replacesMatches(inner native, call goja.FunctionCall) goja.Value {
+	s := r.str(call.Argument(0))
+	return inner(call.This, s, r.replacement(s, call.Argument(1)))
 }
 
 // replacement bounds what replaces each match.
@@ -156,11 +145,9 @@ func (r *realm) replacement(subject, v goja.Value) goja.Value {
 }
 
 // matches are the methods that make a regular expression of a string.
-func (r *realm) matches(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		r.checkPattern(call.Argument(0))
-		return inner(call.This, call.Arguments...)
-	}
+func (r *realm) matches(inner native, call goja.FunctionCall) goja.Value {
+	r.checkPattern(call.Argument(0))
+	return inner(call.This, call.Arguments...)
 }
 
 func (r *realm) checkPattern(v goja.Value) {
@@ -182,41 +169,36 @@ func (r *realm) guardPatterns() {
 	proto := r.object("RegExp", "prototype")
 	_ = proto.Delete("compile")
 	if inner, ok := goja.AssertFunction(proto.GetSymbol(goja.SymReplace)); ok {
-		guard := r.vm.ToValue(r.replaces(false)(rethrow(inner)))
-		_ = proto.DefineDataPropertySymbol(goja.SymReplace, guard, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
+		_ = proto.DefineDataPropertySymbol(goja.SymReplace, r.behind(r.replacesMatches, inner), goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_FALSE)
 	}
 }
 
 // parses refuses JSON that is nested deeper than the reader's stack should be.
-func (r *realm) parses(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		s := r.str(call.Argument(0))
-		depth := 0
-		for _, c := range []byte(s.String()) {
-			switch c {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth--
-			}
-			if depth > maxNested {
-				r.stop("the JSON is nested too deep")
-			}
+func (r *realm) parses(inner native, call goja.FunctionCall) goja.Value {
+	s := r.str(call.Argument(0))
+	depth := 0
+	for _, c := range []byte(s.String()) {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
 		}
-		return inner(call.This, append([]goja.Value{s}, call.Arguments[min(1, len(call.Arguments)):]...)...)
+		if depth > maxNested {
+			r.stop("the JSON is nested too deep")
+		}
 	}
+	return inner(call.This, append([]goja.Value{s}, call.Arguments[min(1, len(call.Arguments)):]...)...)
 }
 
-func (r *realm) stringifies(inner native) func(goja.FunctionCall) goja.Value {
-	return func(call goja.FunctionCall) goja.Value {
-		m := &measure{r: r}
-		for _, v := range call.Arguments {
-			m.value(v, 0)
-		}
-		v := inner(call.This, call.Arguments...)
-		r.checkString(size(v))
-		return v
+func (r *realm) stringifies(inner native, call goja.FunctionCall) goja.Value {
+	m := &measure{r: r}
+	for _, v := range call.Arguments {
+		m.value(v, 0)
 	}
+	v := inner(call.This, call.Arguments...)
+	r.checkString(size(v))
+	return v
 }
 
 // limitPatterns gives regular expressions that backtrack a time limit, at whose

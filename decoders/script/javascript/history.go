@@ -16,7 +16,7 @@ import (
 //
 // A list whose elements are all objects with a time of their own (a member
 // time, timestamp or date) is a history: each element's values become readings
-// errorAt its time, under the keys they would have beside the list, or below the
+// at its time, under the keys they would have beside the list, or below the
 // list's name when that says no more than that it is a list of samples. One that
 // names what it measures, {variable, value}, gives the value under that name; a
 // list of such elements needs no times, if each has another name.

@@ -27,7 +27,7 @@ type Options struct {
 }
 
 // Codec is a compiled source. It is safe for concurrent use; as many calls run
-// errorAt once as there are processors, so that the time limit is one of work.
+// at once as there are processors, so that the time limit is one of work.
 type Codec struct {
 	limit    time.Duration
 	preludes []prelude

@@ -41,8 +41,9 @@ type uses struct {
 
 func usesOf(source string) uses {
 	has := func(name string) bool { return strings.Contains(source, name) }
-	u := uses{date: has("Date"), buffer: has("Buffer") || has("buffer"), module: has("exports") || has("require") || has("export"), console: has("console")}
-	return u
+	return uses{
+		date: has("Date"), buffer: has("Buffer") || has("buffer"), console: has("console"), module: has("export") || has("require"),
+	}
 }
 
 const (
@@ -65,18 +66,12 @@ type need struct {
 // guardedNames returns the names of all guards.
 func guardedNames() map[string]bool {
 	n := need{all: true, known: map[string]bool{}}
-	for _, names := range [][]string{refusedNames(), {"RegExp", "compile", "replaceAll"}} {
+	for _, names := range [][]string{refusedNames(), {"RegExp", "compile", "replaceAll"}, bufferNames(), walkers(), throwers()} {
 		for _, name := range names {
 			n.known[name] = true
 		}
 	}
-	r := newRealm(&decoders.Frame{}, uses{}, n)
-	for _, names := range [][]string{bufferNames(), walkers(), throwers()} {
-		for _, name := range names {
-			n.known[name] = true
-		}
-	}
-	r.guard()
+	newRealm(&decoders.Frame{}, uses{}, n).guard()
 	return n.known
 }
 
