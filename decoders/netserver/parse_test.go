@@ -77,24 +77,17 @@ func BenchmarkParse(b *testing.B) {
 		{"SigfoxForm", "testdata/sigfox-form.txtar"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			a, err := txtar.ParseFile(c.file)
-			if err != nil {
-				b.Fatal(err)
-			}
-			p := post(b, a)
-			b.SetBytes(int64(len(p.Body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Parse(p); err != nil {
-					b.Fatal(err)
-				}
-			}
+			bench(b, c.file, func(p Post) error { _, err := Parse(p); return err })
 		})
 	}
 }
 
 func BenchmarkInspect(b *testing.B) {
-	a, err := txtar.ParseFile("testdata/chirpstack4-up.txtar")
+	bench(b, "testdata/chirpstack4-up.txtar", func(p Post) error { _, err := Inspect(p); return err })
+}
+
+func bench(b *testing.B, file string, read func(Post) error) {
+	a, err := txtar.ParseFile(file)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +95,7 @@ func BenchmarkInspect(b *testing.B) {
 	b.SetBytes(int64(len(p.Body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Inspect(p); err != nil {
+		if err := read(p); err != nil {
 			b.Fatal(err)
 		}
 	}
