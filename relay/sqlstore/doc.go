@@ -16,7 +16,7 @@
 // the changed rows; Returning does both; Write and Transact run several statements as
 // one. A statement works on one row by its parameters, or on many by a Batch, in one
 // round trip. Both take the domain's own types, and a function that lists pointers to
-// the fields of a value serves to read rows (Into) and to write them (BatchOf). Where
+// the fields of a value serves to read rows (List) and to write them (BatchOf). Where
 // builds the conditions of a list; SweepExpired deletes the rows that have expired.
 //
 // # Isolation and locks

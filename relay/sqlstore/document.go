@@ -16,12 +16,12 @@ type Documents[T any] struct {
 
 // Get loads a record; relay.KindNotFound if there is none.
 func (t Documents[T]) Get(ctx context.Context, c Conn, acct account.ID, id string) (T, error) {
-	return One(ctx, c, t.Noun+" "+id, "SELECT doc FROM "+t.Table+" WHERE account = $1 AND id = $2", ScanDoc[T], acct, id)
+	return One(ctx, c, t.Noun+" "+id, "SELECT doc FROM "+t.Table+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
 }
 
 // All loads every record of an account, by id.
 func (t Documents[T]) All(ctx context.Context, c Conn, acct account.ID) ([]T, error) {
-	return List(ctx, c, t.Noun+" list", "SELECT doc FROM "+t.Table+" WHERE account = $1 ORDER BY id", ScanDoc[T], acct)
+	return List(ctx, c, t.Noun+" list", "SELECT doc FROM "+t.Table+" WHERE account = $1 ORDER BY id", Doc[T], acct)
 }
 
 // Put saves a record, whether there was one or not.

@@ -2,7 +2,6 @@ package sqlstore_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
-
-func scanText(row *sql.Rows, v *string) error { return row.Scan(v) }
 
 // What a connection is like does not depend on how the URL names the server.
 func TestSettingsOfAConnection(t *testing.T) {
@@ -31,12 +28,12 @@ func TestSettingsOfAConnection(t *testing.T) {
 			db := sqltest.Open(t, sqlstore.Options{URL: c.url, MaxConns: 1})
 			err := db.Write(t.Context(), "settings", func(ctx context.Context, tx *sqlstore.Tx) error {
 				for setting, want := range map[string]string{"application_name": "penstock", "TimeZone": "UTC", "transaction_read_only": "off"} {
-					got, err := sqlstore.One(ctx, tx, "settings", "SELECT current_setting($1)", scanText, setting)
+					got, err := sqlstore.Value[string](ctx, tx, "settings", "SELECT current_setting($1)", setting)
 					if err != nil || got != want {
 						t.Errorf("%s is %q, %v, want %q", setting, got, err, want)
 					}
 				}
-				prepares, err := sqlstore.One(ctx, tx, "settings", "SELECT (count(*) > 0)::text FROM pg_prepared_statements WHERE name <> ''", scanText)
+				prepares, err := sqlstore.Value[string](ctx, tx, "settings", "SELECT (count(*) > 0)::text FROM pg_prepared_statements WHERE name <> ''")
 				if err != nil || prepares != c.prepares {
 					t.Errorf("it prepares statements: %s, %v, want %s", prepares, err, c.prepares)
 				}
@@ -69,7 +66,7 @@ func TestMigrationUnderPreparedStatements(t *testing.T) {
 	}
 	read := func() (n string, err error) {
 		err = db.Write(t.Context(), "read", func(ctx context.Context, tx *sqlstore.Tx) error {
-			n, err = sqlstore.One(ctx, tx, "read", "SELECT n FROM migrated", scanText)
+			n, err = sqlstore.Value[string](ctx, tx, "read", "SELECT n FROM migrated")
 			return err
 		})
 		return n, err
@@ -94,12 +91,12 @@ func TestNoPlanIsKept(t *testing.T) {
 	for range 20 {
 		batch := sqlstore.NewBatch("name text")
 		batch.Add("x")
-		if _, err := sqlstore.List(t.Context(), db, "version", "SELECT v.name FROM batch JOIN version v ON v.name = batch.name", scanText, batch); err != nil {
+		if _, err := sqlstore.Values[string](t.Context(), db, "version", "SELECT v.name FROM batch JOIN version v ON v.name = batch.name", batch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	plans, err := sqlstore.One(t.Context(), db, "plans", `SELECT sum(generic_plans)::text || ' of ' || (sum(custom_plans) >= 20)::text
-FROM pg_prepared_statements WHERE statement LIKE '%unnest(%JOIN version%' AND statement NOT LIKE '%generic_plans%'`, scanText)
+	plans, err := sqlstore.Value[string](t.Context(), db, "plans", `SELECT sum(generic_plans)::text || ' of ' || (sum(custom_plans) >= 20)::text
+FROM pg_prepared_statements WHERE statement LIKE '%unnest(%JOIN version%' AND statement NOT LIKE '%generic_plans%'`)
 	if err != nil || plans != "0 of true" {
 		t.Errorf("kept plans: %s, %v", plans, err)
 	}

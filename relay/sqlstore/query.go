@@ -29,17 +29,10 @@ type Executor interface {
 	Exec(ctx context.Context, noun, query string, args ...any) (int64, error)
 }
 
-// Scan reads one row into a value.
-type Scan[T any] func(row *sql.Rows, v *T) error
-
-// Into reads the columns of a row to where fields says. The same function makes a
-// batch of values, see BatchOf.
-func Into[T any](fields func(v *T) []any) Scan[T] {
-	return func(row *sql.Rows, v *T) error { return row.Scan(fields(v)...) }
-}
-
-// List runs a statement and reads its rows.
-func List[T any](ctx context.Context, c Conn, noun, query string, scan Scan[T], args ...any) ([]T, error) {
+// List runs a statement and reads its rows: the columns of each to where fields says. A
+// func() as the last of these is called when a row has been read, to complete the value.
+// The same function, without it, makes a batch of values, see BatchOf.
+func List[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args ...any) ([]T, error) {
 	if empty(args) {
 		return nil, nil
 	}
@@ -50,21 +43,27 @@ func List[T any](ctx context.Context, c Conn, noun, query string, scan Scan[T], 
 		return nil, c.wrap(noun, err)
 	}
 	defer func() { _ = rows.Close() }()
-	var out []T
+	var all []T
+	var v, zero T
+	columns, complete := fields(&v), func() {}
+	if last, ok := columns[len(columns)-1].(func()); ok {
+		columns, complete = columns[:len(columns)-1], last
+	}
 	for rows.Next() {
-		var v T
-		if err := scan(rows, &v); err != nil {
+		if err := rows.Scan(columns...); err != nil {
 			return nil, c.wrap(noun, err)
 		}
-		out = append(out, v)
+		complete()
+		all = append(all, v)
+		v = zero
 	}
-	return out, c.wrap(noun, rows.Err())
+	return all, c.wrap(noun, rows.Err())
 }
 
 // One runs a statement and reads its first row; relay.KindNotFound if it has
 // none.
-func One[T any](ctx context.Context, c Conn, noun, query string, scan Scan[T], args ...any) (T, error) {
-	all, err := List(ctx, c, noun, query, scan, args...)
+func One[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args ...any) (T, error) {
+	all, err := List(ctx, c, noun, query, fields, args...)
 	if err == nil && len(all) == 0 {
 		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
 	}
@@ -78,15 +77,15 @@ func One[T any](ctx context.Context, c Conn, noun, query string, scan Scan[T], a
 // Value runs a statement that answers one value; relay.KindNotFound if it has no
 // row.
 func Value[T any](ctx context.Context, c Conn, noun, query string, args ...any) (T, error) {
-	return One(ctx, c, noun, query, scanValue[T], args...)
+	return One(ctx, c, noun, query, column[T], args...)
 }
 
 // Values runs a statement that answers one column.
 func Values[T any](ctx context.Context, c Conn, noun, query string, args ...any) ([]T, error) {
-	return List(ctx, c, noun, query, scanValue[T], args...)
+	return List(ctx, c, noun, query, column[T], args...)
 }
 
-func scanValue[T any](row *sql.Rows, v *T) error { return row.Scan(v) }
+func column[T any](v *T) []any { return []any{v} }
 
 // Map runs a statement that answers keys and their values.
 func Map[K comparable, V any](ctx context.Context, c Conn, noun, query string, args ...any) (map[K]V, error) {
@@ -94,7 +93,7 @@ func Map[K comparable, V any](ctx context.Context, c Conn, noun, query string, a
 		key   K
 		value V
 	}
-	all, err := List(ctx, c, noun, query, Into(func(p *pair) []any { return []any{&p.key, &p.value} }), args...)
+	all, err := List(ctx, c, noun, query, func(p *pair) []any { return []any{&p.key, &p.value} }, args...)
 	out := make(map[K]V, len(all))
 	for _, p := range all {
 		out[p.key] = p.value
@@ -129,12 +128,12 @@ func IsNotFound(err error) bool {
 
 // Returning runs one statement that changes rows and returns them (RETURNING), in a
 // transaction of its own.
-func Returning[T any](ctx context.Context, d *DB, noun, query string, scan Scan[T], args ...any) ([]T, error) {
+func Returning[T any](ctx context.Context, d *DB, noun, query string, fields func(v *T) []any, args ...any) ([]T, error) {
 	if empty(args) {
 		return nil, nil
 	}
 	return Transact(ctx, d, noun, func(ctx context.Context, tx *Tx) ([]T, error) {
-		return List(ctx, tx, noun, query, scan, args...)
+		return List(ctx, tx, noun, query, fields, args...)
 	})
 }
 

@@ -162,8 +162,8 @@ func bytesOf(column any) ([]byte, error) {
 	return nil, fmt.Errorf("%T is no JSON", column)
 }
 
-// ScanDoc reads a row of one column, the JSON of a record.
-func ScanDoc[T any](row *sql.Rows, v *T) error { return row.Scan(JSON(v)) }
+// Doc is the only column of a record that is kept as JSON.
+func Doc[T any](v *T) []any { return []any{JSON(v)} }
 
 // Decode reads the JSON of a record.
 func Decode(doc []byte, v any) error {

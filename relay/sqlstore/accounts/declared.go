@@ -56,7 +56,7 @@ func (s *Store) DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]ac
 
 // declared reads what meets each condition; some more than once.
 func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error) {
-	scan := sqlstore.Into(simFields)
+	scan := simFields
 	if which.All {
 		return sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs, scan)
 	}

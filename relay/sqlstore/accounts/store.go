@@ -40,19 +40,19 @@ func New(db *sqlstore.DB) *Store {
 
 // Account loads an account.
 func (s *Store) Account(ctx context.Context, id account.ID) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.ScanDoc[account.Account], id)
+	a, err := sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.Doc[account.Account], id)
 	return s.opened(ctx, a, err)
 }
 
 // AccountByName loads an account by its name.
 func (s *Store) AccountByName(ctx context.Context, name string) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, "account "+name, "SELECT doc FROM account WHERE name = $1", sqlstore.ScanDoc[account.Account], name)
+	a, err := sqlstore.One(ctx, s.db, "account "+name, "SELECT doc FROM account WHERE name = $1", sqlstore.Doc[account.Account], name)
 	return s.opened(ctx, a, err)
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	all, err := sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.ScanDoc[account.Account])
+	all, err := sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.Doc[account.Account])
 	for i := 0; i < len(all) && err == nil; i++ {
 		all[i], err = s.opened(ctx, all[i], nil)
 	}
@@ -108,7 +108,7 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 	if err != nil {
 		return 0, err
 	}
-	stored, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE name = $1 {for update}", sqlstore.ScanDoc[account.Account], a.Name)
+	stored, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE name = $1 {for update}", sqlstore.Doc[account.Account], a.Name)
 	exists := err == nil
 	switch {
 	case err != nil && !sqlstore.IsNotFound(err):
@@ -155,7 +155,7 @@ func nextID(ctx context.Context, tx *sqlstore.Tx, last int64) (account.ID, error
 func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) error {
 	noun := "account " + id.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.ScanDoc[account.Account], id)
+		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.Doc[account.Account], id)
 		if err != nil || a.CallbackURL == url {
 			return err
 		}
@@ -196,7 +196,7 @@ func NewTrunks(db *sqlstore.DB) *Trunks { return &Trunks{db: db} }
 // has none.
 func (s *Trunks) Trunks(ctx context.Context, acct account.ID) ([]sip.Trunk, error) {
 	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "trunks of account "+acct.String(),
-		"SELECT doc FROM trunk WHERE account = $1", sqlstore.ScanDoc[[]sip.Trunk], acct))
+		"SELECT doc FROM trunk WHERE account = $1", sqlstore.Doc[[]sip.Trunk], acct))
 }
 
 const upsertTrunks = `

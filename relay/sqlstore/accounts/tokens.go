@@ -15,20 +15,20 @@ const tokensVersion = "tokens"
 
 // Token loads a token by its hash.
 func (s *Store) Token(ctx context.Context, hash string) (account.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, "token", "SELECT doc FROM token WHERE hash = $1", sqlstore.ScanDoc[account.Token], hash)
+	t, err := sqlstore.One(ctx, s.db, "token", "SELECT doc FROM token WHERE hash = $1", sqlstore.Doc[account.Token], hash)
 	return s.openedToken(ctx, t, err)
 }
 
 // TokenBySource loads the token that a source names: the last one that was saved
 // with it.
 func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, "source", "SELECT doc FROM token WHERE source = $1 AND source <> ''", sqlstore.ScanDoc[account.Token], source)
+	t, err := sqlstore.One(ctx, s.db, "source", "SELECT doc FROM token WHERE source = $1 AND source <> ''", sqlstore.Doc[account.Token], source)
 	return s.openedToken(ctx, t, err)
 }
 
 // Tokens lists every token by its hash.
 func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
-	all, err := sqlstore.List(ctx, s.db, "tokens", "SELECT doc FROM token ORDER BY hash", sqlstore.ScanDoc[account.Token])
+	all, err := sqlstore.List(ctx, s.db, "tokens", "SELECT doc FROM token ORDER BY hash", sqlstore.Doc[account.Token])
 	for i := 0; i < len(all) && err == nil; i++ {
 		all[i], err = s.openedToken(ctx, all[i], nil)
 	}

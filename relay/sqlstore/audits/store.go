@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context, f audit.Filter) (list []audit.Entry, n
 	w.AndSet("outcome = ?", f.Outcome)
 	w.AndSet("target = ?", f.Target)
 	query := "SELECT id, at, actor, operation, account, outcome, target, doc FROM audit_entry" + w.String() + " ORDER BY id DESC LIMIT " + w.Arg(f.Limit+1)
-	list, err = sqlstore.List(ctx, s.db, "audit log", query, sqlstore.Into(fields), w.Args()...)
+	list, err = sqlstore.List(ctx, s.db, "audit log", query, fields, w.Args()...)
 	if err == nil && len(list) > f.Limit {
 		list = list[:f.Limit]
 		next = list[f.Limit-1].ID

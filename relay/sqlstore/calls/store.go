@@ -58,6 +58,6 @@ func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, b
 	if behind.Key != "" {
 		start = behind.Start
 	}
-	return sqlstore.List(ctx, s.db, "calls of account "+acct.String(), readCalls, sqlstore.Into(fields),
+	return sqlstore.List(ctx, s.db, "calls of account "+acct.String(), readCalls, fields,
 		acct, to.UnixMilli(), start.UnixMilli(), behind.Key, limit)
 }

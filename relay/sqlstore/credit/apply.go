@@ -78,11 +78,8 @@ ON CONFLICT (account) DO NOTHING`, acct); err != nil {
 }
 
 func lockExisting(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error) {
-	return sqlstore.One(ctx, tx, noun(acct), "SELECT balance, last FROM credit WHERE account = $1 {for update}",
-		sqlstore.Into(func(b *balance) []any {
-			b.account = acct
-			return []any{&b.credits, &b.last}
-		}), acct)
+	return sqlstore.One(ctx, tx, noun(acct), "SELECT account, balance, last FROM credit WHERE account = $1 {for update}",
+		func(b *balance) []any { return []any{&b.account, &b.credits, &b.last} }, acct)
 }
 
 // apply makes changes of a balance that is locked.
@@ -144,9 +141,9 @@ func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []cr
 		entry credit.Entry
 	}
 	ids := sqlstore.BatchOf("id text", changes, func(c *credit.Change) []any { return []any{c.ID} })
-	found, err := sqlstore.List(ctx, tx, noun(acct), selectApplied, sqlstore.Into(func(v *row) []any {
+	found, err := sqlstore.List(ctx, tx, noun(acct), selectApplied, func(v *row) []any {
 		return append([]any{&v.n}, fields(&v.entry)...)
-	}), acct, ids)
+	}, acct, ids)
 	entries := make([]credit.Entry, len(changes))
 	for _, f := range found {
 		entries[f.n-1] = f.entry

@@ -89,5 +89,5 @@ func (s *Store) Entries(ctx context.Context, acct account.ID, before uint64, lim
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	return sqlstore.List(ctx, s.db, noun(acct), selectEntries, sqlstore.Into(fields), acct, int64(before), max(limit, 0))
+	return sqlstore.List(ctx, s.db, noun(acct), selectEntries, fields, acct, int64(before), max(limit, 0))
 }

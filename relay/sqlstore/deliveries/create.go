@@ -56,7 +56,7 @@ func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUnt
 		ds, func(d *outbox.Delivery) []any {
 			return []any{d.ID, d.Account, d.CreatedAt, d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.JSON(kept(*d))}
 		})
-	added, err := sqlstore.List(ctx, tx, "deliveries: create", insert, sqlstore.Into(refFields), leaseUntil, rows)
+	added, err := sqlstore.List(ctx, tx, "deliveries: create", insert, refFields, leaseUntil, rows)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -157,7 +157,7 @@ func (s *Store) finishUnmoved(ctx context.Context, tx *sqlstore.Tx, round []endi
 			unmoved = append(unmoved, round[i].ref())
 		}
 	}
-	if _, err := sqlstore.List(ctx, tx, finishNoun, lockUnmoved, sqlstore.Into((*member).fields), keys(unmoved)); err != nil {
+	if _, err := sqlstore.List(ctx, tx, finishNoun, lockUnmoved, (*member).fields, keys(unmoved)); err != nil {
 		return err
 	}
 	if err := s.move(ctx, tx, round); err != nil {
@@ -174,12 +174,12 @@ func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error
 			usual.Add(e.ID, e.Account, e.State, e.at, e.attempt)
 		}
 	}
-	moved, err := sqlstore.List(ctx, tx, finishNoun, finishDelivered, sqlstore.Into((*member).fields), s.expires(outbox.Delivered, s.db.Now()), usual)
+	moved, err := sqlstore.List(ctx, tx, finishNoun, finishDelivered, (*member).fields, s.expires(outbox.Delivered, s.db.Now()), usual)
 	if err != nil {
 		return err
 	}
 	others := s.endings(round, func(e *ending) bool { return !e.moved && !e.usual() })
-	more, err := sqlstore.List(ctx, tx, finishNoun, finish, sqlstore.Into((*member).fields), others)
+	more, err := sqlstore.List(ctx, tx, finishNoun, finish, (*member).fields, others)
 	if err != nil {
 		return err
 	}

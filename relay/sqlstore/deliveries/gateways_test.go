@@ -316,7 +316,7 @@ func finishedAfterDeadlock(g *gateways) {
 	g.finished(outcome(b, 1, outbox.Delivered))
 	lock := func(id string) func(s *Store, tx *sqlstore.Tx) error {
 		return func(_ *Store, tx *sqlstore.Tx) error {
-			_, err := sqlstore.List(g.Context(), tx, "test", lockUnmoved, sqlstore.Into((*member).fields), keys(refs(id)))
+			_, err := sqlstore.List(g.Context(), tx, "test", lockUnmoved, (*member).fields, keys(refs(id)))
 			return err
 		}
 	}

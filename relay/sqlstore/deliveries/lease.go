@@ -41,7 +41,7 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
 // Due returns deliveries whose next attempt or lease lies at or before the given
 // time, oldest first.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]outbox.Ref, error) {
-	return sqlstore.List(ctx, s.db, "due deliveries", due, sqlstore.Into(refFields), before, limit)
+	return sqlstore.List(ctx, s.db, "due deliveries", due, refFields, before, limit)
 }
 
 // Lease takes the right to make the next attempt.
@@ -53,7 +53,7 @@ func (s *Store) Lease(ctx context.Context, acct account.ID, id string, now, unti
 			return outbox.Delivery{}, err
 		}
 		taken = n > 0
-		return sqlstore.One(ctx, tx, noun, get, sqlstore.Into(fields), id, acct, tx.Now())
+		return sqlstore.One(ctx, tx, noun, get, fields, id, acct, tx.Now())
 	})
 	return d, taken && err == nil, err
 }
@@ -62,11 +62,11 @@ func (s *Store) Lease(ctx context.Context, acct account.ID, id string, now, unti
 func (s *Store) LeaseDue(ctx context.Context, refs []outbox.Ref, now, until time.Time) ([]outbox.Delivery, error) {
 	const noun = "deliveries: lease"
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		taken, err := sqlstore.List(ctx, tx, noun, leaseDue, sqlstore.Into(refFields), until, now, keys(refs))
+		taken, err := sqlstore.List(ctx, tx, noun, leaseDue, refFields, until, now, keys(refs))
 		if err != nil {
 			return nil, err
 		}
-		return sqlstore.List(ctx, tx, noun, load, sqlstore.Into(fields), tx.Now(), keys(taken))
+		return sqlstore.List(ctx, tx, noun, load, fields, tx.Now(), keys(taken))
 	})
 }
 
@@ -88,7 +88,7 @@ func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, 
 	})
 	for chunk := range slices.Chunk(ls, chunkSize) {
 		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
-		some, err := sqlstore.Returning(ctx, s.db, noun, moveLeases, sqlstore.Into(refFields), to, leased, rows)
+		some, err := sqlstore.Returning(ctx, s.db, noun, moveLeases, refFields, to, leased, rows)
 		if err != nil {
 			return moved, err
 		}
@@ -99,9 +99,9 @@ func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, 
 
 // Parked returns the endpoints with deliveries that wait for breakers.
 func (s *Store) Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error) {
-	columns := sqlstore.Into(func(l *outbox.ParkedEndpoint) []any {
+	columns := func(l *outbox.ParkedEndpoint) []any {
 		return []any{&l.Account, &l.Endpoint, &l.Count, sqlstore.Time(&l.First)}
-	})
+	}
 	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, columns)
 }
 
@@ -113,7 +113,7 @@ func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int,
 		most = sqlstore.Millis(before)
 	}
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		ds, err := sqlstore.List(ctx, tx, noun, lockParked, sqlstore.Into(fields), endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
+		ds, err := sqlstore.List(ctx, tx, noun, lockParked, fields, endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
 		if err != nil {
 			return nil, err
 		}

@@ -159,7 +159,7 @@ func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox
 	for i, p := range ps {
 		refs[i] = p.Ref
 	}
-	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, sqlstore.Into(fields), s.db.Now(), keys(refs))
+	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, fields, s.db.Now(), keys(refs))
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
 	return ds, err
 }
@@ -204,7 +204,7 @@ func (s *Store) finder(f outbox.Filter) finder {
 func (s *Store) named(f outbox.Filter) query {
 	ids := sqlstore.Column("id text", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: list", named, sqlstore.Into((*position).fields), after.ms, after.ID, after.Account, n, ids)
+		return sqlstore.List(ctx, s.db, "deliveries: list", named, (*position).fields, after.ms, after.ID, after.Account, n, ids)
 	}
 }
 
@@ -219,7 +219,7 @@ func (s *Store) scan(f outbox.Filter) query {
 		if f.Account != 0 {
 			args = append(args, f.Account)
 		}
-		return sqlstore.List(ctx, s.db, "deliveries: list", query, sqlstore.Into((*position).fields), args...)
+		return sqlstore.List(ctx, s.db, "deliveries: list", query, (*position).fields, args...)
 	}
 }
 

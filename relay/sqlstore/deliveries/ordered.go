@@ -68,7 +68,7 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 		place int64
 	}
 	places, err := sqlstore.List(ctx, tx, "ordered queues", lastPlaces,
-		sqlstore.Into(func(p *lastPlace) []any { return []any{&p.account, &p.queue, &p.place} }), queues)
+		func(p *lastPlace) []any { return []any{&p.account, &p.queue, &p.place} }, queues)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func advanceAll(ctx context.Context, tx *sqlstore.Tx, due map[queueKey]int64) ([
 	if err != nil {
 		return nil, err
 	}
-	return sqlstore.List(ctx, tx, "ordered queues", advance, sqlstore.Into(refFields), queues)
+	return sqlstore.List(ctx, tx, "ordered queues", advance, refFields, queues)
 }
 
 // lock locks queues until the transaction ends, so that each of several gateways

@@ -36,7 +36,7 @@ func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, in
 }
 
 func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
-	ended, err := sqlstore.List(ctx, tx, "deliveries: replay", lockEnded, sqlstore.Into((*endedMember).fields), includeDelivered, tx.Now(), keys(refs))
+	ended, err := sqlstore.List(ctx, tx, "deliveries: replay", lockEnded, (*endedMember).fields, includeDelivered, tx.Now(), keys(refs))
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 			refs = append(refs, e.ref())
 		}
 	}
-	ds, err := sqlstore.List(ctx, tx, "dead deliveries", heads, sqlstore.Into(fields), 0, keys(refs))
+	ds, err := sqlstore.List(ctx, tx, "dead deliveries", heads, fields, 0, keys(refs))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ ORDER BY created DESC, id DESC, account DESC LIMIT $9`
 // elsewhere than the filter says.
 func (s *Store) search(f outbox.Filter) query {
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: search", searchDead, sqlstore.Into((*position).fields), after.ms, after.ID, after.Account,
+		return sqlstore.List(ctx, s.db, "deliveries: search", searchDead, (*position).fields, after.ms, after.ID, after.Account,
 			oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
 	}
 }

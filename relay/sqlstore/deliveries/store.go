@@ -92,12 +92,12 @@ WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires >
 
 // Get loads one delivery.
 func (s *Store) Get(ctx context.Context, acct account.ID, id string) (outbox.Delivery, error) {
-	return sqlstore.One(ctx, s.db, "delivery "+id, get, sqlstore.Into(fields), id, acct, s.db.Now())
+	return sqlstore.One(ctx, s.db, "delivery "+id, get, fields, id, acct, s.db.Now())
 }
 
 // OfMessage returns the deliveries of a message, of all accounts, oldest first.
 func (s *Store) OfMessage(ctx context.Context, messageID string) ([]outbox.Delivery, error) {
-	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, ofMessage, sqlstore.Into(fields), messageID, s.db.Now())
+	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, ofMessage, fields, messageID, s.db.Now())
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -200,7 +200,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 func (s *Store) sweep(ctx context.Context, query string, args ...any) error {
 	const noun = "deliveries: sweep"
 	return s.db.Repeat(ctx, noun, sqlstore.SweepMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		refs, err := sqlstore.List(ctx, tx, noun, query, sqlstore.Into(refFields), args...)
+		refs, err := sqlstore.List(ctx, tx, noun, query, refFields, args...)
 		if err != nil {
 			return 0, err
 		}

@@ -154,21 +154,21 @@ const deviceByIdentifier = `SELECT doc FROM device WHERE account = $1 AND identi
 
 // DeviceByIdentifier loads a device by its normalised identifier.
 func (s *Store) DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (iot.Device, error) {
-	return sqlstore.One(ctx, s.db, "device "+identifier, deviceByIdentifier, sqlstore.ScanDoc[iot.Device], acct, identifier)
+	return sqlstore.One(ctx, s.db, "device "+identifier, deviceByIdentifier, sqlstore.Doc[iot.Device], acct, identifier)
 }
 
 const listDevices = `SELECT doc FROM device WHERE account = $1 ORDER BY created, id`
 
 // Devices lists an account's devices in order of creation.
 func (s *Store) Devices(ctx context.Context, acct account.ID) ([]iot.Device, error) {
-	return sqlstore.List(ctx, s.db, "devices", listDevices, sqlstore.ScanDoc[iot.Device], acct)
+	return sqlstore.List(ctx, s.db, "devices", listDevices, sqlstore.Doc[iot.Device], acct)
 }
 
 const devicesByID = `SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`
 
 // DevicesByID returns those of the devices that are there.
 func (s *Store) DevicesByID(ctx context.Context, acct account.ID, ids []string) ([]iot.Device, error) {
-	return sqlstore.List(ctx, s.db, "devices", devicesByID, sqlstore.ScanDoc[iot.Device],
+	return sqlstore.List(ctx, s.db, "devices", devicesByID, sqlstore.Doc[iot.Device],
 		sqlstore.AccountColumn(acct, "id text", ids))
 }
 
@@ -201,18 +201,18 @@ func (s *Store) ScanDevices(ctx context.Context, acct account.ID, from iot.Devic
 		w.And(hasAlarm)
 	}
 	query := "SELECT account, doc FROM device" + w.String() + " ORDER BY account, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "devices", query, sqlstore.Into(func(d *iot.FoundDevice) []any {
+	return sqlstore.List(ctx, s.db, "devices", query, func(d *iot.FoundDevice) []any {
 		return []any{&d.Account, sqlstore.JSON(&d.Device)}
-	}), w.Args()...)
+	}, w.Args()...)
 }
 
 // ScanDecoders returns decoders after one, by account and id.
 func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.DecoderRef, limit int) ([]iot.FoundDecoder, error) {
 	w := after(acct, from.Account, from.ID)
 	query := "SELECT account, doc FROM decoder" + w.String() + " ORDER BY account, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "decoders", query, sqlstore.Into(func(d *iot.FoundDecoder) []any {
+	return sqlstore.List(ctx, s.db, "decoders", query, func(d *iot.FoundDecoder) []any {
 		return []any{&d.Account, sqlstore.JSON(&d.Decoder)}
-	}), w.Args()...)
+	}, w.Args()...)
 }
 
 // RaisedAlarms counts the raised alarms of devices.

@@ -72,7 +72,7 @@ func (k *frameKey) fields() []any { return []any{&k.account, &k.device, &k.id} }
 
 // drop deletes the frames that a statement answers, and counts them.
 func drop(ctx context.Context, tx *sqlstore.Tx, which string, args ...any) (int, error) {
-	keys, err := sqlstore.List(ctx, tx, "raw frames", which, sqlstore.Into((*frameKey).fields), args...)
+	keys, err := sqlstore.List(ctx, tx, "raw frames", which, (*frameKey).fields, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +99,7 @@ ORDER BY received DESC, id DESC LIMIT $4`
 
 // Frames lists the raw frames kept of a device, newest first.
 func (s *Store) Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]iot.RawFrame, error) {
-	return sqlstore.List(ctx, s.db, "raw frames of "+deviceID, listFrames, sqlstore.ScanDoc[iot.RawFrame],
+	return sqlstore.List(ctx, s.db, "raw frames of "+deviceID, listFrames, sqlstore.Doc[iot.RawFrame],
 		acct, deviceID, nanos(since), iot.MaxFrames)
 }
 

@@ -27,7 +27,7 @@ func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string,
 		if err := lock(ctx, tx, acct, deviceID); err != nil {
 			return err
 		}
-		before, err := sqlstore.One(ctx, tx, noun, marker, sqlstore.ScanDoc[iot.Marker], acct, deviceID, m.ID)
+		before, err := sqlstore.One(ctx, tx, noun, marker, sqlstore.Doc[iot.Marker], acct, deviceID, m.ID)
 		if created = relay.KindOf(err) == relay.KindNotFound; created {
 			before.CreatedAt, err = now, roomForMarker(ctx, tx, acct, deviceID)
 		}
@@ -56,5 +56,5 @@ const listMarkers = `SELECT doc FROM marker WHERE account = $1 AND device = $2 O
 
 // Markers lists a device's event markers, newest first.
 func (s *Store) Markers(ctx context.Context, acct account.ID, deviceID string) ([]iot.Marker, error) {
-	return sqlstore.List(ctx, s.db, "markers of "+deviceID, listMarkers, sqlstore.ScanDoc[iot.Marker], acct, deviceID)
+	return sqlstore.List(ctx, s.db, "markers of "+deviceID, listMarkers, sqlstore.Doc[iot.Marker], acct, deviceID)
 }

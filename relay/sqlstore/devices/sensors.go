@@ -46,7 +46,7 @@ const listSensors = `SELECT doc FROM sensor WHERE account = $1 AND device = $2 O
 
 // Sensors lists a device's sensors in order of creation.
 func (s *Store) Sensors(ctx context.Context, acct account.ID, deviceID string) ([]iot.Sensor, error) {
-	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, listSensors, sqlstore.ScanDoc[iot.Sensor], acct, deviceID)
+	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, listSensors, sqlstore.Doc[iot.Sensor], acct, deviceID)
 }
 
 const countSensors = `SELECT count(*) FROM sensor WHERE account = $1`

@@ -107,7 +107,7 @@ func (l *loaded) fields() []any { return []any{&l.place, &l.sensor, new(any), ne
 // sensors.
 func (s *Store) Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]iot.Known, error) {
 	names := sqlstore.AccountColumn(acct, "identifier text", identifiers)
-	rows, err := sqlstore.List(ctx, s.db, "devices", loadDevices, sqlstore.Into((*loaded).fields), names)
+	rows, err := sqlstore.List(ctx, s.db, "devices", loadDevices, (*loaded).fields, names)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +145,9 @@ ORDER BY sensor.created, sensor.key`
 // Overview returns a device's sensors and the version of the sensor types.
 func (s *Store) Overview(ctx context.Context, acct account.ID, deviceID string) (o iot.Overview, err error) {
 	noun := "device " + deviceID
-	sensors, err := sqlstore.List(ctx, s.db, noun, overview, sqlstore.Into(func(sensor *iot.Sensor) []any {
+	sensors, err := sqlstore.List(ctx, s.db, noun, overview, func(sensor *iot.Sensor) []any {
 		return []any{&o.TypesVersion, sqlstore.JSON(sensor)}
-	}), typesVersion, acct, deviceID)
+	}, typesVersion, acct, deviceID)
 	if err == nil && len(sensors) == 0 {
 		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
 	}

@@ -86,18 +86,18 @@ func fields(m *event.Status) []any {
 
 // Get returns the statuses of a range of sequences.
 func (s *Statuses) Get(ctx context.Context, kind event.Kind, from, to uint64) (map[uint64]event.Status, error) {
-	all, err := sqlstore.List(ctx, s.db, noun, statusesBetween, sqlstore.Into(fields), s.node, kind, number(from), number(to))
+	all, err := sqlstore.List(ctx, s.db, noun, statusesBetween, fields, s.node, kind, number(from), number(to))
 	return sqlstore.By(all, func(m event.Status) uint64 { return m.Seq }), err
 }
 
 // List returns statuses in a state below a sequence, newest first.
 func (s *Statuses) List(ctx context.Context, kind event.Kind, state event.State, before uint64, limit int) ([]event.Status, error) {
-	return sqlstore.List(ctx, s.db, noun, statusesInState, sqlstore.Into(fields), s.node, kind, state, number(before), limit)
+	return sqlstore.List(ctx, s.db, noun, statusesInState, fields, s.node, kind, state, number(before), limit)
 }
 
 // Deferred returns the statuses of pending events, of the accounts after one.
 func (s *Statuses) Deferred(ctx context.Context, kind event.Kind, after account.ID, limit int) ([]event.Status, error) {
-	return sqlstore.List(ctx, s.db, noun, deferredStatuses, sqlstore.Into(fields), s.node, kind, event.Pending, after, limit)
+	return sqlstore.List(ctx, s.db, noun, deferredStatuses, fields, s.node, kind, event.Pending, after, limit)
 }
 
 // Counts returns how many statuses there are by state.

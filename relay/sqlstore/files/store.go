@@ -55,9 +55,9 @@ DELETE FROM file_content WHERE id = $1`
 // be read for an hour longer. Reading goes on when ctx ends: an answer is streamed
 // after its handler has returned.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
-	r, err := sqlstore.One(ctx, s.db, "file "+name, readFile, sqlstore.Into(func(r *reader) []any {
+	r, err := sqlstore.One(ctx, s.db, "file "+name, readFile, func(r *reader) []any {
 		return []any{&r.content, &r.left}
-	}), name, s.db.Now())
+	}, name, s.db.Now())
 	if err != nil {
 		return nil, 0, err
 	}

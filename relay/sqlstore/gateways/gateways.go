@@ -29,7 +29,7 @@ func (s *Store) Heartbeat(ctx context.Context, g gateway.Gateway) error {
 
 // Gateways lists them by node.
 func (s *Store) Gateways(ctx context.Context) ([]gateway.Gateway, error) {
-	return sqlstore.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", sqlstore.Into(fields))
+	return sqlstore.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", fields)
 }
 
 // fields are the columns of a gateway.

@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"context"
-	"database/sql"
 	"maps"
 	"slices"
 
@@ -54,13 +53,13 @@ func (s groupSet) batch() *sqlstore.Batch {
 // that is not there is made.
 func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (groupSet, error) {
 	b := sqlstore.Column("grp text", slices.Compact(slices.Sorted(slices.Values(names))))
-	var heads []*group
+	var heads []group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
 		if err := tx.Run(ctx, partsNoun, insertGroups, c.expires(), b); err != nil {
 			return nil, err
 		}
 		var err error
-		if heads, err = sqlstore.List(ctx, tx, partsNoun, lockBatch, scanGroup, b); err != nil {
+		if heads, err = sqlstore.List(ctx, tx, partsNoun, lockBatch, (*group).fields, b); err != nil {
 			return nil, err
 		}
 	}
@@ -68,28 +67,30 @@ func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (
 }
 
 // loadGroups loads the parts and messages of locked groups.
-func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (groupSet, error) {
+func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (groupSet, error) {
 	groups := make(groupSet, len(heads))
-	for _, g := range heads {
-		g.loaded = g.groupRow
+	for i := range heads {
+		g := &heads[i]
+		g.loaded, g.ready = g.groupRow, make(map[string]bool)
 		groups[g.name] = g
 	}
 	if err := groups.loadParts(ctx, tx); err != nil {
 		return nil, err
 	}
-	ready, err := sqlstore.List(ctx, tx, partsNoun, readyOfBatch, sqlstore.Into((*readyRow).fields), groups.batch())
+	ready, err := sqlstore.List(ctx, tx, partsNoun, readyOfBatch, (*readyRow).fields, groups.batch())
 	for _, r := range ready {
 		groups[r.group].ready[r.id] = true
 	}
-	for _, g := range heads {
+	for _, g := range groups {
 		g.expire(c)
 	}
 	return groups, err
 }
 
 func (s groupSet) loadParts(ctx context.Context, tx *sqlstore.Tx) error {
-	all, err := sqlstore.List(ctx, tx, partsNoun, partsOfBatch, scanPart, s.batch())
-	for _, p := range all {
+	all, err := sqlstore.List(ctx, tx, partsNoun, partsOfBatch, (*part).fields, s.batch())
+	for i := range all {
+		p := &all[i]
 		s[p.group].parts = append(s[p.group].parts, p)
 	}
 	return err
@@ -128,16 +129,6 @@ func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
 		}
 	}
 	return nil
-}
-
-func scanGroup(row *sql.Rows, v **group) error {
-	*v = &group{ready: make(map[string]bool)}
-	return row.Scan((*v).fields()...)
-}
-
-func scanPart(row *sql.Rows, v **part) error {
-	*v = &part{}
-	return row.Scan((*v).fields()...)
 }
 
 // The columns of the rows of groups, of parts and of messages that are ready.

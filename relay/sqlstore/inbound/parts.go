@@ -92,7 +92,7 @@ type eventKey struct{ group, event string }
 // parkedAt is the messages that are parked for the events of arrivals.
 func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
 	b := sqlstore.BatchOf("grp text, event text", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
-	found, err := sqlstore.List(ctx, tx, partsNoun, parkedOfBatch, sqlstore.Into(parked), tx.Now(), b)
+	found, err := sqlstore.List(ctx, tx, partsNoun, parkedOfBatch, parked, tx.Now(), b)
 	return sqlstore.By(found, func(g inbound.ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
 }
 
@@ -106,11 +106,11 @@ func parked(g *inbound.ReassembledMessage) []any {
 func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.ReassembledMessage, error) {
 	return sqlstore.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]inbound.ReassembledMessage, error) {
 		c := clockOf(t)
-		ready, err := sqlstore.List(ctx, tx, partsNoun, leaseReady, sqlstore.Into((*readyRow).fields), c.now, limit, c.leased)
+		ready, err := sqlstore.List(ctx, tx, partsNoun, leaseReady, (*readyRow).fields, c.now, limit, c.leased)
 		if err != nil {
 			return nil, err
 		}
-		heads, err := sqlstore.List(ctx, tx, partsNoun, lockDueGroups, scanGroup, c.now, limit-len(ready))
+		heads, err := sqlstore.List(ctx, tx, partsNoun, lockDueGroups, (*group).fields, c.now, limit-len(ready))
 		if err != nil {
 			return nil, err
 		}
@@ -144,12 +144,13 @@ func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]in
 
 // closeGroups makes messages of the parts that wait in locked groups. One that
 // repeats the message before goes nowhere.
-func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []*group, c clock) (out []inbound.ReassembledMessage, err error) {
+func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (out []inbound.ReassembledMessage, err error) {
 	groups, err := loadGroups(ctx, tx, heads, c)
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range heads {
+	for i := range heads {
+		g := &heads[i]
 		if len(g.waiting()) == 0 {
 			g.due = 0
 			continue

@@ -64,7 +64,7 @@ func (s *Store) Declare(ctx context.Context, r inbound.Relay, merge func(stored 
 			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
-		stored, err := sqlstore.One(ctx, tx, r.String(), getRelay, sqlstore.ScanDoc[inbound.Relay], r.Account, r.Kind, r.ID)
+		stored, err := sqlstore.One(ctx, tx, r.String(), getRelay, sqlstore.Doc[inbound.Relay], r.Account, r.Kind, r.ID)
 		saved := r
 		if err == nil {
 			saved = merge(stored)
@@ -89,12 +89,12 @@ func (s *Store) Delete(ctx context.Context, acct account.ID, k inbound.Kind, id 
 // Get loads a relay; relay.KindNotFound if the account has none of that kind
 // and id.
 func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error) {
-	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, sqlstore.ScanDoc[inbound.Relay], acct, k, id)
+	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, sqlstore.Doc[inbound.Relay], acct, k, id)
 }
 
 // List returns an account's relays of a kind by number or prefix.
 func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
-	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.ScanDoc[inbound.Relay], acct, k)
+	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.Doc[inbound.Relay], acct, k)
 }
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
@@ -103,7 +103,7 @@ func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, li
 	w.AndSet("account = ?", acct)
 	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
 	query := "SELECT doc FROM relay" + w.String() + " ORDER BY account, kind, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "relays", query, sqlstore.ScanDoc[inbound.Relay], w.Args()...)
+	return sqlstore.List(ctx, s.db, "relays", query, sqlstore.Doc[inbound.Relay], w.Args()...)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
@@ -183,7 +183,7 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 			}
 		}
 	}
-	found, err := sqlstore.List(ctx, s.db, "relays", relaysOfNumbers, sqlstore.Into((*placed).fields), b)
+	found, err := sqlstore.List(ctx, s.db, "relays", relaysOfNumbers, (*placed).fields, b)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (s *Store) Read(ctx context.Context, acct account.ID, relayID string, offse
 	if err != nil || total <= offset || limit <= 0 {
 		return nil, total, err
 	}
-	out, err := sqlstore.List(ctx, s.db, noun, readInbox, sqlstore.ScanDoc[inbound.InboxMessage], acct, relayID, limit, offset)
+	out, err := sqlstore.List(ctx, s.db, noun, readInbox, sqlstore.Doc[inbound.InboxMessage], acct, relayID, limit, offset)
 	return out, total, err
 }
 

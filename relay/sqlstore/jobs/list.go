@@ -28,7 +28,7 @@ func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset,
 		order = "place DESC"
 	}
 	query := "SELECT " + columns + " FROM job" + w.String() + " ORDER BY " + order + " LIMIT " + w.Arg(count) + " OFFSET " + w.Arg(skip)
-	found, err := sqlstore.List(ctx, s.db, "jobs: list", query, sqlstore.Into(fields), w.Args()...)
+	found, err := sqlstore.List(ctx, s.db, "jobs: list", query, fields, w.Args()...)
 	if turned {
 		slices.Reverse(found)
 	}
@@ -44,9 +44,9 @@ func (s *Store) Find(ctx context.Context, f job.Search) ([]job.Found, error) {
 	w.AndSet("state = ?", f.State)
 	w.AndSet("kind = ?", f.Kind)
 	query := "SELECT place, " + columns + " FROM job" + w.String() + " ORDER BY place DESC LIMIT " + w.Arg(f.Limit)
-	return sqlstore.List(ctx, s.db, "jobs: find", query, sqlstore.Into(func(j *job.Found) []any {
+	return sqlstore.List(ctx, s.db, "jobs: find", query, func(j *job.Found) []any {
 		return append([]any{&j.Place}, fields(&j.Job)...)
-	}), w.Args()...)
+	}, w.Args()...)
 }
 
 // selected is the condition of a filter. Few jobs have a name: its index leads to them,

@@ -80,7 +80,7 @@ func (s *Store) Get(ctx context.Context, acct account.ID, id string) (job.Job, e
 }
 
 func get(ctx context.Context, c sqlstore.Conn, r job.Ref, now time.Time) (job.Job, error) {
-	return sqlstore.One(ctx, c, "job "+r.ID, selectJob, sqlstore.Into(fields), r.Account, r.ID, now)
+	return sqlstore.One(ctx, c, "job "+r.ID, selectJob, fields, r.Account, r.ID, now)
 }
 
 const leaseJob = `
@@ -105,7 +105,7 @@ func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j j
 
 // lease takes a job, or returns it as it stands.
 func lease(ctx context.Context, tx *sqlstore.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
-	leased, err := sqlstore.List(ctx, tx, noun, leaseJob, sqlstore.Into(fields), until, now, r.Account, r.ID, now)
+	leased, err := sqlstore.List(ctx, tx, noun, leaseJob, fields, until, now, r.Account, r.ID, now)
 	if err != nil {
 		return job.Job{}, false, err
 	}
@@ -147,7 +147,7 @@ ORDER BY due, place`
 
 // Due returns jobs that may run now, at most limit of each account.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
-	ref := sqlstore.Into(func(r *job.Ref) []any { return []any{&r.Account, &r.ID} })
+	ref := func(r *job.Ref) []any { return []any{&r.Account, &r.ID} }
 	return sqlstore.List(ctx, s.db, "jobs: due", selectDue, ref, before, limit)
 }
 
@@ -160,7 +160,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 // a caller: nil if nothing was settled or there is no such job.
 func Settled(ctx context.Context, tx *sqlstore.Tx, r job.Ref) (json.RawMessage, error) {
 	return sqlstore.OrZero(sqlstore.One(ctx, tx, "job "+r.ID,
-		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", sqlstore.ScanDoc[json.RawMessage], r.Account, r.ID))
+		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", sqlstore.Doc[json.RawMessage], r.Account, r.ID))
 }
 
 // Settle saves what a job has brought about, in the transaction that does it and

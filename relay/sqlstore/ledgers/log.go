@@ -78,24 +78,24 @@ func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, e newEntry)
 
 // Log loads the state of a ledger's log.
 func (s *Store) Log(ctx context.Context, acct account.ID, ledgerID string) (ledger.Log, error) {
-	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", readLog, sqlstore.Into(logFields), acct, ledgerID))
+	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", readLog, logFields, acct, ledgerID))
 }
 
 func logFields(l *ledger.Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.SealedHead} }
 
 // Logs lists the logs of all accounts, by account and ledger.
 func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
-	return sqlstore.List(ctx, s.db, "ledgers: logs", readLogs, sqlstore.Into(func(l *ledger.LogOf) []any {
+	return sqlstore.List(ctx, s.db, "ledgers: logs", readLogs, func(l *ledger.LogOf) []any {
 		return append([]any{&l.Account, &l.Ledger, &l.Hash, &l.Declared}, logFields(&l.Log)...)
-	}))
+	})
 }
 
 // Rows loads the entries from one sequence up to, not including, another, as they
 // are stored.
 func (s *Store) Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", readRows, sqlstore.Into(func(r *ledger.Row) []any {
+	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", readRows, func(r *ledger.Row) []any {
 		return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Bytes}
-	}), acct, ledgerID, from, to)
+	}, acct, ledgerID, from, to)
 }
 
 // Entries loads entries by their sequence.

@@ -68,7 +68,7 @@ func (s *Store) Delete(ctx context.Context, acct account.ID, id string) error {
 
 // Ledgers lists an account's ledgers by id.
 func (s *Store) Ledgers(ctx context.Context, acct account.ID) ([]ledger.Ledger, error) {
-	return sqlstore.List(ctx, s.db, "ledgers of account "+acct.String(), listLedgers, sqlstore.Into(func(l *ledger.Ledger) []any {
+	return sqlstore.List(ctx, s.db, "ledgers of account "+acct.String(), listLedgers, func(l *ledger.Ledger) []any {
 		return []any{sqlstore.JSON(l), &l.Hash}
-	}), acct)
+	}, acct)
 }

@@ -71,14 +71,14 @@ func (s *Store) Home(ctx context.Context, tokenID string) (account.ID, error) {
 
 // Token loads a token.
 func (s *Store) Token(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, readToken, sqlstore.Into(tokenFields), acct, tokenID)
+	return sqlstore.One(ctx, s.db, "token "+tokenID, readToken, tokenFields, acct, tokenID)
 }
 
 // Annotations lists the entries that append metadata to a token, in order.
 func (s *Store) Annotations(ctx context.Context, acct account.ID, tokenID string) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", readAnnotations, sqlstore.Into(func(r *ledger.Row) []any {
+	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", readAnnotations, func(r *ledger.Row) []any {
 		return []any{&r.Sequence, &r.Bytes}
-	}), acct, tokenID)
+	}, acct, tokenID)
 }
 
 // tokenFields are columns of a token; doc comes first, as the others count.
@@ -86,17 +86,17 @@ func tokenFields(t *ledger.Token) []any { return []any{sqlstore.JSON(t), &t.Clai
 
 // Standing loads a token with the entries that say how it stands.
 func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (ledger.Standing, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, readStanding, sqlstore.Into(func(st *ledger.Standing) []any {
+	return sqlstore.One(ctx, s.db, "token "+tokenID, readStanding, func(st *ledger.Standing) []any {
 		return append(tokenFields(&st.Token), &st.Generation.Sequence, &st.Generation.Bytes, &st.Last.Sequence, &st.Last.Bytes)
-	}), acct, tokenID)
+	}, acct, tokenID)
 }
 
 // Tokens lists tokens of an account by id, behind one, with the account that each
 // token's link leads to.
 func (s *Store) Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.TokenAt, error) {
-	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), listTokens, sqlstore.Into(func(t *ledger.TokenAt) []any {
+	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), listTokens, func(t *ledger.TokenAt) []any {
 		return append(tokenFields(&t.Token), &t.Home)
-	}), acct, after, limit)
+	}, acct, after, limit)
 }
 
 // Generate saves a new token and its entry. A token that exists is left alone.

@@ -21,7 +21,7 @@ func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 // Get returns the cached result of a number; relay.KindNotFound if there is none.
 func (s *Store) Get(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
 	return sqlstore.One(ctx, s.db, "lookup", "SELECT doc FROM lookup WHERE number = $1 AND (expires = 0 OR expires > $2)",
-		sqlstore.ScanDoc[lookup.Result], number, s.db.Now())
+		sqlstore.Doc[lookup.Result], number, s.db.Now())
 }
 
 const upsertLookup = `

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
@@ -47,9 +46,9 @@ type waiting struct {
 // share what is asked for.
 func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
 	const noun = "messages: claim"
-	all, err := sqlstore.List(ctx, s.db, noun, selectWaiting, sqlstore.Into(func(w *waiting) []any {
+	all, err := sqlstore.List(ctx, s.db, noun, selectWaiting, func(w *waiting) []any {
 		return []any{&w.account, &w.n}
-	}), now, limit)
+	}, now, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +57,13 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]m
 		return nil, nil
 	}
 	claimed, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]*state, error) {
-		claimed, err := due(ctx, tx, now, whole, shares)
+		states, err := due(ctx, tx, now, whole, shares)
 		if err != nil {
 			return nil, err
+		}
+		claimed := make([]*state, len(states))
+		for i := range states {
+			claimed[i] = &states[i]
 		}
 		return claimed, tx.Run(ctx, noun, lease, until, stateBatch(claimed))
 	})
@@ -94,23 +97,18 @@ func share(all []waiting, limit int) (whole, less []waiting) {
 
 // due locks messages that are due: one statement for all accounts that get
 // everything, and one for each that has more than its share.
-func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (claimed []*state, err error) {
+func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (claimed []state, err error) {
 	const noun = "messages: claim"
 	n := 0
 	for _, w := range whole {
 		n += w.n
 	}
 	accounts := sqlstore.BatchOf("account bigint", whole, func(w *waiting) []any { return []any{w.account} })
-	claimed, err = sqlstore.List(ctx, tx, noun, selectDueOfAll, scanStateRef, now, n, accounts)
+	claimed, err = sqlstore.List(ctx, tx, noun, selectDueOfAll, stateFields, now, n, accounts)
 	for i := 0; i < len(less) && err == nil; i++ {
-		var more []*state
-		more, err = sqlstore.List(ctx, tx, noun, selectDueOfOne, scanStateRef, less[i].account, now, less[i].n)
+		var more []state
+		more, err = sqlstore.List(ctx, tx, noun, selectDueOfOne, stateFields, less[i].account, now, less[i].n)
 		claimed = append(claimed, more...)
 	}
 	return claimed, err
-}
-
-func scanStateRef(row *sql.Rows, s **state) error {
-	*s = new(state)
-	return scanState(row, *s)
 }

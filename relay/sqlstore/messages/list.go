@@ -76,7 +76,7 @@ func (s *Store) List(ctx context.Context, f message.Filter) ([]message.Message, 
 	if f.Number != "" {
 		args = append(args, f.Number)
 	}
-	list, err := sqlstore.List(ctx, s.db, noun, page+selectPage, scanFullMessage, args...)
+	list, err := sqlstore.List(ctx, s.db, noun, page+selectPage, messageFields, args...)
 	if err != nil || len(list) < f.Limit || len(list) == 0 {
 		return list, 0, err
 	}
@@ -112,7 +112,7 @@ ORDER BY batch.n`
 // named returns the messages that a filter names.
 func (s *Store) named(ctx context.Context, noun string, f *message.Filter) ([]message.Message, error) {
 	b := sqlstore.BatchOf("account bigint, id bigint", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
-	list, err := sqlstore.List(ctx, s.db, noun, selectMessages, scanFullMessage, b)
+	list, err := sqlstore.List(ctx, s.db, noun, selectMessages, messageFields, b)
 	return slices.DeleteFunc(list, func(m message.Message) bool { return !f.Selects(&m) }), err
 }
 
@@ -123,7 +123,7 @@ ORDER BY s.untold, s.account, s.id LIMIT $2`
 
 // Unreported returns messages with unreported changes.
 func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]message.Message, error) {
-	return sqlstore.List(ctx, s.db, "messages: list unreported", selectUnreported, scanFullMessage, before, limit)
+	return sqlstore.List(ctx, s.db, "messages: list unreported", selectUnreported, messageFields, before, limit)
 }
 
 const markReported = `
@@ -155,7 +155,7 @@ DELETE FROM message WHERE (account, id) IN (SELECT account, id FROM batch)`
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	const noun = "messages: forget"
 	return s.db.Repeat(ctx, noun, sqlstore.SweepMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		gone, err := sqlstore.List(ctx, tx, noun, deleteStates, sqlstore.Into(refFields), now, sqlstore.SweepMost)
+		gone, err := sqlstore.List(ctx, tx, noun, deleteStates, refFields, now, sqlstore.SweepMost)
 		if err != nil {
 			return 0, err
 		}

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -127,9 +126,9 @@ func TestEachStateHasAnIndex(t *testing.T) {
 		f := message.Filter{Account: 1, State: state}
 		page, err := p.page(t.Context(), "test", &f, newest)
 		p.must(err)
-		plan, err := sqlstore.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+page+selectPage, func(row *sql.Rows, v *string) error {
+		plan, err := sqlstore.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+page+selectPage, func(v *string) []any {
 			var skip any
-			return row.Scan(&skip, &skip, &skip, v)
+			return []any{&skip, &skip, &skip, v}
 		}, int64(1), int64(newest), int64(50))
 		p.must(err)
 		index := "INDEX message_" + string(state) + " "

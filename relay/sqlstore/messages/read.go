@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -14,16 +13,14 @@ import (
 
 const messageColumns = `m.doc, s.parts, s.version`
 
-// scanMessage reads a message, and other columns behind it.
-func scanMessage(row *sql.Rows, m *message.Message, others ...any) error {
+// messageFields are messageColumns.
+func messageFields(m *message.Message) []any {
 	var parts []part
-	err := row.Scan(append([]any{sqlstore.JSON(m), sqlstore.JSON(&parts), &m.Version}, others...)...)
-	fill(m, parts)
-	return err
+	return []any{sqlstore.JSON(m), sqlstore.JSON(&parts), &m.Version, func() {
+		fill(m, parts)
+		parts = nil
+	}}
 }
-
-// scanFullMessage reads a message.
-func scanFullMessage(row *sql.Rows, m *message.Message) error { return scanMessage(row, m) }
 
 const selectMessage = `
 SELECT ` + messageColumns + ` FROM message m JOIN message_state s ON s.account = m.account AND s.id = m.id
@@ -31,7 +28,7 @@ WHERE m.account = $1 AND m.id = $2`
 
 // Get loads a message.
 func (s *Store) Get(ctx context.Context, acct account.ID, id message.ID) (message.Message, error) {
-	return sqlstore.One(ctx, s.db, "message "+id.String(), selectMessage, scanFullMessage, acct, id)
+	return sqlstore.One(ctx, s.db, "message "+id.String(), selectMessage, messageFields, acct, id)
 }
 
 const selectDocs = `
@@ -40,14 +37,12 @@ WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`
 
 // filled are messages in the states that are given.
 func (s *Store) filled(ctx context.Context, noun string, states []*state) ([]message.Message, error) {
-	return sqlstore.List(ctx, s.db, noun, selectDocs, func(row *sql.Rows, m *message.Message) error {
+	return sqlstore.List(ctx, s.db, noun, selectDocs, func(m *message.Message) []any {
 		var n int
-		if err := row.Scan(&n, sqlstore.JSON(m)); err != nil {
-			return err
-		}
-		m.Version = states[n-1].version
-		fill(m, states[n-1].parts)
-		return nil
+		return []any{&n, sqlstore.JSON(m), func() {
+			m.Version = states[n-1].version
+			fill(m, states[n-1].parts)
+		}}
 	}, stateBatch(states))
 }
 
@@ -61,7 +56,7 @@ WITH page AS MATERIALIZED (
     SELECT id, pending, SUM(pending) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS upto FROM (
       SELECT id, pending FROM message_state WHERE account = $1 AND due > 0 AND pending > 0 ORDER BY id LIMIT $4) AS first) AS counted
   WHERE upto > $2 ORDER BY id LIMIT $3)
-SELECT ` + messageColumns + `, CAST(page.before AS BIGINT) FROM page
+SELECT CAST(page.before AS BIGINT), ` + messageColumns + ` FROM page
 CROSS JOIN message m CROSS JOIN message_state s
 WHERE m.account = $1 AND m.id = page.id AND s.account = $1 AND s.id = page.id
 ORDER BY page.id`
@@ -77,8 +72,8 @@ func (s *Store) Pending(ctx context.Context, acct account.ID, offset, limit int)
 		m      message.Message
 		before int
 	}
-	list, err := sqlstore.List(ctx, s.db, noun, selectPending, func(r *sql.Rows, v *row) error {
-		return scanMessage(r, &v.m, &v.before)
+	list, err := sqlstore.List(ctx, s.db, noun, selectPending, func(r *row) []any {
+		return append([]any{&r.before}, messageFields(&r.m)...)
 	}, acct, offset, limit, offset+limit)
 	var entries []message.Entry
 	for i := range list {
@@ -103,7 +98,7 @@ SELECT ` + stateColumns + ` FROM message_state s WHERE s.account = $1 AND s.id <
 func (s *Store) Delete(ctx context.Context, acct account.ID, entry message.ID, now time.Time) error {
 	noun := "message " + entry.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		st, err := sqlstore.One(ctx, tx, noun, lockOfEntry, scanState, acct, entry)
+		st, err := sqlstore.One(ctx, tx, noun, lockOfEntry, stateFields, acct, entry)
 		if err != nil {
 			return err
 		}

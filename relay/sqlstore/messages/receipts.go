@@ -144,7 +144,7 @@ func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Re
 		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
 	})
 	now := tx.Now()
-	found, err := index(sqlstore.List(ctx, tx, "messages: bind", bindRefs, sqlstore.Into((*bound).fields), now.Add(refKept), now, b))
+	found, err := index(sqlstore.List(ctx, tx, "messages: bind", bindRefs, (*bound).fields, now.Add(refKept), now, b))
 	for i := 0; i < len(ids) && err == nil; i++ {
 		if one := found[ids[i].key]; one != nil && one.early != "" {
 			early, err = one.appendEarly(early)
@@ -263,7 +263,7 @@ func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt
 		b.Add(e.key.carrier, e.key.id, e.doc)
 	}
 	now := tx.Now()
-	return index(sqlstore.List(ctx, tx, "messages: receipts", keepEarly, sqlstore.Into((*bound).fields),
+	return index(sqlstore.List(ctx, tx, "messages: receipts", keepEarly, (*bound).fields,
 		now.Add(earlyKept), now, earlyBytes, b))
 }
 
@@ -275,7 +275,7 @@ func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[ref
 			b.Add(receipts[i].Carrier, id)
 		}
 	}
-	return index(sqlstore.List(ctx, s.db, "messages: receipts", selectRefs, sqlstore.Into((*bound).fields), s.db.Now(), b))
+	return index(sqlstore.List(ctx, s.db, "messages: receipts", selectRefs, (*bound).fields, s.db.Now(), b))
 }
 
 func index(list []bound, err error) (map[refKey]*bound, error) {

@@ -202,9 +202,9 @@ func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved messag
 		first   message.ID
 		answer  []byte
 	}
-	had, err := sqlstore.One(ctx, tx, saveNoun, selectOrder, sqlstore.Into(func(v *before) []any {
+	had, err := sqlstore.One(ctx, tx, saveNoun, selectOrder, func(v *before) []any {
 		return []any{&v.content, &v.first, &v.answer}
-	}), b.Account, b.Once.Key)
+	}, b.Account, b.Once.Key)
 	switch {
 	case err != nil:
 		return saved, false, err

@@ -49,9 +49,9 @@ func record(ctx context.Context, tx *sqlstore.Tx, noun, statement string, all []
 	b := sqlstore.BatchOf("account bigint, id bigint, parts text, time bigint, least bigint", all, func(o *singlePart) []any {
 		return []any{o.Account, o.ID, sqlstore.JSON([]part{o.part}), o.time, o.least}
 	})
-	changed, err := byRef(sqlstore.List(ctx, tx, noun, statement, sqlstore.Into(func(s *state) []any {
+	changed, err := byRef(sqlstore.List(ctx, tx, noun, statement, func(s *state) []any {
 		return []any{&s.Account, &s.ID, &s.report}
-	}), append(args, b)...))
+	}, append(args, b)...))
 	for i := range all {
 		if st := changed[all[i].Ref]; st != nil {
 			st.parts, st.version = []part{all[i].part}, 1

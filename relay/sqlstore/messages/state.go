@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
@@ -43,12 +42,13 @@ type state struct {
 
 const stateColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.parts, s.due, s.untold, s.expires, s.version`
 
-func scanState(row *sql.Rows, s *state) error {
-	err := row.Scan(&s.Account, &s.ID, &s.count, &s.scheduled, &s.report, sqlstore.JSON(&s.parts), &s.due, &s.unreportedSince, &s.expires, &s.version)
-	for len(s.parts) < s.count { // all are as they were saved
-		s.parts = append(s.parts, part{State: message.Pending})
-	}
-	return err
+// stateFields are stateColumns.
+func stateFields(s *state) []any {
+	return []any{&s.Account, &s.ID, &s.count, &s.scheduled, &s.report, sqlstore.JSON(&s.parts), &s.due, &s.unreportedSince, &s.expires, &s.version, func() {
+		for len(s.parts) < s.count { // all are as they were saved
+			s.parts = append(s.parts, part{State: message.Pending})
+		}
+	}}
 }
 
 const lockStates = `
@@ -59,7 +59,7 @@ ORDER BY s.account, s.id {for update}`
 // lock reads the states of messages and keeps others from changing them. Those
 // that are gone are left out.
 func lock(ctx context.Context, tx *sqlstore.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
-	return byRef(sqlstore.List(ctx, tx, noun, lockStates, scanState, refBatch(refs)))
+	return byRef(sqlstore.List(ctx, tx, noun, lockStates, stateFields, refBatch(refs)))
 }
 
 func byRef(list []state, err error) (map[message.Ref]*state, error) {

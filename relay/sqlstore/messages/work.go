@@ -260,5 +260,5 @@ func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
 	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
-	return sqlstore.Returning(ctx, s.db, noun, moveDue, sqlstore.Into(refFields), to, b)
+	return sqlstore.Returning(ctx, s.db, noun, moveDue, refFields, to, b)
 }

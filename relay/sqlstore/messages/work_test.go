@@ -173,7 +173,7 @@ func (p fixture) row(m message.Message) string {
 	var n [6]int64
 	_, err := sqlstore.One(p.Context(), p.db, "test", `
 SELECT pending, states, due, untold, expires, version FROM message_state WHERE account = $1 AND id = $2`,
-		sqlstore.Into(func(*int) []any { return []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]} }), m.Account, m.ID)
+		func(*int) []any { return []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]} }, m.Account, m.ID)
 	p.must(err)
 	return fmt.Sprint(n)
 }

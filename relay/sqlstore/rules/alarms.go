@@ -36,14 +36,14 @@ func alarmFields(a *rule.Alarm) []any {
 
 // Alarm loads an alarm.
 func (s *Store) Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error) {
-	return sqlstore.One(ctx, s.db, "alarm "+id, getAlarm, sqlstore.Into(alarmFields), acct, id)
+	return sqlstore.One(ctx, s.db, "alarm "+id, getAlarm, alarmFields, acct, id)
 }
 
 // ChangeAlarm saves what change makes of an alarm.
 func (s *Store) ChangeAlarm(ctx context.Context, acct account.ID, id string, change func(*rule.Alarm) error) (rule.Alarm, error) {
 	noun := "alarm " + id
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (rule.Alarm, error) {
-		a, err := sqlstore.One(ctx, tx, noun, lockAlarm, sqlstore.Into(alarmFields), acct, id)
+		a, err := sqlstore.One(ctx, tx, noun, lockAlarm, alarmFields, acct, id)
 		if err == nil {
 			err = change(&a)
 		}
@@ -56,7 +56,7 @@ func (s *Store) ChangeAlarm(ctx context.Context, acct account.ID, id string, cha
 
 // OfRecord returns the alarms that a frame raised or cleared.
 func (s *Store) OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]rule.Alarm, error) {
-	return sqlstore.List(ctx, s.db, "alarms of a frame", ofRecord, sqlstore.Into(alarmFields), acct, deviceID, record, record)
+	return sqlstore.List(ctx, s.db, "alarms of a frame", ofRecord, alarmFields, acct, deviceID, record, record)
 }
 
 // Alarms lists alarms, newest first.
@@ -73,9 +73,9 @@ func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
 	query := "SELECT account, " + alarmColumns + " FROM alarm" + w.String() + " ORDER BY raised DESC, id DESC LIMIT " + w.Arg(f.Limit+1)
-	all, err := sqlstore.List(ctx, s.db, "alarms", query, sqlstore.Into(func(a *rule.Owned[rule.Alarm]) []any {
+	all, err := sqlstore.List(ctx, s.db, "alarms", query, func(a *rule.Owned[rule.Alarm]) []any {
 		return append([]any{&a.Account}, alarmFields(&a.Of)...)
-	}), w.Args()...)
+	}, w.Args()...)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
 	}

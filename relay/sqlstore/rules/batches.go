@@ -63,7 +63,7 @@ func (s *Store) Collect(ctx context.Context, acct account.ID, items []rule.Item)
 		if err := tx.Run(ctx, "batches: add", addBatches, keys); err != nil {
 			return nil, err
 		}
-		tallies, err := sqlstore.List(ctx, tx, "batches: lock", lockBatches, sqlstore.Into((*tally).fields), keys)
+		tallies, err := sqlstore.List(ctx, tx, "batches: lock", lockBatches, (*tally).fields, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func setTallies(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []tal
 // DueBatches returns batches that are due.
 func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]rule.BatchRef, error) {
 	return sqlstore.List(ctx, s.db, "batches: due", dueBatches,
-		sqlstore.Into(func(r *rule.BatchRef) []any { return []any{&r.Account, &r.RuleID} }), now, most)
+		func(r *rule.BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, most)
 }
 
 // item is a frame that waits.
@@ -135,7 +135,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, 
 	one := sqlstore.BatchOf("account bigint, rule text", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
 	created, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
 		more = false
-		t, err := sqlstore.One(ctx, tx, noun, lockBatches, sqlstore.Into((*tally).fields), one)
+		t, err := sqlstore.One(ctx, tx, noun, lockBatches, (*tally).fields, one)
 		if sqlstore.IsNotFound(err) {
 			return nil, nil
 		}
@@ -143,7 +143,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, 
 		if err != nil || !full && !late {
 			return nil, err
 		}
-		items, err := sqlstore.List(ctx, tx, noun, takeItems, sqlstore.Into((*item).fields), ref.Account, ref.RuleID, most)
+		items, err := sqlstore.List(ctx, tx, noun, takeItems, (*item).fields, ref.Account, ref.RuleID, most)
 		if err != nil {
 			return nil, err
 		}

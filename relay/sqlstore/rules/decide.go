@@ -55,7 +55,7 @@ func stateFields(st *rule.PairState) []any {
 
 // PairStates returns the states of rules for devices.
 func (s *Store) PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.PairState, error) {
-	return sqlstore.List(ctx, s.db, "rule states", states, sqlstore.Into(stateFields),
+	return sqlstore.List(ctx, s.db, "rule states", states, stateFields,
 		sqlstore.AccountColumn(acct, "device text", deviceIDs))
 }
 
@@ -76,7 +76,7 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 		if err := tx.Run(ctx, "rule states: add", addStates, keys); err != nil {
 			return nil, err
 		}
-		locked, err := sqlstore.List(ctx, tx, "rule states: lock", lockStates, sqlstore.Into(stateFields), keys)
+		locked, err := sqlstore.List(ctx, tx, "rule states: lock", lockStates, stateFields, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 		ids[i] = pairs[i].RuleID
 	}
 	rows := sqlstore.AccountColumn(acct, "rule text", sqlstore.FirstOfEach(ids, strings.Compare))
-	rules, err := sqlstore.List(ctx, tx, "rule states: rules", shareRules, sqlstore.Into(func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }), rows)
+	rules, err := sqlstore.List(ctx, tx, "rule states: rules", shareRules, func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -170,5 +170,5 @@ func lease[T any](ctx context.Context, s *Store, noun, table, statement string, 
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return sqlstore.Returning(ctx, s.db, noun, statement, sqlstore.Into(fields), until, now, most)
+	return sqlstore.Returning(ctx, s.db, noun, statement, fields, until, now, most)
 }

@@ -149,12 +149,12 @@ func forgetRule(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string
 
 // Rule loads a rule.
 func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
-	return sqlstore.One(ctx, s.db, "rule "+id, getRule, sqlstore.Into(ruleFields), acct, id)
+	return sqlstore.One(ctx, s.db, "rule "+id, getRule, ruleFields, acct, id)
 }
 
 // Rules lists an account's rules.
 func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
-	return sqlstore.List(ctx, s.db, "rules", listRules, sqlstore.Into(ruleFields), acct)
+	return sqlstore.List(ctx, s.db, "rules", listRules, ruleFields, acct)
 }
 
 // FindRules returns rules of one or all accounts after one, by account and creation.
@@ -163,9 +163,9 @@ func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, 
 	w.AndSet("account = ?", acct)
 	w.And("(account, created, id) > (?, ?, ?)", after.Account, after.CreatedAt, after.ID)
 	query := "SELECT account, " + ruleColumns + " FROM rule" + w.String() + " ORDER BY account, created, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "rules", query, sqlstore.Into(func(r *rule.Owned[rule.Rule]) []any {
+	return sqlstore.List(ctx, s.db, "rules", query, func(r *rule.Owned[rule.Rule]) []any {
 		return append([]any{&r.Account}, ruleFields(&r.Of)...)
-	}), w.Args()...)
+	}, w.Args()...)
 }
 
 // CountRules counts an account's rules.

@@ -2,7 +2,6 @@ package sims
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -41,11 +40,9 @@ ORDER BY start`
 // blocks returns the blocks that overlap a range, in order. A short list has one
 // block, that of the first column.
 func (l listing) blocks(ctx context.Context, c sqlstore.Conn, r keyRange) ([]block, error) {
-	out, err := sqlstore.List(ctx, c, "list "+l.name, selectBlocks, func(row *sql.Rows, b *block) error {
+	out, err := sqlstore.List(ctx, c, "list "+l.name, selectBlocks, func(b *block) []any {
 		var start string
-		err := row.Scan(&start, &b.n)
-		b.start, b.end = keyOf(start), endKey()
-		return err
+		return []any{&start, &b.n, func() { b.start, b.end = keyOf(start), endKey() }}
 	}, l.account, l.name, r.column, l.account, l.name, r.column, r.from.text(), l.account, l.name, r.column, r.to.text(), maxText)
 	if err != nil {
 		return nil, err
@@ -279,9 +276,9 @@ func addToCounts(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas m
 			b.Add(p.list, p.column, p.key.text(), d)
 		}
 	}
-	out, err := sqlstore.List(ctx, tx, "lists", addToBlocks, sqlstore.Into(func(c *counted) []any {
+	out, err := sqlstore.List(ctx, tx, "lists", addToBlocks, func(c *counted) []any {
 		return []any{&c.list, &c.column, &c.start, &c.n}
-	}), acct, acct, b)
+	}, acct, acct, b)
 	slices.SortFunc(out, func(a, b counted) int { return strings.Compare(a.list+separator+a.start, b.list+separator+b.start) })
 	for _, c := range out {
 		if c.n < 0 {
@@ -365,5 +362,5 @@ SELECT value, id FROM (
 ) numbered
 WHERE nth %% %s = 1 AND nth > 1
 ORDER BY nth`, q.columns[column], q.columns[0], q.orderBy(column, false), q.table, q.Where.String(), q.Arg(step))
-	return sqlstore.List(ctx, c, "list "+q.name, text, scanKey, q.Args()...)
+	return sqlstore.List(ctx, c, "list "+q.name, text, (*key).fields, q.Args()...)
 }

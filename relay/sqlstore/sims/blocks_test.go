@@ -1,7 +1,6 @@
 package sims
 
 import (
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,8 +20,8 @@ func countsAgree(t *testing.T, db *sqlstore.DB) {
 		name    string
 		column  int
 	}
-	all, err := sqlstore.List(t.Context(), db, "test", "SELECT DISTINCT account, list, col FROM sim_block", func(row *sql.Rows, l *list) error {
-		return row.Scan(&l.account, &l.name, &l.column)
+	all, err := sqlstore.List(t.Context(), db, "test", "SELECT DISTINCT account, list, col FROM sim_block", func(l *list) []any {
+		return []any{&l.account, &l.name, &l.column}
 	})
 	relaytest.NoError(t, err)
 	for _, one := range all {

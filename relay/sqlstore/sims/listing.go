@@ -2,7 +2,6 @@ package sims
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -191,19 +190,19 @@ type selection struct {
 	*query
 }
 
-// read reads the records of a page.
-func read[T any](ctx context.Context, c sqlstore.Conn, page *selection, columns string, scan sqlstore.Scan[T]) ([]T, error) {
+// readPage reads the records of a page.
+func readPage[T any](ctx context.Context, c sqlstore.Conn, page *selection, columns string, fields func(*T) []any) ([]T, error) {
 	if page == nil {
 		return nil, nil
 	}
 	text := "SELECT " + columns + " FROM (" + page.ids + ") page CROSS JOIN " + page.table + " WHERE account = $1 AND " + page.columns[0] + " = chosen ORDER BY " + page.order
-	return sqlstore.List(ctx, c, page.table, text, scan, page.Args()...)
+	return sqlstore.List(ctx, c, page.table, text, fields, page.Args()...)
 }
 
 // keys returns the first keys of a column, at most n, in no order.
 func (q *query) keys(ctx context.Context, c sqlstore.Conn, column, n int) ([]key, error) {
 	text := "SELECT " + q.columns[column] + ", " + q.columns[0] + " FROM " + q.table + q.String() + " LIMIT " + q.Arg(n)
-	return sqlstore.List(ctx, c, q.table, text, scanKey, q.Args()...)
+	return sqlstore.List(ctx, c, q.table, text, (*key).fields, q.Args()...)
 }
 
-func scanKey(row *sql.Rows, k *key) error { return row.Scan(&k.value, &k.id) }
+func (k *key) fields() []any { return []any{&k.value, &k.id} }

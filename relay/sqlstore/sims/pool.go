@@ -72,9 +72,9 @@ WHERE account = $1 AND iccid IN (SELECT wanted FROM batch)
 ORDER BY iccid {for update}`
 
 func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
-	all, err := sqlstore.List(ctx, tx, "SIMs", lockSIMMembers, sqlstore.Into(func(m *member) []any {
+	all, err := sqlstore.List(ctx, tx, "SIMs", lockSIMMembers, func(m *member) []any {
 		return []any{&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached}
-	}), acct, sqlstore.Column("wanted text", iccids))
+	}, acct, sqlstore.Column("wanted text", iccids))
 	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
 }
 

@@ -3,7 +3,6 @@ package sims
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 
 	"github.com/penstock/penstock/relay/account"
@@ -27,13 +26,11 @@ func fields(s *sim.SIM) []any {
 	}
 }
 
-func scan(row *sql.Rows, s *sim.SIM) error { return scanInto(row, s, fields(s)) }
-
-// scanInto reads the columns of a SIM, and others that stand with them.
-func scanInto(row *sql.Rows, s *sim.SIM, columns []any) error {
-	err := row.Scan(columns...)
-	s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
-	return err
+// read are fields, and what stands for empty ones.
+func read(s *sim.SIM) []any {
+	return append(fields(s), func() {
+		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
+	})
 }
 
 // batchOf is SIMs as rows, as they are after a change.
@@ -102,7 +99,7 @@ func lockAll(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim
 
 // load runs a statement over a batch of ICCIDs.
 func load(ctx context.Context, c sqlstore.Conn, statement string, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	all, err := sqlstore.List(ctx, c, "SIMs", statement, scan, acct, sqlstore.Column("iccid text", iccids))
+	all, err := sqlstore.List(ctx, c, "SIMs", statement, read, acct, sqlstore.Column("iccid text", iccids))
 	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 
@@ -112,7 +109,7 @@ WHERE account = $1 AND iccid = $2 {for update}`
 
 // lockOne locks a SIM; relay.KindNotFound if there is none.
 func lockOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, tx, "SIM "+string(iccid), lockSIM, scan, acct, iccid)
+	return sqlstore.One(ctx, tx, "SIM "+string(iccid), lockSIM, read, acct, iccid)
 }
 
 const insertSIMs = `

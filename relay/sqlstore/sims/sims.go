@@ -13,7 +13,6 @@ package sims
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -51,7 +50,7 @@ WHERE account = $1 AND iccid = $2`
 
 // Get loads a SIM.
 func (s *SIMs) Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), selectSIM, scan, acct, iccid)
+	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), selectSIM, read, acct, iccid)
 }
 
 const selectSIMs = `
@@ -113,7 +112,7 @@ func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Qu
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err := read(ctx, s.db, page, columns, scan)
+	out, err := readPage(ctx, s.db, page, columns, read)
 	return out, total, err
 }
 
@@ -145,11 +144,9 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 		w.And("(pool = ? OR subscriber = ?)", f.Text)
 	}
 	query := "SELECT account, " + columns + " FROM sim" + w.String() + " ORDER BY account, iccid LIMIT " + w.Arg(f.Limit)
-	return sqlstore.List(ctx, s.db, "SIMs", query, scanFound, w.Args()...)
-}
-
-func scanFound(row *sql.Rows, f *sim.Found) error {
-	return scanInto(row, &f.SIM, append([]any{&f.Account}, fields(&f.SIM)...))
+	return sqlstore.List(ctx, s.db, "SIMs", query, func(f *sim.Found) []any {
+		return append([]any{&f.Account}, read(&f.SIM)...)
+	}, w.Args()...)
 }
 
 // Orders keeps SIMs in step with jobs.

@@ -19,7 +19,7 @@ func NewSubscribers(db *sqlstore.DB) *Subscribers { return &Subscribers{newLists
 // Get loads a subscriber.
 func (s *Subscribers) Get(ctx context.Context, acct account.ID, id string) (sim.Subscriber, error) {
 	return sqlstore.One(ctx, s.db, "subscriber "+id, "SELECT doc FROM sim_subscriber WHERE account = $1 AND id = $2",
-		sqlstore.ScanDoc[sim.Subscriber], acct, id)
+		sqlstore.Doc[sim.Subscriber], acct, id)
 }
 
 // folded is a name without regard to case. A control character would have no
@@ -50,13 +50,11 @@ func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscrib
 			return err
 		}
 		if n == 0 {
-			c.was, err = sqlstore.One(ctx, tx, noun, lockSubscriber, sqlstore.Into(func(was *[]string) []any {
-				*was = make([]string, 3)
-				return []any{&(*was)[0], &(*was)[1], &(*was)[2]}
-			}), acct, who.ID)
+			was, err := sqlstore.One(ctx, tx, noun, lockSubscriber, func(was *[3]string) []any { return []any{&was[0], &was[1], &was[2]} }, acct, who.ID)
 			if err != nil {
 				return err
 			}
+			c.was = was[:]
 			if err := tx.Run(ctx, noun, updateSubscriber, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
 				return err
 			}
@@ -75,6 +73,6 @@ func (s *Subscribers) List(ctx context.Context, acct account.ID, q sim.Query) ([
 	if err != nil {
 		return nil, 0, err
 	}
-	out, err := read(ctx, s.db, page, "doc", sqlstore.ScanDoc[sim.Subscriber])
+	out, err := readPage(ctx, s.db, page, "doc", sqlstore.Doc[sim.Subscriber])
 	return out, total, err
 }

@@ -69,24 +69,23 @@ func (s *Store) Read(ctx context.Context, acct account.ID, iccid string, in usag
 	if iccid != "" {
 		query, args = readSIM, append(args, iccid)
 	}
-	return sqlstore.List(ctx, s.db, "usage records", query, scanRecord, args...)
+	return sqlstore.List(ctx, s.db, "usage records", query, stored, args...)
 }
 
-func scanRecord(row *sql.Rows, k *usage.StoredRecord) error {
+// stored are the columns of a record.
+func stored(k *usage.StoredRecord) []any {
 	var start int64
-	err := row.Scan(&k.N, &k.Use.ICCID, &start, &k.Use.Type, &k.Use.Bytes, &k.Use.Duration, &k.Use.ID)
-	k.Start = time.UnixMicro(start).UTC()
-	k.Use.Start = k.Start
-	return err
+	return []any{&k.N, &k.Use.ICCID, &start, &k.Use.Type, &k.Use.Bytes, &k.Use.Duration, &k.Use.ID, func() {
+		k.Start = time.UnixMicro(start).UTC()
+		k.Use.Start = k.Start
+	}}
 }
 
 // Steps adds up what one SIM used in each step of a time.
 func (s *Store) Steps(ctx context.Context, acct account.ID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error) {
-	return sqlstore.List(ctx, s.db, "usage of SIM "+iccid, sumSteps, func(row *sql.Rows, sum *usage.StepSum) error {
+	return sqlstore.List(ctx, s.db, "usage of SIM "+iccid, sumSteps, func(sum *usage.StepSum) []any {
 		var n int64
-		err := row.Scan(&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records)
-		sum.At = time.UnixMicro(n * step.Microseconds()).UTC()
-		return err
+		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * step.Microseconds()).UTC() }}
 	}, acct, iccid, in.From.UnixMicro(), in.To.UnixMicro(), step.Microseconds())
 }
 
@@ -97,7 +96,7 @@ const piece = 500
 func (s *Store) Sums(ctx context.Context, acct account.ID, in usage.Span, each func([]usage.Sum) error) error {
 	first, last := usage.MonthOf(in.From), usage.MonthOf(in.To.Add(-time.Microsecond))
 	for after := ""; ; {
-		page, err := sqlstore.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, sqlstore.Into((*sum).fields),
+		page, err := sqlstore.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, (*sum).fields,
 			acct, after, first, last, piece, in.From.UnixMicro(), in.To.UnixMicro())
 		if err != nil || len(page) == 0 {
 			return err

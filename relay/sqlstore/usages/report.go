@@ -57,7 +57,7 @@ func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
 
 // Rows returns a page of a report.
 func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]usage.Row, error) {
-	return sqlstore.List(ctx, s.db, "usage report "+id, readRows, sqlstore.Into(fields), id, limit, offset)
+	return sqlstore.List(ctx, s.db, "usage report "+id, readRows, fields, id, limit, offset)
 }
 
 // fields are the columns of a row.

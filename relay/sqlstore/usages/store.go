@@ -64,7 +64,7 @@ const maxTotal = int64(1) << 62
 func (s *Store) Put(ctx context.Context, records []usage.Record) error {
 	batch := batchOf(records)
 	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *sqlstore.Tx) error {
-		added, err := sqlstore.List(ctx, tx, "usage records", insertRecords, sqlstore.Into((*added).fields), batch)
+		added, err := sqlstore.List(ctx, tx, "usage records", insertRecords, (*added).fields, batch)
 		if err != nil {
 			return err
 		}
@@ -130,9 +130,9 @@ func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Su
 	b := sqlstore.BatchOf("scope text, subject text, month bigint", subjects, func(one *usage.Subject) []any {
 		return []any{one.Scope, one.ID, one.Month}
 	})
-	found, err := sqlstore.List(ctx, s.db, "usage totals", readTotals, sqlstore.Into(func(v *row) []any {
+	found, err := sqlstore.List(ctx, s.db, "usage totals", readTotals, func(v *row) []any {
 		return []any{&v.n, &v.Bytes, &v.Done}
-	}), acct, b)
+	}, acct, b)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package usages
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -289,7 +288,7 @@ func testIndexes(t *testing.T, s *Store) {
 		{sumSIMs, "usage_record_sim (account=? AND iccid=? AND started>? AND started<?)", []any{int64(1), "", int64(1), int64(2), int64(3), int64(0), int64(9)}},
 	} {
 		plan, err := sqlstore.List(t.Context(), s.db, "plan", "EXPLAIN QUERY PLAN "+tc.query,
-			func(r *sql.Rows, v *step) error { return r.Scan(&v.id, &v.parent, &v.unused, &v.detail) }, tc.args...)
+			func(v *step) []any { return []any{&v.id, &v.parent, &v.unused, &v.detail} }, tc.args...)
 		if err != nil || !strings.Contains(fmt.Sprint(plan), tc.index) {
 			t.Errorf("%s\n%+v, %v", tc.query, plan, err)
 		}

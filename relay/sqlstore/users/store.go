@@ -30,17 +30,17 @@ const selectUser = "SELECT doc, version, signed_in FROM admin_user "
 
 // User loads a user by its name.
 func (s *Store) User(ctx context.Context, name string) (user.User, error) {
-	return sqlstore.One(ctx, s.db, "user "+name, selectUser+"WHERE name = $1", sqlstore.Into(fields), name)
+	return sqlstore.One(ctx, s.db, "user "+name, selectUser+"WHERE name = $1", fields, name)
 }
 
 // UserBySubject loads a user of a provider.
 func (s *Store) UserBySubject(ctx context.Context, subject string) (user.User, error) {
-	return sqlstore.One(ctx, s.db, "user", selectUser+"WHERE subject = $1 AND subject <> ''", sqlstore.Into(fields), subject)
+	return sqlstore.One(ctx, s.db, "user", selectUser+"WHERE subject = $1 AND subject <> ''", fields, subject)
 }
 
 // Users lists all users by name.
 func (s *Store) Users(ctx context.Context) ([]user.User, error) {
-	return sqlstore.List(ctx, s.db, "users", selectUser+"ORDER BY name", sqlstore.Into(fields))
+	return sqlstore.List(ctx, s.db, "users", selectUser+"ORDER BY name", fields)
 }
 
 // CreateUser saves a new user.
@@ -61,7 +61,7 @@ func taken(name string) error {
 // ChangeUser saves what change makes of a user and ends its sessions.
 func (s *Store) ChangeUser(ctx context.Context, name string, change func(*user.User) error) (was, is user.User, err error) {
 	err = s.db.Write(ctx, "user "+name, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-		was, err = sqlstore.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", sqlstore.Into(fields), name)
+		was, err = sqlstore.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", fields, name)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM admin_user o WHERE o.name = $5 AND o
 // RemoveUser deletes a user with its sessions.
 func (s *Store) RemoveUser(ctx context.Context, name string) (u user.User, err error) {
 	err = s.db.Write(ctx, "user "+name, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-		u, err = sqlstore.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", sqlstore.Into(fields), name)
+		u, err = sqlstore.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", fields, name)
 		if err != nil {
 			return err
 		}
@@ -123,9 +123,9 @@ func (s *Store) Session(ctx context.Context, hash string, now time.Time) (user.S
 	r, err := sqlstore.One(ctx, s.db, "session", `
 SELECT s.hash, s.user_id, s.version, s.created, s.expires, u.doc, u.version, u.signed_in
 FROM admin_session s JOIN admin_user u ON u.id = s.user_id AND u.version = s.version
-WHERE s.hash = $1 AND s.expires > $2`, sqlstore.Into(func(r *row) []any {
+WHERE s.hash = $1 AND s.expires > $2`, func(r *row) []any {
 		return append([]any{&r.of.Hash, &r.of.UserID, &r.of.Version, sqlstore.Time(&r.of.CreatedAt), sqlstore.Time(&r.of.ExpiresAt)}, fields(&r.who)...)
-	}), hash, now)
+	}, hash, now)
 	return r.of, r.who, err
 }
 
