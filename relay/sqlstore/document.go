@@ -2,40 +2,43 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Documents are records that are read and written whole, as JSON, in a table of
-// the columns account BIGINT, id TEXT and doc TEXT whose primary key is (account,
-// id). What belongs to no account has account 0.
-type Documents[T any] struct {
-	Noun  string // of one record, for errors
-	Table string
+// Documents are records that are read and written whole, as JSON. Its value names their
+// table, which has the columns account BIGINT, id TEXT and doc TEXT and the primary key
+// (account, id). What belongs to no account has account 0.
+type Documents[T any] string
+
+// Noun names a record for errors.
+func (t Documents[T]) Noun(id string) string {
+	return strings.ReplaceAll(string(t), "_", " ") + " " + id
 }
 
 // Get loads a record; relay.KindNotFound if there is none.
 func (t Documents[T]) Get(ctx context.Context, c Conn, acct account.ID, id string) (T, error) {
-	return One(ctx, c, t.Noun+" "+id, "SELECT doc FROM "+t.Table+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
+	return One(ctx, c, t.Noun(id), "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
 }
 
 // All loads every record of an account, by id.
 func (t Documents[T]) All(ctx context.Context, c Conn, acct account.ID) ([]T, error) {
-	return List(ctx, c, t.Noun+" list", "SELECT doc FROM "+t.Table+" WHERE account = $1 ORDER BY id", Doc[T], acct)
+	return List(ctx, c, t.Noun("list"), "SELECT doc FROM "+string(t)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
 }
 
 // Put saves a record, whether there was one or not.
 func (t Documents[T]) Put(ctx context.Context, x Executor, acct account.ID, id string, v T) error {
-	return x.Run(ctx, t.Noun+" "+id, "INSERT INTO "+t.Table+` (account, id, doc) VALUES ($1, $2, $3)
-ON CONFLICT (account, id) DO UPDATE SET doc = excluded.doc`, acct, id, JSON(v))
+	return x.Run(ctx, t.Noun(id), Upsert(string(t), "account, id", "doc"), acct, id, JSON(v))
 }
 
 // Change saves what change makes of a record, under its lock, and reports whether
 // that is another one. It returns relay.KindNotFound if there is no record, and
 // what change returned.
 func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct account.ID, id string, change func(*T) error) (v T, changed bool, err error) {
-	noun := t.Noun + " " + id
-	was, err := Value[string](ctx, tx, noun, "SELECT doc FROM "+t.Table+" WHERE account = $1 AND id = $2 {for update}", acct, id)
+	noun := t.Noun(id)
+	was, err := Value[string](ctx, tx, noun, "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
 	if err != nil {
 		return v, false, err
 	}
@@ -43,7 +46,7 @@ func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct account.ID, id st
 	if err != nil || is == was {
 		return v, false, err
 	}
-	return v, true, tx.Run(ctx, noun, "UPDATE "+t.Table+" SET doc = $1 WHERE account = $2 AND id = $3", is, acct, id)
+	return v, true, tx.Run(ctx, noun, "UPDATE "+string(t)+" SET doc = $1 WHERE account = $2 AND id = $3", is, acct, id)
 }
 
 // Edit returns what edit makes of a record, and its JSON; an error of edit as it
@@ -61,7 +64,31 @@ func Edit[T any](noun, was string, edit func(*T) error) (v T, is string, err err
 
 // Delete removes a record; relay.KindNotFound if there is none.
 func (t Documents[T]) Delete(ctx context.Context, x Executor, acct account.ID, id string) error {
-	return MustChange(ctx, x, t.Noun+" "+id, "DELETE FROM "+t.Table+" WHERE account = $1 AND id = $2", acct, id)
+	return MustChange(ctx, x, t.Noun(id), "DELETE FROM "+string(t)+" WHERE account = $1 AND id = $2", acct, id)
+}
+
+// Upsert is the statement that saves a row, whether there was one with its key or not;
+// its parameters are the columns of the key and the others.
+func Upsert(table, key, columns string) string {
+	names := key + ", " + columns
+	values := make([]string, strings.Count(names, ",")+1)
+	for i := range values {
+		values[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return upsert(table, key, columns, "VALUES ("+strings.Join(values, ", ")+")")
+}
+
+// UpsertAll is Upsert for the rows of a batch that has these columns.
+func UpsertAll(table, key, columns string) string {
+	return upsert(table, key, columns, "SELECT "+key+", "+columns+" FROM batch WHERE true")
+}
+
+func upsert(table, key, columns, rows string) string {
+	set := strings.Split(columns, ", ")
+	for i, c := range set {
+		set[i] = c + " = excluded." + c
+	}
+	return "INSERT INTO " + table + " (" + key + ", " + columns + ") " + rows + " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
 // Bump counts a version up, which others compare to notice a change.

@@ -101,6 +101,12 @@ func Map[K comparable, V any](ctx context.Context, c Conn, noun, query string, a
 	return out, err
 }
 
+// Page runs a query for the first rows that meet conditions, in an order.
+func Page[T any](ctx context.Context, c Conn, noun, query string, w *Where, order string, limit int, fields func(v *T) []any) ([]T, error) {
+	query += w.String() + " ORDER BY " + order + " LIMIT " + w.Arg(limit)
+	return List(ctx, c, noun, query, fields, w.Args()...)
+}
+
 // By finds values by their keys; of several the last.
 func By[K comparable, V any](all []V, key func(V) K) map[K]V {
 	out := make(map[K]V, len(all))
@@ -232,4 +238,23 @@ func (t *Tx) Exec(ctx context.Context, noun, query string, args ...any) (int64, 
 func (t *Tx) Run(ctx context.Context, noun, query string, args ...any) error {
 	_, err := t.Exec(ctx, noun, query, args...)
 	return err
+}
+
+// Statement is a statement with its arguments.
+type Statement struct {
+	query string
+	args  []any
+}
+
+// Do makes a statement of a sequence, see RunAll.
+func Do(query string, args ...any) Statement { return Statement{query, args} }
+
+// RunAll runs statements one after another, until one fails.
+func (t *Tx) RunAll(ctx context.Context, noun string, all ...Statement) error {
+	for _, s := range all {
+		if err := t.Run(ctx, noun, s.query, s.args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -48,6 +48,8 @@ func columnNumber(v any) (n int64, ok bool) {
 		return Millis(v), true
 	case *timeColumn:
 		return Millis(time.Time(*v)), true
+	case *nanoColumn:
+		return Nanos(time.Time(*v)), true
 	case time.Duration:
 		return v.Milliseconds(), true
 	}
@@ -119,6 +121,32 @@ func (t *timeColumn) Scan(column any) error {
 		return fmt.Errorf("%T is no time", column)
 	}
 	*t = timeColumn(Moment(ms))
+	return nil
+}
+
+// Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time.
+func Nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// NanoTime is Time for a column of nanoseconds.
+func NanoTime(t *time.Time) sql.Scanner { return (*nanoColumn)(t) }
+
+type nanoColumn time.Time
+
+// Scan reads the column.
+func (t *nanoColumn) Scan(column any) error {
+	ns, ok := column.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no time", column)
+	}
+	*t = nanoColumn{}
+	if ns != 0 {
+		*t = nanoColumn(time.Unix(0, ns).UTC())
+	}
 	return nil
 }
 

@@ -11,19 +11,8 @@ import (
 
 const (
 	declaredSIMs = "SIMs of the inventory"
-	simColumns   = "iccid, imsi, msisdn, document, account, doc"
 	simBatch     = "iccid text, imsi text, msisdn text, document text, account text, doc text"
-
-	deleteSIMs = `
-DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)`
-
-	upsertSIMs = `
-INSERT INTO declared_sim (` + simColumns + `) SELECT ` + simColumns + ` FROM batch WHERE true
-ON CONFLICT (iccid, account) DO UPDATE SET imsi = excluded.imsi, msisdn = excluded.msisdn,
-  document = excluded.document, doc = excluded.doc`
-
-	selectSIMs = `
-SELECT ` + simColumns + ` FROM declared_sim`
+	selectSIMs   = "SELECT iccid, imsi, msisdn, document, account, doc FROM declared_sim"
 )
 
 func simFields(d *account.DeclaredSIM) []any {
@@ -56,9 +45,8 @@ func (s *Store) DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]ac
 
 // declared reads what meets each condition; some more than once.
 func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error) {
-	scan := simFields
 	if which.All {
-		return sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs, scan)
+		return sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs, simFields)
 	}
 	var all []account.DeclaredSIM
 	for _, one := range []struct {
@@ -71,7 +59,7 @@ func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]accoun
 		if one.column == "imsi" || one.column == "msisdn" {
 			where += " AND " + one.column + " <> ''" // the condition of its index
 		}
-		some, err := sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs+where, scan, sqlstore.Column("value text", one.values))
+		some, err := sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs+where, simFields, sqlstore.Column("value text", one.values))
 		if err != nil {
 			return nil, err
 		}

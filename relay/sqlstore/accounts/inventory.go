@@ -33,15 +33,6 @@ func (s *Store) inventory(ctx context.Context) (kept, document []byte, err error
 	return kept, []byte(text), err
 }
 
-const (
-	insertInventory = `
-INSERT INTO inventory (id, doc) VALUES (1, $1)
-ON CONFLICT (id) DO NOTHING`
-
-	updateInventory = `
-UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2`
-)
-
 // PutInventory saves the merged inventory and changes of its SIMs; was is the one it
 // was merged into, empty for none. It returns relay.KindConflict if another one is
 // saved. A document that is saved already is accepted, so a change whose answer was
@@ -68,9 +59,9 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 		}
 	}
 	return s.db.Write(ctx, "inventory", func(ctx context.Context, tx *sqlstore.Tx) error {
-		query, args := insertInventory, []any{[]byte(sealed)}
+		query, args := "INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", []any{[]byte(sealed)}
 		if kept != nil {
-			query, args = updateInventory, append(args, kept)
+			query, args = "UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", append(args, kept)
 		}
 		n, err := tx.Exec(ctx, "inventory", query, args...)
 		if err == nil && n == 0 {
@@ -80,10 +71,9 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 			return err
 		}
 		gone := sqlstore.BatchOf("iccid text, account text", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
-		if err := tx.Run(ctx, declaredSIMs, deleteSIMs, gone); err != nil {
-			return err
-		}
-		return tx.Run(ctx, declaredSIMs, upsertSIMs, sqlstore.BatchOf(simBatch, put, simFields))
+		return tx.RunAll(ctx, declaredSIMs,
+			sqlstore.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
+			sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simBatch, put, simFields)))
 	})
 }
 

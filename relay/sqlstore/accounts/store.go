@@ -96,10 +96,6 @@ func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (i
 	})
 }
 
-const upsertAccount = `
-INSERT INTO account (id, name, doc) VALUES ($1, $2, $3)
-ON CONFLICT (id) DO UPDATE SET doc = excluded.doc WHERE account.name = excluded.name`
-
 // putAccount holds the lock of account_id, so no other PutAccounts saves an account, and
 // that of the row, so SetCallback does not.
 func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded *account.Account) (account.ID, error) {
@@ -125,7 +121,7 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 	if exists && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
 		a.CallbackURL = stored.CallbackURL
 	}
-	n, err := tx.Exec(ctx, noun, upsertAccount, a.ID, a.Name, sqlstore.JSON(a))
+	n, err := tx.Exec(ctx, noun, sqlstore.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name", a.ID, a.Name, sqlstore.JSON(a))
 	if err == nil && n == 0 {
 		err = conflict(a)
 	}
@@ -136,15 +132,13 @@ func conflict(a account.Account) error {
 	return relay.Errorf(relay.KindConflict, "account %s: id %d belongs to another account", a.Name, a.ID)
 }
 
-const selectFreeID = `
-SELECT MIN(free.id)
-FROM (SELECT CAST($1 AS BIGINT) AS id UNION ALL SELECT id + 1 FROM account WHERE id >= $1 AND id < $2) free
-WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`
-
 // nextID takes the next id after the last one given that no account declared for
 // itself. An id is given once, even if its account is deleted.
 func nextID(ctx context.Context, tx *sqlstore.Tx, last int64) (account.ID, error) {
-	id, err := sqlstore.Value[account.ID](ctx, tx, "account id", selectFreeID, last+1, math.MaxInt64)
+	id, err := sqlstore.Value[account.ID](ctx, tx, "account id", `
+SELECT MIN(free.id)
+FROM (SELECT CAST($1 AS BIGINT) AS id UNION ALL SELECT id + 1 FROM account WHERE id >= $1 AND id < $2) free
+WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`, last+1, math.MaxInt64)
 	if err != nil {
 		return 0, err
 	}
@@ -167,23 +161,21 @@ func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) erro
 	})
 }
 
-func logins() sqlstore.Documents[account.Login] {
-	return sqlstore.Documents[account.Login]{Noun: "login", Table: "login"}
-}
+const logins sqlstore.Documents[account.Login] = "login"
 
 // Login loads the login of a username.
 func (s *Store) Login(ctx context.Context, username string) (account.Login, error) {
-	return logins().Get(ctx, s.db, 0, username)
+	return logins.Get(ctx, s.db, 0, username)
 }
 
 // PutLogin saves a login.
 func (s *Store) PutLogin(ctx context.Context, l account.Login) error {
-	return logins().Put(ctx, s.db, 0, l.Username, l)
+	return logins.Put(ctx, s.db, 0, l.Username, l)
 }
 
 // DeleteLogin deletes the login of a username, if it has one.
 func (s *Store) DeleteLogin(ctx context.Context, username string) error {
-	return sqlstore.IgnoreNotFound(logins().Delete(ctx, s.db, 0, username))
+	return sqlstore.IgnoreNotFound(logins.Delete(ctx, s.db, 0, username))
 }
 
 // Trunks keeps the SIP trunks of accounts.
@@ -199,15 +191,11 @@ func (s *Trunks) Trunks(ctx context.Context, acct account.ID) ([]sip.Trunk, erro
 		"SELECT doc FROM trunk WHERE account = $1", sqlstore.Doc[[]sip.Trunk], acct))
 }
 
-const upsertTrunks = `
-INSERT INTO trunk (account, doc) VALUES ($1, $2)
-ON CONFLICT (account) DO UPDATE SET doc = excluded.doc`
-
 // PutTrunks replaces an account's trunks.
 func (s *Trunks) PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error {
 	noun := "trunks of account " + acct.String()
 	if len(list) == 0 {
 		return s.db.Run(ctx, noun, "DELETE FROM trunk WHERE account = $1", acct)
 	}
-	return s.db.Run(ctx, noun, upsertTrunks, acct, sqlstore.JSON(list))
+	return s.db.Run(ctx, noun, sqlstore.Upsert("trunk", "account", "doc"), acct, sqlstore.JSON(list))
 }

@@ -35,17 +35,6 @@ func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
 	return all, err
 }
 
-const (
-	releaseSources = `
-UPDATE token SET source = ''
-WHERE source <> '' AND source IN (SELECT source FROM batch)`
-
-	upsertTokens = `
-INSERT INTO token (hash, source, doc)
-SELECT hash, source, doc FROM batch WHERE true
-ON CONFLICT (hash) DO UPDATE SET source = excluded.source, doc = excluded.doc`
-)
-
 // PutTokens saves tokens; every gateway drops its cached tokens.
 func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 	if len(tokens) == 0 {
@@ -56,10 +45,9 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 		return err
 	}
 	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := tx.Run(ctx, "tokens", releaseSources, rows); err != nil {
-			return err
-		}
-		return tx.Run(ctx, "tokens", upsertTokens, rows)
+		return tx.RunAll(ctx, "tokens",
+			sqlstore.Do("UPDATE token SET source = '' WHERE source <> '' AND source IN (SELECT source FROM batch)", rows),
+			sqlstore.Do(sqlstore.UpsertAll("token", "hash", "source, doc"), rows))
 	})
 }
 
@@ -76,7 +64,7 @@ func (s *Store) AddToken(ctx context.Context, t account.Token) error {
 			err = relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
 		}
 		if err == nil {
-			err = tx.Run(ctx, "token", upsertTokens, rows)
+			err = tx.Run(ctx, "token", sqlstore.UpsertAll("token", "hash", "source, doc"), rows)
 		}
 		return err
 	})

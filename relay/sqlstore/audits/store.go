@@ -45,8 +45,8 @@ func (s *Store) List(ctx context.Context, f audit.Filter) (list []audit.Entry, n
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("outcome = ?", f.Outcome)
 	w.AndSet("target = ?", f.Target)
-	query := "SELECT id, at, actor, operation, account, outcome, target, doc FROM audit_entry" + w.String() + " ORDER BY id DESC LIMIT " + w.Arg(f.Limit+1)
-	list, err = sqlstore.List(ctx, s.db, "audit log", query, fields, w.Args()...)
+	list, err = sqlstore.Page(ctx, s.db, "audit log", `
+SELECT id, at, actor, operation, account, outcome, target, doc FROM audit_entry`, &w, "id DESC", f.Limit+1, fields)
 	if err == nil && len(list) > f.Limit {
 		list = list[:f.Limit]
 		next = list[f.Limit-1].ID

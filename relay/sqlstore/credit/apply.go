@@ -129,10 +129,6 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 	return b, added, nil
 }
 
-const selectApplied = `
-SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
-FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`
-
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
 func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
@@ -141,7 +137,9 @@ func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []cr
 		entry credit.Entry
 	}
 	ids := sqlstore.BatchOf("id text", changes, func(c *credit.Change) []any { return []any{c.ID} })
-	found, err := sqlstore.List(ctx, tx, noun(acct), selectApplied, func(v *row) []any {
+	found, err := sqlstore.List(ctx, tx, noun(acct), `
+SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
+FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`, func(v *row) []any {
 		return append([]any{&v.n}, fields(&v.entry)...)
 	}, acct, ids)
 	entries := make([]credit.Entry, len(changes))
@@ -151,25 +149,17 @@ func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []cr
 	return entries, err
 }
 
-const insertEntries = `
-INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
-SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`
-
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {
 	b := sqlstore.BatchOf("sequence bigint, id text, at bigint, credits bigint, balance bigint, reason text, reference text", entries, fields)
-	return tx.Run(ctx, noun(acct), insertEntries, acct, b)
+	return tx.Run(ctx, noun(acct), `
+INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
+SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`, acct, b)
 }
 
 // fields are the columns of an entry.
 func fields(e *credit.Entry) []any {
 	return []any{&e.Sequence, &e.ID, sqlstore.Time(&e.At), &e.Credits, &e.Balance, &e.Reason, &e.Reference}
 }
-
-const deleteOldest = `
-DELETE FROM credit_entry
-WHERE account = $1 AND at < $2 AND sequence <= (
-  SELECT MAX(sequence)
-  FROM (SELECT sequence FROM credit_entry WHERE account = $1 AND sequence <= $3 ORDER BY sequence LIMIT $4) oldest)`
 
 // trim deletes entries that are no longer kept, each trimEvery changes. It looks
 // at more than were added and at no more than a few times that, so that it
@@ -179,5 +169,9 @@ func trim(ctx context.Context, tx *sqlstore.Tx, was, is balance) error {
 		return nil
 	}
 	limit := 4 * (trimEvery + is.last - was.last)
-	return tx.Run(ctx, noun(is.account), deleteOldest, is.account, tx.Now().Add(-minKnown), is.last-maxKept, limit)
+	return tx.Run(ctx, noun(is.account), `
+DELETE FROM credit_entry
+WHERE account = $1 AND at < $2 AND sequence <= (
+  SELECT MAX(sequence)
+  FROM (SELECT sequence FROM credit_entry WHERE account = $1 AND sequence <= $3 ORDER BY sequence LIMIT $4) oldest)`, is.account, tx.Now().Add(-minKnown), is.last-maxKept, limit)
 }

@@ -77,17 +77,15 @@ func (s *Store) setTo(ctx context.Context, c credit.Change, applies func(balance
 	})
 }
 
-const selectEntries = `
-SELECT sequence, id, at, credits, balance, reason, reference
-FROM credit_entry
-WHERE account = $1 AND sequence < $2
-ORDER BY sequence DESC
-LIMIT $3`
-
 // Entries lists changes, newest first, with sequences below before (0: all).
 func (s *Store) Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error) {
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	return sqlstore.List(ctx, s.db, noun(acct), selectEntries, fields, acct, int64(before), max(limit, 0))
+	return sqlstore.List(ctx, s.db, noun(acct), `
+SELECT sequence, id, at, credits, balance, reason, reference
+FROM credit_entry
+WHERE account = $1 AND sequence < $2
+ORDER BY sequence DESC
+LIMIT $3`, fields, acct, int64(before), max(limit, 0))
 }

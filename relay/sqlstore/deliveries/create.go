@@ -9,11 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const insert = `INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)
-SELECT id, account, created, kind, relay, message_id, originator, destination, doc, 'queued', CAST($1 AS BIGINT), 1 FROM batch WHERE true
-ON CONFLICT (id, account) DO NOTHING
-RETURNING id, account`
-
 // Create saves new deliveries with a lease. Those to ordered endpoints are given
 // their places in a second step.
 func (s *Store) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
@@ -56,7 +51,11 @@ func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUnt
 		ds, func(d *outbox.Delivery) []any {
 			return []any{d.ID, d.Account, d.CreatedAt, d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.JSON(kept(*d))}
 		})
-	added, err := sqlstore.List(ctx, tx, "deliveries: create", insert, refFields, leaseUntil, rows)
+	added, err := sqlstore.List(ctx, tx, "deliveries: create", `
+INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)
+SELECT id, account, created, kind, relay, message_id, originator, destination, doc, 'queued', CAST($1 AS BIGINT), 1 FROM batch WHERE true
+ON CONFLICT (id, account) DO NOTHING
+RETURNING id, account`, refFields, leaseUntil, rows)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,14 +24,6 @@ const addAttempt = `attempts = CASE WHEN b.counted = 0 AND delivery.reason = b.r
 // States are compared by NOT IN, as no index is read for that: PostgreSQL would
 // read all that is under way when its statistics say that nothing is.
 const (
-	// finishDelivered is finish for the usual outcome: one counted attempt that delivered
-	// or simulated the delivery, without a reason.
-	finishDelivered = `UPDATE delivery SET state = b.state, reason = '', due = 0, leased = 0, waits = '', endpoint = '', place = 0,
-  tries = delivery.tries + 1, expires = $1, attempts = delivery.attempts || b.attempt
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
-  AND delivery.state NOT IN ('delivered', 'simulated', 'dead') AND delivery.attempts NOT LIKE '%' || b.at || '%'
-RETURNING delivery.id, delivery.account, delivery.queue`
-
 	// finish moves deliveries that have not ended. A delivery that a second
 	// breaker parks keeps the deadline of the first.
 	finish = `UPDATE delivery SET state = b.state, reason = b.reason, due = b.due, leased = 0, waits = b.waits, endpoint = b.endpoint,
@@ -46,11 +38,6 @@ RETURNING delivery.id, delivery.account, delivery.queue`
 	// lockUnmoved locks the deliveries whose outcomes moved nothing.
 	lockUnmoved = `SELECT d.id, d.account, d.queue FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
 ORDER BY d.id, d.account {for update}`
-
-	// finishEnded adds to deliveries that have ended their attempts.
-	finishEnded = `UPDATE delivery SET ` + addAttempt + `
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
-  AND delivery.state NOT IN ('queued', 'retrying') AND b.at <> '' AND ` + isNew
 )
 
 const finishNoun = "deliveries: finish"
@@ -86,7 +73,7 @@ type ending struct {
 
 func (e *ending) ref() outbox.Ref { return outbox.Ref{Account: e.Account, ID: e.ID} }
 
-// usual reports whether finishDelivered can record it.
+// usual reports whether the statement for the usual outcome can record it.
 func (e *ending) usual() bool {
 	return (e.State == outbox.Delivered || e.State == outbox.Simulated) && e.Reason == "" && e.at != "" && !e.Uncounted && e.ParkedUntil.IsZero()
 }
@@ -163,18 +150,28 @@ func (s *Store) finishUnmoved(ctx context.Context, tx *sqlstore.Tx, round []endi
 	if err := s.move(ctx, tx, round); err != nil {
 		return err
 	}
-	return tx.Run(ctx, finishNoun, finishEnded, s.endings(round, func(e *ending) bool { return !e.moved }))
+	return tx.Run(ctx, finishNoun, `
+UPDATE delivery SET `+addAttempt+`
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
+  AND delivery.state NOT IN ('queued', 'retrying') AND b.at <> '' AND `+isNew, s.endings(round, func(e *ending) bool { return !e.moved }))
 }
 
 // move moves the deliveries that have not ended, once each.
 func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+	// The usual outcome is one counted attempt that delivered or simulated the delivery,
+	// without a reason.
 	usual := sqlstore.NewBatch("id text, account bigint, state text, at text, attempt text")
 	for i := range round {
 		if e := &round[i]; !e.moved && e.usual() {
 			usual.Add(e.ID, e.Account, e.State, e.at, e.attempt)
 		}
 	}
-	moved, err := sqlstore.List(ctx, tx, finishNoun, finishDelivered, (*member).fields, s.expires(outbox.Delivered, s.db.Now()), usual)
+	moved, err := sqlstore.List(ctx, tx, finishNoun, `
+UPDATE delivery SET state = b.state, reason = '', due = 0, leased = 0, waits = '', endpoint = '', place = 0,
+  tries = delivery.tries + 1, expires = $1, attempts = delivery.attempts || b.attempt
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
+  AND delivery.state NOT IN ('delivered', 'simulated', 'dead') AND delivery.attempts NOT LIKE '%' || b.at || '%'
+RETURNING delivery.id, delivery.account, delivery.queue`, (*member).fields, s.expires(outbox.Delivered, s.db.Now()), usual)
 	if err != nil {
 		return err
 	}

@@ -12,43 +12,20 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	due = `SELECT id, account FROM delivery WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`
-
-	// The sum keeps the engine from the index of what is due.
-	lease = `UPDATE delivery AS d SET due = $1, leased = 1
-WHERE d.id = $2 AND d.account = $3 AND d.due + 0 BETWEEN 1 AND $4`
-
-	leaseDue = `UPDATE delivery SET due = $1, leased = 1
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.due + 0 BETWEEN 1 AND $2
-RETURNING delivery.id, delivery.account`
-
-	// Who takes a lease after its end makes it end later.
-	moveLeases = `UPDATE delivery SET due = $1, leased = $2
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.leased = 1 AND delivery.due + 0 <= b.ends
-RETURNING delivery.id, delivery.account`
-
-	parked = `SELECT account, endpoint, COUNT(*), MIN(held_until) FROM delivery WHERE waits = 'breaker' GROUP BY account, endpoint`
-
-	lockParked = `SELECT ` + columns + `d.attempts FROM delivery AS d
-WHERE d.waits = 'breaker' AND d.account = $1 AND d.endpoint = $2 AND d.held_until <= $3
-ORDER BY d.held_until, d.id LIMIT $4 {skip locked}`
-
-	take = `UPDATE delivery SET due = $1, leased = 1, waits = ''
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
-)
-
 // Due returns deliveries whose next attempt or lease lies at or before the given
 // time, oldest first.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]outbox.Ref, error) {
-	return sqlstore.List(ctx, s.db, "due deliveries", due, refFields, before, limit)
+	return sqlstore.List(ctx, s.db, "due deliveries", `SELECT id, account FROM delivery WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`, refFields, before, limit)
 }
 
 // Lease takes the right to make the next attempt.
 func (s *Store) Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (d outbox.Delivery, taken bool, err error) {
 	noun := "delivery " + id + ": lease"
 	d, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (outbox.Delivery, error) {
-		n, err := tx.Exec(ctx, noun, lease, until, id, acct, now)
+		// The sum keeps the engine from the index of what is due.
+		n, err := tx.Exec(ctx, noun, `
+UPDATE delivery AS d SET due = $1, leased = 1
+WHERE d.id = $2 AND d.account = $3 AND d.due + 0 BETWEEN 1 AND $4`, until, id, acct, now)
 		if err != nil {
 			return outbox.Delivery{}, err
 		}
@@ -62,7 +39,10 @@ func (s *Store) Lease(ctx context.Context, acct account.ID, id string, now, unti
 func (s *Store) LeaseDue(ctx context.Context, refs []outbox.Ref, now, until time.Time) ([]outbox.Delivery, error) {
 	const noun = "deliveries: lease"
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		taken, err := sqlstore.List(ctx, tx, noun, leaseDue, refFields, until, now, keys(refs))
+		taken, err := sqlstore.List(ctx, tx, noun, `
+UPDATE delivery SET due = $1, leased = 1
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.due + 0 BETWEEN 1 AND $2
+RETURNING delivery.id, delivery.account`, refFields, until, now, keys(refs))
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +68,11 @@ func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, 
 	})
 	for chunk := range slices.Chunk(ls, chunkSize) {
 		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
-		some, err := sqlstore.Returning(ctx, s.db, noun, moveLeases, refFields, to, leased, rows)
+		// Who takes a lease after its end makes it end later.
+		some, err := sqlstore.Returning(ctx, s.db, noun, `
+UPDATE delivery SET due = $1, leased = $2
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.leased = 1 AND delivery.due + 0 <= b.ends
+RETURNING delivery.id, delivery.account`, refFields, to, leased, rows)
 		if err != nil {
 			return moved, err
 		}
@@ -102,7 +86,8 @@ func (s *Store) Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error) {
 	columns := func(l *outbox.ParkedEndpoint) []any {
 		return []any{&l.Account, &l.Endpoint, &l.Count, sqlstore.Time(&l.First)}
 	}
-	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, columns)
+	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", `
+SELECT account, endpoint, COUNT(*), MIN(held_until) FROM delivery WHERE waits = 'breaker' GROUP BY account, endpoint`, columns)
 }
 
 // Take leases parked deliveries of an endpoint.
@@ -113,7 +98,10 @@ func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int,
 		most = sqlstore.Millis(before)
 	}
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		ds, err := sqlstore.List(ctx, tx, noun, lockParked, fields, endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
+		ds, err := sqlstore.List(ctx, tx, noun, `
+SELECT `+columns+`d.attempts FROM delivery AS d
+WHERE d.waits = 'breaker' AND d.account = $1 AND d.endpoint = $2 AND d.held_until <= $3
+ORDER BY d.held_until, d.id LIMIT $4 {skip locked}`, fields, endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
 		if err != nil {
 			return nil, err
 		}
@@ -122,6 +110,8 @@ func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int,
 			refs[i] = refOf(&ds[i])
 			ds[i].NextAttemptAt, ds[i].Waits = until, ""
 		}
-		return ds, tx.Run(ctx, noun, take, until, keys(refs))
+		return ds, tx.Run(ctx, noun, `
+UPDATE delivery SET due = $1, leased = 1, waits = ''
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, until, keys(refs))
 	})
 }

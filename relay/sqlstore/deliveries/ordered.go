@@ -27,31 +27,6 @@ func (m *member) key() queueKey { return queueKey{m.ref.Account, m.queue} }
 
 func (m *member) fields() []any { return []any{&m.ref.ID, &m.ref.Account, &m.queue} }
 
-const (
-	// lockQueues locks the rows of queues, in the order of the batch, and makes
-	// those that are missing.
-	lockQueues = `INSERT INTO delivery_queue (account, queue)
-SELECT account, queue FROM batch WHERE true ORDER BY n
-ON CONFLICT (account, queue) DO UPDATE SET queue = excluded.queue`
-
-	lastPlaces = `SELECT b.account, b.queue, COALESCE(
-  (SELECT MAX(d.place) FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0), 0)
-FROM batch AS b`
-
-	setPlaces = `UPDATE delivery SET queue = b.queue, place = b.place, waits = b.waits,
-  due = CASE WHEN b.waits = '' THEN delivery.due ELSE 0 END,
-  leased = CASE WHEN b.waits = '' THEN delivery.leased ELSE 0 END
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
-
-	// advance makes the first of each queue due, if it waits for its turn.
-	advance = `UPDATE delivery SET due = f.due, waits = ''
-FROM (SELECT b.account, b.due, (
-    SELECT d.id FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0 ORDER BY d.place LIMIT 1
-  ) AS id FROM batch AS b) AS f
-WHERE delivery.id = f.id AND delivery.account = f.account AND delivery.waits = 'turn'
-RETURNING delivery.id, delivery.account`
-)
-
 // enqueue puts deliveries at the ends of their queues, in the order given, and
 // returns those that wait for their turn.
 func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[outbox.Ref]bool, err error) {
@@ -67,7 +42,10 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 		queueKey
 		place int64
 	}
-	places, err := sqlstore.List(ctx, tx, "ordered queues", lastPlaces,
+	places, err := sqlstore.List(ctx, tx, "ordered queues", `
+SELECT b.account, b.queue, COALESCE(
+  (SELECT MAX(d.place) FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0), 0)
+FROM batch AS b`,
 		func(p *lastPlace) []any { return []any{&p.account, &p.queue, &p.place} }, queues)
 	if err != nil {
 		return nil, err
@@ -85,20 +63,30 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 		last[m.key()]++
 		rows.Add(m.ref.ID, m.ref.Account, m.queue, last[m.key()], wait)
 	}
-	return waiting, tx.Run(ctx, "ordered queues", setPlaces, rows)
+	return waiting, tx.Run(ctx, "ordered queues", `
+UPDATE delivery SET queue = b.queue, place = b.place, waits = b.waits,
+  due = CASE WHEN b.waits = '' THEN delivery.due ELSE 0 END,
+  leased = CASE WHEN b.waits = '' THEN delivery.leased ELSE 0 END
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, rows)
 }
 
-// advanceAll makes the next delivery of each queue due at the given time, and
-// returns those.
+// advanceAll makes the first delivery of each queue due at the given time, if it waits for
+// its turn, and returns those.
 func advanceAll(ctx context.Context, tx *sqlstore.Tx, due map[queueKey]int64) ([]outbox.Ref, error) {
 	queues, err := lock(ctx, tx, due)
 	if err != nil {
 		return nil, err
 	}
-	return sqlstore.List(ctx, tx, "ordered queues", advance, refFields, queues)
+	return sqlstore.List(ctx, tx, "ordered queues", `
+UPDATE delivery SET due = f.due, waits = ''
+FROM (SELECT b.account, b.due, (
+    SELECT d.id FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0 ORDER BY d.place LIMIT 1
+  ) AS id FROM batch AS b) AS f
+WHERE delivery.id = f.id AND delivery.account = f.account AND delivery.waits = 'turn'
+RETURNING delivery.id, delivery.account`, refFields, queues)
 }
 
-// lock locks queues until the transaction ends, so that each of several gateways
+// lock locks queues, which it makes if they are missing, until the transaction ends, so that each of several gateways
 // sees the places that the others gave. It returns them as a batch, with the
 // number of each.
 func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlstore.Batch, error) {
@@ -109,5 +97,8 @@ func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlst
 	for _, k := range sorted {
 		queues.Add(k.account, k.queue, keys[k])
 	}
-	return queues, tx.Run(ctx, "ordered queues", lockQueues, queues)
+	return queues, tx.Run(ctx, "ordered queues", `
+INSERT INTO delivery_queue (account, queue)
+SELECT account, queue FROM batch WHERE true ORDER BY n
+ON CONFLICT (account, queue) DO UPDATE SET queue = excluded.queue`, queues)
 }

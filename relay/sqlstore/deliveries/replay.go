@@ -10,17 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	// lockEnded locks the deliveries that a replay changes.
-	lockEnded = `SELECT d.id, d.account, d.queue, d.state FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
-WHERE d.state NOT IN ('queued', 'retrying') AND ($1 = 1 OR d.state NOT IN ('delivered', 'simulated')) AND (d.expires = 0 OR d.expires > $2)
-ORDER BY d.id, d.account {for update}`
-
-	replay = `UPDATE delivery SET state = 'queued', reason = '', due = $1, leased = 0, tries = 0, waits = '', endpoint = '',
-  held_until = 0, expires = 0
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`
-)
-
 // Replay puts ended deliveries back to queued.
 func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, includeDelivered bool) (changed []outbox.Ref, err error) {
 	for chunk := range slices.Chunk(refs, chunkSize) {
@@ -36,7 +25,11 @@ func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, in
 }
 
 func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
-	ended, err := sqlstore.List(ctx, tx, "deliveries: replay", lockEnded, (*endedMember).fields, includeDelivered, tx.Now(), keys(refs))
+	const noun = "deliveries: replay"
+	ended, err := sqlstore.List(ctx, tx, noun, `
+SELECT d.id, d.account, d.queue, d.state FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
+WHERE d.state NOT IN ('queued', 'retrying') AND ($1 = 1 OR d.state NOT IN ('delivered', 'simulated')) AND (d.expires = 0 OR d.expires > $2)
+ORDER BY d.id, d.account {for update}`, (*endedMember).fields, includeDelivered, tx.Now(), keys(refs))
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +43,11 @@ func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, 
 		}
 	}
 	rows := keys(changed)
-	if err := tx.Run(ctx, "deliveries: replay", replay, now, rows); err != nil {
-		return nil, err
-	}
-	if err := tx.Run(ctx, "deliveries: replay", unsetDead, rows); err != nil {
+	err = tx.RunAll(ctx, noun, sqlstore.Do(`
+UPDATE delivery SET state = 'queued', reason = '', due = $1, leased = 0, tries = 0, waits = '', endpoint = '',
+  held_until = 0, expires = 0
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, now, rows), sqlstore.Do(unsetDead, rows))
+	if err != nil {
 		return nil, err
 	}
 	if _, err := enqueue(ctx, tx, ordered); err != nil {

@@ -12,13 +12,7 @@ import (
 // separator stands between the texts of a dead delivery. No query holds it.
 const separator = "\x1f"
 
-const (
-	setDead = `INSERT INTO delivery_dead (id, account, created, text)
-SELECT id, account, created, text FROM batch WHERE true
-ON CONFLICT (id, account) DO UPDATE SET text = excluded.text`
-
-	unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, account FROM batch)`
-)
+const unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, account FROM batch)`
 
 // indexDead saves the texts by which deliveries that are dead now are searched.
 func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
@@ -35,21 +29,18 @@ func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	rows := sqlstore.BatchOf("id text, account bigint, created bigint, text text", ds, func(d *outbox.Delivery) []any {
 		return []any{d.ID, d.Account, d.CreatedAt, strings.ToLower(strings.Join(texts(d), separator))}
 	})
-	return tx.Run(ctx, "dead deliveries", setDead, rows)
+	return tx.Run(ctx, "dead deliveries", sqlstore.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
 }
 
-// searchDead finds dead deliveries with three texts anywhere in theirs.
-const searchDead = `SELECT created, id, account FROM delivery_dead
-WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (CAST($5 AS BIGINT) = 0 OR account = $5)
-  AND {position}(text, $6) > 0 AND {position}(text, $7) > 0 AND {position}(text, $8) > 0
-ORDER BY created DESC, id DESC, account DESC LIMIT $9`
-
-// search finds dead deliveries by their texts. It may find one that has a text
+// search finds dead deliveries by up to three texts anywhere in theirs. It may find one that has a text
 // elsewhere than the filter says.
 func (s *Store) search(f outbox.Filter) query {
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: search", searchDead, (*position).fields, after.ms, after.ID, after.Account,
-			oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
+		return sqlstore.List(ctx, s.db, "deliveries: search", `
+SELECT created, id, account FROM delivery_dead
+WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (CAST($5 AS BIGINT) = 0 OR account = $5)
+  AND {position}(text, $6) > 0 AND {position}(text, $7) > 0 AND {position}(text, $8) > 0
+ORDER BY created DESC, id DESC, account DESC LIMIT $9`, (*position).fields, after.ms, after.ID, after.Account, oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
 	}
 }
 

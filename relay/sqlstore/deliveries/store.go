@@ -85,9 +85,6 @@ WHERE d.expires = 0 OR d.expires > $1`
 	// heads loads what filters look at.
 	heads = `SELECT ` + columns + `'' FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
 WHERE d.expires = 0 OR d.expires > $1`
-
-	ofMessage = `SELECT ` + columns + `d.attempts FROM delivery AS d
-WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires > $2)`
 )
 
 // Get loads one delivery.
@@ -97,7 +94,9 @@ func (s *Store) Get(ctx context.Context, acct account.ID, id string) (outbox.Del
 
 // OfMessage returns the deliveries of a message, of all accounts, oldest first.
 func (s *Store) OfMessage(ctx context.Context, messageID string) ([]outbox.Delivery, error) {
-	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, ofMessage, fields, messageID, s.db.Now())
+	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, `
+SELECT `+columns+`d.attempts FROM delivery AS d
+WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires > $2)`, fields, messageID, s.db.Now())
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -133,28 +132,20 @@ func refFields(r *outbox.Ref) []any { return []any{&r.ID, &r.Account} }
 // countParts is among how many rows the count of a state is spread.
 const countParts = 64
 
-const (
-	addCounts = `INSERT INTO delivery_count (part, state, ended)
-SELECT CAST($1 AS BIGINT), state, added FROM batch WHERE true ORDER BY n
-ON CONFLICT (part, state) DO UPDATE SET ended = delivery_count.ended + excluded.ended`
-
-	counts = `SELECT state, CAST(SUM(ended) AS BIGINT) FROM delivery_count GROUP BY state
-UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retrying') GROUP BY state`
-)
-
 // Counts returns how many deliveries there are by state. Those under way are few
 // enough to be counted; those that have ended are counted when they end, and
 // until they are swept.
 func (s *Store) Counts(ctx context.Context) (map[outbox.State]int, error) {
-	found, err := sqlstore.Map[outbox.State, int](ctx, s.db, "deliveries: count", counts)
+	found, err := sqlstore.Map[outbox.State, int](ctx, s.db, "deliveries: count", `
+SELECT state, CAST(SUM(ended) AS BIGINT) FROM delivery_count GROUP BY state
+UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retrying') GROUP BY state`)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[outbox.State]int)
 	for _, state := range outbox.States() {
-		all[state] = found[state]
+		found[state] += 0 // each state is there
 	}
-	return all, nil
+	return found, nil
 }
 
 // addEnded adds to the counts of deliveries that have ended. It is the last of a
@@ -166,30 +157,29 @@ func addEnded(ctx context.Context, tx *sqlstore.Tx, added map[outbox.State]int64
 			rows.Add(state, added[state])
 		}
 	}
-	return tx.Run(ctx, "deliveries: count", addCounts, rand.Int64N(countParts), rows)
+	return tx.Run(ctx, "deliveries: count", `
+INSERT INTO delivery_count (part, state, ended)
+SELECT CAST($1 AS BIGINT), state, added FROM batch WHERE true ORDER BY n
+ON CONFLICT (part, state) DO UPDATE SET ended = delivery_count.ended + excluded.ended`, rand.Int64N(countParts), rows)
 }
-
-const (
-	// expiredDead finds by the time of expiry; expired by that of creation, which
-	// needs no index more: what was created so late has not expired.
-	expiredDead = `SELECT id, account FROM delivery
-WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked}`
-
-	expired = `SELECT id, account FROM delivery
-WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3 ORDER BY created LIMIT $4 {skip locked}`
-
-	remove = `DELETE FROM delivery WHERE (id, account) IN (SELECT id, account FROM batch)
-RETURNING state`
-)
 
 // Sweep deletes the deliveries that have expired.
 func (s *Store) Sweep(ctx context.Context) error {
 	now := s.db.Now()
-	if err := s.sweep(ctx, expiredDead, now, sqlstore.SweepMost); err != nil {
+	err := s.sweep(ctx, `
+SELECT id, account FROM delivery
+WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked}`, now, sqlstore.SweepMost)
+	if err != nil {
 		return err
 	}
+	// These are found by the time of creation, which needs no index more: what was created
+	// so late has not expired.
 	for _, state := range []outbox.State{outbox.Delivered, outbox.Simulated} {
-		if err := s.sweep(ctx, expired, state, now.Add(-s.db.Retention()), now, sqlstore.SweepMost); err != nil {
+		err = s.sweep(ctx, `
+SELECT id, account FROM delivery
+WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3 ORDER BY created LIMIT $4 {skip locked}`,
+			state, now.Add(-s.db.Retention()), now, sqlstore.SweepMost)
+		if err != nil {
 			return err
 		}
 	}
@@ -208,7 +198,9 @@ func (s *Store) sweep(ctx context.Context, query string, args ...any) error {
 		if err := tx.Run(ctx, noun, unsetDead, rows); err != nil {
 			return 0, err
 		}
-		states, err := sqlstore.Values[outbox.State](ctx, tx, noun, remove, rows)
+		states, err := sqlstore.Values[outbox.State](ctx, tx, noun, `
+DELETE FROM delivery WHERE (id, account) IN (SELECT id, account FROM batch)
+RETURNING state`, rows)
 		if err != nil {
 			return 0, err
 		}

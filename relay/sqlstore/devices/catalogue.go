@@ -9,112 +9,97 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-func decoders() sqlstore.Documents[iot.Decoder] {
-	return sqlstore.Documents[iot.Decoder]{Noun: "decoder", Table: "decoder"}
-}
-
-func locations() sqlstore.Documents[iot.Location] {
-	return sqlstore.Documents[iot.Location]{Noun: "location", Table: "location"}
-}
-
-func sensorTypes() sqlstore.Documents[iot.SensorType] {
-	return sqlstore.Documents[iot.SensorType]{Noun: "sensor type", Table: "sensor_type"}
-}
-
-func retiredSensors() sqlstore.Documents[iot.Retired] {
-	return sqlstore.Documents[iot.Retired]{Noun: "retired sensor", Table: "retired_sensor"}
-}
+const (
+	decoders       sqlstore.Documents[iot.Decoder]    = "decoder"
+	locations      sqlstore.Documents[iot.Location]   = "location"
+	sensorTypes    sqlstore.Documents[iot.SensorType] = "sensor_type"
+	retiredSensors sqlstore.Documents[iot.Retired]    = "retired_sensor"
+)
 
 // put saves a document and counts a version up.
 func put[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, v T, version string) error {
-	return s.write(ctx, t.Noun+" "+id, version, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *sqlstore.Tx) error {
 		return t.Put(ctx, tx, acct, id, v)
 	})
 }
 
 // remove deletes a document, if there is one, and counts a version up.
 func remove[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id, version string) error {
-	return s.write(ctx, t.Noun+" "+id, version, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *sqlstore.Tx) error {
 		return sqlstore.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
 	})
 }
 
 // CreateDecoder saves a decoder.
 func (s *Store) CreateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error {
-	return put(ctx, s, decoders(), acct, d.ID, d, versionOf(acct))
+	return put(ctx, s, decoders, acct, d.ID, d, versionOf(acct))
 }
 
 // ChangeDecoder saves a decoder as changed by the function.
 func (s *Store) ChangeDecoder(ctx context.Context, acct account.ID, id string, edit func(*iot.Decoder) error) (iot.Decoder, error) {
-	return change(ctx, s, decoders(), acct, id, edit)
+	return change(ctx, s, decoders, acct, id, edit)
 }
 
 // DeleteDecoder deletes a decoder.
 func (s *Store) DeleteDecoder(ctx context.Context, acct account.ID, id string) error {
-	return remove(ctx, s, decoders(), acct, id, versionOf(acct))
+	return remove(ctx, s, decoders, acct, id, versionOf(acct))
 }
 
 // Decoder loads a decoder.
 func (s *Store) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
-	return decoders().Get(ctx, s.db, acct, id)
+	return decoders.Get(ctx, s.db, acct, id)
 }
 
 // Decoders lists an account's decoders by id.
 func (s *Store) Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error) {
-	return decoders().All(ctx, s.db, acct)
+	return decoders.All(ctx, s.db, acct)
 }
 
 // PutLocation saves a location.
 func (s *Store) PutLocation(ctx context.Context, acct account.ID, l iot.Location) error {
-	return put(ctx, s, locations(), acct, l.ID, l, versionOf(acct))
+	return put(ctx, s, locations, acct, l.ID, l, versionOf(acct))
 }
 
 // DeleteLocation deletes a location.
 func (s *Store) DeleteLocation(ctx context.Context, acct account.ID, id string) error {
-	return remove(ctx, s, locations(), acct, id, versionOf(acct))
+	return remove(ctx, s, locations, acct, id, versionOf(acct))
 }
 
 // Locations lists an account's locations by id.
 func (s *Store) Locations(ctx context.Context, acct account.ID) ([]iot.Location, error) {
-	return locations().All(ctx, s.db, acct)
+	return locations.All(ctx, s.db, acct)
 }
 
 // PutSensorType saves a sensor type of the whole gateway.
 func (s *Store) PutSensorType(ctx context.Context, t iot.SensorType) error {
-	return put(ctx, s, sensorTypes(), 0, t.ID, t, typesVersion)
+	return put(ctx, s, sensorTypes, 0, t.ID, t, typesVersion)
 }
 
 // DeleteSensorType deletes a sensor type.
 func (s *Store) DeleteSensorType(ctx context.Context, id string) error {
-	return remove(ctx, s, sensorTypes(), 0, id, typesVersion)
+	return remove(ctx, s, sensorTypes, 0, id, typesVersion)
 }
 
 // SensorTypes returns every sensor type by id.
 func (s *Store) SensorTypes(ctx context.Context) (map[string]iot.SensorType, error) {
-	all, err := sensorTypes().All(ctx, s.db, 0)
+	all, err := sensorTypes.All(ctx, s.db, 0)
 	return sqlstore.By(all, func(t iot.SensorType) string { return t.ID }), err
 }
-
-const retire = `
-INSERT INTO retired_sensor (account, id, doc)
-SELECT $1, id, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO UPDATE SET doc = excluded.doc`
 
 // Retire saves the retention of sensors of a device that is deleted next.
 func (s *Store) Retire(ctx context.Context, acct account.ID, sensors []iot.Retired) error {
 	first := sqlstore.FirstOfEach(sensors, func(a, b iot.Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
-	rows := sqlstore.BatchOf("id text, doc text", first, func(r *iot.Retired) []any { return []any{r.SensorID, sqlstore.JSON(r)} })
-	return s.db.Run(ctx, "retired sensors", retire, acct, rows)
+	rows := sqlstore.BatchOf("account bigint, id text, doc text", first, func(r *iot.Retired) []any { return []any{acct, r.SensorID, sqlstore.JSON(r)} })
+	return s.db.Run(ctx, "retired sensors", sqlstore.UpsertAll("retired_sensor", "account, id", "doc"), rows)
 }
 
 // Retired lists sensors of deleted devices by id.
 func (s *Store) Retired(ctx context.Context, acct account.ID) ([]iot.Retired, error) {
-	return retiredSensors().All(ctx, s.db, acct)
+	return retiredSensors.All(ctx, s.db, acct)
 }
-
-const unretire = `DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELECT id FROM batch)`
 
 // Unretire deletes sensors of deleted devices.
 func (s *Store) Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error {
-	return s.db.Run(ctx, "retired sensors", unretire, acct, sqlstore.Column("id text", sensorIDs))
+	return s.db.Run(ctx, "retired sensors", `
+DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELECT id FROM batch)`, acct, sqlstore.Column("id text", sensorIDs))
 }

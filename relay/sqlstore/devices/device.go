@@ -10,30 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-func documents() sqlstore.Documents[iot.Device] {
-	return sqlstore.Documents[iot.Device]{Noun: "device", Table: "device"}
-}
-
-// claimIdentifier changes no row if another account has the identifier. The row
-// is locked in any case, so that a deletion of the device that had the claim is
-// waited for.
-const claimIdentifier = `
-INSERT INTO device_claim (identifier, account) VALUES ($1, $2)
-ON CONFLICT (identifier) DO UPDATE SET account = excluded.account WHERE device_claim.account = excluded.account`
-
-const createDevice = `
-INSERT INTO device (account, id, identifier, created, doc) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT DO NOTHING`
-
-// watchNew has rules look for the silence of a new device, if the account has such
-// rules; watchChanged does so at once for a device that has become another one.
-const (
-	watchNew = `
-INSERT INTO rule_watch (account, device, due)
-SELECT CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT) WHERE EXISTS (SELECT 1 FROM rule WHERE account = $4 AND silent = 1)
-ON CONFLICT (account, device) DO NOTHING`
-	watchChanged = `UPDATE rule_watch SET due = $1 WHERE account = $2 AND device = $3`
-)
+const documents sqlstore.Documents[iot.Device] = "device"
 
 // firstWatch is after how long a new device is looked for: no rule takes it for
 // silent earlier.
@@ -60,18 +37,27 @@ func (s *Store) CreateDevices(ctx context.Context, acct account.ID, all []iot.Kn
 func create(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
 	noun := "device " + d.ID
 	if _, unique := iot.NormalizeIdentifier(d.Identifier); unique {
-		if n, err := tx.Exec(ctx, noun, claimIdentifier, d.Identifier, acct); err != nil || n == 0 {
+		// This changes no row if another account has the identifier. The row is locked in any case,
+		// so that a deletion of the device that had the claim is waited for.
+		claim := sqlstore.Upsert("device_claim", "identifier", "account") + " WHERE device_claim.account = excluded.account"
+		if n, err := tx.Exec(ctx, noun, claim, d.Identifier, acct); err != nil || n == 0 {
 			return conflict(d.Identifier, err)
 		}
 	}
-	n, err := tx.Exec(ctx, noun, createDevice, acct, d.ID, d.Identifier, nanos(d.CreatedAt), sqlstore.JSON(d))
+	n, err := tx.Exec(ctx, noun, `
+INSERT INTO device (account, id, identifier, created, doc) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT DO NOTHING`, acct, d.ID, d.Identifier, sqlstore.Nanos(d.CreatedAt), sqlstore.JSON(d))
 	if err != nil || n == 0 {
 		return conflict(d.Identifier, err)
 	}
 	if err := tx.Run(ctx, noun, addSensors, acct, d.ID, sensorRows(sensors)); err != nil {
 		return err
 	}
-	return tx.Run(ctx, noun, watchNew, acct, d.ID, tx.Now().Add(firstWatch), acct)
+	// Rules look for the silence of a new device, if the account has such rules.
+	return tx.Run(ctx, noun, `
+INSERT INTO rule_watch (account, device, due)
+SELECT CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT) WHERE EXISTS (SELECT 1 FROM rule WHERE account = $4 AND silent = 1)
+ON CONFLICT (account, device) DO NOTHING`, acct, d.ID, tx.Now().Add(firstWatch), acct)
 }
 
 // conflict is the error of a creation that failed or changed nothing.
@@ -87,104 +73,78 @@ func conflict(identifier string, err error) error {
 func (s *Store) ChangeDevice(ctx context.Context, acct account.ID, id string, edit func(*iot.Device) error) (iot.Device, error) {
 	noun := "device " + id
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (iot.Device, error) {
-		out, changed, err := documents().Change(ctx, tx, acct, id, edit)
+		out, changed, err := documents.Change(ctx, tx, acct, id, edit)
 		if err != nil || !changed {
 			return out, err
 		}
-		if err := tx.Run(ctx, noun, watchChanged, tx.Now(), acct, id); err != nil {
+		// Rules look at once for the silence of a device that has become another one.
+		if err := tx.Run(ctx, noun, "UPDATE rule_watch SET due = $1 WHERE account = $2 AND device = $3", tx.Now(), acct, id); err != nil {
 			return out, err
 		}
 		return out, tx.Bump(ctx, versionOf(acct))
 	})
 }
 
-// The statements that delete a device, in the order in which they run.
-const (
-	identifierOf  = `SELECT identifier FROM device WHERE account = $1 AND id = $2`
-	releaseClaim  = `DELETE FROM device_claim WHERE identifier = $1 AND account = $2`
-	deleteDevice  = `DELETE FROM device WHERE account = $1 AND id = $2`
-	deleteSensors = `DELETE FROM sensor WHERE account = $1 AND device = $2`
-	deleteMarkers = `DELETE FROM marker WHERE account = $1 AND device = $2`
-	deleteFrames  = `DELETE FROM raw_frame WHERE account = $1 AND device = $2`
-	deleteWatch   = `DELETE FROM rule_watch WHERE account = $1 AND device = $2`
-	deleteStates  = `DELETE FROM rule_state WHERE account = $1 AND device = $2`
-	endAlarms     = `UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND device = $3 AND state = 'raised'`
-)
-
 // DeleteDevice deletes a device with its sensors, event markers and raw frames,
 // clears its alarms, and lets go of its identifier.
 func (s *Store) DeleteDevice(ctx context.Context, acct account.ID, id string) error {
 	noun := "device " + id
 	return s.write(ctx, noun, versionOf(acct), func(ctx context.Context, tx *sqlstore.Tx) error {
-		identifier, err := sqlstore.Value[string](ctx, tx, noun, identifierOf, acct, id)
+		identifier, err := sqlstore.Value[string](ctx, tx, noun, "SELECT identifier FROM device WHERE account = $1 AND id = $2", acct, id)
 		if err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, noun, releaseClaim, identifier, acct); err != nil {
+		if err := tx.Run(ctx, noun, "DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, acct); err != nil {
 			return err
 		}
 		// Another gateway may have deleted it since it was read.
-		if err := sqlstore.MustChange(ctx, tx, noun, deleteDevice, acct, id); err != nil {
+		if err := sqlstore.MustChange(ctx, tx, noun, "DELETE FROM device WHERE account = $1 AND id = $2", acct, id); err != nil {
 			return err
 		}
-		for _, rest := range []string{deleteSensors, deleteMarkers, deleteFrames, deleteStates, deleteWatch} {
-			if err := tx.Run(ctx, noun, rest, acct, id); err != nil {
+		for _, table := range []string{"sensor", "marker", "raw_frame", "rule_state", "rule_watch"} {
+			if err := tx.Run(ctx, noun, "DELETE FROM "+table+" WHERE account = $1 AND device = $2", acct, id); err != nil {
 				return err
 			}
 		}
-		return tx.Run(ctx, noun, endAlarms, nanos(tx.Now()), acct, id)
+		return tx.Run(ctx, noun, `
+UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND device = $3 AND state = 'raised'`, sqlstore.Nanos(tx.Now()), acct, id)
 	})
 }
-
-const lockDevice = `SELECT id FROM device WHERE account = $1 AND id = $2 {for update}`
 
 // lock keeps a device from being deleted until the transaction ends. It returns
 // relay.KindNotFound if there is no such device.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string) error {
-	_, err := sqlstore.Value[string](ctx, tx, "device "+id, lockDevice, acct, id)
+	_, err := sqlstore.Value[string](ctx, tx, "device "+id, "SELECT id FROM device WHERE account = $1 AND id = $2 {for update}", acct, id)
 	return err
 }
 
 // Device loads a device.
 func (s *Store) Device(ctx context.Context, acct account.ID, id string) (iot.Device, error) {
-	return documents().Get(ctx, s.db, acct, id)
+	return documents.Get(ctx, s.db, acct, id)
 }
-
-const deviceByIdentifier = `SELECT doc FROM device WHERE account = $1 AND identifier = $2`
 
 // DeviceByIdentifier loads a device by its normalised identifier.
 func (s *Store) DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (iot.Device, error) {
-	return sqlstore.One(ctx, s.db, "device "+identifier, deviceByIdentifier, sqlstore.Doc[iot.Device], acct, identifier)
+	return sqlstore.One(ctx, s.db, "device "+identifier, `
+SELECT doc FROM device WHERE account = $1 AND identifier = $2`, sqlstore.Doc[iot.Device], acct, identifier)
 }
-
-const listDevices = `SELECT doc FROM device WHERE account = $1 ORDER BY created, id`
 
 // Devices lists an account's devices in order of creation.
 func (s *Store) Devices(ctx context.Context, acct account.ID) ([]iot.Device, error) {
-	return sqlstore.List(ctx, s.db, "devices", listDevices, sqlstore.Doc[iot.Device], acct)
+	return sqlstore.List(ctx, s.db, "devices", "SELECT doc FROM device WHERE account = $1 ORDER BY created, id", sqlstore.Doc[iot.Device], acct)
 }
-
-const devicesByID = `SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`
 
 // DevicesByID returns those of the devices that are there.
 func (s *Store) DevicesByID(ctx context.Context, acct account.ID, ids []string) ([]iot.Device, error) {
-	return sqlstore.List(ctx, s.db, "devices", devicesByID, sqlstore.Doc[iot.Device],
+	return sqlstore.List(ctx, s.db, "devices", `
+SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`, sqlstore.Doc[iot.Device],
 		sqlstore.AccountColumn(acct, "id text", ids))
 }
 
-const countDevices = `SELECT count(*) FROM device WHERE account = $1`
-
 // CountDevices counts an account's devices.
 func (s *Store) CountDevices(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "devices", countDevices, acct)
+	return sqlstore.Value[int](ctx, s.db, "devices", "SELECT count(*) FROM device WHERE account = $1", acct)
 }
-
-const hasAlarm = `EXISTS (SELECT 1 FROM alarm WHERE alarm.account = device.account AND alarm.device = device.id AND alarm.state = 'raised')`
-
-const countOpen = `
-SELECT batch.n, count(*) FROM batch
-JOIN alarm ON alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised'
-GROUP BY batch.n`
 
 // after selects what comes after a record in the order of account and id, of one or all
 // accounts.
@@ -198,27 +158,28 @@ func after(acct account.ID, last account.ID, id string) (w sqlstore.Where) {
 func (s *Store) ScanDevices(ctx context.Context, acct account.ID, from iot.DeviceRef, alarmed bool, limit int) ([]iot.FoundDevice, error) {
 	w := after(acct, from.Account, from.ID)
 	if alarmed {
-		w.And(hasAlarm)
+		w.And("EXISTS (SELECT 1 FROM alarm WHERE alarm.account = device.account AND alarm.device = device.id AND alarm.state = 'raised')")
 	}
-	query := "SELECT account, doc FROM device" + w.String() + " ORDER BY account, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "devices", query, func(d *iot.FoundDevice) []any {
+	return sqlstore.Page(ctx, s.db, "devices", "SELECT account, doc FROM device", &w, "account, id", limit, func(d *iot.FoundDevice) []any {
 		return []any{&d.Account, sqlstore.JSON(&d.Device)}
-	}, w.Args()...)
+	})
 }
 
 // ScanDecoders returns decoders after one, by account and id.
 func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.DecoderRef, limit int) ([]iot.FoundDecoder, error) {
 	w := after(acct, from.Account, from.ID)
-	query := "SELECT account, doc FROM decoder" + w.String() + " ORDER BY account, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "decoders", query, func(d *iot.FoundDecoder) []any {
+	return sqlstore.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, func(d *iot.FoundDecoder) []any {
 		return []any{&d.Account, sqlstore.JSON(&d.Decoder)}
-	}, w.Args()...)
+	})
 }
 
 // RaisedAlarms counts the raised alarms of devices.
 func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.DeviceRef) (map[iot.DeviceRef]int, error) {
 	batch := sqlstore.BatchOf("account bigint, device text", devices, func(d *iot.DeviceRef) []any { return []any{d.Account, d.ID} })
-	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", countOpen, batch)
+	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", `
+SELECT batch.n, count(*) FROM batch
+JOIN alarm ON alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised'
+GROUP BY batch.n`, batch)
 	out := make(map[iot.DeviceRef]int, len(counts))
 	for n, count := range counts {
 		out[devices[n-1]] = count

@@ -10,17 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const lockDevices = `
-SELECT device.id FROM batch JOIN device ON device.account = batch.account AND device.id = batch.device
-ORDER BY device.id {for update}`
-
-const keepFrames = `
-INSERT INTO raw_frame (account, device, id, received, doc)
-SELECT batch.account, batch.device, batch.id, batch.received, batch.doc
-FROM batch JOIN device ON device.account = batch.account AND device.id = batch.device
-WHERE true
-ON CONFLICT (account, device, id) DO UPDATE SET received = excluded.received, doc = excluded.doc`
-
 // surplusFrames answers the frames of the devices that are too many, and those
 // that are older than the retention allows. That counts from the newest frame of
 // the device, so that a replay does not bring back a frame that was deleted. Of
@@ -37,13 +26,6 @@ WITH edge AS MATERIALIZED (
 SELECT f.account, f.device, f.id
 FROM edge JOIN raw_frame AS f ON f.account = edge.account AND f.device = edge.device AND f.received < edge.oldest`
 
-const oldFrames = `
-SELECT account, device, id FROM raw_frame WHERE received < $1
-ORDER BY received LIMIT $2 {skip locked}`
-
-const dropFrames = `
-DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id FROM batch)`
-
 // KeepFrames keeps raw frames of devices.
 func (s *Store) KeepFrames(ctx context.Context, acct account.ID, frames []iot.RawFrame) error {
 	if len(frames) == 0 {
@@ -51,10 +33,17 @@ func (s *Store) KeepFrames(ctx context.Context, acct account.ID, frames []iot.Ra
 	}
 	rows, devices := frameRows(acct, frames)
 	return s.db.Write(ctx, "raw frames", func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, err := sqlstore.Values[string](ctx, tx, "devices", lockDevices, devices); err != nil {
+		if _, err := sqlstore.Values[string](ctx, tx, "devices", `
+SELECT device.id FROM batch JOIN device ON device.account = batch.account AND device.id = batch.device
+ORDER BY device.id {for update}`, devices); err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, "raw frames", keepFrames, rows); err != nil {
+		if err := tx.Run(ctx, "raw frames", `
+INSERT INTO raw_frame (account, device, id, received, doc)
+SELECT batch.account, batch.device, batch.id, batch.received, batch.doc
+FROM batch JOIN device ON device.account = batch.account AND device.id = batch.device
+WHERE true
+ON CONFLICT (account, device, id) DO UPDATE SET received = excluded.received, doc = excluded.doc`, rows); err != nil {
 			return err
 		}
 		_, err := drop(ctx, tx, surplusFrames, int64(iot.FrameRetention), iot.MaxFrames-1, devices)
@@ -76,7 +65,8 @@ func drop(ctx context.Context, tx *sqlstore.Tx, which string, args ...any) (int,
 	if err != nil {
 		return 0, err
 	}
-	return len(keys), tx.Run(ctx, "raw frames", dropFrames, sqlstore.BatchOf("account bigint, device text, id text", keys, (*frameKey).fields))
+	return len(keys), tx.Run(ctx, "raw frames", `
+DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id FROM batch)`, sqlstore.BatchOf("account bigint, device text, id text", keys, (*frameKey).fields))
 }
 
 // frameRows is the batches of frames and of their devices, each once: of a frame
@@ -85,22 +75,20 @@ func frameRows(acct account.ID, frames []iot.RawFrame) (rows, devices *sqlstore.
 	ofDevice := func(a, b iot.RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
 	last := sqlstore.LastOfEach(frames, func(a, b iot.RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
 	rows = sqlstore.BatchOf("account bigint, device text, id text, received bigint, doc text", last, func(f *iot.RawFrame) []any {
-		return []any{acct, f.DeviceID, f.ID, nanos(f.ReceivedAt), sqlstore.JSON(f)}
+		return []any{acct, f.DeviceID, f.ID, sqlstore.Nanos(f.ReceivedAt), sqlstore.JSON(f)}
 	})
 	return rows, sqlstore.BatchOf("account bigint, device text", sqlstore.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
 		return []any{acct, f.DeviceID}
 	})
 }
 
-const listFrames = `
-SELECT doc FROM raw_frame
-WHERE account = $1 AND device = $2 AND received >= $3
-ORDER BY received DESC, id DESC LIMIT $4`
-
 // Frames lists the raw frames kept of a device, newest first.
 func (s *Store) Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]iot.RawFrame, error) {
-	return sqlstore.List(ctx, s.db, "raw frames of "+deviceID, listFrames, sqlstore.Doc[iot.RawFrame],
-		acct, deviceID, nanos(since), iot.MaxFrames)
+	return sqlstore.List(ctx, s.db, "raw frames of "+deviceID, `
+SELECT doc FROM raw_frame
+WHERE account = $1 AND device = $2 AND received >= $3
+ORDER BY received DESC, id DESC LIMIT $4`, sqlstore.Doc[iot.RawFrame],
+		acct, deviceID, sqlstore.Nanos(since), iot.MaxFrames)
 }
 
 // sweepAtOnce is how many frames one transaction of Sweep deletes at most.
@@ -110,6 +98,8 @@ const sweepAtOnce = 1000
 // of devices included that send no more.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.Repeat(ctx, "raw frames", sweepAtOnce, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		return drop(ctx, tx, oldFrames, nanos(now.Add(-iot.FrameRetention)), sweepAtOnce)
+		return drop(ctx, tx, `
+SELECT account, device, id FROM raw_frame WHERE received < $1
+ORDER BY received LIMIT $2 {skip locked}`, sqlstore.Nanos(now.Add(-iot.FrameRetention)), sweepAtOnce)
 	})
 }

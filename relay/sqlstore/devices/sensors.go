@@ -14,7 +14,7 @@ import (
 // sensorRows is the batch of addSensors.
 func sensorRows(sensors []iot.Sensor) *sqlstore.Batch {
 	return sqlstore.BatchOf("key text, created bigint, doc text", sensors, func(one *iot.Sensor) []any {
-		return []any{one.Key, nanos(one.CreatedAt), sqlstore.JSON(one)}
+		return []any{one.Key, sqlstore.Nanos(one.CreatedAt), sqlstore.JSON(one)}
 	})
 }
 
@@ -42,34 +42,25 @@ func (s *Store) AddSensors(ctx context.Context, acct account.ID, deviceID string
 	})
 }
 
-const listSensors = `SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`
-
 // Sensors lists a device's sensors in order of creation.
 func (s *Store) Sensors(ctx context.Context, acct account.ID, deviceID string) ([]iot.Sensor, error) {
-	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, listSensors, sqlstore.Doc[iot.Sensor], acct, deviceID)
+	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, `
+SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`, sqlstore.Doc[iot.Sensor], acct, deviceID)
 }
-
-const countSensors = `SELECT count(*) FROM sensor WHERE account = $1`
 
 // CountSensors counts the sensors of all of an account's devices.
 func (s *Store) CountSensors(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "sensors", countSensors, acct)
+	return sqlstore.Value[int](ctx, s.db, "sensors", "SELECT count(*) FROM sensor WHERE account = $1", acct)
 }
-
-const lockSensors = `
-SELECT doc FROM sensor
-WHERE account = $1 AND device = $2 AND key IN (SELECT key FROM batch)
-ORDER BY key {for update}`
-
-const saveSensors = `
-UPDATE sensor SET doc = batch.doc FROM batch
-WHERE sensor.account = $1 AND sensor.device = $2 AND sensor.key = batch.key`
 
 // editSensors saves what edit makes of those of a device's sensors that have one
 // of the keys. It returns those that there are now.
 func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID string, keys []string, edit func(*iot.Sensor) error) (all []iot.Sensor, changed bool, err error) {
 	noun := "sensors of " + deviceID
-	docs, err := sqlstore.Values[string](ctx, tx, noun, lockSensors, acct, deviceID, sqlstore.Column("key text", keys))
+	docs, err := sqlstore.Values[string](ctx, tx, noun, `
+SELECT doc FROM sensor
+WHERE account = $1 AND device = $2 AND key IN (SELECT key FROM batch)
+ORDER BY key {for update}`, acct, deviceID, sqlstore.Column("key text", keys))
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,7 +79,9 @@ func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID
 			rows.Add(key, is)
 		}
 	}
-	return all, rows.Len() > 0, tx.Run(ctx, noun, saveSensors, acct, deviceID, rows)
+	return all, rows.Len() > 0, tx.Run(ctx, noun, `
+UPDATE sensor SET doc = batch.doc FROM batch
+WHERE sensor.account = $1 AND sensor.device = $2 AND sensor.key = batch.key`, acct, deviceID, rows)
 }
 
 // ChangeSensor saves a device's sensor as changed by the function.

@@ -10,7 +10,6 @@ package devices
 
 import (
 	"context"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -63,7 +62,7 @@ func (s *Store) write(ctx context.Context, noun, version string, do func(ctx con
 
 // change saves a document of an account as changed by the function.
 func change[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, change func(*T) error) (T, error) {
-	return sqlstore.Transact(ctx, s.db, t.Noun+" "+id, func(ctx context.Context, tx *sqlstore.Tx) (T, error) {
+	return sqlstore.Transact(ctx, s.db, t.Noun(id), func(ctx context.Context, tx *sqlstore.Tx) (T, error) {
 		out, changed, err := t.Change(ctx, tx, acct, id, change)
 		if err != nil || !changed {
 			return out, err
@@ -72,29 +71,7 @@ func change[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct 
 	})
 }
 
-// nanos is a time in nanoseconds since 1970, 0 for the zero time.
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-// loadDevices answers each device that is there and, after it, its sensors. The
-// account is a column of the batch: as a parameter it would have the planner read
-// all of the account's rows.
-const loadDevices = `
-WITH found AS MATERIALIZED (
-  SELECT batch.n AS place, device.account, device.id, device.doc
-  FROM batch JOIN device ON device.account = batch.account AND device.identifier = batch.identifier
-)
-SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc FROM found
-UNION ALL
-SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
-FROM found JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
-ORDER BY 1, 2, 3, 4`
-
-// loaded is a row of loadDevices.
+// loaded is a device or, after it, one of its sensors.
 type loaded struct {
 	place  int
 	sensor bool
@@ -103,11 +80,20 @@ type loaded struct {
 
 func (l *loaded) fields() []any { return []any{&l.place, &l.sensor, new(any), new(any), &l.doc} }
 
-// Load returns the devices that are there among the identifiers, with their
-// sensors.
+// Load returns the devices that are there among the identifiers, with their sensors. The
+// account is a column of the batch: as a parameter it would have the planner read all of
+// the account's rows.
 func (s *Store) Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]iot.Known, error) {
-	names := sqlstore.AccountColumn(acct, "identifier text", identifiers)
-	rows, err := sqlstore.List(ctx, s.db, "devices", loadDevices, (*loaded).fields, names)
+	rows, err := sqlstore.List(ctx, s.db, "devices", `
+WITH found AS MATERIALIZED (
+  SELECT batch.n AS place, device.account, device.id, device.doc
+  FROM batch JOIN device ON device.account = batch.account AND device.identifier = batch.identifier
+)
+SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc FROM found
+UNION ALL
+SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
+FROM found JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
+ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier text", identifiers))
 	if err != nil {
 		return nil, err
 	}
@@ -134,18 +120,14 @@ func (s *Store) Load(ctx context.Context, acct account.ID, identifiers []string)
 	return out, nil
 }
 
-// overview answers a row for each sensor, one with an empty document if the
-// device has none.
-const overview = `
-SELECT COALESCE((SELECT n FROM version WHERE name = $1), 0), COALESCE(sensor.doc, '')
-FROM device LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
-WHERE device.account = $2 AND device.id = $3
-ORDER BY sensor.created, sensor.key`
-
 // Overview returns a device's sensors and the version of the sensor types.
 func (s *Store) Overview(ctx context.Context, acct account.ID, deviceID string) (o iot.Overview, err error) {
 	noun := "device " + deviceID
-	sensors, err := sqlstore.List(ctx, s.db, noun, overview, func(sensor *iot.Sensor) []any {
+	sensors, err := sqlstore.List(ctx, s.db, noun, `
+SELECT COALESCE((SELECT n FROM version WHERE name = $1), 0), COALESCE(sensor.doc, '')
+FROM device LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
+WHERE device.account = $2 AND device.id = $3
+ORDER BY sensor.created, sensor.key`, func(sensor *iot.Sensor) []any {
 		return []any{&o.TypesVersion, sqlstore.JSON(sensor)}
 	}, typesVersion, acct, deviceID)
 	if err == nil && len(sensors) == 0 {

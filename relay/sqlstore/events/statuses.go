@@ -29,15 +29,6 @@ func New(db *sqlstore.DB, node string) *Statuses { return &Statuses{db: db, node
 const trimLimit = 5000
 
 const (
-	deleteStatuses = `
-DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)`
-
-	putStatuses = `
-INSERT INTO event_mark (node, kind, seq, state, id, reason, outcome, account, source, device)
-SELECT node, kind, seq, state, id, reason, outcome, account, source, device FROM batch WHERE true
-ON CONFLICT (node, kind, seq) DO UPDATE SET state = excluded.state, id = excluded.id, reason = excluded.reason,
-  outcome = excluded.outcome, account = excluded.account, source = excluded.source, device = excluded.device`
-
 	statusColumns = `
 SELECT seq, state, id, reason, outcome, account, source, device FROM event_mark WHERE node = $1 AND kind = $2 AND `
 
@@ -46,15 +37,6 @@ SELECT seq, state, id, reason, outcome, account, source, device FROM event_mark 
 	statusesInState = statusColumns + `state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5`
 
 	deferredStatuses = statusColumns + `state = $3 AND account > $4 ORDER BY account, seq LIMIT $5`
-
-	countStatuses = `
-SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`
-
-	// A range, not a list, of sequences: it has one plan, whatever PostgreSQL
-	// believes about the table.
-	trimStatuses = `
-DELETE FROM event_mark WHERE node = $1 AND kind = $2 AND seq < COALESCE(
-  (SELECT seq FROM event_mark WHERE node = $1 AND kind = $2 AND seq < $3 ORDER BY seq LIMIT 1 OFFSET $4), $3)`
 )
 
 const noun = "statuses"
@@ -72,10 +54,9 @@ func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.St
 		rest.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, m.Account, m.Source, m.Device)
 	}
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := tx.Run(ctx, noun, deleteStatuses, done); err != nil {
-			return err
-		}
-		return tx.Run(ctx, noun, putStatuses, rest)
+		return tx.RunAll(ctx, noun,
+			sqlstore.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
+			sqlstore.Do(sqlstore.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, account, source, device"), rest))
 	})
 }
 
@@ -102,7 +83,8 @@ func (s *Statuses) Deferred(ctx context.Context, kind event.Kind, after account.
 
 // Counts returns how many statuses there are by state.
 func (s *Statuses) Counts(ctx context.Context, kind event.Kind) (map[event.State]int, error) {
-	counts, err := sqlstore.Map[event.State, int](ctx, s.db, noun, countStatuses, s.node, kind)
+	counts, err := sqlstore.Map[event.State, int](ctx, s.db, noun, `
+SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`, s.node, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +95,11 @@ func (s *Statuses) Counts(ctx context.Context, kind event.Kind) (map[event.State
 
 // Trim forgets the statuses below a sequence, a part of them at a time.
 func (s *Statuses) Trim(ctx context.Context, kind event.Kind, below uint64) error {
-	return s.db.Sweep(ctx, noun, trimLimit, trimStatuses, s.node, kind, number(below))
+	// A range, not a list, of sequences: it has one plan, whatever PostgreSQL believes about the
+	// table.
+	return s.db.Sweep(ctx, noun, trimLimit, `
+DELETE FROM event_mark WHERE node = $1 AND kind = $2 AND seq < COALESCE(
+  (SELECT seq FROM event_mark WHERE node = $1 AND kind = $2 AND seq < $3 ORDER BY seq LIMIT 1 OFFSET $4), $3)`, s.node, kind, number(below))
 }
 
 // number is a sequence as it is kept; one beyond what the column holds is the

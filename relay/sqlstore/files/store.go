@@ -32,30 +32,13 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of files in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const (
-	readFile = `
-SELECT content, size FROM file WHERE name = $1 AND (expires = 0 OR expires > $2)`
-
-	readChunk = `
-SELECT bytes FROM file_chunk WHERE content = $1 AND idx = $2`
-
-	expiredContent = `
-SELECT id FROM file_content WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT 1 {skip locked}`
-
-	deleteChunks = `
-DELETE FROM file_chunk WHERE content = $1 AND idx IN (
-  SELECT idx FROM file_chunk WHERE content = $1 ORDER BY idx LIMIT $2)`
-
-	deleteContent = `
-DELETE FROM file_content WHERE id = $1`
-)
-
 // Open opens a file to read it once from its beginning, and returns its size in
 // bytes; relay.KindNotFound if there is none or it has expired. What is opened can
 // be read for an hour longer. Reading goes on when ctx ends: an answer is streamed
 // after its handler has returned.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
-	r, err := sqlstore.One(ctx, s.db, "file "+name, readFile, func(r *reader) []any {
+	r, err := sqlstore.One(ctx, s.db, "file "+name, `
+SELECT content, size FROM file WHERE name = $1 AND (expires = 0 OR expires > $2)`, func(r *reader) []any {
 		return []any{&r.content, &r.left}
 	}, name, s.db.Now())
 	if err != nil {
@@ -92,7 +75,8 @@ func (r *reader) Read(b []byte) (int, error) {
 }
 
 func (r *reader) load() error {
-	chunk, err := sqlstore.Value[[]byte](r.ctx, r.db, "file "+r.name, readChunk, r.content, r.next)
+	chunk, err := sqlstore.Value[[]byte](r.ctx, r.db, "file "+r.name, `
+SELECT bytes FROM file_chunk WHERE content = $1 AND idx = $2`, r.content, r.next)
 	if sqlstore.IsNotFound(err) || err == nil && (len(chunk) == 0 || int64(len(chunk)) > r.left) {
 		return relay.Errorf(relay.KindUnexpected, "file %s: chunk %d: %w", r.name, r.next, io.ErrUnexpectedEOF)
 	}
@@ -121,7 +105,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 // after its last. It returns 0 if there is none.
 func sweepContent(ctx context.Context, tx *sqlstore.Tx, now time.Time) (int, error) {
 	const noun = "file content"
-	ids, err := sqlstore.Values[int64](ctx, tx, noun, expiredContent, now)
+	ids, err := sqlstore.Values[int64](ctx, tx, noun, `
+SELECT id FROM file_content WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT 1 {skip locked}`, now)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
@@ -129,9 +114,12 @@ func sweepContent(ctx context.Context, tx *sqlstore.Tx, now time.Time) (int, err
 	if err := tx.Run(ctx, noun, expireContent, 1, ids[0]); err != nil {
 		return 0, err
 	}
-	n, err := tx.Exec(ctx, noun, deleteChunks, ids[0], sweptAtOnce)
+	n, err := tx.Exec(ctx, noun, `
+DELETE FROM file_chunk WHERE content = $1 AND idx IN (
+  SELECT idx FROM file_chunk WHERE content = $1 ORDER BY idx LIMIT $2)`, ids[0], sweptAtOnce)
 	if err == nil && n < sweptAtOnce {
-		err = tx.Run(ctx, noun, deleteContent, ids[0])
+		err = tx.Run(ctx, noun, `
+DELETE FROM file_content WHERE id = $1`, ids[0])
 	}
 	return 1, err
 }

@@ -10,29 +10,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	beginContent = `
-INSERT INTO file_content (expires) VALUES ($1) RETURNING id`
-
-	expireContent = `
+const expireContent = `
 UPDATE file_content SET expires = $1 WHERE id = $2`
-
-	// renewContent finds none that has expired: the sweep may have some of it.
-	renewContent = `
-UPDATE file_content SET expires = $1 WHERE id = $2 AND expires > $3`
-
-	insertChunk = `
-INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (content, idx) DO NOTHING`
-
-	beginFile = `
-INSERT INTO file (name, content, size, expires) VALUES ($1, 0, 0, 1) ON CONFLICT (name) DO NOTHING`
-
-	lockFile = `
-SELECT content FROM file WHERE name = $1 {for update}`
-
-	replaceFile = `
-UPDATE file SET content = $2, size = $3, expires = $4 WHERE name = $1`
-)
 
 // Write makes a file of what fill writes, or replaces the one of the name, and
 // keeps it for a time from its end on; 0 means for good. It can be opened when
@@ -68,7 +47,8 @@ type writer struct {
 func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
 	noun := "file " + name
 	content, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (int64, error) {
-		return sqlstore.Value[int64](ctx, tx, noun, beginContent, tx.Now().Add(grace))
+		return sqlstore.Value[int64](ctx, tx, noun, `
+INSERT INTO file_content (expires) VALUES ($1) RETURNING id`, tx.Now().Add(grace))
 	})
 	if err != nil {
 		return nil, err
@@ -97,7 +77,8 @@ func (w *writer) flush() error {
 		if err := w.renew(ctx, tx, tx.Now().Add(grace)); err != nil {
 			return err
 		}
-		return tx.Run(ctx, w.noun, insertChunk, w.content, w.next, w.chunk)
+		return tx.Run(ctx, w.noun, `
+INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (content, idx) DO NOTHING`, w.content, w.next, w.chunk)
 	})
 	if err != nil {
 		return err
@@ -106,10 +87,12 @@ func (w *writer) flush() error {
 	return nil
 }
 
-// renew sets when the content expires, and locks it against being swept. The zero
+// renew sets when the content expires, unless the sweep may have some of it, and locks it
+// against being swept. The zero
 // time is never.
 func (w *writer) renew(ctx context.Context, tx *sqlstore.Tx, expires time.Time) error {
-	n, err := tx.Exec(ctx, w.noun, renewContent, expires, w.content, tx.Now())
+	n, err := tx.Exec(ctx, w.noun, `
+UPDATE file_content SET expires = $1 WHERE id = $2 AND expires > $3`, expires, w.content, tx.Now())
 	if err == nil && n == 0 {
 		err = relay.Errorf(relay.KindUnavailable, "%s: nothing was written for %s, and what had been was removed", w.noun, grace)
 	}
@@ -125,14 +108,17 @@ func (w *writer) commit(keep time.Duration) error {
 			expires = tx.Now().Add(keep)
 			gone = expires.Add(grace)
 		}
-		if err := tx.Run(ctx, w.noun, beginFile, w.name); err != nil {
+		if err := tx.Run(ctx, w.noun, `
+INSERT INTO file (name, content, size, expires) VALUES ($1, 0, 0, 1) ON CONFLICT (name) DO NOTHING`, w.name); err != nil {
 			return err
 		}
-		former, err := sqlstore.Value[int64](ctx, tx, w.noun, lockFile, w.name)
+		former, err := sqlstore.Value[int64](ctx, tx, w.noun, `
+SELECT content FROM file WHERE name = $1 {for update}`, w.name)
 		if err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, w.noun, replaceFile, w.name, w.content, w.size, expires); err != nil {
+		if err := tx.Run(ctx, w.noun, `
+UPDATE file SET content = $2, size = $3, expires = $4 WHERE name = $1`, w.name, w.content, w.size, expires); err != nil {
 			return err
 		}
 		if err := w.renew(ctx, tx, gone); err != nil {

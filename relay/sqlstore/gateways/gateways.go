@@ -16,15 +16,10 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of gateways.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const heartbeat = `
-INSERT INTO gateway (node, url, version, started, seen, facts) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (node) DO UPDATE SET url = excluded.url, version = excluded.version, started = excluded.started,
-  seen = excluded.seen, facts = excluded.facts`
-
 // Heartbeat saves a gateway as it is now.
 func (s *Store) Heartbeat(ctx context.Context, g gateway.Gateway) error {
 	g.SeenAt = s.db.Now()
-	return s.db.Run(ctx, "gateway "+g.Node, heartbeat, fields(&g)...)
+	return s.db.Run(ctx, "gateway "+g.Node, sqlstore.Upsert("gateway", "node", "url, version, started, seen, facts"), fields(&g)...)
 }
 
 // Gateways lists them by node.
@@ -53,27 +48,22 @@ func (s *Store) Setting(ctx context.Context, name string, generate func() string
 	})
 }
 
-const takeTurn = `
-INSERT INTO turn (name, due) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET due = excluded.due WHERE turn.due <= $3`
-
 // Turn reports whether periodic work is due and this gateway runs it: within a period
 // it returns true to one of all gateways.
 func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (bool, error) {
 	now := s.db.Now()
-	n, err := s.db.Exec(ctx, "turn "+name, takeTurn, name, now.Add(every), now)
+	n, err := s.db.Exec(ctx, "turn "+name, sqlstore.Upsert("turn", "name", "due")+" WHERE turn.due <= $3", name, now.Add(every), now)
 	return n == 1, err
 }
 
 // SetCheckpoint notes how far a journal was processed.
 func (s *Store) SetCheckpoint(ctx context.Context, node, kind string, seq uint64) error {
-	return s.db.Run(ctx, "checkpoint "+node, `
-INSERT INTO checkpoint (node, kind, seq) VALUES ($1, $2, $3)
-ON CONFLICT (node, kind) DO UPDATE SET seq = excluded.seq`, node, kind, int64(seq))
+	return s.db.Run(ctx, "checkpoint "+node, sqlstore.Upsert("checkpoint", "node, kind", "seq"), node, kind, int64(seq))
 }
 
 // Checkpoint is how far a journal was processed as far as the database knows; 0
 // if it has not seen the journal.
 func (s *Store) Checkpoint(ctx context.Context, node, kind string) (uint64, error) {
-	return sqlstore.OrZero(sqlstore.Value[uint64](ctx, s.db, "checkpoint "+node, "SELECT seq FROM checkpoint WHERE node = $1 AND kind = $2", node, kind))
+	return sqlstore.OrZero(sqlstore.Value[uint64](ctx, s.db, "checkpoint "+node, `
+SELECT seq FROM checkpoint WHERE node = $1 AND kind = $2`, node, kind))
 }

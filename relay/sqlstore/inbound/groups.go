@@ -8,40 +8,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	insertGroups = `
-INSERT INTO part_group (grp, due, message, repeats_until, expires)
-SELECT grp, 0, '', 0, $1 FROM batch WHERE true
-ON CONFLICT (grp) DO NOTHING`
-
-	lockBatch = `
-SELECT grp, due, message, repeats_until, expires FROM part_group
-WHERE grp IN (SELECT grp FROM batch) ORDER BY grp {for update}`
-
-	partsOfBatch = `
-SELECT grp, id, number, digest, message, doc FROM part WHERE grp IN (SELECT grp FROM batch)`
-
-	readyOfBatch = `
-SELECT grp, id, due FROM part_ready WHERE grp IN (SELECT grp FROM batch)`
-
-	deleteParts = `
-DELETE FROM part WHERE (grp, id) IN (SELECT grp, id FROM batch)`
-
-	putParts = `
-INSERT INTO part (grp, id, number, digest, message, doc)
-SELECT grp, id, number, digest, message, doc FROM batch WHERE true
-ON CONFLICT (grp, id) DO UPDATE SET number = excluded.number, digest = excluded.digest, message = excluded.message, doc = excluded.doc`
-
-	updateGroups = `
-UPDATE part_group SET due = batch.due, message = batch.message, repeats_until = batch.repeats_until, expires = batch.expires
-FROM batch WHERE part_group.grp = batch.grp`
-
-	putReady = `
-INSERT INTO part_ready (grp, id, due)
-SELECT grp, id, due FROM batch WHERE true
-ON CONFLICT (grp, id) DO UPDATE SET due = excluded.due`
-)
-
 // groupSet is groups by name.
 type groupSet map[string]*group
 
@@ -55,11 +21,16 @@ func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (
 	b := sqlstore.Column("grp text", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
-		if err := tx.Run(ctx, partsNoun, insertGroups, c.expires(), b); err != nil {
+		if err := tx.Run(ctx, partsNoun, `
+INSERT INTO part_group (grp, due, message, repeats_until, expires)
+SELECT grp, 0, '', 0, $1 FROM batch WHERE true
+ON CONFLICT (grp) DO NOTHING`, c.expires(), b); err != nil {
 			return nil, err
 		}
 		var err error
-		if heads, err = sqlstore.List(ctx, tx, partsNoun, lockBatch, (*group).fields, b); err != nil {
+		if heads, err = sqlstore.List(ctx, tx, partsNoun, `
+SELECT grp, due, message, repeats_until, expires FROM part_group
+WHERE grp IN (SELECT grp FROM batch) ORDER BY grp {for update}`, (*group).fields, b); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +48,8 @@ func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (g
 	if err := groups.loadParts(ctx, tx); err != nil {
 		return nil, err
 	}
-	ready, err := sqlstore.List(ctx, tx, partsNoun, readyOfBatch, (*readyRow).fields, groups.batch())
+	ready, err := sqlstore.List(ctx, tx, partsNoun, `
+SELECT grp, id, due FROM part_ready WHERE grp IN (SELECT grp FROM batch)`, (*readyRow).fields, groups.batch())
 	for _, r := range ready {
 		groups[r.group].ready[r.id] = true
 	}
@@ -88,7 +60,8 @@ func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (g
 }
 
 func (s groupSet) loadParts(ctx context.Context, tx *sqlstore.Tx) error {
-	all, err := sqlstore.List(ctx, tx, partsNoun, partsOfBatch, (*part).fields, s.batch())
+	all, err := sqlstore.List(ctx, tx, partsNoun, `
+SELECT grp, id, number, digest, message, doc FROM part WHERE grp IN (SELECT grp FROM batch)`, (*part).fields, s.batch())
 	for i := range all {
 		p := &all[i]
 		s[p.group].parts = append(s[p.group].parts, p)
@@ -120,15 +93,13 @@ func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
 			ready.Add(r.fields()...)
 		}
 	}
-	for _, change := range []struct {
-		statement string
-		of        *sqlstore.Batch
-	}{{deleteParts, forgotten}, {putParts, parts}, {updateGroups, rows}, {putReady, ready}} {
-		if err := tx.Run(ctx, partsNoun, change.statement, change.of); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.RunAll(ctx, partsNoun,
+		sqlstore.Do("DELETE FROM part WHERE (grp, id) IN (SELECT grp, id FROM batch)", forgotten),
+		sqlstore.Do(sqlstore.UpsertAll("part", "grp, id", "number, digest, message, doc"), parts),
+		sqlstore.Do(`
+UPDATE part_group SET due = batch.due, message = batch.message, repeats_until = batch.repeats_until, expires = batch.expires
+FROM batch WHERE part_group.grp = batch.grp`, rows),
+		sqlstore.Do(sqlstore.UpsertAll("part_ready", "grp, id", "due"), ready))
 }
 
 // The columns of the rows of groups, of parts and of messages that are ready.

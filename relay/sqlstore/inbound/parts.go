@@ -9,34 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	parkedOfBatch = `
-SELECT grp, event, id, doc FROM part_parked
-WHERE (grp, event) IN (SELECT grp, event FROM batch) AND expires > $1`
-
-	leaseReady = `
-WITH found AS (SELECT grp AS g, id AS i FROM part_ready WHERE due <= $1 ORDER BY due LIMIT $2 {skip locked})
-UPDATE part_ready SET due = $3 FROM found WHERE grp = g AND id = i RETURNING grp, id, due`
-
-	lockDueGroups = `
-SELECT grp, due, message, repeats_until, expires FROM part_group
-WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2 {skip locked}`
-
-	endReady = `
-DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)`
-
-	parkMessage = `
-INSERT INTO part_parked (grp, event, id, doc, expires) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (grp, event) DO UPDATE SET id = excluded.id, doc = excluded.doc, expires = excluded.expires`
-
-	unparkMessage = `
-DELETE FROM part_parked WHERE grp = $1 AND event = $2`
-
-	messageOfPart = `
-SELECT part.message FROM part JOIN part_group ON part_group.grp = part.grp
-WHERE part.grp = $1 AND part.id = $2 AND part_group.expires > $3`
-)
-
 const partsNoun = "parts"
 
 // Add adds parts in order, in one transaction.
@@ -92,7 +64,9 @@ type eventKey struct{ group, event string }
 // parkedAt is the messages that are parked for the events of arrivals.
 func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
 	b := sqlstore.BatchOf("grp text, event text", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
-	found, err := sqlstore.List(ctx, tx, partsNoun, parkedOfBatch, parked, tx.Now(), b)
+	found, err := sqlstore.List(ctx, tx, partsNoun, `
+SELECT grp, event, id, doc FROM part_parked
+WHERE (grp, event) IN (SELECT grp, event FROM batch) AND expires > $1`, parked, tx.Now(), b)
 	return sqlstore.By(found, func(g inbound.ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
 }
 
@@ -106,11 +80,15 @@ func parked(g *inbound.ReassembledMessage) []any {
 func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.ReassembledMessage, error) {
 	return sqlstore.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]inbound.ReassembledMessage, error) {
 		c := clockOf(t)
-		ready, err := sqlstore.List(ctx, tx, partsNoun, leaseReady, (*readyRow).fields, c.now, limit, c.leased)
+		ready, err := sqlstore.List(ctx, tx, partsNoun, `
+WITH found AS (SELECT grp AS g, id AS i FROM part_ready WHERE due <= $1 ORDER BY due LIMIT $2 {skip locked})
+UPDATE part_ready SET due = $3 FROM found WHERE grp = g AND id = i RETURNING grp, id, due`, (*readyRow).fields, c.now, limit, c.leased)
 		if err != nil {
 			return nil, err
 		}
-		heads, err := sqlstore.List(ctx, tx, partsNoun, lockDueGroups, (*group).fields, c.now, limit-len(ready))
+		heads, err := sqlstore.List(ctx, tx, partsNoun, `
+SELECT grp, due, message, repeats_until, expires FROM part_group
+WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2 {skip locked}`, (*group).fields, c.now, limit-len(ready))
 		if err != nil {
 			return nil, err
 		}
@@ -172,21 +150,25 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (
 // stay known until it expires; those of others go with the next change.
 func (s *Store) End(ctx context.Context, all []inbound.ReassembledMessage) error {
 	b := sqlstore.BatchOf("grp text, id text", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
-	return s.db.Run(ctx, partsNoun, endReady, b)
+	return s.db.Run(ctx, partsNoun, `
+DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)`, b)
 }
 
 // Park keeps a group for the event that it is noted at.
 func (s *Store) Park(ctx context.Context, g inbound.ReassembledMessage, keep time.Duration) error {
-	return s.db.Run(ctx, "parts of "+g.ID, parkMessage, append(parked(&g), s.db.Now().Add(keep))...)
+	return s.db.Run(ctx, "parts of "+g.ID, sqlstore.Upsert("part_parked", "grp, event", "id, doc, expires"), append(parked(&g), s.db.Now().Add(keep))...)
 }
 
 // Unpark forgets it.
 func (s *Store) Unpark(ctx context.Context, g inbound.ReassembledMessage) error {
-	return s.db.Run(ctx, "parts of "+g.ID, unparkMessage, g.Group, g.Event)
+	return s.db.Run(ctx, "parts of "+g.ID, `
+DELETE FROM part_parked WHERE grp = $1 AND event = $2`, g.Group, g.Event)
 }
 
 // MessageOf returns the id of the reassembled message that a part belongs to, ""
 // while parts are missing or if the part is not stored any more.
 func (s *Store) MessageOf(ctx context.Context, group, part string) (string, error) {
-	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "part "+part, messageOfPart, group, part, s.db.Now()))
+	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "part "+part, `
+SELECT part.message FROM part JOIN part_group ON part_group.grp = part.grp
+WHERE part.grp = $1 AND part.id = $2 AND part_group.expires > $3`, group, part, s.db.Now()))
 }

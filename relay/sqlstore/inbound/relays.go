@@ -15,33 +15,8 @@ import (
 // holds until the commit.
 const relaysVersion = "relays"
 
-const (
-	lockVersion = `
-SELECT n FROM version WHERE name = $1 {for update}`
-
-	numberTaken = `
-SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3 AND id = $4)`
-
-	putRelay = `
-INSERT INTO relay (account, kind, id, number, doc) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account, kind, id) DO UPDATE SET number = excluded.number, doc = excluded.doc`
-
-	deleteRelay = `
-DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
-
-	getRelay = `
+const getRelay = `
 SELECT doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
-
-	listRelays = `
-SELECT doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`
-
-	changeRelay = `
-UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`
-
-	relaysOfNumbers = `
-SELECT relay.kind, relay.number, relay.doc
-FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`
-)
 
 // Put saves a relay. It returns relay.KindConflict, with the field number or
 // prefix in the message, if another relay has the number or prefix.
@@ -56,7 +31,8 @@ func (s *Store) Declare(ctx context.Context, r inbound.Relay, merge func(stored 
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
 		}
-		others, err := sqlstore.Value[int](ctx, tx, r.String(), numberTaken, r.Kind, r.Number, r.Account, r.ID)
+		others, err := sqlstore.Value[int](ctx, tx, r.String(), `
+SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3 AND id = $4)`, r.Kind, r.Number, r.Account, r.ID)
 		if err != nil {
 			return err
 		}
@@ -71,7 +47,7 @@ func (s *Store) Declare(ctx context.Context, r inbound.Relay, merge func(stored 
 		} else if !sqlstore.IsNotFound(err) {
 			return err
 		}
-		return tx.Run(ctx, r.String(), putRelay, r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(saved))
+		return tx.Run(ctx, r.String(), sqlstore.Upsert("relay", "account, kind, id", "number, doc"), r.Account, r.Kind, r.ID, r.Number, sqlstore.JSON(saved))
 	})
 }
 
@@ -82,7 +58,8 @@ func (s *Store) Delete(ctx context.Context, acct account.ID, k inbound.Kind, id 
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
 		}
-		return sqlstore.MustChange(ctx, tx, noun, deleteRelay, acct, k, id)
+		return sqlstore.MustChange(ctx, tx, noun, `
+DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id)
 	})
 }
 
@@ -94,7 +71,8 @@ func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id str
 
 // List returns an account's relays of a kind by number or prefix.
 func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
-	return sqlstore.List(ctx, s.db, "relays", listRelays, sqlstore.Doc[inbound.Relay], acct, k)
+	return sqlstore.List(ctx, s.db, "relays", `
+SELECT doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`, sqlstore.Doc[inbound.Relay], acct, k)
 }
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
@@ -102,8 +80,7 @@ func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, li
 	var w sqlstore.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
-	query := "SELECT doc FROM relay" + w.String() + " ORDER BY account, kind, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "relays", query, sqlstore.Doc[inbound.Relay], w.Args()...)
+	return sqlstore.Page(ctx, s.db, "relays", "SELECT doc FROM relay", &w, "account, kind, id", limit, sqlstore.Doc[inbound.Relay])
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
@@ -111,7 +88,8 @@ func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, li
 func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
 	noun := nounOf(k, id)
 	r, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r inbound.Relay, err error) {
-		if _, err := sqlstore.Values[int64](ctx, tx, noun, lockVersion, relaysVersion); err != nil {
+		if _, err := sqlstore.Values[int64](ctx, tx, noun, `
+SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil {
 			return r, err
 		}
 		was, err := sqlstore.Value[string](ctx, tx, noun, getRelay, acct, k, id)
@@ -129,7 +107,8 @@ func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id 
 		if err != nil || is == was {
 			return r, err
 		}
-		if err := tx.Run(ctx, noun, changeRelay, is, acct, k, id); err != nil {
+		if err := tx.Run(ctx, noun, `
+UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, is, acct, k, id); err != nil {
 			return r, err
 		}
 		return r, tx.Bump(ctx, relaysVersion)
@@ -183,7 +162,9 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 			}
 		}
 	}
-	found, err := sqlstore.List(ctx, s.db, "relays", relaysOfNumbers, (*placed).fields, b)
+	found, err := sqlstore.List(ctx, s.db, "relays", `
+SELECT relay.kind, relay.number, relay.doc
+FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, (*placed).fields, b)
 	if err != nil {
 		return nil, err
 	}

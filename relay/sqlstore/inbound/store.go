@@ -47,48 +47,21 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.sweepGroups(ctx, now)
 }
 
-const (
-	expiredGroups = `
-SELECT grp FROM part_group
-WHERE due = 0 AND expires <= $1 AND NOT EXISTS (SELECT 1 FROM part_ready WHERE part_ready.grp = part_group.grp)
-ORDER BY expires LIMIT $2 {skip locked}`
-
-	deletePartsOf  = `DELETE FROM part WHERE grp IN (SELECT grp FROM batch)`
-	deleteGroupsOf = `DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)`
-)
-
 func (s *Store) sweepGroups(ctx context.Context, now time.Time) error {
 	const noun = "sweep of parts"
 	return s.db.Repeat(ctx, noun, sweepGroupsMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		expired, err := sqlstore.Values[string](ctx, tx, noun, expiredGroups, now, sweepGroupsMost)
+		expired, err := sqlstore.Values[string](ctx, tx, noun, `
+SELECT grp FROM part_group
+WHERE due = 0 AND expires <= $1 AND NOT EXISTS (SELECT 1 FROM part_ready WHERE part_ready.grp = part_group.grp)
+ORDER BY expires LIMIT $2 {skip locked}`, now, sweepGroupsMost)
 		if err != nil {
 			return 0, err
 		}
 		b := sqlstore.Column("grp text", expired)
-		if err = tx.Run(ctx, noun, deletePartsOf, b); err != nil {
-			return 0, err
-		}
-		return len(expired), tx.Run(ctx, noun, deleteGroupsOf, b)
+		return len(expired), tx.RunAll(ctx, noun, sqlstore.Do("DELETE FROM part WHERE grp IN (SELECT grp FROM batch)", b),
+			sqlstore.Do("DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)", b))
 	})
 }
-
-const (
-	keepMessages = `
-INSERT INTO inbox (account, relay, id, received, doc, expires)
-SELECT account, relay, id, received, doc, 0 FROM batch WHERE true
-ON CONFLICT (account, relay, id) DO UPDATE SET received = excluded.received, doc = excluded.doc, expires = 0
-WHERE inbox.expires > 0 AND inbox.expires <= $1`
-
-	countInbox = `
-SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`
-
-	readInbox = `
-SELECT doc FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0
-ORDER BY received, id LIMIT $3 OFFSET $4`
-
-	acknowledgeMessage = `
-UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires = 0`
-)
 
 // Keep saves messages that are new. Of several with one id the first is kept.
 func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
@@ -98,39 +71,33 @@ func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
 	b := sqlstore.BatchOf("account bigint, relay text, id text, received bigint, doc text", first, func(k *inbound.InboxMessage) []any {
 		return []any{k.Account, k.Relay, k.Message.ID, k.Message.ReceivedAt, sqlstore.JSON(k)}
 	})
-	return s.db.Run(ctx, "inbox", keepMessages, s.db.Now(), b)
+	return s.db.Run(ctx, "inbox", `
+INSERT INTO inbox (account, relay, id, received, doc, expires)
+SELECT account, relay, id, received, doc, 0 FROM batch WHERE true
+ON CONFLICT (account, relay, id) DO UPDATE SET received = excluded.received, doc = excluded.doc, expires = 0
+WHERE inbox.expires > 0 AND inbox.expires <= $1`, s.db.Now(), b)
 }
 
 // Read returns a run of the messages of a relay, oldest first, and how many
 // there are.
 func (s *Store) Read(ctx context.Context, acct account.ID, relayID string, offset, limit int) ([]inbound.InboxMessage, int, error) {
 	noun := "inbox of relay " + relayID
-	total, err := sqlstore.Value[int](ctx, s.db, noun, countInbox, acct, relayID)
+	total, err := sqlstore.Value[int](ctx, s.db, noun, `
+SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`, acct, relayID)
 	if err != nil || total <= offset || limit <= 0 {
 		return nil, total, err
 	}
-	out, err := sqlstore.List(ctx, s.db, noun, readInbox, sqlstore.Doc[inbound.InboxMessage], acct, relayID, limit, offset)
+	out, err := sqlstore.List(ctx, s.db, noun, `
+SELECT doc FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0
+ORDER BY received, id LIMIT $3 OFFSET $4`, sqlstore.Doc[inbound.InboxMessage], acct, relayID, limit, offset)
 	return out, total, err
 }
 
 // Acknowledge removes a message; relay.KindNotFound if there is none.
 func (s *Store) Acknowledge(ctx context.Context, acct account.ID, relayID, id string, remember time.Duration) error {
-	return sqlstore.MustChange(ctx, s.db, "message "+id, acknowledgeMessage, s.db.Now().Add(remember), acct, relayID, id)
+	return sqlstore.MustChange(ctx, s.db, "message "+id, `
+UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires = 0`, s.db.Now().Add(remember), acct, relayID, id)
 }
-
-const (
-	claimCarrierIDs = `
-INSERT INTO carrier_id (id, holder, expires)
-SELECT id, holder, $1 FROM batch WHERE true
-ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
-WHERE carrier_id.expires <= $2`
-
-	holdersOfBatch = `
-SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`
-
-	holderOfCarrierID = `
-SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2`
-)
 
 // Claim takes each key for its holder, unless another has it, and returns who
 // has each. A holder that claims again finds itself: what a crash left half done
@@ -140,13 +107,18 @@ func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Dura
 	first := sqlstore.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
 	b := sqlstore.BatchOf("id text, holder text", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
 	now := s.db.Now()
-	n, err := s.db.Exec(ctx, noun, claimCarrierIDs, now.Add(ttl), now, b)
+	n, err := s.db.Exec(ctx, noun, `
+INSERT INTO carrier_id (id, holder, expires)
+SELECT id, holder, $1 FROM batch WHERE true
+ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+WHERE carrier_id.expires <= $2`, now.Add(ttl), now, b)
 	if err != nil {
 		return nil, err
 	}
 	held := holders(first)
 	if int(n) < len(first) { // rarely: others have some
-		if held, err = sqlstore.Map[string, string](ctx, s.db, noun, holdersOfBatch, b); err != nil {
+		if held, err = sqlstore.Map[string, string](ctx, s.db, noun, `
+SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`, b); err != nil {
 			return nil, err
 		}
 		if len(held) < len(first) { // one has expired since
@@ -171,5 +143,6 @@ func holders(claims []inbound.Claim) map[string]string {
 
 // Holder returns the holder of a key, "" if there is none.
 func (s *Store) Holder(ctx context.Context, key string) (string, error) {
-	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "carrier id "+key, holderOfCarrierID, key, s.db.Now()))
+	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "carrier id "+key, `
+SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2`, key, s.db.Now()))
 }

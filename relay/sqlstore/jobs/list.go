@@ -43,10 +43,9 @@ func (s *Store) Find(ctx context.Context, f job.Search) ([]job.Found, error) {
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("kind = ?", f.Kind)
-	query := "SELECT place, " + columns + " FROM job" + w.String() + " ORDER BY place DESC LIMIT " + w.Arg(f.Limit)
-	return sqlstore.List(ctx, s.db, "jobs: find", query, func(j *job.Found) []any {
+	return sqlstore.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *job.Found) []any {
 		return append([]any{&j.Place}, fields(&j.Job)...)
-	}, w.Args()...)
+	})
 }
 
 // selected is the condition of a filter. Few jobs have a name: its index leads to them,

@@ -21,14 +21,6 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of jobs.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const insertJob = `
-INSERT INTO job (account, id, list, kind, name, doc, state, due, tries, updated, expires, error, result, settled)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, $8, 0, '', '', '')
-ON CONFLICT (account, id) DO NOTHING`
-
-const deleteExpiredJob = `
-DELETE FROM job WHERE account = $1 AND id = $2 AND expires > 0 AND expires <= $3`
-
 // Create saves a new job, queued and due, in the transaction of a caller. It
 // answers false for one whose id exists, which is left alone.
 func Create(ctx context.Context, tx *sqlstore.Tx, j job.Job) (created bool, err error) {
@@ -38,13 +30,17 @@ func Create(ctx context.Context, tx *sqlstore.Tx, j job.Job) (created bool, err 
 	static.UpdatedAt, static.Due = time.Time{}, time.Time{}
 	at := sqlstore.Millis(j.CreatedAt)
 	insert := func() (bool, error) {
-		n, err := tx.Exec(ctx, noun, insertJob, j.Account, j.ID, j.List, j.Kind, j.Name, sqlstore.JSON(static), max(at, 1), at)
+		n, err := tx.Exec(ctx, noun, `
+INSERT INTO job (account, id, list, kind, name, doc, state, due, tries, updated, expires, error, result, settled)
+VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, $8, 0, '', '', '')
+ON CONFLICT (account, id) DO NOTHING`, j.Account, j.ID, j.List, j.Kind, j.Name, sqlstore.JSON(static), max(at, 1), at)
 		return n > 0, err
 	}
 	if created, err := insert(); created || err != nil {
 		return created, err
 	}
-	n, err := tx.Exec(ctx, noun, deleteExpiredJob, j.Account, j.ID, tx.Now())
+	n, err := tx.Exec(ctx, noun, `
+DELETE FROM job WHERE account = $1 AND id = $2 AND expires > 0 AND expires <= $3`, j.Account, j.ID, tx.Now())
 	if n == 0 || err != nil {
 		return false, err
 	}
@@ -70,23 +66,16 @@ func fields(j *job.Job) []any {
 	}
 }
 
-const selectJob = `
-SELECT ` + columns + ` FROM job
-WHERE account = $1 AND id = $2 AND (expires = 0 OR expires > $3)`
-
 // Get loads a job.
 func (s *Store) Get(ctx context.Context, acct account.ID, id string) (job.Job, error) {
 	return get(ctx, s.db, job.Ref{Account: acct, ID: id}, s.db.Now())
 }
 
 func get(ctx context.Context, c sqlstore.Conn, r job.Ref, now time.Time) (job.Job, error) {
-	return sqlstore.One(ctx, c, "job "+r.ID, selectJob, fields, r.Account, r.ID, now)
+	return sqlstore.One(ctx, c, "job "+r.ID, `
+SELECT `+columns+` FROM job
+WHERE account = $1 AND id = $2 AND (expires = 0 OR expires > $3)`, fields, r.Account, r.ID, now)
 }
-
-const leaseJob = `
-UPDATE job SET state = 'processing', due = $1, updated = $2, tries = tries + 1
-WHERE account = $3 AND id = $4 AND due > 0 AND due <= $5
-RETURNING ` + columns
 
 // Lease takes a job that is due.
 func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
@@ -105,7 +94,10 @@ func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j j
 
 // lease takes a job, or returns it as it stands.
 func lease(ctx context.Context, tx *sqlstore.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
-	leased, err := sqlstore.List(ctx, tx, noun, leaseJob, fields, until, now, r.Account, r.ID, now)
+	leased, err := sqlstore.List(ctx, tx, noun, `
+UPDATE job SET state = 'processing', due = $1, updated = $2, tries = tries + 1
+WHERE account = $3 AND id = $4 AND due > 0 AND due <= $5
+RETURNING `+columns, fields, until, now, r.Account, r.ID, now)
 	if err != nil {
 		return job.Job{}, false, err
 	}
@@ -115,13 +107,6 @@ func lease(ctx context.Context, tx *sqlstore.Tx, noun string, r job.Ref, now, un
 	j, err = get(ctx, tx, r, tx.Now())
 	return j, false, err
 }
-
-// A run that waited takes its try back, once: the count is that of the run still.
-const finishJob = `
-UPDATE job SET state = $1, due = $2, error = $3, updated = $4, expires = $5,
-  result = CASE WHEN $6 = '' THEN result ELSE $7 END,
-  tries = tries - CASE WHEN tries = $8 THEN 1 ELSE 0 END
-WHERE account = $9 AND id = $10 AND state IN ('queued', 'processing')`
 
 // Finish records the outcome of a run.
 func (s *Store) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.Time) error {
@@ -133,22 +118,25 @@ func (s *Store) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.T
 		expires = now.Add(j.Keep)
 	}
 	result := string(o.Result)
-	return s.db.Run(ctx, "job "+j.ID+": finish", finishJob,
+	// A run that waited takes its try back, once: the count is that of the run still.
+	return s.db.Run(ctx, "job "+j.ID+": finish", `
+UPDATE job SET state = $1, due = $2, error = $3, updated = $4, expires = $5,
+  result = CASE WHEN $6 = '' THEN result ELSE $7 END,
+  tries = tries - CASE WHEN tries = $8 THEN 1 ELSE 0 END
+WHERE account = $9 AND id = $10 AND state IN ('queued', 'processing')`,
 		o.State(), o.Again, o.Error, now, expires, result, result, untried, j.Account, j.ID)
 }
 
-const selectDue = `
+// Due returns jobs that may run now, at most limit of each account.
+func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
+	ref := func(r *job.Ref) []any { return []any{&r.Account, &r.ID} }
+	return sqlstore.List(ctx, s.db, "jobs: due", `
 SELECT account, id FROM (
   SELECT account, id, due, place, row_number() OVER (PARTITION BY account ORDER BY due, place) AS nth
   FROM job WHERE due > 0 AND due <= $1
 ) oldest
 WHERE nth <= $2
-ORDER BY due, place`
-
-// Due returns jobs that may run now, at most limit of each account.
-func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
-	ref := func(r *job.Ref) []any { return []any{&r.Account, &r.ID} }
-	return sqlstore.List(ctx, s.db, "jobs: due", selectDue, ref, before, limit)
+ORDER BY due, place`, ref, before, limit)
 }
 
 // Sweep deletes the jobs that have expired.

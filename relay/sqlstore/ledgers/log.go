@@ -9,55 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	countEntry = `
-INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 1, 0, '')
-ON CONFLICT (account, ledger) DO UPDATE SET entries = ledger_log.entries + 1
-RETURNING entries`
-
-	insertEntry = `
-INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, entry) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-
-	readLog = `
-SELECT entries, sealed, head, sealed_head FROM ledger_log WHERE account = $1 AND ledger = $2`
-
-	readLogs = `
-SELECT log.account, log.ledger, log.hash, ledger.id IS NOT NULL, log.entries, log.sealed, log.head, log.sealed_head
-FROM ledger_log log LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
-ORDER BY log.account, log.ledger`
-
-	readEntries = `
-SELECT batch.n, ledger_entry.entry
-FROM batch JOIN ledger_entry ON ledger_entry.sequence = batch.place
-WHERE ledger_entry.account = $1 AND ledger_entry.ledger = $2`
-
-	readHashes = `
-SELECT batch.n, ledger_tree.hash
-FROM batch JOIN ledger_tree ON ledger_tree.idx = batch.place
-WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`
-
-	readRows = `
-SELECT sequence, token, job, metadata, entry FROM ledger_entry
-WHERE account = $1 AND ledger = $2 AND sequence >= $3 AND sequence < $4
-ORDER BY sequence`
-
-	readEntriesOf = `
-SELECT sequence FROM ledger_entry WHERE account = $1 AND token = $2 ORDER BY sequence`
-
-	beginLog = `
-INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 0, 0, '')
-ON CONFLICT (account, ledger) DO NOTHING`
-
-	sealLog = `
-UPDATE ledger_log SET sealed = $3, head = $4, sealed_head = $5 WHERE account = $1 AND ledger = $2 AND sealed = $6`
-
-	// The hashes come as one value, 32 bytes each.
-	insertHashes = `
-INSERT INTO ledger_tree (account, ledger, idx, hash)
-SELECT $1, $2, idx, substr(CAST($3 AS {bytea}), CAST(n * 32 - 31 AS INTEGER), 32) FROM batch WHERE true
-ON CONFLICT (account, ledger, idx) DO NOTHING`
-)
-
 // newEntry is an entry without its number.
 type newEntry struct {
 	token    ledger.Token
@@ -69,23 +20,31 @@ type newEntry struct {
 // addEntry numbers an entry and adds it to the log of its ledger, which it locks.
 func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, e newEntry) error {
 	noun := "ledger " + e.token.Ledger + ": entry"
-	entries, err := sqlstore.Value[int64](ctx, tx, noun, countEntry, acct, e.token.Ledger)
+	entries, err := sqlstore.Value[int64](ctx, tx, noun, `
+INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 1, 0, '')
+ON CONFLICT (account, ledger) DO UPDATE SET entries = ledger_log.entries + 1
+RETURNING entries`, acct, e.token.Ledger)
 	if err != nil {
 		return err
 	}
-	return tx.Run(ctx, noun, insertEntry, acct, e.token.Ledger, entries-1, e.token.ID, e.job, e.metadata, append([]byte{}, e.bytes...))
+	return tx.Run(ctx, noun, `
+INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, entry) VALUES ($1, $2, $3, $4, $5, $6, $7)`, acct, e.token.Ledger, entries-1, e.token.ID, e.job, e.metadata, append([]byte{}, e.bytes...))
 }
 
 // Log loads the state of a ledger's log.
 func (s *Store) Log(ctx context.Context, acct account.ID, ledgerID string) (ledger.Log, error) {
-	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", readLog, logFields, acct, ledgerID))
+	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", `
+SELECT entries, sealed, head, sealed_head FROM ledger_log WHERE account = $1 AND ledger = $2`, logFields, acct, ledgerID))
 }
 
 func logFields(l *ledger.Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.SealedHead} }
 
 // Logs lists the logs of all accounts, by account and ledger.
 func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
-	return sqlstore.List(ctx, s.db, "ledgers: logs", readLogs, func(l *ledger.LogOf) []any {
+	return sqlstore.List(ctx, s.db, "ledgers: logs", `
+SELECT log.account, log.ledger, log.hash, ledger.id IS NOT NULL, log.entries, log.sealed, log.head, log.sealed_head
+FROM ledger_log log LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
+ORDER BY log.account, log.ledger`, func(l *ledger.LogOf) []any {
 		return append([]any{&l.Account, &l.Ledger, &l.Hash, &l.Declared}, logFields(&l.Log)...)
 	})
 }
@@ -93,19 +52,28 @@ func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
 // Rows loads the entries from one sequence up to, not including, another, as they
 // are stored.
 func (s *Store) Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", readRows, func(r *ledger.Row) []any {
+	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", `
+SELECT sequence, token, job, metadata, entry FROM ledger_entry
+WHERE account = $1 AND ledger = $2 AND sequence >= $3 AND sequence < $4
+ORDER BY sequence`, func(r *ledger.Row) []any {
 		return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Bytes}
 	}, acct, ledgerID, from, to)
 }
 
 // Entries loads entries by their sequence.
 func (s *Store) Entries(ctx context.Context, acct account.ID, ledgerID string, sequences []int64) ([][]byte, error) {
-	return s.numbered(ctx, "ledger "+ledgerID+": entries", readEntries, acct, ledgerID, sequences)
+	return s.numbered(ctx, "ledger "+ledgerID+": entries", `
+SELECT batch.n, ledger_entry.entry
+FROM batch JOIN ledger_entry ON ledger_entry.sequence = batch.place
+WHERE ledger_entry.account = $1 AND ledger_entry.ledger = $2`, acct, ledgerID, sequences)
 }
 
 // Hashes loads stored hashes by their index.
 func (s *Store) Hashes(ctx context.Context, acct account.ID, ledgerID string, indexes []int64) ([]merkle.Hash, error) {
-	found, err := s.numbered(ctx, "ledger "+ledgerID+": tree", readHashes, acct, ledgerID, indexes)
+	found, err := s.numbered(ctx, "ledger "+ledgerID+": tree", `
+SELECT batch.n, ledger_tree.hash
+FROM batch JOIN ledger_tree ON ledger_tree.idx = batch.place
+WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`, acct, ledgerID, indexes)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +100,8 @@ func (s *Store) numbered(ctx context.Context, noun, query string, acct account.I
 
 // EntriesOf lists the sequences of a token's entries.
 func (s *Store) EntriesOf(ctx context.Context, acct account.ID, tokenID string) ([]int64, error) {
-	return sqlstore.Values[int64](ctx, s.db, "token "+tokenID+": entries", readEntriesOf, acct, tokenID)
+	return sqlstore.Values[int64](ctx, s.db, "token "+tokenID+": entries", `
+SELECT sequence FROM ledger_entry WHERE account = $1 AND token = $2 ORDER BY sequence`, acct, tokenID)
 }
 
 // Extend adds the hashes of entries and a head that covers them, unless the log
@@ -141,11 +110,14 @@ func (s *Store) Extend(ctx context.Context, acct account.ID, ledgerID string, wa
 	noun := "ledger " + ledgerID + ": tree"
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (bool, error) {
 		if was == 0 { // a log without entries has a head too
-			if err := tx.Run(ctx, noun, beginLog, acct, ledgerID); err != nil {
+			if err := tx.Run(ctx, noun, `
+INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 0, 0, '')
+ON CONFLICT (account, ledger) DO NOTHING`, acct, ledgerID); err != nil {
 				return false, err
 			}
 		}
-		n, err := tx.Exec(ctx, noun, sealLog, acct, ledgerID, next.Signed, next.Head, next.SealedHead, was)
+		n, err := tx.Exec(ctx, noun, `
+UPDATE ledger_log SET sealed = $3, head = $4, sealed_head = $5 WHERE account = $1 AND ledger = $2 AND sealed = $6`, acct, ledgerID, next.Signed, next.Head, next.SealedHead, was)
 		if err != nil || n == 0 {
 			return false, err
 		}
@@ -160,5 +132,9 @@ func insertTree(ctx context.Context, tx *sqlstore.Tx, noun string, acct account.
 		b.Add(first + int64(i))
 		all = append(all, h[:]...)
 	}
-	return tx.Run(ctx, noun, insertHashes, acct, ledgerID, all, b)
+	// The hashes come as one value, 32 bytes each.
+	return tx.Run(ctx, noun, `
+INSERT INTO ledger_tree (account, ledger, idx, hash)
+SELECT $1, $2, idx, substr(CAST($3 AS {bytea}), CAST(n * 32 - 31 AS INTEGER), 32) FROM batch WHERE true
+ON CONFLICT (account, ledger, idx) DO NOTHING`, acct, ledgerID, all, b)
 }

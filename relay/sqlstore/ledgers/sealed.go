@@ -17,25 +17,15 @@ const (
 )
 
 const (
-	readSealed = `
-SELECT sealed FROM ledger_sealed
-WHERE account = $1 AND kind = $2 AND name = $3 AND (expires = 0 OR expires > $4)`
-
 	keepSealed = `
 INSERT INTO ledger_sealed (account, kind, name, sealed, expires) VALUES ($1, $2, $3, $4, 0)
 ON CONFLICT (account, kind, name) DO NOTHING`
-
-	setSealed = `
-INSERT INTO ledger_sealed (account, kind, name, sealed, expires) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account, kind, name) DO UPDATE SET sealed = excluded.sealed, expires = excluded.expires`
-
-	replaceSealed = `
-UPDATE ledger_sealed SET sealed = $4
-WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5`
 )
 
 func (s *Store) sealed(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
-	return sqlstore.Value[[]byte](ctx, s.db, noun, readSealed, acct, kind, name, s.db.Now())
+	return sqlstore.Value[[]byte](ctx, s.db, noun, `
+SELECT sealed FROM ledger_sealed
+WHERE account = $1 AND kind = $2 AND name = $3 AND (expires = 0 OR expires > $4)`, acct, kind, name, s.db.Now())
 }
 
 // Keyset loads an account's wrapped keyset.
@@ -47,7 +37,7 @@ func (s *Store) Keyset(ctx context.Context, acct account.ID) ([]byte, error) {
 func (s *Store) PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error {
 	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", is}
 	if len(was) > 0 {
-		query, args = replaceSealed, append(args, was)
+		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, was)
 	}
 	n, err := s.db.Exec(ctx, noun, query, args...)
 	if err == nil && n == 0 {
@@ -71,7 +61,7 @@ func (s *Store) KeepSecret(ctx context.Context, acct account.ID, name string, se
 
 // SetPrivate keeps a job's sealed private token for a time.
 func (s *Store) SetPrivate(ctx context.Context, acct account.ID, jobID string, sealed []byte, keep time.Duration) error {
-	return s.db.Run(ctx, "private token of job "+jobID, setSealed, acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
+	return s.db.Run(ctx, "private token of job "+jobID, sqlstore.Upsert("ledger_sealed", "account, kind, name", "sealed, expires"), acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
 }
 
 // Private loads a job's sealed private token.

@@ -21,32 +21,17 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of ledgers in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-func declarations() sqlstore.Documents[ledger.Ledger] {
-	return sqlstore.Documents[ledger.Ledger]{Noun: "ledger", Table: "ledger"}
-}
-
-const (
-	putHash = `
-INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, $3, 0, 0, '')
-ON CONFLICT (account, ledger) DO UPDATE SET hash = excluded.hash WHERE ledger_log.hash = ''`
-
-	lockLog = `
-SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`
-
-	listLedgers = `
-SELECT ledger.doc, ledger_log.hash
-FROM ledger JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
-WHERE ledger.account = $1
-ORDER BY ledger.id`
-)
+const declarations sqlstore.Documents[ledger.Ledger] = "ledger"
 
 // Put saves a ledger as it is declared. Its hash counts only if it has none.
 func (s *Store) Put(ctx context.Context, acct account.ID, l ledger.Ledger) error {
 	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := tx.Run(ctx, "ledger "+l.ID, putHash, acct, l.ID, l.Hash); err != nil {
+		if err := tx.Run(ctx, "ledger "+l.ID, `
+INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, $3, 0, 0, '')
+ON CONFLICT (account, ledger) DO UPDATE SET hash = excluded.hash WHERE ledger_log.hash = ''`, acct, l.ID, l.Hash); err != nil {
 			return err
 		}
-		return declarations().Put(ctx, tx, acct, l.ID, l)
+		return declarations.Put(ctx, tx, acct, l.ID, l)
 	})
 }
 
@@ -55,20 +40,25 @@ func (s *Store) Put(ctx context.Context, acct account.ID, l ledger.Ledger) error
 func (s *Store) Delete(ctx context.Context, acct account.ID, id string) error {
 	noun := "ledger " + id
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		entries, err := sqlstore.Value[int64](ctx, tx, noun, lockLog, acct, id)
+		entries, err := sqlstore.Value[int64](ctx, tx, noun, `
+SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`, acct, id)
 		if err != nil {
 			return err
 		}
 		if entries > 0 {
 			return relay.Errorf(relay.KindConflict, "%s: it has a history", noun)
 		}
-		return declarations().Delete(ctx, tx, acct, id)
+		return declarations.Delete(ctx, tx, acct, id)
 	})
 }
 
 // Ledgers lists an account's ledgers by id.
 func (s *Store) Ledgers(ctx context.Context, acct account.ID) ([]ledger.Ledger, error) {
-	return sqlstore.List(ctx, s.db, "ledgers of account "+acct.String(), listLedgers, func(l *ledger.Ledger) []any {
+	return sqlstore.List(ctx, s.db, "ledgers of account "+acct.String(), `
+SELECT ledger.doc, ledger_log.hash
+FROM ledger JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
+WHERE ledger.account = $1
+ORDER BY ledger.id`, func(l *ledger.Ledger) []any {
 		return []any{sqlstore.JSON(l), &l.Hash}
 	}, acct)
 }

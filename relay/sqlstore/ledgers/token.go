@@ -11,72 +11,29 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-const (
-	setHome = `
-INSERT INTO ledger_home (token, account) VALUES ($1, $2)
-ON CONFLICT (token) DO UPDATE SET account = excluded.account`
-
-	readHome = `
-SELECT account FROM ledger_home WHERE token = $1`
-
-	readToken = `
-SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2`
-
-	// The token, its generation and its last claim are of one moment. Entries of
-	// claims are those that append nothing.
-	readStanding = `
-SELECT t.doc, t.claimed, COALESCE(g.sequence, 0), g.entry, COALESCE(c.sequence, 0), c.entry
-FROM ledger_token t
-LEFT JOIN ledger_entry g ON g.account = t.account AND g.token = t.id AND g.job = ''
-LEFT JOIN ledger_entry c ON c.account = t.account AND c.token = t.id AND c.sequence = (
-  SELECT sequence FROM ledger_entry
-  WHERE account = $1 AND token = $2 AND metadata = ''
-  ORDER BY sequence DESC LIMIT 1)
-WHERE t.account = $1 AND t.id = $2`
-
-	listTokens = `
-SELECT t.doc, t.claimed, COALESCE(h.account, 0)
-FROM ledger_token t LEFT JOIN ledger_home h ON h.token = t.id
-WHERE t.account = $1 AND t.id > $2
-ORDER BY t.id LIMIT $3`
-
-	readAnnotations = `
-SELECT sequence, entry FROM ledger_entry
-WHERE account = $1 AND token = $2 AND metadata <> ''
-ORDER BY sequence`
-
-	insertToken = `
-INSERT INTO ledger_token (account, id, claimed, doc) VALUES ($1, $2, 0, $3)
-ON CONFLICT (account, id) DO NOTHING`
-
-	lockToken = `
-SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}`
-
-	countClaim = `
-UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2`
-
-	jobEntries = `
-SELECT COUNT(*) FROM ledger_entry WHERE account = $1 AND token = $2 AND job = $3`
-)
-
 // SetHome notes the account of a token.
 func (s *Store) SetHome(ctx context.Context, tokenID string, acct account.ID) error {
-	return s.db.Run(ctx, "token "+tokenID, setHome, tokenID, acct)
+	return s.db.Run(ctx, "token "+tokenID, sqlstore.Upsert("ledger_home", "token", "account"), tokenID, acct)
 }
 
 // Home returns the account of a token.
 func (s *Store) Home(ctx context.Context, tokenID string) (account.ID, error) {
-	return sqlstore.Value[account.ID](ctx, s.db, "token "+tokenID, readHome, tokenID)
+	return sqlstore.Value[account.ID](ctx, s.db, "token "+tokenID, `
+SELECT account FROM ledger_home WHERE token = $1`, tokenID)
 }
 
 // Token loads a token.
 func (s *Store) Token(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, readToken, tokenFields, acct, tokenID)
+	return sqlstore.One(ctx, s.db, "token "+tokenID, `
+SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2`, tokenFields, acct, tokenID)
 }
 
 // Annotations lists the entries that append metadata to a token, in order.
 func (s *Store) Annotations(ctx context.Context, acct account.ID, tokenID string) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", readAnnotations, func(r *ledger.Row) []any {
+	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", `
+SELECT sequence, entry FROM ledger_entry
+WHERE account = $1 AND token = $2 AND metadata <> ''
+ORDER BY sequence`, func(r *ledger.Row) []any {
 		return []any{&r.Sequence, &r.Bytes}
 	}, acct, tokenID)
 }
@@ -86,7 +43,17 @@ func tokenFields(t *ledger.Token) []any { return []any{sqlstore.JSON(t), &t.Clai
 
 // Standing loads a token with the entries that say how it stands.
 func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (ledger.Standing, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, readStanding, func(st *ledger.Standing) []any {
+	// The token, its generation and its last claim are of one moment. Entries of claims are
+	// those that append nothing.
+	return sqlstore.One(ctx, s.db, "token "+tokenID, `
+SELECT t.doc, t.claimed, COALESCE(g.sequence, 0), g.entry, COALESCE(c.sequence, 0), c.entry
+FROM ledger_token t
+LEFT JOIN ledger_entry g ON g.account = t.account AND g.token = t.id AND g.job = ''
+LEFT JOIN ledger_entry c ON c.account = t.account AND c.token = t.id AND c.sequence = (
+  SELECT sequence FROM ledger_entry
+  WHERE account = $1 AND token = $2 AND metadata = ''
+  ORDER BY sequence DESC LIMIT 1)
+WHERE t.account = $1 AND t.id = $2`, func(st *ledger.Standing) []any {
 		return append(tokenFields(&st.Token), &st.Generation.Sequence, &st.Generation.Bytes, &st.Last.Sequence, &st.Last.Bytes)
 	}, acct, tokenID)
 }
@@ -94,7 +61,11 @@ func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (
 // Tokens lists tokens of an account by id, behind one, with the account that each
 // token's link leads to.
 func (s *Store) Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.TokenAt, error) {
-	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), listTokens, func(t *ledger.TokenAt) []any {
+	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), `
+SELECT t.doc, t.claimed, COALESCE(h.account, 0)
+FROM ledger_token t LEFT JOIN ledger_home h ON h.token = t.id
+WHERE t.account = $1 AND t.id > $2
+ORDER BY t.id LIMIT $3`, func(t *ledger.TokenAt) []any {
 		return append(tokenFields(&t.Token), &t.Home)
 	}, acct, after, limit)
 }
@@ -103,7 +74,9 @@ func (s *Store) Tokens(ctx context.Context, acct account.ID, after string, limit
 func (s *Store) Generate(ctx context.Context, acct account.ID, t ledger.Token, entry []byte) error {
 	noun := "token " + t.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		added, err := tx.Exec(ctx, noun, insertToken, acct, t.ID, sqlstore.JSON(t))
+		added, err := tx.Exec(ctx, noun, `
+INSERT INTO ledger_token (account, id, claimed, doc) VALUES ($1, $2, 0, $3)
+ON CONFLICT (account, id) DO NOTHING`, acct, t.ID, sqlstore.JSON(t))
 		if err != nil || added == 0 {
 			return err
 		}
@@ -175,7 +148,8 @@ func lockOrder(all []ledger.Claim) []int {
 }
 
 func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable) error {
-	if err := tx.Run(ctx, "token "+c.Token.ID, countClaim, acct, c.Token.ID); err != nil {
+	if err := tx.Run(ctx, "token "+c.Token.ID, `
+UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2`, acct, c.Token.ID); err != nil {
 		return err
 	}
 	entry := c.Before + strconv.FormatInt(c.claimed+1, 10) + c.After
@@ -185,10 +159,12 @@ func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable
 // lock locks a token, and returns how often it was claimed and whether the job has
 // claimed or annotated it before.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, job string) (claimed int64, before bool, err error) {
-	if claimed, err = sqlstore.Value[int64](ctx, tx, "token "+t.ID, lockToken, acct, t.ID); err != nil {
+	if claimed, err = sqlstore.Value[int64](ctx, tx, "token "+t.ID, `
+SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}`, acct, t.ID); err != nil {
 		return 0, false, err
 	}
-	n, err := sqlstore.Value[int64](ctx, tx, "token "+t.ID, jobEntries, acct, t.ID, job)
+	n, err := sqlstore.Value[int64](ctx, tx, "token "+t.ID, `
+SELECT COUNT(*) FROM ledger_entry WHERE account = $1 AND token = $2 AND job = $3`, acct, t.ID, job)
 	return claimed, n > 0, err
 }
 

@@ -24,17 +24,13 @@ func (s *Store) Get(ctx context.Context, number relay.MSISDN) (lookup.Result, er
 		sqlstore.Doc[lookup.Result], number, s.db.Now())
 }
 
-const upsertLookup = `
-INSERT INTO lookup (number, doc, expires) VALUES ($1, $2, $3)
-ON CONFLICT (number) DO UPDATE SET doc = excluded.doc, expires = excluded.expires`
-
 // Put caches the result of a number; if keep is 0, it does not expire.
 func (s *Store) Put(ctx context.Context, r lookup.Result, keep time.Duration) error {
 	var expires time.Time
 	if keep > 0 {
 		expires = s.db.Now().Add(keep)
 	}
-	return s.db.Run(ctx, "lookup", upsertLookup, r.Number, sqlstore.JSON(r), expires)
+	return s.db.Run(ctx, "lookup", sqlstore.Upsert("lookup", "number", "doc, expires"), r.Number, sqlstore.JSON(r), expires)
 }
 
 // Sweep deletes the rows that have expired.
@@ -42,21 +38,19 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "lookup", "lookup", "number", "expires", now)
 }
 
-func networks() sqlstore.Documents[lookup.Network] {
-	return sqlstore.Documents[lookup.Network]{Noun: "network", Table: "network"}
-}
+const networks sqlstore.Documents[lookup.Network] = "network"
 
 // PutNetwork saves a row of the simulator's table.
 func (s *Store) PutNetwork(ctx context.Context, n lookup.Network) error {
-	return networks().Put(ctx, s.db, 0, n.Prefix, n)
+	return networks.Put(ctx, s.db, 0, n.Prefix, n)
 }
 
 // DeleteNetwork removes a row; relay.KindNotFound if there is none.
 func (s *Store) DeleteNetwork(ctx context.Context, prefix string) error {
-	return networks().Delete(ctx, s.db, 0, prefix)
+	return networks.Delete(ctx, s.db, 0, prefix)
 }
 
 // Networks returns the simulator's table by prefix.
 func (s *Store) Networks(ctx context.Context) ([]lookup.Network, error) {
-	return networks().All(ctx, s.db, 0)
+	return networks.All(ctx, s.db, 0)
 }

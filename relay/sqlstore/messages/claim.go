@@ -10,32 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// The accounts of which messages wait, one step in the index each, and how many
-// are due, up to what is asked for.
-const selectWaiting = `
-WITH RECURSIVE waiting(account) AS (
-  SELECT MIN(account) FROM message_state WHERE due > 0
-  UNION ALL
-  SELECT (SELECT MIN(s.account) FROM message_state s WHERE s.due > 0 AND s.account > waiting.account)
-  FROM waiting WHERE waiting.account IS NOT NULL)
-SELECT account, (SELECT COUNT(*) FROM (
-  SELECT 1 FROM message_state s WHERE s.account = waiting.account AND s.due > 0 AND s.due <= $1 LIMIT $2) AS due)
-FROM waiting WHERE account IS NOT NULL`
-
-const selectDueOfAll = `
-SELECT ` + stateColumns + ` FROM batch CROSS JOIN message_state s
-WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1
-ORDER BY s.due, s.id LIMIT $2 {skip locked}`
-
-const selectDueOfOne = `
-SELECT ` + stateColumns + ` FROM message_state s
-WHERE s.account = $1 AND s.due > 0 AND s.due <= $2
-ORDER BY s.due, s.id LIMIT $3 {skip locked}`
-
-const lease = `
-UPDATE message_state SET due = $1 FROM batch
-WHERE message_state.account = batch.account AND message_state.id = batch.id`
-
 // waiting is how many messages of an account are due.
 type waiting struct {
 	account account.ID
@@ -46,7 +20,17 @@ type waiting struct {
 // share what is asked for.
 func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
 	const noun = "messages: claim"
-	all, err := sqlstore.List(ctx, s.db, noun, selectWaiting, func(w *waiting) []any {
+	// The accounts of which messages wait, one step in the index each, and how many are due,
+	// up to what is asked for.
+	all, err := sqlstore.List(ctx, s.db, noun, `
+WITH RECURSIVE waiting(account) AS (
+  SELECT MIN(account) FROM message_state WHERE due > 0
+  UNION ALL
+  SELECT (SELECT MIN(s.account) FROM message_state s WHERE s.due > 0 AND s.account > waiting.account)
+  FROM waiting WHERE waiting.account IS NOT NULL)
+SELECT account, (SELECT COUNT(*) FROM (
+  SELECT 1 FROM message_state s WHERE s.account = waiting.account AND s.due > 0 AND s.due <= $1 LIMIT $2) AS due)
+FROM waiting WHERE account IS NOT NULL`, func(w *waiting) []any {
 		return []any{&w.account, &w.n}
 	}, now, limit)
 	if err != nil {
@@ -65,7 +49,9 @@ func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]m
 		for i := range states {
 			claimed[i] = &states[i]
 		}
-		return claimed, tx.Run(ctx, noun, lease, until, stateBatch(claimed))
+		return claimed, tx.Run(ctx, noun, `
+UPDATE message_state SET due = $1 FROM batch
+WHERE message_state.account = batch.account AND message_state.id = batch.id`, until, stateBatch(claimed))
 	})
 	if err != nil {
 		return nil, err
@@ -104,10 +90,16 @@ func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []wait
 		n += w.n
 	}
 	accounts := sqlstore.BatchOf("account bigint", whole, func(w *waiting) []any { return []any{w.account} })
-	claimed, err = sqlstore.List(ctx, tx, noun, selectDueOfAll, stateFields, now, n, accounts)
+	claimed, err = sqlstore.List(ctx, tx, noun, `
+SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
+WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1
+ORDER BY s.due, s.id LIMIT $2 {skip locked}`, stateFields, now, n, accounts)
 	for i := 0; i < len(less) && err == nil; i++ {
 		var more []state
-		more, err = sqlstore.List(ctx, tx, noun, selectDueOfOne, stateFields, less[i].account, now, less[i].n)
+		more, err = sqlstore.List(ctx, tx, noun, `
+SELECT `+stateColumns+` FROM message_state s
+WHERE s.account = $1 AND s.due > 0 AND s.due <= $2
+ORDER BY s.due, s.id LIMIT $3 {skip locked}`, stateFields, less[i].account, now, less[i].n)
 		claimed = append(claimed, more...)
 	}
 	return claimed, err

@@ -45,9 +45,6 @@ const andInState = `AND (SELECT %s FROM message_state s WHERE s.account = m.acco
 const andOfNumber = ` AND (
     SELECT m.destination = $4 OR m.originator = $4 FROM message m WHERE m.account = s.account AND m.id = s.id)`
 
-const countInState = `
-SELECT COUNT(*) FROM (SELECT 1 FROM message_state s WHERE account = $1 AND id < $2 AND %s LIMIT $3) AS found`
-
 // inState is the condition of a state as its index has it. It is an equation, for
 // PostgreSQL takes those to hold of few rows.
 func inState(s message.State) string {
@@ -97,68 +94,59 @@ func (s *Store) page(ctx context.Context, noun string, f *message.Filter, before
 	case f.State == "":
 		return fmt.Sprintf(pageOfNumber, ""), nil
 	}
-	n, err := sqlstore.Value[int](ctx, s.db, noun, fmt.Sprintf(countInState, inState(f.State)), f.Account, before, rareState)
+	n, err := sqlstore.Value[int](ctx, s.db, noun, fmt.Sprintf(`
+SELECT COUNT(*) FROM (SELECT 1 FROM message_state s WHERE account = $1 AND id < $2 AND %s LIMIT $3) AS found`, inState(f.State)), f.Account, before, rareState)
 	if n < rareState {
 		return fmt.Sprintf(pageOfState, inState(f.State)+andOfNumber), err
 	}
 	return fmt.Sprintf(pageOfNumber, fmt.Sprintf(andInState, inState(f.State))), err
 }
 
-const selectMessages = `
-SELECT ` + messageColumns + ` FROM batch CROSS JOIN message m CROSS JOIN message_state s
-WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
-ORDER BY batch.n`
-
 // named returns the messages that a filter names.
 func (s *Store) named(ctx context.Context, noun string, f *message.Filter) ([]message.Message, error) {
 	b := sqlstore.BatchOf("account bigint, id bigint", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
-	list, err := sqlstore.List(ctx, s.db, noun, selectMessages, messageFields, b)
+	list, err := sqlstore.List(ctx, s.db, noun, `
+SELECT `+messageColumns+` FROM batch CROSS JOIN message m CROSS JOIN message_state s
+WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
+ORDER BY batch.n`, messageFields, b)
 	return slices.DeleteFunc(list, func(m message.Message) bool { return !f.Selects(&m) }), err
 }
 
-const selectUnreported = `
-SELECT ` + messageColumns + ` FROM message_state s JOIN message m ON m.account = s.account AND m.id = s.id
-WHERE s.untold > 0 AND s.untold <= $1
-ORDER BY s.untold, s.account, s.id LIMIT $2`
-
 // Unreported returns messages with unreported changes.
 func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]message.Message, error) {
-	return sqlstore.List(ctx, s.db, "messages: list unreported", selectUnreported, messageFields, before, limit)
+	return sqlstore.List(ctx, s.db, "messages: list unreported", `
+SELECT `+messageColumns+` FROM message_state s JOIN message m ON m.account = s.account AND m.id = s.id
+WHERE s.untold > 0 AND s.untold <= $1
+ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
 }
-
-const markReported = `
-WITH reported AS MATERIALIZED (
-  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
-  WHERE s.account = batch.account AND s.id = batch.id AND s.version = batch.version
-  ORDER BY s.account, s.id {for update})
-UPDATE message_state SET untold = 0 FROM reported
-WHERE message_state.account = reported.account AND message_state.id = reported.id`
 
 // MarkReported marks messages as reported unless their version has changed.
 func (s *Store) MarkReported(ctx context.Context, ms []message.Message) error {
 	b := sqlstore.BatchOf("account bigint, id bigint, version bigint", ms, func(m *message.Message) []any {
 		return []any{m.Account, m.ID, m.Version}
 	})
-	return s.db.Run(ctx, "messages: mark reported", markReported, b)
+	return s.db.Run(ctx, "messages: mark reported", `
+WITH reported AS MATERIALIZED (
+  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
+  WHERE s.account = batch.account AND s.id = batch.id AND s.version = batch.version
+  ORDER BY s.account, s.id {for update})
+UPDATE message_state SET untold = 0 FROM reported
+WHERE message_state.account = reported.account AND message_state.id = reported.id`, b)
 }
-
-const deleteStates = `
-WITH gone AS MATERIALIZED (
-  SELECT account, id FROM message_state WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})
-DELETE FROM message_state WHERE (account, id) IN (SELECT account, id FROM gone)
-RETURNING account, id`
-
-const deleteMessages = `
-DELETE FROM message WHERE (account, id) IN (SELECT account, id FROM batch)`
 
 // Forget removes messages whose time is over.
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	const noun = "messages: forget"
 	return s.db.Repeat(ctx, noun, sqlstore.SweepMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		gone, err := sqlstore.List(ctx, tx, noun, deleteStates, refFields, now, sqlstore.SweepMost)
+		gone, err := sqlstore.List(ctx, tx, noun, `
+WITH gone AS MATERIALIZED (
+  SELECT account, id FROM message_state WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})
+DELETE FROM message_state WHERE (account, id) IN (SELECT account, id FROM gone)
+RETURNING account, id`, refFields, now, sqlstore.SweepMost)
 		if err != nil {
 			return 0, err
 		}
-		return len(gone), tx.Run(ctx, noun, deleteMessages, refBatch(gone))
+		return len(gone), tx.Run(ctx, noun, `
+DELETE FROM message WHERE (account, id) IN (SELECT account, id FROM batch)`, refBatch(gone))
 	})
 }

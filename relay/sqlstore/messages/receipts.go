@@ -99,23 +99,6 @@ func (b *bound) name(r *message.Receipt) {
 	}
 }
 
-// A part that was bound before goes in front of those before it. Receipts that
-// came before their id was bound are kept, to be read again if the binding is
-// repeated.
-const bindRefs = `
-INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
-SELECT carrier, ref, account, message, part, number, '', '', $1 FROM batch WHERE true ORDER BY carrier, ref
-ON CONFLICT (carrier, ref) DO UPDATE
-SET account = excluded.account, message = excluded.message, part = excluded.part, number = excluded.number, expires = excluded.expires,
-  early = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.early END,
-  earlier = CASE
-    WHEN message_ref.expires <= $2 OR message_ref.message = 0 THEN ''
-    WHEN message_ref.account = excluded.account AND message_ref.message = excluded.message
-      AND message_ref.part = excluded.part AND message_ref.number = excluded.number THEN message_ref.earlier
-    ELSE substr(CAST(message_ref.account AS TEXT) || ' ' || CAST(message_ref.message AS TEXT) || ' ' || CAST(message_ref.part AS TEXT)
-      || ' ' || message_ref.number || ',' || message_ref.earlier, 1, 1000) END
-RETURNING carrier, ref, account, message, part, number, early, earlier`
-
 // Bind keeps which part a carrier's ids name, and returns the receipts that came
 // before.
 func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message.Receipt, error) {
@@ -144,7 +127,21 @@ func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Re
 		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
 	})
 	now := tx.Now()
-	found, err := index(sqlstore.List(ctx, tx, "messages: bind", bindRefs, (*bound).fields, now.Add(refKept), now, b))
+	// A part that was bound before goes in front of those before it. Receipts that came before
+	// their id was bound are kept, to be read again if the binding is repeated.
+	found, err := index(sqlstore.List(ctx, tx, "messages: bind", `
+INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
+SELECT carrier, ref, account, message, part, number, '', '', $1 FROM batch WHERE true ORDER BY carrier, ref
+ON CONFLICT (carrier, ref) DO UPDATE
+SET account = excluded.account, message = excluded.message, part = excluded.part, number = excluded.number, expires = excluded.expires,
+  early = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.early END,
+  earlier = CASE
+    WHEN message_ref.expires <= $2 OR message_ref.message = 0 THEN ''
+    WHEN message_ref.account = excluded.account AND message_ref.message = excluded.message
+      AND message_ref.part = excluded.part AND message_ref.number = excluded.number THEN message_ref.earlier
+    ELSE substr(CAST(message_ref.account AS TEXT) || ' ' || CAST(message_ref.message AS TEXT) || ' ' || CAST(message_ref.part AS TEXT)
+      || ' ' || message_ref.number || ',' || message_ref.earlier, 1, 1000) END
+RETURNING carrier, ref, account, message, part, number, early, earlier`, (*bound).fields, now.Add(refKept), now, b))
 	for i := 0; i < len(ids) && err == nil; i++ {
 		if one := found[ids[i].key]; one != nil && one.early != "" {
 			early, err = one.appendEarly(early)
@@ -172,26 +169,6 @@ func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) 
 	}
 	return early, nil
 }
-
-const selectRefs = `
-SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier FROM batch CROSS JOIN message_ref r
-WHERE r.carrier = batch.carrier AND r.ref = batch.ref AND r.message > 0 AND r.expires > $1`
-
-// An id that is bound meanwhile keeps its part; one that has expired is as if it
-// had never been there.
-const keepEarly = `
-INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
-SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1 FROM batch WHERE true ORDER BY carrier, ref
-ON CONFLICT (carrier, ref) DO UPDATE
-SET account = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.account END,
-  message = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.message END,
-  earlier = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.earlier END,
-  expires = CASE WHEN message_ref.expires <= $2 THEN excluded.expires ELSE message_ref.expires END,
-  early = CASE
-    WHEN message_ref.expires <= $2 THEN excluded.early
-    WHEN octet_length(message_ref.early) + octet_length(excluded.early) <= $3 THEN message_ref.early || excluded.early
-    ELSE message_ref.early END
-RETURNING carrier, ref, account, message, part, number, '', earlier`
 
 // Match finds the parts of receipts.
 func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error) {
@@ -263,7 +240,21 @@ func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt
 		b.Add(e.key.carrier, e.key.id, e.doc)
 	}
 	now := tx.Now()
-	return index(sqlstore.List(ctx, tx, "messages: receipts", keepEarly, (*bound).fields,
+	// An id that is bound meanwhile keeps its part; one that has expired is as if it had never
+	// been there.
+	return index(sqlstore.List(ctx, tx, "messages: receipts", `
+INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
+SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1 FROM batch WHERE true ORDER BY carrier, ref
+ON CONFLICT (carrier, ref) DO UPDATE
+SET account = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.account END,
+  message = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.message END,
+  earlier = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.earlier END,
+  expires = CASE WHEN message_ref.expires <= $2 THEN excluded.expires ELSE message_ref.expires END,
+  early = CASE
+    WHEN message_ref.expires <= $2 THEN excluded.early
+    WHEN octet_length(message_ref.early) + octet_length(excluded.early) <= $3 THEN message_ref.early || excluded.early
+    ELSE message_ref.early END
+RETURNING carrier, ref, account, message, part, number, '', earlier`, (*bound).fields,
 		now.Add(earlyKept), now, earlyBytes, b))
 }
 
@@ -275,7 +266,9 @@ func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[ref
 			b.Add(receipts[i].Carrier, id)
 		}
 	}
-	return index(sqlstore.List(ctx, s.db, "messages: receipts", selectRefs, (*bound).fields, s.db.Now(), b))
+	return index(sqlstore.List(ctx, s.db, "messages: receipts", `
+SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier FROM batch CROSS JOIN message_ref r
+WHERE r.carrier = batch.carrier AND r.ref = batch.ref AND r.message > 0 AND r.expires > $1`, (*bound).fields, s.db.Now(), b))
 }
 
 func index(list []bound, err error) (map[refKey]*bound, error) {

@@ -15,16 +15,6 @@ import (
 	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
-const insertMessages = `
-INSERT INTO message (account, id, originator, destination, doc)
-SELECT $1, id, originator, destination, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING
-RETURNING id`
-
-const insertStates = `
-INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
-SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0 FROM batch`
-
 const (
 	saveNoun = "messages: save"
 	// savedTogether is how many messages of one account a transaction saves at
@@ -125,7 +115,11 @@ func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*messag
 			texts.Add(m.ID, m.Originator, m.Destination, sqlstore.JSON(m))
 		}
 	}
-	ids, err := sqlstore.Values[message.ID](ctx, tx, saveNoun, insertMessages, acct, texts)
+	ids, err := sqlstore.Values[message.ID](ctx, tx, saveNoun, `
+INSERT INTO message (account, id, originator, destination, doc)
+SELECT $1, id, originator, destination, doc FROM batch WHERE true
+ON CONFLICT (account, id) DO NOTHING
+RETURNING id`, acct, texts)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +141,9 @@ func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*messag
 			return nil, relay.Errorf(relay.KindConflict, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
 		}
 	}
-	return fresh, tx.Run(ctx, saveNoun, insertStates, acct, states)
+	return fresh, tx.Run(ctx, saveNoun, `
+INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
+SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0 FROM batch`, acct, states)
 }
 
 // dueOf is when a new message is due: at the end of the lease if who saves it has
@@ -175,17 +171,6 @@ func span(first, last message.ID) string {
 	return first.String() + "-" + last.String()
 }
 
-// A key that has expired is as if it had never been used. While another
-// transaction has the key, this waits for its end.
-const insertOrder = `
-INSERT INTO message_order (account, client_key, content, first_message, answer, expires) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (account, client_key) DO UPDATE
-SET content = excluded.content, first_message = excluded.first_message, answer = excluded.answer, expires = excluded.expires
-WHERE message_order.expires <= $7`
-
-const selectOrder = `
-SELECT content, first_message, answer FROM message_order WHERE account = $1 AND client_key = $2`
-
 // order takes the client's key for an order. first is false for one that was made
 // before.
 func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved message.Saved, first bool, err error) {
@@ -193,7 +178,10 @@ func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved messag
 		return saved, true, nil
 	}
 	id, answer := b.Messages[0].ID, append([]byte{}, b.Once.Answer...)
-	n, err := tx.Exec(ctx, saveNoun, insertOrder, b.Account, b.Once.Key, b.Once.Order, id, answer, b.Now.Add(b.Once.Keep), b.Now)
+	// A key that has expired is as if it had never been used. While another transaction has
+	// the key, this waits for its end.
+	n, err := tx.Exec(ctx, saveNoun, sqlstore.Upsert("message_order", "account, client_key", "content, first_message, answer, expires")+
+		" WHERE message_order.expires <= $7", b.Account, b.Once.Key, b.Once.Order, id, answer, b.Now.Add(b.Once.Keep), b.Now)
 	if err != nil || n > 0 {
 		return saved, err == nil, err
 	}
@@ -202,7 +190,8 @@ func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved messag
 		first   message.ID
 		answer  []byte
 	}
-	had, err := sqlstore.One(ctx, tx, saveNoun, selectOrder, func(v *before) []any {
+	had, err := sqlstore.One(ctx, tx, saveNoun, `
+SELECT content, first_message, answer FROM message_order WHERE account = $1 AND client_key = $2`, func(v *before) []any {
 		return []any{&v.content, &v.first, &v.answer}
 	}, b.Account, b.Once.Key)
 	switch {

@@ -51,15 +51,13 @@ func stateFields(s *state) []any {
 	}}
 }
 
-const lockStates = `
-SELECT ` + stateColumns + ` FROM batch CROSS JOIN message_state s
-WHERE s.account = batch.account AND s.id = batch.id
-ORDER BY s.account, s.id {for update}`
-
 // lock reads the states of messages and keeps others from changing them. Those
 // that are gone are left out.
 func lock(ctx context.Context, tx *sqlstore.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
-	return byRef(sqlstore.List(ctx, tx, noun, lockStates, stateFields, refBatch(refs)))
+	return byRef(sqlstore.List(ctx, tx, noun, `
+SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
+WHERE s.account = batch.account AND s.id = batch.id
+ORDER BY s.account, s.id {for update}`, stateFields, refBatch(refs)))
 }
 
 func byRef(list []state, err error) (map[message.Ref]*state, error) {
@@ -82,11 +80,6 @@ func stateBatch(states []*state) *sqlstore.Batch {
 
 func refFields(r *message.Ref) []any { return []any{&r.Account, &r.ID} }
 
-const updateStates = `
-UPDATE message_state SET parts = batch.parts, pending = batch.pending, states = batch.states, settled = batch.states & 508, due = batch.due,
-  untold = batch.untold, expires = batch.expires, version = batch.version
-FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id`
-
 // store writes back those of the states that have changed.
 func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Ref]*state) error {
 	b := sqlstore.NewBatch("account bigint, id bigint, parts text, pending bigint, states bigint, due bigint, untold bigint, expires bigint, version bigint")
@@ -97,7 +90,10 @@ func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Re
 		pending, states := s.summary()
 		b.Add(s.Account, s.ID, sqlstore.JSON(s.parts), pending, states, s.due, s.unreportedSince, s.expires, s.version)
 	}
-	return tx.Run(ctx, noun, updateStates, b)
+	return tx.Run(ctx, noun, `
+UPDATE message_state SET parts = batch.parts, pending = batch.pending, states = batch.states, settled = batch.states & 508, due = batch.due,
+  untold = batch.untold, expires = batch.expires, version = batch.version
+FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id`, b)
 }
 
 // summary is how many parts are pending, and the bits of the states that parts

@@ -232,17 +232,6 @@ func refund(ctx context.Context, tx *sqlstore.Tx, refunds []credit.Change) error
 	return nil
 }
 
-// A message of which nothing waits stays as it is, and so does one that another
-// process has claimed: its lease ends later.
-const moveDue = `
-WITH leased AS MATERIALIZED (
-  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
-  WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0 AND s.due <= batch.ends
-  ORDER BY s.account, s.id {for update})
-UPDATE message_state SET due = $1 FROM leased
-WHERE message_state.account = leased.account AND message_state.id = leased.id
-RETURNING message_state.account, message_state.id`
-
 // Renew moves the end of leases and returns the messages of which the caller still has
 // the lease.
 func (s *Store) Renew(ctx context.Context, ls []message.Lease, until time.Time) ([]message.Ref, error) {
@@ -255,10 +244,19 @@ func (s *Store) Release(ctx context.Context, ls []message.Lease, due time.Time) 
 	return err
 }
 
+// moveDue sets when messages are due. One of which nothing waits stays as it is, and so does
+// one that another process has claimed: its lease ends later.
 func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
 	ls = sqlstore.LastOfEach(ls, func(a, b message.Lease) int {
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
 	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
-	return sqlstore.Returning(ctx, s.db, noun, moveDue, refFields, to, b)
+	return sqlstore.Returning(ctx, s.db, noun, `
+WITH leased AS MATERIALIZED (
+  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
+  WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0 AND s.due <= batch.ends
+  ORDER BY s.account, s.id {for update})
+UPDATE message_state SET due = $1 FROM leased
+WHERE message_state.account = leased.account AND message_state.id = leased.id
+RETURNING message_state.account, message_state.id`, refFields, to, b)
 }

@@ -19,8 +19,6 @@ const (
 
 	getAlarm  = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND id = $2`
 	lockAlarm = getAlarm + ` {for update}`
-	setAlarm  = `UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3`
-	ofRecord  = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`
 )
 
 // documentOf is what has no column of an alarm.
@@ -30,7 +28,7 @@ func documentOf(a rule.Alarm) rule.Alarm {
 
 func alarmFields(a *rule.Alarm) []any {
 	return []any{
-		sqlstore.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, nanoTime{&a.RaisedAt}, nanoTime{&a.ClearedAt}, &a.RaisedBy, &a.ClearedBy,
+		sqlstore.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, sqlstore.NanoTime(&a.RaisedAt), sqlstore.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
 	}
 }
 
@@ -50,13 +48,13 @@ func (s *Store) ChangeAlarm(ctx context.Context, acct account.ID, id string, cha
 		if err != nil {
 			return a, err
 		}
-		return a, tx.Run(ctx, noun, setAlarm, sqlstore.JSON(documentOf(a)), acct, id)
+		return a, tx.Run(ctx, noun, "UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3", sqlstore.JSON(documentOf(a)), acct, id)
 	})
 }
 
 // OfRecord returns the alarms that a frame raised or cleared.
 func (s *Store) OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]rule.Alarm, error) {
-	return sqlstore.List(ctx, s.db, "alarms of a frame", ofRecord, alarmFields, acct, deviceID, record, record)
+	return sqlstore.List(ctx, s.db, "alarms of a frame", `SELECT `+alarmColumns+` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`, alarmFields, acct, deviceID, record, record)
 }
 
 // Alarms lists alarms, newest first.
@@ -72,16 +70,15 @@ func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
-	query := "SELECT account, " + alarmColumns + " FROM alarm" + w.String() + " ORDER BY raised DESC, id DESC LIMIT " + w.Arg(f.Limit+1)
-	all, err := sqlstore.List(ctx, s.db, "alarms", query, func(a *rule.Owned[rule.Alarm]) []any {
+	all, err := sqlstore.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, func(a *rule.Owned[rule.Alarm]) []any {
 		return append([]any{&a.Account}, alarmFields(&a.Of)...)
-	}, w.Args()...)
+	})
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
 	}
 	all = all[:f.Limit]
 	last := &all[f.Limit-1].Of
-	return all, formatCursor(nanos(last.RaisedAt), last.ID), nil
+	return all, formatCursor(sqlstore.Nanos(last.RaisedAt), last.ID), nil
 }
 
 func lowest(t time.Time) int64 {

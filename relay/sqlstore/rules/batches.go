@@ -16,30 +16,8 @@ import (
 // itemsKept is how long a frame that was sent in a batch is remembered.
 const itemsKept = 24 * time.Hour
 
-const (
-	addBatches = `INSERT INTO rule_batch (account, rule)
-SELECT b.account, b.rule FROM batch AS b
-WHERE EXISTS (SELECT 1 FROM rule AS r WHERE r.account = b.account AND r.id = b.rule)
-ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`
-
-	lockBatches = `SELECT t.rule, t.n, t.due FROM batch AS b JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
+const lockBatches = `SELECT t.rule, t.n, t.due FROM batch AS b JOIN rule_batch AS t ON t.account = b.account AND t.rule = b.rule
 ORDER BY t.rule {for update}`
-
-	addItems = `INSERT INTO rule_item (account, rule, record, frame_at, added, doc)
-SELECT account, rule, record, frame_at, added, doc FROM batch WHERE true
-ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`
-
-	setBatches = `UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`
-
-	dueBatches = `SELECT account, rule FROM rule_batch WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`
-
-	takeItems = `SELECT record, added, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0 ORDER BY frame_at, record LIMIT $3`
-
-	markItems = `UPDATE rule_item SET taken = $1, doc = '' FROM batch AS b
-WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`
-
-	firstItem = `SELECT COALESCE(MIN(added), 0) FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0`
-)
 
 // tally is a row of rule_batch.
 type tally struct {
@@ -60,7 +38,11 @@ func (s *Store) Collect(ctx context.Context, acct account.ID, items []rule.Item)
 	}
 	keys := sqlstore.AccountColumn(acct, "rule text", slices.Sorted(maps.Keys(rules)))
 	return sqlstore.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *sqlstore.Tx) (full []rule.BatchRef, err error) {
-		if err := tx.Run(ctx, "batches: add", addBatches, keys); err != nil {
+		if err := tx.Run(ctx, "batches: add", `
+INSERT INTO rule_batch (account, rule)
+SELECT b.account, b.rule FROM batch AS b
+WHERE EXISTS (SELECT 1 FROM rule AS r WHERE r.account = b.account AND r.id = b.rule)
+ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`, keys); err != nil {
 			return nil, err
 		}
 		tallies, err := sqlstore.List(ctx, tx, "batches: lock", lockBatches, (*tally).fields, keys)
@@ -91,10 +73,13 @@ func addTo(ctx context.Context, tx *sqlstore.Tx, acct account.ID, there map[stri
 	for i := range items {
 		if _, ok := there[items[i].RuleID]; ok { // else the rule was deleted
 			o := items[i].Occurrence
-			rows.Add(acct, items[i].RuleID, o.FrameKey(), nanos(o.Time), items[i].At, sqlstore.JSON(o))
+			rows.Add(acct, items[i].RuleID, o.FrameKey(), sqlstore.Nanos(o.Time), items[i].At, sqlstore.JSON(o))
 		}
 	}
-	of, err := sqlstore.Values[string](ctx, tx, "batches: collect", addItems, rows)
+	of, err := sqlstore.Values[string](ctx, tx, "batches: collect", `
+INSERT INTO rule_item (account, rule, record, frame_at, added, doc)
+SELECT account, rule, record, frame_at, added, doc FROM batch WHERE true
+ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`, rows)
 	added := make(map[string]int)
 	for _, id := range of {
 		added[id]++
@@ -103,14 +88,15 @@ func addTo(ctx context.Context, tx *sqlstore.Tx, acct account.ID, there map[stri
 }
 
 func setTallies(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []tally) error {
-	return tx.Run(ctx, "batches: count", setBatches, sqlstore.BatchOf("account bigint, rule text, count bigint, due bigint", all, func(t *tally) []any {
+	return tx.Run(ctx, "batches: count", `
+UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`, sqlstore.BatchOf("account bigint, rule text, count bigint, due bigint", all, func(t *tally) []any {
 		return []any{acct, t.rule, t.n, t.due}
 	}))
 }
 
 // DueBatches returns batches that are due.
 func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]rule.BatchRef, error) {
-	return sqlstore.List(ctx, s.db, "batches: due", dueBatches,
+	return sqlstore.List(ctx, s.db, "batches: due", "SELECT account, rule FROM rule_batch WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2",
 		func(r *rule.BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, most)
 }
 
@@ -143,7 +129,8 @@ func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, 
 		if err != nil || !full && !late {
 			return nil, err
 		}
-		items, err := sqlstore.List(ctx, tx, noun, takeItems, (*item).fields, ref.Account, ref.RuleID, most)
+		items, err := sqlstore.List(ctx, tx, noun, `
+SELECT record, added, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0 ORDER BY frame_at, record LIMIT $3`, (*item).fields, ref.Account, ref.RuleID, most)
 		if err != nil {
 			return nil, err
 		}
@@ -172,10 +159,13 @@ const mostTaken = 1000
 func (s *Store) leave(ctx context.Context, tx *sqlstore.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
 	noun := "batch of rule " + ref.RuleID
 	rows := sqlstore.BatchOf("account bigint, rule text, record text", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
-	if err := tx.Run(ctx, noun, markItems, now, rows); err != nil {
+	if err := tx.Run(ctx, noun, `
+UPDATE rule_item SET taken = $1, doc = '' FROM batch AS b
+WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`, now, rows); err != nil {
 		return false, err
 	}
-	first, err := sqlstore.Value[int64](ctx, tx, noun, firstItem, ref.Account, ref.RuleID)
+	first, err := sqlstore.Value[int64](ctx, tx, noun, `
+SELECT COALESCE(MIN(added), 0) FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0`, ref.Account, ref.RuleID)
 	if err != nil {
 		return false, err
 	}

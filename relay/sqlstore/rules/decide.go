@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -12,60 +13,26 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
-const (
-	stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.began, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due`
-
-	states = `SELECT ` + stateColumns + ` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`
-
-	// Rules stay as they are until the end of the transaction.
-	shareRules = `SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = b.rule ORDER BY r.id {for share}`
-
-	// Rows are made so that they can be locked; not for devices that were deleted.
-	addStates = `INSERT INTO rule_state (account, device, rule)
-SELECT b.account, b.device, b.rule FROM batch AS b
-WHERE EXISTS (SELECT 1 FROM device AS d WHERE d.account = b.account AND d.id = b.device)
-ORDER BY b.n
-ON CONFLICT (account, device, rule) DO NOTHING`
-
-	lockStates = `SELECT ` + stateColumns + ` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device AND s.rule = b.rule
-ORDER BY s.device, s.rule {for update}`
-
-	updateStates = `UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
-  heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
-FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`
-
-	dropEmptyStates = `DELETE FROM rule_state WHERE heard = 0 AND account = $1
-AND (device, rule) IN (SELECT b.device, b.rule FROM batch AS b)`
-
-	insertAlarms = `INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
-SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING`
-
-	clearAlarms = `UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
-FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state = 'raised'`
-)
+const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.began, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due`
 
 // stateFields are stateColumns.
 func stateFields(st *rule.PairState) []any {
 	return []any{
-		&st.DeviceID, &st.RuleID, &st.AlarmID, nanoTime{&st.RaisedAt}, nanoTime{&st.Since}, sqlstore.JSON(&st.Began),
-		nanoTime{&st.At}, nanoTime{&st.FrameAt}, &st.Record, &st.Repeats, nanoTime{&st.RanAt}, sqlstore.Time(&st.Due),
+		&st.DeviceID, &st.RuleID, &st.AlarmID, sqlstore.NanoTime(&st.RaisedAt), sqlstore.NanoTime(&st.Since), sqlstore.JSON(&st.Began),
+		sqlstore.NanoTime(&st.At), sqlstore.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, sqlstore.NanoTime(&st.RanAt), sqlstore.Time(&st.Due),
 	}
 }
 
 // PairStates returns the states of rules for devices.
 func (s *Store) PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.PairState, error) {
-	return sqlstore.List(ctx, s.db, "rule states", states, stateFields,
+	return sqlstore.List(ctx, s.db, "rule states", `SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`, stateFields,
 		sqlstore.AccountColumn(acct, "device text", deviceIDs))
 }
 
 // Decide locks states, and saves what decide makes of them.
 func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) ([]outbox.Delivery, error) {
 	pairs = sqlstore.FirstOfEach(pairs, func(a, b rule.Pair) int {
-		if c := strings.Compare(a.DeviceID, b.DeviceID); c != 0 {
-			return c
-		}
-		return strings.Compare(a.RuleID, b.RuleID)
+		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
 	return sqlstore.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
 		pairs, err := enabled(ctx, tx, acct, pairs)
@@ -73,10 +40,18 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 			return nil, err
 		}
 		keys := sqlstore.BatchOf("account bigint, device text, rule text", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
-		if err := tx.Run(ctx, "rule states: add", addStates, keys); err != nil {
+		// Rows are made so that they can be locked; not for devices that were deleted.
+		if err := tx.Run(ctx, "rule states: add", `
+INSERT INTO rule_state (account, device, rule)
+SELECT b.account, b.device, b.rule FROM batch AS b
+WHERE EXISTS (SELECT 1 FROM device AS d WHERE d.account = b.account AND d.id = b.device)
+ORDER BY b.n
+ON CONFLICT (account, device, rule) DO NOTHING`, keys); err != nil {
 			return nil, err
 		}
-		locked, err := sqlstore.List(ctx, tx, "rule states: lock", lockStates, stateFields, keys)
+		locked, err := sqlstore.List(ctx, tx, "rule states: lock", `
+SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device AND s.rule = b.rule
+ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +62,9 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 		if err := save(ctx, tx, acct, &d); err != nil {
 			return nil, err
 		}
-		if err := tx.Run(ctx, "rule states: drop", dropEmptyStates, acct, keys); err != nil {
+		if err := tx.Run(ctx, "rule states: drop", `
+DELETE FROM rule_state WHERE heard = 0 AND account = $1
+AND (device, rule) IN (SELECT b.device, b.rule FROM batch AS b)`, acct, keys); err != nil {
 			return nil, err
 		}
 		return deliveries.Create(ctx, tx, d.Deliveries, until)
@@ -101,7 +78,8 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 		ids[i] = pairs[i].RuleID
 	}
 	rows := sqlstore.AccountColumn(acct, "rule text", sqlstore.FirstOfEach(ids, strings.Compare))
-	rules, err := sqlstore.List(ctx, tx, "rule states: rules", shareRules, func(r *rule.Rule) []any { return []any{sqlstore.JSON(r)} }, rows)
+	// The rules stay as they are until the end of the transaction.
+	rules, err := sqlstore.List(ctx, tx, "rule states: rules", `SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = b.rule ORDER BY r.id {for share}`, sqlstore.Doc[rule.Rule], rows)
 	if err != nil {
 		return nil, err
 	}
@@ -116,15 +94,21 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 
 // save saves a decision but for its deliveries.
 func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decision) error {
-	for _, one := range []struct {
-		query string
-		rows  *sqlstore.Batch
-	}{{updateStates, stateRows(acct, d.States)}, {insertAlarms, alarmRows(acct, d.Raised)}, {clearAlarms, clearedRows(acct, d.Cleared)}} {
-		if err := tx.Run(ctx, "rule states: save", one.query, one.rows); err != nil {
-			return err
-		}
+	err := tx.RunAll(ctx, "rule states: save", sqlstore.Do(`
+UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
+  heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
+FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`, stateRows(acct, d.States)), sqlstore.Do(`
+INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
+SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
+ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), sqlstore.Do(`
+UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
+FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state = 'raised'`, clearedRows(acct, d.Cleared)))
+	if err != nil {
+		return err
 	}
-	return tx.Run(ctx, "silence: watch", watchAgain, tx.Now(), sqlstore.AccountColumn(acct, "device text", d.Watch))
+	return tx.Run(ctx, "silence: watch", `
+UPDATE rule_watch SET due = $1
+FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device text", d.Watch))
 }
 
 func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
@@ -135,31 +119,30 @@ heard bigint, frame_at bigint, record text, repeats bigint, ran_at bigint, due b
 			began = sqlstore.JSON(st.Began)
 		}
 		return []any{
-			acct, st.DeviceID, st.RuleID, st.AlarmID, nanos(st.RaisedAt), nanos(st.Since), began,
-			nanos(st.At), nanos(st.FrameAt), st.Record, st.Repeats, nanos(st.RanAt), st.Due,
+			acct, st.DeviceID, st.RuleID, st.AlarmID, sqlstore.Nanos(st.RaisedAt), sqlstore.Nanos(st.Since), began,
+			sqlstore.Nanos(st.At), sqlstore.Nanos(st.FrameAt), st.Record, st.Repeats, sqlstore.Nanos(st.RanAt), st.Due,
 		}
 	})
 }
 
 func alarmRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
 	return sqlstore.BatchOf("account bigint, id text, rule text, device text, raised bigint, raised_by text, doc text", all, func(a *rule.Alarm) []any {
-		return []any{acct, a.ID, a.RuleID, a.DeviceID, nanos(a.RaisedAt), a.RaisedBy, sqlstore.JSON(documentOf(*a))}
+		return []any{acct, a.ID, a.RuleID, a.DeviceID, sqlstore.Nanos(a.RaisedAt), a.RaisedBy, sqlstore.JSON(documentOf(*a))}
 	})
 }
 
 func clearedRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
 	return sqlstore.BatchOf("account bigint, id text, cleared bigint, cleared_by text", all, func(a *rule.Alarm) []any {
-		return []any{acct, a.ID, nanos(a.ClearedAt), a.ClearedBy}
+		return []any{acct, a.ID, sqlstore.Nanos(a.ClearedAt), a.ClearedBy}
 	})
 }
 
-const leaseDue = `UPDATE rule_state SET due = $1 WHERE (account, device, rule) IN (
-  SELECT account, device, rule FROM rule_state WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
-) RETURNING account, device, rule`
-
 // LeaseDue takes states that are due.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]rule.Owned[rule.PairState], error) {
-	return lease(ctx, s, "rule states: due", "rule_state", leaseDue, func(o *rule.Owned[rule.PairState]) []any {
+	return lease(ctx, s, "rule states: due", "rule_state", `
+UPDATE rule_state SET due = $1 WHERE (account, device, rule) IN (
+  SELECT account, device, rule FROM rule_state WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
+) RETURNING account, device, rule`, func(o *rule.Owned[rule.PairState]) []any {
 		return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
 	}, until, now, most)
 }

@@ -24,25 +24,7 @@ var _ rule.Store = (*Store)(nil)
 // New returns the store in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const (
-	ruleColumns = `doc, failures, failed_at, failure`
-	insertRule  = `INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
-	updateRule  = `UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`
-	deleteRule  = `DELETE FROM rule WHERE account = $1 AND id = $2`
-	lockRule    = `SELECT doc FROM rule WHERE account = $1 AND id = $2 {for update}`
-	getRule     = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 AND id = $2`
-	listRules   = `SELECT ` + ruleColumns + ` FROM rule WHERE account = $1 ORDER BY created, id`
-
-	countRules = `SELECT COUNT(*) FROM rule WHERE account = $1`
-
-	// enrolment comes a little later than the rule, when devices that were created
-	// without it have been saved.
-	startEnrolment = `INSERT INTO rule_enrolment (account, due, after) VALUES ($1, $2, '')
-ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`
-
-	failRules = `UPDATE rule SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
-FROM batch AS b WHERE rule.account = b.account AND rule.id = b.id`
-)
+const ruleColumns = `doc, failures, failed_at, failure`
 
 // enrolAfter is how long after a rule for silent devices was saved its devices are
 // watched.
@@ -56,7 +38,8 @@ func ruleFields(r *rule.Rule) []any {
 func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error {
 	noun := "rule " + r.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		n, err := tx.Exec(ctx, noun, insertRule, acct, r.ID, r.CreatedAt, r.On == rule.OnSilent, sqlstore.JSON(r))
+		n, err := tx.Exec(ctx, noun, `
+INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, r.CreatedAt, r.On == rule.OnSilent, sqlstore.JSON(r))
 		if err == nil && n == 0 {
 			err = relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
 		}
@@ -71,7 +54,11 @@ func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error 
 // of the account's rules up, last of all.
 func saved(ctx context.Context, tx *sqlstore.Tx, acct account.ID, r rule.Rule) error {
 	if r.On == rule.OnSilent && r.Enabled {
-		if err := tx.Run(ctx, "rule "+r.ID, startEnrolment, acct, tx.Now().Add(enrolAfter)); err != nil {
+		// The enrolment comes a little later than the rule, when devices that were created without
+		// it have been saved.
+		if err := tx.Run(ctx, "rule "+r.ID, `
+INSERT INTO rule_enrolment (account, due, after) VALUES ($1, $2, '')
+ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.Now().Add(enrolAfter)); err != nil {
 			return err
 		}
 	}
@@ -82,7 +69,7 @@ func saved(ctx context.Context, tx *sqlstore.Tx, acct account.ID, r rule.Rule) e
 func (s *Store) Change(ctx context.Context, acct account.ID, id string, change func(*rule.Rule) error, forget func(was, is rule.Rule) bool, now time.Time) (rule.Rule, error) {
 	noun := "rule " + id
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r rule.Rule, err error) {
-		doc, err := sqlstore.Value[string](ctx, tx, noun, lockRule, acct, id)
+		doc, err := sqlstore.Value[string](ctx, tx, noun, "SELECT doc FROM rule WHERE account = $1 AND id = $2 {for update}", acct, id)
 		if err != nil {
 			return r, err
 		}
@@ -95,11 +82,12 @@ func (s *Store) Change(ctx context.Context, acct account.ID, id string, change f
 			return r, err
 		}
 		r.Failures = rule.Failures{}
-		if err := tx.Run(ctx, noun, updateRule, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id); err != nil {
+		if err := tx.Run(ctx, noun, `
+UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id); err != nil {
 			return r, err
 		}
 		if was.Batch != r.Batch { // what was collected is sent at once
-			if err := tx.Run(ctx, noun, endBatch, now, acct, id); err != nil {
+			if err := tx.Run(ctx, noun, "UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id); err != nil {
 				return r, err
 			}
 		}
@@ -116,45 +104,35 @@ func (s *Store) Change(ctx context.Context, acct account.ID, id string, change f
 func (s *Store) Delete(ctx context.Context, acct account.ID, id string, now time.Time) error {
 	noun := "rule " + id
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := sqlstore.MustChange(ctx, tx, noun, deleteRule, acct, id); err != nil {
+		if err := sqlstore.MustChange(ctx, tx, noun, "DELETE FROM rule WHERE account = $1 AND id = $2", acct, id); err != nil {
 			return err
 		}
 		if err := forgetRule(ctx, tx, acct, id, now); err != nil {
 			return err
 		}
-		for _, rest := range []string{
-			`DELETE FROM rule_batch WHERE account = $1 AND rule = $2`, `DELETE FROM rule_item WHERE account = $1 AND rule = $2`,
-		} {
-			if err := tx.Run(ctx, noun, rest, acct, id); err != nil {
-				return err
-			}
+		err := tx.RunAll(ctx, noun, sqlstore.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
+			sqlstore.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id))
+		if err != nil {
+			return err
 		}
 		return tx.Bump(ctx, devices.RulesVersionOf(acct))
 	})
 }
 
-const (
-	endBatch     = `UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0`
-	forgetStates = `DELETE FROM rule_state WHERE account = $1 AND rule = $2`
-	endAlarms    = `UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'`
-)
-
 // forgetRule deletes a rule's states for devices, and clears its alarms.
 func forgetRule(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string, now time.Time) error {
-	if err := tx.Run(ctx, "rule "+id, forgetStates, acct, id); err != nil {
-		return err
-	}
-	return tx.Run(ctx, "rule "+id, endAlarms, now.UnixNano(), acct, id)
+	return tx.RunAll(ctx, "rule "+id, sqlstore.Do("DELETE FROM rule_state WHERE account = $1 AND rule = $2", acct, id),
+		sqlstore.Do("UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'", now.UnixNano(), acct, id))
 }
 
 // Rule loads a rule.
 func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
-	return sqlstore.One(ctx, s.db, "rule "+id, getRule, ruleFields, acct, id)
+	return sqlstore.One(ctx, s.db, "rule "+id, `SELECT `+ruleColumns+` FROM rule WHERE account = $1 AND id = $2`, ruleFields, acct, id)
 }
 
 // Rules lists an account's rules.
 func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
-	return sqlstore.List(ctx, s.db, "rules", listRules, ruleFields, acct)
+	return sqlstore.List(ctx, s.db, "rules", `SELECT `+ruleColumns+` FROM rule WHERE account = $1 ORDER BY created, id`, ruleFields, acct)
 }
 
 // FindRules returns rules of one or all accounts after one, by account and creation.
@@ -162,20 +140,21 @@ func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, 
 	var w sqlstore.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, created, id) > (?, ?, ?)", after.Account, after.CreatedAt, after.ID)
-	query := "SELECT account, " + ruleColumns + " FROM rule" + w.String() + " ORDER BY account, created, id LIMIT " + w.Arg(limit)
-	return sqlstore.List(ctx, s.db, "rules", query, func(r *rule.Owned[rule.Rule]) []any {
+	return sqlstore.Page(ctx, s.db, "rules", "SELECT account, "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
 		return append([]any{&r.Account}, ruleFields(&r.Of)...)
-	}, w.Args()...)
+	})
 }
 
 // CountRules counts an account's rules.
 func (s *Store) CountRules(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "rules", countRules, acct)
+	return sqlstore.Value[int](ctx, s.db, "rules", "SELECT COUNT(*) FROM rule WHERE account = $1", acct)
 }
 
 // Fail adds failures to those of rules.
 func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
-	return s.db.Run(ctx, "rules: failures", failRules,
+	return s.db.Run(ctx, "rules: failures", `
+UPDATE rule SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
+FROM batch AS b WHERE rule.account = b.account AND rule.id = b.id`,
 		sqlstore.BatchOf("account bigint, id text, count bigint, at bigint, reason text", all, func(f *rule.Failed) []any {
 			return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
 		}))
@@ -184,25 +163,4 @@ func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
 // Sweep deletes frames of batches that were sent long ago.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemsKept))
-}
-
-// nanos is a column of nanoseconds since 1970, 0 for the zero time.
-func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-// nanoTime reads a column of nanoseconds into a time.
-type nanoTime struct{ to *time.Time }
-
-// Scan reads the column.
-func (n nanoTime) Scan(column any) error {
-	ns, _ := column.(int64)
-	*n.to = time.Time{}
-	if ns != 0 {
-		*n.to = time.Unix(0, ns).UTC()
-	}
-	return nil
 }

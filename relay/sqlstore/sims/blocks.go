@@ -23,8 +23,11 @@ type block struct {
 	n          int
 }
 
-// The blocks that overlap a range, and the one after it, which ends the last.
-const selectBlocks = `
+// blocks returns the blocks that overlap a range, in order. A short list has one
+// block, that of the first column.
+func (l listing) blocks(ctx context.Context, c sqlstore.Conn, r keyRange) ([]block, error) {
+	// The blocks that overlap a range, and the one after it, which ends the last.
+	out, err := sqlstore.List(ctx, c, "list "+l.name, `
 SELECT start, n FROM sim_block
 WHERE account = $1 AND list = $2 AND col = $3
   AND start >= COALESCE((
@@ -35,12 +38,7 @@ WHERE account = $1 AND list = $2 AND col = $3
     SELECT b.start FROM sim_block b
     WHERE b.account = $8 AND b.list = $9 AND b.col = $10 AND b.start >= $11
     ORDER BY b.start LIMIT 1), $12)
-ORDER BY start`
-
-// blocks returns the blocks that overlap a range, in order. A short list has one
-// block, that of the first column.
-func (l listing) blocks(ctx context.Context, c sqlstore.Conn, r keyRange) ([]block, error) {
-	out, err := sqlstore.List(ctx, c, "list "+l.name, selectBlocks, func(b *block) []any {
+ORDER BY start`, func(b *block) []any {
 		var start string
 		return []any{&start, &b.n, func() { b.start, b.end = keyOf(start), endKey() }}
 	}, l.account, l.name, r.column, l.account, l.name, r.column, r.from.text(), l.account, l.name, r.column, r.to.text(), maxText)
@@ -59,12 +57,10 @@ func (l listing) blocks(ctx context.Context, c sqlstore.Conn, r keyRange) ([]blo
 	return out, nil
 }
 
-const sumBlocks = `
-SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM sim_block WHERE account = $1 AND list = $2 AND col = 0`
-
 // length returns the number of records in the list.
 func (l listing) length(ctx context.Context, c sqlstore.Conn) (int, error) {
-	return sqlstore.Value[int](ctx, c, "list "+l.name, sumBlocks, l.account, l.name)
+	return sqlstore.Value[int](ctx, c, "list "+l.name, `
+SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM sim_block WHERE account = $1 AND list = $2 AND col = 0`, l.account, l.name)
 }
 
 // singleBlock returns a short list as one block.
@@ -226,11 +222,6 @@ UPDATE sim_block SET version = $2 FROM locked
 WHERE sim_block.account = locked.account AND sim_block.list = locked.list AND sim_block.col = 0 AND sim_block.start = ''
 RETURNING sim_block.list`
 
-const insertLists = `
-INSERT INTO sim_block (account, list, col, start, n)
-SELECT $1, name, 0, '', 0 FROM batch WHERE true ORDER BY name
-ON CONFLICT (account, list, col, start) DO NOTHING`
-
 // lock locks lists by their first blocks, gives them a new version and creates
 // missing ones.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, lists map[string]listing) error {
@@ -240,27 +231,15 @@ func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, lists map[strin
 	if err != nil || len(locked) == len(lists) {
 		return err
 	}
-	if err := tx.Run(ctx, "lists", insertLists, acct, names); err != nil {
+	if err := tx.Run(ctx, "lists", `
+INSERT INTO sim_block (account, list, col, start, n)
+SELECT $1, name, 0, '', 0 FROM batch WHERE true ORDER BY name
+ON CONFLICT (account, list, col, start) DO NOTHING`, acct, names); err != nil {
 		return err
 	}
 	_, err = sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, version, names)
 	return err
 }
-
-// The account is a column of delta, or SQLite would look at all its blocks.
-const addToBlocks = `
-WITH delta AS (
-  SELECT CAST($1 AS BIGINT) AS account, list, col, (
-    SELECT b.start FROM sim_block b
-    WHERE b.account = $2 AND b.list = batch.list AND b.col = batch.col AND b.start <= batch.key
-    ORDER BY b.start DESC LIMIT 1
-  ) AS start, CAST(sum(batch.d) AS BIGINT) AS d
-  FROM batch GROUP BY 2, 3, 4
-)
-UPDATE sim_block SET n = n + delta.d FROM delta
-WHERE sim_block.account = delta.account AND sim_block.list = delta.list
-  AND sim_block.col = delta.col AND sim_block.start = delta.start
-RETURNING sim_block.list, sim_block.col, sim_block.start, sim_block.n`
 
 // counted is a block that was changed.
 type counted struct {
@@ -276,7 +255,20 @@ func addToCounts(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas m
 			b.Add(p.list, p.column, p.key.text(), d)
 		}
 	}
-	out, err := sqlstore.List(ctx, tx, "lists", addToBlocks, func(c *counted) []any {
+	// The account is a column of delta, or SQLite would look at all its blocks.
+	out, err := sqlstore.List(ctx, tx, "lists", `
+WITH delta AS (
+  SELECT CAST($1 AS BIGINT) AS account, list, col, (
+    SELECT b.start FROM sim_block b
+    WHERE b.account = $2 AND b.list = batch.list AND b.col = batch.col AND b.start <= batch.key
+    ORDER BY b.start DESC LIMIT 1
+  ) AS start, CAST(sum(batch.d) AS BIGINT) AS d
+  FROM batch GROUP BY 2, 3, 4
+)
+UPDATE sim_block SET n = n + delta.d FROM delta
+WHERE sim_block.account = delta.account AND sim_block.list = delta.list
+  AND sim_block.col = delta.col AND sim_block.start = delta.start
+RETURNING sim_block.list, sim_block.col, sim_block.start, sim_block.n`, func(c *counted) []any {
 		return []any{&c.list, &c.column, &c.start, &c.n}
 	}, acct, acct, b)
 	slices.SortFunc(out, func(a, b counted) int { return strings.Compare(a.list+separator+a.start, b.list+separator+b.start) })
@@ -288,12 +280,6 @@ func addToCounts(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas m
 	return out, err
 }
 
-const insertColumns = `
-INSERT INTO sim_block (account, list, col, start, n)
-SELECT $1, $2, col, '', $3 FROM batch WHERE true
-ON CONFLICT (account, list, col, start) DO NOTHING
-RETURNING col`
-
 // split divides a block that is too long. A list that was short also gets blocks
 // of its other columns. The list must be locked and its changes counted.
 func (l listing) split(ctx context.Context, tx *sqlstore.Tx, c counted, size int) error {
@@ -303,7 +289,11 @@ func (l listing) split(ctx context.Context, tx *sqlstore.Tx, c counted, size int
 		for column := 1; column < len(l.columns); column++ {
 			b.Add(column)
 		}
-		fresh, err := sqlstore.Values[int](ctx, tx, "list "+l.name, insertColumns, l.account, l.name, c.n, b)
+		fresh, err := sqlstore.Values[int](ctx, tx, "list "+l.name, `
+INSERT INTO sim_block (account, list, col, start, n)
+SELECT $1, $2, col, '', $3 FROM batch WHERE true
+ON CONFLICT (account, list, col, start) DO NOTHING
+RETURNING col`, l.account, l.name, c.n, b)
 		if err != nil {
 			return err
 		}
@@ -317,19 +307,12 @@ func (l listing) split(ctx context.Context, tx *sqlstore.Tx, c counted, size int
 	return nil
 }
 
-const selectNextBlock = `
-SELECT start FROM sim_block
-WHERE account = $1 AND list = $2 AND col = $3 AND start > $4
-ORDER BY start LIMIT 1`
-
-const setBlocks = `
-INSERT INTO sim_block (account, list, col, start, n)
-SELECT $1, $2, $3, start, held FROM batch WHERE true
-ON CONFLICT (account, list, col, start) DO UPDATE SET n = excluded.n`
-
 // divide replaces a block with blocks of about the same size.
 func (l listing) divide(ctx context.Context, tx *sqlstore.Tx, column int, c counted, size int) error {
-	next, err := sqlstore.Values[string](ctx, tx, "list "+l.name, selectNextBlock, l.account, l.name, column, c.start)
+	next, err := sqlstore.Values[string](ctx, tx, "list "+l.name, `
+SELECT start FROM sim_block
+WHERE account = $1 AND list = $2 AND col = $3 AND start > $4
+ORDER BY start LIMIT 1`, l.account, l.name, column, c.start)
 	if err != nil {
 		return err
 	}
@@ -351,7 +334,10 @@ func (l listing) divide(ctx context.Context, tx *sqlstore.Tx, column int, c coun
 		}
 		b.Add(start.text(), step)
 	}
-	return tx.Run(ctx, "list "+l.name, setBlocks, l.account, l.name, column, b)
+	return tx.Run(ctx, "list "+l.name, `
+INSERT INTO sim_block (account, list, col, start, n)
+SELECT $1, $2, $3, start, held FROM batch WHERE true
+ON CONFLICT (account, list, col, start) DO UPDATE SET n = excluded.n`, l.account, l.name, column, b)
 }
 
 // keysEvery returns the key after every step records in a column's order.

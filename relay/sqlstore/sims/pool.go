@@ -13,9 +13,7 @@ import (
 )
 
 // pools are records of their own.
-func pools() sqlstore.Documents[sim.Pool] {
-	return sqlstore.Documents[sim.Pool]{Noun: "pool", Table: "sim_pool"}
-}
+const pools sqlstore.Documents[sim.Pool] = "sim_pool"
 
 // Attach puts SIMs into a pool.
 func (s *SIMs) Attach(ctx context.Context, acct account.ID, pool string, iccids []sim.ICCID) error {
@@ -41,7 +39,7 @@ func newJoining(pool string, iccids []sim.ICCID, attach bool) joining {
 
 func (s *SIMs) join(ctx context.Context, acct account.ID, j joining) error {
 	return s.db.Write(ctx, "pool "+j.pool, func(ctx context.Context, tx *sqlstore.Tx) error {
-		_, err := pools().Get(ctx, tx, acct, j.pool)
+		_, err := pools.Get(ctx, tx, acct, j.pool)
 		if sqlstore.IsNotFound(err) {
 			return sim.NoPool()
 		}
@@ -66,13 +64,11 @@ type member struct {
 	imsi, msisdn, pool, detached string
 }
 
-const lockSIMMembers = `
+func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
+	all, err := sqlstore.List(ctx, tx, "SIMs", `
 SELECT iccid, imsi, msisdn, pool, detached FROM sim
 WHERE account = $1 AND iccid IN (SELECT wanted FROM batch)
-ORDER BY iccid {for update}`
-
-func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
-	all, err := sqlstore.List(ctx, tx, "SIMs", lockSIMMembers, func(m *member) []any {
+ORDER BY iccid {for update}`, func(m *member) []any {
 		return []any{&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached}
 	}, acct, sqlstore.Column("wanted text", iccids))
 	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
@@ -100,18 +96,11 @@ func (j joining) moving(have map[sim.ICCID]member) (map[sim.ICCID]member, error)
 	return out, nil
 }
 
-const (
-	attachSIMs = `
-UPDATE sim SET pool = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted`
-	detachSIMs = `
-UPDATE sim SET pool = '', detached = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted`
-)
-
 // move saves the new pool of SIMs and counts them.
 func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joining, moving map[sim.ICCID]member) error {
-	statement, value := attachSIMs, j.pool
+	statement, value := "UPDATE sim SET pool = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted", j.pool
 	if !j.attach {
-		statement, value = detachSIMs, j.name
+		statement, value = "UPDATE sim SET pool = '', detached = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted", j.name
 	}
 	list := simsOf(acct, sim.Scope{Pool: j.pool})
 	var changes []change
@@ -136,18 +125,18 @@ func NewPools(db *sqlstore.DB) *Pools { return &Pools{db: db} }
 
 // Get loads a pool.
 func (s *Pools) Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
-	return pools().Get(ctx, s.db, acct, id)
+	return pools.Get(ctx, s.db, acct, id)
 }
 
 // Put saves a new pool.
 func (s *Pools) Put(ctx context.Context, acct account.ID, p sim.Pool) error {
-	return pools().Put(ctx, s.db, acct, p.ID, p)
+	return pools.Put(ctx, s.db, acct, p.ID, p)
 }
 
 // Change saves a pool as changed by the function.
 func (s *Pools) Change(ctx context.Context, acct account.ID, id string, change func(*sim.Pool) error) (sim.Pool, error) {
 	return sqlstore.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *sqlstore.Tx) (sim.Pool, error) {
-		out, _, err := pools().Change(ctx, tx, acct, id, change)
+		out, _, err := pools.Change(ctx, tx, acct, id, change)
 		return out, err
 	})
 }

@@ -78,15 +78,13 @@ func (k *positionCache) evict(query string) {
 	}
 }
 
-const selectVersion = `
-SELECT version FROM sim_block WHERE account = $1 AND list = $2 AND col = 0 AND start = ''`
-
 // listVersion is the version of the list, read once a search.
 func (s *search) listVersion(ctx context.Context) (int64, error) {
 	if s.version != nil {
 		return *s.version, nil
 	}
-	v, err := sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, "list "+s.name, selectVersion, s.account, s.name))
+	v, err := sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, "list "+s.name, `
+SELECT version FROM sim_block WHERE account = $1 AND list = $2 AND col = 0 AND start = ''`, s.account, s.name))
 	if err == nil {
 		s.version = &v
 	}

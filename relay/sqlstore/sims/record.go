@@ -87,14 +87,12 @@ func (c changed) moved() bool {
 	return c.was.IMSI != c.is.IMSI || c.was.MSISDN != c.is.MSISDN || c.was.Pool != c.is.Pool || c.was.Subscriber != c.is.Subscriber
 }
 
-const lockSIMs = `
-SELECT ` + columns + ` FROM sim
-WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)
-ORDER BY iccid {for update}`
-
 // lockAll locks the SIMs of an account that exist and returns them by ICCID.
 func lockAll(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	return load(ctx, tx, lockSIMs, acct, iccids)
+	return load(ctx, tx, `
+SELECT `+columns+` FROM sim
+WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)
+ORDER BY iccid {for update}`, acct, iccids)
 }
 
 // load runs a statement over a batch of ICCIDs.
@@ -103,24 +101,20 @@ func load(ctx context.Context, c sqlstore.Conn, statement string, acct account.I
 	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 
-const lockSIM = `
-SELECT ` + columns + ` FROM sim
-WHERE account = $1 AND iccid = $2 {for update}`
-
 // lockOne locks a SIM; relay.KindNotFound if there is none.
 func lockOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, tx, "SIM "+string(iccid), lockSIM, read, acct, iccid)
+	return sqlstore.One(ctx, tx, "SIM "+string(iccid), `
+SELECT `+columns+` FROM sim
+WHERE account = $1 AND iccid = $2 {for update}`, read, acct, iccid)
 }
-
-const insertSIMs = `
-INSERT INTO sim (account, ` + columns + `, detached)
-SELECT $1, ` + columns + `, '' FROM batch WHERE true
-ON CONFLICT (account, iccid) DO NOTHING
-RETURNING iccid, 1`
 
 // insert saves new SIMs and returns those that did not exist.
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) (map[sim.ICCID]bool, error) {
-	return sqlstore.Map[sim.ICCID, bool](ctx, tx, "SIMs", insertSIMs, acct, batchOf(all))
+	return sqlstore.Map[sim.ICCID, bool](ctx, tx, "SIMs", `
+INSERT INTO sim (account, `+columns+`, detached)
+SELECT $1, `+columns+`, '' FROM batch WHERE true
+ON CONFLICT (account, iccid) DO NOTHING
+RETURNING iccid, 1`, acct, batchOf(all))
 }
 
 // Most changes move a SIM in no list, and leave alone what is indexed.

@@ -44,22 +44,18 @@ type SIMs struct{ lists }
 // NewSIMs returns the store of SIMs.
 func NewSIMs(db *sqlstore.DB) *SIMs { return &SIMs{newLists(db)} }
 
-const selectSIM = `
-SELECT ` + columns + ` FROM sim
-WHERE account = $1 AND iccid = $2`
-
 // Get loads a SIM.
 func (s *SIMs) Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), selectSIM, read, acct, iccid)
+	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), `
+SELECT `+columns+` FROM sim
+WHERE account = $1 AND iccid = $2`, read, acct, iccid)
 }
-
-const selectSIMs = `
-SELECT ` + columns + ` FROM sim
-WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)`
 
 // GetMany loads the SIMs that exist.
 func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	return load(ctx, s.db, selectSIMs, acct, iccids)
+	return load(ctx, s.db, `
+SELECT `+columns+` FROM sim
+WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)`, acct, iccids)
 }
 
 // Change saves a SIM as changed by the function.
@@ -143,10 +139,9 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 	default:
 		w.And("(pool = ? OR subscriber = ?)", f.Text)
 	}
-	query := "SELECT account, " + columns + " FROM sim" + w.String() + " ORDER BY account, iccid LIMIT " + w.Arg(f.Limit)
-	return sqlstore.List(ctx, s.db, "SIMs", query, func(f *sim.Found) []any {
+	return sqlstore.Page(ctx, s.db, "SIMs", "SELECT account, "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *sim.Found) []any {
 		return append([]any{&f.Account}, read(&f.SIM)...)
-	}, w.Args()...)
+	})
 }
 
 // Orders keeps SIMs in step with jobs.

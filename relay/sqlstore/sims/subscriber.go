@@ -28,16 +28,6 @@ func folded(name string) string {
 	return strings.Map(func(r rune) rune { return max(r, ' ') }, strings.ToLower(name))
 }
 
-const lockSubscriber = `
-SELECT id, forename, surname FROM sim_subscriber WHERE account = $1 AND id = $2 {for update}`
-
-const insertSubscriber = `
-INSERT INTO sim_subscriber (account, id, forename, surname, doc) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account, id) DO NOTHING`
-
-const updateSubscriber = `
-UPDATE sim_subscriber SET forename = $1, surname = $2, doc = $3 WHERE account = $4 AND id = $5`
-
 // Put saves a new subscriber. One that is there, because a job runs again, is
 // replaced.
 func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscriber) error {
@@ -45,17 +35,21 @@ func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscrib
 	forename, surname := folded(who.Forename), folded(who.Surname)
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
 		c := change{in: subscribersOf(acct), is: []string{who.ID, forename, surname}}
-		n, err := tx.Exec(ctx, noun, insertSubscriber, acct, who.ID, forename, surname, sqlstore.JSON(who))
+		n, err := tx.Exec(ctx, noun, `
+INSERT INTO sim_subscriber (account, id, forename, surname, doc) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (account, id) DO NOTHING`, acct, who.ID, forename, surname, sqlstore.JSON(who))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			was, err := sqlstore.One(ctx, tx, noun, lockSubscriber, func(was *[3]string) []any { return []any{&was[0], &was[1], &was[2]} }, acct, who.ID)
+			was, err := sqlstore.One(ctx, tx, noun, `
+SELECT id, forename, surname FROM sim_subscriber WHERE account = $1 AND id = $2 {for update}`, func(was *[3]string) []any { return []any{&was[0], &was[1], &was[2]} }, acct, who.ID)
 			if err != nil {
 				return err
 			}
 			c.was = was[:]
-			if err := tx.Run(ctx, noun, updateSubscriber, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
+			if err := tx.Run(ctx, noun, `
+UPDATE sim_subscriber SET forename = $1, surname = $2, doc = $3 WHERE account = $4 AND id = $5`, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
 				return err
 			}
 		}

@@ -30,11 +30,6 @@ SELECT n, iccid, started, type, bytes, duration, id FROM usage_record
 WHERE account = $1 AND iccid = $6 AND started < $2 AND (started, n) > ($3, $4)
 ORDER BY started, n LIMIT $5`
 
-	sumSteps = `
-SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*) FROM usage_record
-WHERE account = $1 AND iccid = $2 AND started >= $3 AND started < $4
-GROUP BY step, type ORDER BY step, type`
-
 	// sumSIMs adds up the records of the next SIMs that have any in some months: null
 	// for one that has none within the time.
 	sumSIMs = `
@@ -83,7 +78,10 @@ func stored(k *usage.StoredRecord) []any {
 
 // Steps adds up what one SIM used in each step of a time.
 func (s *Store) Steps(ctx context.Context, acct account.ID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error) {
-	return sqlstore.List(ctx, s.db, "usage of SIM "+iccid, sumSteps, func(sum *usage.StepSum) []any {
+	return sqlstore.List(ctx, s.db, "usage of SIM "+iccid, `
+SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*) FROM usage_record
+WHERE account = $1 AND iccid = $2 AND started >= $3 AND started < $4
+GROUP BY step, type ORDER BY step, type`, func(sum *usage.StepSum) []any {
 		var n int64
 		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * step.Microseconds()).UTC() }}
 	}, acct, iccid, in.From.UnixMicro(), in.To.UnixMicro(), step.Microseconds())

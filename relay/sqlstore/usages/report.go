@@ -8,36 +8,13 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-const (
-	beginReport = `
-INSERT INTO usage_report (id, begun) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET begun = excluded.begun`
-
-	// addRows takes the last of several rows of one SIM.
-	addRows = `
-INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)
-SELECT $1, subscriber, iccid, company, bytes FROM batch WHERE n IN (SELECT MAX(n) FROM batch GROUP BY subscriber, iccid)
-ON CONFLICT (report, subscriber, iccid) DO UPDATE SET company = excluded.company, bytes = excluded.bytes`
-
-	readRows = `
-SELECT iccid, subscriber, company, bytes FROM usage_report_row
-WHERE report = $1 ORDER BY subscriber, iccid LIMIT $2 OFFSET $3`
-
-	deleteRows = `
+const deleteRows = `
 DELETE FROM usage_report_row WHERE (report, subscriber, iccid) IN (
   SELECT report, subscriber, iccid FROM usage_report_row WHERE report = $1 LIMIT $2)`
 
-	expiredReports = `
-SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`
-
-	// deleteReport leaves one whose rows another gateway is deleting to the next
-	// sweep.
-	deleteReport = `
-DELETE FROM usage_report WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM usage_report_row WHERE report = $1)`
-)
-
 // Begin makes an empty report.
 func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
-	if err := s.db.Run(ctx, "usage report "+id, beginReport, id, at); err != nil {
+	if err := s.db.Run(ctx, "usage report "+id, sqlstore.Upsert("usage_report", "id", "begun"), id, at); err != nil {
 		return err
 	}
 	return s.deleteRows(ctx, id)
@@ -52,12 +29,18 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 // Add adds rows to a report.
 func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
 	b := sqlstore.BatchOf("iccid text, subscriber text, company text, bytes bigint", rows, fields)
-	return s.db.Run(ctx, "usage report "+id, addRows, id, b)
+	// Of several rows of one SIM this takes the last.
+	return s.db.Run(ctx, "usage report "+id, `
+INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)
+SELECT $1, subscriber, iccid, company, bytes FROM batch WHERE n IN (SELECT MAX(n) FROM batch GROUP BY subscriber, iccid)
+ON CONFLICT (report, subscriber, iccid) DO UPDATE SET company = excluded.company, bytes = excluded.bytes`, id, b)
 }
 
 // Rows returns a page of a report.
 func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]usage.Row, error) {
-	return sqlstore.List(ctx, s.db, "usage report "+id, readRows, fields, id, limit, offset)
+	return sqlstore.List(ctx, s.db, "usage report "+id, `
+SELECT iccid, subscriber, company, bytes FROM usage_report_row
+WHERE report = $1 ORDER BY subscriber, iccid LIMIT $2 OFFSET $3`, fields, id, limit, offset)
 }
 
 // fields are the columns of a row.
@@ -67,7 +50,8 @@ func fields(r *usage.Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Compa
 // were begun.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	for {
-		ids, err := sqlstore.Values[string](ctx, s.db, "usage reports", expiredReports, now.Add(-usage.ReportLife))
+		ids, err := sqlstore.Values[string](ctx, s.db, "usage reports", `
+SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`, now.Add(-usage.ReportLife))
 		if err != nil {
 			return err
 		}
@@ -76,7 +60,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 			if err := s.deleteRows(ctx, id); err != nil {
 				return err
 			}
-			n, err := s.db.Exec(ctx, "usage report "+id, deleteReport, id)
+			// One whose rows another gateway is deleting is left to the next sweep.
+			n, err := s.db.Exec(ctx, "usage report "+id, `
+DELETE FROM usage_report WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM usage_report_row WHERE report = $1)`, id)
 			if err != nil {
 				return err
 			}

@@ -24,51 +24,30 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of usage in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const (
-	// insertRecords goes in the order of ids, in which gateways that were given the
-	// same records do not lock each other out.
-	insertRecords = `
-INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
-SELECT account, id, iccid, pool, started, type, bytes, duration FROM batch WHERE true ORDER BY account, id, n
-ON CONFLICT (account, id) DO NOTHING
-RETURNING account, iccid, pool, started, bytes`
-
-	// addTotals stops at maxTotal. Gateways that add to the same totals lock them in
-	// the same order, that of the batch.
-	addTotals = `
-INSERT INTO usage_total (account, scope, subject, month, bytes, done)
-SELECT account, scope, subject, month, bytes, 0 FROM batch WHERE true ORDER BY n
-ON CONFLICT (account, scope, subject, month) DO UPDATE
-SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + excluded.bytes`
-
-	readTotals = `
-SELECT batch.n, usage_total.bytes, usage_total.done
-FROM batch JOIN usage_total
-  ON usage_total.scope = batch.scope AND usage_total.subject = batch.subject AND usage_total.month = batch.month
-WHERE usage_total.account = $1`
-
-	addSteps = `
-INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
-ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.done | excluded.done`
-
-	removeSteps = `
-UPDATE usage_total SET done = done & $5
-WHERE account = $1 AND scope = $2 AND subject = $3 AND month = $4 AND bytes < $6`
-)
-
 // maxTotal is the largest total in bytes: half of what a number holds, so that one
 // more record never overflows it.
 const maxTotal = int64(1) << 62
 
-// Put keeps records and adds those that are new to their totals, all or none.
+// Put keeps records and adds those that are new to their totals, all or none, in the order of
+// ids, in which gateways that were given the same records do not lock each other out.
 func (s *Store) Put(ctx context.Context, records []usage.Record) error {
 	batch := batchOf(records)
 	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *sqlstore.Tx) error {
-		added, err := sqlstore.List(ctx, tx, "usage records", insertRecords, (*added).fields, batch)
+		added, err := sqlstore.List(ctx, tx, "usage records", `
+INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
+SELECT account, id, iccid, pool, started, type, bytes, duration FROM batch WHERE true ORDER BY account, id, n
+ON CONFLICT (account, id) DO NOTHING
+RETURNING account, iccid, pool, started, bytes`, (*added).fields, batch)
 		if err != nil {
 			return err
 		}
-		return tx.Run(ctx, "usage totals", addTotals, totalsOf(added))
+		// This stops at maxTotal. Gateways that add to the same totals lock them in the same order,
+		// that of the batch.
+		return tx.Run(ctx, "usage totals", `
+INSERT INTO usage_total (account, scope, subject, month, bytes, done)
+SELECT account, scope, subject, month, bytes, 0 FROM batch WHERE true ORDER BY n
+ON CONFLICT (account, scope, subject, month) DO UPDATE
+SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + excluded.bytes`, totalsOf(added))
 	})
 }
 
@@ -130,7 +109,11 @@ func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Su
 	b := sqlstore.BatchOf("scope text, subject text, month bigint", subjects, func(one *usage.Subject) []any {
 		return []any{one.Scope, one.ID, one.Month}
 	})
-	found, err := sqlstore.List(ctx, s.db, "usage totals", readTotals, func(v *row) []any {
+	found, err := sqlstore.List(ctx, s.db, "usage totals", `
+SELECT batch.n, usage_total.bytes, usage_total.done
+FROM batch JOIN usage_total
+  ON usage_total.scope = batch.scope AND usage_total.subject = batch.subject AND usage_total.month = batch.month
+WHERE usage_total.account = $1`, func(v *row) []any {
 		return []any{&v.n, &v.Bytes, &v.Done}
 	}, acct, b)
 	if err != nil {
@@ -146,11 +129,15 @@ func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Su
 // AddSteps adds steps to those that were done about a subject.
 func (s *Store) AddSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	return s.db.Run(ctx, noun, addSteps, acct, one.Scope, one.ID, one.Month, steps)
+	return s.db.Run(ctx, noun, `
+INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
+ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.done | excluded.done`, acct, one.Scope, one.ID, one.Month, steps)
 }
 
 // RemoveSteps takes steps away from those of a subject that used less than below.
 func (s *Store) RemoveSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps, below int64) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	return s.db.Run(ctx, noun, removeSteps, acct, one.Scope, one.ID, one.Month, int64(^steps), below)
+	return s.db.Run(ctx, noun, `
+UPDATE usage_total SET done = done & $5
+WHERE account = $1 AND scope = $2 AND subject = $3 AND month = $4 AND bytes < $6`, acct, one.Scope, one.ID, one.Month, int64(^steps), below)
 }
