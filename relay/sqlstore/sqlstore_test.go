@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
@@ -30,28 +29,24 @@ func TestTransactions(t *testing.T) {
 
 func failuresAreApart(t *testing.T, db *sqlstore.DB) {
 	refused := errors.New("no")
-	var all sync.WaitGroup
-	for i := range 100 {
-		all.Go(func() {
-			err := db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
-				if err := tx.Bump(ctx, "counted"); err != nil {
-					return err
-				}
-				if i%4 == 0 {
-					return refused
-				}
-				if i%4 == 1 {
-					return tx.Run(ctx, "test", "INSERT INTO version (name, n) VALUES ('counted', 1)")
-				}
-				return nil
-			})
-			switch {
-			case i%4 == 0 && !errors.Is(err, refused), i%4 == 1 && relay.KindOf(err) != relay.KindUnexpected, i%4 > 1 && err != nil:
-				t.Errorf("%d: %v", i, err)
+	sqltest.Together(100, func(i int) {
+		err := db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+			if err := tx.Bump(ctx, "counted"); err != nil {
+				return err
 			}
+			if i%4 == 0 {
+				return refused
+			}
+			if i%4 == 1 {
+				return tx.Run(ctx, "test", "INSERT INTO version (name, n) VALUES ('counted', 1)")
+			}
+			return nil
 		})
-	}
-	all.Wait()
+		switch {
+		case i%4 == 0 && !errors.Is(err, refused), i%4 == 1 && relay.KindOf(err) != relay.KindUnexpected, i%4 > 1 && err != nil:
+			t.Errorf("%d: %v", i, err)
+		}
+	})
 	if n, err := sqlstore.Version(t.Context(), db, "counted"); err != nil || n != 50 {
 		t.Errorf("counted %d, %v", n, err)
 	}
@@ -61,28 +56,24 @@ func refusalsCanBeRead(t *testing.T, db *sqlstore.DB) {
 	taken := errors.New("taken")
 	for round := range 50 {
 		name := fmt.Sprint("round", round)
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				err := db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
-					n, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT DO NOTHING", name)
-					if err == nil && n == 0 {
-						err = taken
-					}
-					return err
-				})
-				if err == nil {
-					return
+		sqltest.Together(4, func(_ int) {
+			err := db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+				n, err := tx.Exec(ctx, "test", "INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT DO NOTHING", name)
+				if err == nil && n == 0 {
+					err = taken
 				}
-				if !errors.Is(err, taken) {
-					t.Error(err)
-				}
-				if n, err := sqlstore.Version(t.Context(), db, name); err != nil || n != 1 {
-					t.Errorf("%s is refused and %d, %v", name, n, err)
-				}
+				return err
 			})
-		}
-		all.Wait()
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, taken) {
+				t.Error(err)
+			}
+			if n, err := sqlstore.Version(t.Context(), db, name); err != nil || n != 1 {
+				t.Errorf("%s is refused and %d, %v", name, n, err)
+			}
+		})
 	}
 }
 

@@ -22,27 +22,23 @@ var (
 )
 
 func TestStore(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *Store){
-			"an account gets the next free number":             accountNumbers,
-			"a number is given once":                           numbersAreGivenOnce,
-			"an account keeps its number and its name":         accountKeeps,
-			"an account comes back as it was saved":            accountComesBack,
-			"a callback is saved and counted":                  callbackIsSaved,
-			"a token is found by its hash until it is revoked": tokenIsFound,
-			"tokens are listed, and one is added":              tokensAreListed,
-			"a source names the token that has it now":         sourceNames,
-			"of tokens in one batch the last one counts":       lastTokenCounts,
-			"every change of a token is heard":                 changesAreHeard,
-			"a username is found until it is deleted":          loginIsFound,
-			"the inventory is saved over what it was read as":  inventoryIsSaved,
-			"SIMs of the inventory are found by their values":  simsAreDeclared,
-			"secrets are sealed":                               secretsAreSealed,
-			"trunks are replaced":                              trunksAreReplaced,
-			"one of many saves an account or inventory":        func(t *testing.T, s *Store) { raceOf(t, s, s) },
-		} {
-			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
-		}
+	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+		"an account gets the next free number":             accountNumbers,
+		"a number is given once":                           numbersAreGivenOnce,
+		"an account keeps its number and its name":         accountKeeps,
+		"an account comes back as it was saved":            accountComesBack,
+		"a callback is saved and counted":                  callbackIsSaved,
+		"a token is found by its hash until it is revoked": tokenIsFound,
+		"tokens are listed, and one is added":              tokensAreListed,
+		"a source names the token that has it now":         sourceNames,
+		"of tokens in one batch the last one counts":       lastTokenCounts,
+		"every change of a token is heard":                 changesAreHeard,
+		"a username is found until it is deleted":          loginIsFound,
+		"the inventory is saved over what it was read as":  inventoryIsSaved,
+		"SIMs of the inventory are found by their values":  simsAreDeclared,
+		"secrets are sealed":                               secretsAreSealed,
+		"trunks are replaced":                              trunksAreReplaced,
+		"one of many saves an account or inventory":        func(t *testing.T, s *Store) { raceOf(t, s, s) },
 	})
 }
 
@@ -239,16 +235,13 @@ func raceOf(t *testing.T, one, two *Store) {
 
 func TestTwoGateways(t *testing.T) {
 	server := sqltest.StartPostgres(t)
-	pair := func(t *testing.T) (one, two *Store) {
-		url := server.NewDatabase(t)
-		return New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	for name, test := range map[string]func(t *testing.T, one, two *Store){
+		"one of them saves an account or inventory": raceOf,
+		"tokens that share sources":                 tokensRace,
+	} {
+		t.Run(name, func(t *testing.T) {
+			gateways := sqltest.Two(t, server, New)
+			test(t, gateways[0], gateways[1])
+		})
 	}
-	t.Run("one of them saves an account or inventory", func(t *testing.T) {
-		one, two := pair(t)
-		raceOf(t, one, two)
-	})
-	t.Run("tokens that share sources", func(t *testing.T) {
-		one, two := pair(t)
-		tokensRace(t, one, two)
-	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
-	"github.com/penstock/penstock/relay/sqlstore"
 	store "github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -19,14 +18,10 @@ import (
 var _ audit.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *store.Store){
-			"an entry is completed":                 completed,
-			"a list is filtered":                    filtered,
-			"pages follow each other, newest first": paged,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, store.New(open(t))) })
-		}
+	sqltest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
+		"an entry is completed":                 completed,
+		"a list is filtered":                    filtered,
+		"pages follow each other, newest first": paged,
 	})
 }
 

@@ -3,7 +3,6 @@ package calls
 import (
 	"fmt"
 	"reflect"
-	"sync"
 	"testing"
 	"time"
 
@@ -81,34 +80,25 @@ func testWhatCannotBeKept(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same calls at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
-	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
-	var running sync.WaitGroup
-	for i := range 16 {
-		running.Go(func() {
-			records := make([]sip.Record, 200)
-			for j := range records {
-				n := (j*7 + i*13) % 200 // another order each
-				records[j] = call(1, fmt.Sprint(n), 5+n%5)
-			}
-			if err := gateways[i%2].Put(t.Context(), append(records, records[0])); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	running.Wait()
+	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	sqltest.Together(16, func(i int) {
+		records := make([]sip.Record, 200)
+		for j := range records {
+			n := (j*7 + i*13) % 200 // another order each
+			records[j] = call(1, fmt.Sprint(n), 5+n%5)
+		}
+		if err := gateways[i%2].Put(t.Context(), append(records, records[0])); err != nil {
+			t.Error(err)
+		}
+	})
 	if got := pages(t, gateways[0], 1); len(got) != 200 {
 		t.Errorf("%d calls", len(got))
 	}
 }
 
-func BenchmarkPut(b *testing.B) {
-	b.Run("SQLite", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{}) })
-	b.Run("PostgreSQL", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}) })
-}
+func BenchmarkPut(b *testing.B) { sqltest.BenchEach(b, New, benchmarkPut) }
 
-func benchmarkPut(b *testing.B, o sqlstore.Options) {
-	s := New(sqltest.Open(b, o))
+func benchmarkPut(b *testing.B, s *Store) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		batch := make([]sip.Record, 1000)

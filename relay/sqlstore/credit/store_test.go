@@ -19,18 +19,14 @@ import (
 var _ credit.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *sqlstore.DB){
-			"a change is made once, and never below zero":            changesAreMade,
-			"of many at the same time as many pay as there is":       neverBelowZero,
-			"an account opens once":                                  opensOnce,
-			"an amount out of bounds is refused":                     amountsAreBounded,
-			"changes of a transaction are made together or not":      changesGoTogether,
-			"a transaction that is repeated charges once":            transactionsRepeat,
-			"the newest entries are kept, and those of the last day": newestAreKept,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, open(t)) })
-		}
+	sqltest.Each(t, func(db *sqlstore.DB) *sqlstore.DB { return db }, map[string]func(*testing.T, *sqlstore.DB){
+		"a change is made once, and never below zero":            changesAreMade,
+		"of many at the same time as many pay as there is":       neverBelowZero,
+		"an account opens once":                                  opensOnce,
+		"an amount out of bounds is refused":                     amountsAreBounded,
+		"changes of a transaction are made together or not":      changesGoTogether,
+		"a transaction that is repeated charges once":            transactionsRepeat,
+		"the newest entries are kept, and those of the last day": newestAreKept,
 	})
 }
 
@@ -125,8 +121,8 @@ func neverBelowZero(t *testing.T, db *sqlstore.DB) {
 
 // Two gateways on one database spend one balance.
 func TestTwoGateways(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
-	one, two := store.New(sqltest.Open(t, sqlstore.Options{URL: url})), store.New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	gateways := sqltest.Two(t, sqltest.StartPostgres(t), store.New)
+	one, two := gateways[0], gateways[1]
 	for range 2 { // also while there are no rows
 		var opening sync.WaitGroup
 		for _, s := range []*store.Store{one, two} {

@@ -11,17 +11,8 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
-
-func benchEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
-	b.Run("on SQLite", func(b *testing.B) { bench(b, New(sqltest.Open(b, sqlstore.Options{}))) })
-	b.Run("on PostgreSQL", func(b *testing.B) {
-		server := sqltest.StartPostgres(b)
-		bench(b, New(sqltest.Open(b, sqlstore.Options{URL: server.NewDatabase(b), Timeout: time.Minute})))
-	})
-}
 
 // inWorkers calls do with the numbers below n, in four goroutines.
 func inWorkers(n int, do func(i int)) {
@@ -56,7 +47,7 @@ func letters(n int, now time.Time) []outbox.Delivery {
 // BenchmarkCreateFinish creates deliveries with a lease and records that they
 // were delivered, 200 a batch, in four goroutines: two commits a batch.
 func BenchmarkCreateFinish(b *testing.B) {
-	benchEvery(b, createFinish)
+	sqltest.BenchEach(b, New, createFinish)
 }
 
 func createFinish(b *testing.B, s *Store) {
@@ -87,7 +78,7 @@ func createFinish(b *testing.B, s *Store) {
 // BenchmarkSearch looks for a text that is nowhere, and for one that is
 // everywhere, in 100,000 dead deliveries.
 func BenchmarkSearch(b *testing.B) {
-	benchEvery(b, func(b *testing.B, s *Store) {
+	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n, size = 100_000, 2000
 		now := time.Now()
 		for i := range n / size {
@@ -124,7 +115,7 @@ func killed(b *testing.B, s *Store, ds []outbox.Delivery, reason string) {
 // BenchmarkList filters 20,000 dead deliveries with eleven attempts each for
 // one that comes last.
 func BenchmarkList(b *testing.B) {
-	benchEvery(b, func(b *testing.B, s *Store) {
+	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n = 20000
 		for start := 0; start < n; start += 1000 {
 			var ds []outbox.Delivery
@@ -161,7 +152,7 @@ func BenchmarkList(b *testing.B) {
 // BenchmarkDue asks what is due while a million deliveries wait, and then when
 // they do not.
 func BenchmarkDue(b *testing.B) {
-	benchEvery(b, func(b *testing.B, s *Store) {
+	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n = 1_000_000
 		for start := 0; start < n; start += 5000 {
 			ds := make([]outbox.Delivery, 5000)

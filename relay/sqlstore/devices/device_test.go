@@ -15,40 +15,36 @@ import (
 )
 
 func TestDevices(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *Store){
-			"a device comes back as it was saved":                      deviceComesBack,
-			"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
-			"another identifier is each account's own":                 identifierIsOwn,
-			"a deleted device lets go of its identifier":               deviceLetsGo,
-			"a deleted device stays away":                              deviceStaysAway,
-			"two accounts see nothing of each other":                   accountsAreApart,
-			"of two that create one device one wins":                   creationRace,
-			"no change of a decoder is lost when ten are made at once": decoderRace,
-			"what change refuses is not saved":                         changeRefused,
-			"a sensor keeps its key when it is added again":            sensorAddedAgain,
-			"devices load by identifier with their sensors":            devicesLoad,
-			"every change counts the version up":                       versionsCount,
-			"what is known of a device's readings comes in one go":     overviews,
-			"sensor types and locations come, go and are listed":       typesAndLocations,
-			"a deleted device takes with it all that is kept of it":    deviceTakesAllWithIt,
-			"a late deletion takes nothing from who came after":        deletionOfTheFirst,
-			"the sensors of an account are counted":                    seriesAreCounted,
-			"a sensor remembers the types it had":                      sensorsAreRetyped,
-			"calibration and type do not lose one another":             retypeRace,
-			"sensors of deleted devices are remembered":                retiredSensorsAreListed,
-			"an event marker is made once and then changed":            markersAreKept,
-			"a device has so many event markers":                       markersHaveAnEnd,
-			"raw frames are kept, each once":                           framesAreKept,
-			"raw frames have an end in number and in time":             framesHaveAnEnd,
-			"raw frames of a silent device are swept":                  framesAreSwept,
-			"a sweep deletes more than one transaction holds":          manyFramesAreSwept,
-			"a change that is repeated changes nothing more":           changesRepeat,
-			"a record comes back exactly":                              recordsAreExact,
-			"hundreds of devices load at once":                         manyLoad,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
-		}
+	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+		"a device comes back as it was saved":                      deviceComesBack,
+		"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
+		"another identifier is each account's own":                 identifierIsOwn,
+		"a deleted device lets go of its identifier":               deviceLetsGo,
+		"a deleted device stays away":                              deviceStaysAway,
+		"two accounts see nothing of each other":                   accountsAreApart,
+		"of two that create one device one wins":                   creationRace,
+		"no change of a decoder is lost when ten are made at once": decoderRace,
+		"what change refuses is not saved":                         changeRefused,
+		"a sensor keeps its key when it is added again":            sensorAddedAgain,
+		"devices load by identifier with their sensors":            devicesLoad,
+		"every change counts the version up":                       versionsCount,
+		"what is known of a device's readings comes in one go":     overviews,
+		"sensor types and locations come, go and are listed":       typesAndLocations,
+		"a deleted device takes with it all that is kept of it":    deviceTakesAllWithIt,
+		"a late deletion takes nothing from who came after":        deletionOfTheFirst,
+		"the sensors of an account are counted":                    seriesAreCounted,
+		"a sensor remembers the types it had":                      sensorsAreRetyped,
+		"calibration and type do not lose one another":             retypeRace,
+		"sensors of deleted devices are remembered":                retiredSensorsAreListed,
+		"an event marker is made once and then changed":            markersAreKept,
+		"a device has so many event markers":                       markersHaveAnEnd,
+		"raw frames are kept, each once":                           framesAreKept,
+		"raw frames have an end in number and in time":             framesHaveAnEnd,
+		"raw frames of a silent device are swept":                  framesAreSwept,
+		"a sweep deletes more than one transaction holds":          manyFramesAreSwept,
+		"a change that is repeated changes nothing more":           changesRepeat,
+		"a record comes back exactly":                              recordsAreExact,
+		"hundreds of devices load at once":                         manyLoad,
 	})
 }
 
@@ -197,19 +193,15 @@ func createAtOnce(t *testing.T, a, b *Store) {
 
 func decoderRace(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}))
-	var wg sync.WaitGroup
-	for i := range 10 {
-		wg.Go(func() {
-			_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error {
-				d.Sensors = append(d.Sensors, iot.Mapping{Key: fmt.Sprint(i)})
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
+	sqltest.Together(10, func(i int) {
+		_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error {
+			d.Sensors = append(d.Sensors, iot.Mapping{Key: fmt.Sprint(i)})
+			return nil
 		})
-	}
-	wg.Wait()
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	if d, err := s.Decoder(t.Context(), 1, "x"); err != nil || len(d.Sensors) != 10 {
 		t.Errorf("%d mappings, %v", len(d.Sensors), err)
 	}

@@ -27,21 +27,16 @@ func TestTwoGateways(t *testing.T) {
 		"every change of the catalogue counts a version": versionsFromBoth,
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := server.NewDatabase(t)
-			test(t, New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url})))
+			gateways := sqltest.Two(t, server, New)
+			test(t, gateways[0], gateways[1])
 		})
 	}
 }
 
 // onBoth runs do n times on each of two gateways, at once.
 func onBoth(a, b *Store, n int, do func(s *Store, i int)) {
-	var wg sync.WaitGroup
-	for i := range n {
-		for k, s := range []*Store{a, b} {
-			wg.Go(func() { do(s, 2*i+k) })
-		}
-	}
-	wg.Wait()
+	stores := []*Store{a, b}
+	sqltest.Together(2*n, func(i int) { do(stores[i%2], i) })
 }
 
 // wantOneOf notes an error that is none of the kinds.

@@ -3,7 +3,6 @@ package events
 import (
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/relay/account"
@@ -174,23 +173,19 @@ func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
 // statusesCompete has transactions set and forget statuses of the same events in other
 // orders: none fails, and the last word of each is kept whole.
 func statusesCompete(t *testing.T, s, _ *Statuses) {
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			var statuses []event.Status
-			for n := range 40 {
-				m := statusOf(uint64((n*7+i*11)%40), event.Quarantined)
-				if (n+i)%4 == 0 {
-					m = statusOf(m.Seq, event.Done)
-				}
-				statuses = append(statuses, m)
+	sqltest.Together(8, func(i int) {
+		var statuses []event.Status
+		for n := range 40 {
+			m := statusOf(uint64((n*7+i*11)%40), event.Quarantined)
+			if (n+i)%4 == 0 {
+				m = statusOf(m.Seq, event.Done)
 			}
-			if err := s.Set(t.Context(), event.Uplink, statuses); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+			statuses = append(statuses, m)
+		}
+		if err := s.Set(t.Context(), event.Uplink, statuses); err != nil {
+			t.Error(err)
+		}
+	})
 	if got, err := s.Get(t.Context(), event.Uplink, 0, 40); len(got) != 30 || err != nil {
 		t.Errorf("%d statuses, %v", len(got), err)
 	}

@@ -262,8 +262,7 @@ func testMissingChunks(t *testing.T, s *Store, _ *relaytest.Clock) {
 // TestTwoGateways lets two gateways make the same files and serve and sweep them at
 // the same time: each is always one of those that were made, whole.
 func TestTwoGateways(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
-	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
 	var running sync.WaitGroup
 	// Every version of a file has three chunks; its bytes tell its length.
 	for i := range 8 {
@@ -289,14 +288,10 @@ func TestTwoGateways(t *testing.T) {
 	sweep(t, gateways[1], time.Now().Add(3*grace), [3]int64{})
 }
 
-func BenchmarkWrite(b *testing.B) {
-	b.Run("SQLite", func(b *testing.B) { benchmarkWrite(b, sqlstore.Options{}) })
-	b.Run("PostgreSQL", func(b *testing.B) { benchmarkWrite(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}) })
-}
+func BenchmarkWrite(b *testing.B) { sqltest.BenchEach(b, New, benchmarkWrite) }
 
 // benchmarkWrite writes and reads files of 16 MiB.
-func benchmarkWrite(b *testing.B, o sqlstore.Options) {
-	s := New(sqltest.Open(b, o))
+func benchmarkWrite(b *testing.B, s *Store) {
 	content := made(16<<20, 1)
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()

@@ -10,22 +10,17 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/gateway"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ gateway.Registry = (*Store)(nil)
 
 func TestGateways(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *Store){
-			"register themselves":              register,
-			"share what was generated":         shareSettings,
-			"do periodic work once a period":   takeTurns,
-			"note how far their journals came": noteCheckpoints,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
-		}
+	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+		"register themselves":              register,
+		"share what was generated":         shareSettings,
+		"do periodic work once a period":   takeTurns,
+		"note how far their journals came": noteCheckpoints,
 	})
 }
 
@@ -75,19 +70,15 @@ func shareSettings(t *testing.T, s *Store) {
 func takeTurns(t *testing.T, s *Store) {
 	for period := range 3 {
 		var took atomic.Int32
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				mine, err := s.Turn(t.Context(), fmt.Sprint("sweep", period), time.Hour)
-				if err != nil {
-					t.Error(err)
-				}
-				if mine {
-					took.Add(1)
-				}
-			})
-		}
-		all.Wait()
+		sqltest.Together(8, func(_ int) {
+			mine, err := s.Turn(t.Context(), fmt.Sprint("sweep", period), time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			if mine {
+				took.Add(1)
+			}
+		})
 		if took.Load() != 1 {
 			t.Errorf("%d gateways swept", took.Load())
 		}

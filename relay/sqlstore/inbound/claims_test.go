@@ -3,13 +3,13 @@ package inbound
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func claimCases() cases {
@@ -72,25 +72,21 @@ func claimsExpire(t *testing.T, s *rig) {
 func claimsCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.second(t)}
 	held := make([][]string, 8)
-	var all sync.WaitGroup
-	for i := range held {
-		all.Go(func() {
-			var claims []inbound.Claim
-			for n := range 50 {
-				claims = append(claims, inbound.Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
-			}
-			got, err := stores[i%2].Claim(t.Context(), claims, time.Hour)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			held[i] = make([]string, 50)
-			for n := range claims {
-				held[i][(n*7+i)%50] = got[n]
-			}
-		})
-	}
-	all.Wait()
+	sqltest.Together(len(held), func(i int) {
+		var claims []inbound.Claim
+		for n := range 50 {
+			claims = append(claims, inbound.Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
+		}
+		got, err := stores[i%2].Claim(t.Context(), claims, time.Hour)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		held[i] = make([]string, 50)
+		for n := range claims {
+			held[i][(n*7+i)%50] = got[n]
+		}
+	})
 	for i := range held {
 		if !slices.Equal(held[i], held[0]) || slices.Contains(held[i], "") {
 			t.Errorf("%d saw %q, the first %q", i, held[i], held[0])

@@ -309,16 +309,12 @@ func partsRace(b *partsDriver) {
 	const total = 40
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
-	var all sync.WaitGroup
-	for n := range total {
-		all.Go(func() {
-			one := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
-			if strings.HasPrefix(one.add(groupA, n+1, total, fmt.Sprint("e", n), "x"), "complete e0 ") {
-				completed.Add(1)
-			}
-		})
-	}
-	all.Wait()
+	sqltest.Together(total, func(n int) {
+		one := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
+		if strings.HasPrefix(one.add(groupA, n+1, total, fmt.Sprint("e", n), "x"), "complete e0 ") {
+			completed.Add(1)
+		}
+	})
 	if completed.Load() != 1 {
 		b.Errorf("completed %d times", completed.Load())
 	}
@@ -333,20 +329,16 @@ func partsSweepRace(b *partsDriver) {
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var mu sync.Mutex
 	seen := make(map[string]int)
-	var all sync.WaitGroup
-	for n := range 4 {
-		all.Go(func() {
-			late := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
-			for found := late.due(); found != ""; found = late.due() {
-				mu.Lock()
-				for _, one := range strings.Fields(found) {
-					seen[one]++
-				}
-				mu.Unlock()
+	sqltest.Together(4, func(n int) {
+		late := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
+		for found := late.due(); found != ""; found = late.due() {
+			mu.Lock()
+			for _, one := range strings.Fields(found) {
+				seen[one]++
 			}
-		})
-	}
-	all.Wait()
+			mu.Unlock()
+		}
+	})
 	for one, n := range seen {
 		if n != 1 {
 			b.Errorf("%s was handed out %d times", one, n)
@@ -363,26 +355,22 @@ func partsOrders(b *partsDriver) {
 	const gateways, groups = 8, 30
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
-	var all sync.WaitGroup
-	for n := range gateways {
-		all.Go(func() {
-			var batch []inbound.Arrival
-			for i := range groups {
-				i = (i*7 + n*11) % groups
-				batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, gateways, fmt.Sprintf("e%d-%d", i, n), "x"))
+	sqltest.Together(gateways, func(n int) {
+		var batch []inbound.Arrival
+		for i := range groups {
+			i = (i*7 + n*11) % groups
+			batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, gateways, fmt.Sprintf("e%d-%d", i, n), "x"))
+		}
+		got, err := stores[n%2].Add(b.Context(), batch, b.times())
+		if err != nil {
+			b.Error(err)
+		}
+		for _, a := range got {
+			if a.State == inbound.Completed && len(a.Group.Parts) == gateways {
+				completed.Add(1)
 			}
-			got, err := stores[n%2].Add(b.Context(), batch, b.times())
-			if err != nil {
-				b.Error(err)
-			}
-			for _, a := range got {
-				if a.State == inbound.Completed && len(a.Group.Parts) == gateways {
-					completed.Add(1)
-				}
-			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	if completed.Load() != groups {
 		b.Errorf("%d of %d messages were completed", completed.Load(), groups)
 	}

@@ -191,18 +191,14 @@ func relaysAreChanged(t *testing.T, s *rig) {
 	before, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
 	stores := []*Store{s.Store, s.second(t)}
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			if _, err := stores[i%2].Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
-				r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
-				return nil
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
+	sqltest.Together(8, func(i int) {
+		if _, err := stores[i%2].Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
+			r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 	got, err := s.Candidates(t.Context(), []string{"447"})
 	if err != nil || len(got[0]) != 1 || len(got[0][0].Action.Parameters) != 9 {
 		t.Errorf("got %+v, %v", got, err)

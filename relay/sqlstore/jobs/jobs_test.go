@@ -162,8 +162,7 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 
 // Two gateways want the same jobs: each is run by one of them at a time.
 func TestGatewaysShareJobs(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
-	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
 	const many = 50
 	for range 2 { // each says the same
 		for i := range many {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,33 +91,28 @@ func TestPrivateTokensExpire(t *testing.T) {
 
 // TestTwoGateways lets two gateways claim, annotate and seal at the same time.
 func TestTwoGateways(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
-	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
+	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
 	ctx := t.Context()
 	tokens := make([]ledger.Token, 3)
 	for i := range tokens {
 		tokens[i] = ledger.Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
 	}
 	var counted, extended atomic.Int32
-	var all sync.WaitGroup
-	for i := range 120 {
-		all.Go(func() {
-			s, tok := gateways[i%2], tokens[i/2%3]
-			must(t, s.Generate(ctx, 1, tok, []byte("generated")))
-			r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
-			must(t, err)
-			if r == ledger.ClaimCounted {
-				counted.Add(1)
-			}
-			must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
-			taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
-			must(t, err)
-			if taken {
-				extended.Add(1)
-			}
-		})
-	}
-	all.Wait()
+	sqltest.Together(120, func(i int) {
+		s, tok := gateways[i%2], tokens[i/2%3]
+		must(t, s.Generate(ctx, 1, tok, []byte("generated")))
+		r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
+		must(t, err)
+		if r == ledger.ClaimCounted {
+			counted.Add(1)
+		}
+		must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
+		taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
+		must(t, err)
+		if taken {
+			extended.Add(1)
+		}
+	})
 	// A token has 20 jobs that claim, of which 10 count on both gateways.
 	if counted.Load() != 3*10*2 || extended.Load() != 1 {
 		t.Errorf("%d claims counted, %d heads", counted.Load(), extended.Load())
@@ -251,21 +245,17 @@ func testClaims(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	var won atomic.Int32
-	var all sync.WaitGroup
-	for i := range 100 {
-		all.Go(func() {
-			for range 2 { // each job runs twice and comes to the same
-				r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: sqltest.At(1), Before: "<", After: ">"})
-				if err != nil {
-					t.Error(err)
-				}
-				if r == ledger.ClaimCounted {
-					won.Add(1)
-				}
+	sqltest.Together(100, func(i int) {
+		for range 2 { // each job runs twice and comes to the same
+			r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: sqltest.At(1), Before: "<", After: ">"})
+			if err != nil {
+				t.Error(err)
 			}
-		})
-	}
-	all.Wait()
+			if r == ledger.ClaimCounted {
+				won.Add(1)
+			}
+		}
+	})
 	if won.Load() != 2*3 {
 		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
 	}
@@ -291,27 +281,23 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 		must(t, s.Generate(ctx, 1, tok, []byte("generated")))
 	}
 	var won atomic.Int32
-	var all sync.WaitGroup
-	for i := range 20 {
-		all.Go(func() {
-			claims := make([]ledger.Claim, 2)
-			for n := range claims {
-				claims[n] = ledger.Claim{Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: sqltest.At(1)}
-			}
-			first, err := s.Claim(ctx, 1, claims)
-			again, err2 := s.Claim(ctx, 1, claims)
-			if err != nil || err2 != nil || !slices.Equal(first, again) {
-				t.Errorf("%v, %v, then %v, %v", first, err, again, err2)
-				return
-			}
-			if first[0] == ledger.ClaimCounted && first[1] == ledger.ClaimCounted {
-				won.Add(1)
-			} else if a, b := first[i%2], first[1-i%2]; a != ledger.ClaimExhausted || b != ledger.ClaimWithheld {
-				t.Errorf("a: %s, b: %s", a, b)
-			}
-		})
-	}
-	all.Wait()
+	sqltest.Together(20, func(i int) {
+		claims := make([]ledger.Claim, 2)
+		for n := range claims {
+			claims[n] = ledger.Claim{Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: sqltest.At(1)}
+		}
+		first, err := s.Claim(ctx, 1, claims)
+		again, err2 := s.Claim(ctx, 1, claims)
+		if err != nil || err2 != nil || !slices.Equal(first, again) {
+			t.Errorf("%v, %v, then %v, %v", first, err, again, err2)
+			return
+		}
+		if first[0] == ledger.ClaimCounted && first[1] == ledger.ClaimCounted {
+			won.Add(1)
+		} else if a, b := first[i%2], first[1-i%2]; a != ledger.ClaimExhausted || b != ledger.ClaimWithheld {
+			t.Errorf("a: %s, b: %s", a, b)
+		}
+	})
 	if won.Load() != 3 {
 		t.Errorf("%d jobs claimed both", won.Load())
 	}

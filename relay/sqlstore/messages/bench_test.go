@@ -38,18 +38,14 @@ func benchOnEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
 func inParallel(b *testing.B, n int, work func(ctx context.Context, acct account.ID, i int) error) {
 	b.Helper()
 	var next atomic.Int64
-	var running sync.WaitGroup
-	for acct := range benchWorkers {
-		running.Go(func() {
-			for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
-				if err := work(b.Context(), account.ID(acct+1), i-1); err != nil {
-					b.Error(err)
-					return
-				}
+	sqltest.Together(benchWorkers, func(acct int) {
+		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
+			if err := work(b.Context(), account.ID(acct+1), i-1); err != nil {
+				b.Error(err)
+				return
 			}
-		})
-	}
-	running.Wait()
+		}
+	})
 }
 
 func saveBatch(ctx context.Context, s *Store, acct account.ID, n int) ([]message.Message, error) {

@@ -2,7 +2,6 @@ package messages
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
@@ -201,30 +201,26 @@ func keyExpires(p fixture) {
 // they repeat under one key is sent once.
 func manyOrdersAtATime(p fixture) {
 	var sent, refused, repeated atomic.Int64
-	var running sync.WaitGroup
-	for i := range 40 {
-		running.Go(func() {
-			ctx := context.WithoutCancel(p.Context())
-			for n := range 3 {
-				b := message.Batch{Account: 1, Messages: []message.Message{p.message(2)}, Now: at(0)}
-				if n == 0 {
-					b.Once = message.Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
-				}
-				saved, err := p.Save(ctx, b)
-				switch {
-				case err == nil && saved.Before != nil:
-					repeated.Add(1)
-				case err == nil:
-					sent.Add(1)
-				case relay.KindOf(err) == relay.KindNoCredit:
-					refused.Add(1)
-				default:
-					p.Error(i, err)
-				}
+	sqltest.Together(40, func(i int) {
+		ctx := context.WithoutCancel(p.Context())
+		for n := range 3 {
+			b := message.Batch{Account: 1, Messages: []message.Message{p.message(2)}, Now: at(0)}
+			if n == 0 {
+				b.Once = message.Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
 			}
-		})
-	}
-	running.Wait()
+			saved, err := p.Save(ctx, b)
+			switch {
+			case err == nil && saved.Before != nil:
+				repeated.Add(1)
+			case err == nil:
+				sent.Add(1)
+			case relay.KindOf(err) == relay.KindNoCredit:
+				refused.Add(1)
+			default:
+				p.Error(i, err)
+			}
+		}
+	})
 	p.hasCredit(0)
 	if sent.Load() != 25 || sent.Load()+refused.Load()+repeated.Load() != 120 {
 		p.Errorf("%d sent, %d refused, %d repeated", sent.Load(), refused.Load(), repeated.Load())

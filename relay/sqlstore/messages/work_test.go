@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestWork(t *testing.T) {
@@ -299,29 +299,25 @@ func longestMessage(p fixture) {
 // A transaction may still run when its caller has gone; it must leave alone what the
 // caller got.
 func callersGiveUp(p fixture) {
-	var running sync.WaitGroup
-	for i := range 50 {
-		running.Go(func() {
-			ctx, cancel := context.WithTimeout(p.Context(), time.Duration(i*40)*time.Microsecond)
-			defer cancel()
-			id, err := p.Reserve(ctx, 1)
-			if err != nil {
-				id = message.ID(1_000_000 + i)
+	sqltest.Together(50, func(i int) {
+		ctx, cancel := context.WithTimeout(p.Context(), time.Duration(i*40)*time.Microsecond)
+		defer cancel()
+		id, err := p.Reserve(ctx, 1)
+		if err != nil {
+			id = message.ID(1_000_000 + i)
+		}
+		m := newMessage(1, id, 1)
+		_, err = p.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{m}, Now: at(0), Once: message.Once{Key: "k" + id.String()}})
+		_, err2 := p.Begin(ctx, []message.Start{startOf(m, "c1", 1, false)})
+		_, err3 := p.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Rejected, Refund: true, At: at(1)}})
+		_, err4 := p.Claim(ctx, at(1), at(2), 10)
+		_, err5 := p.Match(ctx, []message.Receipt{{Carrier: "c1", IDs: []string{"a"}}})
+		for _, err := range []error{err, err2, err3, err4, err5} {
+			if err != nil && relay.KindOf(err) != relay.KindUnavailable {
+				p.Error(err)
 			}
-			m := newMessage(1, id, 1)
-			_, err = p.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{m}, Now: at(0), Once: message.Once{Key: "k" + id.String()}})
-			_, err2 := p.Begin(ctx, []message.Start{startOf(m, "c1", 1, false)})
-			_, err3 := p.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Rejected, Refund: true, At: at(1)}})
-			_, err4 := p.Claim(ctx, at(1), at(2), 10)
-			_, err5 := p.Match(ctx, []message.Receipt{{Carrier: "c1", IDs: []string{"a"}}})
-			for _, err := range []error{err, err2, err3, err4, err5} {
-				if err != nil && relay.KindOf(err) != relay.KindUnavailable {
-					p.Error(err)
-				}
-			}
-		})
-	}
-	running.Wait()
+		}
+	})
 	balance, err := sqlstore.Value[int](p.Context(), p.db, "test", `
 SELECT balance + (SELECT COUNT(*) FROM message_state WHERE account = 1 AND (states & 64) = 0) FROM credit WHERE account = 1`)
 	p.must(err)

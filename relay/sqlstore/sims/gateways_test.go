@@ -3,7 +3,6 @@ package sims
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -23,19 +22,14 @@ func TestGateways(t *testing.T) {
 		"declare the same SIMs": declareTheSame, "order the same SIMs": orderTheSame, "reassign and pool the same SIMs": moveTheSame,
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := server.NewDatabase(t)
-			test(t, [2]*sqlstore.DB{sqltest.Open(t, sqlstore.Options{URL: url}), sqltest.Open(t, sqlstore.Options{URL: url})})
+			test(t, sqltest.Two(t, server, func(db *sqlstore.DB) *sqlstore.DB { return db }))
 		})
 	}
 }
 
 // each runs do at both gateways, several times at once.
 func each(dbs [2]*sqlstore.DB, times int, do func(db *sqlstore.DB, i int)) {
-	var wg sync.WaitGroup
-	for i := range times {
-		wg.Go(func() { do(dbs[i%2], i) })
-	}
-	wg.Wait()
+	sqltest.Together(times, func(i int) { do(dbs[i%2], i) })
 }
 
 func declareTheSame(t *testing.T, dbs [2]*sqlstore.DB) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -32,25 +31,21 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *sqlstore.D
 	declareOne(t, db)
 	taken := errors.New("taken")
 	var won atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
-			err := NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
-				if one.Job != "" {
-					return taken
-				}
-				one.Job, one.Requested = j.ID, sim.Active
-				return nil
-			})
-			if err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, taken) {
-				t.Error(err)
+	sqltest.Together(20, func(i int) {
+		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
+		err := NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+			if one.Job != "" {
+				return taken
 			}
+			one.Job, one.Requested = j.ID, sim.Active
+			return nil
 		})
-	}
-	wg.Wait()
+		if err == nil {
+			won.Add(1)
+		} else if !errors.Is(err, taken) {
+			t.Error(err)
+		}
+	})
 	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "began, won.Load()", won.Load(), 1)
@@ -74,26 +69,22 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		t.Fatal(mustBegin)
 	}
 	var effects atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			got, err := NewOrders(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
-				if one.Job != j.ID {
-					return nil, errors.New("not mine")
-				}
-				one.Job, one.Subscriber = "", fmt.Sprint("s", i)
-				return json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)), nil
-			})
-			if err != nil {
-				t.Error(err)
+	sqltest.Together(20, func(i int) {
+		got, err := NewOrders(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
+			if one.Job != j.ID {
+				return nil, errors.New("not mine")
 			}
-			one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
-			if err == nil && fmt.Sprintf(`{"n":%s}`, one.Subscriber[1:]) == string(got) {
-				effects.Add(1) // all callers get the one effect
-			}
+			one.Job, one.Subscriber = "", fmt.Sprint("s", i)
+			return json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)), nil
 		})
-	}
-	wg.Wait()
+		if err != nil {
+			t.Error(err)
+		}
+		one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
+		if err == nil && fmt.Sprintf(`{"n":%s}`, one.Subscriber[1:]) == string(got) {
+			effects.Add(1) // all callers get the one effect
+		}
+	})
 	if effects.Load() != 20 {
 		t.Errorf("%d of 20 agree", effects.Load())
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
@@ -132,17 +131,13 @@ func testForgotten(t *testing.T, s *SIMs) {
 func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	s, ctx := smallSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 5 {
-				if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly++; return nil }); err != nil {
-					t.Error(err)
-				}
+	sqltest.Together(8, func(_ int) {
+		for range 5 {
+			if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly++; return nil }); err != nil {
+				t.Error(err)
 			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	relaytest.Equal(t, "result of Get, Limit.Monthly", relaytest.Must(s.Get(ctx, 1, firstSIM))(t).Limit.Monthly, 40)
 	refusal := errors.New("no")
 	if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly = 0; return refusal }); !errors.Is(err, refusal) {

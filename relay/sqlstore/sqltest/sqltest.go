@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,39 @@ func OnEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *sql
 		server := StartPostgres(t)
 		suite(t, func(t *testing.T) *sqlstore.DB { return Open(t, sqlstore.Options{URL: server.NewDatabase(t)}) })
 	})
+}
+
+// Each runs tests by name on each engine, with a store over a new database for each.
+func Each[S any](t *testing.T, store func(*sqlstore.DB) S, tests map[string]func(*testing.T, S)) {
+	OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) { test(t, store(open(t))) })
+		}
+	})
+}
+
+// BenchEach runs a benchmark on each engine.
+func BenchEach[S any](b *testing.B, store func(*sqlstore.DB) S, bench func(*testing.B, S)) {
+	b.Run("on SQLite", func(b *testing.B) { bench(b, store(Open(b, sqlstore.Options{}))) })
+	b.Run("on PostgreSQL", func(b *testing.B) {
+		bench(b, store(Open(b, sqlstore.Options{URL: StartPostgres(b).NewDatabase(b), Timeout: time.Minute})))
+	})
+}
+
+// Two returns the stores of two gateways on one new database of the server.
+func Two[S any](t testing.TB, server *Postgres, store func(*sqlstore.DB) S) [2]S {
+	t.Helper()
+	o := sqlstore.Options{URL: server.NewDatabase(t)}
+	return [2]S{store(Open(t, o)), store(Open(t, o))}
+}
+
+// Together calls do with the numbers below n, all at the same time.
+func Together(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
 }
 
 // Open opens a store, in a directory of the test unless the options say where,

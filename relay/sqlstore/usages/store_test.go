@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,20 +26,16 @@ var (
 )
 
 func TestUsage(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *Store){
-			"records are kept once and read in order": testRecordsAreKeptOnce,
-			"a record adds once to its SIM and pool":  testARecordAddsOnce,
-			"Any says whether there are records":      testAny,
-			"sums are those of the records":           testSums,
-			"steps are those of a SIM's records":      testSteps,
-			"a total stays a number":                  testATotalStaysANumber,
-			"reports are kept for a time":             testReportsAreKeptForATime,
-			"what cannot be kept comes again":         testWhatCannotBeKept,
-			"pages and sums are read through indexes": testIndexes,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, New(open(t))) })
-		}
+	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+		"records are kept once and read in order": testRecordsAreKeptOnce,
+		"a record adds once to its SIM and pool":  testARecordAddsOnce,
+		"Any says whether there are records":      testAny,
+		"sums are those of the records":           testSums,
+		"steps are those of a SIM's records":      testSteps,
+		"a total stays a number":                  testATotalStaysANumber,
+		"reports are kept for a time":             testReportsAreKeptForATime,
+		"what cannot be kept comes again":         testWhatCannotBeKept,
+		"pages and sums are read through indexes": testIndexes,
 	})
 }
 
@@ -298,25 +293,20 @@ func testIndexes(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same records at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
-	gateways := []*Store{New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))}
-	var running sync.WaitGroup
-	for i := range 16 {
-		running.Go(func() {
-			for n := range 10 {
-				records := make([]usage.Record, 50)
-				for j := range records {
-					id := (j*7 + i*13) % 50 // another order each
-					records[j] = record(1, fmt.Sprint(n, "-", id), fmt.Sprint("sim", id%10), n, 1)
-					records[j].Pool = fmt.Sprint("pool", id%3)
-				}
-				if err := gateways[i%2].Put(t.Context(), records); err != nil {
-					t.Error(err)
-				}
+	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	sqltest.Together(16, func(i int) {
+		for n := range 10 {
+			records := make([]usage.Record, 50)
+			for j := range records {
+				id := (j*7 + i*13) % 50 // another order each
+				records[j] = record(1, fmt.Sprint(n, "-", id), fmt.Sprint("sim", id%10), n, 1)
+				records[j].Pool = fmt.Sprint("pool", id%3)
 			}
-		})
-	}
-	running.Wait()
+			if err := gateways[i%2].Put(t.Context(), records); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	var sum int64
 	for i := range 10 {
 		got, err := gateways[0].Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: fmt.Sprint("sim", i), Month: 202611}})
@@ -328,13 +318,9 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-func BenchmarkPut(b *testing.B) {
-	b.Run("SQLite", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{}) })
-	b.Run("PostgreSQL", func(b *testing.B) { benchmarkPut(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}) })
-}
+func BenchmarkPut(b *testing.B) { sqltest.BenchEach(b, New, benchmarkPut) }
 
-func benchmarkPut(b *testing.B, o sqlstore.Options) {
-	s := New(sqltest.Open(b, o))
+func benchmarkPut(b *testing.B, s *Store) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
 		batch := make([]usage.Record, 1000)

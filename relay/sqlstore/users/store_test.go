@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	store "github.com/penstock/penstock/relay/sqlstore/users"
 	"github.com/penstock/penstock/relay/user"
@@ -18,17 +17,13 @@ import (
 var _ user.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, *store.Store){
-			"a user comes back as it was saved":                   comesBack,
-			"a name and a subject are taken once":                 takenOnce,
-			"a change ends the sessions, no change does not":      changeEndsSessions,
-			"a session does not begin for a user who was changed": staleSession,
-			"a session ends at its time, or when it is deleted":   sessionsEnd,
-			"a removed user has no sessions":                      removedUser,
-		} {
-			t.Run(name, func(t *testing.T) { test(t, store.New(open(t))) })
-		}
+	sqltest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
+		"a user comes back as it was saved":                   comesBack,
+		"a name and a subject are taken once":                 takenOnce,
+		"a change ends the sessions, no change does not":      changeEndsSessions,
+		"a session does not begin for a user who was changed": staleSession,
+		"a session ends at its time, or when it is deleted":   sessionsEnd,
+		"a removed user has no sessions":                      removedUser,
 	})
 }
 
