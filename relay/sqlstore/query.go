@@ -77,15 +77,16 @@ func One[T any](ctx context.Context, c Conn, noun, query string, fields func(v *
 // Value runs a statement that answers one value; relay.KindNotFound if it has no
 // row.
 func Value[T any](ctx context.Context, c Conn, noun, query string, args ...any) (T, error) {
-	return One(ctx, c, noun, query, column[T], args...)
+	return One(ctx, c, noun, query, Self[T], args...)
 }
 
 // Values runs a statement that answers one column.
 func Values[T any](ctx context.Context, c Conn, noun, query string, args ...any) ([]T, error) {
-	return List(ctx, c, noun, query, column[T], args...)
+	return List(ctx, c, noun, query, Self[T], args...)
 }
 
-func column[T any](v *T) []any { return []any{v} }
+// Self is a value that is the only column.
+func Self[T any](v *T) []any { return []any{v} }
 
 // Map runs a statement that answers keys and their values.
 func Map[K comparable, V any](ctx context.Context, c Conn, noun, query string, args ...any) (map[K]V, error) {
@@ -114,6 +115,30 @@ func By[K comparable, V any](all []V, key func(V) K) map[K]V {
 		out[key(v)] = v
 	}
 	return out
+}
+
+// Index finds the values that List has returned by their keys; of several the last.
+func Index[K comparable, V any](all []V, err error, key func(*V) K) (map[K]*V, error) {
+	out := make(map[K]*V, len(all))
+	for i := range all {
+		out[key(&all[i])] = &all[i]
+	}
+	return out, err
+}
+
+// Numbered runs a statement over a batch of n rows and returns a value for each: rows are
+// the number of one of them, batch.n, and the columns of its value.
+func Numbered[T any](ctx context.Context, c Conn, noun, query string, n int, fields func(v *T) []any, args ...any) ([]T, error) {
+	type numbered struct {
+		n int
+		v T
+	}
+	found, err := List(ctx, c, noun, query, func(r *numbered) []any { return append([]any{&r.n}, fields(&r.v)...) }, args...)
+	all := make([]T, n)
+	for _, r := range found {
+		all[r.n-1] = r.v
+	}
+	return all, err
 }
 
 // OrZero returns the value without an error if the error is relay.KindNotFound.

@@ -132,21 +132,10 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
 func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
-	type row struct {
-		n     int
-		entry credit.Entry
-	}
 	ids := sqlstore.BatchOf("id text", changes, func(c *credit.Change) []any { return []any{c.ID} })
-	found, err := sqlstore.List(ctx, tx, noun(acct), `
+	return sqlstore.Numbered(ctx, tx, noun(acct), `
 SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
-FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`, func(v *row) []any {
-		return append([]any{&v.n}, fields(&v.entry)...)
-	}, acct, ids)
-	entries := make([]credit.Entry, len(changes))
-	for _, f := range found {
-		entries[f.n-1] = f.entry
-	}
-	return entries, err
+FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`, len(changes), fields, acct, ids)
 }
 
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {

@@ -87,15 +87,10 @@ WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`, acct, ledgerID, ind
 // numbered reads rows of a ledger in the order of the given numbers; nil for one
 // that is not there.
 func (s *Store) numbered(ctx context.Context, noun, query string, acct account.ID, ledgerID string, numbers []int64) ([][]byte, error) {
-	found, err := sqlstore.Map[int, []byte](ctx, s.db, noun, query, acct, ledgerID, sqlstore.Column("place bigint", numbers))
-	if err != nil || len(numbers) == 0 {
-		return nil, err
+	if len(numbers) == 0 {
+		return nil, nil
 	}
-	out := make([][]byte, len(numbers))
-	for n, bytes := range found {
-		out[n-1] = bytes
-	}
-	return out, nil
+	return sqlstore.Numbered(ctx, s.db, noun, query, len(numbers), sqlstore.Self[[]byte], acct, ledgerID, sqlstore.Column("place bigint", numbers))
 }
 
 // EntriesOf lists the sequences of a token's entries.

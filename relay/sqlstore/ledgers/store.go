@@ -8,6 +8,7 @@ package ledgers
 
 import (
 	"context"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -61,4 +62,69 @@ WHERE ledger.account = $1
 ORDER BY ledger.id`, func(l *ledger.Ledger) []any {
 		return []any{sqlstore.JSON(l), &l.Hash}
 	}, acct)
+}
+
+// The kinds of sealed secrets.
+const (
+	kindKeyset  = "keyset"
+	kindSecret  = "secret"  // by name
+	kindPrivate = "private" // by job
+)
+
+const (
+	keepSealed = `
+INSERT INTO ledger_sealed (account, kind, name, sealed, expires) VALUES ($1, $2, $3, $4, 0)
+ON CONFLICT (account, kind, name) DO NOTHING`
+)
+
+func (s *Store) sealed(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
+	return sqlstore.Value[[]byte](ctx, s.db, noun, `
+SELECT sealed FROM ledger_sealed
+WHERE account = $1 AND kind = $2 AND name = $3 AND (expires = 0 OR expires > $4)`, acct, kind, name, s.db.Now())
+}
+
+// Keyset loads an account's wrapped keyset.
+func (s *Store) Keyset(ctx context.Context, acct account.ID) ([]byte, error) {
+	return s.sealed(ctx, acct, kindKeyset, "", "keyset of account "+acct.String())
+}
+
+// PutKeyset replaces an account's wrapped keyset if it is still what it was.
+func (s *Store) PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error {
+	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", is}
+	if len(was) > 0 {
+		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, was)
+	}
+	n, err := s.db.Exec(ctx, noun, query, args...)
+	if err == nil && n == 0 {
+		err = relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun)
+	}
+	return err
+}
+
+// Secret loads something sealed.
+func (s *Store) Secret(ctx context.Context, acct account.ID, name string) ([]byte, error) {
+	return s.sealed(ctx, acct, kindSecret, name, "secret "+name)
+}
+
+// KeepSecret saves something sealed unless there is one of the name.
+func (s *Store) KeepSecret(ctx context.Context, acct account.ID, name string, sealed []byte) ([]byte, error) {
+	if err := s.db.Run(ctx, "secret "+name, keepSealed, acct, kindSecret, name, sealed); err != nil {
+		return nil, err
+	}
+	return s.Secret(ctx, acct, name)
+}
+
+// SetPrivate keeps a job's sealed private token for a time.
+func (s *Store) SetPrivate(ctx context.Context, acct account.ID, jobID string, sealed []byte, keep time.Duration) error {
+	return s.db.Run(ctx, "private token of job "+jobID, sqlstore.Upsert("ledger_sealed", "account, kind, name", "sealed, expires"), acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
+}
+
+// Private loads a job's sealed private token.
+func (s *Store) Private(ctx context.Context, acct account.ID, jobID string) ([]byte, error) {
+	return s.sealed(ctx, acct, kindPrivate, jobID, "private token of job "+jobID)
+}
+
+// Sweep removes private tokens that have expired.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	return s.db.SweepExpired(ctx, "private tokens", "ledger_sealed", "account, kind, name", "expires", now)
 }

@@ -129,7 +129,7 @@ func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Re
 	now := tx.Now()
 	// A part that was bound before goes in front of those before it. Receipts that came before
 	// their id was bound are kept, to be read again if the binding is repeated.
-	found, err := index(sqlstore.List(ctx, tx, "messages: bind", `
+	found, err := boundByKey(sqlstore.List(ctx, tx, "messages: bind", `
 INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
 SELECT carrier, ref, account, message, part, number, '', '', $1 FROM batch WHERE true ORDER BY carrier, ref
 ON CONFLICT (carrier, ref) DO UPDATE
@@ -242,7 +242,7 @@ func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt
 	now := tx.Now()
 	// An id that is bound meanwhile keeps its part; one that has expired is as if it had never
 	// been there.
-	return index(sqlstore.List(ctx, tx, "messages: receipts", `
+	return boundByKey(sqlstore.List(ctx, tx, "messages: receipts", `
 INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
 SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1 FROM batch WHERE true ORDER BY carrier, ref
 ON CONFLICT (carrier, ref) DO UPDATE
@@ -266,17 +266,14 @@ func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[ref
 			b.Add(receipts[i].Carrier, id)
 		}
 	}
-	return index(sqlstore.List(ctx, s.db, "messages: receipts", `
+	return boundByKey(sqlstore.List(ctx, s.db, "messages: receipts", `
 SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier FROM batch CROSS JOIN message_ref r
 WHERE r.carrier = batch.carrier AND r.ref = batch.ref AND r.message > 0 AND r.expires > $1`, (*bound).fields, s.db.Now(), b))
 }
 
-func index(list []bound, err error) (map[refKey]*bound, error) {
-	out := make(map[refKey]*bound, len(list))
-	for i := range list {
-		out[list[i].key] = &list[i]
-	}
-	return out, err
+// boundByKey finds what is kept of ids.
+func boundByKey(list []bound, err error) (map[refKey]*bound, error) {
+	return sqlstore.Index(list, err, func(b *bound) refKey { return b.key })
 }
 
 // Receive records receipts of parts; those that are not Found are passed over.

@@ -70,9 +70,8 @@ func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
-	all, err := sqlstore.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, func(a *rule.Owned[rule.Alarm]) []any {
-		return append([]any{&a.Account}, alarmFields(&a.Of)...)
-	})
+	fields := func(a *rule.Owned[rule.Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Of)...) }
+	all, err := sqlstore.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
 	}

@@ -114,7 +114,7 @@ func (l listing) starts(ctx context.Context, c sqlstore.Conn, r keyRange) ([]pos
 	out := []position{{key: r.from}}
 	index := 0
 	for _, b := range blocks {
-		n, part := b.n, keyRange{r.column, maxKey(b.start, r.from), minKey(b.end, r.to)}
+		n, part := b.n, keyRange{r.column, slices.MaxFunc([]key{b.start, r.from}, key.compare), slices.MinFunc([]key{b.end, r.to}, key.compare)}
 		if part.from != b.start || part.to != b.end {
 			if n, err = l.countPart(ctx, c, b, part); err != nil {
 				return nil, err
@@ -146,20 +146,6 @@ func (l listing) countPart(ctx context.Context, c sqlstore.Conn, b block, part k
 	// A part has no more than its block, which PostgreSQL cannot know: it expects a
 	// fifth of the table between two keys, and starts workers to count that.
 	return l.inRange(part).countTo(ctx, c, b.n)
-}
-
-func maxKey(a, b key) key {
-	if a.compare(b) > 0 {
-		return a
-	}
-	return b
-}
-
-func minKey(a, b key) key {
-	if a.compare(b) < 0 {
-		return a
-	}
-	return b
 }
 
 // change is a record that was added to a list, removed from it or moved in it: the

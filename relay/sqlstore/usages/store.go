@@ -102,28 +102,14 @@ func totalsOf(records []added) *sqlstore.Batch {
 
 // Totals returns the usage of subjects and the steps that were taken.
 func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error) {
-	type row struct {
-		n int
-		usage.Total
-	}
 	b := sqlstore.BatchOf("scope text, subject text, month bigint", subjects, func(one *usage.Subject) []any {
 		return []any{one.Scope, one.ID, one.Month}
 	})
-	found, err := sqlstore.List(ctx, s.db, "usage totals", `
+	return sqlstore.Numbered(ctx, s.db, "usage totals", `
 SELECT batch.n, usage_total.bytes, usage_total.done
 FROM batch JOIN usage_total
   ON usage_total.scope = batch.scope AND usage_total.subject = batch.subject AND usage_total.month = batch.month
-WHERE usage_total.account = $1`, func(v *row) []any {
-		return []any{&v.n, &v.Bytes, &v.Done}
-	}, acct, b)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]usage.Total, len(subjects))
-	for _, one := range found {
-		out[one.n-1] = one.Total
-	}
-	return out, nil
+WHERE usage_total.account = $1`, len(subjects), func(t *usage.Total) []any { return []any{&t.Bytes, &t.Done} }, acct, b)
 }
 
 // AddSteps adds steps to those that were done about a subject.
