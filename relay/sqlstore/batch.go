@@ -35,17 +35,12 @@ type batchColumn struct {
 	numbers []int64
 }
 
-// NewBatch makes an empty batch. Its columns are written "id text, due bigint":
-// text for strings and JSON, bigint for numbers, times in milliseconds and truth
-// (1, 0).
+// NewBatch makes an empty batch. Its columns are written "id, due"; what the first row has
+// in a column says whether that is of text or of numbers, see Add.
 func NewBatch(columns string) *Batch {
 	b := &Batch{}
-	for _, column := range strings.Split(columns, ",") {
-		name, k, _ := strings.Cut(strings.TrimSpace(column), " ")
-		if kind(k) != kindText && kind(k) != kindBigint || name == "n" {
-			panic(fmt.Sprintf("sqlstore: batch column %q: want a name other than n, and text or bigint", column))
-		}
-		b.columns = append(b.columns, batchColumn{name: name, kind: kind(k)})
+	for name := range strings.SplitSeq(columns, ",") {
+		b.columns = append(b.columns, batchColumn{name: strings.TrimSpace(name)})
 	}
 	return b
 }
@@ -67,19 +62,22 @@ func Column[T any](column string, all []T) *Batch {
 // AccountColumn makes a batch of the column account, the same in each row, and another
 // one.
 func AccountColumn[T any](acct account.ID, column string, all []T) *Batch {
-	return BatchOf("account bigint, "+column, all, func(v *T) []any { return []any{acct, v} })
+	return BatchOf("account, "+column, all, func(v *T) []any { return []any{acct, v} })
 }
 
-// Add adds a row of values, or pointers to values: for text strings, bytes and JSON;
-// for bigint whole numbers, truth, times and durations. What cannot be encoded as
-// JSON is an error of the statement that gets the batch. Add panics for another
-// number or type of values than the batch has columns.
+// Add adds a row of values, or pointers to values: text as strings, bytes or JSON; numbers
+// as whole numbers, truth (1, 0), times in milliseconds or durations. What cannot be
+// encoded as JSON is an error of the statement that gets the batch. Add panics for another
+// number of values than the batch has columns, and for text and numbers in one column.
 func (b *Batch) Add(values ...any) {
 	if len(values) != len(b.columns) {
 		panic(fmt.Sprintf("sqlstore: %d values for %d columns", len(values), len(b.columns)))
 	}
 	for i, v := range values {
 		c, ok := &b.columns[i], false
+		if b.rows == 0 {
+			c.kind = kindOf(v)
+		}
 		if c.kind == kindBigint {
 			var n int64
 			n, ok = columnNumber(v)
@@ -95,6 +93,13 @@ func (b *Batch) Add(values ...any) {
 		}
 	}
 	b.rows++
+}
+
+func kindOf(v any) kind {
+	if _, ok := columnNumber(v); ok {
+		return kindBigint
+	}
+	return kindText
 }
 
 // Len is how many rows there are.

@@ -104,5 +104,5 @@ func Version(ctx context.Context, c Conn, name string) (int64, error) {
 // Versions is Version for many names, in one round trip.
 func Versions(ctx context.Context, c Conn, names []string) (map[string]int64, error) {
 	return Map[string, int64](ctx, c, "versions",
-		"SELECT version.name, version.n FROM version JOIN batch ON batch.name = version.name", Column("name text", names))
+		"SELECT version.name, version.n FROM version JOIN batch ON batch.name = version.name", Column("name", names))
 }

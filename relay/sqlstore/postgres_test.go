@@ -89,7 +89,7 @@ func TestMigrationUnderPreparedStatements(t *testing.T) {
 func TestNoPlanIsKept(t *testing.T) {
 	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t), MaxConns: 1})
 	for range 20 {
-		batch := sqlstore.NewBatch("name text")
+		batch := sqlstore.NewBatch("name")
 		batch.Add("x")
 		if _, err := sqlstore.Values[string](t.Context(), db, "version", "SELECT v.name FROM batch JOIN version v ON v.name = batch.name", batch); err != nil {
 			t.Fatal(err)

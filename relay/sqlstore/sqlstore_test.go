@@ -79,7 +79,7 @@ func refusalsCanBeRead(t *testing.T, db *sqlstore.DB) {
 
 func batchesComeBack(t *testing.T, db *sqlstore.DB) {
 	texts := []string{"", "plain", `"quoted" \ é`, "tab\tnew\nline\x1f", "nul\x00", "bad\xff", strings.Repeat("x", 100_000), "{for} $1 ?"}
-	b := sqlstore.NewBatch("name text, amount bigint")
+	b := sqlstore.NewBatch("name, amount")
 	for i, text := range texts {
 		b.Add(text, int64(i)<<55)
 	}

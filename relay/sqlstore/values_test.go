@@ -45,7 +45,7 @@ func fieldsComeBack(t *testing.T, db *sqlstore.DB) {
 		{owner: 7, colour: "<red>", signed: true, number: -3, sold: sqltest.At(0.25), details: map[string]string{"a": "<b>\""}, visitors: []string{"x", "y"}},
 		{},
 	}
-	b := sqlstore.BatchOf("owner bigint, colour text, signed bigint, number bigint, sold bigint, details text", want, (*painting).fields)
+	b := sqlstore.BatchOf("owner, colour, signed, number, sold, details", want, (*painting).fields)
 	got, err := sqlstore.List(t.Context(), db, "test", `SELECT owner, colour, signed, number, sold, details,
 CASE WHEN owner = $1 AND sold = $2 AND signed = $3 THEN '"x","y",' ELSE '' END FROM batch ORDER BY n`,
 		func(p *painting) []any {
@@ -60,7 +60,7 @@ CASE WHEN owner = $1 AND sold = $2 AND signed = $3 THEN '"x","y",' ELSE '' END F
 }
 
 func emptyBatchesDoNothing(t *testing.T, db *sqlstore.DB) {
-	none := sqlstore.Column("name text", []string(nil))
+	none := sqlstore.Column("name", []string(nil))
 	if n, err := db.Exec(t.Context(), "test", "no statement", none); n != 0 || err != nil {
 		t.Error(n, err)
 	}
@@ -73,7 +73,7 @@ func valuesAreRefused(t *testing.T, db *sqlstore.DB) {
 	noJSON := sqlstore.JSON(math.Inf(1))
 	for name, args := range map[string][]any{
 		"a parameter":         {noJSON},
-		"a row":               {sqlstore.BatchOf("doc text", []int{1}, func(*int) []any { return []any{noJSON} })},
+		"a row":               {sqlstore.BatchOf("doc", []int{1}, func(*int) []any { return []any{noJSON} })},
 		"a type of no column": {1.5},
 	} {
 		err := db.Run(t.Context(), "test", "SELECT 1", args...)
@@ -84,7 +84,7 @@ func valuesAreRefused(t *testing.T, db *sqlstore.DB) {
 }
 
 func sweepsEnd(t *testing.T, db *sqlstore.DB) {
-	names := sqlstore.Column("name text", []string{"a", "b", "c", "d", "e"})
+	names := sqlstore.Column("name", []string{"a", "b", "c", "d", "e"})
 	if err := db.Run(t.Context(), "test", "INSERT INTO version (name, n) SELECT name, 1 FROM batch", names); err != nil {
 		t.Fatal(err)
 	}

@@ -71,10 +71,10 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 		if err != nil {
 			return err
 		}
-		gone := sqlstore.BatchOf("iccid text, account text", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
+		gone := sqlstore.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
 		return tx.RunAll(ctx, declaredSIMs,
 			sqlstore.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
-			sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simBatch, put, simFields)))
+			sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simColumns, put, simFields)))
 	})
 }
 
@@ -84,8 +84,8 @@ func errOtherInventory() error {
 
 const (
 	declaredSIMs = "SIMs of the inventory"
-	simBatch     = "iccid text, imsi text, msisdn text, document text, account text, doc text"
-	selectSIMs   = "SELECT iccid, imsi, msisdn, document, account, doc FROM declared_sim"
+	simColumns   = "iccid, imsi, msisdn, document, account, doc"
+	selectSIMs   = "SELECT " + simColumns + " FROM declared_sim"
 )
 
 func simFields(d *account.DeclaredSIM) []any {
@@ -132,7 +132,7 @@ func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]accoun
 		if one.column == "imsi" || one.column == "msisdn" {
 			where += " AND " + one.column + " <> ''" // the condition of its index
 		}
-		some, err := sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs+where, simFields, sqlstore.Column("value text", one.values))
+		some, err := sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs+where, simFields, sqlstore.Column("value", one.values))
 		if err != nil {
 			return nil, err
 		}

@@ -86,7 +86,7 @@ func (s *Store) sealedRows(ctx context.Context, tokens []account.Token) (*sqlsto
 // tokenRows returns each token once, and each source with one token: of several
 // the last one counts.
 func tokenRows(tokens []account.Token) *sqlstore.Batch {
-	b := sqlstore.NewBatch("hash text, source text, doc text")
+	b := sqlstore.NewBatch("hash, source, doc")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
 	for i := len(tokens) - 1; i >= 0; i-- {
 		t := tokens[i]

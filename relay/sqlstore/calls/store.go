@@ -21,7 +21,9 @@ type Store struct{ db *sqlstore.DB }
 // New returns the store of calls in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-// fields are the columns of a call.
+const columns = "key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk"
+
+// fields are columns.
 func fields(c *cdr.Call) []any {
 	return []any{
 		&c.Key, sqlstore.Time(&c.Start), sqlstore.Time(&c.Answer), sqlstore.Time(&c.End), &c.ID, &c.From, &c.To,
@@ -32,13 +34,9 @@ func fields(c *cdr.Call) []any {
 // Put keeps records durably, all or none, in the order of keys, in which gateways that were
 // given the same calls do not lock each other out.
 func (s *Store) Put(ctx context.Context, records []sip.Record) error {
-	b := sqlstore.BatchOf("account bigint, key text, started bigint, answered bigint, ended bigint, id text, caller text, callee text, "+
-		"duration bigint, billsec bigint, disposition text, trunk text",
-		records, func(r *sip.Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
+	b := sqlstore.BatchOf("account, "+columns, records, func(r *sip.Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
 	return s.db.Run(ctx, "calls", `
-INSERT INTO sip_call (account, key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk)
-SELECT account, key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk
-FROM batch WHERE true ORDER BY account, key, n
+INSERT INTO sip_call (account, `+columns+`) SELECT account, `+columns+` FROM batch WHERE true ORDER BY account, key, n
 ON CONFLICT (account, key) DO NOTHING`, b)
 }
 
@@ -49,7 +47,7 @@ func (s *Store) Read(ctx context.Context, acct account.ID, from, to time.Time, b
 		start = behind.Start
 	}
 	return sqlstore.List(ctx, s.db, "calls of account "+acct.String(), `
-SELECT key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk FROM sip_call
+SELECT `+columns+` FROM sip_call
 WHERE account = $1 AND started < $2 AND (started, key) > ($3, $4)
 ORDER BY started, key LIMIT $5`, fields, acct, to.UnixMilli(), start.UnixMilli(), behind.Key, limit)
 }

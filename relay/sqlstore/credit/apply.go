@@ -132,14 +132,14 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
 func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
-	ids := sqlstore.BatchOf("id text", changes, func(c *credit.Change) []any { return []any{c.ID} })
+	ids := sqlstore.BatchOf("id", changes, func(c *credit.Change) []any { return []any{c.ID} })
 	return sqlstore.Numbered(ctx, tx, noun(acct), `
 SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
 FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`, len(changes), fields, acct, ids)
 }
 
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {
-	b := sqlstore.BatchOf("sequence bigint, id text, at bigint, credits bigint, balance bigint, reason text, reference text", entries, fields)
+	b := sqlstore.BatchOf("sequence, id, at, credits, balance, reason, reference", entries, fields)
 	return tx.Run(ctx, noun(acct), `
 INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
 SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`, acct, b)

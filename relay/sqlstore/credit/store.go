@@ -31,7 +31,7 @@ func (s *Store) Balance(ctx context.Context, acct account.ID) (int64, error) {
 // Balances returns the credits of accounts, without those that never had any.
 func (s *Store) Balances(ctx context.Context, accts []account.ID) (map[account.ID]int64, error) {
 	return sqlstore.Map[account.ID, int64](ctx, s.db, "credit", "SELECT account, balance FROM credit WHERE account IN (SELECT account FROM batch)",
-		sqlstore.Column("account bigint", accts))
+		sqlstore.Column("account", accts))
 }
 
 // Apply makes a change in a transaction of its own.

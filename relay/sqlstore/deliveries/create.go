@@ -47,7 +47,7 @@ func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUnt
 // create saves new deliveries. It returns the places of those that exist, in their
 // order, and those that wait for their turn.
 func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, waiting map[outbox.Ref]bool, err error) {
-	rows := sqlstore.BatchOf("id text, account bigint, created bigint, kind text, relay text, message_id text, originator text, destination text, doc text",
+	rows := sqlstore.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
 		ds, func(d *outbox.Delivery) []any {
 			return []any{d.ID, d.Account, d.CreatedAt, d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.JSON(kept(*d))}
 		})

@@ -160,7 +160,7 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account
 func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	// The usual outcome is one counted attempt that delivered or simulated the delivery,
 	// without a reason.
-	usual := sqlstore.NewBatch("id text, account bigint, state text, at text, attempt text")
+	usual := sqlstore.NewBatch("id, account, state, at, attempt")
 	for i := range round {
 		if e := &round[i]; !e.moved && e.usual() {
 			usual.Add(e.ID, e.Account, e.State, e.at, e.attempt)
@@ -192,8 +192,8 @@ RETURNING delivery.id, delivery.account, delivery.queue`, (*member).fields, s.ex
 // endings is some outcomes as a batch of finish.
 func (s *Store) endings(round []ending, some func(*ending) bool) *sqlstore.Batch {
 	now := s.db.Now()
-	rows := sqlstore.NewBatch("id text, account bigint, state text, reason text, due bigint, waits text, endpoint text, held_until bigint, " +
-		"counted bigint, expires bigint, at text, attempt text")
+	rows := sqlstore.NewBatch("id, account, state, reason, due, waits, endpoint, held_until, " +
+		"counted, expires, at, attempt")
 	for i := range round {
 		e := &round[i]
 		if !some(e) {

@@ -67,7 +67,7 @@ func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, 
 		return cmp.Or(cmp.Compare(a.Ref.ID, b.Ref.ID), cmp.Compare(a.Ref.Account, b.Ref.Account))
 	})
 	for chunk := range slices.Chunk(ls, chunkSize) {
-		rows := sqlstore.BatchOf("id text, account bigint, ends bigint", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
+		rows := sqlstore.BatchOf("id, account, ends", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
 		// Who takes a lease after its end makes it end later.
 		some, err := sqlstore.Returning(ctx, s.db, noun, `
 UPDATE delivery SET due = $1, leased = $2

@@ -202,7 +202,7 @@ func (s *Store) finder(f outbox.Filter) finder {
 
 // named finds deliveries by their ids, in whichever account they are.
 func (s *Store) named(f outbox.Filter) query {
-	ids := sqlstore.Column("id text", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
+	ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 	return func(ctx context.Context, after position, n int) ([]position, error) {
 		return sqlstore.List(ctx, s.db, "deliveries: list", named, (*position).fields, after.ms, after.ID, after.Account, n, ids)
 	}

@@ -54,7 +54,7 @@ FROM batch AS b`,
 		last[p.queueKey] = p.place
 	}
 	waiting = make(map[outbox.Ref]bool)
-	rows := sqlstore.NewBatch("id text, account bigint, queue text, place bigint, waits text")
+	rows := sqlstore.NewBatch("id, account, queue, place, waits")
 	for _, m := range all {
 		var wait outbox.Wait
 		if last[m.key()] > 0 {
@@ -93,7 +93,7 @@ func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlst
 	sorted := slices.SortedFunc(maps.Keys(keys), func(a, b queueKey) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.queue, b.queue))
 	})
-	queues := sqlstore.NewBatch("account bigint, queue text, due bigint")
+	queues := sqlstore.NewBatch("account, queue, due")
 	for _, k := range sorted {
 		queues.Add(k.account, k.queue, keys[k])
 	}

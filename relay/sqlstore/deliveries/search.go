@@ -26,7 +26,7 @@ func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	if err != nil {
 		return err
 	}
-	rows := sqlstore.BatchOf("id text, account bigint, created bigint, text text", ds, func(d *outbox.Delivery) []any {
+	rows := sqlstore.BatchOf("id, account, created, text", ds, func(d *outbox.Delivery) []any {
 		return []any{d.ID, d.Account, d.CreatedAt, strings.ToLower(strings.Join(texts(d), separator))}
 	})
 	return tx.Run(ctx, "dead deliveries", sqlstore.UpsertAll("delivery_dead", "id, account", "created, text"), rows)

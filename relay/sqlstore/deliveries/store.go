@@ -124,7 +124,7 @@ func refOf(d *outbox.Delivery) outbox.Ref { return outbox.Ref{Account: d.Account
 
 // keys is the keys of deliveries as a batch; refFields are the columns of one.
 func keys(refs []outbox.Ref) *sqlstore.Batch {
-	return sqlstore.BatchOf("id text, account bigint", refs, refFields)
+	return sqlstore.BatchOf("id, account", refs, refFields)
 }
 
 func refFields(r *outbox.Ref) []any { return []any{&r.ID, &r.Account} }
@@ -151,7 +151,7 @@ UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retryi
 // addEnded adds to the counts of deliveries that have ended. It is the last of a
 // transaction, as others may wait for its row.
 func addEnded(ctx context.Context, tx *sqlstore.Tx, added map[outbox.State]int64) error {
-	rows := sqlstore.NewBatch("state text, added bigint")
+	rows := sqlstore.NewBatch("state, added")
 	for _, state := range outbox.States() { // in one order, against deadlocks
 		if added[state] != 0 {
 			rows.Add(state, added[state])

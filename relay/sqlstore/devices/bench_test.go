@@ -23,7 +23,7 @@ func populated(b *testing.B, o sqlstore.Options) *Store {
 	b.Helper()
 	s := New(sqltest.Open(b, o))
 	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *sqlstore.Tx) error {
-		devices, sensors := sqlstore.NewBatch("id text, identifier text, doc text"), sqlstore.NewBatch("device text, key text, doc text")
+		devices, sensors := sqlstore.NewBatch("id, identifier, doc"), sqlstore.NewBatch("device, key, doc")
 		for i := range 10_000 {
 			d := deviceOf(fmt.Sprint("device-", i), fmt.Sprintf("a84041d2c5%06d", i))
 			doc, _ := sqlstore.Encode(d)

@@ -89,7 +89,7 @@ func (s *Store) SensorTypes(ctx context.Context) (map[string]iot.SensorType, err
 // Retire saves the retention of sensors of a device that is deleted next.
 func (s *Store) Retire(ctx context.Context, acct account.ID, sensors []iot.Retired) error {
 	first := sqlstore.FirstOfEach(sensors, func(a, b iot.Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
-	rows := sqlstore.BatchOf("account bigint, id text, doc text", first, func(r *iot.Retired) []any { return []any{acct, r.SensorID, sqlstore.JSON(r)} })
+	rows := sqlstore.BatchOf("account, id, doc", first, func(r *iot.Retired) []any { return []any{acct, r.SensorID, sqlstore.JSON(r)} })
 	return s.db.Run(ctx, "retired sensors", sqlstore.UpsertAll("retired_sensor", "account, id", "doc"), rows)
 }
 
@@ -101,5 +101,5 @@ func (s *Store) Retired(ctx context.Context, acct account.ID) ([]iot.Retired, er
 // Unretire deletes sensors of deleted devices.
 func (s *Store) Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error {
 	return s.db.Run(ctx, "retired sensors", `
-DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELECT id FROM batch)`, acct, sqlstore.Column("id text", sensorIDs))
+DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELECT id FROM batch)`, acct, sqlstore.Column("id", sensorIDs))
 }

@@ -138,7 +138,7 @@ func (s *Store) Devices(ctx context.Context, acct account.ID) ([]iot.Device, err
 func (s *Store) DevicesByID(ctx context.Context, acct account.ID, ids []string) ([]iot.Device, error) {
 	return sqlstore.List(ctx, s.db, "devices", `
 SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`, sqlstore.Doc[iot.Device],
-		sqlstore.AccountColumn(acct, "id text", ids))
+		sqlstore.AccountColumn(acct, "id", ids))
 }
 
 // CountDevices counts an account's devices.
@@ -175,7 +175,7 @@ func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.Deco
 
 // RaisedAlarms counts the raised alarms of devices.
 func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.DeviceRef) (map[iot.DeviceRef]int, error) {
-	batch := sqlstore.BatchOf("account bigint, device text", devices, func(d *iot.DeviceRef) []any { return []any{d.Account, d.ID} })
+	batch := sqlstore.BatchOf("account, device", devices, func(d *iot.DeviceRef) []any { return []any{d.Account, d.ID} })
 	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", `
 SELECT batch.n, count(*) FROM batch
 JOIN alarm ON alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised'

@@ -68,7 +68,7 @@ func drop(ctx context.Context, tx *sqlstore.Tx, which string, args ...any) (int,
 		return 0, err
 	}
 	return len(keys), tx.Run(ctx, "raw frames", `
-DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id FROM batch)`, sqlstore.BatchOf("account bigint, device text, id text", keys, (*frameKey).fields))
+DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id FROM batch)`, sqlstore.BatchOf("account, device, id", keys, (*frameKey).fields))
 }
 
 // frameRows is the batches of frames and of their devices, each once: of a frame
@@ -76,10 +76,10 @@ DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id
 func frameRows(acct account.ID, frames []iot.RawFrame) (rows, devices *sqlstore.Batch) {
 	ofDevice := func(a, b iot.RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
 	last := sqlstore.LastOfEach(frames, func(a, b iot.RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
-	rows = sqlstore.BatchOf("account bigint, device text, id text, received bigint, doc text", last, func(f *iot.RawFrame) []any {
+	rows = sqlstore.BatchOf("account, device, id, received, doc", last, func(f *iot.RawFrame) []any {
 		return []any{acct, f.DeviceID, f.ID, sqlstore.Nanos(f.ReceivedAt), sqlstore.JSON(f)}
 	})
-	return rows, sqlstore.BatchOf("account bigint, device text", sqlstore.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
+	return rows, sqlstore.BatchOf("account, device", sqlstore.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
 		return []any{acct, f.DeviceID}
 	})
 }

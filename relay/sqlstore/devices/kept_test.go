@@ -166,7 +166,7 @@ func markersHaveAnEnd(t *testing.T, s *Store) {
 // fillMarkers gives the device d1 so many markers.
 func fillMarkers(t *testing.T, s *Store, n int) {
 	t.Helper()
-	full := sqlstore.NewBatch("id text, doc text")
+	full := sqlstore.NewBatch("id, doc")
 	for i := range n {
 		full.Add(fmt.Sprint("m", i), `{"id":"m","comment":"","created_at":"2026-11-21T12:00:00Z"}`)
 	}
@@ -263,7 +263,7 @@ func framesAreSwept(t *testing.T, s *Store) {
 
 // manyFramesAreSwept sweeps more than one transaction deletes.
 func manyFramesAreSwept(t *testing.T, s *Store) {
-	rows := sqlstore.NewBatch("id text")
+	rows := sqlstore.NewBatch("id")
 	for i := range 2*sweepAtOnce + 1 {
 		rows.Add(fmt.Sprint(i))
 	}

@@ -13,7 +13,7 @@ import (
 
 // sensorRows is the batch of addSensors.
 func sensorRows(sensors []iot.Sensor) *sqlstore.Batch {
-	return sqlstore.BatchOf("key text, created bigint, doc text", sensors, func(one *iot.Sensor) []any {
+	return sqlstore.BatchOf("key, created, doc", sensors, func(one *iot.Sensor) []any {
 		return []any{one.Key, sqlstore.Nanos(one.CreatedAt), sqlstore.JSON(one)}
 	})
 }
@@ -60,11 +60,11 @@ func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID
 	docs, err := sqlstore.Values[string](ctx, tx, noun, `
 SELECT doc FROM sensor
 WHERE account = $1 AND device = $2 AND key IN (SELECT key FROM batch)
-ORDER BY key {for update}`, acct, deviceID, sqlstore.Column("key text", keys))
+ORDER BY key {for update}`, acct, deviceID, sqlstore.Column("key", keys))
 	if err != nil {
 		return nil, false, err
 	}
-	rows := sqlstore.NewBatch("key text, doc text")
+	rows := sqlstore.NewBatch("key, doc")
 	all = make([]iot.Sensor, len(docs))
 	for i, was := range docs {
 		var is, key string

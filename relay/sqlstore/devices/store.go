@@ -93,7 +93,7 @@ SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc FROM found
 UNION ALL
 SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
 FROM found JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
-ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier text", identifiers))
+ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier", identifiers))
 	if err != nil {
 		return nil, err
 	}

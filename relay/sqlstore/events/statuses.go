@@ -44,8 +44,8 @@ const noun = "statuses"
 // Set records statuses, in one transaction; one with state Done and no outcome
 // forgets. Of several for one sequence the last counts.
 func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.Status) error {
-	done := sqlstore.NewBatch("node text, kind text, seq bigint")
-	rest := sqlstore.NewBatch("node text, kind text, seq bigint, state text, id text, reason text, outcome text, account bigint, source text, device text")
+	done := sqlstore.NewBatch("node, kind, seq")
+	rest := sqlstore.NewBatch("node, kind, seq, state, id, reason, outcome, account, source, device")
 	for _, m := range sqlstore.LastOfEach(statuses, func(a, b event.Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		if m.State == event.Done && m.Outcome == "" {
 			done.Add(s.node, kind, number(m.Seq))

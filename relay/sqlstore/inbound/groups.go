@@ -12,13 +12,13 @@ import (
 type groupSet map[string]*group
 
 func (s groupSet) batch() *sqlstore.Batch {
-	return sqlstore.Column("grp text", slices.Collect(maps.Keys(s)))
+	return sqlstore.Column("grp", slices.Collect(maps.Keys(s)))
 }
 
 // lockGroups loads groups under their locks, in the order of their names; one
 // that is not there is made.
 func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (groupSet, error) {
-	b := sqlstore.Column("grp text", slices.Compact(slices.Sorted(slices.Values(names))))
+	b := sqlstore.Column("grp", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
 		if err := tx.Run(ctx, partsNoun, `
@@ -72,10 +72,10 @@ SELECT grp, id, number, digest, message, doc FROM part WHERE grp IN (SELECT grp 
 // save writes what has changed. Parts are forgotten first: one of that id may
 // have come anew.
 func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
-	forgotten := sqlstore.NewBatch("grp text, id text")
-	parts := sqlstore.NewBatch("grp text, id text, number bigint, digest text, message text, doc text")
-	rows := sqlstore.NewBatch("grp text, due bigint, message text, repeats_until bigint, expires bigint")
-	ready := sqlstore.NewBatch("grp text, id text, due bigint")
+	forgotten := sqlstore.NewBatch("grp, id")
+	parts := sqlstore.NewBatch("grp, id, number, digest, message, doc")
+	rows := sqlstore.NewBatch("grp, due, message, repeats_until, expires")
+	ready := sqlstore.NewBatch("grp, id, due")
 	for _, g := range s {
 		for _, id := range g.forgotten {
 			forgotten.Add(g.name, id)

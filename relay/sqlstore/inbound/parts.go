@@ -63,7 +63,7 @@ type eventKey struct{ group, event string }
 
 // parkedAt is the messages that are parked for the events of arrivals.
 func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
-	b := sqlstore.BatchOf("grp text, event text", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
+	b := sqlstore.BatchOf("grp, event", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
 	found, err := sqlstore.List(ctx, tx, partsNoun, `
 SELECT grp, event, id, doc FROM part_parked
 WHERE (grp, event) IN (SELECT grp, event FROM batch) AND expires > $1`, parked, tx.Now(), b)
@@ -149,7 +149,7 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (
 // End forgets groups that have gone on. The parts of the last message of a group
 // stay known until it expires; those of others go with the next change.
 func (s *Store) End(ctx context.Context, all []inbound.ReassembledMessage) error {
-	b := sqlstore.BatchOf("grp text, id text", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
+	b := sqlstore.BatchOf("grp, id", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
 	return s.db.Run(ctx, partsNoun, `
 DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)`, b)
 }

@@ -153,7 +153,7 @@ func (p *placed) fields() []any { return []any{&p.kind, &p.number, sqlstore.JSON
 // Candidates finds, for each number, the virtual number that it is and the
 // relays of all its prefixes, in one round trip for all.
 func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.Relay, error) {
-	b, asked := sqlstore.NewBatch("kind text, number text"), make(map[place]bool)
+	b, asked := sqlstore.NewBatch("kind, number"), make(map[place]bool)
 	for _, number := range numbers {
 		for _, at := range places(number) {
 			if !asked[at] {

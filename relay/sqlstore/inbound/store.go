@@ -57,7 +57,7 @@ ORDER BY expires LIMIT $2 {skip locked}`, now, sweepGroupsMost)
 		if err != nil {
 			return 0, err
 		}
-		b := sqlstore.Column("grp text", expired)
+		b := sqlstore.Column("grp", expired)
 		return len(expired), tx.RunAll(ctx, noun, sqlstore.Do("DELETE FROM part WHERE grp IN (SELECT grp FROM batch)", b),
 			sqlstore.Do("DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)", b))
 	})
@@ -68,7 +68,7 @@ func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
 	first := sqlstore.FirstOfEach(all, func(a, b inbound.InboxMessage) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Relay, b.Relay), cmp.Compare(a.Message.ID, b.Message.ID))
 	})
-	b := sqlstore.BatchOf("account bigint, relay text, id text, received bigint, doc text", first, func(k *inbound.InboxMessage) []any {
+	b := sqlstore.BatchOf("account, relay, id, received, doc", first, func(k *inbound.InboxMessage) []any {
 		return []any{k.Account, k.Relay, k.Message.ID, k.Message.ReceivedAt, sqlstore.JSON(k)}
 	})
 	return s.db.Run(ctx, "inbox", `
@@ -105,7 +105,7 @@ UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id
 func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Duration) ([]string, error) {
 	const noun = "carrier ids"
 	first := sqlstore.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
-	b := sqlstore.BatchOf("id text, holder text", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
+	b := sqlstore.BatchOf("id, holder", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
 	now := s.db.Now()
 	n, err := s.db.Exec(ctx, noun, `
 INSERT INTO carrier_id (id, holder, expires)

@@ -90,7 +90,7 @@ func (s *Store) numbered(ctx context.Context, noun, query string, acct account.I
 	if len(numbers) == 0 {
 		return nil, nil
 	}
-	return sqlstore.Numbered(ctx, s.db, noun, query, len(numbers), sqlstore.Self[[]byte], acct, ledgerID, sqlstore.Column("place bigint", numbers))
+	return sqlstore.Numbered(ctx, s.db, noun, query, len(numbers), sqlstore.Self[[]byte], acct, ledgerID, sqlstore.Column("place", numbers))
 }
 
 // EntriesOf lists the sequences of a token's entries.
@@ -121,7 +121,7 @@ UPDATE ledger_log SET sealed = $3, head = $4, sealed_head = $5 WHERE account = $
 }
 
 func insertTree(ctx context.Context, tx *sqlstore.Tx, noun string, acct account.ID, ledgerID string, was int64, hashes []merkle.Hash) error {
-	b, first := sqlstore.NewBatch("idx bigint"), merkle.StoredAt(was)
+	b, first := sqlstore.NewBatch("idx"), merkle.StoredAt(was)
 	all := make([]byte, 0, len(hashes)*len(merkle.Hash{}))
 	for i, h := range hashes {
 		b.Add(first + int64(i))

@@ -87,7 +87,7 @@ func resultsExpire(t *testing.T, s *Store, c *clock) {
 }
 
 func expiredAreDeleted(t *testing.T, s *Store) {
-	fill := sqlstore.NewBatch("number text, expires bigint")
+	fill := sqlstore.NewBatch("number, expires")
 	for i := range 5001 {
 		fill.Add(fmt.Sprintf("n%d", i), sqltest.At(10))
 	}

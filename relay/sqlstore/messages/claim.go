@@ -89,7 +89,7 @@ func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []wait
 	for _, w := range whole {
 		n += w.n
 	}
-	accounts := sqlstore.BatchOf("account bigint", whole, func(w *waiting) []any { return []any{w.account} })
+	accounts := sqlstore.BatchOf("account", whole, func(w *waiting) []any { return []any{w.account} })
 	claimed, err = sqlstore.List(ctx, tx, noun, `
 SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
 WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1

@@ -107,7 +107,7 @@ SELECT COUNT(*) FROM (SELECT 1 FROM message_state s WHERE account = $1 AND id < 
 
 // named returns the messages that a filter names.
 func (s *Store) named(ctx context.Context, noun string, f *message.Filter) ([]message.Message, error) {
-	b := sqlstore.BatchOf("account bigint, id bigint", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
+	b := sqlstore.BatchOf("account, id", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
 	list, err := sqlstore.List(ctx, s.db, noun, `
 SELECT `+messageColumns+` FROM batch CROSS JOIN message m CROSS JOIN message_state s
 WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
@@ -125,7 +125,7 @@ ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
 
 // MarkReported marks messages as reported unless their version has changed.
 func (s *Store) MarkReported(ctx context.Context, ms []message.Message) error {
-	b := sqlstore.BatchOf("account bigint, id bigint, version bigint", ms, func(m *message.Message) []any {
+	b := sqlstore.BatchOf("account, id, version", ms, func(m *message.Message) []any {
 		return []any{m.Account, m.ID, m.Version}
 	})
 	return s.db.Run(ctx, "messages: mark reported", `

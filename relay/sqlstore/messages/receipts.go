@@ -123,7 +123,7 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 
 // bind binds ids that differ.
 func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Receipt, err error) {
-	b := sqlstore.BatchOf("carrier text, ref text, account bigint, message bigint, part bigint, number text", ids, func(b *bound) []any {
+	b := sqlstore.BatchOf("carrier, ref, account, message, part, number", ids, func(b *bound) []any {
 		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
 	})
 	now := tx.Now()
@@ -232,7 +232,7 @@ type earlyReceipt struct {
 // keepEarlyReceipts keeps receipts until their ids are bound, and returns the ids that
 // are.
 func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt) (map[refKey]*bound, error) {
-	b := sqlstore.NewBatch("carrier text, ref text, receipt text")
+	b := sqlstore.NewBatch("carrier, ref, receipt")
 	for _, e := range list {
 		if len(e.doc) > earlyBytes {
 			e.doc = ""
@@ -260,7 +260,7 @@ RETURNING carrier, ref, account, message, part, number, '', earlier`, (*bound).f
 
 // lookUp returns the parts that the ids of receipts name.
 func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[refKey]*bound, error) {
-	b := sqlstore.NewBatch("carrier text, ref text")
+	b := sqlstore.NewBatch("carrier, ref")
 	for i := range receipts {
 		for _, id := range receipts[i].IDs {
 			b.Add(receipts[i].Carrier, id)

@@ -108,7 +108,7 @@ func byKey(all []*message.Batch) []int {
 // insert inserts the messages of batches and returns the batches that were not
 // saved before.
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*message.Batch) (fresh []*message.Batch, err error) {
-	texts := sqlstore.NewBatch("id bigint, originator text, destination text, doc text")
+	texts := sqlstore.NewBatch("id, originator, destination, doc")
 	for _, b := range all {
 		for i := range b.Messages {
 			m := &b.Messages[i]
@@ -124,7 +124,7 @@ RETURNING id`, acct, texts)
 		return nil, err
 	}
 	inserted := sqlstore.By(ids, func(id message.ID) message.ID { return id })
-	states := sqlstore.NewBatch("id bigint, part_count bigint, scheduled bigint, report bigint, due bigint")
+	states := sqlstore.NewBatch("id, part_count, scheduled, report, due")
 	for _, b := range all {
 		before := states.Len()
 		for i := range b.Messages {

@@ -67,19 +67,19 @@ func byRef(list []state, err error) (map[message.Ref]*state, error) {
 
 // refBatch names messages; each once.
 func refBatch(refs []message.Ref) *sqlstore.Batch {
-	return sqlstore.BatchOf("account bigint, id bigint", refs, refFields)
+	return sqlstore.BatchOf("account, id", refs, refFields)
 }
 
 // stateBatch names the messages of states.
 func stateBatch(states []*state) *sqlstore.Batch {
-	return sqlstore.BatchOf("account bigint, id bigint", states, func(s **state) []any { return refFields(&(*s).Ref) })
+	return sqlstore.BatchOf("account, id", states, func(s **state) []any { return refFields(&(*s).Ref) })
 }
 
 func refFields(r *message.Ref) []any { return []any{&r.Account, &r.ID} }
 
 // store writes back those of the states that have changed.
 func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Ref]*state) error {
-	b := sqlstore.NewBatch("account bigint, id bigint, parts text, pending bigint, states bigint, due bigint, untold bigint, expires bigint, version bigint")
+	b := sqlstore.NewBatch("account, id, parts, pending, states, due, untold, expires, version")
 	for _, s := range all {
 		if !s.changed {
 			continue
@@ -220,7 +220,7 @@ type singlePart struct {
 // returns those that it has changed. The others need the statements for all cases.
 func record(ctx context.Context, tx *sqlstore.Tx, noun, statement string, all []singlePart, args ...any) (map[message.Ref]*state, error) {
 	slices.SortFunc(all, func(a, b singlePart) int { return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.ID, b.ID)) })
-	b := sqlstore.BatchOf("account bigint, id bigint, parts text, time bigint, least bigint", all, func(o *singlePart) []any {
+	b := sqlstore.BatchOf("account, id, parts, time, least", all, func(o *singlePart) []any {
 		return []any{o.Account, o.ID, sqlstore.JSON([]part{o.part}), o.time, o.least}
 	})
 	changed, err := byRef(sqlstore.List(ctx, tx, noun, statement, func(s *state) []any {

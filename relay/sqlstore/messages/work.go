@@ -250,7 +250,7 @@ func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to
 	ls = sqlstore.LastOfEach(ls, func(a, b message.Lease) int {
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
-	b := sqlstore.BatchOf("account bigint, id bigint, ends bigint", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
+	b := sqlstore.BatchOf("account, id, ends", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
 	return sqlstore.Returning(ctx, s.db, noun, `
 WITH leased AS MATERIALIZED (
   SELECT s.account, s.id FROM batch CROSS JOIN message_state s

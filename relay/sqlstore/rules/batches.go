@@ -36,7 +36,7 @@ func (s *Store) Collect(ctx context.Context, acct account.ID, items []rule.Item)
 			rules[it.RuleID] = it
 		}
 	}
-	keys := sqlstore.AccountColumn(acct, "rule text", slices.Sorted(maps.Keys(rules)))
+	keys := sqlstore.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(rules)))
 	return sqlstore.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *sqlstore.Tx) (full []rule.BatchRef, err error) {
 		if err := tx.Run(ctx, "batches: add", `
 INSERT INTO rule_batch (account, rule)
@@ -69,7 +69,7 @@ ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`, keys); err != nil {
 
 // addTo adds frames to the batches that are there, and counts the new ones.
 func addTo(ctx context.Context, tx *sqlstore.Tx, acct account.ID, there map[string]tally, items []rule.Item) (map[string]int, error) {
-	rows := sqlstore.NewBatch("account bigint, rule text, record text, frame_at bigint, added bigint, doc text")
+	rows := sqlstore.NewBatch("account, rule, record, frame_at, added, doc")
 	for i := range items {
 		if _, ok := there[items[i].RuleID]; ok { // else the rule was deleted
 			o := items[i].Occurrence
@@ -89,7 +89,7 @@ ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`, rows)
 
 func setTallies(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []tally) error {
 	return tx.Run(ctx, "batches: count", `
-UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`, sqlstore.BatchOf("account bigint, rule text, count bigint, due bigint", all, func(t *tally) []any {
+UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`, sqlstore.BatchOf("account, rule, count, due", all, func(t *tally) []any {
 		return []any{acct, t.rule, t.n, t.due}
 	}))
 }
@@ -118,7 +118,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, 
 	if b.Count > 0 {
 		most = b.Count
 	}
-	one := sqlstore.BatchOf("account bigint, rule text", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
+	one := sqlstore.BatchOf("account, rule", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
 	created, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
 		more = false
 		t, err := sqlstore.One(ctx, tx, noun, lockBatches, (*tally).fields, one)
@@ -158,7 +158,7 @@ const mostTaken = 1000
 // these make another request.
 func (s *Store) leave(ctx context.Context, tx *sqlstore.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
 	noun := "batch of rule " + ref.RuleID
-	rows := sqlstore.BatchOf("account bigint, rule text, record text", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
+	rows := sqlstore.BatchOf("account, rule, record", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
 	if err := tx.Run(ctx, noun, `
 UPDATE rule_item SET taken = $1, doc = '' FROM batch AS b
 WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`, now, rows); err != nil {

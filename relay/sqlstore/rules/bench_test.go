@@ -17,7 +17,7 @@ func BenchmarkLeaseWatches(b *testing.B) {
 		db := sqltest.Open(b, sqlstore.Options{URL: url})
 		const watched, step, silent = 1_000_000, 10_000, 500
 		for first := 0; first < watched; first += step {
-			rows := sqlstore.NewBatch("account bigint, device text, due bigint")
+			rows := sqlstore.NewBatch("account, device, due")
 			for i := first; i < first+step; i++ {
 				due := at(float64(1_000_000 + i))
 				if i%(watched/silent) == 0 {

@@ -28,7 +28,7 @@ func stateFields(st *rule.PairState) []any {
 func (s *Store) PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.PairState, error) {
 	return sqlstore.List(ctx, s.db, "rule states", `
 SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`, stateFields,
-		sqlstore.AccountColumn(acct, "device text", deviceIDs))
+		sqlstore.AccountColumn(acct, "device", deviceIDs))
 }
 
 // Decide locks states, and saves what decide makes of them.
@@ -41,7 +41,7 @@ func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, 
 		if err != nil {
 			return nil, err
 		}
-		keys := sqlstore.BatchOf("account bigint, device text, rule text", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
+		keys := sqlstore.BatchOf("account, device, rule", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
 		// Rows are made so that they can be locked; not for devices that were deleted.
 		if err := tx.Run(ctx, "rule states: add", `
 INSERT INTO rule_state (account, device, rule)
@@ -79,7 +79,7 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 	for i := range pairs {
 		ids[i] = pairs[i].RuleID
 	}
-	rows := sqlstore.AccountColumn(acct, "rule text", sqlstore.FirstOfEach(ids, strings.Compare))
+	rows := sqlstore.AccountColumn(acct, "rule", sqlstore.FirstOfEach(ids, strings.Compare))
 	// The rules stay as they are until the end of the transaction.
 	rules, err := sqlstore.List(ctx, tx, "rule states: rules", `
 SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = b.rule ORDER BY r.id {for share}`, sqlstore.Doc[rule.Rule], rows)
@@ -111,12 +111,12 @@ FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.st
 	}
 	return tx.Run(ctx, "silence: watch", `
 UPDATE rule_watch SET due = $1
-FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device text", d.Watch))
+FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device", d.Watch))
 }
 
 func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
-	return sqlstore.BatchOf(`account bigint, device text, rule text, alarm text, raised_at bigint, since bigint, began text,
-heard bigint, frame_at bigint, record text, repeats bigint, ran_at bigint, due bigint`, all, func(st *rule.PairState) []any {
+	return sqlstore.BatchOf(`account, device, rule, alarm, raised_at, since, began,
+heard, frame_at, record, repeats, ran_at, due`, all, func(st *rule.PairState) []any {
 		var began any = ""
 		if st.Began != nil {
 			began = sqlstore.JSON(st.Began)
@@ -129,13 +129,13 @@ heard bigint, frame_at bigint, record text, repeats bigint, ran_at bigint, due b
 }
 
 func alarmRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
-	return sqlstore.BatchOf("account bigint, id text, rule text, device text, raised bigint, raised_by text, doc text", all, func(a *rule.Alarm) []any {
+	return sqlstore.BatchOf("account, id, rule, device, raised, raised_by, doc", all, func(a *rule.Alarm) []any {
 		return []any{acct, a.ID, a.RuleID, a.DeviceID, sqlstore.Nanos(a.RaisedAt), a.RaisedBy, sqlstore.JSON(documentOf(*a))}
 	})
 }
 
 func clearedRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
-	return sqlstore.BatchOf("account bigint, id text, cleared bigint, cleared_by text", all, func(a *rule.Alarm) []any {
+	return sqlstore.BatchOf("account, id, cleared, cleared_by", all, func(a *rule.Alarm) []any {
 		return []any{acct, a.ID, sqlstore.Nanos(a.ClearedAt), a.ClearedBy}
 	})
 }
@@ -172,7 +172,7 @@ func (s *Store) MoveWatches(ctx context.Context, leased time.Time, to []rule.Wat
 	return s.db.Run(ctx, "silence: next", `
 UPDATE rule_watch SET due = b.due
 FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device AND rule_watch.due = $1`, leased,
-		sqlstore.BatchOf("account bigint, device text, due bigint", to, func(w *rule.Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
+		sqlstore.BatchOf("account, device, due", to, func(w *rule.Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
 }
 
 // enrolledAtOnce is how many accounts one call of LeaseEnrolments takes at most.

@@ -155,7 +155,7 @@ func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
 	return s.db.Run(ctx, "rules: failures", `
 UPDATE rule SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
 FROM batch AS b WHERE rule.account = b.account AND rule.id = b.id`,
-		sqlstore.BatchOf("account bigint, id text, count bigint, at bigint, reason text", all, func(f *rule.Failed) []any {
+		sqlstore.BatchOf("account, id, count, at, reason", all, func(f *rule.Failed) []any {
 			return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
 		}))
 }

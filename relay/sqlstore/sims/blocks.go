@@ -211,7 +211,7 @@ RETURNING sim_block.list`
 // lock locks lists by their first blocks, gives them a new version and creates
 // missing ones.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, lists map[string]listing) error {
-	names := sqlstore.Column("name text", slices.Collect(maps.Keys(lists)))
+	names := sqlstore.Column("name", slices.Collect(maps.Keys(lists)))
 	version := rand.Int64() //nolint:gosec // no secret
 	locked, err := sqlstore.Values[string](ctx, tx, "lists", lockLists, acct, version, names)
 	if err != nil || len(locked) == len(lists) {
@@ -235,7 +235,7 @@ type counted struct {
 
 // addToCounts adds deltas to the counts of blocks and returns the changed blocks.
 func addToCounts(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deltas map[blockKey]int) ([]counted, error) {
-	b := sqlstore.NewBatch("list text, col bigint, key text, d bigint")
+	b := sqlstore.NewBatch("list, col, key, d")
 	for p, d := range deltas {
 		if d != 0 {
 			b.Add(p.list, p.column, p.key.text(), d)
@@ -271,7 +271,7 @@ RETURNING sim_block.list, sim_block.col, sim_block.start, sim_block.n`, func(c *
 func (l listing) split(ctx context.Context, tx *sqlstore.Tx, c counted, size int) error {
 	columns := []int{c.column}
 	if c.column == 0 && c.start == "" {
-		b := sqlstore.NewBatch("col bigint")
+		b := sqlstore.NewBatch("col")
 		for column := 1; column < len(l.columns); column++ {
 			b.Add(column)
 		}
@@ -312,7 +312,7 @@ ORDER BY start LIMIT 1`, l.account, l.name, column, c.start)
 	if err != nil || len(starts) == 0 {
 		return err
 	}
-	b := sqlstore.NewBatch("start text, held bigint")
+	b := sqlstore.NewBatch("start, held")
 	b.Add(c.start, step)
 	for i, start := range starts {
 		if i == len(starts)-1 {

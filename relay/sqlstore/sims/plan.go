@@ -242,7 +242,7 @@ func (s *search) pageFromFound(ctx context.Context, lead keyRange, found int, ot
 	}
 	q := &query{listing: s.listing}
 	q.Arg(s.account)
-	ids := sqlstore.BatchOf("id text", e.positions[from:to], func(p *position) []any { return []any{p.key.id} })
+	ids := sqlstore.BatchOf("id", e.positions[from:to], func(p *position) []any { return []any{p.key.id} })
 	q.Arg(ids) // the batch of the statement
 	return s.selection(q, "SELECT id AS chosen FROM batch"), total, nil
 }

@@ -70,7 +70,7 @@ SELECT iccid, imsi, msisdn, pool, detached FROM sim
 WHERE account = $1 AND iccid IN (SELECT wanted FROM batch)
 ORDER BY iccid {for update}`, func(m *member) []any {
 		return []any{&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached}
-	}, acct, sqlstore.Column("wanted text", iccids))
+	}, acct, sqlstore.Column("wanted", iccids))
 	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
 }
 
@@ -111,7 +111,7 @@ func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joi
 		}
 		changes = append(changes, c)
 	}
-	if err := tx.Run(ctx, "pool "+j.pool, statement, value, acct, sqlstore.Column("wanted text", slices.Collect(maps.Keys(moving)))); err != nil {
+	if err := tx.Run(ctx, "pool "+j.pool, statement, value, acct, sqlstore.Column("wanted", slices.Collect(maps.Keys(moving)))); err != nil {
 		return err
 	}
 	return recount(ctx, tx, acct, s.size, changes)

@@ -14,10 +14,6 @@ import (
 const columns = `iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
-// batchColumns are those of columns in a batch.
-const batchColumns = `iccid text, imsi text, msisdn text, pool text, subscriber text, state text, requested text, job text,
-  service_4g bigint, service_5g bigint, pin text, pin2 text, puk text, puk2 text, monthly bigint, warning bigint, cap text, recipients text`
-
 func fields(s *sim.SIM) []any {
 	return []any{
 		&s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
@@ -35,7 +31,7 @@ func read(s *sim.SIM) []any {
 
 // batchOf is SIMs as rows, as they are after a change.
 func batchOf(all []changed) *sqlstore.Batch {
-	return sqlstore.BatchOf(batchColumns, all, func(c *changed) []any {
+	return sqlstore.BatchOf(columns, all, func(c *changed) []any {
 		values := fields(&c.is)
 		if len(c.is.Recipients) == 0 {
 			values[len(values)-1] = ""
@@ -97,7 +93,7 @@ ORDER BY iccid {for update}`, acct, iccids)
 
 // load runs a statement over a batch of ICCIDs.
 func load(ctx context.Context, c sqlstore.Conn, statement string, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	all, err := sqlstore.List(ctx, c, "SIMs", statement, read, acct, sqlstore.Column("iccid text", iccids))
+	all, err := sqlstore.List(ctx, c, "SIMs", statement, read, acct, sqlstore.Column("iccid", iccids))
 	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 

@@ -48,7 +48,7 @@ ORDER BY sims.subject`
 func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids []string) (bool, error) {
 	query, args := anyRecord, []any{acct, in.From.UnixMicro(), in.To.UnixMicro()}
 	if iccids != nil {
-		query, args = anyOfSIMs, append(args, sqlstore.Column("iccid text", iccids))
+		query, args = anyOfSIMs, append(args, sqlstore.Column("iccid", iccids))
 	}
 	found, err := sqlstore.Values[int64](ctx, s.db, "usage records", query, args...)
 	return len(found) > 0, err
@@ -145,7 +145,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 
 // Add adds rows to a report.
 func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
-	b := sqlstore.BatchOf("iccid text, subscriber text, company text, bytes bigint", rows, fields)
+	b := sqlstore.BatchOf("iccid, subscriber, company, bytes", rows, fields)
 	// Of several rows of one SIM this takes the last.
 	return s.db.Run(ctx, "usage report "+id, `
 INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)

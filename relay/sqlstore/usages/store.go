@@ -52,7 +52,7 @@ SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + e
 }
 
 func batchOf(records []usage.Record) *sqlstore.Batch {
-	return sqlstore.BatchOf("account bigint, id text, iccid text, pool text, started bigint, type text, bytes bigint, duration bigint",
+	return sqlstore.BatchOf("account, id, iccid, pool, started, type, bytes, duration",
 		records, func(r *usage.Record) []any {
 			u := &r.Use
 			return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
@@ -93,7 +93,7 @@ func totalsOf(records []added) *sqlstore.Batch {
 			sums[c] = min(sums[c], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
 		}
 	}
-	b := sqlstore.NewBatch("account bigint, scope text, subject text, month bigint, bytes bigint")
+	b := sqlstore.NewBatch("account, scope, subject, month, bytes")
 	for _, c := range slices.SortedFunc(maps.Keys(sums), compareCounters) {
 		b.Add(c.account, c.Scope, c.ID, c.Month, sums[c])
 	}
@@ -102,7 +102,7 @@ func totalsOf(records []added) *sqlstore.Batch {
 
 // Totals returns the usage of subjects and the steps that were taken.
 func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error) {
-	b := sqlstore.BatchOf("scope text, subject text, month bigint", subjects, func(one *usage.Subject) []any {
+	b := sqlstore.BatchOf("scope, subject, month", subjects, func(one *usage.Subject) []any {
 		return []any{one.Scope, one.ID, one.Month}
 	})
 	return sqlstore.Numbered(ctx, s.db, "usage totals", `
