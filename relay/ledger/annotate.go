@@ -32,17 +32,14 @@ func (s *Service) Annotate(ctx context.Context, acct account.ID, text string, me
 	if err := p.Err(); err != nil {
 		return "", err
 	}
-	st, err := s.load(ctx, acct, text)
+	t, err := s.token(ctx, acct, TokenID(text))
 	if relay.KindOf(err) == relay.KindNotFound {
 		return "", errInvalidToken()
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := s.checkStanding(ctx, acct, st); err != nil {
-		return "", err
-	}
-	l, err := s.Ledger(ctx, acct, st.Token.Ledger)
+	l, err := s.Ledger(ctx, acct, t.Ledger)
 	if relay.KindOf(err) == relay.KindNotFound || err == nil && !l.Metadata {
 		return "", relay.Invalid("metadata", "The ledger keeps no metadata.")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
@@ -44,7 +45,7 @@ func (s *Service) Authority(ctx context.Context, acct account.ID, ledgerID strin
 		return "", err
 	}
 	if !l.Certificates {
-		return "", errNoAuthority(l.ID)
+		return "", relay.Errorf(relay.KindNotFound, "ledger %s: issues no certificates", l.ID)
 	}
 	a, err := s.authorityOf(ctx, acct, l)
 	return a.Certificate, err

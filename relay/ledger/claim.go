@@ -58,14 +58,10 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 	all := make([]Claim, len(in.Tokens))
 	var touched []string
 	for i, text := range in.Tokens {
-		st, err := s.deps.Store.Standing(ctx, j.Account, TokenID(text))
-		if err == nil {
-			err = s.checkStanding(ctx, j.Account, st)
-		}
+		t, err := s.token(ctx, j.Account, TokenID(text))
 		if err != nil {
 			return nil, err
 		}
-		t := st.Token
 		if all[i], err = s.claimOf(j, t); err != nil {
 			return nil, err
 		}

@@ -19,39 +19,63 @@ import (
 // EventHead is the type of the event that notifies an account of a ledger's new head.
 const EventHead = "ledger.head"
 
+// table is a map that is safe for concurrent use.
+type table[K comparable, V any] struct {
+	mu   sync.Mutex
+	rows map[K]V
+}
+
+func (t *table[K, V]) get(key K) V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rows[key]
+}
+
+func (t *table[K, V]) set(key K, value V) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(key, value)
+}
+
+// put is set with the lock held.
+func (t *table[K, V]) put(key K, value V) {
+	if t.rows == nil {
+		t.rows = make(map[K]V)
+	}
+	t.rows[key] = value
+}
+
+func (t *table[K, V]) clear(key K) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.rows, key)
+}
+
+func (t *table[K, V]) all() map[K]V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.rows)
+}
+
 // HeadsOf returns Heads that begin with some and are forgotten with the program.
 func HeadsOf(known map[Place]string) Heads {
-	m := &memory{last: make(map[Place]string)}
-	maps.Copy(m.last, known)
-	return m
+	return &memory{table[Place, string]{rows: maps.Clone(known)}}
 }
 
-type memory struct {
-	mu   sync.Mutex
-	last map[Place]string
-}
+type memory struct{ table[Place, string] }
 
-func (m *memory) Last(p Place) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last[p]
-}
+func (m *memory) Last(p Place) string { return m.get(p) }
 
 func (m *memory) Keep(p Place, signed string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last[p] = signed
 	if signed == "" {
-		delete(m.last, p)
+		m.clear(p)
+	} else {
+		m.set(p, signed)
 	}
 	return nil
 }
 
-func (m *memory) All() map[Place]string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.last)
-}
+func (m *memory) All() map[Place]string { return m.all() }
 
 // trust is a stored head that was examined.
 type trust struct {
@@ -59,30 +83,9 @@ type trust struct {
 	head merkle.Head
 }
 
-// trusted holds the head of each ledger that was examined last, so that one that
-// has not changed is not examined again.
-type trusted struct {
-	mu    sync.Mutex
-	heads map[Place]trust
-}
-
-func (t *trusted) of(p Place) trust {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.heads[p]
-}
-
-func (t *trusted) set(p Place, one trust) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.heads[p] = one
-}
-
-// alarms are the faults of the store that were found and are not known to be repaired.
-type alarms struct {
-	mu     sync.Mutex
-	raised map[string]string // by ledger or token
-}
+// alarms are the faults of the store that were found and are not known to be
+// repaired, by ledger or token.
+type alarms struct{ table[string, string] }
 
 // maxAlarms is how many are kept, beside those about ledgers: every token may be
 // wrong.
@@ -94,28 +97,12 @@ func aboutToken(id string) string { return "token " + id }
 func (a *alarms) raise(about, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, ok := a.raised[about]; ok || len(a.raised) < maxAlarms || !strings.HasPrefix(about, aboutToken("")) {
-		a.raised[about] = text
+	if a.rows[about] != "" || len(a.rows) < maxAlarms || !strings.HasPrefix(about, aboutToken("")) {
+		a.put(about, text)
 	}
 }
 
-func (a *alarms) clear(about string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.raised, about)
-}
-
-func (a *alarms) has(about string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.raised[about] != ""
-}
-
-func (a *alarms) list() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Sorted(maps.Values(a.raised))
-}
+func (a *alarms) has(about string) bool { return a.get(about) != "" }
 
 // alarm raises an alarm about a ledger. Operations on the ledger wait,
 // as for a back end that is down, until its store matches the signed head.
@@ -139,7 +126,7 @@ func corrupt(err error) bool {
 // current returns the head of a log as it was examined before, if the log is as it
 // was then.
 func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
-	was := s.trusted.of(p)
+	was := s.trusted.get(p)
 	return was.head, log.Head != "" && log.Head == was.log.Head && log.SealedHead == was.log.SealedHead &&
 		log.Head == s.deps.Heads.Last(p) && log.Signed == was.head.Size && log.Entries >= log.Signed
 }
@@ -282,7 +269,7 @@ func (s *Service) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := append(lost, s.alarms.list()...)
+	all := append(lost, slices.Sorted(maps.Values(s.alarms.all()))...)
 	if len(all) == 0 {
 		return nil
 	}

@@ -124,14 +124,10 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if err := s.input(ctx, j, &in); err != nil {
 		return err
 	}
-	standing, err := s.deps.Store.Standing(ctx, j.Account, TokenID(in.Token))
-	if err == nil {
-		err = s.checkStanding(ctx, j.Account, standing)
-	}
+	t, err := s.token(ctx, j.Account, TokenID(in.Token))
 	if err != nil {
 		return err
 	}
-	t := standing.Token
 	if t.Appended, err = s.appended(ctx, j.Account, t); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 
@@ -32,10 +33,7 @@ func (s *Service) known(ctx context.Context, acct account.ID, c Credential) (Tok
 		return Token{}, err
 	}
 	given := TokenID(c.Private)
-	want := st.Token.PrivateID
-	if want == "" {
-		want = TokenID("")
-	}
+	want := cmp.Or(st.Token.PrivateID, TokenID(""))
 	fits := subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 || st.Token.PrivateID == ""
 	if err != nil || !fits {
 		return Token{}, errInvalidToken()
@@ -77,9 +75,4 @@ func several(first string, more []string) ([]string, error) {
 		return nil, relay.Invalid("tokens", "The tokens may not have more than 100 items.")
 	}
 	return all, nil
-}
-
-// errNoAuthority is NotFound for a ledger without certificates.
-func errNoAuthority(id string) error {
-	return relay.Errorf(relay.KindNotFound, "ledger %s: issues no certificates", id)
 }

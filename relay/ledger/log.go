@@ -15,18 +15,11 @@ const batch = 500
 
 // locks lets one goroutine of this process sign a ledger at a time. The entries of
 // waiting goroutines are mostly signed by the time they acquire the lock.
-type locks struct {
-	mu       sync.Mutex
-	byLedger map[Place]*sync.Mutex
-}
+type locks struct{ byLedger sync.Map } // Place to *sync.Mutex
 
 func (l *locks) of(p Place) *sync.Mutex {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byLedger[p] == nil {
-		l.byLedger[p] = new(sync.Mutex)
-	}
-	return l.byLedger[p]
+	lock, _ := l.byLedger.LoadOrStore(p, new(sync.Mutex))
+	return lock.(*sync.Mutex)
 }
 
 // signEntries extends the tree by all entries and signs its head. It signs only if
@@ -118,10 +111,11 @@ func (s *Service) signer(ctx context.Context, acct account.ID, l Ledger) (string
 	return string(b), err
 }
 
-// secret returns a secret of an account, opened, which is made if there is none.
+// secret returns a secret of an account, opened. If there is none it is made, or the
+// error is relay.KindNotFound where make is nil.
 func (s *Service) secret(ctx context.Context, acct account.ID, name string, make func() ([]byte, error)) ([]byte, error) {
 	sealed, err := s.deps.Store.Secret(ctx, acct, name)
-	if relay.KindOf(err) == relay.KindNotFound {
+	if relay.KindOf(err) == relay.KindNotFound && make != nil {
 		var fresh []byte
 		if fresh, err = make(); err != nil {
 			return nil, err
@@ -152,14 +146,10 @@ func (s *Service) Key(ctx context.Context, acct account.ID, ledgerID string) (st
 
 // keyThere returns the public key of a ledger; empty if it has none.
 func (s *Service) keyThere(ctx context.Context, p Place) (string, error) {
-	sealed, err := s.deps.Store.Secret(ctx, p.Account, signerOf(p.Ledger))
+	private, err := s.secret(ctx, p.Account, signerOf(p.Ledger), nil)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return "", nil
 	}
-	if err != nil {
-		return "", err
-	}
-	private, err := s.deps.Vault.Open(ctx, p.Account, sealed, signerOf(p.Ledger))
 	if err != nil {
 		return "", err
 	}

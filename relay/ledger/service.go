@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -55,7 +54,9 @@ type Service struct {
 	deps    Deps
 	opts    Options
 	signing locks
-	trusted trusted
+	// trusted holds the head of each ledger that was examined last, so that one that
+	// has not changed is not examined again.
+	trusted table[Place, trust]
 	alarms  alarms
 }
 
@@ -72,10 +73,7 @@ func New(deps Deps, o Options) (*Service, error) {
 	}
 	o.KeepJobs = cmp.Or(o.KeepJobs, 30*24*time.Hour)
 	o.ShowPrivate = cmp.Or(o.ShowPrivate, 24*time.Hour)
-	return &Service{
-		deps: deps, opts: o, signing: locks{byLedger: make(map[Place]*sync.Mutex)},
-		trusted: trusted{heads: make(map[Place]trust)}, alarms: alarms{raised: make(map[string]string)},
-	}, nil
+	return &Service{deps: deps, opts: o}, nil
 }
 
 // SubmitTo sets the queue that takes new jobs; it is called once, before the first job,

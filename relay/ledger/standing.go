@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/ledger/pki"
@@ -111,6 +110,16 @@ func readEvent(sequence int64, b []byte) (Entry, event, error) {
 	return e, of, err
 }
 
+// token loads a token by its id, whose state is that of its entries; relay.KindNotFound
+// if the account has none.
+func (s *Service) token(ctx context.Context, acct account.ID, id string) (Token, error) {
+	st, err := s.deps.Store.Standing(ctx, acct, id)
+	if err != nil {
+		return Token{}, err
+	}
+	return st.Token, s.checkStanding(ctx, acct, st)
+}
+
 // checkStanding compares the state of a token with its entries: those of its generation
 // and its last claim, which are proven to be part of the signed ledger. A token that
 // differs was changed outside the ledger, and is not used.
@@ -190,19 +199,12 @@ func wrongStanding(st Standing) string {
 // proven reports whether an entry is part of the ledger as it was signed. One that
 // came since the last head has it signed first.
 func (s *Service) proven(ctx context.Context, p Place, e Row) (bool, error) {
-	head := s.trusted.of(p).head
+	head := s.trusted.get(p).head
 	if e.Sequence >= head.Size {
-		l, err := s.Ledger(ctx, p.Account, p.Ledger)
-		if relay.KindOf(err) == relay.KindNotFound {
-			return false, nil
-		}
-		if err != nil {
+		if err := s.signByID(ctx, p.Account, p.Ledger); err != nil {
 			return false, err
 		}
-		if _, err := s.signEntries(ctx, p.Account, l); err != nil {
-			return false, err
-		}
-		head = s.trusted.of(p).head
+		head = s.trusted.get(p).head
 	}
 	if e.Sequence >= head.Size {
 		return false, nil
