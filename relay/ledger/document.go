@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,18 +11,10 @@ import (
 
 // Document is a history as the API returns it, for verification offline.
 type Document struct {
-	Data []DocumentEntry `json:"data"`
-	Meta DocumentMeta    `json:"meta"`
-}
-
-// DocumentEntry is an entry. Its leaf is the canonical JSON of at, data and type;
-// its place in the tree is its sequence.
-type DocumentEntry struct {
-	Sequence int64           `json:"sequence"`
-	Type     EntryType       `json:"type"`
-	At       string          `json:"at"`
-	Hash     string          `json:"hash"`
-	Data     json.RawMessage `json:"data"`
+	// Data are the entries. An entry's leaf is the canonical JSON of at, data and type;
+	// its place in the tree is its sequence.
+	Data []Entry      `json:"data"`
+	Meta DocumentMeta `json:"meta"`
 }
 
 // DocumentMeta is the proof of the entries.
@@ -40,12 +31,11 @@ type DocumentMeta struct {
 
 // Document returns the history in the form of the API.
 func (h History) Document() Document {
-	d := Document{Data: []DocumentEntry{}, Meta: DocumentMeta{
+	d := Document{Data: append([]Entry{}, h.Entries...), Meta: DocumentMeta{
 		TreeSize: h.Head.Size, RootHash: h.Head.Root.String(), Signature: h.Signed, Key: h.Key, Proof: [][]merkle.Hash{}, All: h.All,
 	}}
-	for i, e := range h.Entries {
-		d.Data = append(d.Data, DocumentEntry{Sequence: e.Sequence, Type: e.Type, At: e.At, Hash: e.Hash, Data: e.Data})
-		d.Meta.Proof = append(d.Meta.Proof, append([]merkle.Hash{}, h.Proofs[i]...))
+	for _, proof := range h.Proofs {
+		d.Meta.Proof = append(d.Meta.Proof, append([]merkle.Hash{}, proof...))
 	}
 	return d
 }
@@ -56,9 +46,7 @@ func (h History) Document() Document {
 // head. An earlier head must be its own: a history does not prove another.
 func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	var d Document
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&d); err != nil {
+	if err := decodeJSON(text, &d); err != nil {
 		return Report{}, fmt.Errorf("history: %w", err)
 	}
 	if d.Meta.Signature == "" {
@@ -127,7 +115,7 @@ func (r *Report) all(d Document) {
 }
 
 // entry checks one entry of a history.
-func (r *Report) entry(e DocumentEntry, proof []merkle.Hash, early bool) {
+func (r *Report) entry(e Entry, proof []merkle.Hash, early bool) {
 	b, err := canonical(leaf{At: e.At, Data: e.Data, Type: e.Type})
 	switch {
 	case err != nil:

@@ -40,15 +40,12 @@ func (s *Service) History(ctx context.Context, acct account.ID, c Credential) (H
 // neither its text nor its private token. It returns NotFound if the account has none
 // of the id.
 func (s *Service) Inspect(ctx context.Context, acct account.ID, tokenID string) (Token, History, error) {
-	st, err := s.deps.Store.Standing(ctx, acct, tokenID)
+	t, err := s.token(ctx, acct, tokenID)
 	if err != nil {
 		return Token{}, History{}, err
 	}
-	if err := s.checkStanding(ctx, acct, st); err != nil {
-		return Token{}, History{}, err
-	}
-	h, err := s.historyOf(ctx, acct, st.Token)
-	return st.Token, h, err
+	h, err := s.historyOf(ctx, acct, t)
+	return t, h, err
 }
 
 func (s *Service) historyOf(ctx context.Context, acct account.ID, t Token) (History, error) {
@@ -67,10 +64,8 @@ func (s *Service) historyOf(ctx context.Context, acct account.ID, t Token) (Hist
 	for len(sequences) > 0 && sequences[len(sequences)-1] >= h.Head.Size { // came since
 		sequences = sequences[:len(sequences)-1]
 	}
-	if err := s.prove(ctx, acct, l, t.ID, sequences, &h); err != nil {
-		return h, err
-	}
-	return h, s.signAll(ctx, acct, l, t.ID, &h)
+	err = s.prove(ctx, acct, l, t.ID, sequences, &h)
+	return h, err
 }
 
 // headOf signs a ledger's entries and returns its head, opened.
@@ -89,14 +84,17 @@ func (s *Service) headOf(ctx context.Context, acct account.ID, l Ledger) (h Hist
 	return h, nil
 }
 
-// prove adds entries of a token and their proofs.
+// prove adds the entries of a token with their proofs, and signs that they are all of
+// their token: they begin with its generation, and no claim is left out.
 func (s *Service) prove(ctx context.Context, acct account.ID, l Ledger, tokenID string, sequences []int64, h *History) error {
 	raw, err := s.deps.Store.Entries(ctx, acct, l.ID, sequences)
 	if err != nil {
 		return err
 	}
+	p, claims := Place{acct, l.ID}, int64(0)
+	var fold merkle.Fold
 	for i, n := range sequences {
-		e, err := readEntry(n, raw[i])
+		e, of, err := readEvent(n, raw[i])
 		if err != nil {
 			return fmt.Errorf("ledger %s: %w", l.ID, err)
 		}
@@ -105,35 +103,16 @@ func (s *Service) prove(ctx context.Context, acct account.ID, l Ledger, tokenID 
 			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, n, err)
 		}
 		if merkle.CheckProof(proof, h.Head, n, raw[i]) != nil {
-			p := Place{acct, l.ID}
 			return s.alarmAbout(p, aboutToken(tokenID), "token %s: its entry %d is not the one that was signed", tokenID, n)
-		}
-		h.Entries, h.Proofs = append(h.Entries, e), append(h.Proofs, proof)
-	}
-	return nil
-}
-
-// signAll signs that the entries are all of their token. They begin with its
-// generation, and no claim is left out.
-func (s *Service) signAll(ctx context.Context, acct account.ID, l Ledger, tokenID string, h *History) error {
-	claims := int64(0)
-	var fold merkle.Fold
-	for i, e := range h.Entries {
-		var of event
-		if err := json.Unmarshal(e.Data, &of); err != nil {
-			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, e.Sequence, err)
 		}
 		if e.Type == Claimed {
 			claims++
 		}
 		if of.Token != tokenID || (i == 0) != (e.Type == Generated) || e.Type == Claimed && of.Claim != claims {
-			return s.alarmAbout(Place{acct, l.ID}, aboutToken(tokenID), "token %s: entry %d is not the next of its history", tokenID, e.Sequence)
+			return s.alarmAbout(p, aboutToken(tokenID), "token %s: entry %d is not the next of its history", tokenID, n)
 		}
-		leaf, err := merkle.ParseHash(e.Hash)
-		if err != nil {
-			return fmt.Errorf("ledger %s: entry %d: %w", l.ID, e.Sequence, err)
-		}
-		fold.Add(leaf)
+		fold.Add(merkle.LeafHash(raw[i]))
+		h.Entries, h.Proofs = append(h.Entries, e), append(h.Proofs, proof)
 	}
 	private, err := s.signer(ctx, acct, l)
 	if err != nil {

@@ -105,12 +105,12 @@ const (
 
 // Entry is one event of a ledger.
 type Entry struct {
-	Sequence int64 // its place, from 0
-	Type     EntryType
-	At       string // in TimeFormat
-	Data     json.RawMessage
-	Hash     string // of its leaf, base64
-	Leaf     []byte // the bytes that are hashed
+	Sequence int64           `json:"sequence"` // its place, from 0
+	Type     EntryType       `json:"type"`
+	At       string          `json:"at"`   // in TimeFormat
+	Hash     string          `json:"hash"` // of its leaf, base64
+	Data     json.RawMessage `json:"data"`
+	Leaf     []byte          `json:"-"` // the bytes that are hashed
 }
 
 // leaf is the form of an entry whose bytes are hashed: canonical JSON. Its place
