@@ -56,54 +56,47 @@ func (s *Service) Owner(ctx context.Context, thing string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, part := range st.set.Parts() {
-		if slices.ContainsFunc(document.Things(part), func(t document.Thing) bool { return t.String() == thing }) {
-			return part.Owner(), nil
+	return owners(st.set)[thing], nil
+}
+
+// owners returns the names of the documents that declare records, by record.
+func owners(set document.Set) map[string]string {
+	all := make(map[string]string)
+	for _, part := range set.Parts() {
+		for _, t := range document.Things(part) {
+			all[t.String()] = part.Owner()
 		}
 	}
-	return "", nil
+	return all
 }
 
 // present puts what is stored in the place of what was declared.
 func (s *Service) present(ctx context.Context, set document.Set, part *document.Document) error {
-	declared := make(map[string]bool)
-	for _, t := range document.Things(set.Whole()) {
-		declared[t.String()] = true
-	}
-	owners := set.Owners()
+	owners, accounts := owners(set), set.Owners()
 	for i := range part.Accounts {
 		a := &part.Accounts[i]
 		rec, err := s.Accounts.AccountByName(ctx, a.Name)
 		if err != nil {
 			return err
 		}
-		own := owners.Of(*a) == part.Owner()
+		own := accounts.Of(*a) == part.Owner()
 		if own {
 			if err := s.presentSettings(ctx, rec, a); err != nil {
 				return err
 			}
 		}
-		undeclared := func(kind, id string) bool {
-			return own && !declared[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
+		shown := func(kind, id string) bool {
+			owner := owners[document.Thing{Kind: kind, Account: a.Name, Name: id}.String()]
+			return owner == part.Owner() || own && owner == ""
 		}
-		if err := s.presentRecords(ctx, rec.ID, a, undeclared); err != nil {
-			return fmt.Errorf("account %s: %w", a.Name, err)
+		p := presenter{s, rec.ID, shown}
+		for _, step := range []func(context.Context, *document.Account) error{p.relays, p.sims, p.decoders, p.rules} {
+			if err := step(ctx, a); err != nil {
+				return fmt.Errorf("account %s: %w", a.Name, err)
+			}
 		}
 	}
 	return nil
-}
-
-func (s *Service) presentRecords(ctx context.Context, acct account.ID, a *document.Account, undeclared func(kind, id string) bool) error {
-	if err := s.presentRelays(ctx, acct, a); err != nil {
-		return err
-	}
-	if err := s.presentSIMs(ctx, acct, a); err != nil {
-		return err
-	}
-	if err := s.presentDecoders(ctx, acct, a, undeclared); err != nil {
-		return err
-	}
-	return s.presentRules(ctx, acct, a, undeclared)
 }
 
 func (s *Service) presentSettings(ctx context.Context, rec account.Account, a *document.Account) error {
@@ -115,25 +108,32 @@ func (s *Service) presentSettings(ctx context.Context, rec account.Account, a *d
 	return nil
 }
 
-func (s *Service) presentRelays(ctx context.Context, acct account.ID, a *document.Account) error {
+// presenter puts the records of an account in the place of what a document declares.
+type presenter struct {
+	*Service
+	acct  account.ID
+	shown func(kind, id string) bool // whether the document shows a decoder or rule
+}
+
+func (p presenter) relays(ctx context.Context, a *document.Account) error {
 	for i := range a.Relays.Geo {
 		r := &a.Relays.Geo[i]
-		if err := s.presentRelay(ctx, acct, inbound.Geographic, r.ID, &r.Action, &r.Parameters, &r.Filter); err != nil {
+		if err := p.relay(ctx, inbound.Geographic, r.ID, &r.Action, &r.Parameters, &r.Filter); err != nil {
 			return err
 		}
 	}
 	for i := range a.Relays.VMN {
 		r := &a.Relays.VMN[i]
-		if err := s.presentRelay(ctx, acct, inbound.VirtualNumber, r.ID, &r.Action, &r.Parameters, &r.Filter); err != nil {
+		if err := p.relay(ctx, inbound.VirtualNumber, r.ID, &r.Action, &r.Parameters, &r.Filter); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// presentRelay reads what REST changes of a relay.
-func (s *Service) presentRelay(ctx context.Context, acct account.ID, k inbound.Kind, id string, action *string, parameters *[]string, filter *string) error {
-	stored, err := s.Relays.Get(ctx, acct, k, id)
+// relay reads what REST changes of a relay.
+func (p presenter) relay(ctx context.Context, k inbound.Kind, id string, action *string, parameters *[]string, filter *string) error {
+	stored, err := p.Relays.Get(ctx, p.acct, k, id)
 	if err != nil {
 		return ignoreMissing(err)
 	}
@@ -141,13 +141,13 @@ func (s *Service) presentRelay(ctx context.Context, acct account.ID, k inbound.K
 	return nil
 }
 
-func (s *Service) presentSIMs(ctx context.Context, acct account.ID, a *document.Account) error {
+func (p presenter) sims(ctx context.Context, a *document.Account) error {
 	for some := range slices.Chunk(a.SIMs, simBatch) {
 		iccids := make([]sim.ICCID, len(some))
 		for i, one := range some {
 			iccids[i] = sim.ICCID(one.ICCID)
 		}
-		stored, err := s.SIMs.GetMany(ctx, acct, iccids)
+		stored, err := p.SIMs.GetMany(ctx, p.acct, iccids)
 		if err != nil {
 			return err
 		}
@@ -160,34 +160,24 @@ func (s *Service) presentSIMs(ctx context.Context, acct account.ID, a *document.
 	return nil
 }
 
-// presentDecoders leaves out decoders that are gone, and adds those that REST created.
-func (s *Service) presentDecoders(ctx context.Context, acct account.ID, a *document.Account, undeclared func(kind, id string) bool) error {
-	stored, err := s.Devices.Decoders(ctx, acct)
-	if err != nil {
-		return err
-	}
-	was := a.Decoders
+// decoders leaves out decoders that are gone, and adds those that REST created.
+func (p presenter) decoders(ctx context.Context, a *document.Account) error {
+	stored, err := p.Devices.Decoders(ctx, p.acct)
 	a.Decoders = nil
 	for _, d := range stored {
-		named := slices.ContainsFunc(was, func(w document.Decoder) bool { return w.ID == d.ID })
-		if named || undeclared("decoder", d.ID) {
+		if p.shown("decoder", d.ID) {
 			a.Decoders = append(a.Decoders, declaredDecoder(d))
 		}
 	}
-	return nil
+	return err
 }
 
-// presentRules leaves out rules that are gone, and adds those that REST created.
-func (s *Service) presentRules(ctx context.Context, acct account.ID, a *document.Account, undeclared func(kind, id string) bool) error {
-	stored, err := s.Rules.Rules(ctx, acct)
-	if err != nil {
-		return err
-	}
-	was := a.Rules
+// rules leaves out rules that are gone, and adds those that REST created.
+func (p presenter) rules(ctx context.Context, a *document.Account) error {
+	stored, err := p.Rules.Rules(ctx, p.acct)
 	a.Rules = nil
 	for _, r := range stored {
-		named := slices.ContainsFunc(was, func(w document.Rule) bool { return w.ID == r.ID })
-		if !named && !undeclared("rule", r.ID) {
+		if !p.shown("rule", r.ID) {
 			continue
 		}
 		d, err := declaredRule(r)
@@ -196,7 +186,7 @@ func (s *Service) presentRules(ctx context.Context, acct account.ID, a *document
 		}
 		a.Rules = append(a.Rules, d)
 	}
-	return nil
+	return err
 }
 
 // declaredDecoder is the document's form of a decoder.
