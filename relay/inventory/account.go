@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sip"
 )
 
 const (
@@ -133,10 +132,11 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 	if err := a.credit(ctx); err != nil {
 		return err
 	}
-	for _, l := range a.want.Locations {
-		if err := a.location(ctx, l); err != nil {
-			return err
-		}
+	err := putAll(&a.notes, a.at+"location ", a.want.Locations, a.before.Locations,
+		func(l document.Location) string { return l.ID },
+		func(l document.Location) error { return a.Devices.PutLocation(ctx, a.id, iot.Location(l)) })
+	if err != nil {
+		return err
 	}
 	for _, d := range a.want.Decoders {
 		if err := a.decoder(ctx, d); err != nil {
@@ -148,12 +148,9 @@ func (a *accountApply) ownRecords(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, l := range a.want.Ledgers {
-		if err := a.ledger(ctx, l); err != nil {
-			return err
-		}
-	}
-	return nil
+	return putAll(&a.notes, a.at+"ledger ", a.want.Ledgers, a.before.Ledgers,
+		func(l document.Ledger) string { return l.ID },
+		func(l document.Ledger) error { return a.Ledgers.Put(ctx, a.id, ledgerOf(l)) })
 }
 
 // sharedRecords saves what another account may have had, and notes the tokens.
@@ -193,18 +190,6 @@ func (a *accountApply) credit(ctx context.Context) error {
 	return a.put(a.at+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
 
-func (a *accountApply) location(ctx context.Context, want document.Location) error {
-	have := slices.IndexFunc(a.before.Locations, func(l document.Location) bool { return l.ID == want.ID })
-	same := have >= 0 && a.before.Locations[have] == want
-	return a.put(a.at+"location "+want.ID, have >= 0, same, func() error { return a.Devices.PutLocation(ctx, a.id, iot.Location(want)) })
-}
-
-func (a *accountApply) ledger(ctx context.Context, want document.Ledger) error {
-	have := slices.IndexFunc(a.before.Ledgers, func(l document.Ledger) bool { return l.ID == want.ID })
-	same := have >= 0 && a.before.Ledgers[have] == want
-	return a.put(a.at+"ledger "+want.ID, have >= 0, same, func() error { return a.Ledgers.Put(ctx, a.id, ledgerOf(want)) })
-}
-
 // simBatch is how many SIMs are compared at one time.
 const simBatch = 2000
 
@@ -235,8 +220,8 @@ func (a *accountApply) noteTokens() {
 	declared := tokensOf(a.id, a.before)
 	a.tokens = withSecrets(tokensOf(a.id, a.want), declared)
 	for i, t := range a.tokens {
-		have := slices.IndexFunc(declared, func(d account.Token) bool { return d.Hash == t.Hash })
-		a.note(a.at+"token "+a.want.Tokens[i].Label(), have >= 0, have >= 0 && reflect.DeepEqual(declared[have], t))
+		have := find(declared, func(d account.Token) bool { return d.Hash == t.Hash })
+		a.note(a.at+"token "+a.want.Tokens[i].Label(), have != nil, have != nil && reflect.DeepEqual(*have, t))
 	}
 }
 
@@ -256,15 +241,6 @@ func (a *apply) trunks(ctx context.Context, whole document.Document) error {
 		}
 	}
 	return nil
-}
-
-// trunksOf is the trunks that an account declares.
-func trunksOf(acct document.Account) []sip.Trunk {
-	var list []sip.Trunk
-	for _, t := range acct.SIP.Trunks {
-		list = append(list, sip.Trunk(t))
-	}
-	return list
 }
 
 // before returns what an earlier inventory declared of an account.
@@ -299,20 +275,20 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	target := decoderOf(want)
 	what := a.at + "decoder " + want.ID
 	stored, err := a.Devices.Decoder(ctx, a.id, want.ID)
-	switch {
-	case relay.KindOf(err) == relay.KindNotFound:
+	if relay.KindOf(err) == relay.KindNotFound {
 		return a.put(what, false, false, func() error { return a.Devices.CreateDecoder(ctx, a.id, target) })
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	declared := slices.IndexFunc(a.before.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
+	var was iot.Decoder
+	declared := find(a.before.Decoders, func(d document.Decoder) bool { return d.ID == want.ID })
+	if declared != nil {
+		was = decoderOf(*declared)
+	}
 	change := func(stored *iot.Decoder) error {
-		var was iot.Decoder
-		if declared >= 0 {
-			was = decoderOf(a.before.Decoders[declared])
-		}
 		sensors := joined(stored.Sensors, target.Sensors, was.Sensors)
-		if declared >= 0 && sameButSensors(*stored, was) {
+		if declared != nil && sameButSensors(*stored, was) {
 			*stored = target
 		}
 		stored.Sensors = sensors
@@ -337,8 +313,8 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 		return err
 	}
 	var declared *rule.Rule // by the last inventory
-	if was := slices.IndexFunc(a.before.Rules, func(d document.Rule) bool { return d.ID == want.ID }); was >= 0 && !slices.Contains(a.mode.Reset, "rules") {
-		r, err := ruleOf(a.before.Rules[was])
+	if was := find(a.before.Rules, func(d document.Rule) bool { return d.ID == want.ID }); was != nil && !slices.Contains(a.mode.Reset, "rules") {
+		r, err := ruleOf(*was)
 		if err != nil {
 			return err
 		}
@@ -404,11 +380,10 @@ func joined(a, b, before []iot.Mapping) []iot.Mapping {
 		if slices.Contains(before, m) {
 			continue
 		}
-		at := slices.IndexFunc(out, func(have iot.Mapping) bool { return have.Key == m.Key })
-		if at < 0 {
-			out = append(out, m)
+		if have := find(out, func(have iot.Mapping) bool { return have.Key == m.Key }); have != nil {
+			*have = m
 		} else {
-			out[at] = m
+			out = append(out, m)
 		}
 	}
 	return out

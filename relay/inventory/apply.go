@@ -24,6 +24,7 @@ type apply struct {
 	old   document.Document // the set as one
 	known document.Index    // of its accounts
 	fresh document.Document
+	gone  document.Document // what a prune removes
 }
 
 // notes are what an apply does.
@@ -41,24 +42,10 @@ func (a *apply) run(ctx context.Context) error {
 	if a.mode.Compare {
 		a.done.Before = document.Mask(a.old)
 	}
-	if err := a.identities(ctx); err != nil {
-		return err
-	}
-	if err := a.ownership(); err != nil {
-		return err
-	}
-	gone, err := a.planPrune()
-	if err != nil {
-		return err
-	}
-	if err := a.catalogue(ctx); err != nil {
-		return err
-	}
-	if err := a.prune(ctx, gone); err != nil {
-		return err
-	}
-	if err := a.accounts(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{a.identities, a.ownership, a.planPrune, a.catalogue, a.prune, a.accounts} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	if err := a.logins(ctx); err != nil {
 		return fmt.Errorf("inventory: SOAP usernames: %w", err)
@@ -93,7 +80,7 @@ func (a *apply) save(ctx context.Context, set document.Set) error {
 }
 
 // ownership refuses what another document declared, or takes it over.
-func (a *apply) ownership() error {
+func (a *apply) ownership(context.Context) error {
 	if !a.mode.Adopt {
 		return a.set.Conflicts(a.fresh).Err()
 	}
@@ -118,6 +105,26 @@ func (n *notes) put(what string, exists, same bool, save func() error) error {
 	return n.write(save)
 }
 
+// putAll puts all records of one kind that only inventories change; before are those
+// that an earlier inventory declared.
+func putAll[T comparable](n *notes, kind string, want, before []T, id func(T) string, save func(T) error) error {
+	for _, one := range want {
+		have := find(before, func(b T) bool { return id(b) == id(one) })
+		if err := n.put(kind+id(one), have != nil, have != nil && *have == one, func() error { return save(one) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the first entry of a list that is looked for; nil if there is none.
+func find[T any](list []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
 // write is what a dry run leaves out.
 func (n *notes) write(do func() error) error {
 	if n.mode.DryRun {
@@ -128,21 +135,15 @@ func (n *notes) write(do func() error) error {
 
 // catalogue applies what belongs to no account.
 func (a *apply) catalogue(ctx context.Context) error {
-	for _, t := range a.fresh.SensorTypes {
-		at := slices.IndexFunc(a.old.SensorTypes, func(o document.SensorType) bool { return o.ID == t.ID })
-		same := at >= 0 && a.old.SensorTypes[at] == t
-		if err := a.put("sensor type "+t.ID, at >= 0, same, func() error { return a.Devices.PutSensorType(ctx, iot.SensorType(t)) }); err != nil {
-			return err
-		}
+	err := putAll(&a.notes, "sensor type ", a.fresh.SensorTypes, a.old.SensorTypes,
+		func(t document.SensorType) string { return t.ID },
+		func(t document.SensorType) error { return a.Devices.PutSensorType(ctx, iot.SensorType(t)) })
+	if err != nil {
+		return err
 	}
-	for _, n := range a.fresh.Networks {
-		at := slices.IndexFunc(a.old.Networks, func(o document.Network) bool { return o.Prefix == n.Prefix })
-		same := at >= 0 && a.old.Networks[at] == n
-		if err := a.put("network "+n.Prefix, at >= 0, same, func() error { return a.Networks.PutNetwork(ctx, lookup.Network(n)) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return putAll(&a.notes, "network ", a.fresh.Networks, a.old.Networks,
+		func(n document.Network) string { return n.Prefix },
+		func(n document.Network) error { return a.Networks.PutNetwork(ctx, lookup.Network(n)) })
 }
 
 // errRaced means that another gateway applied an inventory meanwhile.

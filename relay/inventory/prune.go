@@ -12,24 +12,25 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// planPrune returns what the document declared before and omits now, without what
-// other documents need. It refuses a prune of much more than people expect, unless
+// planPrune sets what is gone: what the document declared before and omits now, without
+// what other documents need. It refuses a prune of much more than people expect, unless
 // that is allowed.
-func (a *apply) planPrune() (document.Document, error) {
+func (a *apply) planPrune(context.Context) error {
 	if !a.mode.Prune {
-		return document.Document{}, nil
+		return nil
 	}
 	own := a.set.Part(a.fresh.Owner())
-	gone := a.withoutNeeded(document.Omitted(own, a.fresh))
-	needs := removalsToAllow(document.Things(own), document.Things(gone))
+	a.gone = a.withoutNeeded(document.Omitted(own, a.fresh))
+	owned, gone := document.Things(own), document.Things(a.gone)
+	needs := removalsToAllow(owned, gone)
 	a.done.AllowRemovals = needs
 	if needs <= a.mode.AllowRemovals || a.mode.DryRun {
-		return gone, nil
+		return nil
 	}
 	var refusal document.Mistakes
 	refusal.Add("allow_removals", "this prune removes %s that the document %q declared; check them with a dry run, then allow %d",
-		counted(document.Things(own), document.Things(gone)), a.fresh.Owner(), needs)
-	return gone, refusal
+		counted(owned, gone), a.fresh.Owner(), needs)
+	return refusal
 }
 
 // Up to one record in usualShare may go without being asked for.
@@ -106,26 +107,39 @@ func (a *apply) needed(what string, part document.Document, acct document.Accoun
 // prune removes what an earlier document of this name declared and this one omits.
 // Accounts stay: they may hold messages, history or credit; without their tokens
 // nobody can use them.
-func (a *apply) prune(ctx context.Context, gone document.Document) error {
+func (a *apply) prune(ctx context.Context) error {
 	if !a.mode.Prune {
 		return nil
 	}
 	own := a.set.Part(a.fresh.Owner())
-	a.stand(a.set.With(document.Prune(own, gone, a.fresh)))
+	a.stand(a.set.With(document.Prune(own, a.gone, a.fresh)))
 	owners, named := a.set.Owners(), document.IndexOf(a.fresh.Accounts)
-	for _, lost := range gone.Accounts {
+	for _, lost := range a.gone.Accounts {
 		undeclared := named.Find(lost) < 0 && owners.Of(lost) == ""
 		if err := a.pruneAccount(ctx, lost, undeclared); err != nil {
 			return fmt.Errorf("inventory: prune account %s: %w", lost.Name, err)
 		}
 	}
-	for _, t := range gone.SensorTypes {
-		if err := a.remove("sensor type "+t.ID, func() error { return a.Devices.DeleteSensorType(ctx, t.ID) }); err != nil {
-			return err
-		}
+	var all []removal
+	for _, t := range a.gone.SensorTypes {
+		all = append(all, removal{"sensor type " + t.ID, func() error { return a.Devices.DeleteSensorType(ctx, t.ID) }})
 	}
-	for _, n := range gone.Networks {
-		if err := a.remove("network "+n.Prefix, func() error { return a.Networks.DeleteNetwork(ctx, n.Prefix) }); err != nil {
+	for _, n := range a.gone.Networks {
+		all = append(all, removal{"network " + n.Prefix, func() error { return a.Networks.DeleteNetwork(ctx, n.Prefix) }})
+	}
+	return a.removeAll("", all)
+}
+
+// removal is a record that a prune removes.
+type removal struct {
+	what string
+	do   func() error
+}
+
+// removeAll removes records and notes them, with a prefix.
+func (a *apply) removeAll(at string, all []removal) error {
+	for _, r := range all {
+		if err := a.removed(at+r.what, a.write(r.do)); err != nil {
 			return err
 		}
 	}
@@ -140,10 +154,6 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undecla
 		return ignoreMissing(err)
 	}
 	at := "account " + lost.Name + ": "
-	type removal struct {
-		what string
-		do   func() error
-	}
 	var all []removal
 	for i, t := range tokensOf(rec.ID, lost) {
 		all = append(all, removal{"token " + lost.Tokens[i].Label(), func() error { return a.Accounts.DeleteToken(ctx, t) }})
@@ -169,10 +179,8 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undecla
 	for _, t := range lost.SIP.Trunks {
 		all = append(all, removal{"trunk " + t.Label(), func() error { return a.Trunks.PutTrunks(ctx, rec.ID, trunksOf(a.before(lost))) }})
 	}
-	for _, r := range all {
-		if err := a.remove(at+r.what, r.do); err != nil {
-			return err
-		}
+	if err := a.removeAll(at, all); err != nil {
+		return err
 	}
 	for _, l := range lost.Ledgers {
 		if err := a.pruneLedger(ctx, rec.ID, at, l.ID); err != nil {
@@ -207,9 +215,6 @@ func (a *apply) unwritten(ctx context.Context, acct account.ID, id string) error
 	}
 	return err
 }
-
-// remove removes a record and notes it.
-func (a *apply) remove(what string, do func() error) error { return a.removed(what, a.write(do)) }
 
 // removed notes what is gone; what was gone already is fine.
 func (a *apply) removed(what string, err error) error {

@@ -3,7 +3,6 @@ package inventory
 import (
 	"cmp"
 	"reflect"
-	"slices"
 	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
@@ -15,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sip"
 )
 
 func relaysOf(a document.Account) []inbound.Relay {
@@ -30,6 +30,15 @@ func relaysOf(a document.Account) []inbound.Relay {
 			ID: r.ID, Kind: inbound.VirtualNumber, Number: r.Number, Filter: r.Filter, Pace: outbox.Pace(r.Pace),
 			Action: inbound.Action{Name: r.Action, Parameters: r.Parameters},
 		})
+	}
+	return out
+}
+
+// trunksOf is the trunks that an account declares.
+func trunksOf(a document.Account) []sip.Trunk {
+	var out []sip.Trunk
+	for _, t := range a.SIP.Trunks {
+		out = append(out, sip.Trunk(t))
 	}
 	return out
 }
@@ -64,9 +73,8 @@ func tokensOf(id account.ID, a document.Account) []account.Token {
 func withSecrets(tokens, before []account.Token) []account.Token {
 	for i := range tokens {
 		t := &tokens[i]
-		at := slices.IndexFunc(before, func(b account.Token) bool { return b.Hash == t.Hash })
-		if at >= 0 {
-			t.Secret = cmp.Or(t.Secret, before[at].Secret)
+		if was := find(before, func(b account.Token) bool { return b.Hash == t.Hash }); was != nil {
+			t.Secret = cmp.Or(t.Secret, was.Secret)
 		}
 	}
 	return tokens

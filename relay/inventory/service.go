@@ -96,11 +96,11 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m docume
 	if err != nil {
 		return nil, err
 	}
-	return fresh, s.unavailable(fresh)
+	return fresh, checkActions(fresh)
 }
 
-// unavailable refuses actions that this version cannot perform.
-func (s *Service) unavailable(d *document.Document) error {
+// checkActions refuses the actions that REST refuses, too.
+func checkActions(d *document.Document) error {
 	var mistakes document.Mistakes
 	for i, a := range d.Accounts {
 		for j, r := range relaysOf(a) {
