@@ -82,10 +82,7 @@ func explainedOf(e inbound.Explanation) explainedJSON {
 			From: m.From, To: m.To, Text: m.Text, Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH),
 			Coding: int(m.Coding), Stat: int(m.Status),
 		},
-		Considered: append([]inbound.Considered{}, e.Considered...), Requests: make([]outbox.Outgoing, len(e.Outgoing)),
-	}
-	for i := range e.Outgoing {
-		out.Requests[i] = outbox.OutgoingOf(&e.Outgoing[i].Delivery, e.Outgoing[i].Refused)
+		Considered: append([]inbound.Considered{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
 	}
 	if e.Part != nil {
 		out.Joined = &joinedJSON{Part: e.Part.Number, Total: e.Part.Total, Missing: e.Part.Missing}

@@ -19,13 +19,7 @@ type Explanation struct {
 	// Part describes a part and those that are missing; nil for a whole message.
 	Part *PartExplained
 	// Outgoing are the deliveries as they would go out, in their order.
-	Outgoing []Outgoing
-}
-
-// Outgoing is a delivery as it would go out.
-type Outgoing struct {
-	outbox.Delivery        // its Request is the previewed one
-	Refused         string // why the request would not be made, "" if it would
+	Outgoing []outbox.Outgoing
 }
 
 // PartExplained is a part of a message that waits for the others.
@@ -54,22 +48,6 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 		e.Message, e.Part.Missing = s.assembler.assemble([]Message{m})
 	}
 	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
-	e.Outgoing, err = s.outgoing(ctx, e.Deliveries)
+	e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview)
 	return e, err
-}
-
-func (s *Service) outgoing(ctx context.Context, ds []outbox.Delivery) ([]Outgoing, error) {
-	out := make([]Outgoing, len(ds))
-	for i, d := range ds {
-		out[i].Delivery = d
-		if d.Request == nil || s.deps.Preview == nil {
-			continue
-		}
-		req, refused, err := s.deps.Preview(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		out[i].Request, out[i].Refused = &req, refused
-	}
-	return out, nil
 }

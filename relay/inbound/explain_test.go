@@ -23,7 +23,7 @@ func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
 		t.Fatalf("%d outgoing requests, want 1", len(e.Outgoing))
 	}
 	o := e.Outgoing[0]
-	relaytest.Equal(t, "id, signature and refusal of the request", []string{o.ID, o.Request.Headers["X-Signed"], o.Refused},
+	relaytest.Equal(t, "id, signature and refusal of the request", []string{o.DeliveryID, o.Headers["X-Signed"], o.Refused},
 		[]string{e.Deliveries[0].ID, "yes", "a private address"})
 	if e.Deliveries[0].Request.Headers["X-Signed"] != "" {
 		t.Error("the decision was changed")

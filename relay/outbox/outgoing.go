@@ -74,12 +74,13 @@ func OutgoingOf(d *Delivery, refused string) Outgoing {
 // every header, and why it would not be made, "" if it would.
 type Previewer func(ctx context.Context, d Delivery) (req Request, refused string, err error)
 
-// Preview returns what would go out for deliveries that are not saved.
+// Preview returns what would go out for deliveries that are not saved; a nil Previewer
+// shows requests as they are.
 func Preview(ctx context.Context, ds []Delivery, preview Previewer) ([]Outgoing, error) {
 	out := make([]Outgoing, len(ds))
 	for i, d := range ds {
 		refused := ""
-		if d.Request != nil {
+		if d.Request != nil && preview != nil {
 			req, why, err := preview(ctx, d)
 			if err != nil {
 				return nil, err
