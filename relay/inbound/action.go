@@ -33,13 +33,13 @@ type Action struct {
 }
 
 // parameterKind is the kind of an action's parameters.
-type parameterKind int
+type parameterKind string
 
 const (
-	noParameters parameterKind = iota
-	urls
-	addresses
-	labels
+	noParameters parameterKind = ""
+	urls         parameterKind = "urls"
+	addresses    parameterKind = "addresses"
+	labels       parameterKind = "labels"
 )
 
 // ActionInfo describes an action to the account holder.
@@ -47,16 +47,13 @@ type ActionInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 
-	takes     parameterKind
-	available bool
-	unlisted  bool // may be set only with the permission of its name
+	takes    parameterKind
+	unlisted bool // may be set only with the permission of its name
 }
 
 // Takes returns the kind of the action's parameters: urls, addresses or labels, empty if it
 // takes none.
-func (a ActionInfo) Takes() string {
-	return map[parameterKind]string{urls: "urls", addresses: "addresses", labels: "labels"}[a.takes]
-}
+func (a ActionInfo) Takes() string { return string(a.takes) }
 
 // Actions lists the actions of a kind of relay in the specification's order.
 func Actions(k Kind) []ActionInfo { return ActionsOf(k, func(string) bool { return false }) }
@@ -99,23 +96,23 @@ func actions(k Kind) []ActionInfo {
 	switch k {
 	case Geographic:
 		return []ActionInfo{
-			{Name: BlackHole, Description: "Discard messages", available: true},
-			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls, available: true},
-			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls, available: true},
-			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses, available: true},
-			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", available: true, unlisted: true},
+			{Name: BlackHole, Description: "Discard messages"},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls},
+			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses},
+			{Name: MVNO, Description: "Deliver messages to the SIM; they cannot be forwarded to any external destination", unlisted: true},
 		}
 	case VirtualNumber:
 		return []ActionInfo{
-			{Name: Inactive, Description: "Discard messages", available: true},
-			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls, available: true},
-			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls, available: true},
-			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses, available: true},
-			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", takes: urls, available: true},
-			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", takes: urls, available: true},
-			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", takes: addresses, available: true},
-			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", takes: labels, available: true},
-			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", takes: urls, available: true},
+			{Name: Inactive, Description: "Discard messages"},
+			{Name: HTTPGet, Description: "Forward messages to URLs with HTTP GET", takes: urls},
+			{Name: HTTPPost, Description: "Forward messages to URLs with HTTP POST", takes: urls},
+			{Name: Email, Description: "Forward messages to e-mail addresses", takes: addresses},
+			{Name: DialoguePost, Description: "Forward messages with HTTP POST as X-E3 form fields", takes: urls},
+			{Name: DialogueGet, Description: "Forward messages with HTTP GET as X-E3 query parameters", takes: urls},
+			{Name: MSOutlook, Description: "Mail messages in the form of Outlook's mobile service", takes: addresses},
+			{Name: DesktopSMS, Description: "Keep messages in an inbox until they are acknowledged", takes: labels},
+			{Name: InboundGW, Description: "Forward messages as JSON to another gateway", takes: urls},
 		}
 	}
 	return nil

@@ -19,8 +19,10 @@ import (
 // deliveries returns one delivery per parameter, and none for an action that
 // discards messages or puts them into an inbox.
 func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
-	if r.Action.Name == MVNO {
-		return []outbox.Delivery{r.toSIM(m)}
+	if r.Action.Name == MVNO { // to the operator, for the SIM that the relay names
+		d := r.delivery(m, "sim:"+r.ICCID, 0)
+		d.SIM = &outbox.SIM{ICCID: r.ICCID, From: m.From, To: m.To, Text: m.Text, Data: m.Data, UDH: m.UDH, Coding: int(m.Coding)}
+		return []outbox.Delivery{d}
 	}
 	if r.takes == noParameters || r.takes == labels {
 		return nil
@@ -28,11 +30,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	v := view{Message: m, zone: s.Zone}
 	out := make([]outbox.Delivery, 0, len(r.Action.Parameters))
 	for i, parameter := range r.Action.Parameters {
-		d := outbox.Delivery{
-			ID: deliveryID(m, &r.Relay, i), Account: r.Account, Kind: outbox.KindRelay,
-			Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To, Trace: m.Trace,
-			Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, parameter), Pace: r.Pace,
-		}
+		d := r.delivery(m, parameter, i)
 		if r.takes == urls {
 			d.Request = request(r.Kind, r.Action.Name, r.endpoints[i], v)
 		} else {
@@ -43,16 +41,13 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 	return out
 }
 
-// toSIM delivers a message to the operator, for the SIM that the relay names.
-func (r *Route) toSIM(m *Message) outbox.Delivery {
-	to := "sim:" + r.ICCID
+// delivery returns the delivery of a message to one target, without its content; index
+// is that of the parameter.
+func (r *Route) delivery(m *Message, target string, index int) outbox.Delivery {
 	return outbox.Delivery{
-		ID: nameDelivery(m, &r.Relay, to, 0), Account: r.Account, Kind: outbox.KindRelay,
+		ID: deliveryID(m, &r.Relay, target, index), Account: r.Account, Kind: outbox.KindRelay,
 		Relay: r.ID, MessageID: m.ID, State: outbox.Queued, Originator: m.From, Destination: m.To, Trace: m.Trace,
-		Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, to), Pace: r.Pace,
-		SIM: &outbox.SIM{
-			ICCID: r.ICCID, From: m.From, To: m.To, Text: m.Text, Data: m.Data, UDH: m.UDH, Coding: int(m.Coding),
-		},
+		Endpoint: outbox.EndpointID(r.Account, string(r.Kind), r.ID, target), Pace: r.Pace,
 	}
 }
 
@@ -60,7 +55,7 @@ func (r *Route) toSIM(m *Message) outbox.Delivery {
 func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	switch action {
 	case HTTPPost:
-		return post(t, v, form(fieldsOf(k), v))
+		return post(t, v, form(placeholders(k), v))
 	case DialoguePost:
 		return post(t, v, form(dialogue(v), v))
 	case DialogueGet:
@@ -71,25 +66,13 @@ func request(k Kind, action string, t *Template, v view) *outbox.Request {
 	return &outbox.Request{Method: "GET", URL: t.expand(v)}
 }
 
-// mailOf returns the mail of an action to one of its addresses.
-func mailOf(action, to, messageID string, v view) *outbox.Mail {
-	if action == MSOutlook {
-		return outlook(to, messageID, v)
-	}
-	return email(to, messageID, v)
-}
-
 // deliveryID names the delivery of a message by one parameter of a relay. The
 // same again gives the same id, so that a journal record that is processed
 // twice sends once; a corrected parameter gives another, so that a replay sends.
-func deliveryID(m *Message, r *Relay, index int) string {
-	return nameDelivery(m, r, r.Action.Parameters[index], index)
-}
-
-func nameDelivery(m *Message, r *Relay, parameter string, index int) string {
+func deliveryID(m *Message, r *Relay, target string, index int) string {
 	h := sha256.New()
 	var n [8]byte
-	for _, s := range []string{m.ID, r.Account.String(), string(r.Kind), r.ID, r.Action.Name, parameter} {
+	for _, s := range []string{m.ID, r.Account.String(), string(r.Kind), r.ID, r.Action.Name, target} {
 		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 		h.Write(n[:])
 		h.Write([]byte(s))
@@ -107,42 +90,35 @@ func post(t *Template, v view, body []byte) *outbox.Request {
 	}
 }
 
-// formField is a field of a form and its value.
-type formField struct {
-	name  string
-	value func(view) string
-}
-
-// fieldsOf is every placeholder of a kind as a form field.
-func fieldsOf(k Kind) []formField {
-	all := placeholders(k)
-	out := make([]formField, len(all))
-	for i, p := range all {
-		out[i] = formField{p.field, p.value}
-	}
-	return out
-}
-
-func form(fields []formField, v view) []byte {
+// form encodes the values of placeholders under the names of their form fields.
+func form(fields []placeholder, v view) []byte {
 	var out []byte
 	for _, f := range fields {
 		if len(out) > 0 {
 			out = append(out, '&')
 		}
-		out = append(append(out, f.name...), '=')
+		out = append(append(out, f.field...), '=')
 		out = template.AppendEscaped(out, f.value(v))
 	}
 	return out
 }
 
-// email has the sender and the number in the subject, the text in the body.
-func email(to, messageID string, v view) *outbox.Mail {
-	return &outbox.Mail{
-		To:        to,
-		Subject:   "SMS from " + oneLine(v.From, maxInSubject) + " to " + oneLine(v.To, maxInSubject),
-		Text:      strings.ToValidUTF8(v.Body(), "\uFFFD"),
-		MessageID: messageID,
+// mailOf returns the mail of an action to one of its addresses: with the sender and the
+// number in the subject, the text in the body. A mail that Outlook's mobile service
+// reads as a text message has the text in its subject; its class says so, and an answer
+// goes to the sender's number.
+func mailOf(action, to, messageID string, v view) *outbox.Mail {
+	mail := &outbox.Mail{To: to, Text: strings.ToValidUTF8(v.Body(), "\uFFFD"), MessageID: messageID}
+	sender := oneLine(v.From, maxInSubject)
+	if action != MSOutlook {
+		mail.Subject = "SMS from " + sender + " to " + oneLine(v.To, maxInSubject)
+		return mail
 	}
+	mail.Subject, mail.Header = oneLine(mail.Text, maxOutlookSubject), map[string]string{"Content-class": "MS-OMS-SMS"}
+	if sender != "" {
+		mail.Header["X-MS-Reply-To-Mobile"] = international(sender)
+	}
+	return mail
 }
 
 // maxInSubject is how many characters of a sender a subject shows.
@@ -167,19 +143,6 @@ func oneLine(s string, limit int) string {
 // maxOutlookSubject is how many characters of a text Outlook's mobile service
 // shows as the subject.
 const maxOutlookSubject = 40
-
-// outlook is a mail that Outlook's mobile service reads as a text message: its
-// class says so, and an answer goes to the sender's number.
-func outlook(to, messageID string, v view) *outbox.Mail {
-	text := strings.ToValidUTF8(v.Body(), "\uFFFD")
-	header := map[string]string{"Content-class": "MS-OMS-SMS"}
-	if sender := oneLine(v.From, maxInSubject); sender != "" {
-		header["X-MS-Reply-To-Mobile"] = international(sender)
-	}
-	return &outbox.Mail{
-		To: to, Subject: oneLine(text, maxOutlookSubject), Text: text, MessageID: messageID, Header: header,
-	}
-}
 
 // international writes a whole number with its plus sign; short codes and names
 // stay as they are.
@@ -223,19 +186,19 @@ const dialogueTime = "2006-01-02 15:04:05.000000"
 
 // dialogue lists the fields of dialogue_post and dialogue_get: the names are
 // those of the X-E3 interface, in which a message is either text or octets.
-func dialogue(v view) []formField {
-	fields := []formField{
-		{"X-E3-ID", id},
-		{"X-E3-Originating-Address", from},
-		{"X-E3-Destination-Address", to},
-		{"X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
-		{"X-E3-Data-Coding-Scheme", codingScheme},
-		{"X-E3-User-Data-Header", udh},
+func dialogue(v view) []placeholder {
+	fields := []placeholder{
+		{"", "X-E3-ID", id},
+		{"", "X-E3-Originating-Address", from},
+		{"", "X-E3-Destination-Address", to},
+		{"", "X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
+		{"", "X-E3-Data-Coding-Scheme", codingScheme},
+		{"", "X-E3-User-Data-Header", udh},
 	}
 	if v.Coding == sms.Binary {
-		return append(fields, formField{"X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
+		return append(fields, placeholder{"", "X-E3-Hex-Message", func(v view) string { return hex.EncodeToString(v.Data) }})
 	}
-	return append(fields, formField{"X-E3-Message", body})
+	return append(fields, placeholder{"", "X-E3-Message", body})
 }
 
 // codingScheme is the general data coding scheme without class or compression,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/condition"
@@ -15,8 +16,11 @@ type Route struct {
 	Relay
 	takes     parameterKind // of the action
 	endpoints []*Template
-	filter    *condition.Filter // nil: none
-	broken    error             // why it cannot take any
+	// filter is a condition on the messages that it takes: originator, text, time of
+	// day (condition.CompileFilter); nil for none. It is an extension. A message that
+	// does not meet it goes to the next relay that its number has.
+	filter *condition.Filter
+	broken error // why it cannot take any
 }
 
 // Compile readies a relay. One that cannot be performed is no error here: its
@@ -87,6 +91,17 @@ func match(m *Message, routes []*Route, s Settings) (matched *Route, considered 
 		considered = append(considered, c)
 	}
 	return matched, considered, err
+}
+
+// holds reports whether a message meets the route's filter. The hours and days
+// are those of its receipt, so that a replay decides as the first time.
+func (r *Route) holds(m *Message, zone *time.Location) (bool, error) {
+	if r.filter == nil {
+		return true, nil
+	}
+	return r.filter.Holds(condition.Message{
+		Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
+	})
 }
 
 func (r *Route) fits(number string) (bool, string) {

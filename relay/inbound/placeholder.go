@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
+
+	"github.com/penstock/penstock/relay/template"
 )
 
 // view is a message with the further values of its placeholders.
@@ -15,7 +17,7 @@ type view struct {
 // placeholder is one name that a relay's endpoint may contain after a percent
 // sign, and the form field that http_post sends for it.
 type placeholder struct {
-	name  string
+	name  string // empty: only the form field
 	field string
 	value func(view) string
 }
@@ -23,28 +25,17 @@ type placeholder struct {
 // placeholders lists those of a kind of relay in the order of the form
 // (specification 1, events 3 and 4).
 func placeholders(k Kind) []placeholder {
-	switch k {
-	case Geographic:
-		return geographic()
-	case VirtualNumber:
-		return virtualNumber()
+	if k == Geographic {
+		return []placeholder{
+			{"m", "message", body},
+			{"o", "originator", from},
+			{"d", "destination", to},
+			{"t", "timestamp", func(v view) string { return clock(v.ReceivedAt, time.UTC) }},
+			{"x", "unix_time", func(v view) string { return strconv.FormatInt(v.ReceivedAt.Unix(), 10) }},
+			{"u", "udh", udh},
+			{"i", "message_id", id},
+		}
 	}
-	return nil
-}
-
-func geographic() []placeholder {
-	return []placeholder{
-		{"m", "message", body},
-		{"o", "originator", from},
-		{"d", "destination", to},
-		{"t", "timestamp", func(v view) string { return clock(v.ReceivedAt, time.UTC) }},
-		{"x", "unix_time", func(v view) string { return strconv.FormatInt(v.ReceivedAt.Unix(), 10) }},
-		{"u", "udh", udh},
-		{"i", "message_id", id},
-	}
-}
-
-func virtualNumber() []placeholder {
 	return []placeholder{
 		{"id", "id", id},
 		{"stat", "stat", func(v view) string { return strconv.Itoa(int(v.Status)) }},
@@ -88,4 +79,32 @@ func network(v view) string {
 		return v.Network
 	}
 	return v.Reference
+}
+
+// Template is a relay's endpoint, compiled. It is read-only.
+type Template struct {
+	url    *template.Template
+	values map[string]func(view) string
+}
+
+// CompileURL reads an endpoint of a kind of relay; see template.Compile.
+func CompileURL(k Kind, raw string) (*Template, error) {
+	t := &Template{values: make(map[string]func(view) string)}
+	var names []string
+	for _, p := range placeholders(k) {
+		names = append(names, p.name)
+		t.values[p.name] = p.value
+	}
+	var err error
+	t.url, err = template.Compile(raw, names)
+	return t, err
+}
+
+// Sample returns the URL with a sample in the place of every placeholder, for
+// checks of where it leads.
+func (t *Template) Sample() string { return t.url.Sample() }
+
+// expand replaces every placeholder by its value, escaped.
+func (t *Template) expand(v view) string {
+	return t.url.Expand(func(name string) string { return t.values[name](v) })
 }

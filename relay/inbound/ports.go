@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -35,4 +36,25 @@ type Claim struct {
 // Deliveries is the part of outbox.Store that receiving needs.
 type Deliveries interface {
 	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
+}
+
+// Inbox stores the messages of desktopsms relays until they are acknowledged.
+type Inbox interface {
+	// Keep saves messages. It skips those that are already stored and those whose
+	// acknowledgement is remembered.
+	Keep(ctx context.Context, all []InboxMessage) error
+	// Read returns a page of a relay's messages, oldest first, and the total.
+	Read(ctx context.Context, acct account.ID, relayID string, offset, limit int) ([]InboxMessage, int, error)
+	// Acknowledge removes a message and remembers its id for a while;
+	// relay.KindNotFound if there is none.
+	Acknowledge(ctx context.Context, acct account.ID, relayID, id string, remember time.Duration) error
+}
+
+// InboxMessage is a message in the inbox of a relay.
+type InboxMessage struct {
+	Account account.ID `json:"account"`
+	Relay   string     `json:"relay"`
+	// Labels are the action's parameters when the message was received.
+	Labels  []string `json:"labels,omitempty"`
+	Message Message  `json:"message"`
 }

@@ -128,8 +128,7 @@ func (s *Service) times() Times {
 
 // planPart plans for a part: the message that it completes, or nothing.
 func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route) {
-	switch a.State {
-	case Completed, Again:
+	if a.State == Completed || a.State == Again {
 		a.Group.Event = m.ID
 		s.planReassembled(p, i, a.Group, routes)
 		p.endedGroups[len(p.endedGroups)-1].again = a.State == Again

@@ -189,3 +189,27 @@ func (s *RelayService) Find(ctx context.Context, acct account.ID, after Ref, lim
 
 // Ref names the relay.
 func (r Relay) Ref() Ref { return Ref{r.Account, r.Kind, r.ID} }
+
+// rememberAcknowledged is how long acknowledged ids are remembered, so that
+// processing a journal record again does not restore its message. It exceeds the
+// default retention of the journal.
+const rememberAcknowledged = 8 * 24 * time.Hour
+
+// ReadInbox returns a page of the messages in a virtual number's inbox, oldest
+// first, and the total; relay.KindNotFound if the account has no such relay.
+// Messages stay in the inbox until acknowledged, also when the action changes.
+func (s *RelayService) ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]InboxMessage, int, error) {
+	if _, err := s.Records.Get(ctx, acct, VirtualNumber, id); err != nil {
+		return nil, 0, err
+	}
+	return s.Inbox.Read(ctx, acct, id, offset, limit)
+}
+
+// Acknowledge removes a message from a virtual number's inbox;
+// relay.KindNotFound if there is no such relay or message.
+func (s *RelayService) Acknowledge(ctx context.Context, acct account.ID, id, message string) error {
+	if _, err := s.Records.Get(ctx, acct, VirtualNumber, id); err != nil {
+		return err
+	}
+	return s.Inbox.Acknowledge(ctx, acct, id, message, rememberAcknowledged)
+}

@@ -3,8 +3,6 @@ package inbound
 import (
 	"context"
 	"sync"
-
-	"github.com/penstock/penstock/relay/account"
 )
 
 // maxCachedNumbers bounds the cached numbers; beyond it the cache is cleared.
@@ -18,13 +16,7 @@ type routeCache struct {
 	mu       sync.Mutex
 	version  int64
 	numbers  map[string][]*Route
-	compiled map[relayKey]*Route
-}
-
-type relayKey struct {
-	account account.ID
-	kind    Kind
-	id      string
+	compiled map[Ref]*Route
 }
 
 // routes returns the routes of numbers; an invalid number has none.
@@ -53,7 +45,7 @@ func (c *routeCache) lookup(version int64, numbers []string) (out map[string][]*
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.numbers == nil || c.version != version || len(c.numbers) > maxCachedNumbers {
-		c.version, c.numbers, c.compiled = version, make(map[string][]*Route), make(map[relayKey]*Route)
+		c.version, c.numbers, c.compiled = version, make(map[string][]*Route), make(map[Ref]*Route)
 	}
 	out = make(map[string][]*Route, len(numbers))
 	for _, n := range numbers {
@@ -88,7 +80,7 @@ func (c *routeCache) store(version int64, numbers []string, found [][]Relay, out
 }
 
 func (c *routeCache) compile(r Relay, remember bool) *Route {
-	key := relayKey{r.Account, r.Kind, r.ID}
+	key := r.Ref()
 	if route, ok := c.compiled[key]; ok && remember {
 		return route
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/condition"
 )
 
 // Limits of an action's parameters.
@@ -17,7 +18,7 @@ const (
 )
 
 // Validate checks an action for a kind of relay: that there is such an action
-// and this version performs it, and that its parameters are given and good.
+// and that its parameters are given and good.
 // checkURL checks whether the gateway may call a URL, which it gets with sample
 // values in the place of the placeholders; nil allows all. The fields of the
 // relay.KindInvalid error are action and parameters.
@@ -41,9 +42,6 @@ func (a Action) validate(k Kind, check func(*Template) error) error {
 	info, ok := actionOf(k, a.Name)
 	if !ok {
 		return relay.Invalid("action", fmt.Sprintf("The action must be one of %s.", names(k)))
-	}
-	if !info.available {
-		return relay.Invalid("action", fmt.Sprintf("The action %s is not available in this version; it cannot be set yet.", a.Name))
 	}
 	switch {
 	case info.takes == noParameters:
@@ -95,6 +93,24 @@ func checkLabel(s string) error {
 // does not check the address.
 func CheckEndpoint(kind, raw string) error {
 	return checkEndpoint(Kind(kind), raw, func(t *Template) error { return t.url.Check() })
+}
+
+// CheckFilter refuses a filter that does not compile or costs too much; the
+// empty one is none.
+func CheckFilter(source string) error {
+	if source == "" {
+		return nil
+	}
+	_, err := condition.CompileFilter(source)
+	return err
+}
+
+// validateFilter is CheckFilter with the field named.
+func validateFilter(source string) error {
+	if err := CheckFilter(source); err != nil {
+		return relay.Invalid("filter", fmt.Sprintf("The filter is not valid: %v.", err))
+	}
+	return nil
 }
 
 func checkEndpoint(k Kind, raw string, check func(*Template) error) error {
