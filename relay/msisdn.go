@@ -8,7 +8,7 @@ type MSISDN string
 
 // ParseMSISDN checks a number as the specification does: only basic validation.
 func ParseMSISDN(s string) (MSISDN, error) {
-	if !digits(s) || len(s) < 7 || len(s) > 15 || s[0] == '0' {
+	if !Digits(s) || len(s) < 7 || len(s) > 15 || s[0] == '0' {
 		return "", Errorf(KindInvalid, "number %q: want 7 to 15 digits, country code first", s)
 	}
 	return MSISDN(s), nil
@@ -22,7 +22,7 @@ func NumberFrom(s string) (number string, ok bool) {
 	if !plus {
 		trimmed = strings.TrimPrefix(trimmed, "00")
 	}
-	if !digits(trimmed) {
+	if !Digits(trimmed) {
 		return s, false
 	}
 	return trimmed, true
@@ -36,7 +36,8 @@ func separator(r rune) rune {
 	return r
 }
 
-func digits(s string) bool {
+// Digits reports whether a text is one or more of the digits 0 to 9.
+func Digits(s string) bool {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
 			return false

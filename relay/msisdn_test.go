@@ -64,7 +64,7 @@ func FuzzNumberFrom(f *testing.F) {
 	f.Add("Bank")
 	f.Fuzz(func(t *testing.T, s string) {
 		got, ok := NumberFrom(s)
-		if ok && !digits(got) || !ok && got != s {
+		if ok && !Digits(got) || !ok && got != s {
 			t.Fatalf("%q became %q, %v", s, got, ok)
 		}
 	})

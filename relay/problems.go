@@ -37,6 +37,13 @@ func (p Problems) Limit(field, value string, most int) {
 	}
 }
 
+// Problem returns the error of one problem, worded as AddNamed does.
+func Problem(field, text string) error {
+	p := Problems{}
+	p.AddNamed(field, text)
+	return p.Err()
+}
+
 // Err returns the problems as one error of KindInvalid, or nil if there are none.
 func (p Problems) Err() error {
 	if len(p) == 0 {

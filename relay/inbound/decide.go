@@ -81,7 +81,7 @@ func (m *Message) invalid() string {
 	switch {
 	case m.ID == "":
 		return "the message has no id"
-	case !digits(m.To) || len(m.To) > maxDigits:
+	case !relay.Digits(m.To) || len(m.To) > maxDigits:
 		return fmt.Sprintf("invalid number %.40q", m.To)
 	case m.Coding != sms.GSM && m.Coding != sms.Binary && m.Coding != sms.UCS2:
 		return fmt.Sprintf("unknown coding %d", m.Coding)

@@ -41,7 +41,7 @@ func (r Relay) Validate(checkURL func(string) error) error {
 	if r.Kind == Geographic {
 		field = "prefix"
 	}
-	if !digits(r.Number) || len(r.Number) > maxDigits {
+	if !relay.Digits(r.Number) || len(r.Number) > maxDigits {
 		return relay.Invalid(field, "The "+field+" must be 1 to "+strconv.Itoa(maxDigits)+" digits.")
 	}
 	if err := validateFilter(r.Filter); err != nil {
@@ -63,15 +63,6 @@ func (r *Relay) servesSIM() error {
 
 // maxDigits is the longest number there is (E.164).
 const maxDigits = 15
-
-func digits(s string) bool {
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
 
 func alphanumeric(s string) bool {
 	for _, c := range []byte(s) {

@@ -3,6 +3,8 @@ package inbound
 import (
 	"context"
 	"sync"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // maxCachedNumbers bounds the cached numbers; beyond it the cache is cleared.
@@ -49,7 +51,7 @@ func (c *routeCache) lookup(version int64, numbers []string) (out map[string][]*
 	}
 	out = make(map[string][]*Route, len(numbers))
 	for _, n := range numbers {
-		if _, seen := out[n]; seen || !digits(n) || len(n) > maxDigits {
+		if _, seen := out[n]; seen || !relay.Digits(n) || len(n) > maxDigits {
 			continue
 		}
 		routes, ok := c.numbers[n]

@@ -17,7 +17,7 @@ func (s *Service) AddRecipient(ctx context.Context, acct account.ID, iccid strin
 	if err := p.Err(); err != nil {
 		return SIM{}, err
 	}
-	r.ID = iccid + "-" + relay.NewID(s.opts.Now()) // leads back to the SIM
+	r.ID = iccid + "-" + s.newID() // leads back to the SIM
 	return s.change(ctx, acct, iccid, func(one *SIM) (err error) {
 		one.Recipients, err = joined(one.Recipients, r)
 		return err
@@ -46,7 +46,7 @@ func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool st
 	if err := p.Err(); err != nil {
 		return Pool{}, err
 	}
-	r.ID = relay.NewID(s.opts.Now())
+	r.ID = s.newID()
 	return s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
 		one.Recipients, err = joined(one.Recipients, r)
 		return err
@@ -76,7 +76,7 @@ func (r *Recipient) check(p relay.Problems, at string, numbered bool) {
 	switch {
 	case r.Number == "" && numbered:
 		p.AddNamed(at+"number", "The %s field is required.")
-	case r.Number != "" && (!digits(r.Number) || len(r.Number) > most):
+	case r.Number != "" && (!relay.Digits(r.Number) || len(r.Number) > most):
 		p.AddNamed(at+"number", "The %s must be at most 20 digits.")
 	}
 }

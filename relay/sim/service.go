@@ -55,11 +55,17 @@ func (s *Service) List(ctx context.Context, acct account.ID, q Query) ([]SIM, in
 
 // Get returns a SIM; the refusal NoSIM if the account has none with the ICCID.
 func (s *Service) Get(ctx context.Context, acct account.ID, iccid string) (SIM, error) {
+	return Load(ctx, s.SIMs, acct, iccid)
+}
+
+// Load loads the SIM with an ICCID from a request's path; the refusal NoSIM if the
+// account has none.
+func Load(ctx context.Context, from SIMs, acct account.ID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
 		return SIM{}, NoSIM()
 	}
-	one, err := s.SIMs.Get(ctx, acct, id)
+	one, err := from.Get(ctx, acct, id)
 	return one, Missing(err, NoSIM())
 }
 
@@ -106,20 +112,10 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// to is of, or refuses a limit that warns only when it is passed.
+// to applies the change, or refuses a limit that warns only when it is passed. The
+// default cap of a first limit is Notify, because a limit without an action has no
+// effect.
 func (c LimitChange) to(l Limit) (Limit, error) {
-	l = c.of(l)
-	if l.Monthly > 0 && l.Warning > l.Monthly {
-		p := relay.Problems{}
-		p.AddNamed("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
-		return l, p.Err()
-	}
-	return l, nil
-}
-
-// of applies the change. The default cap of a first limit is Notify, because a limit
-// without an action has no effect.
-func (c LimitChange) of(l Limit) Limit {
 	if value(c.Monthly) > 0 && l.Monthly == 0 && l.Cap == NoCap {
 		l.Cap = Notify
 	}
@@ -132,7 +128,10 @@ func (c LimitChange) of(l Limit) Limit {
 	if c.Cap != nil {
 		l.Cap = *c.Cap
 	}
-	return l
+	if l.Monthly > 0 && l.Warning > l.Monthly {
+		return l, relay.Problem("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
+	}
+	return l, nil
 }
 
 // SetLimit changes the monthly limit of a SIM, which must be given; 0 lifts it.

@@ -1,13 +1,17 @@
 package sim
 
-import "github.com/penstock/penstock/relay"
+import (
+	"cmp"
+
+	"github.com/penstock/penstock/relay"
+)
 
 // ICCID identifies a SIM: 18 to 22 digits (ITU-T E.118, some with padding).
 type ICCID string
 
 // ParseICCID checks an ICCID.
 func ParseICCID(s string) (ICCID, error) {
-	if len(s) < 18 || len(s) > 22 || !digits(s) {
+	if len(s) < 18 || len(s) > 22 || !relay.Digits(s) {
 		return "", relay.Errorf(relay.KindInvalid, "ICCID %.30q: want 18 to 22 digits", s)
 	}
 	return ICCID(s), nil
@@ -124,37 +128,16 @@ func Declared(have, want SIM, reset bool) SIM {
 		want.Requested, want.Limit.Cap = want.State, NoCap
 		return want
 	}
-	if want.IMSI != "" {
-		have.IMSI = want.IMSI
+	have.IMSI, have.MSISDN = cmp.Or(want.IMSI, have.IMSI), cmp.Or(want.MSISDN, have.MSISDN)
+	have.Codes = Codes{
+		PIN: cmp.Or(want.Codes.PIN, have.Codes.PIN), PIN2: cmp.Or(want.Codes.PIN2, have.Codes.PIN2),
+		PUK: cmp.Or(want.Codes.PUK, have.Codes.PUK), PUK2: cmp.Or(want.Codes.PUK2, have.Codes.PUK2),
 	}
-	if want.MSISDN != "" {
-		have.MSISDN = want.MSISDN
-	}
-	have.Codes = have.Codes.with(want.Codes)
 	if reset {
 		have.State, have.Requested, have.Job = want.State, want.State, ""
 		have.Service4G, have.Service5G, have.Subscriber = want.Service4G, want.Service5G, ""
 	}
 	return have
-}
-
-// with replaces the codes that are given.
-func (c Codes) with(fresh Codes) Codes {
-	for _, pair := range [][2]*string{{&c.PIN, &fresh.PIN}, {&c.PIN2, &fresh.PIN2}, {&c.PUK, &fresh.PUK}, {&c.PUK2, &fresh.PUK2}} {
-		if *pair[1] != "" {
-			*pair[0] = *pair[1]
-		}
-	}
-	return c
-}
-
-func digits(s string) bool {
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // HasService reports whether the SIM has a service.
