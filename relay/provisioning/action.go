@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,47 +34,27 @@ func commands() []Action {
 	return []Action{Activate, Suspend, Unsuspend, Terminate, AddService, RemoveService}
 }
 
-// from lists the states in which an action may be asked for.
-func (a Action) from() []sim.State {
-	switch a {
-	case Activate:
-		return []sim.State{sim.Pending}
-	case Suspend, AddService, RemoveService:
-		return []sim.State{sim.Active}
-	case Unsuspend:
-		return []sim.State{sim.Suspended}
-	case Terminate:
-		return []sim.State{sim.Active, sim.Suspended}
-	}
-	return nil
+// effect is what an action does to the state of a SIM.
+type effect struct {
+	from []sim.State // in which it may be asked for
+	to   sim.State   // empty: the state stays
+	noun string      // names the action in a refusal
 }
 
-// to returns the state after an action.
-func (a Action) to(now sim.State) sim.State {
-	switch a {
-	case Activate, Unsuspend:
-		return sim.Active
-	case Suspend:
-		return sim.Suspended
-	case Terminate:
-		return sim.Terminated
-	}
-	return now
-}
-
-// noun names the action in a refusal.
-func (a Action) noun() string {
+func (a Action) effect() effect {
 	switch a {
 	case Activate:
-		return "activation"
+		return effect{[]sim.State{sim.Pending}, sim.Active, "activation"}
 	case Suspend:
-		return "suspension"
+		return effect{[]sim.State{sim.Active}, sim.Suspended, "suspension"}
 	case Unsuspend:
-		return "unsuspension"
+		return effect{[]sim.State{sim.Suspended}, sim.Active, "unsuspension"}
 	case Terminate:
-		return "termination"
+		return effect{[]sim.State{sim.Active, sim.Suspended}, sim.Terminated, "termination"}
+	case AddService, RemoveService:
+		return effect{[]sim.State{sim.Active}, "", "a change of its services"}
 	}
-	return "a change of its services"
+	return effect{}
 }
 
 // Order is what a job is to do with a SIM: the input of the job.
@@ -95,20 +76,21 @@ func orderOf(j job.Job) (o Order, err error) {
 
 // begin reserves a SIM for a job, or refuses.
 func (o Order) begin(one *sim.SIM, a Action, id string) error {
+	e := a.effect()
 	switch {
 	case one.Job == id:
 		return nil // it is already
 	case one.Job != "":
-		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+a.noun()+": another job of it is in progress.")
-	case !slices.Contains(a.from(), one.State):
-		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+a.noun()+": it is "+string(one.State)+".")
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": another job of it is in progress.")
+	case !slices.Contains(e.from, one.State):
+		return sim.Refuse(relay.KindInvalid, "SIM is not eligible for "+e.noun+": it is "+string(one.State)+".")
 	}
 	for _, s := range o.Services {
 		if has := one.HasService(s); a == AddService && has || a == RemoveService && !has {
 			return badService()
 		}
 	}
-	one.Job, one.Requested = id, a.to(one.State)
+	one.Job, one.Requested = id, cmp.Or(e.to, one.State)
 	return nil
 }
 
@@ -129,7 +111,7 @@ type Settled struct {
 // settle gives a SIM free and makes it what the operator reports.
 func (o Order) settle(one *sim.SIM, a Action, r Report, now time.Time) Settled {
 	s := Settled{From: one.State, At: now, Error: r.Refused, Simulated: r.Simulated}
-	want := a.to(one.State)
+	want := cmp.Or(a.effect().to, one.State)
 	if r.Refused == "" {
 		o.apply(one, a)
 		one.State = want

@@ -77,7 +77,7 @@ type Activation struct {
 // Refusal if the SIM is not pending or has a job in flight already, and
 // KindUnavailable if the operator takes nothing now; nothing is done then.
 func (a *Actions) Activate(ctx context.Context, acct account.ID, iccid string, in Activation) (string, error) {
-	one, err := a.sim(ctx, acct, iccid)
+	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
@@ -109,15 +109,12 @@ func prefixed(prefix string, err error) error {
 
 // subscriber checks that a parameter names a subscriber of the account.
 func (a *Actions) subscriber(ctx context.Context, acct account.ID, field, id string) error {
-	p := relay.Problems{}
 	if id == "" {
-		p.AddNamed(field, "The %s field is required.")
-		return p.Err()
+		return relay.Problem(field, "The %s field is required.")
 	}
 	_, err := a.deps.Subscribers.Get(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
-		p.AddNamed(field, "The selected %s is invalid.")
-		return p.Err()
+		return relay.Problem(field, "The selected %s is invalid.")
 	}
 	return err
 }
@@ -126,7 +123,7 @@ func (a *Actions) subscriber(ctx context.Context, acct account.ID, field, id str
 // see to it; the action is Suspend, Unsuspend or Terminate. Its errors are those
 // of Activate.
 func (a *Actions) Change(ctx context.Context, acct account.ID, iccid string, do Action) (string, error) {
-	one, err := a.sim(ctx, acct, iccid)
+	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
@@ -138,29 +135,17 @@ func (a *Actions) Change(ctx context.Context, acct account.ID, iccid string, do 
 // not, that the SIM has already, or has not; its other errors are those of
 // Activate.
 func (a *Actions) SetService(ctx context.Context, acct account.ID, iccid string, do Action, service string) (string, error) {
-	one, err := a.sim(ctx, acct, iccid)
+	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
 	}
-	p := relay.Problems{}
 	if service == "" {
-		p.AddNamed("service", "The %s field is required.")
-		return "", p.Err()
+		return "", relay.Problem("service", "The %s field is required.")
 	}
 	if service != sim.Service4G && service != sim.Service5G {
 		return "", badService()
 	}
 	return a.order(ctx, acct, one, do, Order{ICCID: one.ICCID, Services: []string{service}})
-}
-
-// sim loads the SIM that a path names.
-func (a *Actions) sim(ctx context.Context, acct account.ID, iccid string) (sim.SIM, error) {
-	id, err := sim.ParseICCID(iccid)
-	if err != nil {
-		return sim.SIM{}, sim.NoSIM()
-	}
-	one, err := a.deps.SIMs.Get(ctx, acct, id)
-	return one, sim.Missing(err, sim.NoSIM())
 }
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
@@ -202,7 +187,7 @@ func (a *Actions) job(acct account.ID, do Action, input any) (job.Job, error) {
 // KindUnavailable while another job of the SIM is in progress or the operator is
 // unavailable.
 func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid string) error {
-	one, err := a.sim(ctx, acct, iccid)
+	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // The types of the events of an account's jobs and SIMs.
@@ -71,12 +70,7 @@ func (a *Actions) release(ctx context.Context, j job.Job, reason string) error {
 	if o.ICCID == "" {
 		return nil // the job reserves no SIM
 	}
-	_, err := a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
-		if one.Job != j.ID {
-			return nil, job.Fail(simReset)
-		}
-		return json.Marshal(o.settle(one, ActionOf(j.Kind), Report{Refused: reason}, a.opts.Now().UTC()))
-	})
+	_, err := a.save(ctx, j, o, Report{Refused: reason})
 	if _, failed := job.Reason(err); failed || relay.KindOf(err) == relay.KindNotFound {
 		return nil
 	}

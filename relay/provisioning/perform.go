@@ -108,13 +108,7 @@ func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any
 			return nil, err
 		}
 	}
-	settled, err := a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
-		if one.Job != j.ID {
-			return nil, job.Fail(simReset)
-		}
-		b, err := json.Marshal(o.settle(one, ActionOf(j.Kind), r, a.opts.Now().UTC()))
-		return b, err
-	})
+	settled, err := a.save(ctx, j, o, r)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return nil, job.Fail(simGone)
 	}
@@ -122,6 +116,16 @@ func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any
 		return nil, err
 	}
 	return a.finish(ctx, j, o, settled)
+}
+
+// save saves the SIM as a report makes it, and with it what it returns, Settled as JSON.
+func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.RawMessage, error) {
+	return a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
+		if one.Job != j.ID {
+			return nil, job.Fail(simReset)
+		}
+		return json.Marshal(o.settle(one, ActionOf(j.Kind), r, a.opts.Now().UTC()))
+	})
 }
 
 // Result is the result of a completed job.

@@ -41,17 +41,13 @@ func (a *Actions) Reassign(ctx context.Context, acct account.ID, r Reassignment)
 }
 
 func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignment) error {
-	p := relay.Problems{}
 	switch {
 	case r.Source == "" && r.Named == nil:
-		p.Add("iccids", "The iccids field is required when source subscriber is not present.")
-		return p.Err()
+		return relay.Problem("iccids", "The iccids field is required when source subscriber is not present.")
 	case r.Source != "" && r.Named != nil:
-		p.Add("source_subscriber", "The source subscriber field must not be present when iccids is.")
-		return p.Err()
+		return relay.Problem("source_subscriber", "The source subscriber field must not be present when iccids is.")
 	case r.Source != "" && r.Source == r.Target:
-		p.Add("source_subscriber", "The source subscriber and target subscriber must be different.")
-		return p.Err()
+		return relay.Problem("source_subscriber", "The source subscriber and target subscriber must be different.")
 	case r.Source != "":
 		return a.subscriber(ctx, acct, "source_subscriber", r.Source)
 	}
