@@ -39,15 +39,17 @@ const passwordPrefix = "$argon2id$v="
 // string format of the Password Hashing Competition, with a new salt, over the
 // lower-case hex SHA-256 of the password, which is the form that a sealed inventory has.
 func HashPassword(sum string) string {
-	h := passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength)}
-	h.key = h.derive(sum)
-	return h.String()
+	return hashed(sum, hashMemory, hashPasses)
 }
 
 // HashGenerated is HashPassword for a password of at least 128 random bits, which
 // cannot be guessed: the hash is cheap.
 func HashGenerated(sum string) string {
-	h := passwordHash{memory: leastMemory, passes: 1, salt: random(saltLength)}
+	return hashed(sum, leastMemory, 1)
+}
+
+func hashed(sum string, memory, passes uint32) string {
+	h := passwordHash{memory: memory, passes: passes, salt: random(saltLength)}
 	h.key = h.derive(sum)
 	return h.String()
 }

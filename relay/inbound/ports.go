@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Relays finds the relays that numbers may take.
@@ -31,11 +30,6 @@ type Claims interface {
 type Claim struct {
 	Key    string
 	Holder string // the message's id
-}
-
-// Deliveries is the part of outbox.Store that receiving needs.
-type Deliveries interface {
-	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
 }
 
 // Inbox stores the messages of desktopsms relays until they are acknowledged.

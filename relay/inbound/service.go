@@ -21,7 +21,7 @@ import (
 type Deps struct {
 	Relays     Relays
 	Claims     Claims
-	Deliveries Deliveries
+	Deliveries outbox.Creator
 	Inbox      Inbox
 	Parts      Parts
 	Dispatcher outbox.Dispatcher

@@ -24,7 +24,7 @@ type ReceiptHandlerDeps struct {
 	Events     Events // nil disables it
 	Receipts   Receipts
 	Reports    Reports
-	Deliveries outbox.Store
+	Deliveries outbox.Creator
 	Dispatcher outbox.Dispatcher
 	Logger     *slog.Logger     // nil means slog.Default
 	Now        func() time.Time // nil means time.Now
@@ -183,28 +183,11 @@ func (h *ReceiptHandler) SendReports(ctx context.Context, ms []Message) error {
 		return nil
 	}
 	if len(all) > 0 {
-		known, err := h.deps.Deliveries.Create(ctx, all, h.deps.Now().Add(h.o.Lease))
-		if err != nil {
+		if err := outbox.Send(ctx, h.deps.Deliveries, h.deps.Dispatcher, all, h.deps.Now().Add(h.o.Lease)); err != nil {
 			return fmt.Errorf("reports: %w", err)
 		}
-		h.deps.Dispatcher.Dispatch(without(all, known))
 	}
 	return h.deps.Reports.MarkReported(ctx, ms)
-}
-
-// without returns deliveries except those at the given indices.
-func without(ds []outbox.Delivery, places []int) []outbox.Delivery {
-	drop := make(map[int]bool, len(places))
-	for _, i := range places {
-		drop[i] = true
-	}
-	kept := make([]outbox.Delivery, 0, len(ds))
-	for i := range ds {
-		if !drop[i] {
-			kept = append(kept, ds[i])
-		}
-	}
-	return kept
 }
 
 // Run sends reports that a crash left unsent and deletes messages whose retention

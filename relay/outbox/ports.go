@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -10,13 +11,7 @@ import (
 
 // Store stores deliveries.
 type Store interface {
-	// Create saves deliveries that are new, queued and leased until leaseUntil:
-	// the caller makes the first attempt at once. It sets each one's State and
-	// NextAttemptAt to that. A delivery that has to wait for its turn gets no lease:
-	// its Waits is set, and it must not be dispatched. One whose id exists already is
-	// unchanged and reported with its index in existing. After an error the same
-	// deliveries may be created again.
-	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)
+	Creator
 
 	// Get loads one delivery; relay.KindNotFound if there is none.
 	Get(ctx context.Context, acct account.ID, id string) (Delivery, error)
@@ -64,6 +59,35 @@ type Store interface {
 
 	// Counts returns how many deliveries there are by state.
 	Counts(ctx context.Context) (map[State]int, error)
+}
+
+// Creator saves new deliveries; it is a part of Store.
+type Creator interface {
+	// Create saves deliveries that are new, queued and leased until leaseUntil:
+	// the caller makes the first attempt at once. It sets each one's State and
+	// NextAttemptAt to that. A delivery that has to wait for its turn gets no lease:
+	// its Waits is set, and it must not be dispatched. One whose id exists already is
+	// unchanged and reported with its index in existing. After an error the same
+	// deliveries may be created again.
+	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)
+}
+
+// Send saves deliveries under a lease until a time, and dispatches those that are new.
+func Send(ctx context.Context, to Creator, d Dispatcher, ds []Delivery, leaseUntil time.Time) error {
+	existing, err := to.Create(ctx, ds, leaseUntil)
+	if err != nil {
+		return err
+	}
+	fresh := make([]Delivery, 0, len(ds))
+	for i := range ds {
+		if !slices.Contains(existing, i) {
+			fresh = append(fresh, ds[i])
+		}
+	}
+	if len(fresh) > 0 {
+		d.Dispatch(fresh)
+	}
+	return nil
 }
 
 // Ref names a delivery.

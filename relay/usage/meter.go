@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
@@ -20,7 +19,7 @@ type MeterDeps struct {
 	Counters   Counters
 	SIMs       SIMs
 	Events     Events
-	Deliveries Deliveries
+	Deliveries outbox.Creator // of mails to recipients
 	Dispatcher outbox.Dispatcher
 	Suspender  Suspender
 	Jobs       job.Submitter
@@ -124,7 +123,7 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.
 		if !one.limit.Blocks() || total.Bytes < one.limit.Monthly || one.subject.Month != MonthOf(m.deps.Now()) {
 			continue
 		}
-		reached[counter{one.account, one.subject}] = true
+		reached[one.counter] = true
 		if one.subject.Scope == OfPool && !total.Done.Has(Blocked) {
 			if err := m.blockPool(ctx, one.account, one.subject); err != nil {
 				return err
@@ -156,13 +155,12 @@ func (m *Meter) enforceReached(ctx context.Context, records []Record, reached ma
 
 // before orders the limits of SIMs before those of pools.
 func before(a, b limited) int {
-	if c := cmp.Compare(a.account, b.account); c != 0 {
-		return c
-	}
-	if a.subject.Scope != b.subject.Scope {
-		return strings.Compare(string(b.subject.Scope), string(a.subject.Scope)) // sim, pool
-	}
-	return cmp.Or(strings.Compare(a.subject.ID, b.subject.ID), cmp.Compare(a.subject.Month, b.subject.Month))
+	return cmp.Or(
+		cmp.Compare(a.account, b.account),
+		cmp.Compare(b.subject.Scope, a.subject.Scope), // sim, pool
+		cmp.Compare(a.subject.ID, b.subject.ID),
+		cmp.Compare(a.subject.Month, b.subject.Month),
+	)
 }
 
 // counter names a total that a record adds to.
@@ -187,7 +185,7 @@ func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.
 		if !seen[own] {
 			seen[own] = true
 			if one := sims[r.Account][r.Use.ICCID]; one.Limit.IsSet() {
-				all = append(all, limited{account: r.Account, subject: own.subject, limit: one.Limit, recipients: one.Recipients})
+				all = append(all, limited{counter: own, limit: one.Limit, recipients: one.Recipients})
 			}
 		}
 		if r.Pool == "" || seen[of] {
@@ -199,7 +197,7 @@ func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.
 			return nil, err
 		}
 		if pool.Limit.IsSet() {
-			all = append(all, limited{account: r.Account, subject: of.subject, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
+			all = append(all, limited{counter: of, name: pool.Name, limit: pool.Limit, recipients: pool.Recipients})
 		}
 	}
 	return all, nil
@@ -207,8 +205,7 @@ func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.
 
 // limited is a subject whose limit may have been crossed.
 type limited struct {
-	account    account.ID
-	subject    Subject
+	counter
 	name       string // of a pool
 	limit      sim.Limit
 	recipients []sim.Recipient

@@ -20,29 +20,25 @@ const (
 // notifyDue sends the notifications that are due and records each step afterwards.
 // A step that is repeated, because a process died in between, has the same ids.
 func (m *Meter) notifyDue(ctx context.Context, one limited, bytes int64, due Steps) error {
-	for _, step := range []struct {
-		step Steps
-		do   func(context.Context, limited, int64) error
-	}{{Warned, m.warn}, {Reached, m.reach}} {
-		if !due.Has(step.step) {
+	for _, s := range []struct {
+		step        Steps
+		event, what string
+		threshold   int64
+	}{
+		{Warned, LimitWarning, "is near its monthly limit", one.limit.Warning},
+		{Reached, LimitReached, "has reached its monthly limit", one.limit.Monthly},
+	} {
+		if !due.Has(s.step) {
 			continue
 		}
-		if err := step.do(ctx, one, bytes); err != nil {
+		if err := m.notify(ctx, one, s.event, bytes, s.what, s.threshold); err != nil {
 			return fmt.Errorf("usage: limit of %s %s: %w", one.subject.Scope, one.subject.ID, err)
 		}
-		if err := m.deps.Counters.AddSteps(ctx, one.account, one.subject, step.step); err != nil {
+		if err := m.deps.Counters.AddSteps(ctx, one.account, one.subject, s.step); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (m *Meter) warn(ctx context.Context, one limited, bytes int64) error {
-	return m.notify(ctx, one, LimitWarning, bytes, "is near its monthly limit", one.limit.Warning)
-}
-
-func (m *Meter) reach(ctx context.Context, one limited, bytes int64) error {
-	return m.notify(ctx, one, LimitReached, bytes, "has reached its monthly limit", one.limit.Monthly)
 }
 
 // notify sends an event to the callback and mails to the recipients.
@@ -82,15 +78,7 @@ func (m *Meter) mail(ctx context.Context, one limited, id, subject, text string,
 			Mail: &outbox.Mail{To: to.Email, Subject: subject, Text: text, MessageID: own + "@" + m.opts.MailDomain},
 		}
 	}
-	existing, err := m.deps.Deliveries.Create(ctx, mails, now.Add(m.opts.Lease))
-	if err != nil {
-		return err
-	}
-	for i := len(existing) - 1; i >= 0; i-- { // dispatched before
-		mails = append(mails[:existing[i]], mails[existing[i]+1:]...)
-	}
-	m.deps.Dispatcher.Dispatch(mails)
-	return nil
+	return outbox.Send(ctx, m.deps.Deliveries, m.deps.Dispatcher, mails, now.Add(m.opts.Lease))
 }
 
 // hashOf identifies an address without revealing it.

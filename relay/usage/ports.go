@@ -102,8 +102,3 @@ type Jobs interface {
 type Events interface {
 	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
 }
-
-// Deliveries saves the mails to recipients.
-type Deliveries interface {
-	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
-}

@@ -14,7 +14,7 @@ import (
 )
 
 // orderOf decodes the input of a job.
-func (s *Service) orderOf(j job.Job) (o order, err error) {
+func orderOf(j job.Job) (o order, err error) {
 	if err := json.Unmarshal(j.Input, &o); err != nil {
 		return o, job.Fail("The request cannot be read.")
 	}
@@ -23,7 +23,7 @@ func (s *Service) orderOf(j job.Job) (o order, err error) {
 
 // RunCDR writes a file of CDRs.
 func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
-	o, err := s.orderOf(j)
+	o, err := orderOf(j)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in 
 
 // RunReport adds up what each SIM used.
 func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
-	o, err := s.orderOf(j)
+	o, err := orderOf(j)
 	if err != nil {
 		return nil, err
 	}
