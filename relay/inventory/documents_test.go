@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -45,26 +45,20 @@ func TestAPruneLeavesTheRecordsOfOtherDocuments(t *testing.T) {
 	f.applied(siteB, document.Mode{})
 	f.applied(`accounts: [{name: acme, locations: [{id: unnamed, name: Unnamed}]}]`, document.Mode{})
 	before := f.shown()
-	if done := f.applied(siteB, document.Mode{Prune: true}); len(done.Removed)+len(done.Kept) > 0 {
-		t.Errorf("%+v", done)
-	}
-	if after := f.shown(); after != before {
-		t.Errorf("declared\n%s\nbefore\n%s", after, before)
-	}
-	done := f.applied("document: b", document.Mode{Prune: true, AllowRemovals: 4})
+	done := f.applied(siteB, document.Mode{Prune: true})
+	relaytest.Equal(t, "what the prune of b removed and kept", slices.Concat(done.Removed, done.Kept), nil)
+	relaytest.Equal(t, "the declared records", f.shown(), before)
+	done = f.applied("document: b", document.Mode{Prune: true, AllowRemovals: 4})
 	want := []string{"account acme: geo relay g-b", "account acme: decoder d-b", "account acme: trunk 192.0.2.2", "account globex: token " + account.HashToken("globex-token-0123456")[:12]}
-	if !slices.Equal(done.Removed, want) || len(done.Kept) != 1 || !strings.HasPrefix(done.Kept[0], "account globex: ") {
-		t.Errorf("%+v", done)
-	}
+	relaytest.Equal(t, "what the prune of an empty b removed", done.Removed, want)
+	relaytest.Equal(t, "what it kept", done.Kept, []string{"account globex: it may hold messages, history or credit"})
 	trunks, err := f.db.Trunks.Trunks(t.Context(), 1)
 	locations, err2 := f.db.Devices.Locations(t.Context(), 1)
-	must(t, err, err2)
-	if len(trunks) != 1 || len(locations) != 2 || f.signsIn("acme", "p") != 1 {
-		t.Errorf("%+v %+v", trunks, locations)
-	}
-	if again := f.applied(siteA, document.Mode{Prune: true}); len(again.Added)+len(again.Changed)+len(again.Removed) > 0 {
-		t.Errorf("a again: %+v", again)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the number of trunks and locations", []int{len(trunks), len(locations)}, []int{1, 2})
+	relaytest.Equal(t, "the account of the login", f.signsIn("acme", "p"), 1)
+	again := f.applied(siteA, document.Mode{Prune: true})
+	relaytest.Equal(t, "what a did when it was applied again", slices.Concat(again.Added, again.Changed, again.Removed), nil)
 }
 
 func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
@@ -82,17 +76,15 @@ func TestWhatAnotherDocumentOwnsIsRefusedWithItsName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, m := range []document.Mode{{}, {Prune: true, AllowRemovals: 100}, {DryRun: true}} {
-				_, err := f.Apply(t.Context(), []byte(tc.body), m)
-				mistakes, ok := errors.AsType[document.Mistakes](err)
-				if !ok || mistakes[0].Path != tc.path || !strings.Contains(mistakes[0].Text, tc.says) {
-					t.Errorf("%+v: %v", m, err)
+				mistakes := f.refused(t, tc.body, m)
+				relaytest.Equal(t, "the path of the mistake", mistakes[0].Path, tc.path)
+				if !strings.Contains(mistakes[0].Text, tc.says) {
+					t.Errorf("in the mode %+v: %s, want %s", m, mistakes[0].Text, tc.says)
 				}
 			}
 		})
 	}
-	if after := f.shown(); after != before {
-		t.Errorf("changed: %s", after)
-	}
+	relaytest.Equal(t, "the declared records", f.shown(), before)
 }
 
 func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
@@ -105,17 +97,14 @@ func TestADocumentAdoptsWhatItDeclares(t *testing.T) {
 	for i := range want {
 		want[i] += " (from default)"
 	}
-	if !slices.Equal(done.Changed, want) || len(done.Added)+len(done.Removed) > 0 {
-		t.Errorf("%+v", done)
-	}
+	relaytest.Equal(t, "what was adopted", done.Changed, want)
+	relaytest.Equal(t, "what was added or removed", slices.Concat(done.Added, done.Removed), nil)
 	for _, name := range []string{"first", "default"} {
 		d, err := f.Document(t.Context(), name, false)
-		must(t, err)
+		relaytest.NoError(t, err)
 		again, err := document.Encode(d)
-		must(t, err)
-		if done := f.applied(string(again), document.Mode{Prune: true}); len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {
-			t.Errorf("%s again: %+v", name, done)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "what "+name+" did when it was applied again", outcome(f.applied(string(again), document.Mode{Prune: true})), nil)
 	}
 	if _, err := f.Apply(t.Context(), []byte("accounts: [{name: acme, credit: 5}]"), document.Mode{}); err == nil || !strings.Contains(err.Error(), `belongs to the document "first"`) {
 		t.Errorf("the account's settings: %v", err)
@@ -132,9 +121,8 @@ func TestAPruneOfManyAsks(t *testing.T) {
 		return `accounts: [{name: acme, locations: [{id: l, name: L}], sims: [` + strings.Join(sims[:n], ", ") + `]}]`
 	}
 	f.applied(with(20), document.Mode{})
-	if done := f.applied(with(18), document.Mode{Prune: true}); len(done.Removed) != 2 || done.AllowRemovals != 0 {
-		t.Errorf("a tenth: %+v", done)
-	}
+	done := f.applied(with(18), document.Mode{Prune: true})
+	relaytest.Equal(t, "the removals of a tenth, and those to allow", []int{len(done.Removed), done.AllowRemovals}, []int{2, 0})
 	for _, tc := range []struct {
 		name, body string
 		needs      int
@@ -143,19 +131,13 @@ func TestAPruneOfManyAsks(t *testing.T) {
 		{"all of a kind", strings.Replace(with(18), "locations: [{id: l, name: L}], ", "", 1), 1},
 		{"an empty document", "accounts: []", 19},
 	} {
-		_, err := f.Apply(t.Context(), []byte(tc.body), document.Mode{Prune: true, AllowRemovals: tc.needs - 1})
-		mistakes, ok := errors.AsType[document.Mistakes](err)
-		if !ok || mistakes[0].Path != "allow_removals" {
-			t.Errorf("%s: %v", tc.name, err)
-		}
+		mistakes := f.refused(t, tc.body, document.Mode{Prune: true, AllowRemovals: tc.needs - 1})
+		relaytest.Equal(t, tc.name+": the path of the mistake", mistakes[0].Path, "allow_removals")
 		done := f.applied(tc.body, document.Mode{Prune: true, DryRun: true})
-		if done.AllowRemovals != tc.needs || len(done.Removed) != tc.needs {
-			t.Errorf("%s: %+v", tc.name, done)
-		}
+		relaytest.Equal(t, tc.name+": the removals, and those to allow", []int{len(done.Removed), done.AllowRemovals}, []int{tc.needs, tc.needs})
 	}
-	if done := f.applied("accounts: []", document.Mode{Prune: true, AllowRemovals: 19}); len(done.Removed) != 19 {
-		t.Errorf("%+v", done)
-	}
+	done = f.applied("accounts: []", document.Mode{Prune: true, AllowRemovals: 19})
+	relaytest.Equal(t, "the number of removals that were allowed", len(done.Removed), 19)
 }
 
 func TestWhatOtherDocumentsUseIsKept(t *testing.T) {
@@ -167,15 +149,12 @@ func TestWhatOtherDocumentsUseIsKept(t *testing.T) {
 		`sensor type temperature: a decoder of account acme in the document "b" uses it`,
 		`account acme: SIM 8944000000000000001: a geo relay of account acme in the document "b" uses it`,
 	}
-	if !slices.Equal(done.Kept, want) || len(done.Removed) != 3 {
-		t.Errorf("%+v", done)
-	}
+	relaytest.Equal(t, "what was kept", done.Kept, want)
+	relaytest.Equal(t, "the number of removals", len(done.Removed), 3)
 	types, err := f.db.Devices.SensorTypes(t.Context())
 	_, err2 := f.db.SIMs.Get(t.Context(), 1, "8944000000000000001")
-	must(t, err, err2)
-	if len(types) != 1 {
-		t.Errorf("%+v", types)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the number of sensor types", len(types), 1)
 }
 
 func TestADryRunSaysWhatAnApplyDoes(t *testing.T) {
@@ -203,12 +182,9 @@ func TestADryRunSaysWhatAnApplyDoes(t *testing.T) {
 		}
 		did := f.applied(step.body, step.mode)
 		said.DryRun, said.Accounts, did.Accounts = false, nil, nil
-		if fmt.Sprint(said) != fmt.Sprint(did) {
-			t.Errorf("%s: the dry run says\n%+v\nthe apply\n%+v", step.name, said, did)
-		}
-		if quiet := len(did.Added)+len(did.Changed)+len(did.Removed) == 0; quiet != (step.name == "the same") {
-			t.Errorf("%s: %+v", step.name, did)
-		}
+		relaytest.Equal(t, step.name+": the result of the dry run", said, did)
+		changes := slices.Concat(did.Added, did.Changed, did.Removed)
+		relaytest.Equal(t, fmt.Sprintf("%s: whether nothing changed (%q)", step.name, changes), len(changes) == 0, step.name == "the same")
 	}
 }
 
@@ -225,8 +201,8 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	_, err2 := f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
 	_, err3 := f.db.SIMs.Change(ctx, 1, "8944000000000000001", func(s *sim.SIM) error { s.State, s.Requested = sim.Active, sim.Active; return nil })
 	_, _, err4 := f.rules.Change(ctx, 1, "warm", func(r *rule.Rule) error { r.Name = "by REST"; return nil })
-	must(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "archive"), f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/cb"), f.db.Credit.Set(ctx, 1, 77, f.Now()))
-	must(t, f.db.Devices.CreateDecoder(ctx, 1, iot.Decoder{ID: "rest", Name: "created by REST", Type: "other", Codec: "json"}))
+	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "archive"), f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/cb"), f.db.Credit.Set(ctx, 1, 77, f.Now()))
+	relaytest.NoError(t, f.db.Devices.CreateDecoder(ctx, 1, iot.Decoder{ID: "rest", Name: "created by REST", Type: "other", Codec: "json"}))
 	if _, err := f.Document(ctx, "", true); relay.KindOf(err) != relay.KindInvalid || !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "default, b") {
 		t.Errorf("without a name: %v", err)
 	}
@@ -235,9 +211,9 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 	}
 	for _, name := range []string{"default", "b"} {
 		d, err := f.Document(ctx, name, true)
-		must(t, err)
+		relaytest.NoError(t, err)
 		text, err := document.EncodeYAML(d, "exported")
-		must(t, err)
+		relaytest.NoError(t, err)
 		if name == "default" {
 			for _, word := range []string{"https://rest.example/\n", "https://rest.example/cb", "credit: 77", "current_state: active", "id: rest\n", "by REST"} {
 				if !strings.Contains(string(text), word) {
@@ -251,14 +227,11 @@ func TestAnExportAppliesWithoutAChange(t *testing.T) {
 		for _, m := range []document.Mode{{DryRun: true, Prune: true}, {Prune: true, AllowRemovals: 1}} {
 			done := f.applied(string(text), m)
 			done.Removed = slices.DeleteFunc(done.Removed, func(s string) bool { return s == "account acme: rule archive" }) // which REST deleted
-			if len(done.Added)+len(done.Changed)+len(done.Removed)+len(done.Kept) > 0 {
-				t.Errorf("%s, %+v: %+v\n%s", name, m, done, text)
-			}
+			relaytest.Equal(t, fmt.Sprintf("what the export of %s did in the mode %+v", name, m), outcome(done), nil)
 		}
 	}
 	stored, err := f.db.SIMs.Get(ctx, 1, "8944000000000000001")
-	must(t, err)
-	if stored.Codes.PIN != "1234" || stored.State != sim.Active {
-		t.Errorf("%+v", stored)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the PIN", stored.Codes.PIN, "1234")
+	relaytest.Equal(t, "the state of the SIM", stored.State, sim.Active)
 }

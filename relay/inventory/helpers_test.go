@@ -3,6 +3,7 @@ package inventory
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
@@ -38,7 +40,7 @@ func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	t.Helper()
 	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{})
 	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{})
-	must(t, err)
+	relaytest.NoError(t, err)
 	return s
 }
 
@@ -72,18 +74,27 @@ func (f *fixture) applied(body string, m document.Mode) document.Applied {
 	return done
 }
 
+// refused returns the mistakes for which a document is refused.
+func (f *fixture) refused(t *testing.T, body string, m document.Mode) document.Mistakes {
+	t.Helper()
+	_, err := f.Apply(t.Context(), []byte(body), m)
+	mistakes, ok := errors.AsType[document.Mistakes](err)
+	if !ok {
+		t.Fatalf("%s in the mode %+v: error %v, want mistakes", body, m, err)
+	}
+	return mistakes
+}
+
+// outcome lists the records that an apply added, changed, removed and kept.
+func outcome(done document.Applied) []string {
+	return slices.Concat(done.Added, done.Changed, done.Removed, done.Kept)
+}
+
 // shown is what stands, as it is shown.
 func (f *fixture) shown() string {
 	f.t.Helper()
 	d, err := f.Declared(f.t.Context())
 	text, err2 := json.Marshal(d)
-	must(f.t, err, err2)
+	relaytest.NoError(f.t, err, err2)
 	return string(text)
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -36,36 +37,36 @@ func TestAnInventoryIsApplied(t *testing.T) {
 	f := newFixture(t)
 	for range 2 {
 		done := f.applied(acme, document.Mode{})
-		if !slices.Equal(done.Accounts, []document.AppliedAccount{{ID: 1, Name: "acme"}}) || len(done.Removed)+len(done.Kept) > 0 {
-			t.Fatalf("%+v", done)
-		}
+		relaytest.Equal(t, "the accounts", done.Accounts, []document.AppliedAccount{{ID: 1, Name: "acme"}})
+		relaytest.Equal(t, "what was removed or kept", slices.Concat(done.Removed, done.Kept), nil)
 	}
 	ctx := t.Context()
 	a, err := f.db.Accounts.AccountByName(ctx, "acme")
-	must(t, err)
-	if a.ID != 1 || !a.May("mvno") || !slices.Equal(a.WebhookSecrets, []string{secret}) || a.CallbackURL != "https://example.com/cb" {
-		t.Errorf("%+v", a)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the account", a, account.Account{
+		ID: 1, Name: "acme", Permissions: []string{"mvno"}, WebhookSecrets: []string{secret}, CallbackURL: "https://example.com/cb",
+	})
 	hook, err := f.db.Accounts.Token(ctx, account.HashToken("hook-token-0123456"))
 	plain, err2 := f.db.Accounts.Token(ctx, account.HashToken("plain-token-0123456"))
 	named, err3 := f.db.Accounts.TokenBySource(ctx, "hq")
-	must(t, err, err2, err3)
-	if !hook.Has(account.Webhook) || hook.Has(account.IoT) || hook.Secret != "shh" || !plain.Has(account.Ledger) || plain.Has(account.Carrier) || named.Hash != hook.Hash {
-		t.Errorf("%+v %+v", hook, plain)
-	}
+	relaytest.NoError(t, err, err2, err3)
+	relaytest.Equal(t, "the scopes of the webhook token", hook.Scopes, []account.Scope{account.Webhook})
+	relaytest.Equal(t, "its secret", hook.Secret, "shh")
+	relaytest.Equal(t, "the scopes of the plain token", plain.Scopes, account.DefaultScopes())
+	relaytest.Equal(t, "the token of the source", named, hook)
 	geo, err := f.db.Inbound.Get(ctx, 1, inbound.Geographic, "g1")
 	vmn, err2 := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	d, err3 := f.db.Devices.Decoder(ctx, 1, "d1")
-	must(t, err, err2, err3)
-	if geo.Number != "4478000" || geo.Action.Name != "http_get" || vmn.Action.Name != "inactive" || len(d.Sensors) != 1 || d.Codec != "cayenne_lpp" {
-		t.Errorf("%+v %+v %+v", geo, vmn, d)
-	}
+	relaytest.NoError(t, err, err2, err3)
+	relaytest.Equal(t, "the prefix and the action of the geographic relay", []string{geo.Number, geo.Action.Name}, []string{"4478000", "http_get"})
+	relaytest.Equal(t, "the action of the virtual number", vmn.Action.Name, "inactive")
+	relaytest.Equal(t, "the codec of the decoder", d.Codec, "cayenne_lpp")
+	relaytest.Equal(t, "its sensors", d.Sensors, []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature_1"}})
 	locations, err := f.db.Devices.Locations(ctx, 1)
 	types, err2 := f.db.Devices.SensorTypes(ctx)
-	must(t, err, err2)
-	if len(locations) != 1 || !locations[0].Imported || len(types) != 2 {
-		t.Errorf("%+v %+v", locations, types)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the locations", locations, []iot.Location{{ID: "loc1", Name: "Default", Imported: true}})
+	relaytest.Equal(t, "the number of sensor types", len(types), 2)
 }
 
 func TestWhatADocumentOmitsStays(t *testing.T) {
@@ -76,10 +77,11 @@ func TestWhatADocumentOmitsStays(t *testing.T) {
 	_, err2 := f.db.Accounts.Token(t.Context(), account.HashToken("plain-token-0123456"))
 	a, err3 := f.db.Accounts.Account(t.Context(), 1)
 	g, err4 := f.db.Accounts.AccountByName(t.Context(), "globex")
-	must(t, err, err2, err3, err4)
-	if hook.Secret != "shh" || len(a.WebhookSecrets) != 1 || !a.May("mvno") || g.ID != 2 {
-		t.Errorf("%+v %+v %+v", hook, a, g)
-	}
+	relaytest.NoError(t, err, err2, err3, err4)
+	relaytest.Equal(t, "the secret of the webhook token", hook.Secret, "shh")
+	relaytest.Equal(t, "the number of webhook secrets", len(a.WebhookSecrets), 1)
+	relaytest.Equal(t, "the permissions", a.Permissions, []string{"mvno"})
+	relaytest.Equal(t, "the id of the second account", g.ID, 2)
 }
 
 // What REST changed is left alone; what nobody changed follows the document.
@@ -88,37 +90,37 @@ func TestWhatLivesOnIsLeftAlone(t *testing.T) {
 	f.applied(acme, document.Mode{})
 	ctx := t.Context()
 	changed, err := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
-	must(t, err)
+	relaytest.NoError(t, err)
 	changed.Action = inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"https://rest.example/"}}
-	must(t, f.db.Inbound.Put(ctx, changed))
+	relaytest.NoError(t, f.db.Inbound.Put(ctx, changed))
 	_, err = f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error {
 		d.Sensors = append(d.Sensors, iot.Mapping{SensorTypeID: "humidity", Key: "rest"})
 		return nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	second := strings.NewReplacer("name: Probe", "name: Renamed", "key: temperature_1}", "key: temperature_1}, {sensor_type_id: humidity, key: inventory}").Replace(acme)
 	f.applied(second, document.Mode{})
 	d, err := f.db.Devices.Decoder(ctx, 1, "d1")
 	v, err2 := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
-	must(t, err, err2)
-	if d.Name != "Renamed" || len(d.Sensors) != 3 || v.Action.Name != inbound.HTTPGet {
-		t.Errorf("%+v %+v", d, v)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the decoder's name, which the document changed", d.Name, "Renamed")
+	relaytest.Equal(t, "the number of its sensors", len(d.Sensors), 3)
+	relaytest.Equal(t, "the relay's action, which REST changed", v.Action.Name, inbound.HTTPGet)
 	_, err = f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error { d.Name = "by REST"; return nil })
-	must(t, err)
+	relaytest.NoError(t, err)
 	a, err := f.db.Accounts.Account(ctx, 1)
-	must(t, err)
+	relaytest.NoError(t, err)
 	a.CallbackURL = "https://rest.example/cb"
 	_, err = f.db.Accounts.PutAccount(ctx, a)
-	must(t, err)
+	relaytest.NoError(t, err)
 	f.applied(strings.ReplaceAll(acme, "example.com/cb", "example.com/new"), document.Mode{Reset: []string{"relays"}})
 	d, err = f.db.Devices.Decoder(ctx, 1, "d1")
 	v, err2 = f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v1")
 	a, err3 := f.db.Accounts.Account(ctx, 1)
-	must(t, err, err2, err3)
-	if d.Name != "by REST" || v.Action.Name != "inactive" || a.CallbackURL != "https://rest.example/cb" {
-		t.Errorf("%+v %+v %+v", d, v, a)
-	}
+	relaytest.NoError(t, err, err2, err3)
+	relaytest.Equal(t, "the decoder's name, which REST changed", d.Name, "by REST")
+	relaytest.Equal(t, "the relay's action after a reset", v.Action.Name, "inactive")
+	relaytest.Equal(t, "the callback URL, which REST changed", a.CallbackURL, "https://rest.example/cb")
 }
 
 func TestAPruneRemovesWhatIsOmitted(t *testing.T) {
@@ -129,32 +131,28 @@ func TestAPruneRemovesWhatIsOmitted(t *testing.T) {
 sensor_types: [{id: temperature, name: Temperature}]
 accounts: [{name: acme, callback_url: "https://example.com/2", tokens: [{token: fresh-token-0123456}], relays: {vmn: [{id: v2, number: "449000000009", action: inactive}]}}]
 `, document.Mode{Prune: true, AllowRemovals: 100})
-	want := []string{
-		"account acme: decoder d1", "account acme: geographic relay g1", "account acme: location loc1", "account acme: token 1", "account acme: token 2",
-		"account acme: virtual number relay v1", "account globex: token 1", "account globex: virtual number relay v9", "sensor type humidity",
-	}
-	slices.Sort(done.Removed)
-	if fmt.Sprint(len(done.Removed)) != fmt.Sprint(len(want)) || len(done.Kept) != 1 || !strings.HasPrefix(done.Kept[0], "account globex: ") {
-		t.Errorf("removed %q, kept %q", done.Removed, done.Kept)
-	}
+	label := func(token string) string { return account.HashToken(token)[:12] }
+	relaytest.Equal(t, "what was removed", done.Removed, []string{
+		"account acme: token " + label("hook-token-0123456") + " (hq)", "account acme: token " + label("plain-token-0123456"),
+		"account acme: geo relay g1", "account acme: vmn relay v1", "account acme: decoder d1", "account acme: location loc1",
+		"account globex: token " + label("theirs-token-0123456"), "account globex: vmn relay v9", "sensor type humidity",
+	})
+	relaytest.Equal(t, "what was kept", done.Kept, []string{"account globex: it may hold messages, history or credit"})
 	for _, gone := range []string{"hook-token-0123456", "plain-token-0123456", "theirs-token-0123456"} {
 		if _, err := f.db.Accounts.Token(ctx, account.HashToken(gone)); relay.KindOf(err) != relay.KindNotFound {
-			t.Errorf("token %s: %v", gone, err)
+			t.Errorf("the token %s: %v, want that it is not found", gone, err)
 		}
 	}
 	a, err := f.db.Accounts.Account(ctx, 1)
 	v, err2 := f.db.Inbound.Get(ctx, 1, inbound.VirtualNumber, "v2")
-	must(t, err, err2)
-	if a.CallbackURL != "https://example.com/2" || v.Number != "449000000009" {
-		t.Errorf("%+v %+v", a, v)
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the callback URL", a.CallbackURL, "https://example.com/2")
+	relaytest.Equal(t, "the number that the other account gave up", v.Number, "449000000009")
 	shown := f.shown()
 	if !strings.Contains(shown, "webhook_secret") || strings.Contains(shown, "globex") {
 		t.Errorf("an account that lost all its records keeps what it says of itself: %s", shown)
 	}
-	if again := f.applied(acme, document.Mode{}); again.Accounts[0].ID != 1 {
-		t.Errorf("%+v", again)
-	}
+	relaytest.Equal(t, "the account when it is declared again", f.applied(acme, document.Mode{}).Accounts[0].ID, 1)
 }
 
 func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
@@ -174,10 +172,8 @@ func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
 	wg.Wait()
 	st, err := f.standing(t.Context())
 	all, err2 := f.db.Accounts.Accounts(t.Context())
-	must(t, err, err2)
-	if len(st.set.Accounts) != 12 || len(all) != 12 {
-		t.Errorf("%d declared, %d there", len(st.set.Accounts), len(all))
-	}
+	relaytest.NoError(t, err, err2)
+	relaytest.Equal(t, "the number of declared and of stored accounts", []int{len(st.set.Accounts), len(all)}, []int{12, 12})
 	for _, a := range st.set.Accounts {
 		if a.ID == 0 {
 			t.Errorf("%s has no id", a.Name)
@@ -187,13 +183,9 @@ func TestTwoGatewaysThatApplyAtOnceLoseNothing(t *testing.T) {
 
 func TestAnInventoryIsEmptyUntilOneIsApplied(t *testing.T) {
 	f := newFixture(t)
-	if empty, err := f.Empty(t.Context()); !empty || err != nil {
-		t.Error(empty, err)
-	}
+	relaytest.Equal(t, "whether none was applied at first", relaytest.Must(f.Empty(t.Context()))(t), true)
 	f.applied("accounts: [{name: a}]", document.Mode{})
-	if empty, err := f.Empty(t.Context()); empty || err != nil {
-		t.Error(empty, err)
-	}
+	relaytest.Equal(t, "whether none was applied afterwards", relaytest.Must(f.Empty(t.Context()))(t), false)
 }
 
 func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
@@ -205,17 +197,19 @@ func TestWhatRESTMadeOfADecodersSensorsStands(t *testing.T) {
 		d.Sensors = []iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}}
 		return nil
 	})
-	must(t, err)
-	for _, tc := range []struct{ name, body, want string }{
-		{"the same document changes nothing", two, "[{humidity temperature_1}]"},
-		{"what it maps anew is added", strings.Replace(two, "key: humidity_2", "key: humidity_3", 1), "[{humidity temperature_1} {humidity humidity_3}]"},
-		{"what it maps to another type gets that", strings.Replace(two, "humidity, key: humidity_2", "temperature, key: humidity_3", 1), "[{humidity temperature_1} {temperature humidity_3}]"},
+	relaytest.NoError(t, err)
+	for _, tc := range []struct {
+		name, body string
+		want       []iot.Mapping
+	}{
+		{"the same document changes nothing", two, []iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}}},
+		{"what it maps anew is added", strings.Replace(two, "key: humidity_2", "key: humidity_3", 1),
+			[]iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}, {SensorTypeID: "humidity", Key: "humidity_3"}}},
+		{"what it maps to another type gets that", strings.Replace(two, "humidity, key: humidity_2", "temperature, key: humidity_3", 1),
+			[]iot.Mapping{{SensorTypeID: "humidity", Key: "temperature_1"}, {SensorTypeID: "temperature", Key: "humidity_3"}}},
 	} {
 		f.applied(tc.body, document.Mode{})
-		d, err := f.db.Devices.Decoder(ctx, 1, "d1")
-		if err != nil || fmt.Sprint(d.Sensors) != tc.want {
-			t.Errorf("%s: %v, %v, want %s", tc.name, d.Sensors, err, tc.want)
-		}
+		relaytest.Equal(t, tc.name, relaytest.Must(f.db.Devices.Decoder(ctx, 1, "d1"))(t).Sensors, tc.want)
 	}
 }
 
@@ -232,9 +226,8 @@ func TestThePaceOfARelayIsTheInventorys(t *testing.T) {
 		body := "accounts: [{name: acme, relays: {vmn: [{id: v9, number: 447860000009, action: inactive" + step.pace + "}]}}]"
 		f.applied(body, document.Mode{})
 		r, err := f.db.Inbound.Get(t.Context(), 1, inbound.VirtualNumber, "v9")
-		if err != nil || r.Pace != step.want {
-			t.Errorf("%q: %+v, error %v", step.pace, r.Pace, err)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the pace of"+step.pace, r.Pace, step.want)
 	}
 }
 
@@ -242,9 +235,7 @@ func TestNetworksAreDeclaredAndPruned(t *testing.T) {
 	f := newFixture(t)
 	count := func(want int) {
 		t.Helper()
-		if all, err := f.db.Lookups.Networks(t.Context()); err != nil || len(all) != want {
-			t.Errorf("%+v, %v", all, err)
-		}
+		relaytest.Equal(t, "the number of networks", len(relaytest.Must(f.db.Lookups.Networks(t.Context()))(t)), want)
 	}
 	f.applied(`{"networks":[{"prefix":"447","mcc":"234","mnc":"15","name":"A"},{"prefix":"49","mcc":"262","mnc":"02","name":"B"}]}`, document.Mode{})
 	count(2)
@@ -258,9 +249,7 @@ func TestTrunksAreDeclaredAndPruned(t *testing.T) {
 	f := newFixture(t)
 	is := func(after string, want int) {
 		t.Helper()
-		if list, err := f.db.Trunks.Trunks(t.Context(), 1); err != nil || len(list) != want {
-			t.Errorf("%s: %+v, %v", after, list, err)
-		}
+		relaytest.Equal(t, "the number of trunks after "+after, len(relaytest.Must(f.db.Trunks.Trunks(t.Context(), 1))(t)), want)
 	}
 	const first = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.1"]}]}}]}`
 	const second = `{"accounts":[{"id":1,"name":"acme","sip":{"trunks":[{"source_ips":["192.0.2.2","192.0.2.3"]}]}}]}`

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // signsIn reports whose a username is, if the password is right; 0 if not.
@@ -18,9 +18,9 @@ func (f *fixture) signsIn(username, password string) account.ID {
 	if relay.KindOf(err) == relay.KindNotFound {
 		return 0
 	}
-	must(f.t, err)
+	relaytest.NoError(f.t, err)
 	ok, err := account.VerifyPassword(l.Password, account.HashToken(password))
-	must(f.t, err)
+	relaytest.NoError(f.t, err)
 	if !ok {
 		return 0
 	}
@@ -51,9 +51,7 @@ func TestLoginsFollowTheInventory(t *testing.T) {
 		{"a login that is pruned", "accounts: [{name: acme}]", document.Mode{Prune: true, AllowRemovals: 100}, "u", "p", 0},
 	} {
 		f.applied(step.body, step.mode)
-		if got := f.signsIn(step.username, step.password); got != step.want {
-			t.Errorf("%s: account %d, want %d", step.name, got, step.want)
-		}
+		relaytest.Equal(t, step.name+": the account", f.signsIn(step.username, step.password), step.want)
 	}
 }
 
@@ -64,9 +62,8 @@ func TestAUsernameOfAnotherAccountIsRefused(t *testing.T) {
 		"accounts: [{name: globex, soap: {username: u, password: q}}]",
 		"accounts: [{name: acme}, {name: globex, soap: {username: u, password: q}}]",
 	} {
-		_, err := f.Apply(t.Context(), []byte(body), document.Mode{})
-		if mistakes, ok := errors.AsType[document.Mistakes](err); !ok || !strings.Contains(mistakes.Error(), ".soap.username") {
-			t.Errorf("%s: %v", body, err)
+		if mistakes := f.refused(t, body, document.Mode{}); !strings.Contains(mistakes.Error(), ".soap.username") {
+			t.Errorf("%s: %v, want a mistake at the username", body, mistakes)
 		}
 	}
 }
@@ -82,7 +79,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 		f.applied(shown, document.Mode{})
 		l, err := f.db.Accounts.Login(t.Context(), "u")
 		raw, err2 := f.db.Accounts.Inventory(t.Context())
-		must(t, err, err2)
+		relaytest.NoError(t, err, err2)
 		kept = append(kept, l.Password)
 		if !account.IsPasswordHash(l.Password) || !strings.Contains(string(raw), l.Password) || strings.Contains(string(raw), account.HashToken("p-4711")) {
 			t.Errorf("kept as %s in %s", l.Password, raw)
@@ -93,7 +90,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 	}
 	f.applied(body, document.Mode{})
 	l, err := f.db.Accounts.Login(t.Context(), "u")
-	must(t, err)
+	relaytest.NoError(t, err)
 	if kept = append(kept, l.Password); len(slices.Compact(kept)) != 1 {
 		t.Errorf("kept in turn as %q", kept)
 	}
@@ -110,13 +107,12 @@ func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
 		want  account.ID // who signs in as u afterwards
 	}{{"other-token-012345", 1}, {"acme-token-0123456", 0}} {
 		all, err := f.Tokens(t.Context(), 0)
-		must(t, err)
+		relaytest.NoError(t, err)
 		at := slices.IndexFunc(all, func(t account.DeclaredToken) bool { return t.Hash == account.HashToken(tc.token) })
 		_, err = f.RevokeToken(t.Context(), all[at].ID())
-		must(t, err)
-		if u, v := f.signsIn("u", "acme-token-0123456"), f.signsIn("v", "other-token-012345"); u != tc.want || v != 2 {
-			t.Errorf("without %s the accounts %d and %d sign in", tc.token, u, v)
-		}
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the accounts that sign in without "+tc.token,
+			[]account.ID{f.signsIn("u", "acme-token-0123456"), f.signsIn("v", "other-token-012345")}, []account.ID{tc.want, 2})
 	}
 	if shown := f.shown(); strings.Contains(shown, `"username":"u"`) || !strings.Contains(shown, `"username":"v"`) {
 		t.Errorf("declared: %s", shown)

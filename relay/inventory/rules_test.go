@@ -1,13 +1,13 @@
 package inventory
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 )
 
@@ -26,7 +26,7 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 	f := newFixture(t)
 	f.applied(withRules, document.Mode{})
 	list, err := f.rules.Rules(t.Context(), 1)
-	must(t, err)
+	relaytest.NoError(t, err)
 	want := []rule.Rule{
 		{
 			ID: "warm", Name: "Warm", Enabled: true, On: rule.OnReading, Devices: rule.Devices{DecoderID: "d1"}, When: "values.temperature_1 > 30", Clear: "values.temperature_1 < 25",
@@ -35,12 +35,16 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 		},
 		{ID: "archive", Name: "Archive", On: rule.OnReading, Batch: rule.Batch{Count: 100, Every: time.Minute}, Ordered: true, Actions: []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"https://example.com/in"}}}},
 	}
-	if len(list) != 2 || !sameRule(list[0], want[0]) || !sameRule(list[1], want[1]) {
-		t.Errorf("got %+v", list)
+	documents := func(list []rule.Rule) (out []rule.Document) {
+		for _, r := range list {
+			out = append(out, rule.DocumentOf(r))
+		}
+		return out
 	}
+	relaytest.Equal(t, "the rules", documents(list), documents(want))
 	f.applied(withRules, document.Mode{})
 	again, err := f.rules.Rule(t.Context(), 1, "warm")
-	must(t, err)
+	relaytest.NoError(t, err)
 	if !again.UpdatedAt.Equal(list[0].UpdatedAt) {
 		t.Error("the same document saved the rule again")
 	}
@@ -51,36 +55,26 @@ func TestRulesFollowTheDocumentUntilRESTChangesThem(t *testing.T) {
 	f.applied(withRules, document.Mode{})
 	renamed := strings.NewReplacer("name: Warm", "name: Hot", "name: Archive", "name: Copy").Replace(withRules)
 	byREST := func(r *rule.Rule) error { r.Enabled = !r.Enabled; return nil }
-	names := func() string {
+	names := func(after string, want ...string) {
 		t.Helper()
-		list, err := f.rules.Rules(t.Context(), 1)
-		must(t, err)
-		out := ""
-		for _, r := range list {
-			out += r.Name + " "
+		var got []string
+		for _, r := range relaytest.Must(f.rules.Rules(t.Context(), 1))(t) {
+			got = append(got, r.Name)
 		}
-		return out
+		relaytest.Equal(t, "the names of the rules after "+after, got, want)
 	}
 	_, _, err := f.rules.Change(t.Context(), 1, "archive", byREST)
-	must(t, err)
+	relaytest.NoError(t, err)
 	f.applied(renamed, document.Mode{})
-	if got := names(); got != "Hot Archive " {
-		t.Errorf("after a document with other names: %s", got)
-	}
-	must(t, f.rules.Delete(t.Context(), 1, "warm"))
+	names("a document with other names", "Hot", "Archive")
+	relaytest.NoError(t, f.rules.Delete(t.Context(), 1, "warm"))
 	f.applied(renamed, document.Mode{})
-	if got := names(); got != "Archive " {
-		t.Errorf("after REST deleted one: %s", got)
-	}
+	names("REST deleted one", "Archive")
 	f.applied(withRules, document.Mode{})
-	if got := names(); got != "Archive Warm " {
-		t.Errorf("after the document changed the deleted one: %s", got)
-	}
-	must(t, f.rules.Delete(t.Context(), 1, "warm"))
+	names("the document changed the deleted one", "Archive", "Warm")
+	relaytest.NoError(t, f.rules.Delete(t.Context(), 1, "warm"))
 	f.applied(renamed, document.Mode{Reset: []string{"rules"}})
-	if got := names(); got != "Copy Hot " {
-		t.Errorf("after a reset: %s", got)
-	}
+	names("a reset", "Copy", "Hot")
 }
 
 func TestRulesAreRefusedByTheirPath(t *testing.T) {
@@ -93,36 +87,28 @@ func TestRulesAreRefusedByTheirPath(t *testing.T) {
 		"a rule without action": {`[{action: http_post, parameters: ["https://example.com/in"]}]`, "[]", "accounts[0].rules[1].actions", "between 1 and"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := f.Apply(t.Context(), []byte(strings.Replace(withRules, tc.was, tc.is, 1)), document.Mode{})
-			mistakes, ok := errors.AsType[document.Mistakes](err)
-			if !ok || !strings.HasPrefix(mistakes[0].Path, tc.path) || tc.says != "…" && !strings.Contains(mistakes[0].Text, tc.says) {
-				t.Errorf("got %v", err)
+			mistakes := f.refused(t, strings.Replace(withRules, tc.was, tc.is, 1), document.Mode{})
+			if !strings.HasPrefix(mistakes[0].Path, tc.path) || tc.says != "…" && !strings.Contains(mistakes[0].Text, tc.says) {
+				t.Errorf("the mistake is %+v, want one at %s that says %q", mistakes[0], tc.path, tc.says)
 			}
 		})
 	}
-	if list, err := f.rules.Rules(t.Context(), 1); err != nil || len(list) > 0 {
-		t.Errorf("%v: %+v", err, list)
-	}
+	relaytest.Equal(t, "the number of rules", len(relaytest.Must(f.rules.Rules(t.Context(), 1))(t)), 0)
 }
 
 func TestAPruneRemovesRules(t *testing.T) {
 	f := newFixture(t)
 	f.applied(withRules, document.Mode{})
 	_, _, err := f.rules.Create(t.Context(), 1, rule.Rule{ID: "by-rest", Name: "n", On: rule.OnReading, Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"ops@example.com"}}}})
-	must(t, err)
+	relaytest.NoError(t, err)
 	less := withRules[:strings.Index(withRules, "      - {id: archive")]
-	if done := f.applied(less, document.Mode{}); len(done.Removed) > 0 {
-		t.Errorf("without a prune: %+v", done)
-	}
-	if done := f.applied(less, document.Mode{Prune: true, AllowRemovals: 100}); len(done.Removed) != 1 || done.Removed[0] != "account acme: rule archive" {
-		t.Errorf("%+v", done)
-	}
-	if _, err := f.rules.Rule(t.Context(), 1, "archive"); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("archive: %v", err)
-	}
-	if _, err := f.rules.Rule(t.Context(), 1, "by-rest"); err != nil {
-		t.Errorf("a rule of REST: %v", err)
-	}
+	relaytest.Equal(t, "what is removed without a prune", f.applied(less, document.Mode{}).Removed, []string{})
+	done := f.applied(less, document.Mode{Prune: true, AllowRemovals: 100})
+	relaytest.Equal(t, "what a prune removes", done.Removed, []string{"account acme: rule archive"})
+	_, err = f.rules.Rule(t.Context(), 1, "archive")
+	relaytest.Equal(t, "the kind of error for the pruned rule", relay.KindOf(err), relay.KindNotFound)
+	_, err = f.rules.Rule(t.Context(), 1, "by-rest")
+	relaytest.NoError(t, err)
 	if strings.Contains(f.shown(), "archive") {
 		t.Errorf("it is declared still: %s", f.shown())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -23,36 +24,39 @@ func TestSIMsOfAnInventory(t *testing.T) {
 	get := func(iccid sim.ICCID) sim.SIM {
 		t.Helper()
 		s, err := f.db.SIMs.Get(ctx, 1, iccid)
-		must(t, err)
+		relaytest.NoError(t, err)
 		return s
 	}
 	f.applied(declare("447700900001"), document.Mode{})
-	if a, b := get(one), get(two); a.State != sim.Pending || !a.Service4G || a.Codes.PIN != "1234" || b.State != sim.Active {
-		t.Errorf("%+v %+v", a, b)
-	}
+	relaytest.Equal(t, "the states of the SIMs", []sim.State{get(one).State, get(two).State}, []sim.State{sim.Pending, sim.Active})
+	relaytest.Equal(t, "whether the first has 4G", get(one).Service4G, true)
+	relaytest.Equal(t, "its PIN", get(one).Codes.PIN, "1234")
 	_, err := f.db.SIMs.Change(ctx, 1, one, func(s *sim.SIM) error {
 		s.State, s.Requested, s.Subscriber, s.Limit.Monthly = sim.Suspended, sim.Suspended, "ada", 7
 		return nil
 	})
-	must(t, err)
+	relaytest.NoError(t, err)
 	f.applied(declare("447700900009"), document.Mode{})
-	if a := get(one); a.State != sim.Suspended || a.Subscriber != "ada" || a.MSISDN != "447700900009" || a.Limit.Monthly != 7 {
-		t.Errorf("applied again: %+v", a)
+	is := func(after string, state sim.State, subscriber string) {
+		t.Helper()
+		a := get(one)
+		relaytest.Equal(t, "the state after "+after, a.State, state)
+		relaytest.Equal(t, "the subscriber after "+after, a.Subscriber, subscriber)
+		relaytest.Equal(t, "the number after "+after, a.MSISDN, "447700900009")
+		relaytest.Equal(t, "the limit after "+after, a.Limit.Monthly, 7)
 	}
+	is("another apply", sim.Suspended, "ada")
 	f.applied(declare("447700900009"), document.Mode{Reset: []string{"sims"}})
-	if a := get(one); a.State != sim.Pending || a.Subscriber != "" || a.Limit.Monthly != 7 {
-		t.Errorf("reset: %+v", a)
-	}
+	is("a reset", sim.Pending, "")
 	done := f.applied(`accounts: [{name: acme, sims: [{iccid: "8944000000000000002"}]}, {name: globex, sims: [{iccid: "8944000000000000001"}]}]`, document.Mode{Prune: true, AllowRemovals: 100})
 	if !slices.Contains(done.Removed, "account acme: SIM 8944000000000000001") {
-		t.Errorf("%q", done.Removed)
+		t.Errorf("removed were %q, want the first SIM too", done.Removed)
 	}
-	if _, err := f.db.SIMs.Get(ctx, 1, one); relay.KindOf(err) != relay.KindNotFound {
-		t.Errorf("pruned: %v", err)
-	}
-	if s, err := f.db.SIMs.Get(ctx, 2, one); err != nil || s.State != sim.Pending || s.MSISDN != "" {
-		t.Errorf("at its new account: %+v, %v", s, err)
-	}
+	_, err = f.db.SIMs.Get(ctx, 1, one)
+	relaytest.Equal(t, "the kind of error for the pruned SIM", relay.KindOf(err), relay.KindNotFound)
+	s := relaytest.Must(f.db.SIMs.Get(ctx, 2, one))(t)
+	relaytest.Equal(t, "the state at its new account", s.State, sim.Pending)
+	relaytest.Equal(t, "the number at its new account", s.MSISDN, "")
 }
 
 // simDocument is a document of a name with SIMs of an account: their digits at the end,
@@ -78,22 +82,19 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 			if relay.KindOf(err) == relay.KindNotFound {
 				continue // it declares nothing
 			}
-			must(t, err)
+			relaytest.NoError(t, err)
 			for _, a := range d.Accounts {
 				for _, s := range a.SIMs {
 					got = append(got, doc+" "+a.Name+" "+s.ICCID[17:])
 				}
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q", what, got)
-		}
+		relaytest.Equal(t, "the declared SIMs "+what, got, want)
 	}
 	refused := func(body, path, says string) {
 		t.Helper()
-		_, err := f.Apply(t.Context(), []byte(body), document.Mode{})
-		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", body, err)
+		if mistakes := f.refused(t, body, document.Mode{}).Error(); !strings.Contains(mistakes, path) || !strings.Contains(mistakes, says) {
+			t.Errorf("%s: %s, want one at %s that says %s", body, mistakes, path, says)
 		}
 	}
 	all := []string{"a acme 01", "a acme 02", "b acme 03", "c globex 04"}
@@ -104,26 +105,22 @@ func TestSIMsThatADocumentDoesNotConcernStayAsTheyAre(t *testing.T) {
 	refused(simDocument("c", "globex", `05 msisdn: "+447700900001"`), "accounts[0].sims[0].msisdn", `already taken by account "acme" of the document "a"`)
 	declares("after refusals", all...)
 	f.applied(simDocument("a", "acme", "02 pin: 4321"), document.Mode{})
-	declares("one of two again", all...)
-	if d, err := f.Document(t.Context(), "a", false); err != nil || d.Accounts[0].SIMs[1].PIN == "" || d.Accounts[0].SIMs[1].PUK == "" {
-		t.Errorf("codes are joined: %+v, %v", d, err)
-	}
-	if done := f.applied(simDocument("a", "acme", "02 puk: masked:"), document.Mode{}); len(done.Changed) > 0 {
-		t.Errorf("a mask stands for what it hides: %+v", done)
-	}
+	declares("after one of two was declared again", all...)
+	joined := relaytest.Must(f.Document(t.Context(), "a", false))(t).Accounts[0].SIMs[1]
+	relaytest.Equal(t, "whether the SIM has the PIN and the PUK of both documents", []bool{joined.PIN != "", joined.PUK != ""}, []bool{true, true})
+	masked := f.applied(simDocument("a", "acme", "02 puk: masked:"), document.Mode{})
+	relaytest.Equal(t, "what a mask changes", masked.Changed, []string{})
 	f.applied(`{document: d, accounts: [{name: acme, relays: {geo: [{id: g, prefix: "4478", action: mvno, iccid: "8944000000000000003"}]}}]}`, document.Mode{})
 	done := f.applied(simDocument("a", "acme", "02"), document.Mode{Prune: true, AllowRemovals: 2, Compare: true})
-	if want := []string{"account acme: SIM 8944000000000000001"}; !slices.Equal(done.Removed, want) {
-		t.Errorf("pruned: %+v", done)
-	}
+	relaytest.Equal(t, "what was pruned", done.Removed, []string{"account acme: SIM 8944000000000000001"})
 	before, after := fmt.Sprint(done.Before), fmt.Sprint(done.After)
 	if !strings.Contains(before, "8944000000000000001") || strings.Contains(after, "8944000000000000001") || strings.Contains(before+after, "12345678") {
 		t.Errorf("compared:\n%s\n%s", before, after)
 	}
-	declares("pruned", "a acme 02", "b acme 03", "c globex 04")
+	declares("after a prune", "a acme 02", "b acme 03", "c globex 04")
 	f.applied(simDocument("b", "acme", "02"), document.Mode{Adopt: true})
-	declares("adopted", "b acme 02", "b acme 03", "c globex 04")
-	must(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
+	declares("after an adoption", "b acme 02", "b acme 03", "c globex 04")
+	relaytest.NoError(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
 	declares("after a token was revoked", "b acme 02", "b acme 03", "c globex 04")
 }
 
@@ -135,16 +132,16 @@ func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 	f.applied(simDocument("a", "acme", "01 pin: 1234"), document.Mode{})
 	f.applied(relay, document.Mode{})
 	done := f.applied(simDocument("a", "globex", "01"), document.Mode{Prune: true, AllowRemovals: 1})
-	if len(done.Kept) != 1 || len(done.Removed) != 0 {
-		t.Errorf("%+v", done)
-	}
+	relaytest.Equal(t, "the number of records kept and removed", []int{len(done.Kept), len(done.Removed)}, []int{1, 0})
 	for range 2 {
 		f.applied(relay, document.Mode{}) // it still finds its SIM
 		sims, err := f.db.Accounts.DeclaredSIMs(t.Context(), account.WhichSIMs{All: true})
-		must(t, err)
-		if len(sims) != 2 || sims[0].Account != "acme" || sims[1].Account != "globex" {
-			t.Errorf("%+v", sims)
+		relaytest.NoError(t, err)
+		var accounts []string
+		for _, s := range sims {
+			accounts = append(accounts, s.Account)
 		}
+		relaytest.Equal(t, "the accounts of the SIM", accounts, []string{"acme", "globex"})
 	}
 }
 
@@ -154,14 +151,12 @@ func TestAnApplyThatChangesNothingConflictsWithNone(t *testing.T) {
 	f := newFixture(t)
 	f.applied(simDocument("a", "acme", "01"), document.Mode{})
 	kept, err := f.db.Accounts.Inventory(t.Context())
-	must(t, err)
+	relaytest.NoError(t, err)
 	f.applied(simDocument("a", "acme", "01"), document.Mode{})
-	must(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
+	relaytest.NoError(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
 	again, err := f.db.Accounts.Inventory(t.Context())
-	must(t, err)
-	if string(again) != string(kept) {
-		t.Errorf("%s\n%s", kept, again)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the stored inventory", string(again), string(kept))
 }
 
 // TestSIMsOfAnEarlierVersionMove applies a document over an inventory that holds its
@@ -170,12 +165,12 @@ func TestSIMsOfAnEarlierVersionMove(t *testing.T) {
 	f := newFixture(t)
 	f.applied(simDocument("a", "acme", "01 pin: 1234", "02"), document.Mode{})
 	kept, err := f.db.Accounts.Inventory(t.Context())
-	must(t, err)
+	relaytest.NoError(t, err)
 	var set document.Set
-	must(t, json.Unmarshal(kept, &set))
+	relaytest.NoError(t, json.Unmarshal(kept, &set))
 	set.Named[0].Accounts[0].SIMs = []document.SIM{{ICCID: "8944000000000000001", PIN: "1234"}, {ICCID: "8944000000000000003", PUK: "12345678"}}
 	earlier, err := json.Marshal(set)
-	must(t, err, f.db.Accounts.PutInventory(t.Context(), kept, earlier, account.SIMChanges{}))
+	relaytest.NoError(t, err, f.db.Accounts.PutInventory(t.Context(), kept, earlier, account.SIMChanges{}))
 
 	before := f.shown()
 	if n := strings.Count(before, `"iccid"`); n != 3 {
@@ -184,8 +179,11 @@ func TestSIMsOfAnEarlierVersionMove(t *testing.T) {
 	f.applied(simDocument("b", "globex", "04"), document.Mode{})
 	kept, err = f.db.Accounts.Inventory(t.Context())
 	sims, err2 := f.db.Accounts.DeclaredSIMs(t.Context(), account.WhichSIMs{All: true})
-	must(t, err, err2)
-	if strings.Contains(string(kept), "iccid") || len(sims) != 4 || !strings.Contains(sims[0].Declared, "1234") || !strings.Contains(sims[2].Declared, "12345678") {
-		t.Errorf("%s\n%+v", kept, sims)
+	relaytest.NoError(t, err, err2)
+	if strings.Contains(string(kept), "iccid") {
+		t.Errorf("the stored inventory holds SIMs: %s", kept)
+	}
+	if len(sims) != 4 || !strings.Contains(sims[0].Declared, "1234") || !strings.Contains(sims[2].Declared, "12345678") {
+		t.Errorf("the declared SIMs are %+v, want four, with the PIN and the PUK", sims)
 	}
 }
