@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"context"
-	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -10,26 +9,8 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
-
-// Accounts keeps accounts, their credentials and the merged inventory; it is the
-// part of account.Store that an inventory needs.
-type Accounts interface {
-	Accounts(ctx context.Context) ([]account.Account, error)
-	AccountByName(ctx context.Context, name string) (account.Account, error)
-	PutAccounts(ctx context.Context, all, read []account.Account) ([]account.ID, error)
-	Tokens(ctx context.Context) ([]account.Token, error)
-	AddToken(ctx context.Context, t account.Token) error
-	PutTokens(ctx context.Context, tokens []account.Token) error
-	DeleteToken(ctx context.Context, t account.Token) error
-	PutLogin(ctx context.Context, l account.Login) error
-	DeleteLogin(ctx context.Context, username string) error
-	Inventory(ctx context.Context) ([]byte, error)
-	DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error)
-	PutInventory(ctx context.Context, was, document []byte, sims account.SIMChanges) error
-}
 
 // Relays keeps relays.
 type Relays interface {
@@ -68,13 +49,6 @@ type Networks interface {
 	DeleteNetwork(ctx context.Context, prefix string) error
 }
 
-// Credit is the part of credit.Store that an inventory needs.
-type Credit interface {
-	Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error
-	Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error
-	Balance(ctx context.Context, acct account.ID) (int64, error)
-}
-
 // Ledgers keeps ledgers.
 type Ledgers interface {
 	Put(ctx context.Context, acct account.ID, l ledger.Ledger) error
@@ -85,12 +59,4 @@ type Ledgers interface {
 // Trunks keeps where accounts' SIP calls come from.
 type Trunks interface {
 	PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error
-}
-
-// SIMs keeps SIMs.
-type SIMs interface {
-	// GetMany returns the SIMs that exist.
-	GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
-	Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error
-	Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) error
 }

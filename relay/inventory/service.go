@@ -10,20 +10,22 @@ import (
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Deps are what an inventory is applied to and checked against.
 type Deps struct {
-	Accounts Accounts
+	Accounts account.Store
 	Devices  Devices
 	Relays   Relays
 	Rules    Rules
 	Networks Networks
-	Credit   Credit
+	Credit   credit.Store
 	Ledgers  Ledgers
 	Trunks   Trunks
-	SIMs     SIMs
+	SIMs     sim.SIMs
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.
