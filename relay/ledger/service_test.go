@@ -31,7 +31,7 @@ func TestALifeOfAToken(t *testing.T) {
 	relaytest.Equal(t, "the private token", d.Private, "")
 	relaytest.Equal(t, "the id of the token", d.ID, ledger.TokenID(d.Text))
 	relaytest.Equal(t, "the claims that remain", *d.Remaining(), 3)
-	relaytest.Equal(t, "the end of the token", d.ExpiresAt, st.now.Add(time.Hour))
+	relaytest.Equal(t, "the end of the token", d.ExpiresAt, st.clock.Now().Add(time.Hour))
 	id, err := st.s.Annotate(t.Context(), 1, d.Text, json.RawMessage(`{"serial":"B","place":"yard"}`))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the metadata", fmt.Sprint(st.finished(id).Token.AllMetadata()), "map[n:1.0 place:yard serial:B]")
@@ -58,7 +58,7 @@ func TestALifeOfAToken(t *testing.T) {
 	}
 	relaytest.Equal(t, "the id of the second event, of the same claim", st.sent[1].ID, st.sent[0].ID)
 	relaytest.Equal(t, "the type of the first event", st.sent[0].Type, ledger.EventClaimed)
-	st.later(time.Hour)
+	st.clock.Advance(time.Hour)
 	o := st.claim(d.Text, "")
 	relaytest.Equal(t, "the error of an expired token", o.Error, new("The token has expired."))
 	relaytest.Equal(t, "whether an expired token is claimed", o.Claimed, false)
@@ -71,7 +71,7 @@ func TestALifeOfAToken(t *testing.T) {
 func TestAClaimOfSeveralTokensIsAtomic(t *testing.T) {
 	st := newSite(t)
 	old := st.generate("plain", ledger.NewToken{})
-	st.later(time.Hour)
+	st.clock.Advance(time.Hour)
 	first, used, last := st.generate("plain", ledger.NewToken{}), st.generate("plain", ledger.NewToken{}), st.generate("plain", ledger.NewToken{})
 	for range 3 {
 		st.claim(used.Text, "")
@@ -238,7 +238,7 @@ func TestThePrivateTokenIsShownForADay(t *testing.T) {
 	}
 	expires, err := sqlstore.Value[int64](t.Context(), st.db.DB, "test", "SELECT expires FROM ledger_sealed WHERE account = 1 AND name = $1", id)
 	relaytest.NoError(t, err)
-	if left := time.UnixMilli(expires).Sub(st.clock()); left > 24*time.Hour || left < 24*time.Hour-time.Minute {
+	if left := time.UnixMilli(expires).Sub(st.clock.Now()); left > 24*time.Hour || left < 24*time.Hour-time.Minute {
 		t.Errorf("the private token is kept for %s, want 24h", left)
 	}
 	_, err = st.db.DB.Exec(t.Context(), "test", "UPDATE ledger_sealed SET expires = 1 WHERE account = 1 AND name = $1", id)
@@ -265,7 +265,7 @@ func TestCertificatesAreSignedByTheLedger(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.NoError(t, os.WriteFile(in("ca"), []byte(ca), 0o600))
 	relaytest.NoError(t, os.WriteFile(in("cert"), []byte(d.Certificate), 0o600))
-	if out, err := exec.Command("openssl", "verify", "-x509_strict", "-attime", fmt.Sprint(st.now.Unix()), "-CAfile", in("ca"), in("cert")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("openssl", "verify", "-x509_strict", "-attime", fmt.Sprint(st.clock.Now().Unix()), "-CAfile", in("ca"), in("cert")).CombinedOutput(); err != nil {
 		t.Errorf("%s: %v", out, err)
 	}
 	text, err := exec.Command("openssl", "x509", "-in", in("cert"), "-noout", "-text").CombinedOutput()

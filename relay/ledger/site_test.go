@@ -23,7 +23,7 @@ type site struct {
 	db      *recordstest.Records
 	s       *ledger.Service
 	mu      sync.Mutex
-	now     time.Time
+	clock   *relaytest.Clock
 	sent    []outbox.Event
 	masters []string
 	heads   ledger.Heads
@@ -33,9 +33,9 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	st := &site{t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), masters: []string{vault.NewMasterKey()}, heads: ledger.HeadsOf(nil)}
+	st := &site{t: t, clock: relaytest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), masters: []string{vault.NewMasterKey()}, heads: ledger.HeadsOf(nil)}
 	st.events = st
-	st.db = recordstest.OpenAt(t, st.clock)
+	st.db = recordstest.OpenAt(t, st.clock.Now)
 	st.s = st.open()
 	for _, l := range []ledger.Ledger{
 		{ID: "plain", Name: "Assets", Description: "where they are", Claims: 3, Expiry: time.Hour, Metadata: true, Certificates: true},
@@ -53,22 +53,10 @@ func (st *site) open() *ledger.Service {
 	v, err := vault.New(st.db.Ledgers, st.masters)
 	relaytest.NoError(st.t, err)
 	s, err := ledger.New(ledger.Deps{
-		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st.events, Heads: st.heads, Now: st.clock,
+		Store: st.db.Ledgers, Vault: v, Jobs: st.db.Jobs, Submit: st, Events: st.events, Heads: st.heads, Now: st.clock.Now,
 	}, st.options)
 	relaytest.NoError(st.t, err)
 	return s
-}
-
-func (st *site) clock() time.Time {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.now
-}
-
-func (st *site) later(d time.Duration) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.now = st.now.Add(d)
 }
 
 // Notify is the account's callback.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,8 +26,7 @@ type yard struct {
 	db *recordstest.Records
 	a  *provisioning.Actions
 
-	mu     sync.Mutex
-	now    time.Time
+	clock  *relaytest.Clock
 	notice []string // commands, as "<job> <action> <iccid> …"
 	events map[string]outbox.Event
 	sent   []string
@@ -42,10 +40,10 @@ func newYard(t *testing.T) *yard { return newYardWith(t, provisioning.Options{})
 
 func newYardWith(t *testing.T, o provisioning.Options) *yard {
 	t.Helper()
-	y := &yard{t: t, now: time.Now().UTC().Truncate(time.Second), events: map[string]outbox.Event{}}
+	y := &yard{t: t, clock: relaytest.NewClock(time.Now().UTC().Truncate(time.Second)), events: map[string]outbox.Event{}}
 	y.answer = func(provisioning.Command) (provisioning.Report, error) { return provisioning.Report{}, nil }
 	y.db = recordstest.Open(t)
-	o.Now = y.clock
+	o.Now = y.clock.Now
 	var err error
 	y.a, err = provisioning.New(provisioning.Deps{
 		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
@@ -66,18 +64,6 @@ func newYardWith(t *testing.T, o provisioning.Options) *yard {
 func (y *yard) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
 	y.t.Helper()
 	relaytest.NoError(y.t, y.db.SIMs.Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
-}
-
-func (y *yard) clock() time.Time {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	return y.now
-}
-
-func (y *yard) later(d time.Duration) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.now = y.now.Add(d)
 }
 
 func (y *yard) Submit(ctx context.Context, j job.Job) error {
@@ -116,7 +102,7 @@ func (y *yard) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (fu
 func (y *yard) run(id string) job.Job {
 	y.t.Helper()
 	ctx, store := y.t.Context(), y.db.Jobs
-	j, taken, err := store.Lease(ctx, job.Ref{Account: 1, ID: id}, y.clock(), y.clock())
+	j, taken, err := store.Lease(ctx, job.Ref{Account: 1, ID: id}, y.clock.Now(), y.clock.Now())
 	relaytest.NoError(y.t, err)
 	if !taken {
 		return j
@@ -130,13 +116,13 @@ func (y *yard) run(id string) job.Job {
 func (y *yard) outcome(j job.Job) job.Outcome {
 	result, err := y.a.Runners()[j.Kind].Run(y.t.Context(), j)
 	if wait, ok := errors.AsType[job.Pause](err); ok {
-		return job.Outcome{Again: y.clock().Add(time.Duration(wait)), Waits: true}
+		return job.Outcome{Again: y.clock.Now().Add(time.Duration(wait)), Waits: true}
 	}
 	if reason, ok := job.Reason(err); ok {
 		return job.Outcome{Error: reason}
 	}
 	if err != nil {
-		return job.Outcome{Error: err.Error(), Again: y.clock().Add(time.Second)}
+		return job.Outcome{Error: err.Error(), Again: y.clock.Now().Add(time.Second)}
 	}
 	b, err := json.Marshal(result)
 	relaytest.NoError(y.t, err)
@@ -151,7 +137,7 @@ func (y *yard) finish(j job.Job, o job.Outcome) error {
 		}
 		after()
 	}
-	return y.db.Jobs.Finish(y.t.Context(), j, o, y.clock())
+	return y.db.Jobs.Finish(y.t.Context(), j, o, y.clock.Now())
 }
 
 func (y *yard) sim(iccid sim.ICCID) sim.SIM {

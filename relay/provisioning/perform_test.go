@@ -87,10 +87,10 @@ func TestACommandIsRepeatedWithTheSameIDWhileTheOperatorIsDown(t *testing.T) {
 	relaytest.NoError(t, err)
 	for i, pause := range []time.Duration{time.Second, time.Minute, 30500 * time.Millisecond, 7 * time.Second} {
 		j := y.run(id)
-		if j.State != job.Processing || !j.Due.Equal(y.clock().Add(pause)) || y.sim(pending).Job != id {
-			t.Fatalf("run %d: %s until %s, now %s", i+1, j.State, j.Due, y.clock())
+		if j.State != job.Processing || !j.Due.Equal(y.clock.Now().Add(pause)) || y.sim(pending).Job != id {
+			t.Fatalf("run %d: %s until %s, now %s", i+1, j.State, j.Due, y.clock.Now())
 		}
-		y.later(pause)
+		y.clock.Advance(pause)
 	}
 	relaytest.Equal(t, "the state of the job", y.run(id).State, job.Completed)
 	relaytest.Equal(t, "the state of the SIM", y.sim(pending).State, sim.Active)
@@ -108,9 +108,9 @@ func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
 	}
 	id, err := y.ask(provisioning.Activate, pending)
 	relaytest.NoError(t, err)
-	y.later(23 * time.Hour)
+	y.clock.Advance(23 * time.Hour)
 	relaytest.Equal(t, "the state of the job after 23 hours", y.run(id).State, job.Processing)
-	y.later(time.Hour)
+	y.clock.Advance(time.Hour)
 	j := y.run(id)
 	relaytest.Equal(t, "state and error of the job after 24 hours", []any{j.State, j.Error}, []any{job.Failed, "The operator did not report in time."})
 	relaytest.Equal(t, "the SIM after 24 hours", stateOf(y.sim(pending)), simState{sim.Pending, sim.Pending, ""})
@@ -235,7 +235,7 @@ func TestJobsOfAnAccount(t *testing.T) {
 	relaytest.Equal(t, "the total of queued suspensions", total, 1)
 	relaytest.Equal(t, "the queued suspensions", jobIDs(found), []string{second})
 	relaytest.Equal(t, "the action of the suspension", provisioning.ActionOf(found[0].Kind), provisioning.Suspend)
-	relaytest.NoError(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock()}))
+	relaytest.NoError(t, y.db.Jobs.Create(t.Context(), job.Job{ID: "token", Account: 1, Kind: "token.claim", CreatedAt: y.clock.Now()}))
 	for what, ref := range map[string]job.Ref{"a job of another kind": {Account: 1, ID: "token"}, "another account's job": {Account: 2, ID: first}} {
 		_, err := y.a.Job(t.Context(), ref.Account, ref.ID)
 		relaytest.Equal(t, "the kind of error for "+what, relay.KindOf(err), relay.KindNotFound)
@@ -265,7 +265,7 @@ func TestALongReassignmentContinuesInItsNextRun(t *testing.T) {
 	relaytest.NoError(t, err)
 	runs := 0
 	for j := y.run(id); !j.State.Ended(); j = y.run(id) {
-		y.later(time.Second)
+		y.clock.Advance(time.Second)
 		if runs++; j.Tries != 0 || runs > 10 {
 			t.Fatalf("run %d: %d failed tries, %s", runs, j.Tries, j.State)
 		}
@@ -296,13 +296,13 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 		if y.run(one).State != job.Processing || y.run(two).State != job.Processing {
 			t.Fatal("a reassignment ended before the other interfered")
 		}
-		y.later(time.Second)
+		y.clock.Advance(time.Second)
 	}
-	y.later(time.Minute)
+	y.clock.Advance(time.Minute)
 	for range 10 {
 		y.run(two)
 		y.run(one)
-		y.later(time.Second)
+		y.clock.Advance(time.Second)
 	}
 	relaytest.Equal(t, "the states of both jobs", []job.State{y.run(one).State, y.run(two).State}, []job.State{job.Completed, job.Completed})
 }
