@@ -19,9 +19,9 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// yard has the actions over real records, and an operator that the test controls. The
+// fixture has the actions over real records, and an operator that the test controls. The
 // test runs the jobs.
-type yard struct {
+type fixture struct {
 	t  *testing.T
 	db *recordstest.Records
 	a  *provisioning.Actions
@@ -36,11 +36,11 @@ type yard struct {
 	answer func(c provisioning.Command) (provisioning.Report, error)
 }
 
-func newYard(t *testing.T) *yard { return newYardWith(t, provisioning.Options{}) }
+func newFixture(t *testing.T) *fixture { return newFixtureWith(t, provisioning.Options{}) }
 
-func newYardWith(t *testing.T, o provisioning.Options) *yard {
+func newFixtureWith(t *testing.T, o provisioning.Options) *fixture {
 	t.Helper()
-	y := &yard{t: t, clock: relaytest.NewClock(time.Now().UTC().Truncate(time.Second)), events: map[string]outbox.Event{}}
+	y := &fixture{t: t, clock: relaytest.NewClock(time.Now().UTC().Truncate(time.Second)), events: map[string]outbox.Event{}}
 	y.answer = func(provisioning.Command) (provisioning.Report, error) { return provisioning.Report{}, nil }
 	y.db = recordstest.Open(t)
 	o.Now = y.clock.Now
@@ -61,45 +61,45 @@ func newYardWith(t *testing.T, o provisioning.Options) *yard {
 	return y
 }
 
-func (y *yard) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
+func (y *fixture) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
 	y.t.Helper()
 	relaytest.NoError(y.t, y.db.SIMs.Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
 }
 
-func (y *yard) Submit(ctx context.Context, j job.Job) error {
+func (y *fixture) Submit(ctx context.Context, j job.Job) error {
 	if y.busy != nil {
 		return y.busy
 	}
 	return y.db.Jobs.Create(ctx, j)
 }
 
-func (y *yard) Ready(context.Context, string) error { return y.ready }
+func (y *fixture) Ready(context.Context, string) error { return y.ready }
 
-func (y *yard) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
+func (y *fixture) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
 	y.notice = append(y.notice, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Action, c.ICCID, strings.Join(c.Services, " "))))
 	return y.answer(c)
 }
 
-func (y *yard) EnforceSIMs(_ context.Context, _ account.ID, iccids []sim.ICCID) error {
+func (y *fixture) EnforceSIMs(_ context.Context, _ account.ID, iccids []sim.ICCID) error {
 	y.held = append(y.held, iccids...)
 	return nil
 }
 
-func (y *yard) EnforcePool(context.Context, account.ID, string) error { return nil }
+func (y *fixture) EnforcePool(context.Context, account.ID, string) error { return nil }
 
-func (y *yard) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
+func (y *fixture) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
 	if _, known := y.events[e.ID]; !known {
 		y.events[e.ID] = e
 	}
 	return nil
 }
 
-func (y *yard) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (func(), error) {
+func (y *fixture) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (func(), error) {
 	return func() { y.sent = append(y.sent, e.ID) }, y.Notify(ctx, acct, e)
 }
 
 // run runs a job once, as delivery/queue/jobs does, and returns the saved job.
-func (y *yard) run(id string) job.Job {
+func (y *fixture) run(id string) job.Job {
 	y.t.Helper()
 	ctx, store := y.t.Context(), y.db.Jobs
 	j, taken, err := store.Lease(ctx, job.Ref{Account: 1, ID: id}, y.clock.Now(), y.clock.Now())
@@ -113,7 +113,7 @@ func (y *yard) run(id string) job.Job {
 	return j
 }
 
-func (y *yard) outcome(j job.Job) job.Outcome {
+func (y *fixture) outcome(j job.Job) job.Outcome {
 	result, err := y.a.Runners()[j.Kind].Run(y.t.Context(), j)
 	if wait, ok := errors.AsType[job.Pause](err); ok {
 		return job.Outcome{Again: y.clock.Now().Add(time.Duration(wait)), Waits: true}
@@ -129,7 +129,7 @@ func (y *yard) outcome(j job.Job) job.Outcome {
 	return job.Outcome{Result: b}
 }
 
-func (y *yard) finish(j job.Job, o job.Outcome) error {
+func (y *fixture) finish(j job.Job, o job.Outcome) error {
 	if o.State().Ended() {
 		after, err := y.a.Ending(y.t.Context(), j, o)
 		if err != nil {
@@ -140,14 +140,14 @@ func (y *yard) finish(j job.Job, o job.Outcome) error {
 	return y.db.Jobs.Finish(y.t.Context(), j, o, y.clock.Now())
 }
 
-func (y *yard) sim(iccid sim.ICCID) sim.SIM {
+func (y *fixture) sim(iccid sim.ICCID) sim.SIM {
 	y.t.Helper()
 	one, err := y.db.SIMs.Get(y.t.Context(), 1, iccid)
 	relaytest.NoError(y.t, err)
 	return one
 }
 
-func (y *yard) types() string {
+func (y *fixture) types() string {
 	var out []string
 	for _, kind := range []string{"sim.state_changed", "job.completed", "job.failed"} {
 		for _, e := range y.events {
@@ -160,7 +160,7 @@ func (y *yard) types() string {
 }
 
 // ask calls a use case by its name.
-func (y *yard) ask(do provisioning.Action, iccid string) (string, error) {
+func (y *fixture) ask(do provisioning.Action, iccid string) (string, error) {
 	ctx := y.t.Context()
 	switch do {
 	case provisioning.Activate:
@@ -191,7 +191,7 @@ func TestActionsChangeASIM(t *testing.T) {
 		{"remove a service", provisioning.RemoveService, "8944000000000000002", sim.Active, "active  false false", "job.completed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			y := newYard(t)
+			y := newFixture(t)
 			before := y.sim(tc.iccid)
 			id, err := y.ask(tc.do, string(tc.iccid))
 			relaytest.NoError(t, err)
@@ -212,7 +212,7 @@ func TestActionsChangeASIM(t *testing.T) {
 }
 
 func TestActionsRefuse(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	for _, tc := range []struct {
 		name, iccid string
 		do          provisioning.Action
@@ -245,7 +245,7 @@ func TestActionsRefuse(t *testing.T) {
 }
 
 func TestParametersOfActions(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	ctx := t.Context()
 	activate := func(a provisioning.Activation) error {
 		_, err := y.a.Activate(ctx, 1, "8944000000000000001", a)
@@ -287,7 +287,7 @@ func TestParametersOfActions(t *testing.T) {
 }
 
 func TestASavedJobIsAnsweredThoughTheQueueIsDown(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	const active = "8944000000000000002"
 	y.busy = relay.Errorf(relay.KindUnavailable, "redis went away")
 	id, err := y.ask(provisioning.Suspend, active)
@@ -297,7 +297,7 @@ func TestASavedJobIsAnsweredThoughTheQueueIsDown(t *testing.T) {
 }
 
 func TestALimitSuspendsActiveSIMsOnce(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	const active = "8944000000000000002"
 	suspend := func(iccid string) relay.Kind {
 		err := y.a.Suspend(t.Context(), 1, iccid)

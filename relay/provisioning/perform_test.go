@@ -40,7 +40,7 @@ func TestTheReportOfTheOperatorEndsTheJob(t *testing.T) {
 			provisioning.Report{Refused: "gone", State: sim.Terminated}, job.Failed, "gone", "terminated terminated", "sim.state_changed job.failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+			y := newFixture(t)
 			y.answer = func(provisioning.Command) (provisioning.Report, error) { return tc.report, nil }
 			id, err := y.ask(provisioning.Activate, pending)
 			relaytest.NoError(t, err)
@@ -58,7 +58,7 @@ func TestTheReportOfTheOperatorEndsTheJob(t *testing.T) {
 
 func TestLimitsAreEnforcedAfterAnActivation(t *testing.T) {
 	for do, want := range map[provisioning.Action]string{provisioning.Activate: "[" + pending + "]", provisioning.Unsuspend: "[8944000000000000003]", provisioning.Suspend: "[]"} {
-		y := newYard(t)
+		y := newFixture(t)
 		id, err := y.ask(do, map[provisioning.Action]string{provisioning.Activate: pending, provisioning.Unsuspend: "8944000000000000003", provisioning.Suspend: "8944000000000000002"}[do])
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the state of the job after "+string(do), y.run(id).State, job.Completed)
@@ -67,7 +67,7 @@ func TestLimitsAreEnforcedAfterAnActivation(t *testing.T) {
 }
 
 func TestACommandIsRepeatedWithTheSameIDWhileTheOperatorIsDown(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	var ids []string
 	y.answer = func(c provisioning.Command) (provisioning.Report, error) {
 		ids = append(ids, c.ID)
@@ -102,7 +102,7 @@ func TestACommandIsRepeatedWithTheSameIDWhileTheOperatorIsDown(t *testing.T) {
 }
 
 func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	y.answer = func(provisioning.Command) (provisioning.Report, error) {
 		return provisioning.Report{Pending: true}, nil
 	}
@@ -118,7 +118,7 @@ func TestAnOperatorThatNeverReportsFailsTheJob(t *testing.T) {
 
 func TestARepeatedRunChangesNothing(t *testing.T) {
 	for _, refused := range []string{"", "barred"} {
-		y := newYard(t)
+		y := newFixture(t)
 		y.answer = func(provisioning.Command) (provisioning.Report, error) {
 			return provisioning.Report{Refused: refused}, nil
 		}
@@ -142,7 +142,7 @@ func TestARepeatedRunChangesNothing(t *testing.T) {
 }
 
 func TestAJobThatFailsByAnInternalErrorReleasesItsSIM(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	id, err := y.ask(provisioning.Activate, pending)
 	relaytest.NoError(t, err)
 	j, err := y.a.Job(t.Context(), 1, id)
@@ -156,16 +156,16 @@ func TestAJobThatFailsByAnInternalErrorReleasesItsSIM(t *testing.T) {
 
 func TestAJobFailsIfItsSIMWasRemovedOrReplaced(t *testing.T) {
 	for name, tc := range map[string]struct {
-		what func(y *yard) error
+		what func(y *fixture) error
 		want string
 	}{
-		"it was removed": {func(y *yard) error { return y.db.SIMs.Delete(y.t.Context(), 1, pending) }, "The SIM is no longer there."},
-		"it was set anew": {func(y *yard) error {
+		"it was removed": {func(y *fixture) error { return y.db.SIMs.Delete(y.t.Context(), 1, pending) }, "The SIM is no longer there."},
+		"it was set anew": {func(y *fixture) error {
 			return y.db.SIMs.Declare(y.t.Context(), 1, []sim.SIM{{ICCID: pending, State: sim.Suspended}}, true)
 		}, "The SIM was set anew meanwhile."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+			y := newFixture(t)
 			id, err := y.ask(provisioning.Activate, pending)
 			relaytest.NoError(t, err)
 			relaytest.NoError(t, tc.what(y))
@@ -177,7 +177,7 @@ func TestAJobFailsIfItsSIMWasRemovedOrReplaced(t *testing.T) {
 }
 
 func TestASubscriberIsRegisteredWithTheActivation(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	id, err := y.a.Activate(t.Context(), 1, pending, provisioning.Activation{New: &sim.Subscriber{Forename: " Zoe ", Surname: "Z"}})
 	relaytest.NoError(t, err)
 	all := sim.Query{Page: relay.Page{Number: 1, PerPage: 10}}
@@ -200,7 +200,7 @@ func TestReassign(t *testing.T) {
 		"of a subscriber without SIMs": {provisioning.Reassignment{Target: "anna", Source: "ben"}, "anna anna anna"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			y := newYard(t)
+			y := newFixture(t)
 			for i := range 3 {
 				_, err := y.db.SIMs.Change(t.Context(), 1, sim.ICCID(fmt.Sprint("894400000000000000", i+1)), func(one *sim.SIM) error {
 					one.Subscriber = "anna"
@@ -220,7 +220,7 @@ func TestReassign(t *testing.T) {
 }
 
 func TestJobsOfAnAccount(t *testing.T) {
-	y := newYard(t)
+	y := newFixture(t)
 	first, err := y.ask(provisioning.Activate, pending)
 	relaytest.NoError(t, err)
 	second, err := y.ask(provisioning.Suspend, "8944000000000000002")
@@ -254,7 +254,7 @@ func jobIDs(jobs []job.Job) (ids []string) {
 }
 
 func TestALongReassignmentContinuesInItsNextRun(t *testing.T) {
-	y := newYardWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
+	y := newFixtureWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
 	const many = 1100
 	all := make([]sim.SIM, many)
 	for i := range all {
@@ -282,7 +282,7 @@ func TestALongReassignmentContinuesInItsNextRun(t *testing.T) {
 
 // Two reassignments that move the same SIMs back and forth would never end.
 func TestOldReassignmentsTakeTurns(t *testing.T) {
-	y := newYardWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
+	y := newFixtureWith(t, provisioning.Options{Slice: -time.Nanosecond}) // over with the first look at the clock
 	all := make([]sim.SIM, 1100)
 	for i := range all {
 		all[i] = sim.SIM{ICCID: sim.ICCID(fmt.Sprintf("8945%015d", i)), State: sim.Active, Subscriber: "anna"}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -13,7 +14,7 @@ import (
 )
 
 // take counts records as the intake does: until it works.
-func (w *world) take(records ...Record) {
+func (w *fixture) take(records ...Record) {
 	w.t.Helper()
 	m := w.meter()
 	for try := range 10 {
@@ -28,7 +29,7 @@ func (w *world) take(records ...Record) {
 }
 
 // block runs the jobs that ask for suspensions, and those that they make.
-func (w *world) block() {
+func (w *fixture) block() {
 	w.t.Helper()
 	m := w.meter()
 	for run := true; run; {
@@ -49,7 +50,7 @@ func (w *world) block() {
 	}
 }
 
-func (w *world) is(want ...string) {
+func (w *fixture) is(want ...string) {
 	w.t.Helper()
 	if !slices.Equal(w.events, want) {
 		w.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(w.events, "\n\t"), strings.Join(want, "\n\t"))
@@ -62,7 +63,7 @@ const (
 )
 
 func TestEachLimitNotifiesOnceAMonth(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Notify}, Recipients: mailed("a@example.com", "b@example.com")}
 	w.take(use("1", "A", at(1, 0), 79), use("2", "B", at(1, 0), 500))
 	w.is()
@@ -100,7 +101,7 @@ func TestWhatALimitAsksFor(t *testing.T) {
 		"a limit that would block":                     {sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Block}, 99, []string{warnedA}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.sims["A"] = sim.SIM{Limit: tc.limit}
 			w.take(use("1", "A", at(1, 0), tc.bytes))
 			w.block()
@@ -110,7 +111,7 @@ func TestWhatALimitAsksFor(t *testing.T) {
 }
 
 func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pools["p"] = sim.Pool{Name: "Vans", Limit: sim.Limit{Monthly: 100, Cap: sim.Block}, Recipients: mailed("p@example.com")}
 	w.sims["A"] = sim.SIM{Pool: "p", Limit: sim.Limit{Monthly: 60, Cap: sim.Notify}}
 	w.sims["B"] = sim.SIM{Pool: "p"}
@@ -128,7 +129,7 @@ func TestALimitOfAPoolCountsAllItsSIMs(t *testing.T) {
 	w.take(use("4", "A", at(1, 0), 1))
 }
 
-func (w *world) out() (n int) {
+func (w *fixture) out() (n int) {
 	for _, line := range w.sims {
 		if line.State == sim.Suspended {
 			n++
@@ -138,7 +139,7 @@ func (w *world) out() (n int) {
 }
 
 func TestALargePoolIsBlockedPieceByPiece(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 1, Cap: sim.Block}}
 	for i := range 2*pageSize + 1 {
 		w.sims[fmt.Sprintf("P%05d", i)] = sim.SIM{Pool: "p"}
@@ -160,31 +161,31 @@ func TestALargePoolIsBlockedPieceByPiece(t *testing.T) {
 // apply to the SIM; notifications are sent once a month.
 func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 	const reachedP = "usage.limit_reached p"
-	enforce := func(t *testing.T, w *world, err error) {
+	enforce := func(t *testing.T, w *fixture, err error) {
 		t.Helper()
 		relaytest.NoError(t, err)
 		w.block()
 	}
 	back := func(l *sim.SIM) { l.State = sim.Active } // unsuspended by a client
 	for name, tc := range map[string]struct {
-		then func(t *testing.T, w *world, m *Meter)
+		then func(t *testing.T, w *fixture, m *Meter)
 		want []string
 	}{
-		"a SIM that is unsuspended": {func(t *testing.T, w *world, m *Meter) {
+		"a SIM that is unsuspended": {func(t *testing.T, w *fixture, m *Meter) {
 			w.set("A", back)
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"A", "C", "nobody's"}))
 		}, []string{"suspend A"}},
-		"a SIM that is unsuspended in a blocked pool": {func(t *testing.T, w *world, m *Meter) {
+		"a SIM that is unsuspended in a blocked pool": {func(t *testing.T, w *fixture, m *Meter) {
 			w.set("B", back)
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"B"}))
 		}, []string{"suspend B"}},
-		"one that is unsuspended unseen, with its next record": {func(_ *testing.T, w *world, _ *Meter) {
+		"one that is unsuspended unseen, with its next record": {func(_ *testing.T, w *fixture, _ *Meter) {
 			w.set("A", back)
 			w.set("B", back)
 			w.take(use("a2", "A", at(2, 0), 0), use("b2", "B", at(2, 0), 0))
 			w.block()
 		}, []string{"suspend A", "suspend B"}},
-		"a limit that is raised and reached again": {func(_ *testing.T, w *world, _ *Meter) {
+		"a limit that is raised and reached again": {func(_ *testing.T, w *fixture, _ *Meter) {
 			w.set("A", func(l *sim.SIM) { l.State, l.Limit.Monthly = sim.Active, 200 })
 			w.take(use("a2", "A", at(2, 0), 99))
 			w.block()
@@ -192,31 +193,31 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			w.take(use("a3", "A", at(2, 0), 1))
 			w.block()
 		}, []string{"suspend A"}},
-		"a limit that is lowered below what is used": {func(t *testing.T, w *world, m *Meter) {
+		"a limit that is lowered below what is used": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.take(use("c1", "C", at(2, 0), 50))
 			w.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 50, Cap: sim.Block}}
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
 		}, []string{"suspend C"}},
-		"a SIM that is attached to a blocked pool": {func(t *testing.T, w *world, m *Meter) {
+		"a SIM that is attached to a blocked pool": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["C"] = sim.SIM{Pool: "p"}
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
 		}, []string{"suspend C"}},
-		"a pool's limit that is raised and reached again by one of its SIMs": {func(t *testing.T, w *world, m *Meter) {
+		"a pool's limit that is raised and reached again by one of its SIMs": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["B"], w.sims["C"] = sim.SIM{Pool: "p"}, sim.SIM{Pool: "p"}
 			w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 300, Cap: sim.Block}}
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
 			w.take(use("c1", "C", at(2, 0), 200))
 			w.block()
 		}, []string{"suspend B", "suspend C"}},
-		"a pool's limit that is lifted and set again": {func(t *testing.T, w *world, m *Meter) {
+		"a pool's limit that is lifted and set again": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["B"] = sim.SIM{Pool: "p"}
 			w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
 			w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "p"))
 		}, []string{"suspend B"}},
-		"what has no limit, or is below it": {func(t *testing.T, w *world, m *Meter) {
+		"what has no limit, or is below it": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["D"] = sim.SIM{Pool: "q", Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
 			w.sims["E"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.pools["q"] = sim.Pool{Limit: sim.Limit{Monthly: 1000, Cap: sim.Block}}
@@ -225,15 +226,15 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "q"))
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "nobody's"))
 		}, nil},
-		"in the next month": {func(t *testing.T, w *world, m *Meter) {
-			w.now = w.now.AddDate(0, 1, 0)
+		"in the next month": {func(t *testing.T, w *fixture, m *Meter) {
+			w.clock.Advance(30 * 24 * time.Hour)
 			w.set("A", back)
 			w.set("B", back)
 			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"A", "B"}))
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.sims["B"], w.pools["p"] = sim.SIM{Pool: "p"}, sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.take(use("a1", "A", at(1, 0), 100), use("b1", "B", at(1, 0), 100))
@@ -247,7 +248,7 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 }
 
 // sorted is is, whatever the order.
-func (w *world) sorted(want ...string) {
+func (w *fixture) sorted(want ...string) {
 	w.t.Helper()
 	slices.Sort(w.events)
 	slices.Sort(want)
@@ -255,19 +256,19 @@ func (w *world) sorted(want ...string) {
 }
 
 func TestOnlyTheCurrentMonthIsBlocked(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 	w.take(use("1", "A", at(1, 0).AddDate(0, 0, -1), 100))
 	w.block()
 	w.is(reachedA)
 	w.take(use("2", "A", at(1, 0), 100))
-	w.now = w.now.AddDate(0, 1, 0) // the job was long in coming
+	w.clock.Advance(30 * 24 * time.Hour) // the job was long in coming
 	w.block()
 	w.is(reachedA, reachedA)
 }
 
 func TestALimitThatIsRaisedBeforeItBlocks(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 	w.sims["B"] = sim.SIM{Pool: "p"}
 	w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
@@ -281,7 +282,7 @@ func TestALimitThatIsRaisedBeforeItBlocks(t *testing.T) {
 }
 
 func TestALimitThatBlocksLaterStillBlocks(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Notify}}
 	w.take(use("1", "A", at(1, 0), 100))
 	w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
@@ -297,7 +298,7 @@ func TestALimitThatBlocksLaterStillBlocks(t *testing.T) {
 func TestARetryAfterAnyFailureNotifiesOnce(t *testing.T) {
 	for _, broken := range []string{"lines", "put", "tell", "create", "did", "submit"} {
 		t.Run(broken, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.sims["A"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Warning: 80, Cap: sim.Block}, Recipients: mailed("a@example.com")}
 			w.broken = broken
 			w.take(use("1", "A", at(1, 0), 100))
@@ -309,7 +310,7 @@ func TestARetryAfterAnyFailureNotifiesOnce(t *testing.T) {
 }
 
 func TestManySIMsAreLookedUpPieceByPiece(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var records []Record
 	for i := range 2*lookupBatch + 1 {
 		iccid := fmt.Sprintf("M%05d", i)
@@ -323,7 +324,7 @@ func TestManySIMsAreLookedUpPieceByPiece(t *testing.T) {
 }
 
 func TestRecordsOfUnknownSIMsAreNotCounted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	other := use("3", "A", at(1, 0), 1)
 	other.Account = 2
 	unknown, err := w.meter().Take(t.Context(), []Record{use("1", "X", at(1, 0), 1), use("2", "A", at(1, 0), 1), other})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 )
 
 // run does a job as the queue does.
-func (w *world) run(s *Service, id string) job.Job {
+func (w *fixture) run(s *Service, id string) job.Job {
 	w.t.Helper()
 	j := w.jobs[id]
 	run := s.RunCDR
@@ -39,7 +38,7 @@ func (w *world) run(s *Service, id string) job.Job {
 }
 
 // fill has five records of three SIMs.
-func (w *world) fill() {
+func (w *fixture) fill() {
 	w.sims["A"], w.sims["B"], w.sims["C"] = sim.SIM{Subscriber: "s1"}, sim.SIM{Subscriber: "s2"}, sim.SIM{}
 	w.company["s1"], w.company["s2"], w.company["s3"] = "Acme", "", "Idle"
 	w.take(use("1", "A", at(3, 0), 1), use("2", "B", at(2, 0), 2), use("3", "C", at(2, 0), 4), use("4", "A", at(1, 0), 8), use("5", "A", at(30, 0), 16))
@@ -66,11 +65,12 @@ func TestWhatIsAskedForWrongly(t *testing.T) {
 		"records that start too late": {Request{Start: at(9, 0), End: at(30, 0)}, relay.KindNotFound, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.fill()
 			_, err := w.service().RequestCDR(t.Context(), 1, tc.ask)
-			if relay.KindOf(err) != tc.kind || tc.field != "" && !reflect.DeepEqual(relay.FieldsOf(err), map[string][]string{tc.field: {tc.text}}) {
-				t.Errorf("%v %v", err, relay.FieldsOf(err))
+			relaytest.Equal(t, "the kind of error", relay.KindOf(err), tc.kind)
+			if tc.field != "" {
+				relaytest.Equal(t, "the fields with problems", relay.FieldsOf(err), map[string][]string{tc.field: {tc.text}})
 			}
 			if len(w.jobs) != 0 {
 				t.Error("a job was made")
@@ -95,7 +95,7 @@ func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 		"those of a subscriber": {Request{Start: at(1, 0), End: at(30, 1), Subscriber: "s1"}, "4 A, 1 A, 5 A"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.fill()
 			s := w.service()
 			id, err := s.RequestCDR(t.Context(), 1, tc.ask)
@@ -132,7 +132,7 @@ func TestACDRFileHasTheRecordsOfItsTime(t *testing.T) {
 }
 
 func TestAReportAddsUpBySubscriber(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fill()
 	s := w.service()
 	ask := november(at(30, 0))
@@ -156,7 +156,7 @@ func TestAReportAddsUpBySubscriber(t *testing.T) {
 }
 
 func TestWhatCannotBeHandedOut(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fill()
 	s := w.service()
 	file, err1 := s.RequestCDR(t.Context(), 1, november(at(30, 0)))
@@ -171,7 +171,7 @@ func TestWhatCannotBeHandedOut(t *testing.T) {
 	delete(w.files, file)
 	_, removed := s.CDR(t.Context(), 1, file)
 	also := usage(file)
-	w.now = w.now.Add(ReportLife)
+	w.clock.Advance(ReportLife)
 	for name, err := range map[string]error{
 		"another account's": foreign, "a report as a file": confused, "no job": none, "a file that is gone": removed, "a file as a report": also,
 		"after 30 days": usage(report),
@@ -183,7 +183,7 @@ func TestWhatCannotBeHandedOut(t *testing.T) {
 }
 
 func TestMistakesOfTheProgramAreErrors(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.fill()
 	s := w.service()
 	if _, err := s.RunReport(t.Context(), job.Job{Input: json.RawMessage(`7`)}); err == nil {

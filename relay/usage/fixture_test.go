@@ -15,14 +15,15 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// world is everything around usage, in memory, of the account 1. What it is told
-// to break fails once.
-type world struct {
+// fixture has the ports of a meter and a service in memory, for account 1. The operation
+// that broken names fails once.
+type fixture struct {
 	t       *testing.T
-	now     time.Time
+	clock   *relaytest.Clock
 	sims    map[string]sim.SIM
 	pools   map[string]sim.Pool
 	company map[string]string
@@ -38,9 +39,9 @@ type world struct {
 	most    int    // how many SIMs were looked up at one time
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{
-		t: t, now: at(20, 12), sims: map[string]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: map[string]sim.Pool{}, company: map[string]string{},
+func newFixture(t *testing.T) *fixture {
+	return &fixture{
+		t: t, clock: relaytest.NewClock(at(20, 12)), sims: map[string]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: map[string]sim.Pool{}, company: map[string]string{},
 		totals: map[Subject]Total{}, reports: map[string][]Row{}, files: map[string]string{}, jobs: map[string]job.Job{},
 		sent: map[string]outbox.Delivery{},
 	}
@@ -48,30 +49,26 @@ func newWorld(t *testing.T) *world {
 
 func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 
-func (w *world) meter() *Meter {
+func (w *fixture) meter() *Meter {
 	w.t.Helper()
 	m, err := NewMeter(MeterDeps{
-		Counters: w, SIMs: w, Events: w, Deliveries: w, Dispatcher: w, Suspender: w, Jobs: w, Now: func() time.Time { return w.now },
+		Counters: w, SIMs: w, Events: w, Deliveries: w, Dispatcher: w, Suspender: w, Jobs: w, Now: w.clock.Now,
 	}, MeterOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	relaytest.NoError(w.t, err)
 	return m
 }
 
-func (w *world) service() *Service {
+func (w *fixture) service() *Service {
 	w.t.Helper()
 	s, err := New(Deps{
-		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Exports: w, Now: func() time.Time { return w.now },
+		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Exports: w, Now: w.clock.Now,
 	}, Options{List: "mno", Page: 2})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	relaytest.NoError(w.t, err)
 	return s
 }
 
 // fails reports whether it is this that is broken, and mends it.
-func (w *world) fails(what string) error {
+func (w *fixture) fails(what string) error {
 	if w.broken != what {
 		return nil
 	}
@@ -79,7 +76,7 @@ func (w *world) fails(what string) error {
 	return relay.Errorf(relay.KindUnavailable, "%s: down", what)
 }
 
-func (w *world) Put(_ context.Context, records []Record) error {
+func (w *fixture) Put(_ context.Context, records []Record) error {
 	if err := w.fails("put"); err != nil {
 		return err
 	}
@@ -97,14 +94,14 @@ func (w *world) Put(_ context.Context, records []Record) error {
 	return nil
 }
 
-func (w *world) Totals(_ context.Context, _ account.ID, subjects []Subject) (out []Total, err error) {
+func (w *fixture) Totals(_ context.Context, _ account.ID, subjects []Subject) (out []Total, err error) {
 	for _, s := range subjects {
 		out = append(out, w.totals[s])
 	}
 	return out, nil
 }
 
-func (w *world) AddSteps(_ context.Context, _ account.ID, s Subject, steps Steps) error {
+func (w *fixture) AddSteps(_ context.Context, _ account.ID, s Subject, steps Steps) error {
 	if err := w.fails("did"); err != nil {
 		return err
 	}
@@ -114,7 +111,7 @@ func (w *world) AddSteps(_ context.Context, _ account.ID, s Subject, steps Steps
 	return nil
 }
 
-func (w *world) RemoveSteps(_ context.Context, _ account.ID, s Subject, steps Steps, below int64) error {
+func (w *fixture) RemoveSteps(_ context.Context, _ account.ID, s Subject, steps Steps, below int64) error {
 	if t := w.totals[s]; t.Bytes < below {
 		t.Done &^= steps
 		w.totals[s] = t
@@ -122,7 +119,7 @@ func (w *world) RemoveSteps(_ context.Context, _ account.ID, s Subject, steps St
 	return nil
 }
 
-func (w *world) within(iccid string, in Span) (found []StoredRecord) {
+func (w *fixture) within(iccid string, in Span) (found []StoredRecord) {
 	for i, r := range w.records {
 		if (iccid == "" || r.Use.ICCID == iccid) && !r.Use.Start.Before(in.From) && r.Use.Start.Before(in.To) {
 			found = append(found, StoredRecord{Cursor{r.Use.Start, int64(i + 1)}, r.Use})
@@ -132,17 +129,17 @@ func (w *world) within(iccid string, in Span) (found []StoredRecord) {
 	return found
 }
 
-func (w *world) Any(_ context.Context, _ account.ID, in Span, iccids []string) (bool, error) {
+func (w *fixture) Any(_ context.Context, _ account.ID, in Span, iccids []string) (bool, error) {
 	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool { return iccids == nil || slices.Contains(iccids, k.Use.ICCID) }), nil
 }
 
-func (w *world) Read(_ context.Context, _ account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
+func (w *fixture) Read(_ context.Context, _ account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
 	found := w.within(iccid, in)
 	found = found[1+slices.IndexFunc(found, func(k StoredRecord) bool { return k.Cursor == behind }):]
 	return found[:min(limit, len(found))], nil
 }
 
-func (w *world) Sums(_ context.Context, _ account.ID, in Span, each func([]Sum) error) error {
+func (w *fixture) Sums(_ context.Context, _ account.ID, in Span, each func([]Sum) error) error {
 	sums := make(map[string]int64)
 	for _, k := range w.within("", in) {
 		sums[k.Use.ICCID] += k.Use.Bytes
@@ -155,12 +152,12 @@ func (w *world) Sums(_ context.Context, _ account.ID, in Span, each func([]Sum) 
 	return nil
 }
 
-func (w *world) Begin(_ context.Context, id string, _ time.Time) error {
+func (w *fixture) Begin(_ context.Context, id string, _ time.Time) error {
 	w.reports[id] = nil
 	return nil
 }
 
-func (w *world) Add(_ context.Context, id string, rows []Row) error {
+func (w *fixture) Add(_ context.Context, id string, rows []Row) error {
 	w.reports[id] = append(w.reports[id], rows...)
 	slices.SortFunc(w.reports[id], func(a, b Row) int {
 		return cmp.Or(strings.Compare(a.Subscriber, b.Subscriber), strings.Compare(a.ICCID, b.ICCID))
@@ -168,14 +165,14 @@ func (w *world) Add(_ context.Context, id string, rows []Row) error {
 	return nil
 }
 
-func (w *world) Rows(_ context.Context, id string, offset, limit int) ([]Row, error) {
+func (w *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, error) {
 	rows := w.reports[id]
 	return rows[min(offset, len(rows)):min(offset+limit, len(rows))], nil
 }
 
-func (w *world) Sweep(context.Context, time.Time) error { return nil }
+func (w *fixture) Sweep(context.Context, time.Time) error { return nil }
 
-func (w *world) Find(_ context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error) {
+func (w *fixture) Find(_ context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error) {
 	w.most = max(w.most, len(iccids))
 	found := make(map[string]sim.SIM)
 	for _, iccid := range iccids {
@@ -187,7 +184,7 @@ func (w *world) Find(_ context.Context, acct account.ID, iccids []string) (map[s
 	return found, w.fails("lines")
 }
 
-func (w *world) Pool(_ context.Context, _ account.ID, id string) (sim.Pool, error) {
+func (w *fixture) Pool(_ context.Context, _ account.ID, id string) (sim.Pool, error) {
 	p, ok := w.pools[id]
 	if !ok {
 		return p, relay.Errorf(relay.KindNotFound, "pool %s", id)
@@ -195,7 +192,7 @@ func (w *world) Pool(_ context.Context, _ account.ID, id string) (sim.Pool, erro
 	return p, nil
 }
 
-func (w *world) of(which func(sim.SIM) bool, after string, limit int) (found []string) {
+func (w *fixture) of(which func(sim.SIM) bool, after string, limit int) (found []string) {
 	for iccid, line := range w.sims {
 		if iccid > after && which(line) {
 			found = append(found, iccid)
@@ -205,15 +202,15 @@ func (w *world) of(which func(sim.SIM) bool, after string, limit int) (found []s
 	return found[:min(limit, len(found))]
 }
 
-func (w *world) OfPool(_ context.Context, _ account.ID, pool, after string, limit int) ([]string, error) {
+func (w *fixture) OfPool(_ context.Context, _ account.ID, pool, after string, limit int) ([]string, error) {
 	return w.of(func(l sim.SIM) bool { return l.Pool == pool }, after, limit), nil
 }
 
-func (w *world) OfSubscriber(_ context.Context, _ account.ID, subscriber, after string, limit int) ([]string, error) {
+func (w *fixture) OfSubscriber(_ context.Context, _ account.ID, subscriber, after string, limit int) ([]string, error) {
 	return w.of(func(l sim.SIM) bool { return l.Subscriber == subscriber }, after, limit), nil
 }
 
-func (w *world) Company(_ context.Context, _ account.ID, id string) (string, error) {
+func (w *fixture) Company(_ context.Context, _ account.ID, id string) (string, error) {
 	name, ok := w.company[id]
 	if !ok {
 		return "", relay.Errorf(relay.KindNotFound, "subscriber %s", id)
@@ -221,7 +218,7 @@ func (w *world) Company(_ context.Context, _ account.ID, id string) (string, err
 	return name, nil
 }
 
-func (w *world) Suspend(_ context.Context, _ account.ID, iccid string) error {
+func (w *fixture) Suspend(_ context.Context, _ account.ID, iccid string) error {
 	if err := w.fails("suspend " + iccid); err != nil {
 		return err
 	}
@@ -233,13 +230,13 @@ func (w *world) Suspend(_ context.Context, _ account.ID, iccid string) error {
 }
 
 // set changes a SIM.
-func (w *world) set(iccid string, change func(*sim.SIM)) {
+func (w *fixture) set(iccid string, change func(*sim.SIM)) {
 	line := w.sims[iccid]
 	change(&line)
 	w.sims[iccid] = line
 }
 
-func (w *world) Make(ctx context.Context, name string, fill func(context.Context, io.Writer) (int64, error)) (int64, error) {
+func (w *fixture) Make(ctx context.Context, name string, fill func(context.Context, io.Writer) (int64, error)) (int64, error) {
 	if err := w.fails("make"); err != nil {
 		return 0, err
 	}
@@ -249,7 +246,7 @@ func (w *world) Make(ctx context.Context, name string, fill func(context.Context
 	return n, err
 }
 
-func (w *world) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
+func (w *fixture) Open(_ context.Context, name string) (io.ReadCloser, int64, error) {
 	text, ok := w.files[name]
 	if !ok {
 		return nil, 0, relay.Errorf(relay.KindNotFound, "file %s", name)
@@ -257,11 +254,11 @@ func (w *world) Open(_ context.Context, name string) (io.ReadCloser, int64, erro
 	return io.NopCloser(strings.NewReader(text)), int64(len(text)), nil
 }
 
-func (w *world) Do(ctx context.Context, _ string, do func(context.Context) (int64, error)) (int64, error) {
+func (w *fixture) Do(ctx context.Context, _ string, do func(context.Context) (int64, error)) (int64, error) {
 	return do(ctx)
 }
 
-func (w *world) Submit(_ context.Context, j job.Job) error {
+func (w *fixture) Submit(_ context.Context, j job.Job) error {
 	if have, ok := w.jobs[j.ID]; ok && (!have.State.Ended() || have.Keep > time.Minute) {
 		return nil
 	}
@@ -270,7 +267,7 @@ func (w *world) Submit(_ context.Context, j job.Job) error {
 	return w.fails("submit")
 }
 
-func (w *world) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+func (w *fixture) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
 	j, ok := w.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
@@ -278,7 +275,7 @@ func (w *world) Get(_ context.Context, acct account.ID, id string) (job.Job, err
 	return j, nil
 }
 
-func (w *world) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
+func (w *fixture) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
 	if err := w.fails("tell"); err != nil {
 		return err
 	}
@@ -290,7 +287,7 @@ func (w *world) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
 	return err
 }
 
-func (w *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+func (w *fixture) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
 	if err := w.fails("create"); err != nil {
 		return nil, err
 	}
@@ -304,7 +301,7 @@ func (w *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (ex
 	return existing, nil
 }
 
-func (w *world) Dispatch(ds []outbox.Delivery) {
+func (w *fixture) Dispatch(ds []outbox.Delivery) {
 	for _, d := range ds {
 		w.events = append(w.events, "mail "+d.Mail.To+" "+d.MessageID)
 	}
