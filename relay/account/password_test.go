@@ -15,29 +15,21 @@ func TestPasswords(t *testing.T) {
 			if !IsPasswordHash(hash) || strings.Contains(hash, sum) {
 				t.Fatal(hash)
 			}
-			if ok, err := VerifyPassword(hash, sum); err != nil || !ok {
-				t.Errorf("the password: %v, %v", ok, err)
-			}
-			if ok, err := VerifyPassword(hash, HashToken("Secret")); err != nil || ok {
-				t.Errorf("another password: %v, %v", ok, err)
-			}
+			relaytest.Equal(t, "whether the password matches", relaytest.Must(VerifyPassword(hash, sum))(t), true)
+			relaytest.Equal(t, "whether another password matches", relaytest.Must(VerifyPassword(hash, HashToken("Secret")))(t), false)
 			if of(sum) == hash {
 				t.Error("hashed again it is the same")
 			}
 		})
 	}
-	if ok, err := VerifyPassword(DummyHash(), sum); err != nil || ok {
-		t.Errorf("nobody's: %v, %v", ok, err)
-	}
+	relaytest.Equal(t, "whether the password matches the dummy hash", relaytest.Must(VerifyPassword(DummyHash(), sum))(t), false)
 }
 
 // The hash is PHP's: password_hash(hash("sha256", "secret"), PASSWORD_ARGON2ID,
 // ["memory_cost" => 64, "time_cost" => 1, "threads" => 1]).
 func TestPasswordOfAnotherHand(t *testing.T) {
 	const hash = "$argon2id$v=19$m=64,t=1,p=1$dEFmODVkaUFFWFZ1RnFsTQ$Z24gNO2kYkRvxYA47SuI7hAE8Jzbu9lJDSqkb9j0NIo"
-	if ok, err := VerifyPassword(hash, HashToken("secret")); err != nil || !ok {
-		t.Errorf("%v, %v", ok, err)
-	}
+	relaytest.Equal(t, "whether the password matches", relaytest.Must(VerifyPassword(hash, HashToken("secret")))(t), true)
 }
 
 func TestStoredHashesThatAreNone(t *testing.T) {

@@ -7,7 +7,7 @@
 // they stand. Decide is a pure function; Service saves the decision.
 //
 // It refuses an action that it cannot perform, rather than accept it and drop its
-// messages. A message that no relay takes is unrouted, with the
-// reason, and can be processed again: every id derives from the message, so
-// that a second time changes nothing.
+// messages. A message that no relay takes is unrouted, with the reason, and can be
+// processed again: every id derives from the message, so that a second time changes
+// nothing.
 package inbound

@@ -81,9 +81,7 @@ func TestPlaceholders(t *testing.T) {
 		"a scheme in capitals and nothing to expand": {Geographic, "HTTPS://h/x", sample(), "HTTPS://h/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := expand(t, tc.kind, tc.in, tc.m); got != tc.want {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
-			}
+			relaytest.Equal(t, "the URL", expand(t, tc.kind, tc.in, tc.m), tc.want)
 		})
 	}
 }

@@ -1,6 +1,10 @@
 package inbound
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+)
 
 func TestPatterns(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -22,9 +26,7 @@ func TestPatterns(t *testing.T) {
 		"the last part wants its own end": {"*4*4", "4", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fits(tc.pattern, tc.number); got != tc.want {
-				t.Errorf("%s on %s: %v", tc.pattern, tc.number, got)
-			}
+			relaytest.Equal(t, "whether the number fits", fits(tc.pattern, tc.number), tc.want)
 		})
 	}
 }
