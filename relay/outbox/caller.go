@@ -15,7 +15,7 @@ import (
 type Caller struct {
 	// CallbackURL returns an account's callback URL, empty if it has none.
 	CallbackURL func(ctx context.Context, acct account.ID) (string, error)
-	Store       Store
+	Store       Creator
 	Dispatcher  Dispatcher
 	// Lease is how long a new delivery is leased for its first attempt.
 	Lease time.Duration

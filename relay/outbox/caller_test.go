@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,9 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// creations is a Store that only creates, and a Dispatcher.
+// creations is a Creator and a Dispatcher.
 type creations struct {
-	Store
 	made       []Delivery
 	until      time.Time
 	dispatched int
@@ -23,16 +23,36 @@ func (c *creations) Create(_ context.Context, ds []Delivery, until time.Time) ([
 	if c.err != nil {
 		return nil, c.err
 	}
-	for _, d := range c.made {
-		if d.ID == ds[0].ID {
-			return []int{0}, nil
+	c.until = until
+	var existing []int
+	for i, d := range ds {
+		if slices.ContainsFunc(c.made, func(m Delivery) bool { return m.ID == d.ID }) {
+			existing = append(existing, i)
+		} else {
+			c.made = append(c.made, d)
 		}
 	}
-	c.made, c.until = append(c.made, ds...), until
-	return nil, nil
+	return existing, nil
 }
 
 func (c *creations) Dispatch(ds []Delivery) { c.dispatched += len(ds) }
+
+func TestOnlyNewDeliveriesAreDispatched(t *testing.T) {
+	s, until := &creations{}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, ids := range [][]string{{"a"}, {"b", "a", "c"}, {"c", "b"}} {
+		var ds []Delivery
+		for _, id := range ids {
+			ds = append(ds, Delivery{ID: id})
+		}
+		relaytest.NoError(t, Send(t.Context(), s, s, ds, until))
+	}
+	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{3, 3})
+	relaytest.Equal(t, "the end of the lease", s.until, until)
+	s.err = errors.New("down")
+	if err := Send(t.Context(), s, s, []Delivery{{ID: "d"}}, until); !errors.Is(err, s.err) || s.dispatched != 3 {
+		t.Errorf("error %v, %d dispatched; want the store's error and 3", err, s.dispatched)
+	}
+}
 
 func TestAnEventIsSentOnce(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
