@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -69,13 +70,9 @@ func isOwnFault(err error) bool {
 	if _, own := errors.AsType[ownFault](err); own || errors.Is(err, context.Canceled) {
 		return true
 	}
-	for _, exhausted := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL} {
-		if errors.Is(err, exhausted) {
-			return true
-		}
-	}
+	exhausted := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}
 	dns, isDNS := errors.AsType[*net.DNSError](err)
-	return isDNS && resolverSilent(dns)
+	return slices.ContainsFunc(exhausted, func(e syscall.Errno) bool { return errors.Is(err, e) }) || isDNS && resolverSilent(dns)
 }
 
 // resolverSilent distinguishes a resolver that is down or unreachable from one
@@ -84,13 +81,6 @@ func resolverSilent(e *net.DNSError) bool {
 	if e.IsNotFound {
 		return false
 	}
-	if e.IsTimeout {
-		return true
-	}
-	for _, text := range []string{"connection refused", "unreachable", "no route to host", "no DNS servers"} {
-		if strings.Contains(e.Err, text) {
-			return true
-		}
-	}
-	return false
+	silent := []string{"connection refused", "unreachable", "no route to host", "no DNS servers"}
+	return e.IsTimeout || slices.ContainsFunc(silent, func(text string) bool { return strings.Contains(e.Err, text) })
 }

@@ -1,6 +1,12 @@
 package delivery
 
-import "time"
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
 
 const jitter = 0.2
 
@@ -34,4 +40,23 @@ func (s Schedule) Next(tries int, retryAfter time.Duration, random float64) (tim
 	}
 	factor := 1 - jitter + 2*jitter*random
 	return max(time.Duration(float64(s[i])*factor), retryAfter), true
+}
+
+// MaxRetryAfter caps the delay that a target may ask for, so that a mistake on
+// its side does not delay a delivery for years.
+const MaxRetryAfter = 24 * time.Hour
+
+// ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3): whole
+// seconds, or an HTTP date relative to now. The result is between 0 and
+// MaxRetryAfter; it is 0 if the value is neither form.
+func ParseRetryAfter(value string, now time.Time) time.Duration {
+	value = strings.Trim(value, " \t")
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) {
+		return min(time.Duration(seconds)*time.Second, MaxRetryAfter)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), MaxRetryAfter)
 }

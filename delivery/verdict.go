@@ -65,7 +65,7 @@ func Classify(status int, header http.Header, err error, now time.Time) Verdict 
 	case status >= 400 && status <= 499 && !isRetryable(status):
 		return Verdict{Class: Dead, Reason: statusReason(status)}
 	}
-	after, _ := ParseRetryAfter(header.Get("Retry-After"), now)
+	after := ParseRetryAfter(header.Get("Retry-After"), now)
 	return Verdict{Class: Retry, Reason: statusReason(status), RetryAfter: after}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 
+	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -61,19 +62,8 @@ func newError(op string, err error, now time.Time) *Error {
 	return &Error{
 		Op: op, Status: he.StatusCode, Reason: errorReason(he),
 		paused:     he.StatusCode < 500 && he.StatusCode != http.StatusTooManyRequests && he.StatusCode != http.StatusRequestTimeout,
-		retryAfter: retryAfter(he.Header.Get("Retry-After"), now),
+		retryAfter: delivery.ParseRetryAfter(he.Header.Get("Retry-After"), now),
 	}
-}
-
-// retryAfter parses both forms of the header (RFC 9110, 10.2.3).
-func retryAfter(header string, now time.Time) time.Duration {
-	if n, err := strconv.ParseUint(header, 10, 32); err == nil {
-		return time.Duration(n) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }
 
 // writeVerdict is what the response to a write means for its lines.

@@ -132,7 +132,7 @@ func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 
 // reportOf converts a response to a command.
 func (h *HTTP) reportOf(c provisioning.Command, resp httpout.Response) (provisioning.Report, error) {
-	after, _ := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
+	after := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
 	a, err := responseOf(resp)
 	if err != nil {
 		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)

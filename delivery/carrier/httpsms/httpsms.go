@@ -131,7 +131,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	if r.Status >= 200 && r.Status < 300 {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
-	after, _ := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
+	after := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: after}
 }
 

@@ -97,7 +97,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	case r.Status >= 500 && r.Status != http.StatusServiceUnavailable:
 		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
 	}
-	after, _ := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
+	after := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
 	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: after}
 }
 
