@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -138,18 +137,17 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 	}
 	var first, last time.Time
 	for n, list := range found {
-		for _, sr := range list {
-			for _, row := range sr.rows {
-				at, err := row.time()
-				switch {
-				case err != nil:
-					return q, err
-				case n == 0 && (first.IsZero() || at.Before(first)):
-					first = at
-				case n == 1 && at.After(last):
-					last = at
-				}
+		err := eachRow(list, func(_ *series, at time.Time, _ row) error {
+			switch {
+			case n == 0 && (first.IsZero() || at.Before(first)):
+				first = at
+			case n == 1 && at.After(last):
+				last = at
 			}
+			return nil
+		})
+		if err != nil {
+			return q, err
 		}
 	}
 	if first.IsZero() {
@@ -161,8 +159,7 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 
 // aggregates runs statements about a device and returns the series of each.
 func (s *Store) aggregates(ctx context.Context, q iot.AggregateQuery, texts ...string) ([][]series, error) {
-	db, rp := s.database()
-	found, err := s.influxQLs(ctx, statement{db: db, rp: rp, params: deviceParams(q.Query), q: strings.Join(texts, "; ")})
+	found, err := s.influxQLs(ctx, s.statement(deviceParams(q.Query), strings.Join(texts, "; ")))
 	switch {
 	case unsupported(err):
 		return nil, errInfinite
@@ -254,6 +251,3 @@ func setStatistics(r row, of iot.Statistic, b *iot.Bucket) (err error) {
 	}
 	return nil
 }
-
-// infinite reports whether an average exceeds the range of floats.
-func infinite(v float64) bool { return math.IsInf(v, 0) || math.IsNaN(v) }

@@ -3,6 +3,7 @@ package influx
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -20,19 +21,10 @@ type key struct {
 // aggregateFlux queries each statistic as a result of its own and merges the
 // records of each bucket.
 func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
-	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, s.aggregateScript(q, scaled))
+	buckets := make(map[key]*iot.Bucket)
+	err := s.flux(ctx, s.aggregateScript(q, scaled), func(r *query.FluxRecord) error { return addRecord(buckets, r, q, scaled) })
 	if err != nil {
 		return nil, err
-	}
-	buckets := make(map[key]*iot.Bucket)
-	for found.Next() {
-		r := found.Record()
-		if err := addRecord(buckets, r, q, scaled); err != nil {
-			return nil, err
-		}
-	}
-	if err := found.Err(); err != nil {
-		return nil, fmt.Errorf("flux: %w", err)
 	}
 	out := make([]iot.Bucket, 0, len(buckets))
 	for _, b := range buckets {
@@ -44,7 +36,7 @@ func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled 
 // addRecord adds a record to its bucket. The first and the last window are cut
 // at the ends of the range, so the start is looked up.
 func addRecord(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery, scaled bool) error {
-	sensor, _ := r.ValueByKey("sensor_id").(string)
+	sensor := fluxTag(r, "sensor_id")
 	value, ok := r.Value().(float64)
 	if !ok {
 		return fmt.Errorf("flux: a value of type %T", r.Value())
@@ -61,7 +53,7 @@ func addRecord(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery
 		b.Min = value
 	case r.Result() == "max" && q.Statistic == iot.MinAveMax:
 		b.Max = value
-	case r.Result() == "mean" && infinite(value):
+	case r.Result() == "mean" && (math.IsInf(value, 0) || math.IsNaN(value)):
 		return errInfinite
 	case r.Result() == "mean" && scaled:
 		b.Value = value * scale
@@ -73,11 +65,10 @@ func addRecord(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery
 
 func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "readings = from(bucket: %s)\n", quoteFlux(s.opts.Bucket))
-	fmt.Fprintf(&b, "  |> range(start: %s, stop: %s)\n", fluxTime(q.From), fluxTime(q.To.Add(1)))
+	b.WriteString("readings = " + s.fluxRange(q.From, q.To.Add(1)))
 	fmt.Fprintf(&b, "  |> filter(fn: (r) => r.device_id == %s and r.account == %s and r._field == \"value\")\n", quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()))
 	if len(q.Types) > 0 {
-		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxTypes(q.Types))
+		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxIn("_measurement", q.Types))
 	}
 	// 1.8 takes the end of a range for a part of it.
 	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._time <= %s)\n", fluxTime(q.To))

@@ -154,6 +154,22 @@ func responseError(message string, truncated bool) error {
 	return nil
 }
 
+// eachRow calls each with every row, its time and its series.
+func eachRow(all []series, each func(of *series, at time.Time, r row) error) error {
+	for i := range all {
+		for _, r := range all[i].rows {
+			at, err := r.time()
+			if err == nil {
+				err = each(&all[i], at, r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // time returns the first column of a row, in nanoseconds.
 func (r row) time() (time.Time, error) {
 	if len(r) < 2 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
+
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -15,17 +17,9 @@ import (
 // exclusive in Flux, but 1.8 includes it: one point more is asked for, and what
 // is outside is dropped here.
 func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, s.fluxQuery(q))
-	if err != nil {
-		return nil, s.wrapError("query", err)
-	}
 	var points []iot.Point
-	for found.Next() {
-		r := found.Record()
-		p := pointOf(q.Account, r.Measurement(), func(tag string) string {
-			value, _ := r.ValueByKey(tag).(string)
-			return value
-		})
+	err := s.flux(ctx, s.fluxQuery(q), func(r *query.FluxRecord) error {
+		p := pointOf(q.Account, r.Measurement(), func(tag string) string { return fluxTag(r, tag) })
 		p.Time = r.Time().UTC()
 		p.IsText = r.Field() == "text"
 		p.Value, _ = r.Value().(float64)
@@ -34,32 +28,61 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 		if !p.Time.Before(q.From) && !p.Time.After(q.To) {
 			points = append(points, p)
 		}
-	}
-	if err := found.Err(); err != nil {
-		return nil, s.wrapError("query", fmt.Errorf("flux: %w", err))
+		return nil
+	})
+	if err != nil {
+		return nil, s.wrapError("query", err)
 	}
 	return points, nil
 }
 
+// flux runs a script and calls each with every record of its result.
+func (s *Store) flux(ctx context.Context, script string, each func(*query.FluxRecord) error) error {
+	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
+	if err != nil {
+		return err
+	}
+	for found.Next() {
+		if err := each(found.Record()); err != nil {
+			return err
+		}
+	}
+	if err := found.Err(); err != nil {
+		return fmt.Errorf("flux: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) fluxQuery(q iot.Query) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "from(bucket: %s)\n", quoteFlux(s.opts.Bucket))
-	fmt.Fprintf(&b, "  |> range(start: %s, stop: %s)\n", fluxTime(q.From), fluxTime(q.To.Add(1)))
+	b.WriteString(s.fluxRange(q.From, q.To.Add(1)))
 	fmt.Fprintf(&b, "  |> filter(fn: (r) => r.device_id == %s and r.account == %s)\n", quoteFlux(clean(q.DeviceID)), quoteFlux(q.Account.String()))
 	if len(q.Types) > 0 {
-		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxTypes(q.Types))
+		fmt.Fprintf(&b, "  |> filter(fn: (r) => %s)\n", fluxIn("_measurement", q.Types))
 	}
 	fmt.Fprintf(&b, "  |> filter(fn: (r) => r._field == \"value\" or r._field == \"text\")\n")
 	fmt.Fprintf(&b, "  |> tail(n: %d)\n", q.Limit+1)
 	return b.String()
 }
 
-func fluxTypes(types []string) string {
-	tests := make([]string, len(types))
-	for i, t := range types {
-		tests[i] = "r._measurement == " + quoteFlux(clean(t))
+// fluxRange begins a script: the bucket from a time up to, and without, another.
+func (s *Store) fluxRange(from, stop time.Time) string {
+	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(from), fluxTime(stop))
+}
+
+// fluxIn is the condition that a column has one of the values.
+func fluxIn(column string, values []string) string {
+	tests := make([]string, len(values))
+	for i, v := range values {
+		tests[i] = "r." + column + " == " + quoteFlux(clean(v))
 	}
 	return strings.Join(tests, " or ")
+}
+
+// fluxTag returns a tag of a record; empty if it has none.
+func fluxTag(r *query.FluxRecord, tag string) string {
+	value, _ := r.ValueByKey(tag).(string)
+	return value
 }
 
 func fluxTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

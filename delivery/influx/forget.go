@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
+
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -45,10 +47,9 @@ func byAge(old []iot.Expired) map[time.Time][]string {
 
 // forgetInfluxQL deletes from whatever measurements the sensors are in.
 func (s *Store) forgetInfluxQL(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
-	db, rp := s.database()
-	params, tests := namedSensors(acct, sensors)
-	_, err := s.influxQL(ctx, statement{db: db, rp: rp, params: params, q: "DELETE WHERE account = $account AND (" +
-		tests + ") AND time < " + strconv.FormatInt(before.UnixNano(), 10)})
+	params, tests := tagIn(acct, "sensor_id", sensors)
+	_, err := s.influxQL(ctx, s.statement(params, "DELETE WHERE account = $account AND ("+
+		tests+") AND time < "+strconv.FormatInt(before.UnixNano(), 10)))
 	return err
 }
 
@@ -56,21 +57,18 @@ func (s *Store) forgetInfluxQL(ctx context.Context, acct account.ID, sensors []s
 // delete walks through all of a bucket's index.
 func (s *Store) forgetFlux(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
 	first := withBounds(iot.Query{}).From
-	script := fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n  |> filter(fn: (r) => r.account == %s and (%s))\n"+
+	script := s.fluxRange(first, before) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
 		"  |> first()\n  |> keep(columns: [\"sensor_id\"])\n  |> group()\n  |> distinct(column: \"sensor_id\")\n",
-		quoteFlux(s.opts.Bucket), fluxTime(first), fluxTime(before), quoteFlux(acct.String()), fluxSensors(sensors))
-	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
-	if err != nil {
-		return err
-	}
+		quoteFlux(acct.String()), fluxIn("sensor_id", sensors))
 	var names []string
-	for found.Next() {
-		if name, ok := found.Record().Value().(string); ok {
+	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
+		if name, ok := r.Value().(string); ok {
 			names = append(names, name)
 		}
-	}
-	if err := found.Err(); err != nil {
-		return fmt.Errorf("flux: %w", err)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, name := range names {
 		// The delete API takes the end for a part of the range.

@@ -27,6 +27,12 @@ type statement struct {
 	params    map[string]any
 }
 
+// statement returns a statement on the database and retention policy of the bucket.
+func (s *Store) statement(params map[string]any, q string) statement {
+	db, rp := s.database()
+	return statement{q: q, db: db, rp: rp, params: params}
+}
+
 // influxQL runs one statement.
 func (s *Store) influxQL(ctx context.Context, st statement) ([]series, error) {
 	found, err := s.influxQLs(ctx, st)
@@ -97,13 +103,9 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResp
 // device_id and the time limit the blocks that the server reads. The limit per
 // series misses none of the newest points, even if sensors share a time.
 func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	db, rp := s.database()
-	got, err := s.ask(ctx, statement{
-		db: db, rp: rp,
-		params: deviceParams(q),
-		q: "SELECT value, text FROM " + measurementList(q.Types) + " WHERE account = $account AND device_id = $device" +
-			timeCondition(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit),
-	}, msgpackType)
+	text := "SELECT value, text FROM " + measurementList(q.Types) + " WHERE account = $account AND device_id = $device" +
+		timeCondition(q) + " GROUP BY * ORDER BY time DESC LIMIT " + strconv.Itoa(q.Limit)
+	got, err := s.ask(ctx, s.statement(deviceParams(q), text), msgpackType)
 	if err != nil {
 		return nil, s.wrapError("query", err)
 	}
@@ -146,6 +148,19 @@ func readPoints(acct account.ID, body []byte) ([]iot.Point, error) {
 // deviceParams returns the parameters of a query for a device.
 func deviceParams(q iot.Query) map[string]any {
 	return map[string]any{"account": q.Account.String(), "device": clean(q.DeviceID)}
+}
+
+// tagIn returns the parameters and the condition that select some values of a tag in an
+// account.
+func tagIn(acct account.ID, tag string, values []string) (params map[string]any, condition string) {
+	params = map[string]any{"account": acct.String()}
+	tests := make([]string, len(values))
+	for i, v := range values {
+		name := "v" + strconv.Itoa(i)
+		params[name] = clean(v)
+		tests[i] = tag + " = $" + name
+	}
+	return params, strings.Join(tests, " OR ")
 }
 
 // setValue sets time and value from a row: time, value, text.

@@ -3,12 +3,11 @@ package influx
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -75,20 +74,14 @@ func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []str
 				out[id] = at
 			}
 		}
-		if err := search(ctx, storedQuery{acct, deviceNames(missing), withBounds(iot.Query{From: from})}, found); err != nil {
+		if err := search(ctx, withBounds(iot.Query{Account: acct, From: from}), deviceNames(missing), found); err != nil {
 			return nil, s.wrapError("query", err)
 		}
 	}
 	return out, nil
 }
 
-// storedQuery selects the newest points of devices; no names means all devices.
-type storedQuery struct {
-	account account.ID
-	names   []string
-	iot.Query
-}
-
+// deviceNames returns the devices to name in a query; none means all devices.
 func deviceNames(devices map[string]bool) []string {
 	if len(devices) > maxNamedDevices {
 		return nil
@@ -96,63 +89,34 @@ func deviceNames(devices map[string]bool) []string {
 	return slices.Collect(maps.Keys(devices))
 }
 
-func (s *Store) storedInfluxQL(ctx context.Context, q storedQuery, found func(tag string, at time.Time)) error {
-	db, rp := s.database()
-	params := map[string]any{"account": q.account.String()}
-	tests := make([]string, len(q.names))
-	for i, id := range q.names {
-		name := "d" + strconv.Itoa(i)
-		params[name] = clean(id)
-		tests[i] = "device_id = $" + name
+func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, found func(tag string, at time.Time)) error {
+	params, devices := tagIn(q.Account, "device_id", names)
+	condition := "account = $account" + timeCondition(q)
+	if devices != "" {
+		condition += " AND (" + devices + ")"
 	}
-	condition := "account = $account" + timeCondition(q.Query)
-	if len(tests) > 0 {
-		condition += " AND (" + strings.Join(tests, " OR ") + ")"
-	}
-	all, err := s.influxQL(ctx, statement{
-		db: db, rp: rp, params: params,
-		q: "SELECT *::field FROM /.*/ WHERE " + condition + " GROUP BY device_id ORDER BY time DESC LIMIT 1",
-	})
+	all, err := s.influxQL(ctx, s.statement(params,
+		"SELECT *::field FROM /.*/ WHERE "+condition+" GROUP BY device_id ORDER BY time DESC LIMIT 1"))
 	if err != nil {
 		return err
 	}
-	for _, one := range all {
-		for _, r := range one.rows {
-			at, err := r.time()
-			if err != nil {
-				return err
-			}
-			found(one.tags["device_id"], at)
-		}
-	}
-	return nil
+	return eachRow(all, func(of *series, at time.Time, _ row) error {
+		found(of.tags["device_id"], at)
+		return nil
+	})
 }
 
 // storedFlux reads the last value of each series and field and keeps only its
 // time, because values of several types do not fit in one table.
-func (s *Store) storedFlux(ctx context.Context, q storedQuery, found func(tag string, at time.Time)) error {
-	condition := "r.account == " + quoteFlux(q.account.String())
-	if len(q.names) > 0 {
-		tests := make([]string, len(q.names))
-		for i, id := range q.names {
-			tests[i] = "r.device_id == " + quoteFlux(clean(id))
-		}
-		condition += " and (" + strings.Join(tests, " or ") + ")"
+func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, found func(tag string, at time.Time)) error {
+	condition := "r.account == " + quoteFlux(q.Account.String())
+	if len(names) > 0 {
+		condition += " and (" + fluxIn("device_id", names) + ")"
 	}
-	script := fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n  |> filter(fn: (r) => %s)\n  |> last()\n"+
-		"  |> keep(columns: [\"device_id\", \"_time\"])\n  |> group(columns: [\"device_id\"])\n  |> max(column: \"_time\")\n",
-		quoteFlux(s.opts.Bucket), fluxTime(q.From), fluxTime(q.To), condition)
-	all, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
-	if err != nil {
-		return err
-	}
-	for all.Next() {
-		r := all.Record()
-		device, _ := r.ValueByKey("device_id").(string)
-		found(device, r.Time().UTC())
-	}
-	if err := all.Err(); err != nil {
-		return fmt.Errorf("flux: %w", err)
-	}
-	return nil
+	script := s.fluxRange(q.From, q.To) + "  |> filter(fn: (r) => " + condition + ")\n  |> last()\n" +
+		"  |> keep(columns: [\"device_id\", \"_time\"])\n  |> group(columns: [\"device_id\"])\n  |> max(column: \"_time\")\n"
+	return s.flux(ctx, script, func(r *query.FluxRecord) error {
+		found(fluxTag(r, "device_id"), r.Time().UTC())
+		return nil
+	})
 }

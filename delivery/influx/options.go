@@ -1,6 +1,7 @@
 package influx
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -61,16 +62,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.URL = strings.TrimRight(u.String(), "/") + "/"
 	o.NoGzip = o.NoGzip || loopback(u.Hostname())
-	return o.fill(), nil
-}
-
-func (o Options) fill() Options {
-	if o.MaxLines <= 0 {
-		o.MaxLines = 5000
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = 30 * time.Second
-	}
+	o.MaxLines, o.Timeout = cmp.Or(o.MaxLines, 5000), cmp.Or(o.Timeout, 30*time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = o.NoGzip
@@ -78,13 +71,10 @@ func (o Options) fill() Options {
 		t.ReadBufferSize = 32 << 10 // an answer with a day of readings is one read
 		o.Transport = t
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return o
+	return o, nil
 }
 
 // idleConns is how many connections are kept for the next calls: a dashboard

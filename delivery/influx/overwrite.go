@@ -12,6 +12,7 @@ import (
 	"time"
 
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -118,65 +119,30 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct account.ID, senso
 }
 
 func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
-	db, rp := s.database()
-	params, tests := namedSensors(q.Account, sensors)
-	all, err := s.influxQL(ctx, statement{db: db, rp: rp, params: params, q: "SELECT value FROM " + measurementList(q.Types) +
-		" WHERE account = $account AND (" + tests + ")" + timeCondition(q) + " GROUP BY sensor_id"})
+	params, tests := tagIn(q.Account, "sensor_id", sensors)
+	all, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
+		" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
 	if err != nil {
 		return nil, err
 	}
 	var out []pointKey
-	for _, one := range all {
-		for _, r := range one.rows {
-			at, err := r.time()
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, pointKey{q.Account, unclean(one.name), unclean(one.tags["sensor_id"]), at.UnixNano()})
-		}
-	}
-	return out, nil
-}
-
-// namedSensors returns the parameters and the condition that select some sensors
-// of an account.
-func namedSensors(acct account.ID, sensors []string) (params map[string]any, tests string) {
-	params = map[string]any{"account": acct.String()}
-	each := make([]string, len(sensors))
-	for i, sensor := range sensors {
-		name := "s" + strconv.Itoa(i)
-		params[name] = clean(sensor)
-		each[i] = "sensor_id = $" + name
-	}
-	return params, strings.Join(each, " OR ")
+	err = eachRow(all, func(of *series, at time.Time, _ row) error {
+		out = append(out, pointKey{q.Account, unclean(of.name), unclean(of.tags["sensor_id"]), at.UnixNano()})
+		return nil
+	})
+	return out, err
 }
 
 func (s *Store) numbersFlux(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
-	script := fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n  |> filter(fn: (r) => r.account == %s and r._field == \"value\" and (%s))\n"+
+	script := s.fluxRange(q.From, q.To.Add(1)) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and r._field == \"value\" and (%s))\n"+
 		"  |> filter(fn: (r) => %s)\n  |> keep(columns: [\"_time\", \"_measurement\", \"sensor_id\"])\n",
-		quoteFlux(s.opts.Bucket), fluxTime(q.From), fluxTime(q.To.Add(1)), quoteFlux(q.Account.String()), fluxSensors(sensors), fluxTypes(q.Types))
-	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
-	if err != nil {
-		return nil, err
-	}
+		quoteFlux(q.Account.String()), fluxIn("sensor_id", sensors), fluxIn("_measurement", q.Types))
 	var out []pointKey
-	for found.Next() {
-		r := found.Record()
-		sensor, _ := r.ValueByKey("sensor_id").(string)
-		out = append(out, pointKey{q.Account, unclean(r.Measurement()), unclean(sensor), r.Time().UnixNano()})
-	}
-	if err := found.Err(); err != nil {
-		return nil, fmt.Errorf("flux: %w", err)
-	}
-	return out, nil
-}
-
-func fluxSensors(sensors []string) string {
-	tests := make([]string, len(sensors))
-	for i, sensor := range sensors {
-		tests[i] = "r.sensor_id == " + quoteFlux(clean(sensor))
-	}
-	return strings.Join(tests, " or ")
+	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
+		out = append(out, pointKey{q.Account, unclean(r.Measurement()), unclean(fluxTag(r, "sensor_id")), r.Time().UnixNano()})
+		return nil
+	})
+	return out, err
 }
 
 // deletePoints deletes exactly these points: others may be written concurrently.
@@ -196,7 +162,6 @@ func (s *Store) deletePoints(ctx context.Context, sv server, places []pointKey) 
 }
 
 func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
-	db, rp := s.database()
 	for some := range slices.Chunk(places, pointsAtOnce) {
 		params := make(map[string]any, 2*len(some))
 		each := make([]string, len(some))
@@ -205,7 +170,7 @@ func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
 			params["a"+n], params["s"+n] = p.account.String(), clean(p.sensor)
 			each[i] = fmt.Sprintf("DELETE FROM %s WHERE account = $a%s AND sensor_id = $s%s AND time = %d", quoteName(clean(p.kind)), n, n, p.ns)
 		}
-		if _, err := s.influxQLs(ctx, statement{db: db, rp: rp, params: params, q: strings.Join(each, "; ")}); err != nil {
+		if _, err := s.influxQLs(ctx, s.statement(params, strings.Join(each, "; "))); err != nil {
 			return err
 		}
 	}

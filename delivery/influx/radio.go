@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/influxdata/influxdb-client-go/v2/api/query"
+
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -50,42 +52,24 @@ func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 }
 
 func (s *Store) radioInfluxQL(ctx context.Context, acct account.ID, ids []string, since time.Time) ([]iot.RadioData, error) {
-	db, rp := s.database()
-	params := map[string]any{"account": acct.String()}
-	tests := make([]string, len(ids))
-	for i, id := range ids {
-		name := "d" + strconv.Itoa(i)
-		params[name] = clean(id)
-		tests[i] = "device_id = $" + name
-	}
-	all, err := s.influxQL(ctx, statement{
-		db: db, rp: rp, params: params,
-		q: "SELECT " + strings.Join(radioFields(), ", ") + " FROM uplink WHERE account = $account" +
-			timeCondition(withBounds(iot.Query{From: since})) + " AND (" + strings.Join(tests, " OR ") + ")" +
-			" GROUP BY device_id ORDER BY time DESC LIMIT " + strconv.Itoa(iot.RadioUplinks),
-	})
+	params, devices := tagIn(acct, "device_id", ids)
+	all, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
+		timeCondition(withBounds(iot.Query{From: since}))+" AND ("+devices+")"+
+		" GROUP BY device_id ORDER BY time DESC LIMIT "+strconv.Itoa(iot.RadioUplinks)))
 	if err != nil {
 		return nil, err
 	}
 	var out []iot.RadioData
-	for _, one := range all {
-		for _, r := range one.rows {
-			u, err := radioOf(acct, unclean(one.tags["device_id"]), r)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, u)
-		}
-	}
-	return out, nil
+	err = eachRow(all, func(of *series, at time.Time, r row) error {
+		u, err := radioOf(iot.RadioData{Account: acct, DeviceID: unclean(of.tags["device_id"]), Time: at}, r)
+		out = append(out, u)
+		return err
+	})
+	return out, err
 }
 
-func radioOf(acct account.ID, device string, r row) (iot.RadioData, error) {
-	u := iot.RadioData{Account: acct, DeviceID: device}
-	var err error
-	if u.Time, err = r.time(); err != nil {
-		return u, err
-	}
+// radioOf returns the radio data with the fields of a row.
+func radioOf(u iot.RadioData, r row) (iot.RadioData, error) {
 	for i, name := range radioFields() {
 		if i+1 >= len(r) {
 			break
@@ -120,35 +104,22 @@ func setRadio(u *iot.RadioData, field string, v float64) {
 
 // radioFlux reads the last values of each field; those of one time are one uplink.
 func (s *Store) radioFlux(ctx context.Context, acct account.ID, ids []string, since time.Time) ([]iot.RadioData, error) {
-	tests, fields := make([]string, len(ids)), make([]string, len(radioFields()))
-	for i, id := range ids {
-		tests[i] = "r.device_id == " + quoteFlux(clean(id))
-	}
-	for i, name := range radioFields() {
-		fields[i] = "r._field == " + quoteFlux(name)
-	}
 	q := withBounds(iot.Query{From: since})
-	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n"+
-		"  |> filter(fn: (r) => r._measurement == \"uplink\" and r.account == %s and (%s))\n  |> filter(fn: (r) => %s)\n  |> tail(n: %d)\n",
-		quoteFlux(s.opts.Bucket), fluxTime(q.From), fluxTime(q.To), quoteFlux(acct.String()), strings.Join(tests, " or "),
-		strings.Join(fields, " or "), iot.RadioUplinks))
-	if err != nil {
-		return nil, err
-	}
+	script := s.fluxRange(q.From, q.To) + fmt.Sprintf("  |> filter(fn: (r) => r._measurement == \"uplink\" and r.account == %s and (%s))\n"+
+		"  |> filter(fn: (r) => %s)\n  |> tail(n: %d)\n",
+		quoteFlux(acct.String()), fluxIn("device_id", ids), fluxIn("_field", radioFields()), iot.RadioUplinks)
 	type key struct {
 		device string
 		at     int64
 	}
 	at := make(map[key]int)
 	var out []iot.RadioData
-	for found.Next() {
-		r := found.Record()
-		tag, _ := r.ValueByKey("device_id").(string)
+	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
 		v, ok := r.Value().(float64)
 		if !ok {
-			continue
+			return nil
 		}
-		k := key{unclean(tag), r.Time().UnixNano()}
+		k := key{unclean(fluxTag(r, "device_id")), r.Time().UnixNano()}
 		i, there := at[k]
 		if !there {
 			i = len(out)
@@ -156,9 +127,7 @@ func (s *Store) radioFlux(ctx context.Context, acct account.ID, ids []string, si
 			out = append(out, iot.RadioData{Account: acct, DeviceID: k.device, Time: r.Time().UTC()})
 		}
 		setRadio(&out[i], r.Field(), v)
-	}
-	if err := found.Err(); err != nil {
-		return nil, fmt.Errorf("flux: %w", err)
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
