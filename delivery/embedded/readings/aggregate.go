@@ -5,14 +5,13 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Aggregate returns what the numbers of a device come to in each bucket, oldest
-// first; at the same time in order of sensor id and type.
+// Aggregate returns the statistics of a device's numbers in each bucket, oldest
+// first, and by sensor id and type for equal times.
 func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
 	buckets, finite, err := s.aggregate(ctx, q, false)
 	if err == nil && !finite {
@@ -24,33 +23,26 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 	return buckets, nil
 }
 
-// scale keeps sums of the largest floats finite. Multiplying by a power of two
-// loses nothing of a number that is not tiny.
+// scale keeps sums of the largest floats finite. Scaling by a power of two is exact
+// unless the number is tiny.
 const scale = 1 << 64
 
-// aggregate runs the query; scaled, averages are made of values / scale. finite
-// is false when an average has left the range of floats.
+// aggregate runs the query; if scaled, it averages values / scale. finite is false if
+// an average exceeds the range of floats.
 func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool) (buckets []iot.Bucket, finite bool, err error) {
 	text, args := aggregateQuery(q, scaled)
-	rows, err := s.read.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { _ = rows.Close() }()
 	finite = true
-	for rows.Next() {
+	err = s.each(ctx, func(rows *sql.Rows) error {
 		b, ok, err := bucket(rows, q.Statistic)
-		if err != nil {
-			return nil, false, err
-		}
 		finite = finite && ok
 		buckets = append(buckets, b)
-	}
-	return buckets, finite, rows.Err()
+		return err
+	}, text, args...)
+	return buckets, finite, err
 }
 
-// bucket reads a row: type, sensor, start, value, and what some statistics have
-// besides.
+// bucket reads a row: type, sensor, start, value, and the further columns of some
+// statistics.
 func bucket(rows *sql.Rows, of iot.Statistic) (b iot.Bucket, finite bool, err error) {
 	var start int64
 	var value sql.NullFloat64 // NULL: infinities that cancel out
@@ -66,10 +58,9 @@ func bucket(rows *sql.Rows, of iot.Statistic) (b iot.Bucket, finite bool, err er
 	return b, value.Valid && !math.IsInf(b.Value, 0), err
 }
 
-// aggregateQuery makes the statement for a query and its parameters.
+// aggregateQuery returns the statement of a query and its arguments.
 func aggregateQuery(q iot.AggregateQuery, scaled bool) (string, []any) {
-	var b strings.Builder
-	fmt.Fprintf(&b, `
+	text := fmt.Sprintf(`
 SELECT label.type, sensor.name, %s AS start, %s
 FROM device
 JOIN reading ON reading.device = device.id
@@ -77,23 +68,16 @@ JOIN sensor ON sensor.id = reading.sensor
 JOIN label ON label.id = reading.label
 WHERE device.account = ? AND device.name = ? AND reading.at BETWEEN ? AND ? AND reading.value IS NOT NULL`,
 		startOf(q.Granularity), statistic(q.Statistic, scaled))
-	args := between(q.Query)
-	if len(q.Types) > 0 {
-		b.WriteString(" AND label.type IN (?" + strings.Repeat(", ?", len(q.Types)-1) + ")")
-		for _, t := range q.Types {
-			args = append(args, t)
-		}
-	}
-	b.WriteString(" GROUP BY start, reading.sensor, label.type ORDER BY start, sensor.name, label.type")
+	text, args := ofTypes(q.Query, text, between(q.Query))
+	text += " GROUP BY start, reading.sensor, label.type ORDER BY start, sensor.name, label.type"
 	if q.Limit > 0 {
-		b.WriteString(" LIMIT ?")
-		args = append(args, q.Limit)
+		text, args = text+" LIMIT ?", append(args, q.Limit)
 	}
-	return b.String(), args
+	return text, args
 }
 
-// startOf is the start of a reading's bucket. SQLite's division rounds towards
-// zero; a remainder below zero is a time before 1970.
+// startOf returns the expression for the start of a reading's bucket. SQLite's division
+// rounds towards zero; the remainder is negative for times before 1970.
 func startOf(g iot.Granularity) string {
 	width, offset := g.Width()
 	if width == 0 {
@@ -103,8 +87,8 @@ func startOf(g iot.Granularity) string {
 	return fmt.Sprintf("(%[1]s / %[2]d - (%[1]s %% %[2]d < 0)) * %[2]d + %[3]d", at, int64(width), int64(offset))
 }
 
-// statistic is what is selected of a bucket. Beside a lone min(), SQLite takes
-// the other columns from the row that has it.
+// statistic returns the columns that are selected from a bucket. With a single min(),
+// SQLite takes the other columns from the row with the minimum.
 func statistic(of iot.Statistic, scaled bool) string {
 	average := "avg(reading.value)"
 	if scaled {

@@ -11,16 +11,15 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// forgetAtOnce is how many readings one transaction deletes: about 10 ms, which
-// is what a writer may have to wait.
+// forgetAtOnce is how many readings one transaction deletes: it takes about 10 ms, for
+// which a writer may have to wait.
 const forgetAtOnce = 1000
 
-// Forget deletes readings that are older than their sensors keep them. What to
-// delete is looked for beside the writers; each transaction that deletes is
-// short.
+// Forget deletes readings that are older than their sensors' retention. It searches
+// concurrently with writers, and deletes in short transactions.
 func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
 	for len(old) > 0 {
-		n := 1 // those of one device are looked for together
+		n := 1 // the sensors of one device are searched together
 		for n < len(old) && old[n].DeviceID == old[0].DeviceID {
 			n++
 		}
@@ -52,26 +51,20 @@ func (s *Store) forgetDevice(ctx context.Context, acct account.ID, old []iot.Exp
 // place is the key of a reading.
 type place struct{ device, at, sensor int64 }
 
-// outlived lists readings of a device that are to go, from a place on.
+// outlived lists the readings of a device to delete, from a place on.
 func (s *Store) outlived(ctx context.Context, acct account.ID, old []iot.Expired, from place) (found []place, err error) {
 	text, args := outlivedQuery(acct, old, from)
-	rows, err := s.read.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	err = s.each(ctx, func(rows *sql.Rows) error {
 		var p place
-		if err := rows.Scan(&p.device, &p.at, &p.sensor); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&p.device, &p.at, &p.sensor)
 		found = append(found, p)
-	}
-	return found, rows.Err()
+		return err
+	}, text, args...)
+	return found, err
 }
 
-// outlivedQuery walks the primary key from a place up to the youngest reading
-// that any of the sensors may lose.
+// outlivedQuery scans the primary key from a place up to the latest time before which
+// any of the sensors loses readings.
 func outlivedQuery(acct account.ID, old []iot.Expired, from place) (string, []any) {
 	last := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
 	text := `
@@ -88,8 +81,8 @@ WHERE device.account = ? AND device.name = ? AND reading.at >= ? AND reading.at 
 	return text + ") ORDER BY reading.at, reading.sensor LIMIT ?", append(args, forgetAtOnce)
 }
 
-// delete removes readings in one transaction. One that was overwritten meanwhile
-// goes too: it has the same time.
+// delete deletes readings in one transaction, also those that were overwritten
+// meanwhile: they have the same time.
 func (s *Store) delete(ctx context.Context, found []place) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ type (
 	labelName struct{ kind, identifier, key string }
 )
 
-// ids caches the numbers of names, and the time of each sensor's newest reading. Those of a transaction that was rolled
-// back are wrong, so forget must follow.
+// ids caches the numbers of names, and the time of each sensor's newest reading. After a
+// transaction was rolled back, its entries are wrong and must be cleared.
 type ids struct {
 	devices map[deviceName]int64
 	sensors map[sensorName]int64
@@ -33,22 +33,14 @@ type ids struct {
 	newest  map[int64]int64 // sensor → at most the time in the table
 }
 
-func newIDs() *ids {
-	i := &ids{}
-	i.forget()
-	return i
+func (i *ids) clear() {
+	*i = ids{map[deviceName]int64{}, map[sensorName]int64{}, map[labelName]int64{}, map[int64]int64{}}
 }
 
-func (i *ids) forget() {
-	i.devices = map[deviceName]int64{}
-	i.sensors = map[sensorName]int64{}
-	i.labels = map[labelName]int64{}
-	i.newest = map[int64]int64{}
-}
-
+// shrink clears a cache that is full.
 func (i *ids) shrink() {
 	if len(i.devices)+len(i.sensors)+len(i.labels) > maxIDs {
-		i.forget()
+		i.clear()
 	}
 }
 

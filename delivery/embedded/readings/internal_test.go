@@ -112,19 +112,20 @@ func explain(t *testing.T, s *Store, q string, args []any) (plan []string) {
 	return plan
 }
 
-func TestNamesAreForgottenBeforeTheyFillTheMemory(t *testing.T) {
-	i := newIDs()
+func TestTheCacheOfNamesIsClearedWhenItIsFull(t *testing.T) {
+	var i ids
+	i.clear()
 	for n := range int64(maxIDs) {
 		i.sensors[sensorName{n, ""}] = n
 	}
 	i.shrink()
 	if len(i.sensors) != maxIDs {
-		t.Fatal("forgotten too early")
+		t.Fatal("the cache was cleared too early")
 	}
 	i.devices[deviceName{}] = 1
 	i.shrink()
 	if len(i.sensors)+len(i.devices) != 0 {
-		t.Error("not forgotten")
+		t.Error("the full cache was not cleared")
 	}
 }
 

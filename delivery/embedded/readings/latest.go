@@ -2,17 +2,16 @@ package readings
 
 import (
 	"context"
+	"database/sql"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// selectLatest walks the primary key backwards for each sensor of a device: a
-// sensor that still reports is found at once, one that has stopped within a day's
-// readings.
+// selectLatest scans the primary key backwards for each sensor of a device: at once for
+// a sensor that still reports, through at most a day's readings for one that stopped.
 const selectLatest = `
 SELECT label.type, label.identifier, sensor.name, label.key, reading.at, reading.value, reading.text
 FROM device
@@ -26,8 +25,7 @@ JOIN label ON label.id = reading.label
 WHERE device.account = ? AND device.name = ?
 ORDER BY sensor.name`
 
-// Latest returns the newest point of each of a device's sensors, of whatever
-// type.
+// Latest returns the newest point of each of a device's sensors, of any type.
 func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
 	points, err := s.points(ctx, iot.Query{Account: acct, DeviceID: deviceID}, selectLatest, int64(newestSpan), int64(acct), deviceID)
 	if err != nil {
@@ -36,8 +34,8 @@ func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, _ 
 	return points, nil
 }
 
-// selectStored is completed with the names of devices. Each maximum is the end of
-// a primary key.
+// selectStored is completed with the names of devices. Each maximum is the last entry
+// of a primary key.
 const selectStored = `
 SELECT device.name, max(
 	coalesce((SELECT max(at) FROM reading WHERE reading.device = device.id), -9223372036854775808),
@@ -60,27 +58,17 @@ func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []str
 }
 
 func (s *Store) lastStored(ctx context.Context, acct account.ID, deviceIDs []string, out map[string]time.Time) error {
-	args := []any{int64(acct)}
-	for _, id := range deviceIDs {
-		args = append(args, id)
-	}
-	rows, err := s.read.QueryContext(ctx, selectStored+"(?"+strings.Repeat(", ?", len(deviceIDs)-1)+")", args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	list, args := in([]any{int64(acct)}, deviceIDs)
+	return s.each(ctx, func(rows *sql.Rows) error {
 		var id string
 		var at int64
-		if err := rows.Scan(&id, &at); err != nil {
-			return err
-		}
+		err := rows.Scan(&id, &at)
 		if at > none {
 			out[id] = time.Unix(0, at).UTC()
 		}
-	}
-	return rows.Err()
+		return err
+	}, selectStored+list, args...)
 }
 
-// none stands for no time in selectStored.
+// none is selectStored's value for a device without readings.
 const none = -1 << 63

@@ -17,14 +17,14 @@ var schema2 string
 //go:embed schema/3.sql
 var schema3 string
 
-// schema lists the steps to the newest version of the tables; version n is
-// what the first n steps have made.
+// schema returns the steps to the newest version of the tables; version n is the result
+// of the first n steps.
 func schema() []string { return []string{schema1, schema2, schema3} }
 
 // applicationID marks the file as a store of readings ("PsRd").
 const applicationID = 0x50735264
 
-// migrate brings the tables to the newest version, in one transaction.
+// migrate upgrades the tables to the newest version, in one transaction.
 func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 			return fmt.Errorf("schema: %w", err)
 		}
 	}
-	// A pragma takes no parameters; these are numbers of ours.
+	// A pragma takes no parameters; both numbers are constants.
 	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(steps))); err != nil {
 		return err
 	}

@@ -2,22 +2,22 @@ package readings
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// selectRadio is completed with the names of devices. It reads the end of each
-// device's part of the primary key.
+// selectRadio is completed with the names of devices. It reads the last entries of each
+// device in the primary key.
 const selectRadio = `
 SELECT device.name, u.at, u.rssi, u.snr, u.gateways, u.battery, u.latitude, u.longitude
 FROM device JOIN uplink u ON u.device = device.id AND u.at IN (
 	SELECT at FROM uplink WHERE uplink.device = device.id AND at >= ? ORDER BY at DESC LIMIT ?)
-WHERE device.account = ? AND device.name IN (%s)
+WHERE device.account = ? AND device.name IN %s
 ORDER BY device.name, u.at DESC`
 
 // Radio returns the newest radio data of each device.
@@ -32,16 +32,8 @@ func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 }
 
 func (s *Store) radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time, out map[string]iot.RadioData) error {
-	args := []any{since.UnixNano(), iot.RadioUplinks, int64(acct)}
-	for _, id := range deviceIDs {
-		args = append(args, id)
-	}
-	rows, err := s.read.QueryContext(ctx, fmt.Sprintf(selectRadio, "?"+strings.Repeat(", ?", len(deviceIDs)-1)), args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
+	list, args := in([]any{since.UnixNano(), iot.RadioUplinks, int64(acct)}, deviceIDs)
+	return s.each(ctx, func(rows *sql.Rows) error {
 		u := iot.RadioData{Account: acct}
 		var at int64
 		if err := rows.Scan(&u.DeviceID, &at, &u.RSSI, &u.SNR, &u.Gateways, &u.Battery, &u.Latitude, &u.Longitude); err != nil {
@@ -51,6 +43,6 @@ func (s *Store) radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 		newest := out[u.DeviceID]
 		newest.Complete(u)
 		out[u.DeviceID] = newest
-	}
-	return rows.Err()
+		return nil
+	}, fmt.Sprintf(selectRadio, list), args...)
 }

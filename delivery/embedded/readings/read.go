@@ -4,17 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// MaxReadings is the most points one query returns.
+// MaxReadings is the maximum number of points that a query returns.
 const MaxReadings = 1000
 
-// selectReadings walks the primary key backwards and stops at the limit; only
-// readings of the same time are sorted.
+// selectReadings scans the primary key backwards and stops at the limit; it sorts only
+// readings of equal times.
 const selectReadings = `
 SELECT label.type, label.identifier, sensor.name, label.key, reading.at, reading.value, reading.text
 FROM device
@@ -23,8 +22,8 @@ JOIN sensor ON sensor.id = reading.sensor
 JOIN label ON label.id = reading.label
 WHERE device.account = ? AND device.name = ? AND reading.at BETWEEN ? AND ?`
 
-// Readings returns a device's points, newest first; at the same time in order
-// of sensor id. No types means every type.
+// Readings returns a device's points, newest first, and by sensor id for equal
+// times. No types means every type.
 func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	text, args := query(q)
 	points, err := s.points(ctx, q, text, args...)
@@ -36,46 +35,43 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 
 // points runs a statement that selects the points of a query's device.
 func (s *Store) points(ctx context.Context, q iot.Query, text string, args ...any) ([]iot.Point, error) {
-	rows, err := s.read.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	var points []iot.Point
-	for rows.Next() {
+	err := s.each(ctx, func(rows *sql.Rows) error {
 		p, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
 		p.Account, p.DeviceID = q.Account, q.DeviceID
 		points = append(points, p)
-	}
-	return points, rows.Err()
+		return err
+	}, text, args...)
+	return points, err
 }
 
-// query makes the statement for a query and its parameters.
+// query returns the statement of a query and its arguments.
 func query(q iot.Query) (string, []any) {
 	limit := q.Limit
 	if limit <= 0 || limit > MaxReadings {
 		limit = MaxReadings
 	}
 	text, args := selectReadings, between(q)
-	if len(q.Types) > 0 {
-		text += " AND label.type IN (?" + strings.Repeat(", ?", len(q.Types)-1) + ")"
-		for _, t := range q.Types {
-			args = append(args, t)
-		}
-	}
+	text, args = ofTypes(q, text, args)
 	return text + " ORDER BY reading.at DESC, sensor.name LIMIT ?", append(args, limit)
 }
 
-// between is a device and the ends of a time, as parameters.
+// ofTypes restricts a statement to the types of a query.
+func ofTypes(q iot.Query, text string, args []any) (string, []any) {
+	if len(q.Types) == 0 {
+		return text, args
+	}
+	list, args := in(args, q.Types)
+	return text + " AND label.type IN " + list, args
+}
+
+// between returns a query's device and the bounds of its time range, as arguments.
 func between(q iot.Query) []any {
 	return []any{int64(q.Account), q.DeviceID, nanoseconds(q.From, math.MinInt64), nanoseconds(q.To, math.MaxInt64)}
 }
 
-// nanoseconds is a bound as it is stored; unset stands for none, and what
-// nanoseconds do not reach for the nearest that they do.
+// nanoseconds returns a bound as it is stored: unset if it is zero, and the nearest
+// representable time if it is out of range.
 func nanoseconds(t time.Time, unset int64) int64 {
 	switch year := t.UTC().Year(); {
 	case t.IsZero():

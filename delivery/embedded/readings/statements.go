@@ -20,11 +20,11 @@ const (
 	overwrite  = " ON CONFLICT DO UPDATE SET label = excluded.label, value = excluded.value, text = excluded.text"
 )
 
-// uplinkFields are those of an uplink, in the order of writing.
+// uplinkFields are the fields of an uplink, in the order in which they are written.
 const uplinkFields = "f_cnt, f_port, rssi, snr, gateways, battery, margin, latitude, longitude"
 
-// overwriteFields keeps the fields that a later write does not have, as InfluxDB does:
-// a network may report one frame in two posts.
+// overwriteFields keeps the fields that a later write omits, as InfluxDB does: a network
+// may report one frame in two posts.
 func overwriteFields() string {
 	var set []string
 	for _, name := range strings.Split(uplinkFields, ", ") {

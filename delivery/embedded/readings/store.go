@@ -1,11 +1,13 @@
 package readings
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -21,24 +23,22 @@ type Options struct {
 	Readers int
 }
 
-// Store is an iot.ReadingStore on SQLite. It may be used by several goroutines
-// at once.
+// Store implements iot.ReadingStore on SQLite. Safe for concurrent use.
 type Store struct {
 	write, read *sql.DB
 	damage      atomic.Pointer[error]
 
 	mu    sync.Mutex // one batch at a time; guards what follows
 	stmts *statements
-	ids   *ids
+	ids   ids
 }
 
 // Open opens the database in a directory, and creates both if they are missing. It
 // returns an error if the file is another kind of database or that of a newer version.
 func Open(dir string, o Options) (*Store, error) {
-	if o.Readers <= 0 {
-		o.Readers = 4
-	}
-	s := &Store{ids: newIDs()}
+	o.Readers = cmp.Or(o.Readers, 4)
+	s := &Store{}
+	s.ids.clear()
 	if err := s.open(filepath.Join(dir, File), o); err != nil {
 		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, sqlstore.AdviseDamage(err)), s.Close())
 	}
@@ -56,8 +56,8 @@ func (s *Store) open(path string, o Options) (err error) {
 	return err
 }
 
-// Ping reports whether the database can be written to and nothing has found damage. A full disk shows at
-// the next Write.
+// Ping reports whether the database can be written to and no operation has found
+// damage. A full disk is reported by the next Write.
 func (s *Store) Ping(ctx context.Context) error {
 	if damage := s.damage.Load(); damage != nil {
 		return *damage
@@ -73,6 +73,29 @@ func (s *Store) Ping(ctx context.Context) error {
 		return s.failed("ping", err)
 	}
 	return nil
+}
+
+// each runs a query and calls scan with every row.
+func (s *Store) each(ctx context.Context, scan func(*sql.Rows) error, text string, args ...any) error {
+	rows, err := s.read.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// in returns the placeholders of a list of values, and the values after other arguments.
+func in(args []any, values []string) (string, []any) {
+	for _, v := range values {
+		args = append(args, v)
+	}
+	return "(?" + strings.Repeat(", ?", len(values)-1) + ")", args
 }
 
 // failed wraps an error with its operation, and records damage, which Ping then reports.

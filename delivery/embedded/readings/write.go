@@ -9,14 +9,14 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// Write stores a batch in one transaction; when it returns without an error
-// the batch is on disk. After an error nothing of it is.
+// Write stores a batch in one transaction: it is on disk when Write returns nil, and
+// nothing of it is stored after an error.
 func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	refused, err := s.batch(ctx, b)
 	if err != nil {
-		s.ids.forget() // some of them went with the transaction
+		s.ids.clear() // some were assigned in the transaction
 		return nil, s.failed("write", err)
 	}
 	s.ids.shrink()
@@ -29,7 +29,7 @@ func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	w := writing{ids: s.ids, statements: s.stmts.within(ctx, tx)}
+	w := writing{ids: &s.ids, statements: s.stmts.within(ctx, tx)}
 	for i := range b.Points {
 		if err := w.point(ctx, &b.Points[i], i); err != nil {
 			return nil, err
@@ -46,11 +46,11 @@ func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	return w.refused, tx.Commit()
 }
 
-// writing is one batch on its way.
+// writing is a batch being written.
 type writing struct {
 	*ids
 	*statements
-	rows    []any // of readings that wait for their statement
+	rows    []any // of readings that are not inserted yet
 	refused []iot.Refused
 }
 
@@ -86,7 +86,7 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	return err
 }
 
-// flush stores the readings that did not fill a statement.
+// flush inserts the readings that are fewer than a statement takes.
 func (w *writing) flush(ctx context.Context) error {
 	for row := w.rows; len(row) > 0; row = row[rowColumns:] {
 		if _, err := w.insertReading.ExecContext(ctx, row[:rowColumns]...); err != nil {
@@ -96,11 +96,11 @@ func (w *writing) flush(ctx context.Context) error {
 	return nil
 }
 
-// newestSpan is how far a sensor's newest reading may lie behind the time in the
-// table newest: that is written once a day and not with every reading.
+// newestSpan is how much later than the time in the table newest a sensor's newest
+// reading may be: the table is written once a day, not with every reading.
 const newestSpan = 24 * time.Hour
 
-// raise notes a reading that the newest one of its sensor may be.
+// raise records the time of a reading if it may be the newest of its sensor.
 func (w *writing) raise(ctx context.Context, sensor, at int64) error {
 	if noted, ok := w.newest[sensor]; ok && at-noted < int64(newestSpan) {
 		return nil
@@ -123,7 +123,7 @@ func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
 		null(u.FCnt), null(u.FPort), null(u.RSSI), null(u.SNR), null(u.Gateways), null(u.Battery),
 		null(u.Margin), null(u.Latitude), null(u.Longitude),
 	}
-	if empty(fields) {
+	if !slices.ContainsFunc(fields, func(f any) bool { return f != nil }) {
 		return nil
 	}
 	device, err := w.device(ctx, u.Account, u.DeviceID)
@@ -132,11 +132,6 @@ func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
 	}
 	_, err = w.insertUplink.ExecContext(ctx, append([]any{device, u.Time.UnixNano(), u.Identifier}, fields...)...)
 	return err
-}
-
-// empty reports whether none of the fields has a value.
-func empty(fields []any) bool {
-	return !slices.ContainsFunc(fields, func(f any) bool { return f != nil })
 }
 
 func null[T int64 | float64](v *T) any {
