@@ -28,55 +28,55 @@ type export struct {
 
 // NewExports returns Exports that run up to atOnce exports at a time; 0 means 2.
 func NewExports(atOnce int) *Exports {
-	w := &Exports{slots: make(chan struct{}, cmp.Or(atOnce, 2)), under: make(map[string]*export)}
-	w.life, w.end = context.WithCancel(context.Background())
-	return w
+	e := &Exports{slots: make(chan struct{}, cmp.Or(atOnce, 2)), under: make(map[string]*export)}
+	e.life, e.end = context.WithCancel(context.Background())
+	return e
 }
 
 // Close cancels the running exports and waits for their end.
-func (w *Exports) Close() error {
-	w.end()
-	w.wait.Wait()
+func (e *Exports) Close() error {
+	e.end()
+	e.wait.Wait()
 	return nil
 }
 
 // Do runs an export, or waits for the running one of that name, and returns how many
 // records it counted. If ctx ends first, the export continues and the error is
 // relay.KindUnavailable, as it is for an export that Close cancelled.
-func (w *Exports) Do(ctx context.Context, name string, do func(ctx context.Context) (int64, error)) (int64, error) {
-	one := w.begin(name, do)
+func (e *Exports) Do(ctx context.Context, name string, do func(ctx context.Context) (int64, error)) (int64, error) {
+	one := e.begin(name, do)
 	select {
 	case <-one.done:
-		w.mu.Lock()
-		if w.under[name] == one {
-			delete(w.under, name)
+		e.mu.Lock()
+		if e.under[name] == one {
+			delete(e.under, name)
 		}
-		w.mu.Unlock()
+		e.mu.Unlock()
 		return one.count, one.err
 	case <-ctx.Done():
 		return 0, relay.Errorf(relay.KindUnavailable, "archive %s: is still being made: %w", name, ctx.Err())
 	}
 }
 
-func (w *Exports) begin(name string, do func(ctx context.Context) (int64, error)) *export {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if one := w.under[name]; one != nil {
+func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)) *export {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if one := e.under[name]; one != nil {
 		return one
 	}
 	one := &export{done: make(chan struct{})}
-	w.under[name] = one
-	w.wait.Go(func() {
+	e.under[name] = one
+	e.wait.Go(func() {
 		defer close(one.done)
 		select {
-		case w.slots <- struct{}{}:
-			one.count, one.err = do(w.life)
-			<-w.slots
-		case <-w.life.Done():
-			one.err = w.life.Err()
+		case e.slots <- struct{}{}:
+			one.count, one.err = do(e.life)
+			<-e.slots
+		case <-e.life.Done():
+			one.err = e.life.Err()
 		}
-		if w.life.Err() != nil {
-			one.err = relay.Errorf(relay.KindUnavailable, "archive %s: broken off: %w", name, w.life.Err())
+		if e.life.Err() != nil {
+			one.err = relay.Errorf(relay.KindUnavailable, "archive %s: broken off: %w", name, e.life.Err())
 		}
 	})
 	return one

@@ -7,40 +7,37 @@ import (
 	"time"
 )
 
-// Files keeps files for a time.
+// Files stores files that expire.
 type Files interface {
-	// Write makes a file of what fill writes, or replaces the one of the name, and
-	// keeps it for a time from its end on. It can be opened when Write returns nil,
+	// Write creates or replaces a file with the content that fill writes, and keeps it
+	// for a time from its completion on. It can be opened once Write has returned nil,
 	// and not after fill has failed.
 	Write(ctx context.Context, name string, keep time.Duration, fill func(to io.Writer) error) error
 	// Open opens a file and returns its size in bytes; relay.KindNotFound if there
-	// is none or it has expired. Reading goes on when ctx ends.
+	// is none or it has expired. Reading continues after ctx ends.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 }
 
 // FileStore is a folder of exported files, which expire after a time.
 type FileStore struct {
-	files   Files
-	folder  string
-	life    time.Duration
-	exports *Exports
+	*Exports
+	files  Files
+	folder string
+	life   time.Duration
 }
 
 // NewFileStore returns a folder whose files are kept for life; up to atOnce are
 // written at a time, 0 means 2.
 func NewFileStore(files Files, folder string, life time.Duration, atOnce int) *FileStore {
-	return &FileStore{files: files, folder: folder, life: life, exports: NewExports(atOnce)}
+	return &FileStore{Exports: NewExports(atOnce), files: files, folder: folder, life: life}
 }
-
-// Close cancels the running exports.
-func (s *FileStore) Close() error { return s.exports.Close() }
 
 // Make writes a file with fill, or waits for the running export of that name, and
 // returns how many records fill counted. An existing file is written again. If ctx
 // ends first, the export continues, see Exports.Do.
-func (s *FileStore) Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error) {
-	return s.exports.Do(ctx, name, func(ctx context.Context) (records int64, err error) {
-		err = s.files.Write(ctx, s.path(name), s.life, func(to io.Writer) (err error) {
+func (f *FileStore) Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error) {
+	return f.Do(ctx, name, func(ctx context.Context) (records int64, err error) {
+		err = f.files.Write(ctx, f.path(name), f.life, func(to io.Writer) (err error) {
 			records, err = fill(ctx, to)
 			return err
 		})
@@ -51,10 +48,10 @@ func (s *FileStore) Make(ctx context.Context, name string, fill func(ctx context
 	})
 }
 
-func (s *FileStore) path(name string) string { return s.folder + "/" + name }
+func (f *FileStore) path(name string) string { return f.folder + "/" + name }
 
 // Open opens a file that was made, on this gateway or another, and returns its size
 // in bytes; relay.KindNotFound if there is none.
-func (s *FileStore) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
-	return s.files.Open(ctx, s.path(name))
+func (f *FileStore) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
+	return f.files.Open(ctx, f.path(name))
 }

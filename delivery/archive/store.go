@@ -1,26 +1,30 @@
 package archive
 
 import (
+	"archive/zip"
 	"cmp"
 	"context"
+	"encoding/csv"
+	"errors"
 	"io"
 
+	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay/sip"
 )
 
-// folder is that of archives.
+// folder is the folder of archives.
 const folder = "archives"
 
 // Options are optional settings; the zero value works.
 type Options struct {
-	// AtOnce is how many archives are written at one time; 0 means 2.
+	// AtOnce is how many archives are written concurrently; 0 means 2.
 	AtOnce int
-	// Page is how many calls are read at one time; 0 means 2000.
+	// Page is how many calls are read at a time; 0 means 2000.
 	Page int
 }
 
-// Store makes archives of calls, which are kept while their handles work; it is a
-// sip.Archives.
+// Store makes archives of calls, which are kept as long as their handles are valid. It
+// implements sip.Archives.
 type Store struct {
 	*FileStore
 	calls sip.Calls
@@ -32,7 +36,76 @@ func New(files Files, calls sip.Calls, o Options) *Store {
 	return &Store{FileStore: NewFileStore(files, folder, sip.Life, o.AtOnce), calls: calls, page: cmp.Or(o.Page, 2000)}
 }
 
-// Make makes an archive, or waits for the one that is being made; see FileStore.Make.
+// Make makes an archive, or waits for a running export of it; see FileStore.Make.
 func (s *Store) Make(ctx context.Context, o sip.Order) (int64, error) {
 	return s.FileStore.Make(ctx, o.Handle, func(ctx context.Context, to io.Writer) (int64, error) { return s.fill(ctx, to, o) })
+}
+
+// filler writes calls into the files of a zip, one after another.
+type filler struct {
+	order sip.Order
+	zip   *zip.Writer
+	file  string
+	csv   *csv.Writer
+	calls int64
+}
+
+// fill writes an archive. Calls are ordered by their start, so that each day's file is
+// complete before the next begins.
+func (s *Store) fill(ctx context.Context, to io.Writer, o sip.Order) (int64, error) {
+	f := &filler{order: o, zip: zip.NewWriter(to)}
+	err := f.all(ctx, s.calls, s.page)
+	if err == nil && f.csv == nil {
+		err = f.begin(o.FirstFile()) // no calls: a file with the header only
+	}
+	err = errors.Join(err, f.flush(), f.zip.Close())
+	return f.calls, err
+}
+
+func (f *filler) all(ctx context.Context, from sip.Calls, page int) error {
+	var behind sip.Cursor
+	for {
+		calls, err := from.Read(ctx, f.order.Account, f.order.From, f.order.To, behind, page)
+		if err != nil || len(calls) == 0 {
+			return err
+		}
+		for _, c := range calls {
+			if err := f.add(c); err != nil {
+				return err
+			}
+		}
+		last := calls[len(calls)-1]
+		behind = sip.Cursor{Start: last.Start, Key: last.Key}
+	}
+}
+
+func (f *filler) add(c cdr.Call) error {
+	if name := f.order.File(c); name != f.file {
+		if err := f.begin(name); err != nil {
+			return err
+		}
+	}
+	f.calls++
+	return f.csv.Write(sip.Row(c))
+}
+
+// begin completes the current file and begins the next.
+func (f *filler) begin(name string) error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	w, err := f.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: f.order.AskedAt})
+	if err != nil {
+		return err
+	}
+	f.file, f.csv = name, csv.NewWriter(w)
+	return f.csv.Write(sip.Header())
+}
+
+func (f *filler) flush() error {
+	if f.csv == nil {
+		return nil
+	}
+	f.csv.Flush()
+	return f.csv.Error()
 }
