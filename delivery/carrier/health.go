@@ -23,12 +23,17 @@ func (h *Health) Check(context.Context) error {
 	return nil
 }
 
-// Record takes the error from an outcome that pauses the queue. Other outcomes clear it,
-// except Unknown ones.
-func (h *Health) Record(o Outcome) {
-	if o.PauseQueue {
-		h.lastError.Store(&o.Reason)
-	} else if o.Verdict != Unknown {
-		h.lastError.Store(nil)
-	}
+// Go makes a submission in the background and passes its outcome to done. It records the
+// error of an outcome that pauses the queue; other outcomes clear it, except Unknown
+// ones.
+func (h *Health) Go(submit func() Outcome, done func(Outcome)) {
+	go func() {
+		o := submit()
+		if o.PauseQueue {
+			h.lastError.Store(&o.Reason)
+		} else if o.Verdict != Unknown {
+			h.lastError.Store(nil)
+		}
+		done(o)
+	}()
 }

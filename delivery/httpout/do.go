@@ -40,6 +40,11 @@ func (r Response) Excerpt() string {
 	return strings.ReplaceAll(text, "\x00", "")
 }
 
+// Doer makes one request within a timeout; *Client implements it.
+type Doer interface {
+	Do(ctx context.Context, req outbox.Request) (Response, error)
+}
+
 // Do sends a request once and reads the response. It returns an error without
 // secrets, for delivery.Classify, if there was no status. A response whose body
 // is incomplete or too slow still counts by its status. A request that can never
@@ -61,9 +66,9 @@ func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 
 // build builds the request; its errors contain no secret.
 func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, error) {
-	u, err := url.Parse(req.URL)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("request: not a valid http or https URL")
+	u, err := ParseURL(req.URL)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
 	}
 	hr, err := http.NewRequestWithContext(ctx, req.Method, "", bodyOf(req))
 	if err != nil {
@@ -96,6 +101,15 @@ func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Reques
 		}
 	}
 	return outbox.Request{Method: req.Method, URL: u.String(), Headers: headers, Body: req.Body}, nil
+}
+
+// ParseURL parses an http or https URL with a host.
+func ParseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("not a valid http or https URL")
+	}
+	return u, nil
 }
 
 func bodyOf(req outbox.Request) io.Reader {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/penstock/penstock/delivery/httpout"
@@ -16,11 +15,6 @@ import (
 
 // placeholder is where the number stands in a back end's URL.
 const placeholder = "%number"
-
-// Doer makes one request; *httpout.Client does.
-type Doer interface {
-	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
-}
 
 // HTTPOptions say where the back end is.
 type HTTPOptions struct {
@@ -33,14 +27,13 @@ type HTTPOptions struct {
 
 // HTTP asks a back end over HTTP.
 type HTTP struct {
-	client Doer
+	client httpout.Doer
 	opts   HTTPOptions
 }
 
 // NewHTTP returns an HTTP back end; it refuses what is no URL.
-func NewHTTP(c Doer, o HTTPOptions) (*HTTP, error) {
-	u, err := url.Parse(strings.ReplaceAll(o.URL, placeholder, "0"))
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
+	if _, err := httpout.ParseURL(strings.ReplaceAll(o.URL, placeholder, "0")); err != nil {
 		return nil, errors.New("lookup: the URL must be http or https with a host")
 	}
 	return &HTTP{client: c, opts: o}, nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,11 +18,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
 )
-
-// Doer makes one request within a timeout; *httpout.Client implements it.
-type Doer interface {
-	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
-}
 
 // HTTPOptions configures an HTTP back end; only URL is required.
 type HTTPOptions struct {
@@ -44,7 +38,7 @@ type HTTPOptions struct {
 
 // HTTP is a back end that is called over HTTP.
 type HTTP struct {
-	client Doer
+	client httpout.Doer
 	opts   HTTPOptions
 	slots  chan struct{}
 	// lastResponse is the time of the last valid response, in ns since 1970.
@@ -52,9 +46,8 @@ type HTTP struct {
 }
 
 // NewHTTP returns an HTTP back end, or an error if the URL is invalid.
-func NewHTTP(c Doer, o HTTPOptions) (*HTTP, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
+func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
+	if u, err := httpout.ParseURL(o.URL); err != nil || u.RawQuery != "" {
 		return nil, errors.New("operator: the URL must be http or https with a host")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")

@@ -103,13 +103,13 @@ func parseResponse(body []byte) (response, error) {
 const maxReason = 300
 
 // reason returns the reason without unprintable characters, shortened to maxReason.
-func (a response) reason() string {
-	text := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+func (r response) reason() string {
+	text := strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
 			return -1
 		}
-		return r
-	}, a.Reason)
+		return c
+	}, r.Reason)
 	if len(text) > maxReason {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
 	}
@@ -122,16 +122,16 @@ func (a response) reason() string {
 // maxRetryAfter caps the delay that the back end may ask for.
 const maxRetryAfter = time.Hour
 
-func (a response) report(after time.Duration) provisioning.Report {
-	if s := a.RetryAfter; s > 0 {
+func (r response) report(after time.Duration) provisioning.Report {
+	if s := r.RetryAfter; s > 0 {
 		after = time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
 	}
-	r := provisioning.Report{State: sim.State(a.State)}
-	switch a.Status {
+	report := provisioning.Report{State: sim.State(r.State)}
+	switch r.Status {
 	case pending:
-		r.Pending, r.After = true, min(after, maxRetryAfter)
+		report.Pending, report.After = true, min(after, maxRetryAfter)
 	case refused:
-		r.Refused = "The operator refused: " + a.reason() + "."
+		report.Refused = "The operator refused: " + r.reason() + "."
 	}
-	return r
+	return report
 }

@@ -1,13 +1,19 @@
 package worker
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/relay/account"
 )
 
 // sign returns the headers of Standard Webhooks: one v1 signature, base64 of
@@ -36,4 +42,61 @@ func parseSecret(secret string) ([]byte, error) {
 		return nil, errors.New("webhook secret: not whsec_ and base64")
 	}
 	return key, nil
+}
+
+// keyring caches the signing keys of accounts.
+type keyring struct {
+	load func(ctx context.Context, acct account.ID) ([]string, error)
+	ttl  time.Duration
+	now  func() time.Time
+
+	mu    sync.Mutex
+	cache map[account.ID]keys
+}
+
+type keys struct {
+	keys [][]byte
+	err  error // a secret is invalid
+	at   time.Time
+}
+
+func newKeyring(load func(context.Context, account.ID) ([]string, error), ttl time.Duration, now func() time.Time) *keyring {
+	return &keyring{load: load, ttl: ttl, now: now, cache: make(map[account.ID]keys)}
+}
+
+// of returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
+// secret would fail every attempt, so it is delivery.Unsendable.
+func (k *keyring) of(ctx context.Context, acct account.ID) ([][]byte, error) {
+	if k.load == nil {
+		return nil, nil
+	}
+	k.mu.Lock()
+	known, ok := k.cache[acct]
+	k.mu.Unlock()
+	if ok && k.now().Sub(known.at) < k.ttl {
+		return known.keys, known.err
+	}
+	secrets, err := k.load(ctx, acct)
+	if err != nil && !ok {
+		return nil, delivery.OwnFault(fmt.Errorf("webhook secret: %w", err))
+	}
+	if err == nil {
+		known = parseKeys(secrets)
+	}
+	known.at = k.now()
+	k.mu.Lock()
+	k.cache[acct] = known
+	k.mu.Unlock()
+	return known.keys, known.err
+}
+
+func parseKeys(secrets []string) (k keys) {
+	for _, s := range secrets {
+		key, err := parseSecret(s)
+		if err != nil {
+			return keys{err: delivery.Unsendable(err)}
+		}
+		k.keys = append(k.keys, key)
+	}
+	return k
 }

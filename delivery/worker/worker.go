@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,9 +20,7 @@ import (
 // Deps are the transports and the source of signing secrets. HTTP and Mail are required.
 type Deps struct {
 	// HTTP makes the requests.
-	HTTP interface {
-		Do(ctx context.Context, req outbox.Request) (httpout.Response, error)
-	}
+	HTTP httpout.Doer
 	// Mail is the SMTP client or the mail sink.
 	Mail interface {
 		Send(ctx context.Context, m outbox.Mail) (email.Result, error)
@@ -66,10 +65,7 @@ func New(deps Deps, o Options) (*Worker, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	if o.Remember <= 0 {
-		o.Remember = 30 * time.Second
-	}
-	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, o.Remember, deps.Now)}, nil
+	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, cmp.Or(o.Remember, 30*time.Second), deps.Now)}, nil
 }
 
 // Send makes one attempt of a delivery and classifies it. It returns a result even if
@@ -114,26 +110,28 @@ func traced(ctx context.Context, req outbox.Request) outbox.Request {
 	if parent == "" {
 		return req
 	}
-	headers := make(map[string]string, len(req.Headers)+1)
+	return withHeaders(req, map[string]string{tracing.Header: string(parent)})
+}
+
+// withHeaders returns the request with more headers. The headers of the delivery are not
+// changed.
+func withHeaders(req outbox.Request, more map[string]string) outbox.Request {
+	headers := make(map[string]string, len(req.Headers)+len(more))
 	maps.Copy(headers, req.Headers)
-	headers[tracing.Header] = string(parent)
+	maps.Copy(headers, more)
 	req.Headers = headers
 	return req
 }
 
 // signed returns the request with the headers of Standard Webhooks, if the account has
-// a secret. The headers of the delivery are not changed.
+// a secret.
 func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
 	req := *d.Request
 	keys, err := w.keys.of(ctx, d.Account)
 	if err != nil || len(keys) == 0 {
 		return req, err
 	}
-	headers := make(map[string]string, len(req.Headers)+3)
-	maps.Copy(headers, req.Headers)
-	maps.Copy(headers, sign(keys, d.ID, now, req.Body))
-	req.Headers = headers
-	return req, nil
+	return withHeaders(req, sign(keys, d.ID, now, req.Body)), nil
 }
 
 // Preview returns the request of a delivery as Send would make it now, without

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -23,11 +22,6 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay/outbox"
 )
-
-// Doer makes one request; *httpout.Client implements it.
-type Doer interface {
-	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
-}
 
 // Options configures a client. URL and Report are required.
 type Options struct {
@@ -40,14 +34,13 @@ type Options struct {
 // Client submits messages to one carrier.
 type Client struct {
 	carrier.Health
-	http Doer
+	http httpout.Doer
 	o    Options
 }
 
 // New returns a client, or an error if an option is invalid.
-func New(d Doer, o Options) (*Client, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+func New(d httpout.Doer, o Options) (*Client, error) {
+	if _, err := httpout.ParseURL(o.URL); err != nil {
 		return nil, errors.New("carrier: the URL must be http or https with a host")
 	}
 	if o.Report == nil {
@@ -78,11 +71,7 @@ type response struct {
 
 // Submit posts the message in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
-	go func() {
-		o := c.post(ctx, &s)
-		c.Record(o)
-		done(o)
-	}()
+	c.Go(func() carrier.Outcome { return c.post(ctx, &s) }, done)
 }
 
 func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcome {

@@ -28,11 +28,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Doer makes one request; *httpout.Client with OneShot set implements it.
-type Doer interface {
-	Do(ctx context.Context, r outbox.Request) (httpout.Response, error)
-}
-
 // Options configures a client. All fields but SMSC are required.
 type Options struct {
 	URL                string // of sendsms, for example http://127.0.0.1:13013/cgi-bin/sendsms
@@ -46,15 +41,15 @@ type Options struct {
 // Client submits messages to one Kannel.
 type Client struct {
 	carrier.Health
-	http Doer
+	http httpout.Doer // with OneShot set
 	o    Options
 	base *url.URL
 }
 
 // New returns a client, or an error if an option is invalid.
-func New(d Doer, o Options) (*Client, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" {
+func New(d httpout.Doer, o Options) (*Client, error) {
+	u, err := httpout.ParseURL(o.URL)
+	if err != nil || u.RawQuery != "" {
 		return nil, errors.New("kannel: the address of sendsms is no URL, or has a query")
 	}
 	if o.Report == nil {
@@ -65,11 +60,7 @@ func New(d Doer, o Options) (*Client, error) {
 
 // Submit sends the request in the background. See carrier.Carrier.
 func (c *Client) Submit(ctx context.Context, s carrier.Submission, done func(carrier.Outcome)) {
-	go func() {
-		o := c.send(ctx, &s)
-		c.Record(o)
-		done(o)
-	}()
+	c.Go(func() carrier.Outcome { return c.send(ctx, &s) }, done)
 }
 
 func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcome {
