@@ -3,6 +3,8 @@ package queue
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/penstock/penstock/delivery"
@@ -38,7 +40,7 @@ func (q *Queue) attempt(item *item) {
 	defer cancel()
 	span := q.span(d)
 	r := q.send(tracing.NewContext(ctx, span.Parent()), *d)
-	q.breakers.release(d, p, r)
+	q.breakers.record(d, p, r)
 	o := q.classify(d, p, r)
 	endSpan(span, &o)
 	q.count(o)
@@ -154,4 +156,39 @@ const (
 func (q *Queue) outcomeRefused(o *outbox.Outcome, err error) time.Duration {
 	q.deps.Logger.Error("outcome refused by the store", "account", o.Account, "delivery_id", o.ID, "error", err)
 	return refusedDelay
+}
+
+// span begins the span of an attempt; nil if the delivery has no trace.
+func (q *Queue) span(d *outbox.Delivery) *tracing.Active {
+	if q.deps.Tracer == nil || d.Trace == "" {
+		return nil
+	}
+	span := q.deps.Tracer.Continue(d.Trace, "deliver "+string(d.Kind), tracing.Client, time.Now())
+	span.Set("penstock.delivery_id", d.ID)
+	span.Set("penstock.message_id", d.MessageID)
+	span.Set("penstock.account", d.Account.String())
+	span.Set("penstock.relay", d.Relay)
+	span.Set("penstock.attempt", strconv.Itoa(d.Tries+1))
+	if d.Request != nil {
+		if u, err := url.Parse(d.Request.URL); err == nil {
+			span.Set("server.address", u.Hostname())
+		}
+	}
+	return span
+}
+
+// endSpan ends the span of an attempt; nil is none.
+func endSpan(span *tracing.Active, o *outbox.Outcome) {
+	if span == nil {
+		return
+	}
+	span.Set("penstock.state", string(o.State))
+	if o.Attempt.Status > 0 {
+		span.Set("http.response.status_code", strconv.Itoa(o.Attempt.Status))
+	}
+	failed := ""
+	if o.State != outbox.Delivered && o.State != outbox.Simulated {
+		failed = o.Reason
+	}
+	span.End(time.Now(), failed)
 }

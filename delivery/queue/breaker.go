@@ -69,10 +69,10 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 	return permitProbe, ""
 }
 
-// release records the result of an attempt. A final response, for or against the
+// record records the result of an attempt. A final response, for or against the
 // delivery, shows that the endpoint works; a failure before the request was sent
 // shows nothing.
-func (b *breakers) release(d *outbox.Delivery, p permit, r attempt.Result) {
+func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	endpoint, v := d.EndpointName(), r.Verdict

@@ -65,12 +65,12 @@ func toEndpoint() *outbox.Delivery {
 	return &outbox.Delivery{ID: "d", Account: 1, Relay: "v1", Endpoint: "e", Request: &outbox.Request{URL: "http://u:p@h/in?m=text"}}
 }
 
-// try acquires a permit and, if there is one, releases it with the result of the attempt.
+// try acquires a permit and, if there is one, records the result of the attempt.
 func (p *panel) try(class delivery.Class, status int) permit {
 	d := toEndpoint()
 	through, _ := p.acquire(d)
 	if through != permitNone {
-		p.release(d, through, attempt.Result{
+		p.record(d, through, attempt.Result{
 			Attempt: outbox.Attempt{Status: status}, Verdict: delivery.Verdict{Class: class, Reason: "why"},
 		})
 	}
@@ -132,14 +132,14 @@ func TestProbes(t *testing.T) {
 		if got, _ := p.acquire(d); got != permitNone {
 			t.Fatalf("during a probe: the permit is %v, want none", got)
 		}
-		p.release(d, permitProbe, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
+		p.record(d, permitProbe, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, Reason: "why"}})
 	}
 	p.clock.Advance(time.Minute)
 	relaytest.Equal(t, "the permit of a probe that ends in our own fault", p.try(delivery.Fault, 0), permitProbe)
 	relaytest.Equal(t, "the breaker is open after our own fault", p.isOpen(), true)
 	p.clock.Advance(time.Minute)
 	through, _ := p.acquire(d)
-	p.release(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
+	p.record(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Retry, RetryAfter: time.Hour}})
 	p.clock.Advance(59 * time.Minute)
 	if got, _ := p.acquire(d); got != permitNone {
 		t.Errorf("before Retry-After: the permit is %v, want none", got)
@@ -159,7 +159,7 @@ func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
 	d := toEndpoint()
 	through, _ := p.acquire(d)
 	p.fail(10)
-	p.release(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
+	p.record(d, through, attempt.Result{Verdict: delivery.Verdict{Class: delivery.Delivered}})
 	if p.isOpen() {
 		t.Error("the breaker is open after a delivery")
 	}

@@ -42,12 +42,12 @@ func queueName(d *outbox.Delivery) string {
 }
 
 // queueFor returns the queue of a delivery, and creates it if needed.
-func (f *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {
+func (i *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {
 	name := queueName(d)
-	q := f.queues[name]
+	q := i.queues[name]
 	if q == nil {
 		q = &endpointQueue{name: name, avgDuration: 50 * time.Millisecond}
-		f.queues[name] = q
+		i.queues[name] = q
 	}
 	if !d.CreatedAt.Before(q.paceTime) {
 		q.pace, q.paceTime = d.Pace, d.CreatedAt
@@ -56,34 +56,34 @@ func (f *inFlight) queueFor(d *outbox.Delivery) *endpointQueue {
 }
 
 // maxRunning returns the maximum number of concurrent attempts of a queue.
-func (f *inFlight) maxRunning(q *endpointQueue) int {
+func (i *inFlight) maxRunning(q *endpointQueue) int {
 	if q.pace.Concurrency > 0 {
 		return q.pace.Concurrency
 	}
-	return f.opts.PerEndpoint
+	return i.opts.PerEndpoint
 }
 
 // canStart reports whether a queue may start another attempt now. A queue's
 // share shrinks with the free capacity, so that a few endpoints that hang never
 // use all of it.
-func (f *inFlight) canStart(q *endpointQueue) bool {
-	left := f.opts.Attempts - f.running
-	return left > 0 && q.running < min(f.maxRunning(q), max(1, left/2)) && !q.nextStart.After(f.now())
+func (i *inFlight) canStart(q *endpointQueue) bool {
+	left := i.opts.Attempts - i.running
+	return left > 0 && q.running < min(i.maxRunning(q), max(1, left/2)) && !q.nextStart.After(i.now())
 }
 
 // canEnqueue reports whether another item may wait in a queue. A queue's share
 // shrinks with the free capacity, and no queue holds more than it can send
 // within maxQueueDelay.
-func (f *inFlight) canEnqueue(q *endpointQueue) bool {
-	share := max(minQueueShare, (f.opts.Backlog-f.waiting)/2)
-	return len(q.waiting) < min(f.opts.EndpointBacklog, share) && f.drainTime(q) <= maxQueueDelay
+func (i *inFlight) canEnqueue(q *endpointQueue) bool {
+	share := max(minQueueShare, (i.opts.Backlog-i.waiting)/2)
+	return len(q.waiting) < min(i.opts.EndpointBacklog, share) && i.drainTime(q) <= maxQueueDelay
 }
 
 // drainTime estimates the time until all waiting items of a queue were
 // attempted.
-func (f *inFlight) drainTime(q *endpointQueue) time.Duration {
+func (i *inFlight) drainTime(q *endpointQueue) time.Duration {
 	n := time.Duration(len(q.waiting) + 1)
-	d := q.avgDuration * n / time.Duration(f.maxRunning(q))
+	d := q.avgDuration * n / time.Duration(i.maxRunning(q))
 	if q.pace.PerSecond > 0 {
 		d = max(d, n*interval(q.pace))
 	}
@@ -95,55 +95,55 @@ func interval(p outbox.Pace) time.Duration {
 	return time.Duration(float64(time.Second) / p.PerSecond)
 }
 
-func (f *inFlight) start(q *endpointQueue, item *item) {
+func (i *inFlight) start(q *endpointQueue, item *item) {
 	item.queue = q
 	q.running++
-	f.running++
+	i.running++
 	if q.pace.PerSecond > 0 {
-		now := f.now()
+		now := i.now()
 		if q.nextStart.Before(now) {
 			q.nextStart = now
 		}
 		q.nextStart = q.nextStart.Add(interval(q.pace))
-		f.scheduleNext(q)
+		i.scheduleNext(q)
 	}
 }
 
-func (f *inFlight) enqueue(q *endpointQueue, item *item) {
+func (i *inFlight) enqueue(q *endpointQueue, item *item) {
 	item.queue = q
 	if len(q.waiting) == 0 {
-		f.backlogged = append(f.backlogged, q)
+		i.backlogged = append(i.backlogged, q)
 	}
 	q.waiting = append(q.waiting, item)
-	f.waiting++
-	f.scheduleNext(q)
+	i.waiting++
+	i.scheduleNext(q)
 }
 
 // scheduleNext resumes a queue when its rate allows the next attempt.
-func (f *inFlight) scheduleNext(q *endpointQueue) {
-	wait := q.nextStart.Sub(f.now())
+func (i *inFlight) scheduleNext(q *endpointQueue) {
+	wait := q.nextStart.Sub(i.now())
 	if q.timer == nil && wait > 0 {
-		q.timer = time.AfterFunc(wait, func() { f.resume(q) })
+		q.timer = time.AfterFunc(wait, func() { i.resume(q) })
 	}
 }
 
 // resume starts a waiting item of a queue if its limits allow it.
-func (f *inFlight) resume(q *endpointQueue) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (i *inFlight) resume(q *endpointQueue) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	q.timer = nil
-	if len(q.waiting) > 0 && f.canStart(q) {
-		go f.runFrom(f.startFirst(q))
+	if len(q.waiting) > 0 && i.canStart(q) {
+		go i.runFrom(i.startFirst(q))
 	}
 	if len(q.waiting) > 0 {
-		f.scheduleNext(q)
+		i.scheduleNext(q)
 	}
-	f.removeIfEmpty(q)
+	i.removeIfEmpty(q)
 }
 
 // removeIfEmpty removes a queue without items, unless its rate limit is pending.
-func (f *inFlight) removeIfEmpty(q *endpointQueue) {
+func (i *inFlight) removeIfEmpty(q *endpointQueue) {
 	if q.running == 0 && len(q.waiting) == 0 && q.timer == nil {
-		delete(f.queues, q.name)
+		delete(i.queues, q.name)
 	}
 }

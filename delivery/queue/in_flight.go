@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -54,26 +55,140 @@ const (
 )
 
 // admit starts or enqueues a delivery.
-func (f *inFlight) admit(item *item) admission {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.stopped {
+func (i *inFlight) admit(item *item) admission {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stopped {
 		return stopping
 	}
-	if !f.leases.Add(&item.Hold) {
+	if !i.leases.Add(&item.Hold) {
 		return admitted
 	}
-	q := f.queueFor(&item.delivery)
+	q := i.queueFor(&item.delivery)
 	switch {
-	case len(q.waiting) == 0 && f.canStart(q):
-		f.start(q, item)
-		go f.runFrom(item)
-	case f.canEnqueue(q):
-		f.enqueue(q, item)
+	case len(q.waiting) == 0 && i.canStart(q):
+		i.start(q, item)
+		go i.runFrom(item)
+	case i.canEnqueue(q):
+		i.enqueue(q, item)
 	default:
-		f.leases.Drop(item.Ref)
-		f.removeIfEmpty(q)
+		i.leases.Drop(item.Ref)
+		i.removeIfEmpty(q)
 		return full
 	}
 	return admitted
+}
+
+// maxQueuesScanned bounds the queues scanned for the next attempt, so that many
+// queues whose endpoints hang do not slow down the others.
+const maxQueuesScanned = 32
+
+// runFrom attempts an item and then those that finish returns.
+func (i *inFlight) runFrom(item *item) {
+	for item != nil {
+		began := i.now()
+		i.attempt(item)
+		item = i.finish(item, i.now().Sub(began))
+	}
+}
+
+// finish ends an attempt and returns the next one for the same goroutine. It
+// starts a second one if there is capacity, so that concurrency can grow again.
+func (i *inFlight) finish(item *item, duration time.Duration) *item {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	q := item.queue
+	q.running--
+	q.avgDuration = (q.avgDuration*7 + duration) / 8
+	i.running--
+	first, second := i.next(q), i.next(q)
+	i.removeIfEmpty(q)
+	if second != nil {
+		go i.runFrom(second)
+	}
+	if i.stopped && i.running == 0 {
+		close(i.drained)
+	}
+	return first
+}
+
+// next starts a waiting item: of queue q if its limits allow it, else of the
+// next backlogged queue that may start one.
+func (i *inFlight) next(q *endpointQueue) *item {
+	if len(q.waiting) > 0 && i.canStart(q) {
+		return i.startFirst(q)
+	}
+	for range min(maxQueuesScanned, len(i.backlogged)) {
+		q := i.backlogged[0]
+		i.backlogged = append(i.backlogged[1:], q)
+		if i.canStart(q) {
+			return i.startFirst(q)
+		}
+	}
+	return nil
+}
+
+// startFirst starts the first waiting item of a queue.
+func (i *inFlight) startFirst(q *endpointQueue) *item {
+	item := q.waiting[0]
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
+	i.waiting--
+	if len(q.waiting) == 0 {
+		q.waiting = nil
+		i.backlogged = slices.DeleteFunc(i.backlogged, func(b *endpointQueue) bool { return b == q })
+	}
+	i.start(q, item)
+	lease.Notify(i.capacityFreed)
+	return item
+}
+
+// capacityDelay estimates how long until a delivery's queue has capacity, in whole
+// seconds.
+func (i *inFlight) capacityDelay(d *outbox.Delivery) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	q := i.queues[queueName(d)]
+	if q == nil {
+		return time.Second
+	}
+	return min(max(i.drainTime(q), time.Second), time.Minute).Round(time.Second)
+}
+
+// drainsSoon reports whether waiting for capacity in a delivery's queue is
+// worthwhile.
+func (i *inFlight) drainsSoon(d *outbox.Delivery) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	q := i.queues[queueName(d)]
+	return q != nil && !i.stopped && i.drainTime(q) < 2*time.Second
+}
+
+func (i *inFlight) load() (running, waiting int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.running, i.waiting
+}
+
+// stop admits nothing more and returns the leases of the waiting deliveries.
+func (i *inFlight) stop() []outbox.Lease {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stopped {
+		return nil
+	}
+	i.stopped = true
+	var leases []outbox.Lease
+	for _, q := range i.backlogged {
+		for _, item := range q.waiting {
+			leases = append(leases, i.leases.Lease(&item.Hold))
+			i.leases.Drop(item.Ref)
+		}
+		q.waiting = nil
+	}
+	i.backlogged, i.waiting = nil, 0
+	if i.running == 0 {
+		close(i.drained)
+	}
+	return leases
 }

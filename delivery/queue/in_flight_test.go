@@ -127,7 +127,7 @@ func TestStopReturnsWaitingDeliveriesAndAdmitsNoMore(t *testing.T) {
 		t.Error("a delivery was admitted after stop")
 	}
 	g.unblock("a-0")
-	<-g.done()
+	<-g.drained
 }
 
 func TestEachEndpointHasItsQueue(t *testing.T) {

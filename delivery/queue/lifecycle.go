@@ -47,7 +47,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 		defer close(served)
 		q.timer.Shutdown()
 	}()
-	lease.Wait(ctx, q.inFlight.done())
+	lease.Wait(ctx, q.inFlight.drained)
 	lease.Wait(ctx, served)
 	q.cancelAttempts()
 	unsaved := q.outcomes.Stop(ctx)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -136,9 +137,7 @@ func withDefaultDeps(d Deps) Deps {
 	if d.Rand == nil {
 		d.Rand = rand.Float64
 	}
-	if d.Logger == nil {
-		d.Logger = slog.Default()
-	}
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	if d.Observe == nil {
 		d.Observe = func(outbox.Delivery, outbox.Outcome) {}
 	}
@@ -146,35 +145,14 @@ func withDefaultDeps(d Deps) Deps {
 }
 
 func withDefaults(o Options) Options {
-	for _, n := range []struct {
-		value  *int
-		preset int
-	}{
-		{&o.Attempts, 1024}, {&o.PerEndpoint, 32}, {&o.Backlog, 16384}, {&o.EndpointBacklog, 4096},
-		{&o.Servers, 1}, {&o.Tasks, 256},
-	} {
-		if *n.value <= 0 {
-			*n.value = n.preset
-		}
-	}
-	for _, t := range []struct {
-		value  *time.Duration
-		preset time.Duration
-	}{
-		{&o.AttemptTimeout, 2 * time.Minute}, {&o.Lease, 30 * time.Second}, {&o.FaultDelay, 10 * time.Second},
-		{&o.Poll, 500 * time.Millisecond}, {&o.Reconcile, time.Second},
-		{&o.Probe, 5 * time.Second}, {&o.ProbeMax, time.Minute},
-	} {
-		if *t.value <= 0 {
-			*t.value = t.preset
-		}
-	}
-	if o.BreakAfter == 0 {
-		o.BreakAfter = 10
-	}
-	if o.Name == "" {
-		o.Name = "deliveries"
-	}
+	o.Attempts, o.PerEndpoint = cmp.Or(o.Attempts, 1024), cmp.Or(o.PerEndpoint, 32)
+	o.Backlog, o.EndpointBacklog = cmp.Or(o.Backlog, 16384), cmp.Or(o.EndpointBacklog, 4096)
+	o.Servers, o.Tasks = cmp.Or(o.Servers, 1), cmp.Or(o.Tasks, 256)
+	o.AttemptTimeout, o.Lease = cmp.Or(o.AttemptTimeout, 2*time.Minute), cmp.Or(o.Lease, 30*time.Second)
+	o.FaultDelay, o.BreakAfter = cmp.Or(o.FaultDelay, 10*time.Second), cmp.Or(o.BreakAfter, 10)
+	o.Probe, o.ProbeMax = cmp.Or(o.Probe, 5*time.Second), cmp.Or(o.ProbeMax, time.Minute)
+	o.Poll, o.Reconcile = cmp.Or(o.Poll, 500*time.Millisecond), cmp.Or(o.Reconcile, time.Second)
+	o.Name = cmp.Or(o.Name, "deliveries")
 	return o
 }
 

@@ -65,11 +65,6 @@ func (q *carrierQueue) sending() bool {
 	return q.route.Carrier.Ready() && !q.throttle.pausedUntil.After(q.worker.deps.Now())
 }
 
-func (q *carrierQueue) load() (waiting, inFlight int) {
-	s := q.snapshot()
-	return s.Waiting, s.UnderWay
-}
-
 func (q *carrierQueue) snapshot() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +82,7 @@ func (q *carrierQueue) resumeNow() {
 
 // run submits until the worker stops.
 func (q *carrierQueue) run() {
-	for q.worker.claimCtx.Err() == nil {
+	for q.worker.runCtx.Err() == nil {
 		batch, wait := q.nextBatch()
 		if len(batch) > 0 {
 			q.submitBatch(batch)
@@ -97,7 +92,7 @@ func (q *carrierQueue) run() {
 		select {
 		case <-q.notify:
 		case <-timer.C:
-		case <-q.worker.claimCtx.Done():
+		case <-q.worker.runCtx.Done():
 		}
 		timer.Stop()
 	}
@@ -198,7 +193,7 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 }
 
 // discardExpired drops the messages whose lease has expired, since the store was
-// unavailable: they are due for the next process that claims them.
+// unavailable: they are due for the next process that leases them.
 func (q *carrierQueue) discardExpired(batch []partBatch) (valid []partBatch) {
 	for _, p := range batch {
 		if q.worker.leases.Expired(&p.item.Hold) {
@@ -268,10 +263,7 @@ func (q *carrierQueue) complete(item *item, n int, record func()) {
 
 // waitIdle waits until nothing is in flight.
 func (q *carrierQueue) waitIdle(ctx context.Context) {
-	for {
-		if _, inFlight := q.load(); inFlight == 0 {
-			return
-		}
+	for q.snapshot().UnderWay > 0 {
 		select {
 		case <-q.idle:
 		case <-ctx.Done():

@@ -1,4 +1,4 @@
-// Package submit submits accounts' messages to carriers: it claims messages that
+// Package submit submits accounts' messages to carriers: it leases messages that
 // are due, routes each by the longest prefix of its number, and keeps as many
 // parts in flight as the carrier's window allows (specification 1, "States and
 // transitions"; relay/message defines the records).

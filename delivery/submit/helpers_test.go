@@ -34,7 +34,7 @@ type store struct {
 	refunds   int
 	begins    int // calls
 	settles   int
-	claimed   int // messages
+	leased    int // messages
 }
 
 func newStore() *store {
@@ -51,7 +51,7 @@ func (s *store) lock() error {
 	return nil
 }
 
-func (s *store) Claim(_ context.Context, now, until time.Time, limit int) (out []message.Message, err error) {
+func (s *store) LeaseDue(_ context.Context, now, until time.Time, limit int) (out []message.Message, err error) {
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *store) Claim(_ context.Context, now, until time.Time, limit int) (out [
 	for _, m := range s.inOrder() {
 		if due, waits := s.next[m.Ref()]; waits && !due.After(now) && len(out) < limit {
 			s.next[m.Ref()] = until
-			s.claimed++
+			s.leased++
 			out = append(out, copied(m))
 		}
 	}

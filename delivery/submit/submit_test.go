@@ -142,7 +142,7 @@ func TestWaitsGivesTheReason(t *testing.T) {
 	})
 }
 
-func TestMessagesAreClaimedWhenTheyAreDue(t *testing.T) {
+func TestMessagesAreLeasedWhenTheyAreDue(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
@@ -384,7 +384,7 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 }
 
 // The call that marks a part as being sent fails, and the store stays away for longer
-// than the lease: another gateway claims the message and submits it.
+// than the lease: another gateway leases the message and submits it.
 func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
@@ -414,13 +414,13 @@ func TestALeaseIsRenewedAfterALostAnswer(t *testing.T) {
 		s.lostRenewal = true
 		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))})
 		settle(5 * w.Lease())
-		s.change(func() { relaytest.Equal(t, "the messages claimed after their lease ended", s.claimed, 0) })
+		s.change(func() { relaytest.Equal(t, "the messages leased again after their lease ended", s.leased, 0) })
 		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
 		stop(t, w)
 	})
 }
 
-func TestAMessageThatIsClaimedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
+func TestAMessageThatIsLeasedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "busy"}
 	}}
@@ -470,7 +470,7 @@ func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 	})
 }
 
-func TestMessagesBeyondTheBacklogAreReleasedAndClaimedLater(t *testing.T) {
+func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 	n, other := &network{notReady: true}, &network{answer: accept}
 	routes := []Route{{Name: "one", Carrier: n, Prefixes: []string{"44"}}, {Name: "other", Carrier: other}}
 	bubble(t, routes, Options{Backlog: 3}, func(t *testing.T, w *Worker, s *store) {

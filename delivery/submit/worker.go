@@ -41,7 +41,7 @@ type Options struct {
 	// of a crashed process wait; 0 means 15 s. Leases of messages in memory are
 	// renewed.
 	Lease time.Duration
-	// Poll is the interval between claims of due messages; 0 means 250 ms.
+	// Poll is the interval at which due messages are leased; 0 means 250 ms.
 	Poll time.Duration
 	// Backlog is how many parts may wait in a carrier's queue; 0 means eight
 	// times the carrier's window, and at least 256.
@@ -76,8 +76,8 @@ type Worker struct {
 	stopped bool
 
 	capacityFreed chan struct{} // notified when a queue has capacity, or on overflow
-	claimCtx      context.Context
-	stopClaims    context.CancelFunc // ends claims and queues
+	runCtx        context.Context
+	stopRun       context.CancelFunc // ends the lease loop and the queues
 	submitCtx     context.Context    // context of submissions
 	cancelSubmits context.CancelFunc
 	running       sync.WaitGroup
@@ -97,7 +97,7 @@ func New(deps Deps, o Options) (*Worker, error) {
 		deps: deps, opts: o, log: deps.Logger, capacityFreed: make(chan struct{}, 1),
 		leases: lease.NewSet(lease.Options[message.Ref]{Store: deps.Work, Duration: o.Lease, Now: deps.Now, Log: deps.Logger}),
 	}
-	w.claimCtx, w.stopClaims = context.WithCancel(context.Background())
+	w.runCtx, w.stopRun = context.WithCancel(context.Background())
 	w.submitCtx, w.cancelSubmits = context.WithCancel(context.Background())
 	for _, r := range deps.Routes {
 		w.queues = append(w.queues, newCarrierQueue(w, r))
@@ -112,10 +112,10 @@ func New(deps Deps, o Options) (*Worker, error) {
 // Lease returns the lease that dispatched messages must have.
 func (w *Worker) Lease() time.Duration { return w.opts.Lease }
 
-// Start begins to claim and submit messages.
+// Start begins to lease and submit messages.
 func (w *Worker) Start() {
-	w.running.Go(w.claim)
-	w.running.Go(func() { w.leases.RenewEvery(w.claimCtx) })
+	w.running.Go(w.leaseLoop)
+	w.running.Go(func() { w.leases.RenewEvery(w.runCtx) })
 	for _, q := range w.queues {
 		w.running.Go(q.run)
 	}
@@ -175,7 +175,7 @@ func (w *Worker) Resume(name string) {
 }
 
 // Dispatch submits messages that were saved under a lease. Those that do not fit
-// are released and claimed later.
+// are released and leased later.
 func (w *Worker) Dispatch(ms []message.Message) {
 	for i := range ms {
 		if !w.accept(&ms[i]) {
@@ -190,7 +190,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.mu.Lock()
 	w.stopped = true
 	w.mu.Unlock()
-	w.stopClaims()
+	w.stopRun()
 	w.running.Wait()
 	w.waitIdle(ctx, drainTimeout)
 	w.cancelSubmits() // abandons unanswered submissions

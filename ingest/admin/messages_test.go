@@ -130,7 +130,7 @@ func TestOnlyPartsInStateUnknownAreSentAgain(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the state of the first part", m.Parts[0].State, message.Accepted)
 	relaytest.Equal(t, "the state of the second part", m.Parts[1].State, message.Pending)
-	due, err := o.db.Messages.Claim(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
+	due, err := o.db.Messages.LeaseDue(t.Context(), o.now.Add(time.Minute), o.now.Add(2*time.Minute), 10)
 	relaytest.NoError(t, err)
 	if len(due) != 1 {
 		t.Fatalf("%d messages are due, want 1", len(due))

@@ -38,7 +38,7 @@ type Batch struct {
 	Account  account.ID
 	Messages []Message
 	// Lease is the end of the caller's lease on the messages that are due now; zero
-	// leaves them to the first Claim.
+	// leaves them to the first LeaseDue.
 	Lease time.Time
 	Now   time.Time
 	Once  Once
@@ -83,15 +83,15 @@ type Carriers interface {
 }
 
 // Dispatcher submits messages that were saved under a lease. It does not block:
-// messages beyond its capacity are released and claimed again by the next poll.
+// messages beyond its capacity are released and leased again by the next poll.
 type Dispatcher interface{ Dispatch(ms []Message) }
 
 // Work is the store for submitters.
 type Work interface {
-	// Claim leases messages of all accounts that are due, oldest first. A part
+	// LeaseDue leases messages of all accounts that are due, oldest first. A part
 	// that is Sending was submitted to its Carrier by a process that stopped
 	// before it saved the outcome. Reason and Report are left out.
-	Claim(ctx context.Context, now, until time.Time, limit int) ([]Message, error)
+	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error)
 
 	// Begin sets the state of parts to Sending before they are submitted. It
 	// returns for each Start the parts that may be submitted: those that were

@@ -27,7 +27,7 @@ type Balance interface {
 type Deps struct {
 	Store  Store
 	Credit Balance
-	// Dispatcher submits messages that are due at once; nil leaves them to Claim.
+	// Dispatcher submits messages that are due at once; nil leaves them to LeaseDue.
 	Dispatcher Dispatcher
 	// CheckURL returns an error if the gateway may not call a URL; nil allows all.
 	CheckURL func(string) error

@@ -185,7 +185,7 @@ func BenchmarkList(b *testing.B) {
 		}
 		b.Run("claim nothing", func(b *testing.B) {
 			for b.Loop() {
-				if _, err := s.Claim(b.Context(), at(0), at(1), 500); err != nil {
+				if _, err := s.LeaseDue(b.Context(), at(0), at(1), 500); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -195,7 +195,7 @@ func BenchmarkList(b *testing.B) {
 			for b.Loop() {
 				i++
 				now := at(100).Add(time.Duration(i) * time.Millisecond)
-				if ms, err := s.Claim(b.Context(), now, now.Add(time.Microsecond), 500); err != nil || len(ms) != 500 {
+				if ms, err := s.LeaseDue(b.Context(), now, now.Add(time.Microsecond), 500); err != nil || len(ms) != 500 {
 					b.Fatal(len(ms), err)
 				}
 			}

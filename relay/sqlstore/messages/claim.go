@@ -16,9 +16,9 @@ type waiting struct {
 	n       int
 }
 
-// Claim leases messages that are due, each account's oldest first; the accounts
+// LeaseDue leases messages that are due, each account's oldest first; the accounts
 // share what is asked for.
-func (s *Store) Claim(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
+func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
 	const noun = "messages: claim"
 	// The accounts of which messages wait, one step in the index each, and how many are due,
 	// up to what is asked for.

@@ -162,7 +162,7 @@ func (p fixture) pendingIDs() (ids []message.ID) {
 // claim claims messages for ten seconds.
 func (p fixture) claim(now float64, limit int) (ids []message.ID) {
 	p.Helper()
-	list, err := p.Claim(p.Context(), at(now), at(now+10), limit)
+	list, err := p.LeaseDue(p.Context(), at(now), at(now+10), limit)
 	p.must(err)
 	for i := range list {
 		ids = append(ids, list[i].ID)

@@ -81,7 +81,7 @@ func claimedByOne(g gateways) {
 	var claimed counter
 	g.together(func(p fixture, _, _ int) {
 		for n := 0; n < 3; {
-			list, err := p.Claim(p.Context(), at(1), at(60), 20)
+			list, err := p.LeaseDue(p.Context(), at(1), at(60), 20)
 			if err != nil {
 				p.Error(err)
 				return
@@ -94,7 +94,7 @@ func claimedByOne(g gateways) {
 			}
 		}
 	})
-	list, err := g[0].Claim(g[0].Context(), at(1), at(60), 500)
+	list, err := g[0].LeaseDue(g[0].Context(), at(1), at(60), 500)
 	g[0].must(err)
 	for i := range list {
 		claimed.add(list[i].ID)

@@ -84,7 +84,7 @@ func accountsShare(p fixture) {
 		p.must(err)
 	}
 	for i, want := range []map[account.ID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
-		list, err := p.Claim(p.Context(), at(50), at(90), 11)
+		list, err := p.LeaseDue(p.Context(), at(50), at(90), 11)
 		p.must(err)
 		of, last := make(map[account.ID]int), make(map[account.ID]int64)
 		for _, m := range list {
@@ -106,7 +106,7 @@ func handedOverOnce(p fixture) {
 	p.same("begun", p.handOver(m, 1, false), []int{0, 1})
 	p.same("by another", p.handOver(m, 1, false), []int{})
 	p.same("pending", p.pendingIDs(), []message.ID{})
-	list, err := p.Claim(p.Context(), at(20), at(30), 10) // its worker has died
+	list, err := p.LeaseDue(p.Context(), at(20), at(30), 10) // its worker has died
 	p.must(err)
 	if len(list) != 1 {
 		p.Fatalf("list: %d results, want %d", len(list), 1)
@@ -310,7 +310,7 @@ func callersGiveUp(p fixture) {
 		_, err = p.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{m}, Now: at(0), Once: message.Once{Key: "k" + id.String()}})
 		_, err2 := p.Begin(ctx, []message.Start{startOf(m, "c1", 1, false)})
 		_, err3 := p.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Rejected, Refund: true, At: at(1)}})
-		_, err4 := p.Claim(ctx, at(1), at(2), 10)
+		_, err4 := p.LeaseDue(ctx, at(1), at(2), 10)
 		_, err5 := p.Match(ctx, []message.Receipt{{Carrier: "c1", IDs: []string{"a"}}})
 		for _, err := range []error{err, err2, err3, err4, err5} {
 			if err != nil && relay.KindOf(err) != relay.KindUnavailable {

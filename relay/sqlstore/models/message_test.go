@@ -300,7 +300,7 @@ func claimMissives(acct account.ID, now float64) op[missives] {
 		}
 	}
 	o := op[missives]{name: "claim", apply: claim(0), run: func(ctx context.Context, r *recordstest.Records) (string, error) {
-		ms, err := r.Messages.Claim(ctx, sqltest.At(now), sqltest.At(now+10), 100_000)
+		ms, err := r.Messages.LeaseDue(ctx, sqltest.At(now), sqltest.At(now+10), 100_000)
 		var ids []message.ID
 		for i := range ms {
 			if ms[i].Account == acct {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxClaim is how many messages are claimed at a time.
-	maxClaim = 500
+	// maxLeased is how many messages are leased at a time.
+	maxLeased = 500
 	// storeTimeout bounds a call of the store.
 	storeTimeout = 5 * time.Second
 	// congestedDelay is how long a message is released for if its carrier's
@@ -18,44 +18,39 @@ const (
 	congestedDelay = 5 * time.Second
 )
 
-// claim claims due messages while the queues have capacity.
-func (w *Worker) claim() {
+// leaseLoop leases due messages while the queues have capacity.
+func (w *Worker) leaseLoop() {
 	tick := time.NewTicker(w.opts.Poll)
 	defer tick.Stop()
-	for {
-		more := w.claimBatch()
-		if more {
-			if w.claimCtx.Err() != nil {
-				return
-			}
+	for w.runCtx.Err() == nil {
+		if w.leaseBatch() {
 			continue
 		}
 		select {
 		case <-tick.C:
 		case <-w.capacityFreed:
-		case <-w.claimCtx.Done():
-			return
+		case <-w.runCtx.Done():
 		}
 	}
 }
 
-// claimBatch claims one batch, and reports whether there may be more and
+// leaseBatch leases one batch, and reports whether there may be more and
 // capacity for it.
-func (w *Worker) claimBatch() bool {
-	w.leases.ReleaseSpare(w.claimCtx)
-	limit := min(maxClaim, w.freeCapacity())
+func (w *Worker) leaseBatch() bool {
+	w.leases.ReleaseSpare(w.runCtx)
+	limit := min(maxLeased, w.freeCapacity())
 	if limit <= 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(w.claimCtx, storeTimeout)
+	ctx, cancel := context.WithTimeout(w.runCtx, storeTimeout)
 	defer cancel()
 	now := w.deps.Now()
-	ms, err := w.deps.Work.Claim(ctx, now, now.Add(w.opts.Lease), limit)
-	if err != nil && w.claimCtx.Err() == nil {
-		w.log.Warn("messages cannot be claimed", "error", err)
+	ms, err := w.deps.Work.LeaseDue(ctx, now, now.Add(w.opts.Lease), limit)
+	if err != nil && w.runCtx.Err() == nil {
+		w.log.Warn("cannot lease due messages", "error", err)
 	}
 	full := w.acceptAll(ms)
-	w.leases.ReleaseAfter(w.claimCtx, full)
+	w.leases.ReleaseAfter(w.runCtx, full)
 	return err == nil && len(ms) == limit && len(full) == 0
 }
 
@@ -76,11 +71,11 @@ func (w *Worker) acceptAll(ms []message.Message) lease.Unplaced[message.Ref] {
 	return full
 }
 
-// freeCapacity returns how many parts may be claimed. Without a carrier, messages
-// are claimed to be rejected.
+// freeCapacity returns how many parts fit in the queues. Without a carrier, messages
+// are leased to be rejected.
 func (w *Worker) freeCapacity() (n int) {
 	if len(w.queues) == 0 {
-		return maxClaim
+		return maxLeased
 	}
 	for _, q := range w.queues {
 		n += q.freeCapacity()
