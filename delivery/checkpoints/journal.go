@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
@@ -162,7 +163,7 @@ func (j *Journal) rewrite() error {
 		}
 		all = append(all, b...)
 	}
-	if err := writeDurably(j.path, all, 0o600); err != nil {
+	if err := durable.WriteFile(j.path, all, 0o600); err != nil {
 		return fmt.Errorf("heads of ledgers: %w", err)
 	}
 	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_WRONLY, 0o600)
@@ -190,32 +191,10 @@ func (j *Journal) publish(signed string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("heads of ledgers: publish: %w", err)
 	}
-	if err := writeDurably(filepath.Join(dir, "checkpoint"), []byte(signed), 0o644); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, "checkpoint"), []byte(signed), 0o644); err != nil {
 		return fmt.Errorf("heads of ledgers: publish: %w", err)
 	}
 	return nil
-}
-
-// writeDurably replaces a file atomically and syncs it.
-func writeDurably(path string, text []byte, mode fs.FileMode) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Close closes the journal.

@@ -1,12 +1,12 @@
-// Package mail is the mail server of an installation that has none: a sink that
-// writes every mail as an .eml file (RFC 5322), to be opened with any mail
-// reader. Nothing leaves the machine, and each result says it is simulated.
+// Package mail replaces the mail server of an installation without one: it writes each
+// mail to an .eml file (RFC 5322), which any mail reader opens. It sends nothing, and
+// marks its results as simulated.
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"net/mail"
 	"os"
@@ -15,15 +15,16 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Options tune a sink.
 type Options struct {
-	// From is the sender, "Name <a@b>" or an address; penstock@localhost.
+	// From is the sender, "Name <a@b>" or an address; empty means penstock@localhost.
 	From string
-	// Now replaces the clock.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -37,9 +38,7 @@ type Sink struct {
 // New makes a sink that writes to the directory "mail" below dataDir, which it
 // creates. It returns an error if it cannot, or if the sender is not valid.
 func New(dataDir string, opts Options) (*Sink, error) {
-	if opts.From == "" {
-		opts.From = "Penstock <penstock@localhost>"
-	}
+	opts.From = cmp.Or(opts.From, "Penstock <penstock@localhost>")
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -54,15 +53,15 @@ func New(dataDir string, opts Options) (*Sink, error) {
 	return &Sink{dir: dir, from: from, now: opts.Now}, nil
 }
 
-// Dir is where the mails are.
+// Dir returns the directory of the mails.
 func (s *Sink) Dir() string { return s.dir }
 
-// Send writes the mail and answers once it is on disk. The file is named after
-// the Message-ID alone, so that a retry replaces the file of the attempt
-// before; as our identifiers begin with their time, the names sort by it.
+// Send writes the mail and returns once it is on disk. The file is named after the
+// Message-ID, so that a retry replaces the file of the previous attempt. The names sort
+// by time, because our identifiers begin with it.
 //
-// A mail that cannot be composed is marked delivery.Unsendable, a disk that
-// cannot be written delivery.OwnFault.
+// The error is delivery.Unsendable for a mail that cannot be composed, and
+// delivery.OwnFault if the file cannot be written.
 func (s *Sink) Send(ctx context.Context, m outbox.Mail) (email.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return email.Result{}, err
@@ -72,14 +71,14 @@ func (s *Sink) Send(ctx context.Context, m outbox.Mail) (email.Result, error) {
 		return email.Result{}, delivery.Unsendable(err)
 	}
 	name := fileName(m.MessageID)
-	if err := s.write(name, raw); err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, name), raw, 0o600); err != nil {
 		return email.Result{}, delivery.OwnFault(fmt.Errorf("mail sink: %w", err))
 	}
 	return email.Result{Status: 250, Response: "written to " + name, Simulated: true}, nil
 }
 
-// fileName keeps what is safe in a name. Of two ids that differ only in other
-// characters the escapes differ.
+// fileName returns a safe file name. Unsafe characters are escaped, so that different
+// ids have different names.
 func fileName(id string) string {
 	var b strings.Builder
 	for _, c := range []byte(id) {
@@ -95,34 +94,4 @@ func fileName(id string) string {
 		name = fmt.Sprintf("%s-%x", name[:100], sha256.Sum256([]byte(id)))
 	}
 	return name + ".eml"
-}
-
-// write puts the file in place in one step: after a crash it is there whole or
-// not at all.
-func (s *Sink) write(name string, raw []byte) (err error) {
-	f, err := os.CreateTemp(s.dir, ".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(raw)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), filepath.Join(s.dir, name)); err != nil {
-		return err
-	}
-	return syncDir(s.dir)
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
