@@ -16,17 +16,17 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 )
 
-// BindError is returned when the SMSC refuses a bind.
-type BindError struct{ Status uint32 }
+// bindError is the status with which the SMSC refused a bind.
+type bindError struct{ status uint32 }
 
-func (e *BindError) Error() string {
-	status := data.CommandStatusType(e.Status)
-	return fmt.Sprintf("the SMSC refused the bind with 0x%02X, %s", e.Status, status.Desc())
+func (e *bindError) Error() string {
+	status := data.CommandStatusType(e.status)
+	return fmt.Sprintf("the SMSC refused the bind with 0x%02X, %s", e.status, status.Desc())
 }
 
 // wrongCredentials reports whether the SMSC refused the credentials.
-func (e *BindError) wrongCredentials() bool {
-	switch data.CommandStatusType(e.Status) {
+func (e *bindError) wrongCredentials() bool {
+	switch data.CommandStatusType(e.status) {
 	case data.ESME_RBINDFAIL, data.ESME_RINVPASWD, data.ESME_RINVSYSID:
 		return true
 	}
@@ -95,7 +95,7 @@ func (c *Client) sendBind(l *link) error {
 			continue
 		}
 		if h.Status != 0 {
-			return &BindError{Status: h.Status}
+			return &bindError{status: h.Status}
 		}
 		if h.Command == smpp.GenericNack {
 			return errors.New("the SMSC did not understand the bind")

@@ -82,7 +82,7 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 // wrong credentials, because carriers lock out clients that retry too often.
 func (c *Client) backoff(failures int, err error) time.Duration {
 	pause := c.o.FirstPause << min(failures, 20)
-	if refused, ok := errors.AsType[*BindError](err); ok && refused.wrongCredentials() {
+	if refused, ok := errors.AsType[*bindError](err); ok && refused.wrongCredentials() {
 		pause = c.o.LongestPause
 	}
 	pause = min(pause, c.o.LongestPause)

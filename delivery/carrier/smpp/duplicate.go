@@ -46,23 +46,23 @@ func newDuplicates(now func() time.Time) *duplicates {
 }
 
 // id returns the id of a PDU. Not safe for concurrent use.
-func (r *duplicates) id(sequence uint32, pdu []byte) string {
-	digest, now := maphash.Bytes(r.seed, pdu), r.now()
-	before, known := r.recent[sequence]
+func (d *duplicates) id(sequence uint32, pdu []byte) string {
+	digest, now := maphash.Bytes(d.seed, pdu), d.now()
+	before, known := d.recent[sequence]
 	if !known {
-		before, known = r.older[sequence]
+		before, known = d.older[sequence]
 	}
 	if !known || before.digest != digest || now.Sub(before.at) > duplicateWindow {
-		r.count++
-		before = seenPDU{digest: digest, n: r.count, at: now}
-		r.remember(sequence, before)
+		d.count++
+		before = seenPDU{digest: digest, n: d.count, at: now}
+		d.remember(sequence, before)
 	}
-	return r.session + "-" + strconv.FormatUint(before.n, 10)
+	return d.session + "-" + strconv.FormatUint(before.n, 10)
 }
 
-func (r *duplicates) remember(sequence uint32, s seenPDU) {
-	if len(r.recent) >= r.limit {
-		r.older, r.recent = r.recent, make(map[uint32]seenPDU, r.limit)
+func (d *duplicates) remember(sequence uint32, s seenPDU) {
+	if len(d.recent) >= d.limit {
+		d.older, d.recent = d.recent, make(map[uint32]seenPDU, d.limit)
 	}
-	r.recent[sequence] = s
+	d.recent[sequence] = s
 }
