@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/emersion/go-smtp"
 
@@ -137,12 +139,8 @@ func resultOf(reply *smtp.SMTPError) Result {
 }
 
 func mailOptions(addresses ...string) *smtp.MailOptions {
-	for _, a := range addresses {
-		for _, r := range a {
-			if r >= 0x80 {
-				return &smtp.MailOptions{UTF8: true}
-			}
-		}
+	if strings.ContainsFunc(strings.Join(addresses, ""), func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return &smtp.MailOptions{UTF8: true}
 	}
 	return nil
 }

@@ -18,11 +18,11 @@ import (
 // hold 998 (RFC 5322, section 2.1.1), and encoding can triple it.
 const maxField = 300
 
-// Compose writes a mail as it goes over the wire (RFC 5322, RFC 2045): text in
-// UTF-8, quoted-printable, header fields in a fixed order. Control characters
-// in the subject or a further header's value become spaces and runs of white
-// space one space, so that a sender's name can never add a header field; what
-// looks like an encoded word is broken up, so that it cannot decode to one.
+// Compose returns the wire format of a mail (RFC 5322, RFC 2045): text in UTF-8,
+// quoted-printable, header fields in a fixed order. Control characters in the subject or
+// a further header's value become spaces, and runs of white space one space, so that a
+// sender's name cannot add a header field. Text that looks like an encoded word is
+// split, so that it is not decoded.
 //
 // It returns an error if the recipient, the message id or the name of a further
 // header is not valid, or if that header is one that Compose writes itself.

@@ -12,7 +12,7 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 )
 
-// DKIM is what mails are signed with (RFC 6376; Ed25519: RFC 8463): every
+// DKIM is the key that signs mails (RFC 6376; Ed25519: RFC 8463): every
 // header field and the text, canonicalised relaxed/relaxed.
 type DKIM struct {
 	Domain string
@@ -45,7 +45,7 @@ func ParseKey(text []byte) (crypto.Signer, error) {
 	return key, (&DKIM{Domain: "example.test", Selector: "s", Key: key}).check()
 }
 
-// check signs nothing in earnest and so finds out whether it could.
+// check signs a short mail, and returns the error of that.
 func (d *DKIM) check() error {
 	if d == nil {
 		return nil

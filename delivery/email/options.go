@@ -1,6 +1,7 @@
 package email
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +11,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -52,16 +54,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.TLS == "" {
-		o.TLS = STARTTLS
-	}
+	o.TLS, o.MaxConns = cmp.Or(o.TLS, STARTTLS), cmp.Or(o.MaxConns, 4)
 	if o.Hello == "" {
 		o.Hello = hostname()
 	}
-	o.CommandTimeout = orDefault(o.CommandTimeout, 30*time.Second)
-	o.SubmissionTimeout = orDefault(o.SubmissionTimeout, 2*time.Minute)
-	o.IdleTimeout = orDefault(o.IdleTimeout, 30*time.Second)
-	o.MaxConns = orDefault(o.MaxConns, 4)
+	o.CommandTimeout, o.SubmissionTimeout = cmp.Or(o.CommandTimeout, 30*time.Second), cmp.Or(o.SubmissionTimeout, 2*time.Minute)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
 	}
@@ -69,13 +67,6 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
-}
-
-func orDefault[T int | time.Duration](v, preset T) T {
-	if v <= 0 {
-		return preset
-	}
-	return v
 }
 
 func hostname() string {
@@ -86,16 +77,11 @@ func hostname() string {
 }
 
 func validHello(name string) bool {
-	for _, r := range name {
-		if r <= ' ' || r >= 0x7f {
-			return false
-		}
-	}
-	return name != ""
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-// check validates what has defaults already and returns the sender and the
-// server's name for its certificate.
+// check validates options with defaults. It returns the sender and the server's name
+// for its certificate.
 func (o Options) check() (from *mail.Address, host string, err error) {
 	host, _, err = net.SplitHostPort(o.Addr)
 	if err != nil || host == "" {
@@ -118,8 +104,8 @@ func (o Options) check() (from *mail.Address, host string, err error) {
 	return from, host, nil
 }
 
-// mayBeLoopback is false for a literal address that is none; a name is judged
-// once it is connected.
+// mayBeLoopback is false for a literal address that is not loopback; a name is checked
+// after connecting.
 func mayBeLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err != nil || addr.Unmap().IsLoopback()

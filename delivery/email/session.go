@@ -22,8 +22,8 @@ type session struct {
 	idleAt time.Time
 }
 
-// closeWith closes the connection when ctx ends; stop takes that back and
-// answers false if it has happened.
+// closeWith closes the connection when ctx ends; stop prevents that, and returns false
+// if it has happened.
 func (s *session) closeWith(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { s.conn.Close() })
 }
@@ -43,7 +43,7 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	// go-smtp knows no context: closing the connection is what ends it.
+	// go-smtp takes no context: closing the connection ends a call.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	client, err := c.prepare(ctx, conn)
 	if !stop() {
@@ -87,7 +87,7 @@ func (c *Client) secure(ctx context.Context, conn net.Conn) (*smtp.Client, error
 	return smtp.NewClient(conn), nil
 }
 
-// authenticate uses what the server offers, PLAIN before LOGIN.
+// authenticate uses a mechanism that the server offers, PLAIN before LOGIN.
 func (c *Client) authenticate(client *smtp.Client, conn net.Conn) error {
 	if c.opts.Username == "" {
 		return nil
@@ -109,8 +109,8 @@ func isLoopback(addr net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// login is AUTH LOGIN as servers ask it: name and password on request. The
-// one of go-sasl sends the name unasked and knows one spelling only.
+// login implements AUTH LOGIN: it sends name and password when the server asks for them.
+// The client of go-sasl sends the name unasked and accepts one spelling only.
 type login struct{ username, password string }
 
 // Start begins without an initial response.

@@ -35,86 +35,86 @@ type msgpackReader struct {
 
 // readMsgpack returns the points of a response to SELECT value, text GROUP BY *.
 func readMsgpack(acct account.ID, body []byte) ([]iot.Point, error) {
-	p := msgpackReader{acct: acct, size: len(body), rest: body}
-	p.object(func(name string) bool {
+	m := msgpackReader{acct: acct, size: len(body), rest: body}
+	m.object(func(name string) bool {
 		if name != "results" {
 			return false
 		}
-		p.array(p.result)
+		m.array(m.result)
 		return true
 	})
-	if p.err == nil && len(p.rest) > 0 {
-		p.fail(errors.New("more after it"))
+	if m.err == nil && len(m.rest) > 0 {
+		m.fail(errors.New("more after it"))
 	}
 	switch {
-	case p.err != nil:
-		return nil, p.err
-	case p.truncated || p.message != "":
-		return nil, responseError(p.message, p.truncated)
+	case m.err != nil:
+		return nil, m.err
+	case m.truncated || m.message != "":
+		return nil, responseError(m.message, m.truncated)
 	}
-	return p.out, nil
+	return m.out, nil
 }
 
-func (p *msgpackReader) result() {
-	p.object(func(name string) bool {
+func (m *msgpackReader) result() {
+	m.object(func(name string) bool {
 		if name != "series" {
 			return false
 		}
-		p.array(p.series)
+		m.array(m.series)
 		return true
 	})
 }
 
 // series reads one series.
-func (p *msgpackReader) series() {
+func (m *msgpackReader) series() {
 	var name string
 	tags := make(map[string]string, 8)
-	first := len(p.out)
-	p.object(func(member string) bool {
+	first := len(m.out)
+	m.object(func(member string) bool {
 		switch member {
 		case "name":
-			name = p.text()
+			name = m.text()
 		case "tags":
-			p.object(func(tag string) bool {
-				tags[tag] = p.text()
+			m.object(func(tag string) bool {
+				tags[tag] = m.text()
 				return true
 			})
 		case "values":
-			p.array(p.row)
+			m.array(m.row)
 		default:
 			return false
 		}
 		return true
 	})
-	of := pointOf(p.acct, name, func(tag string) string { return tags[tag] })
-	for i, row := range p.out[first:] {
+	of := pointOf(m.acct, name, func(tag string) string { return tags[tag] })
+	for i, row := range m.out[first:] {
 		of.Time, of.Value, of.Text, of.IsText = row.Time, row.Value, row.Text, row.IsText
-		p.out[first+i] = of
+		m.out[first+i] = of
 	}
 }
 
 // row reads time, value and text.
-func (p *msgpackReader) row() {
-	if n := p.length(msgp.ReadArrayHeaderBytes); p.err == nil && n != 3 {
-		p.fail(fmt.Errorf("a row of %d columns", n))
+func (m *msgpackReader) row() {
+	if n := m.length(msgp.ReadArrayHeaderBytes); m.err == nil && n != 3 {
+		m.fail(fmt.Errorf("a row of %d columns", n))
 	}
-	row := iot.Point{Time: time.Unix(0, p.integer()).UTC()}
-	if row.IsText = p.null(); !row.IsText {
-		row.Value = p.number()
+	row := iot.Point{Time: time.Unix(0, m.integer()).UTC()}
+	if row.IsText = m.null(); !row.IsText {
+		row.Value = m.number()
 	}
-	if text := p.optional(); row.IsText {
+	if text := m.optional(); row.IsText {
 		row.Text = unclean(text)
 	}
-	p.out = append(p.out, row)
+	m.out = append(m.out, row)
 }
 
 // object parses a map and passes each name to member, which reads the value and
 // returns true. object itself reads the members that report an error or a
 // truncated response, and skips the others.
-func (p *msgpackReader) object(member func(name string) bool) {
-	for range p.length(msgp.ReadMapHeaderBytes) {
-		name := p.text()
-		if p.err != nil {
+func (m *msgpackReader) object(member func(name string) bool) {
+	for range m.length(msgp.ReadMapHeaderBytes) {
+		name := m.text()
+		if m.err != nil {
 			return
 		}
 		if member(name) {
@@ -122,20 +122,20 @@ func (p *msgpackReader) object(member func(name string) bool) {
 		}
 		switch name {
 		case "error":
-			p.message = p.text()
+			m.message = m.text()
 		case "partial":
-			p.truncated = p.boolean() || p.truncated
+			m.truncated = m.boolean() || m.truncated
 		default:
-			p.advance(msgp.Skip(p.rest))
+			m.advance(msgp.Skip(m.rest))
 		}
 	}
 }
 
-func (p *msgpackReader) array(element func()) {
-	n := p.length(msgp.ReadArrayHeaderBytes)
-	p.out = slices.Grow(p.out, min(n, len(p.rest)/8))
+func (m *msgpackReader) array(element func()) {
+	n := m.length(msgp.ReadArrayHeaderBytes)
+	m.out = slices.Grow(m.out, min(n, len(m.rest)/8))
 	for range n {
-		if p.err != nil {
+		if m.err != nil {
 			return
 		}
 		element()
@@ -144,90 +144,90 @@ func (p *msgpackReader) array(element func()) {
 
 // length reads the header of a map or an array. A length that exceeds the
 // remaining bytes is an error.
-func (p *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int {
-	if p.err != nil {
+func (m *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int {
+	if m.err != nil {
 		return 0
 	}
-	n, rest, err := header(p.rest)
+	n, rest, err := header(m.rest)
 	if err == nil && int64(n) > int64(len(rest)) {
 		err = fmt.Errorf("%d elements in %d octets", n, len(rest))
 	}
-	if !p.advance(rest, err) {
+	if !m.advance(rest, err) {
 		return 0
 	}
 	return int(n)
 }
 
-func (p *msgpackReader) text() string {
-	if p.err != nil {
+func (m *msgpackReader) text() string {
+	if m.err != nil {
 		return ""
 	}
-	s, rest, err := msgp.ReadStringBytes(p.rest)
-	p.advance(rest, err)
+	s, rest, err := msgp.ReadStringBytes(m.rest)
+	m.advance(rest, err)
 	return s
 }
 
 // optional reads a string or nil.
-func (p *msgpackReader) optional() string {
-	if p.null() {
+func (m *msgpackReader) optional() string {
+	if m.null() {
 		return ""
 	}
-	return p.text()
+	return m.text()
 }
 
-func (p *msgpackReader) integer() int64 {
-	if p.err != nil {
+func (m *msgpackReader) integer() int64 {
+	if m.err != nil {
 		return 0
 	}
-	n, rest, err := msgp.ReadInt64Bytes(p.rest)
-	p.advance(rest, err)
+	n, rest, err := msgp.ReadInt64Bytes(m.rest)
+	m.advance(rest, err)
 	return n
 }
 
 // number reads a double, or the integer of a field that another program
 // declared.
-func (p *msgpackReader) number() float64 {
-	if p.err != nil {
+func (m *msgpackReader) number() float64 {
+	if m.err != nil {
 		return 0
 	}
-	if msgp.NextType(p.rest) == msgp.IntType {
-		return float64(p.integer())
+	if msgp.NextType(m.rest) == msgp.IntType {
+		return float64(m.integer())
 	}
-	f, rest, err := msgp.ReadFloat64Bytes(p.rest)
-	p.advance(rest, err)
+	f, rest, err := msgp.ReadFloat64Bytes(m.rest)
+	m.advance(rest, err)
 	return f
 }
 
-func (p *msgpackReader) boolean() bool {
-	if p.err != nil {
+func (m *msgpackReader) boolean() bool {
+	if m.err != nil {
 		return false
 	}
-	b, rest, err := msgp.ReadBoolBytes(p.rest)
-	p.advance(rest, err)
+	b, rest, err := msgp.ReadBoolBytes(m.rest)
+	m.advance(rest, err)
 	return b
 }
 
 // null reads a nil if it is next.
-func (p *msgpackReader) null() bool {
-	if p.err != nil || msgp.NextType(p.rest) != msgp.NilType {
+func (m *msgpackReader) null() bool {
+	if m.err != nil || msgp.NextType(m.rest) != msgp.NilType {
 		return false
 	}
-	rest, err := msgp.ReadNilBytes(p.rest)
-	return p.advance(rest, err)
+	rest, err := msgp.ReadNilBytes(m.rest)
+	return m.advance(rest, err)
 }
 
 // advance continues after the bytes that were read, unless that failed.
-func (p *msgpackReader) advance(rest []byte, err error) bool {
+func (m *msgpackReader) advance(rest []byte, err error) bool {
 	if err != nil {
-		p.fail(err)
+		m.fail(err)
 		return false
 	}
-	p.rest = rest
+	m.rest = rest
 	return true
 }
 
-func (p *msgpackReader) fail(err error) {
-	if p.err == nil {
-		p.err = fmt.Errorf("an answer: offset %d: %w", p.size-len(p.rest), err)
+func (m *msgpackReader) fail(err error) {
+	if m.err == nil {
+		m.err = fmt.Errorf("an answer: offset %d: %w", m.size-len(m.rest), err)
 	}
 }

@@ -48,45 +48,45 @@ type batchWrite struct {
 
 // send writes some lines; grouped means that they are already sorted by
 // measurement.
-func (w *batchWrite) send(ctx context.Context, lines []line, grouped bool) error {
-	err := w.store.writes.WriteRecord(ctx, w.body(lines))
+func (b *batchWrite) send(ctx context.Context, lines []line, grouped bool) error {
+	err := b.store.writes.WriteRecord(ctx, b.body(lines))
 	switch j := classifyWriteError(err); j.verdict {
 	case stored:
 		return nil
 	case badLines:
 		if len(lines) == 1 || refusesAll(j.reason, len(lines)) {
-			w.refuse(lines, j.reason)
+			b.refuse(lines, j.reason)
 			return nil
 		}
 		if !grouped {
-			lines = w.group(lines)
+			lines = b.group(lines)
 		}
-		return w.halve(ctx, lines, true)
+		return b.halve(ctx, lines, true)
 	case tooLarge:
 		if len(lines) == 1 {
-			w.refuse(lines, j.reason)
+			b.refuse(lines, j.reason)
 			return nil
 		}
-		return w.halve(ctx, lines, grouped)
+		return b.halve(ctx, lines, grouped)
 	default:
-		return w.store.wrapError("write", err)
+		return b.store.wrapError("write", err)
 	}
 }
 
 // halve writes both halves. Lines that were stored with the whole batch are
 // written again, because only a 204 confirms them.
-func (w *batchWrite) halve(ctx context.Context, lines []line, grouped bool) error {
+func (b *batchWrite) halve(ctx context.Context, lines []line, grouped bool) error {
 	middle := len(lines) / 2
-	if err := w.send(ctx, lines[:middle], grouped); err != nil {
+	if err := b.send(ctx, lines[:middle], grouped); err != nil {
 		return err
 	}
-	return w.send(ctx, lines[middle:], grouped)
+	return b.send(ctx, lines[middle:], grouped)
 }
 
-func (w *batchWrite) refuse(lines []line, reason string) {
+func (b *batchWrite) refuse(lines []line, reason string) {
 	for _, l := range lines {
 		l.from.Reason = reason
-		w.refused = append(w.refused, l.from)
+		b.refused = append(b.refused, l.from)
 	}
 }
 

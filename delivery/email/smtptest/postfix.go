@@ -9,18 +9,26 @@ package smtptest
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Addresses that the server treats in a way of their own.
@@ -49,8 +57,7 @@ func Start(t testing.TB) *Server {
 	t.Helper()
 	need(t)
 	// The path of a test's own directory can be too long for a socket.
-	root, err := os.MkdirTemp("", "pf")
-	check(t, err)
+	root := relaytest.Must(os.MkdirTemp("", "pf"))(t)
 	t.Cleanup(func() { os.RemoveAll(root) })
 	s := &Server{config: filepath.Join(root, "etc"), mails: filepath.Join(root, "mails"), log: filepath.Join(root, "log")}
 	s.lay(t, root)
@@ -91,20 +98,20 @@ func binary() string {
 // lay writes the instance's files below root.
 func (s *Server) lay(t testing.TB, root string) {
 	t.Helper()
-	check(t, os.Chmod(root, 0o755))
+	relaytest.NoError(t, os.Chmod(root, 0o755))
 	owner := account(t, "postfix")
 	for _, dir := range []string{"etc", "queue", "data", "mails"} {
-		check(t, os.Mkdir(filepath.Join(root, dir), 0o755))
+		relaytest.NoError(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 	}
 	for _, dir := range []string{"data", "mails"} {
-		check(t, os.Chown(filepath.Join(root, dir), owner, -1))
+		relaytest.NoError(t, os.Chown(filepath.Join(root, dir), owner, -1))
 	}
 	s.CAs = certificate(t, filepath.Join(s.config, "tls.pem"))
 	s.Addr = porttest.Address(t)
-	check(t, os.WriteFile(filepath.Join(s.config, "main.cf"), s.mainCF(root, owner), 0o644))
-	check(t, os.WriteFile(filepath.Join(s.config, "master.cf"), s.masterCF(), 0o644))
+	relaytest.NoError(t, os.WriteFile(filepath.Join(s.config, "main.cf"), s.mainCF(root, owner), 0o644))
+	relaytest.NoError(t, os.WriteFile(filepath.Join(s.config, "master.cf"), s.masterCF(), 0o644))
 	access := fmt.Sprintf("%s 450 4.7.1 Greylisted, try again later\n%s 550 5.1.1 No such user\n", Greylisted, Rejected)
-	check(t, os.WriteFile(filepath.Join(s.config, "rcpt"), []byte(access), 0o644))
+	relaytest.NoError(t, os.WriteFile(filepath.Join(s.config, "rcpt"), []byte(access), 0o644))
 }
 
 func (s *Server) mainCF(root string, uid int) []byte {
@@ -158,16 +165,16 @@ func (s *Server) run(t testing.TB, command string) {
 // await returns once the server greets.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
-	Eventually(t, "postfix greets", func() bool {
+	relaytest.Eventually(t, "postfix greets", func() (any, bool) {
 		conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
 		if err != nil {
-			return false
+			return err, false
 		}
 		defer conn.Close()
 		greeting := make([]byte, 4)
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 		n, _ := conn.Read(greeting)
-		return bytes.Equal(greeting[:n], []byte("220 "))
+		return greeting[:n], bytes.Equal(greeting[:n], []byte("220 "))
 	})
 }
 
@@ -175,30 +182,54 @@ func (s *Server) await(t testing.TB) {
 // accepted may need a moment: see Wait.
 func (s *Server) Mails(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.mails, "all", "new", "*"))
-	check(t, err)
 	var mails []string
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		check(t, err)
-		mails = append(mails, string(raw))
+	for _, file := range relaytest.Must(filepath.Glob(filepath.Join(s.mails, "all", "new", "*")))(t) {
+		mails = append(mails, string(relaytest.Must(os.ReadFile(file))(t)))
 	}
 	return mails
 }
 
-// Wait returns the mails once there are at least n; after 20 s it gives up.
+// Wait returns the mails once there are at least n.
 func (s *Server) Wait(t testing.TB, n int) []string {
 	t.Helper()
-	Eventually(t, fmt.Sprintf("%d mails arrive", n), func() bool { return len(s.Mails(t)) >= n })
-	return s.Mails(t)
+	var mails []string
+	relaytest.Eventually(t, fmt.Sprintf("%d mails arrive", n), func() (any, bool) {
+		mails = s.Mails(t)
+		return len(mails), len(mails) >= n
+	})
+	return mails
 }
 
 func account(t testing.TB, name string) int {
 	t.Helper()
-	u, err := user.Lookup(name)
-	check(t, err)
-	var uid int
-	_, err = fmt.Sscan(u.Uid, &uid)
-	check(t, err)
-	return uid
+	return relaytest.Must(strconv.Atoi(relaytest.Must(user.Lookup(name))(t).Uid))(t)
+}
+
+// Certificate makes a self-signed certificate for 127.0.0.1, as PEM of key and
+// certificate, and the pool that trusts it.
+func Certificate(t testing.TB) ([]byte, *x509.CertPool) {
+	t.Helper()
+	key := relaytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der := relaytest.Must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	parsed := relaytest.Must(x509.ParseCertificate(der))(t)
+	secret := relaytest.Must(x509.MarshalPKCS8PrivateKey(key))(t)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return slices.Concat(
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+	), pool
+}
+
+func certificate(t testing.TB, file string) *x509.CertPool {
+	t.Helper()
+	both, pool := Certificate(t)
+	relaytest.NoError(t, os.WriteFile(file, both, 0o600))
+	return pool
 }

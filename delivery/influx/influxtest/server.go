@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Options changes how the server runs.
@@ -53,7 +54,7 @@ func Start(t testing.TB, o Options) *Server {
 	s := &Server{config: filepath.Join(dir, "influxd.conf"), log: filepath.Join(dir, "influxd.log")}
 	address := porttest.Address(t)
 	s.URL = "http://" + address
-	s.write(t, fmt.Sprintf(config, dir, porttest.Address(t), address, o.Auth))
+	relaytest.NoError(t, os.WriteFile(s.config, fmt.Appendf(nil, config, dir, porttest.Address(t), address, o.Auth), 0o600))
 	t.Cleanup(func() { s.Stop() })
 	s.run(t, path)
 	if o.Auth {
@@ -86,13 +87,6 @@ bind-address = "%[2]s"
   enabled = false
 `
 
-func (s *Server) write(t testing.TB, text string) {
-	t.Helper()
-	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Stop kills the server, as a power cut would; Restart brings it back.
 func (s *Server) Stop() {
 	if s.cmd == nil {
@@ -111,16 +105,11 @@ func (s *Server) Restart(t testing.TB) {
 
 func (s *Server) run(t testing.TB, path string) {
 	t.Helper()
-	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := relaytest.Must(os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t)
 	defer func() { _ = log.Close() }()
 	s.cmd = exec.Command(path, "run", "-config", s.config)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.cmd.Start())
 	cmd, exited := s.cmd, make(chan struct{})
 	s.exited = exited
 	go func() {
@@ -176,29 +165,24 @@ func (s *Server) Query(t testing.TB, db, q string) string {
 
 func (s *Server) query(t testing.TB, form url.Values) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.URL+"/query", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
+	status, body := s.post(t, "/query", "application/x-www-form-urlencoded", form.Encode())
+	if status != http.StatusOK || strings.Contains(body, `"error":`) {
+		t.Fatalf("influxd: %s: %d %s", form.Get("q"), status, body)
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := s.do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || strings.Contains(string(body), `"error":`) {
-		t.Fatalf("influxd: %s: %d %s %v", form.Get("q"), resp.StatusCode, body, err)
-	}
-	return string(body)
+	return body
 }
 
-// do sends a request with the administrator's credentials, if there are any.
-func (s *Server) do(req *http.Request) (*http.Response, error) {
+// post sends a request with the administrator's credentials, if there are any.
+func (s *Server) post(t testing.TB, path, contentType, body string) (status int, answer string) {
+	t.Helper()
+	req := relaytest.Must(http.NewRequestWithContext(context.Background(), http.MethodPost, s.URL+path, strings.NewReader(body)))(t)
+	req.Header.Set("Content-Type", contentType)
 	if user, password, ok := strings.Cut(s.Token, ":"); ok {
 		req.SetBasicAuth(user, password)
 	}
-	return http.DefaultClient.Do(req)
+	resp := relaytest.Must(http.DefaultClient.Do(req))(t)
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode, string(relaytest.Must(io.ReadAll(resp.Body))(t))
 }
 
 // Count returns how many values a field of a measurement has.
@@ -222,17 +206,8 @@ func (s *Server) Count(t testing.TB, db, measurement, field string) int {
 // Write stores lines of line protocol, with nanoseconds.
 func (s *Server) Write(t testing.TB, db, lines string) {
 	t.Helper()
-	target := s.URL + "/write?" + url.Values{"db": {db}}.Encode()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, target, strings.NewReader(lines))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusNoContent {
-		t.Fatalf("influxd: write: %d %s", resp.StatusCode, body)
+	status, body := s.post(t, "/write?"+url.Values{"db": {db}}.Encode(), "text/plain", lines)
+	if status != http.StatusNoContent {
+		t.Fatalf("influxd: write: %d %s", status, body)
 	}
 }
