@@ -1,17 +1,17 @@
-// Package guard keeps connections that customers can aim (relay endpoints,
-// receipts, callbacks, mail hosts) away from everything that is not public.
+// Package guard refuses connections to addresses that are not public, for targets that
+// customers choose: relay endpoints, receipts, callbacks, mail hosts.
 //
-// The address is judged where it cannot change any more: in the dialer's
-// Control, after DNS and just before connect, once per address tried. A name
-// that answers differently the second time gains nothing. CheckURL is the
-// earlier, friendlier check when a URL is saved.
+// The address is checked in the dialer's Control: after DNS resolution, just before
+// connect, and for each address that is tried. So a name that resolves to another
+// address the second time (DNS rebinding) is refused too. CheckURL is an earlier check
+// with better errors, for when a URL is saved.
 //
-// The table is the IANA special-purpose registries (IPv4, IPv6) as kept by
-// code.dny.dev/ssrf: for IPv4 everything registered, for IPv6 everything
-// outside 2000::/3 and what is registered within, so NAT64, 6to4, Teredo,
-// IPv4-compatible, unique local and site-local addresses are refused whatever
-// they embed. An IPv4-mapped address is judged as the IPv4 address it reaches.
-// Added here: a cloud metadata service that answers on a public address.
+// The refused addresses are the IANA special-purpose registries (IPv4, IPv6) as listed
+// by code.dny.dev/ssrf: for IPv4 all registered ranges, for IPv6 everything outside
+// 2000::/3 and the ranges registered within. So NAT64, 6to4, Teredo, IPv4-compatible,
+// unique local and site-local addresses are refused, whatever address they embed. An
+// IPv4-mapped address is checked as its IPv4 address. Added here: a cloud metadata
+// service on a public address.
 package guard
 
 import (
@@ -23,12 +23,12 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Guard judges addresses. The zero value and nil let only public ones through.
+// Guard checks addresses. The zero value and nil allow public addresses only.
 type Guard struct {
 	allow []netip.Prefix
 }
 
-// New makes a guard that lets public addresses and the given networks through.
+// New returns a guard that allows public addresses and the given networks.
 func New(allow []netip.Prefix) *Guard {
 	g := &Guard{}
 	for _, p := range allow {
@@ -37,14 +37,14 @@ func New(allow []netip.Prefix) *Guard {
 	return g
 }
 
-// Error refuses an address.
+// Error is returned for an address that is not allowed.
 type Error struct {
 	Addr netip.Addr
-	// Host is the name that led to the address, "" when it stood there itself.
+	// Host is the name that resolved to the address; empty if the address was given.
 	Host string
 }
 
-// Error names the address and the host it came from.
+// Error names the address and the host that resolved to it.
 func (e *Error) Error() string {
 	if e.Host == "" {
 		return fmt.Sprintf("address %s is not public", e.Addr)
@@ -61,11 +61,10 @@ func (g *Guard) Check(addr netip.Addr) error {
 	return &Error{Addr: addr.Unmap()}
 }
 
-// Control is for net.Dialer: it refuses the connection about to be made.
+// Control is the Control function of a net.Dialer: it refuses a connection before it is
+// made.
 func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
-	switch network {
-	case "tcp4", "tcp6":
-	default:
+	if network != "tcp4" && network != "tcp6" {
 		return fmt.Errorf("guard: network %q is not TCP", network)
 	}
 	ap, err := netip.ParseAddrPort(address)
@@ -82,10 +81,10 @@ func (g *Guard) allowed(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// public expects an address that is unmapped and without a zone.
+// public reports whether an address, unmapped and without a zone, is public.
 func public(addr netip.Addr) bool {
 	contains := func(p netip.Prefix) bool { return p.Contains(addr) }
-	// Azure serves metadata and the host's agent to its guests in public space.
+	// Azure serves metadata and the host agent to its guests on a public address.
 	azure := netip.AddrFrom4([4]byte{168, 63, 129, 16})
 	switch {
 	case !addr.IsValid() || addr == azure:
@@ -97,7 +96,7 @@ func public(addr netip.Addr) bool {
 	}
 }
 
-// unmap turns a prefix within ::ffff:0:0/96 into the IPv4 prefix it means.
+// unmap converts a prefix within ::ffff:0:0/96 to its IPv4 prefix.
 func unmap(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked()

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// mask stands where something was left out.
+// mask replaces secret parts.
 const mask = "***"
 
-// Redact is a URL as it may be shown: user information and the values of the
-// query are masked, a fragment is left out. Of what does not parse nothing is
-// shown.
+// Redact returns a URL without secrets: user information and the values of the query
+// are masked, and the fragment is removed. An invalid URL is not shown at all.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -32,8 +31,7 @@ func Redact(raw string) string {
 	return shown
 }
 
-// maskValues keeps the names and their order; a pair without "=" may be a
-// secret as a whole.
+// maskValues keeps the names and their order; a pair without "=" is masked as a whole.
 func maskValues(query string) string {
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {

@@ -15,16 +15,15 @@ import (
 // request lines.
 const maxURL = 8 << 10
 
-// CheckURL tells whether a URL may be saved as a target. It refuses what does
-// not parse, a scheme other than http and https, a literal address that is not
-// public, names of the local host, and addresses in unusual spellings
-// (2130706433, 0177.0.0.1, 0x7f.1, 127.1, a zone), public or not: they are
-// never written by accident. User information is accepted, as endpoints behind Basic
-// authentication need it; Redact keeps it out of what is shown.
+// CheckURL reports whether a URL may be saved as a target. It refuses an invalid URL, a
+// scheme other than http and https, a literal address that is not public, names of the
+// local host, and addresses in unusual spellings (2130706433, 0177.0.0.1, 0x7f.1, 127.1,
+// a zone), public or not: nobody writes them by accident. It accepts user information,
+// which endpoints with Basic authentication need; Redact masks it.
 //
-// A name is not resolved here: what it resolves to is judged at every dial.
-// Placeholders must be replaced before, as they look like broken escapes.
-// Errors never repeat the URL, which may hold secrets.
+// A name is not resolved here: its addresses are checked at every dial. Placeholders
+// must be replaced before, because they look like invalid escapes. Errors never contain
+// the URL, which may contain secrets.
 func (g *Guard) CheckURL(raw string) error {
 	u, err := parseURL(raw)
 	if err != nil {
@@ -95,8 +94,8 @@ func (g *Guard) checkName(host string) error {
 	return nil
 }
 
-// canonical is the host as net/http will ask for it: full-width digits and
-// dots become ASCII before they are judged.
+// canonical returns the host as net/http requests it: full-width digits and dots become
+// ASCII before they are checked.
 func canonical(host string) (string, error) {
 	name := host
 	if !isASCII(host) {
@@ -106,10 +105,7 @@ func canonical(host string) (string, error) {
 		}
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if name == "" || len(name) > 253 || strings.Contains(name, "..") || strings.HasPrefix(name, ".") {
-		return "", errors.New("has no valid host name")
-	}
-	if strings.ContainsFunc(name, notHostByte) {
+	if name == "" || len(name) > 253 || strings.Contains(name, "..") || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, notHostByte) {
 		return "", errors.New("has no valid host name")
 	}
 	return name, nil
@@ -123,8 +119,8 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
-// isNumber reports whether a last label makes resolvers read the whole host as
-// an IPv4 address (inet_aton): no top-level domain is a number.
+// isNumber reports whether a last label is a number, with which resolvers parse the
+// whole host as an IPv4 address (inet_aton). No top-level domain is a number.
 func isNumber(label string) bool {
 	digits := "0123456789"
 	if rest, ok := strings.CutPrefix(label, "0x"); ok {

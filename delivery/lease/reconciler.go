@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Reconciler schedules records that are due without anybody working on them, for
-// example after a crash, or when asynq has lost a task. If others do the same, the
-// first to acquire the lease works on the record. Not safe for concurrent use.
+// Reconciler schedules due records that have no worker, for example after a crash, or
+// when asynq has lost a task. If several processes do so, the first to acquire the lease
+// processes the record. Not safe for concurrent use.
 type Reconciler[R comparable] struct {
 	// Due lists at most limit records that are due.
 	Due   func(ctx context.Context, before time.Time, limit int) ([]R, error)
 	Limit int
-	// Schedule is called with each of them, and the time that it returned in the
-	// pass before, or zero.
+	// Schedule is called with each of them and the time that it returned in the previous
+	// pass; the zero time if there is none.
 	Schedule func(ctx context.Context, ref R, last time.Time) time.Time
 	Now      func() time.Time
 	Log      *slog.Logger

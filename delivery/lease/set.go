@@ -22,11 +22,11 @@ type Store[R comparable] interface {
 	Release(ctx context.Context, ls []relay.Lease[R], due time.Time) error
 }
 
-// Hold is this process's hold on one record, embedded in what it keeps of it.
+// Hold is this process's hold on one record. Workers embed it in their items.
 type Hold[R comparable] struct {
 	Ref    R
 	end    time.Time // of the lease, as last confirmed by the store
-	latest time.Time // its end in the store at the latest, if a call succeeded whose answer was lost
+	latest time.Time // the latest end that the store may have, if a response was lost
 	again  bool      // leased again while it was held
 }
 
@@ -50,7 +50,7 @@ type Options[R comparable] struct {
 }
 
 // Set is the records that this process holds: from the moment they are leased
-// until their outcome is saved or their lease is given back.
+// until their outcome is saved or their lease is released.
 type Set[R comparable] struct {
 	o Options[R]
 
@@ -88,7 +88,7 @@ func (s *Set[R]) Unreserve(ref R) {
 }
 
 // Add holds a record that was leased. It returns false if the record is held
-// already: then the new lease is given back when the present hold ends.
+// already: then the new lease is released when the present hold ends.
 func (s *Set[R]) Add(h *Hold[R]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *Set[R]) Has(ref R) bool {
 	return s.held[ref] != nil
 }
 
-// Drop ends the hold on a record: its outcome is saved, or its lease is lost or to
-// be given back by the caller. It reports whether the record was leased again
+// Drop ends the hold on a record: its outcome is saved, or its lease is lost or will be
+// released by the caller. It reports whether the record was leased again
 // meanwhile, so that there is a spare lease now.
 func (s *Set[R]) Drop(ref R) (spare bool) {
 	s.mu.Lock()
@@ -167,8 +167,8 @@ func (s *Set[R]) Renew(ctx context.Context) {
 func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.o.Duration/3, s.Renew) }
 
 // expiringBefore returns the leases that end before the given time, to be renewed until
-// another. The answer to that may be lost; while a lease is valid, nobody else can make
-// it end as late.
+// another. The response may be lost; while a lease is valid, no other process can move
+// its end that far.
 func (s *Set[R]) expiringBefore(before, until time.Time) (ls []relay.Lease[R]) {
 	now := s.o.Now()
 	s.mu.Lock()
@@ -195,8 +195,8 @@ func (s *Set[R]) setEnd(refs []R, until time.Time) {
 	}
 }
 
-// Release gives leases back: the records are due at the given time. Those that
-// fail to be released expire.
+// Release releases leases: the records are due at the given time. Those that fail to be
+// released expire.
 func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time) {
 	for chunk := range slices.Chunk(ls, maxMoved) {
 		callCtx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -209,11 +209,10 @@ func (s *Set[R]) Release(ctx context.Context, ls []relay.Lease[R], due time.Time
 	}
 }
 
-// Unplaced are the leases of records for which there is no capacity, by how long
-// those wait.
+// Unplaced are the leases of records without capacity, by the time that those wait.
 type Unplaced[R comparable] map[time.Duration][]relay.Lease[R]
 
-// ReleaseAfter gives leases back; each record is due after its wait.
+// ReleaseAfter releases leases; each record is due after its wait.
 func (s *Set[R]) ReleaseAfter(ctx context.Context, unplaced Unplaced[R]) {
 	for wait, ls := range unplaced {
 		s.Release(ctx, ls, s.o.Now().Add(wait))
@@ -227,7 +226,7 @@ func (s *Set[R]) Spare(ls ...relay.Lease[R]) {
 	s.spare = append(s.spare, ls...)
 }
 
-// ReleaseSpare gives back the leases that nobody uses; the records are due at once.
+// ReleaseSpare releases the leases that are not used; the records are due at once.
 func (s *Set[R]) ReleaseSpare(ctx context.Context) {
 	s.mu.Lock()
 	ls := s.spare

@@ -1,7 +1,7 @@
-// Package operator simulates the SIM operator of a gateway without one: it completes
-// commands at once, delivers no message, and marks its results as simulated. It keeps
-// no state: a result depends on the SIM and the time of the command only, and is the
-// same after a restart.
+// Package operator simulates a SIM operator, for a gateway without one: it completes
+// commands at once, delivers no message, and marks its results as simulated. It has no
+// state: a result depends only on the SIM and the time of the command, and is the same
+// after a restart.
 //
 // The last four digits of an ICCID choose other results, see docs/simulators.md.
 package operator

@@ -1,8 +1,7 @@
-// Package redis is the Redis of a gateway for which none is configured:
-// miniredis in this process, in memory, without files and without a listener.
-// What it holds is lost when the process ends, which is what the gateway expects
-// of every Redis.
+// Package redis runs miniredis in this process, for a gateway without a Redis: in
+// memory, without files and without a listener. Its data is lost when the process ends,
+// which the gateway expects of every Redis.
 //
-// It runs what asynq and relay/cache need: plain commands, transactions, scripts,
-// publish and subscribe, expiry within a second or two.
+// It supports what asynq and relay/cache need: plain commands, transactions, scripts,
+// publish and subscribe, and expiry within a second or two.
 package redis

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// pipe is one end of a connection in memory. Writing never waits: miniredis
-// answers each command before it reads the next, so that on net.Pipe a pipeline
-// of commands would wait for its own answers. What is written is bounded by what
-// a client has under way.
+// pipe is one end of a connection in memory. Writing never blocks: miniredis answers
+// each command before it reads the next, so that a pipeline of commands on a net.Pipe
+// would wait for its own answers. The data written is bounded by the commands that a
+// client has in flight.
 type pipe struct{ in, out *stream }
 
 func newPipe() (client, server *pipe) {
@@ -43,7 +43,7 @@ type address struct{}
 func (address) Network() string { return "memory" }
 func (address) String() string  { return "embedded" }
 
-// keptBuffer is how large an empty buffer may be that is kept.
+// keptBuffer is the maximum capacity of an empty buffer that is kept.
 const keptBuffer = 1 << 20
 
 // stream is one direction.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -14,8 +15,8 @@ import (
 
 // Options tunes a server; the zero value works.
 type Options struct {
-	// MaxTasks is how many tasks may be enqueued before the server begins anew,
-	// empty: miniredis keeps a counter for every key name that it has ever seen,
+	// MaxTasks is how many tasks may be enqueued before the server is replaced by an
+	// empty one: miniredis keeps a counter for every key name that it has ever seen,
 	// about 150 bytes a task. 0 means 1,000,000.
 	MaxTasks int64
 }
@@ -39,14 +40,11 @@ type engine struct {
 
 // Start starts an empty server.
 func Start(o Options) (*Server, error) {
-	if o.MaxTasks <= 0 {
-		o.MaxTasks = 1_000_000
-	}
 	e, err := newEngine()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{maxTasks: o.MaxTasks, stop: make(chan struct{}), engine: e}
+	s := &Server{maxTasks: cmp.Or(o.MaxTasks, 1_000_000), stop: make(chan struct{}), engine: e}
 	s.work.Go(s.expire)
 	return s, nil
 }
@@ -61,10 +59,10 @@ func newEngine() (*engine, error) {
 	return e, c.Close()
 }
 
-// info is what clients look at before they rely on a server.
+// info is the answer to INFO, which clients read when they connect.
 const info = "redis_version:6.2.0\r\nredis_mode:standalone\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
 
-// hook answers INFO, and counts what asynq's scripts save of tasks.
+// hook answers INFO, and counts the tasks that asynq's scripts save.
 func (e *engine) hook(p *server.Peer, name string, args ...string) bool {
 	switch {
 	case name == "INFO":
@@ -92,7 +90,7 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return client, nil
 }
 
-// Close ends every connection and forgets everything.
+// Close ends every connection and discards all data.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -108,8 +106,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// expire moves the clock of the keys that expire. miniredis looks at every key
-// then, so a large one is looked at less often: a hundredth of a processor.
+// expire advances the clock of keys that expire. miniredis scans every key for that, so
+// a large server is advanced less often: it takes a hundredth of a processor.
 func (s *Server) expire() {
 	last, wait := time.Now(), time.Second
 	for {
@@ -132,7 +130,7 @@ func (s *Server) current() *engine {
 	return s.engine
 }
 
-// renew begins anew when too many tasks were enqueued.
+// renew replaces the server by an empty one when too many tasks were enqueued.
 func (s *Server) renew() {
 	old := s.current()
 	if old.tasks.Load() < s.maxTasks {
@@ -140,7 +138,7 @@ func (s *Server) renew() {
 	}
 	e, err := newEngine()
 	if err != nil {
-		return // there is the old one
+		return // the old one stays in use
 	}
 	s.mu.Lock()
 	s.engine = e

@@ -1,14 +1,16 @@
-// Package guardtest holds what no connection may be made to, for the tests of
-// every way out, and counts the connections that are made all the same.
+// Package guardtest lists the targets to which no connection may be made, for the tests
+// of all clients, and counts the connections that are made.
 package guardtest
 
 import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Addresses are literal addresses that are not public, by what they are.
+// Addresses returns literal addresses that are not public, by their description.
 func Addresses() map[string]string {
 	return map[string]string{
 		"loopback": "127.0.0.1", "loopback's far end": "127.255.255.254", "loopback v6": "::1",
@@ -29,8 +31,8 @@ func Addresses() map[string]string {
 	}
 }
 
-// Names are host names that mean this machine: in resolvers that read IPv4 as
-// inet_aton does, and by the hosts file.
+// Names returns host names that resolve to this machine: by resolvers that parse IPv4
+// like inet_aton, and by the hosts file.
 func Names() map[string]string {
 	return map[string]string{
 		"decimal": "2130706433", "octal": "0177.0.0.1", "octal whole": "017700000001", "hex": "0x7f.0.0.1", "hex whole": "0x7f000001",
@@ -42,10 +44,7 @@ func Names() map[string]string {
 // Listen listens on every address of the machine and counts connections.
 func Listen(t testing.TB) (port string, hits *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := relaytest.Must(net.Listen("tcp", ":0"))(t)
 	t.Cleanup(func() { l.Close() })
 	hits = new(atomic.Int64)
 	go func() {
