@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxBatch bounds the bytes of one commit, and of what waits for it.
+// maxBatch bounds the bytes of one commit, and of the records that wait for it.
 const maxBatch = 4 << 20
 
 // batch holds the records of one write and one fdatasync. They are numbered when
@@ -21,7 +21,7 @@ type batch struct {
 
 func newBatch(buf []byte) *batch { return &batch{buf: buf[:0], done: make(chan struct{})} }
 
-// Pending is a record that has its place in the log, and is not durable yet.
+// Pending is a record with a position in the log that is not durable yet.
 type Pending struct {
 	batch *batch
 	index int
@@ -31,10 +31,9 @@ type Pending struct {
 // payload is copied. Its errors are ErrTooLarge, ErrFull, ErrClosed, the end
 // of ctx, or the disk's.
 //
-// When ctx ends while the commit is under way, Append returns its error though
-// the record may still become durable, and then it is delivered like any other:
-// the caller who tries again appends it twice. After every other error it is
-// not in the log.
+// If ctx ends during the commit, Append returns its error although the record may still
+// become durable, and is then delivered like any other: a retry appends it twice. After
+// any other error it is not in the log.
 func (l *Log) Append(ctx context.Context, payload []byte) (uint64, error) {
 	p, err := l.Stage(ctx, payload)
 	if err != nil {
@@ -100,20 +99,21 @@ func (l *Log) tryStage(payload []byte) (*batch, int, error) {
 	b := l.pending
 	if b.n > 0 && len(b.buf)+headerSize+len(payload) > maxBatch {
 		l.target = 0
-		l.signal()
+		signal(l.notify)
 		return b, -1, nil
 	}
 	b.buf = appendRecord(b.buf, payload, at)
 	b.n++
 	if b.n == 1 || b.n == l.target {
-		l.signal()
+		signal(l.notify)
 	}
 	return b, b.n - 1, nil
 }
 
-func (l *Log) signal() {
+// signal sends to a channel of capacity 1 unless a signal is pending.
+func signal(c chan struct{}) {
 	select {
-	case l.notify <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -148,7 +148,7 @@ func (l *Log) take(window *time.Timer) *batch {
 	return b
 }
 
-// worthWaiting says whether more appenders are expected soon.
+// worthWaiting reports whether more appends are expected soon.
 func (l *Log) worthWaiting() bool {
 	return l.o.CommitWindow > 0 && !l.closed && l.pending.n < l.peers &&
 		time.Since(l.takenAt) < 100*l.o.CommitWindow

@@ -1,34 +1,32 @@
-// Package journal is the durable inbound log: incoming traffic is appended here,
-// on local disk, before it is acknowledged. It follows "Journal first" in
+// Package journal is the durable log of incoming traffic: each request is appended to
+// it, on local disk, before it is acknowledged. See "Journal first" in
 // docs/architecture.md.
 //
 // A log is a directory of segments. A segment holds records, each
 //
 //	[length 4][crc32c 4][sequence 8][time 8][payload]   little-endian
 //
-// where length is the payload's and the checksum, seeded with the segment's
-// salt, covers everything but itself. Appenders are committed in groups: one
-// write and one fdatasync for all that wait. Consumers read what is durable
-// and keep a checkpoint each; records stay after that for a retention, which
-// is what makes replay possible.
+// where length is the length of the payload, and the checksum, seeded with the segment's
+// salt, covers everything but itself. Appends are committed in groups: one write and one
+// fdatasync for all that wait. Each consumer reads durable records and has a checkpoint;
+// records are kept for a retention period after that, which makes replay possible.
 //
-// It promises:
-//   - a sequence returned by Append is on disk, and no sequence is given twice,
-//     not even after every segment was deleted or the tail was lost;
-//   - a reader never sees a record that is not durable or not intact;
-//   - a segment with a record that some consumer has not committed, or that is
-//     needed to be processed, is never deleted, and a log without consumers deletes
-//     nothing;
-//   - bytes that cannot be read are cut only where no valid record follows
-//     them, are copied aside first, and otherwise leave a Gap that is reported.
+// It guarantees:
+//   - a sequence returned by Append is on disk, and no sequence is assigned twice,
+//     even after all segments were deleted or the tail was lost;
+//   - a reader never gets a record that is not durable or not intact;
+//   - a segment with a record that a consumer has not committed, or that is still to be
+//     processed, is never deleted, and a log without consumers deletes nothing;
+//   - unreadable bytes are cut only if no valid record follows them, after they were
+//     copied; otherwise they leave a Gap, which is reported.
 //
-// It refuses a second opener of the directory, payloads over MaxPayload, and
-// to accept anything when the quota or the disk is full (ErrFull). It is not a
-// queue: it has no priorities, no deletion of single records, and delivers to
-// a consumer at least once.
+// It refuses a second opener of the directory, payloads over MaxPayload, and all appends
+// while the quota or the disk is full (ErrFull). It is not a queue: it has no priorities
+// and no deletion of single records, and delivers to a consumer at least once.
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -95,11 +93,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Retention < 0 {
 		return o, fmt.Errorf("journal: retention %v: want a positive duration", o.Retention)
 	}
-	o.SegmentBytes = orElse(o.SegmentBytes, 16<<20)
-	o.Retention = orElse(o.Retention, 168*time.Hour)
-	o.CommitWindow = orElse(o.CommitWindow, 700*time.Microsecond)
-	o.Quota = orElse(o.Quota, NewQuota(2<<30))
-	o.Logger = orElse(o.Logger, slog.Default())
+	o.SegmentBytes, o.Quota = cmp.Or(o.SegmentBytes, 16<<20), cmp.Or(o.Quota, NewQuota(2<<30))
+	o.Retention, o.CommitWindow = cmp.Or(o.Retention, 168*time.Hour), cmp.Or(o.CommitWindow, 700*time.Microsecond)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -107,14 +103,6 @@ func (o Options) withDefaults() (Options, error) {
 		o.disk = osDisk{}
 	}
 	return o, nil
-}
-
-func orElse[T comparable](v, other T) T {
-	var zero T
-	if v == zero {
-		return other
-	}
-	return v
 }
 
 // Log is one append-only log in one directory. It is safe for concurrent use. Its

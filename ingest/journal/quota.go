@@ -61,15 +61,18 @@ func (q *Quota) removeLog(l *Log) {
 	q.logs = slices.DeleteFunc(q.logs, func(other *Log) bool { return other == l })
 }
 
-// dropReplayable deletes the oldest segment that is kept for replay only, of the log
-// that has the most of them, once they take more than half of the budget.
-func (q *Quota) dropReplayable() bool {
+func (q *Quota) openLogs() []*Log {
 	q.mu.Lock()
-	logs := slices.Clone(q.logs)
-	q.mu.Unlock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.logs)
+}
+
+// dropReplayable deletes a segment that is kept for replay only, once these take more
+// than half of the budget: the oldest of the log that has the most of them.
+func (q *Quota) dropReplayable() bool {
 	var sum, most int64
 	var from *Log
-	for _, l := range logs {
+	for _, l := range q.openLogs() {
 		bytes := l.replayable()
 		if sum += bytes; bytes > most {
 			most, from = bytes, l
@@ -87,11 +90,8 @@ func (q *Quota) dropReplayable() bool {
 	return true
 }
 
-// reclaim deletes a processed segment of another log than the asking one:
-// what one log keeps only for replay must not make another refuse traffic.
+// reclaim deletes a processed segment of another log than the asking one: records that a
+// log keeps only for replay must not make another refuse traffic.
 func (q *Quota) reclaim(asking *Log) bool {
-	q.mu.Lock()
-	logs := slices.Clone(q.logs)
-	q.mu.Unlock()
-	return slices.ContainsFunc(logs, func(l *Log) bool { return l != asking && l.dropForQuota() })
+	return slices.ContainsFunc(q.openLogs(), func(l *Log) bool { return l != asking && l.dropForQuota() })
 }

@@ -52,14 +52,11 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit int, match func(Reco
 	}
 	var found []Record
 	for len(found) < limit {
-		if err := ctx.Err(); err != nil {
-			return found, fmt.Errorf("journal: before: %w", err)
-		}
 		start, ok := l.indexedBefore(seq)
 		if !ok {
 			break
 		}
-		block, err := l.collect(start, seq)
+		block, err := l.collect(ctx, start, seq-1)
 		if err != nil {
 			return found, err
 		}
@@ -73,21 +70,13 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit int, match func(Reco
 	return found, nil
 }
 
-// collect returns the records from start up to, and without, end.
-func (l *Log) collect(start, end uint64) ([]Record, error) {
-	c := &cursor{log: l, seq: start}
-	defer c.close()
-	var block []Record
-	for {
-		rec, err := c.next()
-		if errors.Is(err, io.EOF) || err == nil && rec.Seq >= end {
-			return block, nil
-		}
-		if err != nil {
-			return nil, err
-		}
+// collect returns the records from from to to, both included.
+func (l *Log) collect(ctx context.Context, from, to uint64) (block []Record, err error) {
+	err = l.Range(ctx, from, to, func(rec Record) error {
 		block = append(block, rec)
-	}
+		return nil
+	})
+	return block, err
 }
 
 // indexedBefore returns the last indexed sequence under seq.

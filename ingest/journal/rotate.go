@@ -17,20 +17,11 @@ func (l *Log) writable(n int64) (*segment, error) {
 		return l.replace(s)
 	}
 	if l.end > 0 && l.end+n > l.o.SegmentBytes {
-		return l.rotate()
-	}
-	return s, nil
-}
-
-// rotate begins a new segment and triggers the retention.
-func (l *Log) rotate() (*segment, error) {
-	s, err := l.begin()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case l.rotated <- struct{}{}:
-	default:
+		next, err := l.begin()
+		if err == nil {
+			signal(l.rotated) // the retention may delete older segments
+		}
+		return next, err
 	}
 	return s, nil
 }

@@ -30,11 +30,11 @@ func (l *Log) housekeeping() {
 	}
 }
 
-// Sweep deletes the segments whose newest record is older than the retention,
-// processed by every consumer and not to be processed once more, and copies of
-// damaged ranges of that age. It asks what processed segments are needed for. The log
-// calls it after a rotation, when there was no room, and about once a minute. It
-// deletes nothing while KeepAll says so.
+// Sweep deletes the segments whose records are older than the retention, processed by
+// every consumer and not to be processed again, and copies of damaged ranges of that
+// age. It calls Need for processed segments. The log calls it after a rotation, when an
+// append found no room, and about once a minute. It deletes nothing while KeepAll
+// returns true.
 func (l *Log) Sweep() {
 	if !l.acquire() {
 		return
@@ -59,9 +59,9 @@ func (l *Log) Sweep() {
 	}
 }
 
-// judge asks what the processed segments are needed for. Room is made by these
-// answers, so that a commit waits for no database. Without an answer the last one
-// counts.
+// judge calls Need for the processed segments and stores the answers: segments are
+// deleted according to them, so that a commit waits for no database. After an error the
+// previous answers stay.
 func (l *Log) judge() {
 	if l.o.Need == nil {
 		return
@@ -84,8 +84,8 @@ func (l *Log) judge() {
 	}
 }
 
-// retire ends the newest segment when its records could all be deleted, since
-// only older segments are.
+// retire begins a new segment if all records of the newest could be deleted, because the
+// newest segment never is.
 func (l *Log) retire(horizon int64) {
 	if l.out == nil || !l.retirable(horizon) {
 		return
@@ -95,9 +95,9 @@ func (l *Log) retire(horizon int64) {
 	}
 }
 
-// dropYoung deletes a processed segment that is not needed, however young, to make
-// room: of this log, else of another one that shares the quota, else one that is
-// needed for replay. The caller holds writing.
+// dropYoung makes room by deleting a processed segment of any age: one of this log that
+// is not needed, else one of another log that shares the quota, else one that is needed
+// for replay only. The caller holds writing.
 func (l *Log) dropYoung() bool {
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
@@ -109,15 +109,12 @@ func (l *Log) dropYoung() bool {
 		return true
 	}
 	if l.o.Need != nil && time.Since(time.Unix(0, l.judgedAt.Load())) > judgeAgain {
-		select {
-		case l.rotated <- struct{}{}: // a segment may be needed no longer
-		default:
-		}
+		signal(l.rotated) // a segment may be needed no longer
 	}
 	return false
 }
 
-// judgeAgain is how often a log without room asks what is needed.
+// judgeAgain is the interval at which a log without room calls Need.
 const judgeAgain = time.Second
 
 // dropForQuota deletes a processed segment that is not needed on behalf of another
@@ -146,9 +143,9 @@ func (l *Log) worthRetiring() bool {
 	return l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.Quota.max)/8
 }
 
-// drop deletes the oldest segment that is processed, has no record younger than the
-// horizon, and is needed for nothing else than the given. The newest segment stays:
-// its name keeps the next sequence.
+// drop deletes the oldest segment that is processed, has no record later than the
+// horizon, and has one of the given needs. The newest segment stays: its name preserves
+// the next sequence.
 func (l *Log) drop(horizon int64, needs ...Need) bool {
 	l.deleting.Lock()
 	defer l.deleting.Unlock()
@@ -163,8 +160,8 @@ func (l *Log) drop(horizon int64, needs ...Need) bool {
 	return false
 }
 
-// deletable returns the segments, but the newest, that are processed and have no
-// record younger than the horizon, oldest first.
+// deletable returns the segments, except the newest, that are processed and have no
+// record later than the horizon, oldest first.
 func (l *Log) deletable(horizon int64) (all []*segment) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -176,7 +173,7 @@ func (l *Log) deletable(horizon int64) (all []*segment) {
 	return all
 }
 
-// replayable is how many bytes are kept for replay only.
+// replayable returns how many bytes are kept for replay only.
 func (l *Log) replayable() (bytes int64) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -188,9 +185,9 @@ func (l *Log) replayable() (bytes int64) {
 	return bytes
 }
 
-// delete takes a segment out of the log and deletes its file. The name of one between
-// others is kept first, so that its records are not taken for lost ones; if that
-// fails, the segment stays. The caller holds deleting.
+// delete removes a segment from the log and deletes its file. The name of a segment
+// between others is saved first, so that recovery does not report its records as lost;
+// if that fails, the segment stays. The caller holds deleting.
 func (l *Log) delete(s *segment) bool {
 	l.state.RLock()
 	oldest := l.segments[0] == s
@@ -218,10 +215,9 @@ func (l *Log) retirable(horizon int64) bool {
 	return !s.empty() && s.newest <= horizon && l.processed(s)
 }
 
-// processed says whether every consumer has committed the segment's last
-// record. Without consumers nothing is processed; one whose checkpoint is in
-// the directory counts though it was not opened this time. The caller holds
-// state.
+// processed reports whether every consumer has committed the segment's last record.
+// Without consumers nothing is processed; a consumer whose checkpoint is in the directory
+// counts even if it is not open. The caller holds state.
 func (l *Log) processed(s *segment) bool {
 	for _, c := range l.consumers {
 		if c.Committed() < s.last {
