@@ -28,13 +28,13 @@ const (
 type batch struct {
 	last    uint64
 	size    int
-	arrived uint64        // entries accepted since the previous batch was read
-	took    time.Duration // valid once ended is closed
+	arrived uint64 // entries accepted since the previous batch was read
 	ended   chan struct{}
-	done    chan error // one result: nil when every effect is durable
-	predecessors
-	keys  map[uint64]struct{} // valid once keyed is closed
-	keyed chan struct{}
+	took    time.Duration // valid once ended is closed
+	err     error         // valid once ended is closed; nil when every effect is durable
+	earlier []*batch      // the batches that had not ended when this one was read
+	keyed   chan struct{}
+	keys    map[uint64]struct{} // valid once keyed is closed
 }
 
 // Run processes the journal until ctx is done. Several batches are processed
@@ -78,11 +78,11 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 		now := i.accepted.Load()
 		last = &batch{
 			last: records[len(records)-1].Seq, size: len(records), arrived: now - accepted,
-			done: make(chan error, 1), ended: make(chan struct{}), keyed: make(chan struct{}),
+			ended: make(chan struct{}), keyed: make(chan struct{}),
 		}
 		accepted = now
 		started <- last // blocks while all workers are busy
-		last.predecessors = predecessors{unfinished(open)}
+		last.earlier = unfinished(open)
 		open = append(slices.Clip(last.earlier), last)
 		go i.work(ctx, last, records)
 	}
@@ -96,11 +96,10 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	setWaitForEarlier(items, b.earlier)
 	i.beginSpans(items)
 	i.waitForKeys(ctx, b, items)
-	err := errors.Join(unsaved, i.settle(ctx, b.predecessors, items))
+	b.err = errors.Join(unsaved, i.processAll(ctx, b.earlier, items))
 	b.took = time.Since(start)
-	b.predecessors = predecessors{} // otherwise each batch would keep all earlier ones in memory
+	b.earlier = nil // otherwise each batch would keep all earlier ones in memory
 	close(b.ended)
-	b.done <- err
 }
 
 // throttle delays the next batch under load. It returns false when ctx is done.
@@ -128,7 +127,8 @@ func (i *Intake) throttle(ctx context.Context, last *batch) bool {
 func (i *Intake) commit(started <-chan *batch, stop func()) error {
 	var failed error
 	for b := range started {
-		err := <-b.done
+		<-b.ended
+		err := b.err
 		if failed == nil && err == nil {
 			err = i.consumer.Commit(b.last)
 		}
@@ -154,7 +154,7 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) (items []I
 	for _, r := range records {
 		it, bad := i.itemAfter(r, before)
 		if bad != nil {
-			err = errors.Join(err, i.end(ctx, []Item{it}, []event.Status{quarantine(it, bad)}))
+			err = errors.Join(err, i.complete(ctx, []Item{it}, []event.Status{quarantine(it, bad)}))
 			continue
 		}
 		items = append(items, it)

@@ -37,6 +37,11 @@ type Item struct {
 	span *tracing.Active
 }
 
+// Status returns a status of the item's event.
+func (it *Item) Status(s event.State, reason string) event.Status {
+	return event.Status{ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source}
+}
+
 // Processor processes entries.
 //
 // The entries of one call are in journal order. Calls may overlap, and repeat
@@ -105,11 +110,9 @@ func New(kind event.Kind, node string, log *journal.Log, statuses event.Statuses
 	o.Backlog = cmp.Or(o.Backlog, 500_000)
 	o.Linger = cmp.Or(o.Linger, 100*time.Millisecond)
 	o.Batch, o.Workers, o.MaxAttempts = cmp.Or(o.Batch, 5000), cmp.Or(o.Workers, 2), cmp.Or(o.MaxAttempts, 3)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
 	}
 	return &Intake{
 		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: p, options: o,

@@ -17,11 +17,6 @@ type Orderly interface {
 	Keys(it *Item, keys []uint64) []uint64
 }
 
-// predecessors are the batches that a batch may have to wait for.
-type predecessors struct {
-	earlier []*batch // unfinished when this one was read
-}
-
 // unfinished returns the batches that have not ended.
 func unfinished(batches []*batch) []*batch {
 	return slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool { return closed(b.ended) })
@@ -41,7 +36,7 @@ func closed(ch <-chan struct{}) bool {
 func (i *Intake) waitForKeys(ctx context.Context, b *batch, items []Item) {
 	defer func() {
 		if !closed(b.keyed) {
-			close(b.keyed) // settle handles a processor that panics
+			close(b.keyed) // processAll handles a processor that panics
 		}
 		_ = recover()
 	}()
@@ -75,17 +70,20 @@ func setWaitForEarlier(items []Item, earlier []*batch) {
 	if len(earlier) == 0 {
 		return
 	}
-	waitAll := func(ctx context.Context) error {
-		for _, e := range earlier {
-			if !wait(ctx, e.ended) {
-				return ctx.Err()
-			}
-		}
-		return nil
-	}
+	waitForEarlier := func(ctx context.Context) error { return waitAll(ctx, earlier) }
 	for n := range items {
-		items[n].WaitForEarlier = waitAll
+		items[n].WaitForEarlier = waitForEarlier
 	}
+}
+
+// waitAll waits until batches have ended; the error is that of ctx.
+func waitAll(ctx context.Context, batches []*batch) error {
+	for _, b := range batches {
+		if !wait(ctx, b.ended) {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // wait returns false if ctx is done first.
@@ -122,20 +120,18 @@ func splitProvisional(items []Item, statuses []event.Status) (provisional, final
 	return provisional, final, finalStatuses
 }
 
-// finish records the final statuses of items. Items with a Provisional status are processed once
-// more after the earlier batches have ended, if any were unfinished.
-func (i *Intake) finish(ctx context.Context, p predecessors, items []Item, statuses []event.Status) error {
+// completeFinal completes the items with a final status. Items with a Provisional status
+// are processed once more after the earlier batches have ended, if any had not.
+func (i *Intake) completeFinal(ctx context.Context, earlier []*batch, items []Item, statuses []event.Status) error {
 	provisional, final, finalStatuses := splitProvisional(items, statuses)
-	if len(p.earlier) == 0 || len(provisional) == 0 {
-		return i.end(ctx, items, statuses)
+	if len(earlier) == 0 || len(provisional) == 0 {
+		return i.complete(ctx, items, statuses)
 	}
-	if err := i.end(ctx, final, finalStatuses); err != nil {
+	if err := i.complete(ctx, final, finalStatuses); err != nil {
 		return err
 	}
-	for _, b := range p.earlier {
-		if !wait(ctx, b.ended) {
-			return ctx.Err()
-		}
+	if err := waitAll(ctx, earlier); err != nil {
+		return err
 	}
-	return i.settle(ctx, predecessors{}, provisional)
+	return i.processAll(ctx, nil, provisional)
 }

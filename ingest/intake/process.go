@@ -13,27 +13,27 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// settle processes items until each is done or quarantined. It returns an error
+// processAll processes items until each is done or quarantined. It returns an error
 // only when ctx is done.
-func (i *Intake) settle(ctx context.Context, t predecessors, items []Item) error {
+func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item) error {
 	if len(items) == 0 {
 		return ctx.Err()
 	}
 	backoff := minBackoff
 	for attempt := 1; ; attempt++ {
-		now := predecessors{unfinished(t.earlier)}
+		now := unfinished(earlier)
 		statuses, err := i.process(ctx, items)
 		switch {
 		case err == nil:
-			return i.finish(ctx, now, items, statuses)
+			return i.completeFinal(ctx, now, items, statuses)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case relay.KindOf(err) == relay.KindUnavailable:
 			i.recordOutage(err)
 		case len(items) > 1:
-			return i.bisect(ctx, t, items)
+			return i.bisect(ctx, earlier, items)
 		case attempt >= i.options.MaxAttempts:
-			return i.end(ctx, items, []event.Status{quarantine(items[0], err)})
+			return i.complete(ctx, items, []event.Status{quarantine(items[0], err)})
 		}
 		if err := sleep(ctx, max(backoff, retryAfter(err))); err != nil {
 			return err
@@ -43,12 +43,12 @@ func (i *Intake) settle(ctx context.Context, t predecessors, items []Item) error
 }
 
 // bisect splits a batch in halves until only the failing item is left.
-func (i *Intake) bisect(ctx context.Context, t predecessors, items []Item) error {
+func (i *Intake) bisect(ctx context.Context, earlier []*batch, items []Item) error {
 	half := len(items) / 2
-	if err := i.settle(ctx, t, items[:half]); err != nil {
+	if err := i.processAll(ctx, earlier, items[:half]); err != nil {
 		return err
 	}
-	return i.settle(ctx, t, items[half:])
+	return i.processAll(ctx, earlier, items[half:])
 }
 
 // process calls the processor and turns a panic into an error.
@@ -62,10 +62,10 @@ func (i *Intake) process(ctx context.Context, items []Item) (statuses []event.St
 	return i.processor.Process(ctx, items)
 }
 
-// end records the statuses of items and clears the outage. Items that were in the journal
-// at the start may have been processed before, without the checkpoint having moved:
-// statuses of that time that do not hold any longer are cleared.
-func (i *Intake) end(ctx context.Context, items []Item, statuses []event.Status) error {
+// complete records the statuses of items and clears the outage. Items that were in the
+// journal at the start may have been processed before without a checkpoint: their
+// statuses of that time are cleared if they are outdated.
+func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.Status) error {
 	if n := countUpTo(items, i.reread.Load()); n > 0 {
 		statuses = withDone(items[:n], statuses)
 	}
@@ -151,10 +151,7 @@ func (i *Intake) recordOutage(err error) {
 
 // quarantine returns the status of an item that failed.
 func quarantine(it Item, err error) event.Status {
-	return event.Status{
-		ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: Reason(err.Error()),
-		Account: it.Entry.Account, Source: it.Entry.Source,
-	}
+	return it.Status(event.Quarantined, Reason(err.Error()))
 }
 
 // maxReason is the maximum length of a reason in bytes: it is stored in the status.
