@@ -7,42 +7,54 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// Adapter speaks one carrier's way of handing messages over.
+// Adapter implements the HTTP interface of one carrier for inbound messages.
 type Adapter struct {
-	// Parse reads a post. It fills what the carrier said about each message;
-	// the ids, the account and the time of receipt are the processor's. An
-	// error is params.ErrSyntax, relay.KindInvalid with the fields, or notMessage;
-	// messages that could be read come with it.
+	// Parse parses a post. It sets the fields of each message that the carrier sends;
+	// the processor sets the id, the account and the time of receipt. The error is
+	// params.ErrSyntax, relay.KindInvalid with the fields, or notMessage; the messages
+	// that could be parsed are returned with it.
 	Parse func(e *intake.Entry) ([]inbound.Message, error)
-	// Verify checks what the carrier signed with the token's secret; nil for a
-	// carrier that signs nothing.
+	// Verify checks the carrier's signature with the token's secret; nil for a carrier
+	// that does not sign.
 	Verify func(r *Signed, secret string) error
 	// Answer writes the success response; id is the event's.
 	Answer func(c *fiber.Ctx, id string) error
 }
 
-// Adapters returns the adapters by the name their path has.
+// Adapters returns the adapters by their name in the path.
 func Adapters() map[string]Adapter {
 	alphabet := sms.NewAlphabet()
-	read := func(parse func(*sms.Alphabet, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
-		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(alphabet, e) }
+	// read passes a parser a form without fields, fields one with the fields of the post.
+	read := func(parse func(*form, *intake.Entry) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+		return func(e *intake.Entry) ([]inbound.Message, error) { return parse(newForm(alphabet, nil), e) }
+	}
+	fields := func(parse func(*form, object) ([]inbound.Message, error)) func(*intake.Entry) ([]inbound.Message, error) {
+		return read(func(f *form, e *intake.Entry) ([]inbound.Message, error) {
+			o, err := fieldsOf(e)
+			if err != nil {
+				return nil, err
+			}
+			f.Get = o.get
+			return parse(f, o)
+		})
 	}
 	return map[string]Adapter{
 		"json":    {Parse: read(parseJSON), Answer: answerID},
 		"kannel":  {Parse: read(parseKannel), Answer: empty},
-		"twilio":  {Parse: read(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
-		"vonage":  {Parse: read(parseVonage), Verify: verifyVonage, Answer: empty},
-		"infobip": {Parse: read(parseInfobip), Answer: empty},
-		"plivo":   {Parse: read(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
-		"sinch":   {Parse: read(parseSinch), Verify: verifySinch, Answer: empty},
+		"twilio":  {Parse: fields(parseTwilio), Verify: verifyTwilio, Answer: answerXML("text/xml; charset=utf-8")},
+		"vonage":  {Parse: fields(parseVonage), Verify: verifyVonage, Answer: empty},
+		"infobip": {Parse: fields(parseInfobip), Answer: empty},
+		"plivo":   {Parse: fields(parsePlivo), Verify: newNonces().verifyPlivo, Answer: answerXML("application/xml")},
+		"sinch":   {Parse: fields(parseSinch), Verify: verifySinch, Answer: empty},
 		"android": {Parse: read(parseAndroid), Verify: verifyAndroid, Answer: empty},
 	}
 }
 
-// answerID says by which id the message is found.
+// answerID answers with the id of the event.
 func answerID(c *fiber.Ctx, id string) error {
 	var answer struct {
 		Data struct {
@@ -53,20 +65,18 @@ func answerID(c *fiber.Ctx, id string) error {
 	return c.JSON(&answer)
 }
 
-// empty answers 200 with nothing; SendStatus would write "OK", which Kannel
-// would text to the sender.
+// empty answers 200 without a body; SendStatus would write "OK", which Kannel would send
+// to the sender as an SMS.
 func empty(c *fiber.Ctx, _ string) error {
 	c.Status(fiber.StatusOK)
 	return nil
 }
 
-// parameters reads the query; its error is about the whole of it.
+// parameters parses a query; the error names the field query.
 func parameters(raw string) (url.Values, error) {
 	q, err := url.ParseQuery(raw)
 	if err != nil {
-		f := newForm(nil)
-		f.Add("query", "The query is not URL-encoded.")
-		return nil, f.Err()
+		return nil, relay.Problems{"query": {"The query is not URL-encoded."}}.Err()
 	}
 	return q, nil
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseAndroid reads what apps post that make a gateway of a phone: SMS Gateway
-// for Android (docs.sms-gate.app, webhooks), and the forwarders whose template
-// is {from, text, sentStamp, receivedStamp, sim}. The phone has joined the
-// parts. Not every phone says its own number: where the post has no recipient
-// it is taken from the query, to1 and to2 for its SIMs, else to.
-func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+// parseAndroid parses posts of apps that turn a phone into a gateway: SMS Gateway for
+// Android (docs.sms-gate.app, webhooks), and forwarders with the template {from, text,
+// sentStamp, receivedStamp, sim}. The phone has joined the parts. Not every phone sends
+// its own number: if the post has no recipient, the query has it, as to1 and to2 for the
+// SIMs, or as to.
+func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	o, err := fieldsOf(e)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 	own := objectOf(q)
 	switch kind := o.text("event"); {
 	case kind == "":
-		return parseForwarder(alphabet, e, o, own)
+		return f.forwarded(e, o, own)
 	case kind == "sms:sent" || kind == "sms:delivered" || kind == "sms:failed":
 		return nil, receiptOf(o.object("payload").text("messageId"), kind[len("sms:"):])
 	case kind != "sms:received" && kind != "sms:data-received":
@@ -40,18 +40,18 @@ func parseAndroid(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, e
 		"id": o["id"], "payload.message": p["message"], "payload.data": p["data"], "payload.phoneNumber": p.first("sender", "phoneNumber"),
 		"to": ownNumber(p.text("recipient"), p.text("simNumber"), own),
 	}
-	f := newForm(fields.get)
+	f.Get = fields.get
 	m := inbound.Message{CarrierID: f.required("id", maxName), SentAt: when(p.text("receivedAt"))}
 	f.addresses(&m, "payload.phoneNumber", "to")
 	if o.text("event") == "sms:data-received" {
 		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
 	} else {
-		f.whole(alphabet, &m, "payload.message", nil)
+		f.whole(&m, "payload.message", nil)
 	}
 	return f.one(m)
 }
 
-// ownNumber is the number of the phone that took a message.
+// ownNumber returns the number of the phone that received a message.
 func ownNumber(recipient, sim string, own object) string {
 	if recipient != "" {
 		return recipient
@@ -62,26 +62,27 @@ func ownNumber(recipient, sim string, own object) string {
 	return own.text("to")
 }
 
-// parseForwarder reads the template. It has no id: a repeated post is known by
-// all that it says.
-func parseForwarder(alphabet *sms.Alphabet, e *intake.Entry, o, own object) ([]inbound.Message, error) {
+// forwarded parses the template of forwarders. It has no id: the hash of the post
+// identifies repetitions.
+func (f *form) forwarded(e *intake.Entry, o, own object) ([]inbound.Message, error) {
 	sim := o.text("sim")
 	if n := len(sim); n > 0 { // "sim1", or the number alone
 		sim = sim[n-1:]
 	}
 	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, own)}
-	f := newForm(fields.get)
+	f.Get = fields.get
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
 	m := inbound.Message{SentAt: milliseconds(o.text("sentStamp"))}
 	if o.has("receivedStamp") {
 		m.CarrierID = hex.EncodeToString(sum[:16])
 	}
 	f.addresses(&m, "from", "to")
-	f.whole(alphabet, &m, "text", nil)
+	f.whole(&m, "text", nil)
 	return f.one(m)
 }
 
-// milliseconds reads a number of them since 1970; anything else is no time.
+// milliseconds parses a number of milliseconds since 1970; the zero time if it is
+// invalid.
 func milliseconds(s string) time.Time {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n <= 0 || n > 1<<48 {
@@ -90,8 +91,8 @@ func milliseconds(s string) time.Time {
 	return time.UnixMilli(n).UTC()
 }
 
-// verifyAndroid checks X-Signature: the hex of HMAC-SHA256 by the app's signing
-// key over the body and X-Timestamp, with nothing between them.
+// verifyAndroid checks X-Signature: the hex of an HMAC-SHA256 with the app's signing key
+// over the body and X-Timestamp, without a separator.
 func verifyAndroid(r *Signed, secret string) error {
 	sent, at := r.Header("X-Signature"), r.Header("X-Timestamp")
 	if sent == "" || at == "" {

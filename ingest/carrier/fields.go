@@ -14,14 +14,14 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// notMessage is a post that is safe to acknowledge and is no message: it says
-// what it is.
+// notMessage is the error for a post that is not a message but is acknowledged; the text
+// says what it is.
 type notMessage string
 
-// Error says what the post is.
+// Error describes the post.
 func (n notMessage) Error() string { return string(n) }
 
-// receiptOf is the post of a delivery receipt.
+// receiptOf returns the error for the post of a delivery receipt.
 func receiptOf(id, status string) error {
 	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clipValue(id)+" is "+clipValue(status), "\uFFFD"))
 }
@@ -36,7 +36,7 @@ func clipValue(s string) string {
 // object is the fields of a post: those of its JSON body, its form, or its query.
 type object map[string]any
 
-// fieldsOf reads whichever a post has. A form's fields win over the query's.
+// fieldsOf returns the fields of a post. A form's fields override the query's.
 func fieldsOf(e *intake.Entry) (object, error) {
 	if len(e.Body) == 0 || isForm(e.ContentType) {
 		raw := e.Query
@@ -59,7 +59,7 @@ func objectOf(q url.Values) object {
 	return out
 }
 
-// jsonObject reads a body that is one JSON object.
+// jsonObject parses a body that is one JSON object.
 func jsonObject(body []byte) (object, error) {
 	o, err := params.Object(bytes.TrimPrefix(body, []byte("\ufeff")))
 	if errors.Is(err, params.ErrNotObject) {
@@ -68,7 +68,7 @@ func jsonObject(body []byte) (object, error) {
 	return o, err
 }
 
-// get returns a field as a form reads it; truth is text too.
+// get returns a field as a form reads it; a boolean as text.
 func (o object) get(name string) (any, bool) {
 	v, given := o[name]
 	if b, ok := v.(bool); ok {
@@ -77,17 +77,17 @@ func (o object) get(name string) (any, bool) {
 	return v, given
 }
 
-// text returns a field that is text or a number, else "".
+// text returns a text or a number; empty for other fields.
 func (o object) text(name string) string {
 	v, _ := o.get(name)
 	text, _ := textOf(v)
 	return text
 }
 
-// has reports whether a field is there and is not null.
+// has reports whether a field is given and not null.
 func (o object) has(name string) bool { return o[name] != nil }
 
-// object returns a field that is an object, else none.
+// object returns a field that is an object; nil for other fields.
 func (o object) object(name string) object {
 	inner, _ := o[name].(map[string]any)
 	return inner
@@ -104,7 +104,7 @@ func (o object) list(name string) []object {
 	return out
 }
 
-// first returns the first of some fields that is there.
+// first returns the first of some fields that is not empty.
 func (o object) first(names ...string) string {
 	for _, n := range names {
 		if s := o.text(n); s != "" {
@@ -114,8 +114,8 @@ func (o object) first(names ...string) string {
 	return ""
 }
 
-// when reads a time in the ways that carriers write it; one without a zone is
-// UTC. Anything else counts as not given: a message is not refused for its date.
+// when parses a time in the formats of carriers; without a zone it is UTC. An invalid
+// time is ignored: a message is not refused for its date.
 func when(s string) time.Time {
 	if t, ok := iso8601.Parse(s); ok {
 		return t

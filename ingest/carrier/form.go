@@ -13,24 +13,26 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// Limits of what a carrier may say, in bytes. A text of 255 parts fits.
+// The maximum sizes of fields, in bytes. A text of 255 parts fits.
 const (
 	maxName = 255
 	maxText = 64 << 10
 	maxUDH  = 256
 )
 
-// form is the fields of a post and what is wrong with them.
-type form struct{ *params.Input }
+// form is the fields of a post, with their problems.
+type form struct {
+	*params.Input
+	alphabet *sms.Alphabet // of the texts of messages; not used for receipts
+}
 
-func newForm(get params.Source) *form {
-	return &form{params.New(get, func(name string) string { return name })}
+func newForm(alphabet *sms.Alphabet, get params.Source) *form {
+	return &form{params.New(get, func(name string) string { return name }), alphabet}
 }
 
 func (f *form) has(name string) bool { return f.Value(name) != nil }
 
-// textOf returns a field that is text, or a number where digits are meant; missing is
-// empty.
+// textOf returns a text, or the digits of a number; empty if the field is missing.
 func textOf(v any) (text string, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -77,15 +79,9 @@ func (f *form) hex(name string, limit int) []byte {
 	return b
 }
 
-// addresses reads who sent the message to which number, from the fields that
-// the carrier has for them.
+// addresses reads the sender and the recipient from the fields with these names.
 func (f *form) addresses(m *inbound.Message, from, to string) {
 	m.From, m.To = f.required(from, maxName), f.required(to, maxName)
-	f.numbers(m, from, to)
-}
-
-// numbers tidies sender and number; the fields are where they came from.
-func (f *form) numbers(m *inbound.Message, from, to string) {
 	if !utf8.ValidString(m.From) {
 		f.Add(from, "The "+from+" is not UTF-8.")
 	}
@@ -102,7 +98,7 @@ func (f *form) numbers(m *inbound.Message, from, to string) {
 	m.To = number
 }
 
-// id checks an id that was found under one of several names.
+// id checks an id that may have one of several names.
 func (f *form) id(name, id string) string {
 	switch {
 	case id == "":
@@ -113,7 +109,7 @@ func (f *form) id(name, id string) string {
 	return id
 }
 
-// plain returns a text that has to be there, as UTF-8.
+// plain returns a required text as UTF-8; it may be empty.
 func (f *form) plain(name string) string {
 	if !f.has(name) {
 		f.Add(name, "The "+name+" field is required.")
@@ -121,18 +117,18 @@ func (f *form) plain(name string) string {
 	return strings.ToValidUTF8(f.optional(name, maxText), "\uFFFD")
 }
 
-// whole reads the text of a message that the carrier has joined, with the
-// addresses of its media after it.
-func (f *form) whole(alphabet *sms.Alphabet, m *inbound.Message, name string, media []string) {
+// whole reads the text of a message whose parts the carrier has joined. The addresses of
+// its media follow the text.
+func (f *form) whole(m *inbound.Message, name string, media []string) {
 	text := []string{f.plain(name)}
 	if text[0] == "" && len(media) > 0 {
 		text = nil
 	}
 	m.Text = strings.ToValidUTF8(strings.Join(append(text, media...), "\n"), "\uFFFD")
-	m.Coding = codingOf(alphabet, m.Text)
+	m.Coding = codingOf(f.alphabet, m.Text)
 }
 
-// one returns the message, or what is wrong with it.
+// one returns the message, or the problems of its fields.
 func (f *form) one(m inbound.Message) ([]inbound.Message, error) {
 	if err := f.Err(); err != nil {
 		return nil, err

@@ -6,10 +6,12 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 )
 
-// take returns the handler of an adapter: read, journal, answer.
+// take returns the handler of an adapter: it parses, journals and answers.
 func (s *Surface) take(name string, a Adapter) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		entry, err := s.entry(c, name)
@@ -27,14 +29,14 @@ func (s *Surface) take(name string, a Adapter) fiber.Handler {
 	}
 }
 
-// isNoMessage reports whether a post is fine and no message: it is journalled
-// and acknowledged like one, so that the carrier does not come again.
+// isNoMessage reports whether a valid post is not a message: it is journalled and
+// acknowledged like one, so that the carrier does not repeat it.
 func isNoMessage(err error) bool {
 	_, ok := errors.AsType[notMessage](err)
 	return ok
 }
 
-// entry copies a post out of the request, whose memory fiber uses again.
+// entry copies a post from the request, whose memory fiber reuses.
 func (s *Surface) entry(c *fiber.Ctx, name string) (intake.Entry, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {
@@ -46,4 +48,25 @@ func (s *Surface) entry(c *fiber.Ctx, name string) (intake.Entry, error) {
 		ContentType: string(c.Request().Header.ContentType()),
 		Body:        append([]byte(nil), body...),
 	}, nil
+}
+
+// refuse answers a post that cannot be parsed.
+func refuse(c *fiber.Ctx, err error) error {
+	if errors.Is(err, params.ErrSyntax) {
+		return httpd.Message(c, fiber.StatusUnprocessableEntity, params.ErrSyntax.Error())
+	}
+	if relay.KindOf(err) != relay.KindInvalid {
+		return err
+	}
+	return httpd.Invalid(c, relay.FieldsOf(err))
+}
+
+// notAccepted answers a post that the journal did not accept. The carrier repeats it
+// later.
+func (s *Surface) notAccepted(c *fiber.Ctx, err error) error {
+	if errors.Is(err, intake.ErrTooLarge) {
+		return httpd.ErrBodyTooLarge
+	}
+	s.logger.ErrorContext(c.UserContext(), "message not accepted", "account", httpd.AccountOf(c), "error", err)
+	return httpd.Unavailable(c)
 }

@@ -14,31 +14,29 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseJSON reads one message as JSON, or as query parameters of the same names
-// when there is no body.
-func parseJSON(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
-	get, err := jsonFields(e)
-	if err != nil {
+// parseJSON parses one message as JSON, or as query parameters with the same names if
+// there is no body.
+func parseJSON(f *form, e *intake.Entry) (_ []inbound.Message, err error) {
+	if f.Get, err = jsonFields(e); err != nil {
 		return nil, err
 	}
-	f := newForm(get)
-	return f.one(f.json(alphabet))
+	return f.one(f.json())
 }
 
-func (f *form) json(alphabet *sms.Alphabet) inbound.Message {
+func (f *form) json() inbound.Message {
 	m := inbound.Message{CarrierID: f.required("id", maxName), Network: f.optional("network", maxName)}
 	f.addresses(&m, "from", "to")
 	m.UDH = f.hex("udh", maxUDH)
 	m.Part = f.sar()
 	m.Status = statusOf(&m)
 	m.SentAt = f.sentAt()
-	f.content(alphabet, &m)
+	f.content(&m)
 	return m
 }
 
-// ReadJSON reads a message as /inbound/sms/json takes it, for those who want to
-// know what would become of it: the id may be missing, and received_at says when
-// it shall have come. The error is relay.KindInvalid with the fields.
+// ReadJSON parses a message in the format of /inbound/sms/json for a dry run: the id may
+// be missing, and received_at is the assumed time of receipt. The error is
+// relay.KindInvalid with the fields.
 func ReadJSON(body []byte) (m inbound.Message, err error) {
 	o, err := jsonObject(body)
 	if errors.Is(err, params.ErrSyntax) {
@@ -50,8 +48,8 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	if !o.has("id") {
 		o["id"] = "example"
 	}
-	f := newForm(o.get)
-	m = f.json(sms.NewAlphabet())
+	f := newForm(sms.NewAlphabet(), o.get)
+	m = f.json()
 	inbound.TrimBOM(&m)
 	if at := f.optional("received_at", maxName); at != "" {
 		m.ReceivedAt = f.moment("received_at", at)
@@ -59,7 +57,7 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	return m, f.Err()
 }
 
-// jsonFields returns the fields of the body, or of the query without one.
+// jsonFields returns the fields of the body, or of the query if there is no body.
 func jsonFields(e *intake.Entry) (params.Source, error) {
 	if len(e.Body) == 0 && e.Query != "" {
 		q, err := parameters(e.Query)
@@ -88,13 +86,13 @@ func (f *form) moment(name, text string) time.Time {
 }
 
 // content reads text, or data in its coding.
-func (f *form) content(alphabet *sms.Alphabet, m *inbound.Message) {
+func (f *form) content(m *inbound.Message) {
 	coding := f.coding()
 	switch {
 	case f.has("text") && f.has("data"):
 		f.Add("data", "The data and the text exclude each other.")
 	case f.has("data"):
-		f.data(alphabet, m, coding)
+		f.data(m, coding)
 	case !f.has("text"):
 		f.Add("text", "The text field is required when data is not present.")
 	case coding == sms.Binary:
@@ -102,12 +100,12 @@ func (f *form) content(alphabet *sms.Alphabet, m *inbound.Message) {
 	default:
 		m.Text, m.Coding = f.optional("text", maxText), coding
 		if coding == 0 {
-			m.Coding = codingOf(alphabet, m.Text)
+			m.Coding = codingOf(f.alphabet, m.Text)
 		}
 	}
 }
 
-// coding returns 0 when none is given.
+// coding returns the coding; 0 if the field is missing.
 func (f *form) coding() sms.Coding {
 	s := f.optional("coding", maxName)
 	if s == "" {
@@ -122,12 +120,12 @@ func (f *form) coding() sms.Coding {
 	return c
 }
 
-func (f *form) data(alphabet *sms.Alphabet, m *inbound.Message, coding sms.Coding) {
+func (f *form) data(m *inbound.Message, coding sms.Coding) {
 	data := f.hex("data", maxText)
 	var err error
 	switch coding {
 	case sms.GSM:
-		m.Text, err = septetText(alphabet, m, data)
+		m.Text, err = septetText(f.alphabet, m, data)
 		keepOctets(m, data)
 	case sms.UCS2:
 		m.Text, err = wideText(m, data)
@@ -140,7 +138,7 @@ func (f *form) data(alphabet *sms.Alphabet, m *inbound.Message, coding sms.Codin
 	m.Coding = coding
 }
 
-// codingOf is how a text must have been coded on the air.
+// codingOf returns the coding with which a text must have been sent.
 func codingOf(alphabet *sms.Alphabet, text string) sms.Coding {
 	if alphabet.Fits(text) {
 		return sms.GSM

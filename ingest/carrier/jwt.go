@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// claims are those of a signed webhook's token that we look at.
+// claims are the claims of a signed webhook's token that are checked.
 type claims struct {
 	IssuedAt    float64 `json:"iat"` // seconds since 1970
 	Expires     float64 `json:"exp"`
 	PayloadHash string  `json:"payload_hash"` // hex SHA-256
 }
 
-// isJWT reports whether a credential is a signed token in three parts.
+// isJWT reports whether a credential is a signed JSON Web Token.
 func isJWT(text string) bool { return strings.Count(text, ".") == 2 && strings.HasPrefix(text, "eyJ") }
 
-// verifyJWT reads a token that is signed with HMAC-SHA256 (RFC 7515, HS256; no
-// other algorithm) and of this time.
+// verifyJWT returns the claims of a current token that is signed with HMAC-SHA256 (RFC
+// 7515, HS256; no other algorithm).
 func verifyJWT(token, secret string, now time.Time) (claims, error) {
 	var c claims
 	parts := strings.Split(token, ".")
@@ -58,7 +58,8 @@ func segment(part string, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-// timeOfSeconds is a number of seconds since 1970; one out of range is long ago.
+// timeOfSeconds returns the time of a number of seconds since 1970; the zero time if it
+// is out of range.
 func timeOfSeconds(seconds float64) time.Time {
 	if !(seconds > 0 && seconds < 1<<38) {
 		return time.Time{}

@@ -12,15 +12,15 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseKannel reads the parameters of Kannel's get-url, see the package's
-// comment; a form in the body counts as well. Kannel has joined the parts of a
-// message, and writes text, data and UDH as URL-encoded octets.
-func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
+// parseKannel parses the parameters of Kannel's get-url, see the package comment, or of a
+// form in the body. Kannel has joined the parts of a message, and sends text, data and
+// UDH as URL-encoded octets.
+func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	q, err := kannelParameters(e)
 	if err != nil {
 		return nil, err
 	}
-	f := newForm(queryFields(q))
+	f.Get = queryFields(q)
 	m := inbound.Message{
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),
@@ -28,11 +28,8 @@ func parseKannel(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	f.addresses(&m, "from", "to")
 	m.Status = inbound.StatusOf(m.UDH)
 	m.SentAt = kannelTime(f.optional("time", maxName))
-	f.kannelContent(alphabet, &m)
-	if err := f.Err(); err != nil {
-		return nil, err
-	}
-	return []inbound.Message{m}, nil
+	f.kannelContent(&m)
+	return f.one(m)
 }
 
 func kannelParameters(e *intake.Entry) (url.Values, error) {
@@ -43,8 +40,8 @@ func kannelParameters(e *intake.Entry) (url.Values, error) {
 	return parameters(raw)
 }
 
-// kannelTime reads %T, seconds since 1970, or %t, a date and time in UTC.
-// Kannel makes both itself; anything else counts as not given.
+// kannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. Kannel
+// generates both; anything else is ignored.
 func kannelTime(s string) time.Time {
 	if seconds, err := strconv.ParseInt(s, 10, 64); err == nil && seconds > 0 && seconds < 1<<38 {
 		return time.Unix(seconds, 0).UTC()
@@ -56,10 +53,10 @@ func kannelTime(s string) time.Time {
 	return t
 }
 
-// kannelContent reads the text in the coding that %c names: 0, or -1 when
-// Kannel does not know, 7-bit; 1 binary; 2 Unicode. With mo-recode it calls
-// Unicode that it has made UTF-8 7-bit too.
-func (f *form) kannelContent(alphabet *sms.Alphabet, m *inbound.Message) {
+// kannelContent reads the text in the coding of %c: 0 is 7-bit, and so is -1, for
+// unknown; 1 is binary, 2 Unicode. With mo-recode, Kannel reports Unicode that it has
+// recoded to UTF-8 as 7-bit.
+func (f *form) kannelContent(m *inbound.Message) {
 	if !f.has("text") {
 		f.Add("text", "The text field is required.")
 		return
@@ -68,7 +65,7 @@ func (f *form) kannelContent(alphabet *sms.Alphabet, m *inbound.Message) {
 	switch f.optional("coding", maxName) {
 	case "", "0", "-1":
 		m.Text = octetText(text, charset)
-		m.Coding = codingOf(alphabet, m.Text)
+		m.Coding = codingOf(f.alphabet, m.Text)
 	case "1":
 		m.Coding, m.Data = sms.Binary, []byte(text)
 	case "2":
@@ -78,8 +75,8 @@ func (f *form) kannelContent(alphabet *sms.Alphabet, m *inbound.Message) {
 	}
 }
 
-// octetText is text that Kannel has recoded: UTF-8, or Latin-1 if it says so or
-// it can be nothing else.
+// octetText returns text that Kannel has recoded: UTF-8, or Latin-1 if the charset says
+// so or it is not valid UTF-8.
 func octetText(s, charset string) string {
 	latin := charset == "iso-8859-1" || charset == "latin1"
 	if !latin && utf8.ValidString(s) {
@@ -92,8 +89,8 @@ func octetText(s, charset string) string {
 	return string(runes)
 }
 
-// unicodeText is big-endian UTF-16 unless the charset says that Kannel has
-// recoded it (alt-charset, mo-recode) or it cannot be.
+// unicodeText decodes big-endian UTF-16, unless the charset says that Kannel has recoded
+// it (alt-charset, mo-recode) or it is not valid UTF-16.
 func unicodeText(m *inbound.Message, s, charset string) string {
 	wide := charset == "" || strings.HasPrefix(charset, "utf-16") || strings.HasPrefix(charset, "ucs-2")
 	if !wide {

@@ -26,10 +26,9 @@ func NewLateStatuses(statuses func(node string) event.Statuses) *LateStatuses {
 // Put sets the status of the event of a message's first part.
 func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Result) error {
 	id, _, _ := strings.Cut(m.ID, ".") // a post of several messages is one event
-	node, sequence, ok := cutLast(id, "-"+string(event.SMS[:1]))
-	seq, err := strconv.ParseUint(sequence, 10, 64)
-	if !ok || err != nil {
-		return fmt.Errorf("carrier: %q is not an event id", m.ID)
+	node, seq, err := splitID(id, event.SMS)
+	if err != nil {
+		return err
 	}
 	source, _, _ := strings.Cut(m.Carrier, "/")
 	return l.statuses(node).Set(ctx, event.SMS, []event.Status{{
@@ -42,10 +41,9 @@ func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Re
 func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
 	byNode := make(map[string][]event.Status)
 	for _, id := range events {
-		node, sequence, ok := cutLast(id, "-"+string(event.Receipt[:1]))
-		seq, err := strconv.ParseUint(sequence, 10, 64)
-		if !ok || err != nil {
-			return fmt.Errorf("carrier: %q is not an event id", id)
+		node, seq, err := splitID(id, event.Receipt)
+		if err != nil {
+			return err
 		}
 		byNode[node] = append(byNode[node], event.Status{ID: id, Seq: seq, State: event.Done})
 	}
@@ -57,9 +55,14 @@ func (l *LateStatuses) Applied(ctx context.Context, events []string) error {
 	return nil
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+// splitID returns the node and the sequence of an event's id; see intake.Item.
+func splitID(id string, kind event.Kind) (node string, seq uint64, err error) {
+	at := strings.LastIndex(id, "-"+string(kind[:1]))
+	if at >= 0 {
+		seq, err = strconv.ParseUint(id[at+2:], 10, 64)
 	}
-	return s, "", false
+	if at < 0 || err != nil {
+		return "", 0, fmt.Errorf("carrier: %q is not an event id", id)
+	}
+	return id[:at], seq, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// sar reads the segmentation parameters of SMPP (3.4, 5.3.2.22 to 5.3.2.24),
-// under their names there; nil when there are none.
+// sar reads the segmentation parameters of SMPP (3.4, 5.3.2.22 to 5.3.2.24), which have
+// their names from there; nil if there are none.
 func (f *form) sar() *inbound.Part {
 	const reference, total, number = "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum"
 	if !f.has(reference) && !f.has(total) && !f.has(number) {
@@ -22,7 +22,7 @@ func (f *form) sar() *inbound.Part {
 	return p
 }
 
-// integer returns a number that must be there and within bounds.
+// integer returns a required number within bounds.
 func (f *form) integer(name string, from, to int) int {
 	n, err := strconv.Atoi(f.optional(name, maxName))
 	if err != nil || n < from || n > to {
@@ -32,7 +32,7 @@ func (f *form) integer(name string, from, to int) int {
 	return n
 }
 
-// statusOf is %stat of a message that has not been joined.
+// statusOf returns %stat of a message whose parts have not been joined.
 func statusOf(m *inbound.Message) inbound.Status {
 	if m.Part != nil && m.Part.Total > 0 {
 		return inbound.Concatenated
@@ -40,7 +40,7 @@ func statusOf(m *inbound.Message) inbound.Status {
 	return inbound.StatusOf(m.UDH)
 }
 
-// keepOctets keeps a part's text as it came, since a character may go on in the
+// keepOctets keeps the octets of a part's text, because a character may continue in the
 // next part.
 func keepOctets(m *inbound.Message, octets []byte) {
 	if _, ok := inbound.PartOf(m); ok {
@@ -48,8 +48,8 @@ func keepOctets(m *inbound.Message, octets []byte) {
 	}
 }
 
-// septetText decodes 7-bit text in the tables that its header names. One that is
-// not known leaves it to the default alphabet, and %stat says so.
+// septetText decodes 7-bit text with the language tables that its header names. For an
+// unknown table it uses the default alphabet, and %stat says so.
 func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (string, error) {
 	l := inbound.LanguagesOf(m)
 	if l != l.Known() {
@@ -58,7 +58,7 @@ func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (stri
 	return alphabet.DecodeIn(l, octets)
 }
 
-// wideText decodes UTF-16. A part may end within a character.
+// wideText decodes UTF-16. A part may end inside a character.
 func wideText(m *inbound.Message, octets []byte) (string, error) {
 	keepOctets(m, octets)
 	if m.Octets != nil {

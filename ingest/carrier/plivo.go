@@ -1,29 +1,131 @@
 package carrier
 
 import (
-	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/ingest/intake"
+	"crypto/sha256"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parsePlivo reads the parameters of Plivo's message_url ("Handling incoming
-// SMS/MMS"), a form, a query or JSON. Plivo has joined the parts; the addresses
-// of media follow the text.
-func parsePlivo(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
-	o, err := fieldsOf(e)
-	if err != nil {
-		return nil, err
-	}
+// parsePlivo parses the parameters of Plivo's message_url ("Handling incoming SMS/MMS"):
+// a form, a query or JSON. Plivo has joined the parts; the addresses of media follow the
+// text.
+func parsePlivo(f *form, o object) ([]inbound.Message, error) {
 	if status := o.text("Status"); status != "" && !o.has("Text") && !o.has("Body") {
 		return nil, receiptOf(o.text("MessageUUID"), status)
 	}
-	f := newForm(o.get)
 	m := inbound.Message{CarrierID: f.required("MessageUUID", maxName)}
 	f.addresses(&m, "From", "To")
 	text := "Text"
 	if !o.has(text) && o.has("Body") {
 		text = "Body" // of an MMS
 	}
-	f.whole(alphabet, &m, text, media(o, "MediaCount", "Media", 1))
+	f.whole(&m, text, media(o, "MediaCount", "Media", 1))
 	return f.one(m)
+}
+
+// verifyPlivo checks X-Plivo-Signature-V3, or V2 if there is no other: the base64 of an
+// HMAC-SHA256 with the auth token over the URL and a nonce, and in V3 the parameters. The
+// fields named Ma have the signature of a subaccount's main account. V2 does not cover
+// the parameters, so a nonce is accepted with one body only.
+func (n *nonces) verifyPlivo(r *Signed, secret string) error {
+	for _, account := range []string{"", "Ma-"} {
+		if err := verifyPlivoV3(r, account, secret); err != httpd.ErrUnsigned { //nolint:errorlint // its own
+			return err
+		}
+	}
+	for _, account := range []string{"", "Ma-"} {
+		sent, nonce := r.Header("X-Plivo-Signature-"+account+"V2"), r.Header("X-Plivo-Signature-V2-Nonce")
+		switch {
+		case sent == "" || nonce == "":
+			continue
+		case !believed(sent, mac(sha256.New, secret, r.base()+nonce)):
+			return errSignature
+		case !n.first(nonce, r):
+			return errStale
+		}
+		return nil
+	}
+	return httpd.ErrUnsigned
+}
+
+func verifyPlivoV3(r *Signed, account, secret string) error {
+	sent, nonce := r.Header("X-Plivo-Signature-"+account+"V3"), r.Header("X-Plivo-Signature-V3-Nonce")
+	if sent == "" || nonce == "" {
+		return httpd.ErrUnsigned
+	}
+	fields, err := r.form()
+	if err != nil {
+		return err
+	}
+	if fields == nil && len(r.Body) > 0 {
+		return errUnread // nothing would cover it
+	}
+	if !believed(sent, mac(sha256.New, secret, plivoText(r, fields)+"."+nonce)) {
+		return errSignature
+	}
+	return nil
+}
+
+// plivoText returns the URL with its parameters in order, followed by those of the form,
+// with decoded names and values.
+func plivoText(r *Signed, fields url.Values) string {
+	text, query := r.base(), sortedPairs(r.query(), "=", "&")
+	if query != "" || len(fields) > 0 {
+		text += "?" + query
+	}
+	if query != "" && len(fields) > 0 {
+		text += "."
+	}
+	return text + sortedPairs(fields, "", "")
+}
+
+func sortedPairs(v url.Values, equals, between string) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		for _, one := range slices.Sorted(slices.Values(v[name])) {
+			pairs = append(pairs, name+equals+one)
+		}
+	}
+	return strings.Join(pairs, between)
+}
+
+// maxNonces is the number of nonces that are remembered, the latest ones. After that a
+// repeated post is recognized by its message id.
+const maxNonces = 100_000
+
+// nonces remembers the request of each nonce.
+type nonces struct {
+	mu   sync.Mutex
+	used map[string][sha256.Size]byte
+	ring []string
+	next int
+}
+
+func newNonces() *nonces { return &nonces{used: make(map[string][sha256.Size]byte)} }
+
+// first reports whether a nonce is used for the first time, or again for the same
+// request: a carrier without an answer repeats its request.
+func (n *nonces) first(nonce string, r *Signed) bool {
+	sum := sha256.Sum256(append([]byte(r.URL+"\x00"), r.Body...))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if before, there := n.used[nonce]; there {
+		return before == sum
+	}
+	nonce = string([]byte(nonce)) // the request's memory is used again
+	if len(n.ring) < maxNonces {
+		n.ring = append(n.ring, nonce)
+	} else {
+		delete(n.used, n.ring[n.next])
+		n.ring[n.next] = nonce
+		n.next = (n.next + 1) % maxNonces
+	}
+	n.used[nonce] = sum
+	return true
 }

@@ -3,6 +3,7 @@ package carrier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -15,12 +16,12 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// Receiver is inbound.Service as the processor uses it.
+// Receiver is the part of inbound.Service that the processor uses.
 type Receiver interface {
 	Receive(ctx context.Context, msgs []inbound.Message) ([]inbound.Result, error)
 }
 
-// Processor brings journalled posts to their relays. It is an intake.Orderly.
+// Processor passes journalled messages to their relays. It implements intake.Orderly.
 type Processor struct {
 	receiver Receiver
 	adapters map[string]Adapter
@@ -32,11 +33,11 @@ func NewProcessor(r Receiver) *Processor {
 	return &Processor{receiver: r, adapters: Adapters(), seed: maphash.MakeSeed()}
 }
 
-// Add adds the adapter of a source that comes another way than over HTTP. It is
-// for the time before Process is called.
+// Add adds the adapter of a source that does not use HTTP. It must be called before
+// Process.
 func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
 
-// Process reads each post again and receives all messages in one batch.
+// Process parses each post again and passes on all messages in one batch.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	msgs := make([]inbound.Message, 0, len(items)) // most posts are one
 	origins := make([]int, 0, len(items))          // the item of each message
@@ -44,7 +45,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	for i := range items {
 		found, err := p.prepared(&items[i])
 		if err != nil && !isNoMessage(err) {
-			statuses[i] = newStatus(&items[i], event.Quarantined, why(err))
+			statuses[i] = items[i].Status(event.Quarantined, why(err))
 		}
 		for range found {
 			origins = append(origins, i)
@@ -58,7 +59,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	for n, r := range results {
 		if r.State != event.Done || r.Note != "" {
 			at := origins[n]
-			m := newStatus(&items[at], r.State, r.Reason)
+			m := items[at].Status(r.State, r.Reason)
 			m.Outcome = r.Note
 			statuses[at] = merge(statuses[at], m)
 		}
@@ -66,8 +67,8 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	return inOrder(statuses, len(items)), nil
 }
 
-// Messages reads the messages of a journalled post as Process does. notice says what a
-// post without messages is, for example a carrier's test.
+// Messages parses a journalled post like Process. notice describes a post without
+// messages, for example a carrier's test.
 func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice string, err error) {
 	found, err = p.messages(it)
 	if n, ok := errors.AsType[notMessage](err); ok {
@@ -76,8 +77,8 @@ func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice s
 	return found, "", err
 }
 
-// Describe names the numbers of the messages of a post. It leaves the texts out:
-// lists show it to whoever may see that a message came.
+// Describe returns the numbers of the messages of a post, without their texts: lists
+// show it to users who may not read messages.
 func (p *Processor) Describe(e *intake.Entry) string {
 	found, err := p.messages(&intake.Item{Entry: *e})
 	if n, ok := errors.AsType[notMessage](err); ok {
@@ -90,8 +91,8 @@ func (p *Processor) Describe(e *intake.Entry) string {
 	return strings.Join(parts, "; ")
 }
 
-// messages reads the messages of a journalled post. Those of one post are told
-// apart by their place in it.
+// messages parses a journalled post. Several messages of a post get ids with their
+// index.
 func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 	a, ok := p.adapters[it.Entry.Source]
 	if !ok {
@@ -110,20 +111,14 @@ func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 	return found, err
 }
 
-// carrierOf names who sent a post: the adapter, and the source in the path.
+// carrierOf returns the sender of a post: the adapter, and the source in the path.
 func carrierOf(e *intake.Entry) string {
 	_, source, _ := strings.Cut(e.Path, "/inbound/sms/"+e.Source+"/")
 	return strings.TrimSuffix(e.Source+"/"+source, "/")
 }
 
-func newStatus(it *intake.Item, s event.State, reason string) event.Status {
-	return event.Status{
-		ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source,
-	}
-}
-
-// merge merges the statuses of several messages of one post: the state is the one
-// that asks most of an operator.
+// merge merges the statuses of several messages of a post: the state is the most severe
+// one.
 func merge(a, b event.Status) event.Status {
 	if a.ID == "" {
 		return b
@@ -152,11 +147,46 @@ func inOrder(statuses map[int]event.Status, n int) []event.Status {
 	return out
 }
 
-// why is an error in one line, with its fields.
+// why returns an error in one line, with its fields.
 func why(err error) string {
 	parts, fields := []string{err.Error()}, relay.FieldsOf(err)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		parts = append(parts, fields[name]...)
 	}
 	return strings.Join(parts, " ")
+}
+
+// parsed is the result of parsing a post.
+type parsed struct {
+	messages []inbound.Message
+	err      error
+}
+
+// Keys returns a key per carrier message id, so that posts with the same id are
+// processed in order: the first is the message. It keeps the parsed post for Process.
+func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
+	found, err := p.messages(it)
+	it.Prepared = parsed{found, err}
+	for i := range found {
+		if m := &found[i]; m.CarrierID != "" {
+			keys = append(keys, hashKey(p.seed, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
+		}
+	}
+	return keys
+}
+
+// hashKey returns the hash of a formatted key.
+func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = fmt.Fprintf(&h, format, values...)
+	return h.Sum64()
+}
+
+// prepared returns the messages of a post, which Keys may have read already.
+func (p *Processor) prepared(it *intake.Item) ([]inbound.Message, error) {
+	if in, ok := it.Prepared.(parsed); ok {
+		return in.messages, in.err
+	}
+	return p.messages(it)
 }

@@ -57,7 +57,7 @@ func (r *ReceiptProcessor) prepared(it *intake.Item) (message.Receipt, error) {
 	return readReceipt(&it.Entry)
 }
 
-// Process reads each receipt and has all recorded in one batch.
+// Process parses each receipt and passes on all in one batch.
 func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	statuses := make(map[int]event.Status)
 	var receipts []message.Receipt
@@ -65,7 +65,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 	for i := range items {
 		one, err := r.prepared(&items[i])
 		if err != nil {
-			statuses[i] = newStatus(&items[i], event.Quarantined, why(err))
+			statuses[i] = items[i].Status(event.Quarantined, why(err))
 			continue
 		}
 		one.Event = items[i].ID
@@ -81,13 +81,13 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 			if one.Carrier != "" {
 				reason += " of carrier " + one.Carrier
 			}
-			statuses[origins[n]] = newStatus(&items[origins[n]], event.Unrouted, intake.Reason(reason))
+			statuses[origins[n]] = items[origins[n]].Status(event.Unrouted, intake.Reason(reason))
 		}
 	}
 	return inOrder(statuses, len(items)), nil
 }
 
-// readReceipt reads a journalled receipt.
+// readReceipt parses a journalled receipt.
 func readReceipt(e *intake.Entry) (r message.Receipt, err error) {
 	_, rest, _ := strings.Cut(e.Path, receiptPath)
 	_, r.Carrier, _ = strings.Cut(rest, "/")
@@ -105,9 +105,8 @@ func readReceipt(e *intake.Entry) (r message.Receipt, err error) {
 	return r, err
 }
 
-// smppReceipt reads a deliver_sm or data_sm: the optional parameters first, the
-// text where they say nothing. The time is that of its arrival: the text's has
-// no zone.
+// smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if
+// they are missing. The time is that of arrival, because the text's time has no zone.
 func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
@@ -133,12 +132,12 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 	return err
 }
 
-// leastSubscriber is the fewest digits of a subscriber's number: shorter ones are
-// short codes, and no message's destination.
+// leastSubscriber is the minimum length of a subscriber's number, in digits: shorter
+// numbers are short codes, to which no message is sent.
 const leastSubscriber = 7
 
-// numbersOf are the numbers of a receipt. It comes from the message's destination,
-// but some SMSCs leave the addresses as they were.
+// numbersOf returns both numbers of a receipt. Its source is the message's destination,
+// but some SMSCs do not swap the addresses.
 func numbersOf(d *smpp.Delivery) (numbers []string) {
 	for _, digits := range []string{d.Source.Digits, d.Destination.Digits} {
 		if number, ok := relay.NumberFrom(digits); ok {
@@ -148,9 +147,9 @@ func numbersOf(d *smpp.Delivery) (numbers []string) {
 	return numbers
 }
 
-// stateNamed returns the state that a receipt's stat means (SMPP 3.4, appendix B, and
-// the spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the submit
-// response, which has come before any receipt.
+// stateNamed returns the state for a receipt's stat (SMPP 3.4, appendix B, and the
+// spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the state after the
+// submit response, which precedes any receipt.
 func stateNamed(stat string) (message.State, error) {
 	stat = strings.ToUpper(stat)
 	for state, words := range map[message.State][]string{
@@ -167,14 +166,14 @@ func stateNamed(stat string) (message.State, error) {
 	return "", relay.Errorf(relay.KindInvalid, "a receipt whose state is %q", stat)
 }
 
-// kannelReceipt reads what Kannel adds to the address that it was given for a
-// message: %d as type, %A as answer.
+// kannelReceipt parses the parameters that Kannel adds to the dlr-url of a message: %d as
+// type, %A as answer.
 func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
 	q, err := kannelParameters(e)
 	if err != nil {
 		return err
 	}
-	f := newForm(queryFields(q))
+	f := newForm(nil, queryFields(q))
 	f.part(r, e)
 	r.State = f.code("type")
 	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
@@ -183,8 +182,8 @@ func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
 	return f.Err()
 }
 
-// jsonReceipt reads {ref, state or code, text}, or a query of these. The ref of the
-// address is what was signed: a body cannot name another.
+// jsonReceipt parses {ref, state or code, text}, or a query of these. The ref in the
+// address, which is signed, overrides one in the body.
 func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 	o, err := fieldsOf(e)
 	if err != nil {
@@ -199,7 +198,7 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 			o[name] = value
 		}
 	}
-	f := newForm(o.get)
+	f := newForm(nil, o.get)
 	f.part(r, e)
 	r.Line = f.optional("text", maxText)
 	if o.has("code") {
@@ -212,8 +211,8 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 	return f.Err()
 }
 
-// part reads which part of which message a receipt is about. An account's token
-// reports of the account's own.
+// part reads the reference of the message part. A token of an account can only report
+// about messages of that account.
 func (f *form) part(r *message.Receipt, e *intake.Entry) {
 	ref := f.required("ref", maxName)
 	p, ok := message.ParsePartRef(ref)

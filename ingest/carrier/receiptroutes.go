@@ -18,40 +18,40 @@ import (
 // Simulator is the source of the receipts of the simulated carrier.
 const Simulator = "simulator"
 
-// Signer signs the addresses that carriers report to, so that they need no token
-// of an account. The zero value accepts nothing.
+// Signer signs the URLs for delivery receipts, so that carriers need no token of an
+// account. The zero value accepts no URL.
 type Signer struct{ key []byte }
 
-// NewSigner returns a Signer with a key, which all gateways of a site share.
+// NewSigner returns a Signer with a key, which must be the same for all gateways.
 func NewSigner(key string) Signer { return Signer{key: []byte(key)} }
 
-// sign is the signature of a path and what is reported about.
+// sign returns the signature of a path and a part's reference.
 func (s Signer) sign(path, ref string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(path + "\x00" + ref))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// ReceiptURL is where a carrier of a kind (kannel, json) and a name reports about
-// a part.
+// ReceiptURL returns the URL at which a carrier with a kind (kannel, json) and a name
+// reports about a part.
 func (s Signer) ReceiptURL(publicURL, kind, name, ref string) string {
 	path := receiptPath + kind + "/" + name
 	return publicURL + path + "?" + url.Values{"ref": {ref}, "sig": {s.sign(path, ref)}}.Encode()
 }
 
-// valid reports whether an address is one of ours.
+// valid reports whether a URL has a valid signature.
 func (s Signer) valid(path, ref, sig string) bool {
 	return len(s.key) > 0 && ref != "" && hmac.Equal([]byte(s.sign(path, ref)), []byte(sig))
 }
 
-// SimulatedReceipt is the journal's entry of what the simulator reports.
+// SimulatedReceipt returns the journal entry of a receipt of the simulator.
 func SimulatedReceipt(ref, state string) intake.Entry {
 	body, _ := json.Marshal(map[string]string{"ref": ref, "state": state}) // of text only
 	return intake.Entry{Source: Simulator, Path: receiptPath + Simulator, ContentType: "application/json", Body: body}
 }
 
-// MountReceipts adds the paths that carriers report to. They are open to the
-// addresses that were given out, and to tokens of carriers.
+// MountReceipts adds the paths for delivery receipts. They accept signed URLs and tokens
+// of carriers.
 func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, signer Signer) {
 	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	for _, kind := range []string{"json", "kannel"} {
@@ -65,8 +65,7 @@ func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, s
 	receipts.Use(auth.Require(account.Carrier, style()))
 }
 
-// signed accepts addresses with a valid signature and passes other requests to
-// other.
+// signed accepts URLs with a valid signature and passes other requests to other.
 func signed(signer Signer, other fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if sig := c.Query("sig"); sig != "" && signer.valid(c.Path(), c.Query("ref"), sig) {
@@ -79,7 +78,7 @@ func signed(signer Signer, other fiber.Handler) fiber.Handler {
 	}
 }
 
-// receive returns the handler of a kind: read, journal, answer.
+// receive returns the handler of a kind: it parses, journals and answers.
 func (s *Surface) receive(in Intake, kind string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		entry, err := s.entry(c, kind)

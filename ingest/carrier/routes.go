@@ -22,14 +22,14 @@ type Intake interface {
 // Options are optional settings; the zero value works.
 type Options struct {
 	BodyLimit int // bytes, also of an inflated body; 0 means 1 MiB
-	// PublicURL is how carriers reach the gateway, without a slash at the end:
-	// some sign the address that they call.
+	// PublicURL is the URL at which carriers reach the gateway, without a slash at the
+	// end: some sign the URL that they call.
 	PublicURL string
 	Logger    *slog.Logger
 	Now       func() time.Time // nil means time.Now
 }
 
-// Surface is the paths that carriers post to.
+// Surface is the HTTP interface for carriers.
 type Surface struct {
 	intake    Intake
 	adapters  map[string]Adapter
@@ -51,8 +51,8 @@ func New(in Intake, o Options) *Surface {
 	return s
 }
 
-// Mount adds the paths to the app: one per adapter, with or without the source
-// that names a token.
+// Mount adds the paths to the app: one per adapter, with an optional source, which names
+// a token.
 func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	inbound := app.Group("/inbound/sms")
 	for name, a := range s.adapters {
@@ -69,7 +69,7 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	inbound.Use(auth.Require(account.Carrier, style())) // unauthenticated clients get 401, not 404
 }
 
-// style is WebhookStyle with a Basic challenge, without which Twilio sends no
+// style returns WebhookStyle with a Basic challenge, without which Twilio sends no
 // credentials.
 func style() httpd.Style {
 	s := httpd.WebhookStyle()
@@ -81,8 +81,8 @@ func style() httpd.Style {
 	return s
 }
 
-// signedStyle is that of carriers that sign, some with a token of their own in
-// Authorization: that is no credential of ours.
+// signedStyle returns the style for carriers that sign. Some send a token of their own in
+// Authorization, which is not a credential of the gateway.
 func signedStyle() httpd.Style {
 	s := style()
 	known := s.Credential
@@ -95,7 +95,7 @@ func signedStyle() httpd.Style {
 	return s
 }
 
-// signature is how an adapter's carrier signs, and names its token.
+// signature returns the source of a request and the check of its signature.
 func (s *Surface) signature(a Adapter) httpd.Signature {
 	return httpd.Signature{
 		Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
@@ -110,7 +110,7 @@ func (s *Surface) signature(a Adapter) httpd.Signature {
 	}
 }
 
-// head refuses HEAD, which fiber would serve as a GET: HEAD must not submit a
+// head refuses HEAD, which fiber would handle as a GET, because HEAD must not submit a
 // message.
 func head(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderAllow, "GET, POST")

@@ -18,27 +18,26 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 )
 
-// The reasons for which a signature is not believed. None holds a secret or
-// what was expected.
+// The errors of signatures. None contains a secret or the expected signature.
 var (
 	errSignature = errors.New("carrier: the signature does not match")
 	errStale     = errors.New("carrier: the signature has expired")
 	errUnread    = errors.New("carrier: what is signed cannot be read")
 )
 
-// maxAge is how long a signature is believed. Carriers repeat a post for a day
-// or two with the signature that they made at first; what is repeated within
-// that time is known by its id, which is remembered for a week at least.
+// maxAge is the maximum age of a signature. Carriers repeat a post for a day or two with
+// the first signature; a repetition is recognized by its id, which is kept for a week at
+// least.
 const maxAge = 48 * time.Hour
 
 // maxSkew is how far a carrier's clock may be ahead of ours.
 const maxSkew = 5 * time.Minute
 
-// Signed is a request as its signature sees it.
+// Signed is the parts of a request that are signed.
 type Signed struct {
 	Method string
-	// URL is the address that the carrier called: the public URL of the
-	// gateway, whatever a proxy made of it, and the path and query as sent.
+	// URL is the URL that the carrier called: the public URL of the gateway, which a
+	// proxy may have changed, with the path and query as sent.
 	URL         string
 	ContentType string
 	// Header returns a header field, "" if there is none.
@@ -47,7 +46,7 @@ type Signed struct {
 	Now    time.Time
 }
 
-// signedOf is a request's Signed; it points into the request.
+// signedOf returns a request's Signed, which shares memory with the request.
 func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
 	body, err := httpd.RawBody(c, s.bodyLimit)
 	if err != nil {
@@ -64,26 +63,26 @@ func (s *Surface) signedOf(c *fiber.Ctx) (*Signed, error) {
 	}, nil
 }
 
-// base is the URL without its query.
-func (r *Signed) base() string {
-	before, _, _ := strings.Cut(r.URL, "?")
+// base returns the URL without its query.
+func (s *Signed) base() string {
+	before, _, _ := strings.Cut(s.URL, "?")
 	return before
 }
 
-// query is the URL's; what cannot be read of it is left out, and then the
+// query returns the URL's query without invalid parameters; if there are any, the
 // signature does not match.
-func (r *Signed) query() url.Values {
-	_, after, _ := strings.Cut(r.URL, "?")
+func (s *Signed) query() url.Values {
+	_, after, _ := strings.Cut(s.URL, "?")
 	q, _ := url.ParseQuery(after)
 	return q
 }
 
-// form is the body's fields, none if it is no form.
-func (r *Signed) form() (url.Values, error) {
-	if len(r.Body) == 0 || !isForm(r.ContentType) {
+// form returns the fields of a form; nil for another body.
+func (s *Signed) form() (url.Values, error) {
+	if len(s.Body) == 0 || !isForm(s.ContentType) {
 		return nil, nil
 	}
-	v, err := url.ParseQuery(string(r.Body))
+	v, err := url.ParseQuery(string(s.Body))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the form", errUnread)
 	}
@@ -95,14 +94,14 @@ func isForm(contentType string) bool {
 	return strings.EqualFold(strings.TrimSpace(media), fiber.MIMEApplicationForm)
 }
 
-// mac is the keyed hash of a text.
+// mac returns the HMAC of a text.
 func mac(h func() hash.Hash, secret, text string) []byte {
 	m := hmac.New(h, []byte(secret))
 	m.Write([]byte(text))
 	return m.Sum(nil)
 }
 
-// sameBase64 compares what was sent with a digest in constant time.
+// sameBase64 compares a signature with a digest in constant time.
 func sameBase64(sent string, digest []byte) bool {
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(sent))
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
@@ -114,8 +113,8 @@ func sameHex(sent string, digest []byte) bool {
 	return err == nil && subtle.ConstantTimeCompare(b, digest) == 1
 }
 
-// believed reports whether one of the signatures in a list separated by commas
-// is the digest.
+// believed reports whether one of the signatures in a comma-separated list is the
+// digest.
 func believed(list string, digest []byte) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		if sameBase64(one, digest) {
@@ -125,7 +124,7 @@ func believed(list string, digest []byte) bool {
 	return false
 }
 
-// recent tells whether a moment, in seconds since 1970, lies near enough to now.
+// recent checks that a time, in seconds since 1970, is close enough to now.
 func recent(seconds string, now time.Time) error {
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil || n < 0 || n > 1<<38 {

@@ -1,42 +1,39 @@
 package carrier
 
 import (
+	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
+	"hash"
 	"strings"
 
 	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseSinch reads an incoming message of Sinch's SMS API (Webhooks, mo_text,
-// mo_binary and mo_media), or one that came by SMS of its Conversation API
-// (MESSAGE_INBOUND). Only the second is signed.
-func parseSinch(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
-	o, err := fieldsOf(e)
-	if err != nil {
-		return nil, err
-	}
+// parseSinch parses an incoming message of Sinch's SMS API (Webhooks, mo_text, mo_binary
+// and mo_media), or an SMS of its Conversation API (MESSAGE_INBOUND). Only the latter is
+// signed.
+func parseSinch(f *form, o object) ([]inbound.Message, error) {
 	switch kind := o.text("type"); {
 	case strings.HasPrefix(kind, "mo_"):
-		return parseSinchSMS(alphabet, o, kind)
+		return parseSinchSMS(f, o, kind)
 	case strings.Contains(kind, "delivery_report"):
 		return nil, receiptOf(o.first("batch_id", "id"), o.first("status", "type"))
 	case o.has("message"):
-		return parseSinchConversation(alphabet, o.object("message"))
+		return parseSinchConversation(f, o.object("message"))
 	case o.has("message_delivery_report"):
 		r := o.object("message_delivery_report")
 		return nil, receiptOf(r.text("message_id"), r.text("status"))
 	case o.has("app_id"):
 		return nil, notMessage("an event of the Conversation API that is no message")
 	}
-	f := newForm(o.get)
 	f.Add("type", "The type must be mo_text, mo_binary or mo_media.")
 	return nil, f.Err()
 }
 
-func parseSinchSMS(alphabet *sms.Alphabet, o object, kind string) ([]inbound.Message, error) {
-	f := newForm(o.get)
+func parseSinchSMS(f *form, o object, kind string) ([]inbound.Message, error) {
 	m := inbound.Message{
 		CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName), SentAt: when(o.first("sent_at", "received_at")),
 	}
@@ -47,15 +44,14 @@ func parseSinchSMS(alphabet *sms.Alphabet, o object, kind string) ([]inbound.Mes
 		m.Status = statusOf(&m)
 	case "mo_media":
 		f.Get = textsOf(o.object("body"), "message", "subject").get
-		f.whole(alphabet, &m, "message", urlsOf(o.object("body").list("media")))
+		f.whole(&m, "message", urlsOf(o.object("body").list("media")))
 	default:
-		f.whole(alphabet, &m, "body", nil)
+		f.whole(&m, "body", nil)
 	}
 	return f.one(m)
 }
 
-// textsOf is an object whose first name has the first text there is, "" if
-// there is none.
+// textsOf returns an object with the first text that is not empty, under the first name.
 func textsOf(o object, names ...string) object { return object{names[0]: o.first(names...)} }
 
 func urlsOf(all []object) (urls []string) {
@@ -67,21 +63,21 @@ func urlsOf(all []object) (urls []string) {
 	return urls
 }
 
-// parseSinchConversation reads the message of a MESSAGE_INBOUND. Its sender_id
-// is the number that it was sent to.
-func parseSinchConversation(alphabet *sms.Alphabet, o object) ([]inbound.Message, error) {
+// parseSinchConversation parses the message of a MESSAGE_INBOUND. Its sender_id is the
+// number that received it.
+func parseSinchConversation(f *form, o object) ([]inbound.Message, error) {
 	from := o.object("channel_identity")
 	if channel := from.text("channel"); channel != "SMS" && channel != "MMS" {
 		return nil, notMessage("a message by the channel " + clipValue(strings.ToValidUTF8(channel, "\uFFFD")) + ", not by SMS")
 	}
 	contact := o.object("contact_message")
-	f := newForm(object{
+	f.Get = object{
 		"id": o["id"], "identity": from["identity"], "sender_id": o["sender_id"],
 		"text": contact.object("text_message").text("text"),
-	}.get)
+	}.get
 	m := inbound.Message{CarrierID: f.required("id", maxName), SentAt: when(o.text("accept_time"))}
 	f.addresses(&m, "identity", "sender_id")
-	f.whole(alphabet, &m, "text", urlsOf([]object{contact.object("media_message")}))
+	f.whole(&m, "text", urlsOf([]object{contact.object("media_message")}))
 	return f.one(m)
 }
 
@@ -93,4 +89,20 @@ func (f *form) base64(name string) []byte {
 		return nil
 	}
 	return b
+}
+
+// verifySinch checks X-Sinch-Webhook-Signature of the Conversation API: the base64 of an
+// HMAC with the webhook's secret over the body, a nonce and the time, separated by dots.
+// The SMS API does not sign; it uses Basic authentication.
+func verifySinch(r *Signed, secret string) error {
+	const name = "X-Sinch-Webhook-Signature"
+	sent, nonce, at := r.Header(name), r.Header(name+"-Nonce"), r.Header(name+"-Timestamp")
+	if sent == "" || nonce == "" || at == "" {
+		return httpd.ErrUnsigned
+	}
+	h := map[string]func() hash.Hash{"": sha256.New, "HmacSHA256": sha256.New, "HmacSHA512": sha512.New}[r.Header(name+"-Algorithm")]
+	if h == nil || !sameBase64(sent, mac(h, secret, string(r.Body)+"."+nonce+"."+at)) {
+		return errSignature
+	}
+	return recent(at, r.Now)
 }

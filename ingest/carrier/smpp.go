@@ -19,8 +19,8 @@ import (
 // SMPP is the name of the adapter of SMPP binds, and the source of their events.
 const SMPP = "smpp"
 
-// SMPPEntry is the journal's entry of a PDU from a carrier's bind, as it came.
-// The id is the same for a PDU that the SMSC repeats within a session.
+// SMPPEntry returns the journal entry of a PDU from a carrier's bind. The id is the same
+// for a PDU that the SMSC repeats within a session.
 func SMPPEntry(carrier, id string, pdu []byte) intake.Entry {
 	return smppEntry(messagePath, carrier, id, pdu)
 }
@@ -30,13 +30,13 @@ func SMPPReceiptEntry(carrier, id string, pdu []byte) intake.Entry {
 	return smppEntry(receiptPath, carrier, id, pdu)
 }
 
-// The folders that paths of messages and receipts begin with.
+// The prefixes of the paths of messages and receipts.
 const (
 	messagePath = "/inbound/sms/"
 	receiptPath = "/inbound/dlr/"
 )
 
-// smppEntry names the carrier as the paths of HTTP do.
+// smppEntry returns an entry with a path like those of HTTP carriers.
 func smppEntry(folder, carrier, id string, pdu []byte) intake.Entry {
 	return intake.Entry{
 		Source: SMPP, Path: folder + SMPP + "/" + carrier,
@@ -44,8 +44,8 @@ func smppEntry(folder, carrier, id string, pdu []byte) intake.Entry {
 	}
 }
 
-// NewSMPP returns the adapter that reads deliver_sm and data_sm. It has no path
-// of its own; defaults has what each carrier's default alphabet is.
+// NewSMPP returns the adapter that parses deliver_sm and data_sm. It has no HTTP path;
+// defaults is the default alphabet of each carrier.
 func NewSMPP(defaults map[string]smpp.Alphabet) Adapter {
 	r := smppReader{alphabet: sms.NewAlphabet(), defaults: defaults}
 	return Adapter{Parse: r.parse}
@@ -56,7 +56,7 @@ type smppReader struct {
 	defaults map[string]smpp.Alphabet
 }
 
-func (r smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
+func (s smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
 		return nil, err
@@ -67,15 +67,15 @@ func (r smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 		return nil, err
 	}
 	smppPart(&m, d)
-	if err := r.content(&m, d, r.defaults[name]); err != nil {
+	if err := s.content(&m, d, s.defaults[name]); err != nil {
 		return nil, err
 	}
 	m.CarrierID, err = smppID(&m, d, e)
 	return []inbound.Message{m}, err
 }
 
-// smppID is the SMSC's id of the message, which some give, else the entry's. The
-// parts of a message have one id and are no repetitions.
+// smppID returns the SMSC's id of the message, or the entry's id if there is none. The
+// parts of a message have the same id but are not repetitions.
 func smppID(m *inbound.Message, d *smpp.Delivery, e *intake.Entry) (string, error) {
 	if id := d.MessageID(); id != "" {
 		if p, ok := inbound.PartOf(m); ok {
@@ -87,8 +87,7 @@ func smppID(m *inbound.Message, d *smpp.Delivery, e *intake.Entry) (string, erro
 	return q.Get("id"), err
 }
 
-// smppAddresses reads who sent a message to which number. A sender may be
-// withheld.
+// smppAddresses reads the sender, which may be missing, and the recipient.
 func smppAddresses(m *inbound.Message, d *smpp.Delivery) error {
 	m.From = readable(d.Source.Digits)
 	if number, ok := relay.NumberFrom(m.From); ok && d.Source.TON != smpp.Alphanumeric {
@@ -102,7 +101,7 @@ func smppAddresses(m *inbound.Message, d *smpp.Delivery) error {
 	return nil
 }
 
-// readable makes text of octets that should be ASCII and may be Latin-1.
+// readable converts octets that should be ASCII, but may be Latin-1, to text.
 func readable(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -111,14 +110,14 @@ func readable(s string) string {
 }
 
 func smppPart(m *inbound.Message, d *smpp.Delivery) {
-	if s, ok := d.Segment(); ok {
-		m.Part = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: s.Reference, Total: s.Total, Number: s.Number}
+	if p, ok := d.Segment(); ok {
+		m.Part = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: p.Reference, Total: p.Total, Number: p.Number}
 	}
 }
 
-// content reads the header and the text. A header that reaches beyond the text
-// leaves nothing to tell them apart by: all of it is data then.
-func (r smppReader) content(m *inbound.Message, d *smpp.Delivery, c smpp.Alphabet) error {
+// content reads the user data header and the text. If the length of the header exceeds
+// the message, all of it is data.
+func (s smppReader) content(m *inbound.Message, d *smpp.Delivery, c smpp.Alphabet) error {
 	udh, text, ok := d.Split()
 	if !ok {
 		m.Coding, m.Data, m.Status = sms.Binary, text, inbound.Indecipherable
@@ -126,10 +125,10 @@ func (r smppReader) content(m *inbound.Message, d *smpp.Delivery, c smpp.Alphabe
 	}
 	m.UDH = udh
 	m.Status = statusOf(m)
-	return r.text(m, smpp.CodingOf(d.DataCoding), c, text)
+	return s.text(m, smpp.CodingOf(d.DataCoding), c, text)
 }
 
-func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet, octets []byte) (err error) {
+func (s smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet, octets []byte) (err error) {
 	switch coding {
 	case smpp.Octets:
 		m.Coding, m.Data = sms.Binary, octets
@@ -138,7 +137,7 @@ func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet
 		m.Coding = sms.UCS2
 		m.Text, err = wideText(m, octets)
 	case smpp.Default:
-		return r.defaultText(m, c, octets)
+		return s.defaultText(m, c, octets)
 	case smpp.Cyrillic:
 		m.Text, err = charmap.ISO8859_5.NewDecoder().String(string(octets))
 	case smpp.Hebrew:
@@ -150,23 +149,23 @@ func (r smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet
 		return fmt.Errorf("smpp: short_message: %w", err)
 	}
 	if coding != smpp.UCS2 {
-		m.Coding = codingOf(r.alphabet, m.Text)
+		m.Coding = codingOf(s.alphabet, m.Text)
 	}
 	return nil
 }
 
-// defaultText reads text in the SMSC's default alphabet.
-func (r smppReader) defaultText(m *inbound.Message, c smpp.Alphabet, octets []byte) (err error) {
+// defaultText decodes text in the SMSC's default alphabet.
+func (s smppReader) defaultText(m *inbound.Message, c smpp.Alphabet, octets []byte) (err error) {
 	switch c {
 	case smpp.AlphabetLatin1:
 		m.Text = octetText(string(octets), "latin1")
-		m.Coding = codingOf(r.alphabet, m.Text)
+		m.Coding = codingOf(s.alphabet, m.Text)
 		return nil
 	case smpp.AlphabetPacked:
 		octets = sms.Unpack(octets, len(m.UDH))
 	}
 	m.Coding = sms.GSM
-	if m.Text, err = septetText(r.alphabet, m, octets); err != nil {
+	if m.Text, err = septetText(s.alphabet, m, octets); err != nil {
 		return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
 	}
 	keepOctets(m, octets)

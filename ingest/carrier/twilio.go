@@ -1,32 +1,32 @@
 package carrier
 
 import (
+	"crypto/sha1" //nolint:gosec // the carrier's algorithm
+	"crypto/sha256"
+	"encoding/base64"
+	"maps"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseTwilio reads the parameters of Twilio's webhook for incoming messages
-// (Messaging webhooks, "Parameters in Twilio's request"), a form or a query.
-// Twilio has joined the parts; the addresses of media follow the text.
-func parseTwilio(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
-	o, err := fieldsOf(e)
-	if err != nil {
-		return nil, err
-	}
+// parseTwilio parses the parameters of Twilio's webhook for incoming messages (Messaging
+// webhooks, "Parameters in Twilio's request"): a form or a query. Twilio has joined the
+// parts; the addresses of media follow the text.
+func parseTwilio(f *form, o object) ([]inbound.Message, error) {
 	id := o.first("MessageSid", "SmsMessageSid", "SmsSid")
 	if status := o.first("MessageStatus", "SmsStatus"); !o.has("Body") && status != "" && !strings.HasPrefix(status, "receiv") {
 		return nil, receiptOf(id, status)
 	}
-	f := newForm(o.get)
 	m := inbound.Message{CarrierID: f.id("MessageSid", id), Reference: f.optional("AccountSid", maxName)}
 	f.addresses(&m, "From", "To")
-	f.whole(alphabet, &m, "Body", media(o, "NumMedia", "MediaUrl", 0))
+	f.whole(&m, "Body", media(o, "NumMedia", "MediaUrl", 0))
 	return f.one(m)
 }
 
@@ -41,8 +41,8 @@ func media(o object, count, name string, first int) (urls []string) {
 	return urls
 }
 
-// noInstructions is the answer of who has nothing to say to the sender, in the
-// language that Twilio and Plivo share.
+// noInstructions is the answer without instructions, in the XML that Twilio and Plivo
+// share.
 const noInstructions = `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`
 
 func answerXML(mime string) func(c *fiber.Ctx, id string) error {
@@ -50,4 +50,84 @@ func answerXML(mime string) func(c *fiber.Ctx, id string) error {
 		c.Set(fiber.HeaderContentType, mime)
 		return c.Status(fiber.StatusOK).SendString(noInstructions)
 	}
+}
+
+// verifyTwilio checks X-Twilio-Signature: the base64 of an HMAC-SHA1 with the account's
+// auth token over the URL and the names and values of a form, ordered by name. Another
+// body is covered by its SHA-256 in the query, bodySHA256. There is no time: a repetition
+// is recognized by its MessageSid.
+func verifyTwilio(r *Signed, secret string) error {
+	sent := r.Header("X-Twilio-Signature")
+	if sent == "" {
+		return httpd.ErrUnsigned
+	}
+	fields, err := r.form()
+	if err != nil {
+		return err
+	}
+	if fields == nil && len(r.Body) > 0 {
+		sum := sha256.Sum256(r.Body)
+		if !sameHex(r.query().Get("bodySHA256"), sum[:]) {
+			return errSignature
+		}
+	}
+	tail := twilioFields(fields)
+	for _, address := range twilioURLs(r) {
+		if sameBase64(sent, mac(sha1.New, secret, address+tail)) {
+			return nil
+		}
+	}
+	return errSignature
+}
+
+// twilioFields concatenates names and values; the values of a name are sorted, without
+// duplicates.
+func twilioFields(fields url.Values) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		for _, v := range slices.Compact(slices.Sorted(slices.Values(fields[name]))) {
+			b.WriteString(name)
+			b.WriteString(v)
+		}
+	}
+	return b.String()
+}
+
+// twilioURLs returns the URLs that Twilio may have signed: with and without the port, and
+// with the user and password if the request has them.
+func twilioURLs(r *Signed) []string {
+	scheme, rest, _ := strings.Cut(r.URL, "://")
+	host, path := rest, ""
+	if at := strings.IndexAny(rest, "/?"); at >= 0 {
+		host, path = rest[:at], rest[at:]
+	}
+	hosts := []string{host}
+	bare := host
+	if at := strings.LastIndexByte(host, ':'); at > strings.LastIndexByte(host, ']') {
+		bare = host[:at]
+		hosts = append(hosts, bare)
+	}
+	standard := map[string]string{"https": ":443", "http": ":80"}[strings.ToLower(scheme)]
+	hosts = append(hosts, bare+standard)
+	var out []string
+	for _, user := range userinfo(r) {
+		for _, h := range hosts {
+			out = append(out, scheme+"://"+user+h+path)
+		}
+	}
+	return out
+}
+
+// userinfo returns what may precede the host: nothing, or the request's Basic
+// credentials.
+func userinfo(r *Signed) []string {
+	scheme, encoded, _ := strings.Cut(r.Header("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return []string{""}
+	}
+	pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil {
+		return []string{""}
+	}
+	return []string{"", string(pair) + "@"}
 }

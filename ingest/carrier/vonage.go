@@ -1,27 +1,36 @@
 package carrier
 
 import (
+	"bytes"
+	"crypto/md5"  //nolint:gosec // one of the carrier's algorithms
+	"crypto/sha1" //nolint:gosec // likewise
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
-// parseVonage reads an inbound message of Vonage's SMS API (formerly Nexmo), as
-// a query, a form or JSON, or of its Messages API. The SMS API hands over the
-// parts of a message as they come, in any order.
-func parseVonage(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, error) {
-	o, err := fieldsOf(e)
-	if err != nil {
-		return nil, err
-	}
+// parseVonage parses an inbound message of Vonage's SMS API (formerly Nexmo), as a query,
+// a form or JSON, or of its Messages API. The SMS API passes on the parts of a message
+// separately, in any order.
+func parseVonage(f *form, o object) ([]inbound.Message, error) {
 	if status := o.text("status"); status != "" && !o.has("text") && !o.has("data") {
 		return nil, receiptOf(o.first("messageId", "message_uuid"), status)
 	}
-	f := newForm(o.get)
 	if o.has("message_uuid") {
 		m := inbound.Message{CarrierID: f.required("message_uuid", maxName), SentAt: when(o.text("timestamp"))}
 		f.addresses(&m, "from", "to")
-		f.whole(alphabet, &m, "text", nil)
+		f.whole(&m, "text", nil)
 		return f.one(m)
 	}
 	m := inbound.Message{
@@ -36,13 +45,13 @@ func parseVonage(alphabet *sms.Alphabet, e *intake.Entry) ([]inbound.Message, er
 	case "unicode":
 		m.Coding, m.Text = sms.UCS2, f.plain("text")
 	default:
-		f.whole(alphabet, &m, "text", nil)
+		f.whole(&m, "text", nil)
 	}
 	return f.one(m)
 }
 
-// vonagePart reads which part of a message this is. The reference is the
-// carrier's own and may be any text.
+// vonagePart reads the part's number in its message. The reference is the carrier's and
+// may be any text.
 func (f *form) vonagePart(m *inbound.Message) {
 	if f.optional("concat", maxName) != "true" {
 		return
@@ -50,4 +59,127 @@ func (f *form) vonagePart(m *inbound.Message) {
 	p := inbound.Part{Kind: inbound.NamedReference(f.required("concat-ref", maxName)), Total: f.integer("concat-total", 1, 255)}
 	p.Number = f.integer("concat-part", 1, max(p.Total, 1))
 	m.Part = &p
+}
+
+// verifyVonage checks the JWT in Authorization, or the parameter sig.
+func verifyVonage(r *Signed, secret string) error {
+	if scheme, token, _ := strings.Cut(r.Header("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && isJWT(token) {
+		c, err := verifyJWT(strings.TrimSpace(token), secret, r.Now)
+		if err != nil {
+			return err
+		}
+		return vonagePayload(r, c.PayloadHash)
+	}
+	return verifyVonageSig(r, secret)
+}
+
+// vonagePayload checks the hash of a post: of the body, or of the parameters as a JSON
+// object in their order.
+func vonagePayload(r *Signed, want string) error {
+	raw := sha256.Sum256(r.Body)
+	if len(r.Body) > 0 && sameHex(want, raw[:]) {
+		return nil
+	}
+	text := string(r.Body)
+	if len(r.Body) == 0 {
+		_, text, _ = strings.Cut(r.URL, "?")
+	} else if !isForm(r.ContentType) {
+		return errSignature
+	}
+	object, err := orderedObject(text)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(object); !sameHex(want, sum[:]) {
+		return errSignature
+	}
+	return nil
+}
+
+// orderedObject converts URL-encoded parameters to a JSON object without spaces.
+func orderedObject(text string) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for pair := range strings.SplitSeq(text, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		for i, s := range []string{name, value} {
+			plain, err := url.QueryUnescape(s)
+			if err != nil {
+				return nil, fmt.Errorf("%w: the parameters", errUnread)
+			}
+			b.WriteString([]string{",", ":"}[i])
+			e := json.NewEncoder(&b)
+			e.SetEscapeHTML(false)
+			if err := e.Encode(plain); err != nil {
+				return nil, fmt.Errorf("%w: the parameters", errUnread)
+			}
+			b.Truncate(b.Len() - 1) // the encoder's line end
+		}
+	}
+	b.WriteByte('}')
+	return bytes.Replace(b.Bytes(), []byte("{,"), []byte("{"), 1), nil
+}
+
+// verifyVonageSig checks sig: a hash over &name=value of all parameters except sig,
+// ordered by name, with & and = in both replaced by _. Its length and the settings of the
+// Vonage account determine the hash: MD5 of the text and the secret, or an HMAC with MD5,
+// SHA-1, SHA-256 or SHA-512. The timestamp is covered.
+func verifyVonageSig(r *Signed, secret string) error {
+	fields := vonageParameters(r)
+	sent := fields["sig"]
+	if sent == "" {
+		return httpd.ErrUnsigned
+	}
+	delete(fields, "sig")
+	text := vonageText(fields)
+	if !vonageSum(sent, text, secret) {
+		return errSignature
+	}
+	at := fields["timestamp"]
+	if t := when(at); !t.IsZero() {
+		at = strconv.FormatInt(t.Unix(), 10)
+	}
+	return recent(at, r.Now)
+}
+
+func vonageText(fields map[string]string) string {
+	var b strings.Builder
+	plain := strings.NewReplacer("&", "_", "=", "_")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteString("&" + plain.Replace(name) + "=" + plain.Replace(fields[name]))
+	}
+	return b.String()
+}
+
+func vonageSum(sent, text, secret string) bool {
+	h := map[int]func() hash.Hash{2 * md5.Size: md5.New, 2 * sha1.Size: sha1.New, 2 * sha256.Size: sha256.New, 2 * sha512.Size: sha512.New}[len(sent)]
+	if h == nil {
+		return false
+	}
+	if sameHex(sent, mac(h, secret, text)) {
+		return true
+	}
+	sum := md5.Sum([]byte(text + secret)) //nolint:gosec // the carrier's default
+	return sameHex(sent, sum[:])
+}
+
+// vonageParameters returns the parameters of the query, the form or the JSON body; none
+// if they are invalid.
+func vonageParameters(r *Signed) map[string]string {
+	out := make(map[string]string)
+	if len(r.Body) > 0 && !isForm(r.ContentType) {
+		o, _ := jsonObject(r.Body)
+		for name := range o {
+			out[name] = o.text(name)
+		}
+		return out
+	}
+	fields, err := r.form()
+	if fields == nil && err == nil {
+		fields = r.query()
+	}
+	for name, all := range fields {
+		out[name] = all[0]
+	}
+	return out
 }
