@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -50,11 +51,34 @@ func (l *log) Accept(_ context.Context, e *intake.Entry) (string, error) {
 	return "n1-c1", l.err
 }
 
+// post sends a request to a surface over the journal and compares the answer.
+func (l *log) post(t *testing.T, req *http.Request, status int, answer string) {
+	t.Helper()
+	app := httpd.New(httpd.Options{})
+	New(l, Options{}).Mount(app, httpd.NewAuth(tokens{}, "", time.Now))
+	resp := relaytest.Must(app.Test(req))(t)
+	got, _ := io.ReadAll(resp.Body)
+	relaytest.Equal(t, "the status", resp.StatusCode, status)
+	relaytest.Equal(t, "the answer", string(got), answer)
+}
+
+// expect compares the journalled post; no source means that none is journalled.
+func (l *log) expect(t *testing.T, source, path, body string) {
+	t.Helper()
+	if source == "" {
+		relaytest.Equal(t, "the number of journalled posts", len(l.entries), 0)
+		return
+	}
+	e := l.entries[0]
+	relaytest.Equal(t, "the account", e.Account, 3)
+	relaytest.Equal(t, "the source", e.Source, source)
+	relaytest.Equal(t, "the path", e.Path, path)
+	relaytest.Equal(t, "the body", string(e.Body), body)
+}
+
 func fixture(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "decoders", "cdr", "testdata", name))
-	relaytest.NoError(t, err)
-	return string(b)
+	return string(relaytest.Must(os.ReadFile(filepath.Join("..", "..", "decoders", "cdr", "testdata", name)))(t))
 }
 
 func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
@@ -78,26 +102,11 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 		"too large a post":          {"switch", good, "json", intake.ErrTooLarge, 413, `{"message":"Request Entity Too Large"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &log{err: tc.err}
-			app := httpd.New(httpd.Options{})
-			New(l, Options{}).Mount(app, httpd.NewAuth(tokens{}, "", time.Now))
 			req := httptest.NewRequest("POST", "/inbound/cdr/sip", strings.NewReader(tc.body))
 			req.SetBasicAuth("pbx", tc.token)
-			resp, err := app.Test(req)
-			relaytest.NoError(t, err)
-			got, _ := io.ReadAll(resp.Body)
-			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
-			relaytest.Equal(t, "the answer", string(got), tc.want)
-			if tc.source == "" {
-				if len(l.entries) != 0 {
-					t.Error("it was journalled")
-				}
-				return
-			}
-			e := l.entries[0]
-			relaytest.Equal(t, "the account", e.Account, 3)
-			relaytest.Equal(t, "the source", e.Source, tc.source)
-			relaytest.Equal(t, "the body", string(e.Body), tc.body)
+			l := &log{err: tc.err}
+			l.post(t, req, tc.status, tc.want)
+			l.expect(t, tc.source, sipPath, tc.body)
 		})
 	}
 }
@@ -117,7 +126,7 @@ func (k *keeper) Put(_ context.Context, records []sip.Record) error {
 
 func TestTheProcessorKeepsRecords(t *testing.T) {
 	k := &keeper{}
-	many := strings.Repeat(`{"id":"b","start":"2026-11-20T00:00:00Z"}`+"\n", most)
+	many := strings.Repeat(`{"id":"b","start":"2026-11-20T00:00:00Z"}`+"\n", maxBatch)
 	items := []intake.Item{
 		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:00Z"}` + "\n{}")}},
 		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(many)}},
@@ -127,8 +136,8 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{want})
-	if len(k.kept) != 3+most {
-		t.Fatalf("%d records, want %d", len(k.kept), 3+most)
+	if len(k.kept) != 3+maxBatch {
+		t.Fatalf("%d records, want %d", len(k.kept), 3+maxBatch)
 	}
 	relaytest.Equal(t, "the number of puts", k.puts, 2)
 	relaytest.Equal(t, "the account of the first record", k.kept[0].Account, 3)
@@ -151,27 +160,11 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 		"a call":                   {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: want 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &log{}
-			app := httpd.New(httpd.Options{})
-			New(l, Options{}).Mount(app, httpd.NewAuth(tokens{}, "", time.Now))
 			req := httptest.NewRequest("POST", "/Inbound/cdr/sim?x=1", strings.NewReader(tc.body))
 			req.Header.Set("X-Auth-Token", "switch")
-			resp, err := app.Test(req)
-			relaytest.NoError(t, err)
-			got, _ := io.ReadAll(resp.Body)
-			relaytest.Equal(t, "the status", resp.StatusCode, tc.status)
-			relaytest.Equal(t, "the answer", string(got), tc.want)
-			if tc.source == "" {
-				if len(l.entries) != 0 {
-					t.Error("it was journalled")
-				}
-				return
-			}
-			e := l.entries[0]
-			relaytest.Equal(t, "the account", e.Account, 3)
-			relaytest.Equal(t, "the source", e.Source, tc.source)
-			relaytest.Equal(t, "the path", e.Path, simPath)
-			relaytest.Equal(t, "the body", string(e.Body), tc.body)
+			l := &log{}
+			l.post(t, req, tc.status, tc.want)
+			l.expect(t, tc.source, simPath, tc.body)
 		})
 	}
 }
@@ -200,12 +193,12 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 	items := []intake.Item{
 		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Path: simPath, Body: []byte(fixture(t, "uses.jsonl") + "{}")}},
 		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Path: sipPath, Body: []byte(`{"id":"a","start":"2026-11-20T00:00:00Z"}`)}},
-		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "json", Path: simPath, Body: []byte(strings.Repeat(line, most))}},
+		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "json", Path: simPath, Body: []byte(strings.Repeat(line, maxBatch))}},
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 6, Source: "csv", Path: simPath, Body: []byte(fixture(t, "uses.csv"))}},
 	}
 	statuses, err := NewProcessor(k, m).Process(t.Context(), items)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of usage records", len(m.taken), 6+most)
+	relaytest.Equal(t, "the number of usage records", len(m.taken), 6+maxBatch)
 	relaytest.Equal(t, "the number of batches of usage records", m.takes, 2)
 	relaytest.Equal(t, "the number of call records", len(k.kept), 1)
 	if len(statuses) != 3 {

@@ -1,9 +1,8 @@
-// Package cdr is the surface that switches post the records of calls to and SIM
-// operators those of what SIMs used, and the processor that keeps them.
+// Package cdr accepts call records from switches and usage records from SIM operators,
+// and has the processor that saves them. The formats are those of decoders/cdr.
 //
-// What can be read is journalled as it came and only then answered; the processor
-// behind reads it again. A post of which nothing can be read is refused with 422;
-// where some records cannot, or are of a SIM that the account does not have, the
-// others are kept and the event is quarantined with the places. The formats are
-// those of decoders/cdr.
+// A post is journalled unchanged before it is answered; the processor parses it again. A
+// post without a valid record is refused with 422. If only some records are invalid, or
+// belong to a SIM that the account does not have, the others are saved and the event is
+// quarantined with the positions.
 package cdr

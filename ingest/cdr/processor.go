@@ -12,62 +12,62 @@ import (
 	"github.com/penstock/penstock/relay/usage"
 )
 
-// Keeper keeps records of calls; sip.Calls does.
-type Keeper interface {
+// Calls saves records of calls; sip.Calls implements it.
+type Calls interface {
 	Put(ctx context.Context, records []sip.Record) error
 }
 
-// Meter keeps and counts records of what SIMs used; *usage.Meter does.
+// Meter saves and counts records of SIM usage; *usage.Meter implements it.
 type Meter interface {
-	// Take returns the indexes of those whose account has no such SIM.
+	// Take returns the indexes of the records whose account has no such SIM.
 	Take(ctx context.Context, records []usage.Record) (unknown []int, err error)
 }
 
-// Processor brings journalled posts to the records. It is an intake.Processor.
+// Processor saves the records of journalled posts. It implements intake.Processor.
 type Processor struct {
-	keeper Keeper
-	meter  Meter
+	store Calls
+	meter Meter
 }
 
 // NewProcessor returns a Processor.
-func NewProcessor(k Keeper, m Meter) *Processor { return &Processor{keeper: k, meter: m} }
+func NewProcessor(c Calls, m Meter) *Processor { return &Processor{store: c, meter: m} }
 
 const (
-	// most is how many records are kept at one time, which bounds a transaction.
-	most = 20_000
-	// maxReported is how many records of SIMs that the account does not have are named.
+	// maxBatch bounds the records of a transaction.
+	maxBatch = 20_000
+	// maxReported is how many records of unknown SIMs are named.
 	maxReported = 20
 )
 
-// Process reads each post again and keeps its records; those of an earlier try
-// or a replay are there already.
+// Process parses each post again and saves its records; those of an earlier attempt are
+// saved already.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
 	b := batch{Processor: p, problems: make([][]error, len(items))}
 	for i := range items {
-		b.read(i, &items[i].Entry)
-		if len(b.calls)+len(b.uses) >= most {
-			if err := b.keep(ctx); err != nil {
+		b.parse(i, &items[i].Entry)
+		if len(b.calls)+len(b.uses) >= maxBatch {
+			if err := b.save(ctx); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := b.keep(ctx); err != nil {
+	if err := b.save(ctx); err != nil {
 		return nil, err
 	}
 	return b.statuses(items), nil
 }
 
-// batch is what is read of some posts.
+// batch is the records of some posts.
 type batch struct {
 	*Processor
 	calls    []sip.Record
 	uses     []usage.Record
-	posts    []int     // of uses: the post that each came in
+	posts    []int     // the post of each use
 	problems [][]error // by post
 }
 
-// read reads a post; its path says of what.
-func (b *batch) read(post int, e *intake.Entry) {
+// parse parses a post; its path says which records it has.
+func (b *batch) parse(post int, e *intake.Entry) {
 	if e.Path == simPath {
 		uses, problems := cdr.ParseUses(e.Body)
 		for _, u := range uses {
@@ -83,10 +83,10 @@ func (b *batch) read(post int, e *intake.Entry) {
 	b.problems[post] = problems
 }
 
-// keep keeps what was read.
-func (b *batch) keep(ctx context.Context) error {
+// save saves the records.
+func (b *batch) save(ctx context.Context) error {
 	if len(b.calls) > 0 {
-		if err := b.keeper.Put(ctx, b.calls); err != nil {
+		if err := b.store.Put(ctx, b.calls); err != nil {
 			return err
 		}
 	}
@@ -105,16 +105,12 @@ func (b *batch) keep(ctx context.Context) error {
 	return nil
 }
 
-// statuses quarantines the posts of which something was not kept.
+// statuses quarantines the posts with a record that was not saved.
 func (b *batch) statuses(items []intake.Item) []event.Status {
 	var statuses []event.Status
 	for i, problems := range b.problems {
 		if len(problems) > 0 {
-			it := &items[i]
-			statuses = append(statuses, event.Status{
-				ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: errors.Join(problems...).Error(),
-				Account: it.Entry.Account, Source: it.Entry.Source,
-			})
+			statuses = append(statuses, items[i].Status(event.Quarantined, errors.Join(problems...).Error()))
 		}
 	}
 	return statuses

@@ -25,7 +25,7 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// Surface is the paths that switches and SIM operators post to.
+// Surface is the HTTP interface for switches and SIM operators.
 type Surface struct {
 	intake    Intake
 	bodyLimit int
@@ -37,13 +37,13 @@ func New(in Intake, o Options) *Surface {
 	return &Surface{intake: in, bodyLimit: cmp.Or(o.BodyLimit, 4<<20), logger: cmp.Or(o.Logger, slog.Default())}
 }
 
-// The paths. What is journalled is read behind by the path it came to.
+// The paths. The processor selects the format of a journalled post by its path.
 const (
 	sipPath = "/inbound/cdr/sip"
 	simPath = "/inbound/cdr/sim"
 )
 
-// form is what can be read of a post.
+// form is the format of the posts to a path.
 type form struct {
 	path   string
 	source func(body []byte) string
@@ -60,7 +60,7 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	}
 }
 
-// take reads, journals, answers.
+// take parses a post, writes it to the journal and answers.
 func (s *Surface) take(c *fiber.Ctx, f form) error {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Surface) take(c *fiber.Ctx, f form) error {
 	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": records, "refused": len(problems)}})
 }
 
-// refuse says where a post cannot be read.
+// refuse answers with the positions of the errors.
 func refuse(c *fiber.Ctx, problems []error) error {
 	texts := make([]string, len(problems))
 	for i, p := range problems {
