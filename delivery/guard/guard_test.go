@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/guard/guardtest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestNoConnectionIsMadeToAnAddressThatIsNotPublic(t *testing.T) {
@@ -58,17 +59,12 @@ func TestTheAllowListLetsThroughWhatItNamesAndNothingElse(t *testing.T) {
 func TestAnAllowedAddressIsReached(t *testing.T) {
 	port, hits := guardtest.Listen(t)
 	d := NewDialer(New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), time.Second, nil)
-	conn, err := d.DialContext(t.Context(), "tcp", "127.0.0.1:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := relaytest.Must(d.DialContext(t.Context(), "tcp", "127.0.0.1:"+port))(t)
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("read a byte of nothing")
+		t.Error("read a byte of an empty connection")
 	}
-	if hits.Load() != 1 {
-		t.Errorf("%d connections, want 1", hits.Load())
-	}
+	relaytest.Equal(t, "the number of connections", hits.Load(), 1)
 }
 
 // The name is judged by what it resolves to when it is dialled, so an answer

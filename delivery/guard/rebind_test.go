@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/penstock/penstock/delivery/guard/guardtest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // resolver answers every question for an A record with the next list of
@@ -19,9 +20,7 @@ import (
 func resolver(t *testing.T, answers ...[][4]byte) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { server.Close() })
 	var asked atomic.Int64
 	go func() {
@@ -58,36 +57,27 @@ func TestANameThatTurnsInsideIsRefusedFromThenOn(t *testing.T) {
 	port, hits := guardtest.Listen(t)
 	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
 	d := NewDialer(g, 5*time.Second, resolver(t, [][4]byte{{127, 0, 0, 2}}, [][4]byte{{10, 0, 0, 5}}))
-	conn, err := d.DialContext(t.Context(), "tcp", "example.test:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := relaytest.Must(d.DialContext(t.Context(), "tcp", "example.test:"+port))(t)
 	defer conn.Close()
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("read a byte of nothing")
+		t.Error("read a byte of an empty connection")
 	}
-	_, err = d.DialContext(t.Context(), "tcp", "example.test:"+port)
+	_, err := d.DialContext(t.Context(), "tcp", "example.test:"+port)
 	if _, ok := errors.AsType[*Error](err); !ok || err.Error() != "address 10.0.0.5 of example.test is not public" {
 		t.Errorf("got %v", err)
 	}
-	if hits.Load() != 1 {
-		t.Errorf("%d connections, want 1", hits.Load())
-	}
+	relaytest.Equal(t, "the number of connections", hits.Load(), 1)
 }
 
 func TestOfSeveralAddressesOnlyTheAllowedAreTried(t *testing.T) {
 	port, hits := guardtest.Listen(t)
 	g := New([]netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")})
 	both := [][4]byte{{127, 0, 0, 1}, {127, 0, 0, 2}, {127, 0, 0, 3}}
-	conn, err := NewDialer(g, 5*time.Second, resolver(t, both)).DialContext(t.Context(), "tcp", "example.test:"+port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := relaytest.Must(NewDialer(g, 5*time.Second, resolver(t, both)).DialContext(t.Context(), "tcp", "example.test:"+port))(t)
 	defer conn.Close()
-	if got := conn.RemoteAddr().(*net.TCPAddr).IP.String(); got != "127.0.0.2" {
-		t.Errorf("connected to %s", got)
+	relaytest.Equal(t, "the address", conn.RemoteAddr().(*net.TCPAddr).IP.String(), "127.0.0.2")
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("read a byte of an empty connection")
 	}
-	if _, err := conn.Read(make([]byte, 1)); err == nil || hits.Load() != 1 {
-		t.Errorf("%d connections, want 1", hits.Load())
-	}
+	relaytest.Equal(t, "the number of connections", hits.Load(), 1)
 }

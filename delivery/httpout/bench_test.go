@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // sink answers every request head with an empty 200, cheaply.
 func sink(b *testing.B) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	relaytest.NoError(b, err)
 	b.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -49,9 +48,7 @@ func answerAll(conn net.Conn) {
 func BenchmarkDo(b *testing.B) {
 	url := sink(b) + "/in?m=Hello+world&o=447700900123&d=447860000001"
 	c, err := New(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	relaytest.NoError(b, err)
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

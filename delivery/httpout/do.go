@@ -66,7 +66,7 @@ func (c *Client) Do(ctx context.Context, req outbox.Request) (Response, error) {
 
 // build builds the request; its errors contain no secret.
 func (c *Client) build(ctx context.Context, req outbox.Request) (*http.Request, error) {
-	u, err := ParseURL(req.URL)
+	u, err := ValidURL(req.URL)
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
@@ -103,8 +103,8 @@ func (c *Client) Preview(ctx context.Context, req outbox.Request) (outbox.Reques
 	return outbox.Request{Method: req.Method, URL: u.String(), Headers: headers, Body: req.Body}, nil
 }
 
-// ParseURL parses an http or https URL with a host.
-func ParseURL(raw string) (*url.URL, error) {
+// ValidURL returns the URL of a text, which must be http or https with a host.
+func ValidURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("not a valid http or https URL")

@@ -32,9 +32,7 @@ func client(t *testing.T, o Options) *Client {
 		o.Allow = loopback()
 	}
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -52,9 +50,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 func raw(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -309,9 +305,7 @@ func TestShutdownIsOurOwnFault(t *testing.T) {
 
 func TestASilentResolverIsOurOwnFaultAndARefusedConnectionIsRetried(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { silent.Close() })
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", silent.LocalAddr().String())

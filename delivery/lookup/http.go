@@ -33,7 +33,7 @@ type HTTP struct {
 
 // NewHTTP returns an HTTP back end; it refuses what is no URL.
 func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
-	if _, err := httpout.ParseURL(strings.ReplaceAll(o.URL, placeholder, "0")); err != nil {
+	if _, err := httpout.ValidURL(strings.ReplaceAll(o.URL, placeholder, "0")); err != nil {
 		return nil, errors.New("lookup: the URL must be http or https with a host")
 	}
 	return &HTTP{client: c, opts: o}, nil

@@ -47,7 +47,7 @@ type HTTP struct {
 
 // NewHTTP returns an HTTP back end, or an error if the URL is invalid.
 func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
-	if u, err := httpout.ParseURL(o.URL); err != nil || u.RawQuery != "" {
+	if u, err := httpout.ValidURL(o.URL); err != nil || u.RawQuery != "" {
 		return nil, errors.New("operator: the URL must be http or https with a host")
 	}
 	o.URL = strings.TrimRight(o.URL, "/")

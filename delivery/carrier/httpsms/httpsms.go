@@ -40,7 +40,7 @@ type Client struct {
 
 // New returns a client, or an error if an option is invalid.
 func New(d httpout.Doer, o Options) (*Client, error) {
-	if _, err := httpout.ParseURL(o.URL); err != nil {
+	if _, err := httpout.ValidURL(o.URL); err != nil {
 		return nil, errors.New("carrier: the URL must be http or https with a host")
 	}
 	if o.Report == nil {

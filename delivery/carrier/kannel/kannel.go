@@ -48,7 +48,7 @@ type Client struct {
 
 // New returns a client, or an error if an option is invalid.
 func New(d httpout.Doer, o Options) (*Client, error) {
-	u, err := httpout.ParseURL(o.URL)
+	u, err := httpout.ValidURL(o.URL)
 	if err != nil || u.RawQuery != "" {
 		return nil, errors.New("kannel: the address of sendsms is no URL, or has a query")
 	}

@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -47,28 +48,25 @@ func errorStatus(err error) uint32 {
 // responsePDU returns the response to a PDU: the command's own, or generic_nack
 // for an unsupported command or an invalid length.
 func responsePDU(h smpp.Header, status uint32) []byte {
-	p, header := newResponse(h)
-	header.CommandStatus, header.SequenceNumber = data.CommandStatusType(status), int32(h.Sequence)
-	return marshal(p)
+	p := newResponse(h)
+	p.SetSequenceNumber(int32(h.Sequence))
+	raw := marshal(p)
+	binary.BigEndian.PutUint32(raw[8:], status) // command_status
+	return raw
 }
 
-func newResponse(h smpp.Header) (pdu.PDU, *pdu.Header) {
+func newResponse(h smpp.Header) pdu.PDU {
 	if h.Length >= smpp.HeaderLen && h.Length <= maxPDU {
 		switch h.Command {
 		case smpp.DeliverSM:
-			p := pdu.NewDeliverSMResp().(*pdu.DeliverSMResp)
-			return p, &p.Header
+			return pdu.NewDeliverSMResp()
 		case smpp.DataSM:
-			p := pdu.NewDataSMResp().(*pdu.DataSMResp)
-			return p, &p.Header
+			return pdu.NewDataSMResp()
 		case smpp.EnquireLink:
-			p := pdu.NewEnquireLinkResp().(*pdu.EnquireLinkResp)
-			return p, &p.Header
+			return pdu.NewEnquireLinkResp()
 		case smpp.Unbind:
-			p := pdu.NewUnbindResp().(*pdu.UnbindResp)
-			return p, &p.Header
+			return pdu.NewUnbindResp()
 		}
 	}
-	p := pdu.NewGenericNack().(*pdu.GenericNack)
-	return p, &p.Header
+	return pdu.NewGenericNack()
 }

@@ -41,6 +41,34 @@ func Names() map[string]string {
 	}
 }
 
+// Refuse runs a test for every address and name, with a port, and fails if a connection
+// arrives. literal says that the host is an address, which must be refused as such; a name
+// may also fail to resolve.
+func Refuse(t *testing.T, try func(t *testing.T, host, port string, literal bool)) {
+	t.Helper()
+	if n := len(Addresses()) + len(Names()); n < 60 {
+		t.Fatalf("%d vectors, want at least 60", n)
+	}
+	port, hits := Listen(t)
+	run := func(name, host string, literal bool) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			try(t, host, port, literal)
+		})
+	}
+	t.Run("vectors", func(t *testing.T) {
+		for name, addr := range Addresses() {
+			run(name, addr, true)
+		}
+		for name, host := range Names() {
+			run("name: "+name, host, false)
+		}
+	})
+	if n := hits.Load(); n != 0 {
+		t.Errorf("%d connections arrived", n)
+	}
+}
+
 // Listen listens on every address of the machine and counts connections.
 func Listen(t testing.TB) (port string, hits *atomic.Int64) {
 	t.Helper()
