@@ -171,9 +171,7 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 	share := func(ps ...*panel) {
 		t.Helper()
 		for _, p := range ps {
-			if err := p.share(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			relaytest.NoError(t, p.share(t.Context()))
 		}
 	}
 	s.down = true
@@ -210,9 +208,7 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 	relaytest.Equal(t, "the number of stored breakers", len(s.open), 0)
 	b.fail(10)
 	share(b, a)
-	if err := s.Close(t.Context(), "e"); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.Close(t.Context(), "e"))
 	share(a, b)
 	relaytest.Equal(t, "the breaker is open after an operator closed it", []bool{a.isOpen(), b.isOpen()}, []bool{false, false})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,12 +85,7 @@ func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
 
 func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
-	var mu sync.Mutex
-	var order []string
-	s := newSink(t, func(id string, n int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, id)
+	s, order := newRecordingSink(t, func(id string, n int) int {
 		switch {
 		case id[len(id)-1] == '3' && n < 3:
 			return 503
@@ -112,20 +106,13 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 	r.send(ds)
 	r.await(outbox.Delivered, 27)
 	r.await(outbox.Dead, 3)
-	relaytest.Equal(t, "the order of the requests", order, want)
+	relaytest.Equal(t, "the order of the requests", *order, want)
 }
 
 func TestOrderIsKeptAfterARestart(t *testing.T) {
 	b := onRedis(t, redistest.Start(t).URL)
 	first := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
-	var mu sync.Mutex
-	var order []string
-	s := newSink(t, func(id string, _ int) int {
-		mu.Lock()
-		defer mu.Unlock()
-		order = append(order, id)
-		return 200
-	})
+	s, order := newRecordingSink(t, always(200))
 	ds := first.deliveries(10, s.URL)
 	var want []string
 	for i := range ds {
@@ -136,7 +123,7 @@ func TestOrderIsKeptAfterARestart(t *testing.T) {
 	first.create(ds, time.Millisecond) // and a crash before any is dispatched
 	again := newRig(t, b, Options{}, nil)
 	again.await(outbox.Delivered, 10)
-	relaytest.Equal(t, "the order of the requests", order, want)
+	relaytest.Equal(t, "the order of the requests", *order, want)
 }
 
 // Retries come from asynq, which has fewer workers here than the hanging endpoint has

@@ -44,6 +44,18 @@ func newSink(t testing.TB, answer func(id string, n int) int) *sink {
 	return s
 }
 
+// newRecordingSink is newSink; it also returns the ids of the requests in their order.
+func newRecordingSink(t testing.TB, answer func(id string, n int) int) (*sink, *[]string) {
+	var mu sync.Mutex
+	order := new([]string)
+	return newSink(t, func(id string, n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		*order = append(*order, id)
+		return answer(id, n)
+	}), order
+}
+
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	s.mu.Lock()

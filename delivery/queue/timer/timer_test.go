@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestDelaysOfErrorsThatAreNotOursAreASecond(t *testing.T) {
@@ -24,9 +25,7 @@ func TestDelaysOfErrorsThatAreNotOursAreASecond(t *testing.T) {
 
 func TestRecordsAreHandledUntilTheyNeedNoMore(t *testing.T) {
 	redis, err := cache.Open(cache.Options{URL: redistest.Start(t).URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = redis.Close() })
 	timer := New(Options{
 		Redis: redis, Queue: "test", Task: "test", Servers: 2, Concurrency: 2, Poll: 10 * time.Millisecond,
