@@ -23,9 +23,7 @@ var verifyScript string
 func modules(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	_, missing := os.Stat(filepath.Join(dir, "standardwebhooks"))
 	_, noNode := exec.LookPath("node")
 	if missing == nil && noNode == nil {

@@ -133,9 +133,7 @@ func TestAnSMSWithoutCreditWaits(t *testing.T) {
 		relaytest.Equal(t, "the attempt's error", r.Attempt.Error, noCredit)
 	}
 	s.check(0, 0)
-	if err := s.records.Credit.Set(t.Context(), 3, 1, s.now); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.records.Credit.Set(t.Context(), 3, 1, s.now))
 	relaytest.Equal(t, "the verdict with credit", s.Send(t.Context(), d).Verdict, delivery.Verdict{Class: delivery.Delivered})
 	s.check(0, 1)
 }

@@ -84,9 +84,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	gone := newSink(t)
-	if err := os.RemoveAll(gone.Dir()); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.RemoveAll(gone.Dir()))
 	for name, c := range map[string]struct {
 		sink *Sink
 		ctx  context.Context
@@ -105,9 +103,7 @@ func TestErrorsAreClassified(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(file, nil, 0o600))
 	if _, err := New(file, Options{}); err == nil {
 		t.Error("accepted a file for a directory")
 	}

@@ -15,18 +15,15 @@ import (
 	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func open(t *testing.T, o redis.Options) *cache.DB {
 	t.Helper()
 	server, err := redis.Start(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(db.Close(), server.Close(), server.Close()); err != nil {
 			t.Error(err)
@@ -92,9 +89,7 @@ func runs(t *testing.T, db *cache.DB, n int) func(time.Duration) {
 		}
 		return nil
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(srv.Shutdown)
 	return func(most time.Duration) {
 		t.Helper()
@@ -128,9 +123,7 @@ func TestKeysExpire(t *testing.T) {
 		p.Set(t.Context(), "long", "1", time.Hour)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	redistest.Await(t, time.Minute, "keys expire", func(ctx context.Context) bool {
 		n, err := c.Exists(ctx, "short", "hash").Result()
 		return err == nil && n == 0
@@ -170,9 +163,7 @@ func TestWaitingScriptsAndMessages(t *testing.T) {
 		popped <- got
 	}()
 	script := goredis.NewScript(`redis.call('PUBLISH', 'news', ARGV[1]) return redis.call('RPUSH', KEYS[1], ARGV[1])`)
-	if err := script.Run(ctx, c, []string{"list"}, "hello").Err(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, script.Run(ctx, c, []string{"list"}, "hello").Err())
 	if got := <-popped; len(got) != 2 || got[1] != "hello" {
 		t.Errorf("popped %q", got)
 	}
@@ -200,9 +191,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 func TestItBeginsAnewAfterManyTasks(t *testing.T) {
 	db := open(t, redis.Options{MaxTasks: 3})
 	c := client(t, db)
-	if err := c.Set(t.Context(), "kept", "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, c.Set(t.Context(), "kept", "1", 0).Err())
 	for i := range 3 {
 		enqueue(t, db, i)
 	}
