@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func reading(i int) iot.Point {
@@ -44,9 +45,7 @@ func TestWriter(t *testing.T) {
 		t.Skip("only a helper of another test")
 	}
 	s, err := readings.Open(dir, readings.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	start, _ := strconv.Atoi(os.Getenv(writerDir + "_START"))
 	for i := start; ; i++ {
 		if _, err := s.Write(t.Context(), batch(i*100, 100)); err != nil {
@@ -62,9 +61,7 @@ func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
 	for round := range 5 {
 		last = writeUntilKilled(t, dir, last+1, 20+round*7)
 		s, err := readings.Open(dir, readings.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		stored := 0
 		for d := range 50 {
 			stored += len(all(t, s, fmt.Sprintf("d%d", d)))
@@ -72,9 +69,7 @@ func TestWhatWasWrittenSurvivesAKill(t *testing.T) {
 		if stored < (last+1)*100 || stored%100 != 0 {
 			t.Fatalf("round %d: %d points stored, %d acknowledged", round, stored, (last+1)*100)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, s.Close())
 	}
 }
 
@@ -85,12 +80,8 @@ func writeUntilKilled(t *testing.T, dir string, start, batches int) int {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWriter$", "-test.v")
 	cmd.Env = append(os.Environ(), writerDir+"="+dir, writerDir+"_START="+strconv.Itoa(start))
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, cmd.Start())
 	last, seen := start-1, 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if n, ok := strings.CutPrefix(lines.Text(), "batch "); ok {
@@ -114,9 +105,7 @@ func all(t *testing.T, s *readings.Store, device string) []iot.Point {
 	q := iot.Query{Account: 1, DeviceID: device}
 	for {
 		page, err := s.Readings(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		points = append(points, page...)
 		if len(page) < readings.MaxReadings {
 			return points
@@ -180,9 +169,7 @@ func TestAFailedBatchLeavesNothingAndTheNextWorks(t *testing.T) {
 func raw(t *testing.T, dir string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, readings.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -207,9 +194,7 @@ func TestFilesThatAreNotOurs(t *testing.T) {
 	}
 	t.Run("no database at all", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, readings.File), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, readings.File), bytes.Repeat([]byte("no database "), 1000), 0o600))
 		if _, err := readings.Open(dir, readings.Options{}); err == nil {
 			t.Error("no error")
 		}
@@ -222,9 +207,7 @@ func TestADirectoryWithAnyNameOpensAgain(t *testing.T) {
 	if _, err := s.Write(t.Context(), batch(0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.Close())
 	if n := len(all(t, open(t, dir), "d0")); n != 1 {
 		t.Errorf("%d readings, want 1", n)
 	}

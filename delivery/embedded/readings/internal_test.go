@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestAStoreIsAsDurableAsItSays(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "user_version": strconv.Itoa(len(schema()))} {
 		var got string
@@ -27,9 +26,7 @@ func TestAStoreIsAsDurableAsItSays(t *testing.T) {
 
 func TestOlderTablesAreBroughtToTheNewestVersion(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	steps := append(schema(), "CREATE TABLE second (x) STRICT", "third is no SQL")
 	if err := migrate(t.Context(), s.write, steps); err == nil {
@@ -40,9 +37,7 @@ func TestOlderTablesAreBroughtToTheNewestVersion(t *testing.T) {
 	}
 	steps = append(schema(), "CREATE TABLE second (x INTEGER) STRICT")
 	for range 2 { // the second time there is nothing to do
-		if err := migrate(t.Context(), s.write, steps); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, migrate(t.Context(), s.write, steps))
 	}
 	if n := count(t, s, "PRAGMA user_version"); n != len(steps) {
 		t.Errorf("version %d, want %d", n, len(steps))
@@ -51,17 +46,13 @@ func TestOlderTablesAreBroughtToTheNewestVersion(t *testing.T) {
 
 func count(t *testing.T, s *Store, q string) (n int) {
 	t.Helper()
-	if err := s.write.QueryRowContext(t.Context(), q).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, s.write.QueryRowContext(t.Context(), q).Scan(&n))
 	return n
 }
 
 func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer func() { _ = s.Close() }()
 	text, args := query(iot.Query{Account: 1, DeviceID: "d", Types: []string{"temperature", "humidity"}, From: time.Unix(0, 0)})
 	hours, hourArgs := aggregateQuery(iot.AggregateQuery{Query: iot.Query{Account: 1, DeviceID: "d"}, Statistic: iot.MinAveMax, Granularity: iot.Hour}, false)
@@ -97,16 +88,12 @@ func TestQueriesWalkTheKeyAndSortOnlyTies(t *testing.T) {
 func explain(t *testing.T, s *Store, q string, args []any) (plan []string) {
 	t.Helper()
 	rows, err := s.write.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+q, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var id, parent, unused int
 		var step string
-		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, rows.Scan(&id, &parent, &unused, &step))
 		plan = append(plan, step)
 	}
 	return plan
@@ -131,9 +118,7 @@ func TestTheCacheOfNamesIsClearedWhenItIsFull(t *testing.T) {
 
 func BenchmarkWrite5000Points(b *testing.B) {
 	s, err := Open(b.TempDir(), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	relaytest.NoError(b, err)
 	defer func() { _ = s.Close() }()
 	var batch iot.Batch
 	for i := range 5000 {

@@ -6,14 +6,13 @@ import (
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/iot/iottest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func open(t testing.TB, dir string) *readings.Store {
 	t.Helper()
 	s, err := readings.Open(dir, readings.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
