@@ -164,13 +164,18 @@ func TestALoneAppenderDoesNotWaitForTheCommitWindow(t *testing.T) {
 	})
 }
 
+// expectAppenders has the log expect as many appenders as if a batch of n was just taken.
+func expectAppenders(l *Log, n int) {
+	l.staging.Lock()
+	defer l.staging.Unlock()
+	l.peers, l.takenAt = n, time.Now()
+}
+
 func TestACommitWaitsForExpectedAppendersForTheWindow(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Minute})
-		l.staging.Lock()
-		l.peers, l.takenAt = 2, time.Now()
-		l.staging.Unlock()
+		expectAppenders(l, 2)
 		begin := time.Now()
 		mustAppend(t, l, "the other one does not come")
 		if waited := time.Since(begin); waited != time.Minute {
@@ -188,9 +193,7 @@ func TestAppendersOfLongAgoAreNotExpected(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		l := mustOpen(t, dir, Options{CommitWindow: time.Second})
-		l.staging.Lock()
-		l.peers, l.takenAt = 64, time.Now()
-		l.staging.Unlock()
+		expectAppenders(l, 64)
 		time.Sleep(time.Hour) // the bubble's time
 		begin := time.Now()
 		mustAppend(t, l, "alone")

@@ -15,11 +15,11 @@ import (
 const (
 	checkpointSuffix = ".checkpoint"
 	slotSize         = 20      // [crc32c 4][generation 8][sequence 8]
-	slotDistance     = 4 << 10 // each slot in a page of its own, so that a torn write reaches one of them
+	slotDistance     = 4 << 10 // each slot has its own page, so that a torn write damages one of them only
 )
 
-// checkpoint is a file with two slots that are written in turn: whatever write
-// is torn, the other slot holds the commit before it.
+// checkpoint is a file with two slots, which are written alternately: if a write is torn,
+// the other slot has the previous commit.
 type checkpoint struct {
 	f     file
 	gen   uint64
@@ -53,8 +53,8 @@ func parseCheckpoint(b []byte) (gen, seq uint64, ok bool) {
 	return gen, seq, ok
 }
 
-// createCheckpoint makes a new checkpoint durable in its whole size, so that a
-// commit never needs space.
+// createCheckpoint creates a checkpoint at its full size, so that a commit never needs
+// more disk space. It is durable when the function returns.
 func createCheckpoint(path string, d disk) (*checkpoint, error) {
 	f, err := d.Open(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -78,8 +78,8 @@ func createCheckpoint(path string, d disk) (*checkpoint, error) {
 	return &checkpoint{f: f}, nil
 }
 
-// openCheckpoint returns the checkpoint at path; intact is false when neither
-// slot is, and then it begins from 0, since to repeat work loses nothing.
+// openCheckpoint returns the checkpoint at path. intact is false if neither slot is: it
+// then starts at 0, because repeated processing loses nothing.
 func openCheckpoint(path string, d disk) (c *checkpoint, intact bool, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -93,8 +93,8 @@ func openCheckpoint(path string, d disk) (c *checkpoint, intact bool, err error)
 	return &checkpoint{f: f, gen: gen, seq: seq}, intact, nil
 }
 
-// store writes seq over the older slot. It survives the process at once, and a
-// power cut after the next sync.
+// store writes seq to the older slot. It survives the end of the process at once, and a
+// power failure after the next sync.
 func (c *checkpoint) store(seq uint64) error {
 	var b [slotSize]byte
 	gen := c.gen + 1
@@ -116,8 +116,8 @@ func (c *checkpoint) sync() error {
 
 func (c *checkpoint) close() error { return c.f.Close() }
 
-// loadCheckpoints finds the consumers of earlier runs, whose unprocessed
-// records are kept even before they are opened again.
+// loadCheckpoints finds the consumers of earlier runs. Their unprocessed records are kept
+// even before they are opened again.
 func (l *Log) loadCheckpoints() error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, "*"+checkpointSuffix))
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 // maxRead bounds the payload bytes of one Next.
 const maxRead = 8 << 20
 
-// Consumer reads a log from its checkpoint on, at least once: what was returned
-// and not committed is returned again after a restart or a Rewind.
+// Consumer reads a log from its checkpoint on, at least once: records that were returned
+// but not committed are returned again after a restart or a Rewind.
 type Consumer struct {
 	log  *Log
 	name string
-	open bool // guarded by Log.state; false for one that was only found in the directory
+	open bool // guarded by Log.state; false if only its checkpoint was found
 
 	reading sync.Mutex // one Next at a time
 	cur     cursor
@@ -37,9 +37,9 @@ func newConsumer(l *Log, name string, cp *checkpoint) *Consumer {
 	return c
 }
 
-// Consumer opens the consumer of that name, which a log has once. A new one
-// begins at the oldest record. Its checkpoint is the file name.checkpoint; to
-// retire a consumer, delete that file while the log is closed.
+// Consumer opens the consumer with a name, which can be open once. A new one starts at the
+// oldest record. Its checkpoint is the file name.checkpoint; to remove a consumer, delete
+// that file while the log is closed.
 func (l *Log) Consumer(name string) (*Consumer, error) {
 	if ok, _ := regexp.MatchString(`^[a-z0-9][a-z0-9_-]{0,63}$`, name); !ok {
 		return nil, fmt.Errorf("journal: consumer name %q: want a-z, 0-9, _ and -, at most 64", name)
@@ -67,9 +67,8 @@ func (l *Log) Consumer(name string) (*Consumer, error) {
 	return c, nil
 }
 
-// Next waits until a durable record is there and returns it with those behind
-// it that are there already: at most limit, and no more than about 8 MiB.
-// It ends with the error of ctx, with ErrClosed, or with the disk's.
+// Next waits for a durable record and returns it with the durable records that follow: at
+// most limit, and about 8 MiB. Its error is that of ctx, ErrClosed, or the disk's.
 func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -93,8 +92,8 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	}
 }
 
-// read returns what the cursor finds. Where it finds nothing, all that is
-// durable from there on was damaged, and it moves behind it.
+// read returns the records from the cursor on. If there are none, all durable records from
+// there on are damaged, and the cursor moves past them.
 func (c *Consumer) read(limit int) ([]Record, error) {
 	last := c.log.lastDurable()
 	var batch []Record
@@ -131,9 +130,9 @@ func (c *Consumer) advance(from, to uint64) bool {
 	return true
 }
 
-// Commit says that everything up to and including seq is processed. A seq
-// under the checkpoint changes nothing. The checkpoint survives the process at
-// once, and a power cut after about a minute or Close.
+// Commit records that all records up to and including seq are processed. A seq below the
+// checkpoint changes nothing. The checkpoint survives the end of the process at once, and
+// a power failure after about a minute or Close.
 func (c *Consumer) Commit(seq uint64) error {
 	if last := c.log.lastDurable(); seq > last {
 		return fmt.Errorf("journal: consumer %s: commit %d: the last record is %d", c.name, seq, last)
@@ -154,8 +153,8 @@ func (c *Consumer) Commit(seq uint64) error {
 // Committed returns the checkpoint: the last sequence committed, 0 at first.
 func (c *Consumer) Committed() uint64 { return c.committed.Load() }
 
-// Rewind moves the read position back to the checkpoint, so that Next returns
-// again what was not committed.
+// Rewind moves the read position back to the checkpoint, so that Next returns the records
+// that were not committed again.
 func (c *Consumer) Rewind() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,8 +190,8 @@ func (l *Log) await(ctx context.Context, seq uint64) error {
 	}
 }
 
-// growth returns nil if seq is durable, else a channel that is closed when
-// anything more is.
+// growth returns nil if seq is durable, else a channel that is closed when another record
+// is.
 func (l *Log) growth(seq uint64) <-chan struct{} {
 	l.state.Lock()
 	defer l.state.Unlock()

@@ -9,20 +9,20 @@ import (
 	"slices"
 )
 
-// window is how much a cursor reads at once, in bytes.
+// window is the number of bytes that a cursor reads at once.
 const window = 64 << 10
 
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// cursor reads durable records in order, through a descriptor of its own. Not safe
-// for concurrent use.
+// cursor reads durable records in order, with its own file descriptor. Not safe for
+// concurrent use.
 type cursor struct {
 	log *Log
 	seq uint64 // the next record returned has this sequence or a later one
 
 	seg      *segment
 	f        file
-	off, end int64 // where in seg it reads, and what is durable there
+	off, end int64 // the position in seg, and the end of its durable data
 	win      []byte
 	winOff   int64
 	expect   uint64 // the sequence that must come next; 0 after a bad range
@@ -35,7 +35,7 @@ func (c *cursor) close() {
 	c.f, c.seg, c.win = nil, nil, c.win[:0]
 }
 
-// moveTo makes seq the next record.
+// moveTo sets the next record.
 func (c *cursor) moveTo(seq uint64) {
 	if seq != c.seq {
 		c.close()
@@ -98,8 +98,8 @@ func (c *cursor) locate() error {
 	}
 }
 
-// find returns the first segment that holds seq or a later record, where to
-// begin reading in it and where what is durable ends.
+// find returns the first segment with seq or a later record, the position at which to
+// begin reading, and the end of its durable data.
 func (l *Log) find(seq uint64) (s *segment, from indexEntry, end int64, err error) {
 	l.state.RLock()
 	defer l.state.RUnlock()
@@ -124,8 +124,8 @@ func (l *Log) dropped(s *segment) bool {
 	return !slices.Contains(l.segments, s)
 }
 
-// parse reads the record at c.off. A record is checked in full and must be one
-// that belongs there, so a reader sees what recovery would.
+// parse reads the record at c.off. It verifies the record and its sequence, like
+// recovery.
 func (c *cursor) parse() (Record, int, error) {
 	head, err := c.peek(headerSize)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *cursor) parse() (Record, int, error) {
 	return rec, n, err
 }
 
-// peek returns the n bytes at c.off, or fewer where the durable part ends.
+// peek returns the n bytes at c.off, or fewer at the end of the durable data.
 func (c *cursor) peek(n int) ([]byte, error) {
 	n = int(min(int64(n), c.end-c.off))
 	at := c.off - c.winOff
@@ -165,7 +165,7 @@ func (c *cursor) load(n int) error {
 	got, err := c.f.ReadAt(c.win, c.off)
 	c.win, c.winOff = c.win[:got], c.off
 	if isEOF(err) {
-		return nil // shorter than what was durable: parsing says so
+		return nil // shorter than the durable data: parsing reports it
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 
 const damagedSuffix = ".bad"
 
-// Gap is a range of a segment that holds no valid record although valid ones
-// follow it. The bytes stay in the segment and are copied beside it.
+// Gap is a range of a segment without a valid record that valid records follow. The bytes
+// stay in the segment and are copied to a file beside it.
 type Gap struct {
 	Segment     string // file name
 	Offset      int64  // bytes from the segment's start
@@ -44,9 +44,9 @@ func (l *Log) reportGap(s *segment, h badRange, data []byte) {
 		"length", g.Length, "first_missing", g.First, "last_missing", g.Last, "reason", g.Reason)
 }
 
-// saveTail saves a copy of the bytes behind the last valid record before they are
-// cut. After a crash they are a record that was not acknowledged, which cannot be
-// distinguished from an acknowledged last record that was damaged.
+// saveTail saves a copy of the bytes after the last valid record before they are cut.
+// After a crash they are a record that was not acknowledged, which cannot be distinguished
+// from a damaged record that was acknowledged.
 func (l *Log) saveTail(s *segment, data []byte, reason string) {
 	tail := data[s.size:]
 	l.cut.Add(int64(len(tail)))

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// disk is the file system as the log uses it; tests replace it to inject faults.
+// disk is the part of the file system that the log uses; tests inject faults with it.
 type disk interface {
 	Open(path string, flag int) (file, error)
 	SyncDir(dir string) error
@@ -52,7 +52,7 @@ func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// makeDir creates dir, with its parents, and makes their entries durable.
+// makeDir creates dir and its parents, durably.
 func makeDir(dir string, d disk) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -69,8 +69,8 @@ func makeDir(dir string, d disk) error {
 	return d.SyncDir(parent)
 }
 
-// LockDir takes the directory for this process and writes its id into the
-// lock. The kernel releases it when the process ends, however it ends.
+// LockDir locks the directory for this process and writes the process id into the lock
+// file. The kernel releases the lock when the process ends for any reason.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {

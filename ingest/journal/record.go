@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// MaxPayload is the largest payload, in bytes. It bounds what a reader must
-// hold for one record, and what a damaged length can claim.
+// MaxPayload is the maximum size of a payload, in bytes. It bounds the memory of a reader
+// for one record, also for a damaged length.
 const MaxPayload = 4 << 20
 
 const headerSize = 24
 
 // Record is one entry of a log.
 type Record struct {
-	Seq     uint64    // from 1, ascending; numbers can be missing but never return
+	Seq     uint64    // from 1, ascending; numbers can be missing but are never reused
 	Time    time.Time // when it was appended, UTC, to the nanosecond
 	Payload []byte    // the reader's own copy
 }
@@ -24,9 +24,9 @@ type Record struct {
 // processor's instruction with it.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
-// checksum covers all of a record but the checksum itself. The salt makes
-// it a different one in each segment, so that neither a sender who puts a
-// record into a payload nor an old block of the disk can pass for one.
+// checksum covers a record except the checksum itself. The salt makes it different in each
+// segment, so that neither a record inside a payload nor an old block of the disk is valid
+// in another segment.
 func checksum(rec []byte, salt uint32) uint32 {
 	crc := crc32.Update(salt, castagnoli(), rec[:4])
 	return crc32.Update(crc, castagnoli(), rec[8:])

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// recover rebuilds the log's state from the directory. It may be interrupted
-// anywhere and run again.
+// recover restores the log's state from the directory. It can be interrupted at any point
+// and repeated.
 func (l *Log) recover() error {
 	if err := l.loadCheckpoints(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (l *Log) recover() error {
 	return nil
 }
 
-// reportMissing reports records that no segment has, although a checkpoint says that
-// they were processed, or that they were to be processed next.
+// reportMissing reports records that are in no segment, although according to a checkpoint
+// they were processed, or are the next to be processed.
 func (l *Log) reportMissing() {
 	newest := l.segments[len(l.segments)-1]
 	for _, c := range l.consumers {
@@ -58,16 +58,16 @@ func (l *Log) reportMissing() {
 	}
 }
 
-// scanned is a segment's file and what a scan has found in it.
+// scanned is the content of a segment's file and the result of scanning it.
 type scanned struct {
 	data  []byte
 	found survey
 	err   error
 }
 
-// scanAhead has the segments from the i-th on scanned, one on each processor: nothing
-// in one depends on another. Buffers are used again: memory that is new costs as much
-// as reading the file.
+// scanAhead scans the segments from the i-th on concurrently, one per processor, because
+// they are independent. It reuses buffers: new memory costs as much as reading the
+// file.
 func (l *Log) scanAhead(ahead []chan scanned, i int, buffers *sync.Pool) {
 	for k := i; k < min(i+runtime.GOMAXPROCS(0), len(ahead)); k++ {
 		if ahead[k] == nil {
@@ -77,7 +77,7 @@ func (l *Log) scanAhead(ahead []chan scanned, i int, buffers *sync.Pool) {
 	}
 }
 
-// limit is the last sequence that the i-th segment may hold.
+// limit returns the last sequence that the i-th segment may have.
 func (l *Log) limit(i int) uint64 {
 	if i == len(l.segments)-1 {
 		return math.MaxUint64
@@ -119,8 +119,8 @@ func readWhole(path string, buffer []byte) ([]byte, error) {
 	return buffer, err
 }
 
-// dropEmptyDuplicates removes a segment left without a byte by a failure while it was
-// created, when another one begins at the same sequence.
+// dropEmptyDuplicates removes an empty segment, left by a failure during its creation, if
+// another one begins at the same sequence.
 func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 	for i := 1; i < len(list); i++ {
 		a, b := list[i-1], list[i]
@@ -169,8 +169,8 @@ func (l *Log) survey(s *segment, i int, from scanned) (tail int64, err error) {
 	if newest || tail == 0 {
 		return tail, nil
 	}
-	// Left by a cut that was interrupted: the segment that follows says that
-	// nothing here was acknowledged.
+	// An interrupted cut left it: the next segment declares that nothing here was
+	// acknowledged.
 	return 0, l.cutTail(s)
 }
 
@@ -215,7 +215,7 @@ func (l *Log) resume(s *segment) (err error) {
 	if l.out, err = l.o.disk.Open(l.path(s), os.O_RDWR); err != nil {
 		return fmt.Errorf("open segment: %w", err)
 	}
-	// What a killed process wrote may still be in the kernel only.
+	// Data of a killed process may be in the kernel only.
 	if err := l.out.Datasync(); err != nil {
 		return fmt.Errorf("sync segment: %w", err)
 	}
@@ -223,8 +223,8 @@ func (l *Log) resume(s *segment) (err error) {
 	return nil
 }
 
-// beginNewSegment creates the next segment before the tail of the last one is cut,
-// so that the numbers given up stay so if this is interrupted.
+// beginNewSegment creates the next segment before it cuts the tail of the last one, so
+// that skipped sequences stay skipped if it is interrupted.
 func (l *Log) beginNewSegment() error {
 	s, out, err := l.create(l.next, l.durable)
 	if err != nil {
@@ -238,8 +238,8 @@ func (l *Log) beginNewSegment() error {
 	return l.cutTail(old[len(old)-1])
 }
 
-// cutTail shortens a segment to what is valid in it and makes that durable:
-// what a killed process wrote may still be in the kernel only.
+// cutTail shortens a segment to its valid records and syncs it, because data of a killed
+// process may be in the kernel only.
 func (l *Log) cutTail(s *segment) error {
 	f, err := l.o.disk.Open(l.path(s), os.O_RDWR)
 	if err != nil {

@@ -9,8 +9,8 @@ func (l *Log) newest() *segment {
 	return l.segments[len(l.segments)-1]
 }
 
-// writable returns the segment for a batch of n bytes: the newest, or the one
-// after it when that is full or was given up.
+// writable returns the segment for a batch of n bytes: the newest, or a new one if that is
+// full or was abandoned.
 func (l *Log) writable(n int64) (*segment, error) {
 	s := l.newest()
 	if l.out == nil {
@@ -74,7 +74,7 @@ func (l *Log) lastDurable() uint64 {
 	return l.durable
 }
 
-// remove deletes a segment's file and makes that durable before another one goes.
+// remove deletes a segment's file durably, before another one is deleted.
 func (l *Log) remove(s *segment) {
 	err := os.Remove(l.path(s))
 	if err == nil {

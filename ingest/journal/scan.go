@@ -21,17 +21,16 @@ type badRange struct {
 
 // survey is the result of scanning a segment.
 type survey struct {
-	end       int64  // just behind the last valid record
-	last      uint64 // its sequence; one less than the segment's first when there is none
+	end       int64  // the end of the last valid record
+	last      uint64 // its sequence; one less than the segment's first if there is none
 	newest    int64  // the latest time of a record, Unix ns
 	index     []indexEntry
 	badRanges []badRange // between valid records, in order
-	tail      string     // what is wrong behind end; empty when nothing is there
+	tail      string     // why the bytes after end are invalid; empty if there are none
 }
 
-// scan reads a segment that begins with the sequence first and holds none over
-// limit. Within a segment sequences are contiguous, so an intact record in the
-// wrong place is refused like a damaged one.
+// scan reads a segment with sequences from first to at most limit. They are contiguous, so
+// an intact record in the wrong place is refused like a damaged one.
 func scan(data []byte, salt uint32, first, limit uint64) survey {
 	s := survey{last: first - 1}
 	for off := 0; off < len(data); {
@@ -69,10 +68,9 @@ func addToIndex(index []indexEntry, seq uint64, off int64) []indexEntry {
 	return append(index, indexEntry{seq, off})
 }
 
-// resync looks behind the bad record at from for the next valid one and
-// returns its offset and sequence, or -1. A candidate's sequence must be one
-// that the skipped bytes leave room for: this refuses nearly every false one
-// before its checksum is computed.
+// resync searches for the next valid record after the bad one at from, and returns its
+// offset and sequence, or -1. The skipped bytes limit the sequence of a candidate: that
+// excludes nearly all false ones before their checksum is computed.
 func resync(data []byte, from int, salt uint32, last, limit uint64) (int, uint64) {
 	for off := from + 1; off+headerSize <= len(data); off++ {
 		seq := binary.LittleEndian.Uint64(data[off+8:])

@@ -44,8 +44,8 @@ func newSegmentName(first, follows uint64) segmentName {
 	return segmentName{first, follows, binary.LittleEndian.Uint32(salt[:])}
 }
 
-func (n segmentName) String() string {
-	return fmt.Sprintf("%020d-%020d-%08x%s", n.first, n.follows, n.salt, segmentSuffix)
+func (s segmentName) String() string {
+	return fmt.Sprintf("%020d-%020d-%08x%s", s.first, s.follows, s.salt, segmentSuffix)
 }
 
 func parseSegmentName(s string) (segmentName, error) {
@@ -57,9 +57,8 @@ func parseSegmentName(s string) (segmentName, error) {
 	return n, nil
 }
 
-// listSegments returns the segments of dir, oldest first. A segment of a
-// version or name that is not known is an error: to pass over it could give
-// its sequences again.
+// listSegments returns the segments of dir, oldest first. A segment with an unknown
+// version or name is an error: if it were skipped, its sequences could be reused.
 func listSegments(dir string) ([]*segment, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -80,8 +79,7 @@ func listSegments(dir string) ([]*segment, error) {
 	return list, nil
 }
 
-// keepName makes the name of a segment durable that is about to be deleted between
-// others.
+// keepName saves the name of a segment between others that is about to be deleted.
 func (l *Log) keepName(s *segment) error {
 	f, err := l.o.disk.Open(l.path(s)+droppedSuffix, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -110,7 +108,7 @@ func listDropped(dir string) (names []segmentName, err error) {
 	return names, nil
 }
 
-// sweepDropped removes the names of deleted segments that say nothing any more: those
+// sweepDropped removes the names of deleted segments that are not needed any more: those
 // before the oldest segment, and all but the first between two segments.
 func (l *Log) sweepDropped() error {
 	l.deleting.Lock()
@@ -119,7 +117,7 @@ func (l *Log) sweepDropped() error {
 	l.state.RLock()
 	segments := l.segments
 	l.state.RUnlock()
-	last := 0 // how many segments are before the name that was kept last
+	last := 0 // the number of segments before the last kept name
 	for _, name := range names {
 		before := slices.IndexFunc(segments, func(s *segment) bool { return s.first > name.first })
 		if before > last {
@@ -133,14 +131,14 @@ func (l *Log) sweepDropped() error {
 
 func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) }
 
-// create makes a segment durable in the directory and opens it for writing.
+// create creates a segment durably and opens it for writing.
 func (l *Log) create(first, follows uint64) (*segment, file, error) {
 	s := &segment{segmentName: newSegmentName(first, follows), last: first - 1}
 	f, err := l.o.disk.Open(l.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create segment: %w", err)
 	}
-	// Only a preparation: where it is refused, writing allocates.
+	// An optimization: if it is refused, writing allocates.
 	_ = f.Allocate(l.o.SegmentBytes)
 	if err := l.o.disk.SyncDir(l.dir); err != nil {
 		_ = f.Close()
@@ -150,7 +148,7 @@ func (l *Log) create(first, follows uint64) (*segment, file, error) {
 	return s, f, nil
 }
 
-// empty says that the segment holds no valid record.
+// empty reports whether the segment has no valid record.
 func (s *segment) empty() bool { return len(s.index) == 0 }
 
 // badRangeAt returns the end of the bad range that contains off.

@@ -28,7 +28,7 @@ type ConsumerStats struct {
 	Open      bool   // false when only its checkpoint was found
 }
 
-// Stats returns the log's state; consumers are ordered by name.
+// Stats returns the log's state, with the consumers ordered by name.
 func (l *Log) Stats() Stats {
 	l.state.RLock()
 	defer l.state.RUnlock()
