@@ -1,6 +1,7 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,8 +17,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
-
-type logger = *slog.Logger
 
 // Types provides sensor types for the response of the generic webhook.
 type Types interface {
@@ -36,23 +35,13 @@ type Options struct {
 
 // New returns the surface over the intake of uplinks with the processor p.
 func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
-	s := &Surface{
-		intake: in, waiters: p.waiters, queries: p.queries, types: types,
-		bodyLimit: o.BodyLimit, answerTimeout: o.AnswerTimeout, logger: o.Logger, now: o.Now,
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if s.bodyLimit == 0 {
-		s.bodyLimit = 1 << 20
+	return &Surface{
+		intake: in, waiters: p.waiters, queries: p.queries, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
+		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), answerTimeout: cmp.Or(o.AnswerTimeout, 3*time.Second),
 	}
-	if s.answerTimeout == 0 {
-		s.answerTimeout = 3 * time.Second
-	}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	if s.logger == nil {
-		s.logger = slog.Default()
-	}
-	return s
 }
 
 // acceptPost handles a post of the webhooks that are answered once the post, which may

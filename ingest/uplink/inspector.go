@@ -29,12 +29,12 @@ func NewInspector(in *intake.Intake, s *iot.Service) *Inspector {
 type Preview struct{ frames *iot.Preview }
 
 // NewPreview returns an empty preview.
-func (b *Inspector) NewPreview() *Preview { return &Preview{b.iot.NewPreview()} }
+func (i *Inspector) NewPreview() *Preview { return &Preview{i.iot.NewPreview()} }
 
 // Posts returns the expected results of processing posts.
-func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
+func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
 	arrivals, origins, results := parsePosts(items)
-	previews, err := r.frames.Frames(ctx, arrivals)
+	previews, err := p.frames.Frames(ctx, arrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,10 @@ func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 		out[at].Frames = append(out[at].Frames, f)
 		results[at].outcome(f.Identifier, f.Outcome)
 	}
-	for i := range out {
-		out[i].State = event.Done
-		if reasons := results[i].reasons; len(reasons) > 0 {
-			out[i].State, out[i].Reason = event.Quarantined, intake.Reason(strings.Join(reasons, "; "))
+	for n := range out {
+		out[n].State = event.Done
+		if reasons := results[n].reasons; len(reasons) > 0 {
+			out[n].State, out[n].Reason = event.Quarantined, intake.Reason(strings.Join(reasons, "; "))
 		}
 	}
 	return out, nil
@@ -55,9 +55,9 @@ func (r *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 
 // Preview computes the changes that replaying the posts selected by a filter would
 // make. It implements replay.Posts.
-func (b *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, error) {
-	preview := b.NewPreview()
-	return b.intake.Batches(ctx, f, most, func(sel intake.Selection) error {
+func (i *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, error) {
+	preview := i.NewPreview()
+	return i.intake.Batches(ctx, f, most, func(sel intake.Selection) error {
 		if stop() {
 			return nil
 		}
@@ -65,8 +65,8 @@ func (b *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop 
 		if err != nil {
 			return err
 		}
-		for i := range previews {
-			fn(&sel.Events[i], &previews[i])
+		for n := range previews {
+			fn(&sel.Events[n], &previews[n])
 		}
 		return nil
 	})
@@ -74,8 +74,8 @@ func (b *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop 
 
 // Frames returns the frames of a journalled post as processing it now would have
 // them.
-func (b *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
-	previews, err := b.NewPreview().Posts(ctx, []intake.Item{*it})
+func (i *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.PreviewedFrame, error) {
+	previews, err := i.NewPreview().Posts(ctx, []intake.Item{*it})
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +88,12 @@ const maxScanned = 20_000
 // Recent returns the last frames of a device that carry data, newest first:
 // from the journal of this gateway, and if that has fewer, from the logged
 // raw frames of the device.
-func (b *Inspector) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
+func (i *Inspector) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
 	var out []iot.Arrival
 	left := maxScanned
-	err := b.intake.Items(ctx, event.Filter{Account: acct}, 0, func(_ event.Event, it *intake.Item) bool {
+	err := i.intake.Items(ctx, event.Filter{Account: acct}, 0, func(_ event.Event, it *intake.Item) bool {
 		for _, a := range arrivalsOf(it, d.Identifier) {
-			if !slices.ContainsFunc(out, func(b iot.Arrival) bool { return a.Repeats(&b) }) {
+			if !slices.ContainsFunc(out, func(other iot.Arrival) bool { return a.Repeats(&other) }) {
 				out = append(out, a)
 			}
 		}
@@ -104,7 +104,7 @@ func (b *Inspector) Recent(ctx context.Context, acct account.ID, d iot.Device, m
 		return nil, err
 	}
 	if len(out) < most {
-		if out, err = b.addLogged(ctx, acct, d, out); err != nil {
+		if out, err = i.addLogged(ctx, acct, d, out); err != nil {
 			return nil, err
 		}
 	}
@@ -125,8 +125,8 @@ func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
 }
 
 // addLogged adds logged raw frames of a device that are not among the given ones.
-func (b *Inspector) addLogged(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
-	frames, err := b.iot.Frames(ctx, acct, d.ID)
+func (i *Inspector) addLogged(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
+	frames, err := i.iot.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -174,27 +174,27 @@ type postResult struct {
 	deferred    bool
 }
 
-func (t *postResult) add(device, reason string) {
-	if t.device == "" {
-		t.device = device
+func (r *postResult) add(device, reason string) {
+	if r.device == "" {
+		r.device = device
 	}
-	t.reasons = append(t.reasons, reason)
+	r.reasons = append(r.reasons, reason)
 }
 
-func (t *postResult) outcome(device string, out iot.Outcome) {
-	t.provisional = t.provisional || out.Provisional
-	t.deferred = t.deferred || out.Deferred
+func (r *postResult) outcome(device string, out iot.Outcome) {
+	r.provisional = r.provisional || out.Provisional
+	r.deferred = r.deferred || out.Deferred
 	if out.Refused != "" {
-		t.add(device, out.Refused)
+		r.add(device, out.Refused)
 	}
 	for _, lost := range out.Lost {
-		t.add(device, lost)
+		r.add(device, lost)
 	}
 }
 
 // addDuplicate notes that a frame was dropped as a duplicate of an earlier event.
 // Supplements of a frame are not duplicates.
-func (t *postResult) addDuplicate(a *iot.Arrival, out iot.Outcome) {
+func (r *postResult) addDuplicate(a *iot.Arrival, out iot.Outcome) {
 	if !out.Duplicate || a.Frame.Supplement {
 		return
 	}
@@ -202,7 +202,7 @@ func (t *postResult) addDuplicate(a *iot.Arrival, out iot.Outcome) {
 	if a.Post != "" {
 		note = "frame " + strings.TrimPrefix(a.Record, a.Post+".") + " " + note
 	}
-	t.repeated = append(t.repeated, note)
+	r.repeated = append(r.repeated, note)
 }
 
 // eventOf returns the event id of a record, which may be one of several frames.
@@ -219,26 +219,22 @@ const deferredReason = "waits for its turn: the account's codecs need more time 
 // notes which events the others repeat.
 func (p *Processor) statuses(items []intake.Item, results []postResult) []event.Status {
 	var out []event.Status
-	for i, t := range results {
+	for i, r := range results {
 		it := &items[i]
-		if t.deferred {
-			out = append(out, event.Status{
-				ID: it.ID, Seq: it.Seq, State: event.Pending, Reason: deferredReason, Account: it.Entry.Account, Source: it.Entry.Source,
-			})
+		if r.deferred {
+			out = append(out, it.Status(event.Pending, deferredReason))
 			continue
 		}
-		if len(t.reasons)+len(t.repeated) == 0 {
+		if len(r.reasons)+len(r.repeated) == 0 {
 			continue
 		}
-		m := event.Status{
-			ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: intake.Reason(strings.Join(t.reasons, "; ")),
-			Account: it.Entry.Account, Source: it.Entry.Source, Device: intake.Reason(t.device), Provisional: t.provisional,
-		}
-		if len(t.reasons) == 0 {
+		m := it.Status(event.Quarantined, intake.Reason(strings.Join(r.reasons, "; ")))
+		m.Device, m.Provisional = intake.Reason(r.device), r.provisional
+		if len(r.reasons) == 0 {
 			m.State = event.Done
 		}
-		if len(t.repeated) > 0 {
-			m.Outcome = intake.Reason(strings.Join(t.repeated, "; ") + "; " + p.Describe(&it.Entry))
+		if len(r.repeated) > 0 {
+			m.Outcome = intake.Reason(strings.Join(r.repeated, "; ") + "; " + p.Describe(&it.Entry))
 		}
 		out = append(out, m)
 	}

@@ -1,10 +1,12 @@
 package uplink
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/account"
@@ -19,7 +21,7 @@ type Surface struct {
 	bodyLimit     int
 	answerTimeout time.Duration
 	now           func() time.Time
-	logger        logger
+	logger        *slog.Logger
 }
 
 // senders are the webhooks that take what a network server or a vendor posts.
@@ -33,7 +35,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 		app.Options("/webhooks/"+name+"/*", s.options)
 	}
 	hooks := app.Group("/webhooks", auth.RequireSigned(account.Webhook, httpd.WebhookStyle(), httpd.Signature{
-		Source: sourceOf, Verify: s.verify, Logger: s.logger,
+		Source: func(c *fiber.Ctx) string { return sourceIn(c.Path()) }, Verify: s.verify, Logger: s.logger,
 	}))
 	hooks.Post("/generic", s.generic)
 	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
@@ -52,4 +54,42 @@ func refuseHead(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderAllow, "GET, POST, PUT")
 	c.Status(fiber.StatusMethodNotAllowed)
 	return nil
+}
+
+// needsOwnReply reports whether a sender cannot handle the usual response body:
+// Helium and Everynet treat it as a downlink, so does Sigfox if it requests one, and
+// UbiBot retries until it receives its text.
+func needsOwnReply(r *request) bool {
+	switch r.sender {
+	case netserver.Helium, netserver.Everynet, netserver.UbiBot:
+		return true
+	case netserver.Sigfox:
+		return netserver.AwaitsDownlink(r.post)
+	}
+	return false
+}
+
+// reply sends the success response of a sender: an empty body, UbiBot's text, or
+// 204 for a Sigfox device that requests a downlink, as there is none to send.
+func reply(c *fiber.Ctx, r *request) error {
+	switch r.sender {
+	case netserver.UbiBot:
+		return c.Status(fiber.StatusOK).SendString("SUCCESS")
+	case netserver.Sigfox:
+		if netserver.AwaitsDownlink(r.post) {
+			return c.SendStatus(fiber.StatusNoContent)
+		}
+	}
+	c.Status(fiber.StatusOK)
+	return nil
+}
+
+// options answers Everynet, which periodically checks whether the URL accepts its
+// messages.
+func (s *Surface) options(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderAllow, "GET, POST, PUT, OPTIONS")
+	if webhookName(c.Path()) == "generic" {
+		c.Set(fiber.HeaderAllow, "POST, OPTIONS")
+	}
+	return c.SendStatus(fiber.StatusNoContent)
 }

@@ -18,9 +18,6 @@ const (
 	kpnHeader        = "Things-Message-Token"
 )
 
-// sourceOf returns the source named by a request's path.
-func sourceOf(c *fiber.Ctx) string { return sourceIn(c.Path()) }
-
 // sourceIn returns the last path segment below one of the four webhooks. Below the
 // generic webhook, the segment is a device.
 func sourceIn(path string) string {
