@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/files"
@@ -117,24 +118,18 @@ func order(handle string, single bool) sip.Order {
 func contents(t *testing.T, a *Store, handle string) (names []string, rows map[string][][]string) {
 	t.Helper()
 	f, size, err := a.Open(t.Context(), handle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	b, err := io.ReadAll(f)
 	if err != nil || int64(len(b)) != size {
 		t.Fatal(len(b), size, err)
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	rows = make(map[string][][]string)
 	for _, file := range z.File {
 		r, err := file.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if rows[file.Name], err = csv.NewReader(r).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
@@ -211,9 +206,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 		}()
 	}
 	<-s.read
-	if err := dead.Close(); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, dead.Close())
 	for range 2 {
 		if err := <-ended; relay.KindOf(err) != relay.KindUnavailable {
 			t.Error(err)
@@ -302,14 +295,10 @@ func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
 func download(t *testing.T, a *Store, handle string) string {
 	t.Helper()
 	from, size, err := a.Open(t.Context(), handle)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	path := filepath.Join(t.TempDir(), handle+".zip")
 	to, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	n, err := io.Copy(to, from)
 	if err := errors.Join(err, to.Close(), from.Close()); err != nil || n != size {
 		t.Fatal(n, size, err)
