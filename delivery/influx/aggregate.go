@@ -22,13 +22,9 @@ func (s *Store) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]iot.Buck
 	if q.From, q.To = ends.From, ends.To; q.From.After(q.To) {
 		return nil, nil
 	}
-	sv, err := s.server(ctx)
+	aggregate, err := forLanguage(ctx, s, s.aggregateFlux, s.aggregateInfluxQL)
 	if err != nil {
 		return nil, err
-	}
-	aggregate := s.aggregateInfluxQL
-	if s.language(sv) == Flux {
-		aggregate = s.aggregateFlux
 	}
 	buckets, err := aggregate(ctx, q, false)
 	if errors.Is(err, errInfinite) {

@@ -78,9 +78,7 @@ func TestEncodingAllocatesABatch(t *testing.T) {
 func BenchmarkWrite5000Points(b *testing.B) {
 	server := influxtest.Start(b, influxtest.Options{})
 	s, err := New(Options{URL: server.URL, Bucket: "bench"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	relaytest.NoError(b, err)
 	at := time.Unix(1740830400, 0)
 	batch := load(at)
 	n := 0

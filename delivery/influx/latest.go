@@ -50,13 +50,9 @@ const recentWindow = 24 * time.Hour
 // LastStored returns the time of each device's newest point or uplink. It reads
 // the newest point of each measurement.
 func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
-	sv, err := s.server(ctx)
+	search, err := forLanguage(ctx, s, s.storedFlux, s.storedInfluxQL)
 	if err != nil {
 		return nil, err
-	}
-	search := s.storedFlux
-	if s.language(sv) == InfluxQL {
-		search = s.storedInfluxQL
 	}
 	out := make(map[string]time.Time, len(deviceIDs))
 	for _, from := range []time.Time{s.opts.Now().Add(-recentWindow), {}} {

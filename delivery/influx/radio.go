@@ -23,13 +23,9 @@ func radioFields() []string {
 
 // Radio returns the newest radio data of each device.
 func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
-	sv, err := s.server(ctx)
+	search, err := forLanguage(ctx, s, s.radioFlux, s.radioInfluxQL)
 	if err != nil {
 		return nil, err
-	}
-	search := s.radioFlux
-	if s.language(sv) == InfluxQL {
-		search = s.radioInfluxQL
 	}
 	var uplinks []iot.RadioData
 	for some := range slices.Chunk(deviceIDs, maxNamedDevices) {

@@ -30,14 +30,11 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 // read returns the newest points of each series of a device, up to the limit and
 // one more.
 func (s *Store) read(ctx context.Context, q iot.Query) ([]iot.Point, error) {
-	sv, err := s.server(ctx)
+	query, err := forLanguage(ctx, s, s.readFlux, s.readInfluxQL)
 	if err != nil {
 		return nil, err
 	}
-	if s.language(sv) == InfluxQL {
-		return s.readInfluxQL(ctx, q)
-	}
-	return s.readFlux(ctx, q)
+	return query(ctx, q)
 }
 
 // withBounds sets the missing bounds of a query to the range that the server can

@@ -28,6 +28,15 @@ func (s *Store) language(sv server) Language {
 	return Flux
 }
 
+// forLanguage returns the function for the query language for readings.
+func forLanguage[F any](ctx context.Context, s *Store, flux, influxQL F) (F, error) {
+	sv, err := s.server(ctx)
+	if s.language(sv) == InfluxQL {
+		return influxQL, err
+	}
+	return flux, err
+}
+
 // server returns the description of the server. It probes the server on the
 // first call and after a failure, and creates a missing database on 1.x.
 func (s *Store) server(ctx context.Context) (server, error) {
