@@ -77,12 +77,12 @@ func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID
 	return statuses[len(statuses)-1].Account, i.reprocess(ctx, items)
 }
 
-// needWithin is how long the statuses may take to say what a journal needs.
+// needWithin bounds the query of the statuses for a journal.
 const needWithin = 2 * time.Second
 
-// Need tells a journal which of its records are needed although the checkpoint has
-// passed them: deferred events are still to be processed, and quarantined events wait
-// for a replay.
+// Need returns the Need option of a journal: it reports which records are needed although
+// they are before the checkpoint. Deferred events are still to be processed, and
+// quarantined events can be replayed.
 func Need(kind event.Kind, statuses event.Statuses) func(first, last uint64) (journal.Need, error) {
 	return func(first, last uint64) (journal.Need, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), needWithin)

@@ -64,9 +64,7 @@ func TestEntriesOfOneSenderShareTheirTexts(t *testing.T) {
 	encoded := one.Append(nil)
 	allocs := testing.AllocsPerRun(100, func() {
 		e, err := parseEntry(encoded, &one)
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		if e.Query != one.Query {
 			t.Fatalf("the query %q, want %q", e.Query, one.Query)
 		}
