@@ -192,9 +192,7 @@ func TestTheContextEndsAMailToAHangingServer(t *testing.T) {
 
 func TestAServerThatNeverGreetsTimesOut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	for _, how := range []string{None, STARTTLS, TLS} {
 		r, err := newClient(t, Options{Addr: l.Addr().String(), TLS: how, CommandTimeout: 50 * time.Millisecond}).Send(t.Context(), hello("a@example.test"))

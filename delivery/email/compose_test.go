@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func sender() mail.Address { return mail.Address{Name: "Gateway", Address: "gateway@penstock.test"} }
@@ -23,13 +24,9 @@ func TestAMailIsWrittenByteForByte(t *testing.T) {
 		To: "a@example.test", Subject: "SMS from Zoë (447700900123)", Text: "Grüße, 100 %=\r\nsecond line",
 		MessageID: "d1", Header: map[string]string{"X-MS-Reply-To-Mobile": "447700900123", "Content-class": "MS-OMS-SMS"},
 	}, noon())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	want, err := os.ReadFile("testdata/sms.eml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	if string(got) != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -42,9 +39,7 @@ func TestAHostileNameNeverBecomesAHeader(t *testing.T) {
 	} {
 		m := outbox.Mail{To: "a@example.test", Subject: name, Text: "x", MessageID: "d1@x", Header: map[string]string{"X-Name": name}}
 		raw, err := Compose(mail.Address{Name: name, Address: "gateway@penstock.test"}, m, noon())
-		if err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, err)
 		checkOurs(t, raw, "X-Name")
 	}
 }

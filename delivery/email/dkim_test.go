@@ -21,23 +21,20 @@ import (
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func rsaKey(t testing.TB) crypto.Signer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return key
 }
 
 func ed25519Key(t testing.TB) crypto.Signer {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return key
 }
 
@@ -48,9 +45,7 @@ func record(t *testing.T, key crypto.Signer) string {
 		return "v=DKIM1; k=ed25519; p=" + base64.StdEncoding.EncodeToString(public)
 	}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return "v=DKIM1; k=rsa; p=" + base64.StdEncoding.EncodeToString(der)
 }
 
@@ -143,9 +138,7 @@ func TestAnEd25519SignatureIsVerified(t *testing.T) {
 func pkcs8(t testing.TB, key any) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
@@ -153,9 +146,7 @@ func TestKeysAreReadInEveryForm(t *testing.T) {
 	key := rsaKey(t)
 	pkcs1 := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key.(*rsa.PrivateKey))})
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	for name, c := range map[string]struct {
 		text []byte
 		ok   bool
