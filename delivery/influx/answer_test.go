@@ -173,7 +173,7 @@ func TestBadLinesAreFoundAndTheRestIsStored(t *testing.T) {
 			var want []iot.Refused
 			for i := range tc.n {
 				if tc.bad(i) {
-					want = append(want, iot.Refused{Point: i, Uplink: -1})
+					want = append(want, iot.Refused{Point: i, Radio: -1})
 				}
 			}
 			for i := range refused {

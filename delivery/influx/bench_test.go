@@ -41,7 +41,7 @@ func uplinks(at time.Time) iot.Batch {
 	var b iot.Batch
 	rssi, snr := -97.0, 7.25
 	for i := range 5000 {
-		b.Uplinks = append(b.Uplinks, iot.RadioData{
+		b.Radio = append(b.Radio, iot.RadioData{
 			Account: 1, DeviceID: fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i), Identifier: fmt.Sprintf("24e124136b5%05x", i), Time: at,
 			FCnt: new(int64(i)), FPort: new(int64(2)), Gateways: new(int64(1)), RSSI: &rssi, SNR: &snr, Frame: true, Name: "Cold store, north",
 		})

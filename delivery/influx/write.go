@@ -36,7 +36,7 @@ func (s *Store) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 		}
 	}
 	slices.SortFunc(w.refused, func(a, b iot.Refused) int {
-		return cmp.Or(cmp.Compare(a.Uplink, b.Uplink), cmp.Compare(a.Point, b.Point))
+		return cmp.Or(cmp.Compare(a.Radio, b.Radio), cmp.Compare(a.Point, b.Point))
 	})
 	return w.refused, nil
 }
@@ -114,7 +114,7 @@ const lineBytes = 200
 
 // encode encodes a batch without the numbers that its texts overwrite.
 func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
-	n := len(b.Points) + len(b.Uplinks)
+	n := len(b.Points) + len(b.Radio)
 	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
 	for i := range b.Points {
 		p := &b.Points[i]
@@ -122,14 +122,14 @@ func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
 			e.point(p, i)
 		}
 	}
-	for i := range b.Uplinks {
-		e.uplink(&b.Uplinks[i], i)
+	for i := range b.Radio {
+		e.uplink(&b.Radio[i], i)
 	}
 	return e
 }
 
 func (e *encodedBatch) point(p *iot.Point, i int) {
-	from := iot.Refused{Point: i, Uplink: -1}
+	from := iot.Refused{Point: i, Radio: -1}
 	if from.Reason = p.Invalid(); from.Reason != "" {
 		e.refused = append(e.refused, from)
 		return
@@ -140,7 +140,7 @@ func (e *encodedBatch) point(p *iot.Point, i int) {
 }
 
 func (e *encodedBatch) uplink(u *iot.RadioData, i int) {
-	from := iot.Refused{Point: -1, Uplink: i}
+	from := iot.Refused{Point: -1, Radio: i}
 	if from.Reason = u.Invalid(); from.Reason != "" {
 		e.refused = append(e.refused, from)
 		return

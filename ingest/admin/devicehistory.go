@@ -73,7 +73,7 @@ func (s *Surface) aggregateDevice(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": seriesOf(records), "meta": fiber.Map{"from": formatTime(from), "to": formatTime(to), "granularity": granularity}})
 }
 
-func seriesOf(records []iot.AggregateRecord) []sensorSeriesJSON {
+func seriesOf(records []iot.AggregateRow) []sensorSeriesJSON {
 	out, at := []sensorSeriesJSON{}, make(map[string]int)
 	for _, r := range records {
 		i, there := at[r.SensorID]

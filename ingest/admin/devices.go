@@ -203,7 +203,7 @@ func (s *Surface) sensorsOf(ctx context.Context, acct account.ID, id string) (ou
 	if err != nil {
 		return nil, "", err
 	}
-	newest := make(map[string]iot.Record)
+	newest := make(map[string]iot.ReadingRow)
 	latest, err := s.IoT.Latest(ctx, acct, id, iot.Metric)
 	if err != nil {
 		missing = err.Error()

@@ -50,9 +50,9 @@ func (k *cachedMembers) unchanged(of [6]string) bool {
 }
 
 // recordWriter returns an encoder of consecutive readings.
-func recordWriter() func([]byte, *iot.Record) []byte {
+func recordWriter() func([]byte, *iot.ReadingRow) []byte {
 	var k cachedMembers
-	return func(b []byte, r *iot.Record) []byte {
+	return func(b []byte, r *iot.ReadingRow) []byte {
 		if !k.unchanged([...]string{r.SensorID, r.DeviceID, r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
 			k.head = appendText(k.head, `{"sensor_id":`, r.SensorID)
 			k.head = appendText(k.head, `,"device_id":`, r.DeviceID)
@@ -70,9 +70,9 @@ func recordWriter() func([]byte, *iot.Record) []byte {
 }
 
 // aggregateWriter returns an encoder of consecutive rows of an aggregate.
-func aggregateWriter() func([]byte, *iot.AggregateRecord) []byte {
+func aggregateWriter() func([]byte, *iot.AggregateRow) []byte {
 	var k cachedMembers
-	return func(b []byte, r *iot.AggregateRecord) []byte {
+	return func(b []byte, r *iot.AggregateRow) []byte {
 		if !k.unchanged([...]string{r.SensorID, "", r.Key, r.Name, r.MetricUnits, r.ImperialUnits}) {
 			k.head = appendText(k.head, `{"sensor_id":`, r.SensorID)
 			k.head = appendText(k.head, `,"key":`, r.Key)

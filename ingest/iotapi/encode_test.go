@@ -22,17 +22,17 @@ func FuzzEncode(f *testing.F) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return
 		}
-		record := iot.Record{SensorID: s, DeviceID: s + "d", Key: "k" + s, Name: s, Value: &v, Text: s, ReadingDate: "2026-03-01 12:00:00", MetricUnits: s, ImperialUnits: s}
+		record := iot.ReadingRow{SensorID: s, DeviceID: s + "d", Key: "k" + s, Name: s, Value: &v, Text: s, ReadingDate: "2026-03-01 12:00:00", MetricUnits: s, ImperialUnits: s}
 		again := record
 		again.Value, again.Text = nil, ""
 		ours, rows := recordWriter(), aggregateWriter()
-		for _, r := range []iot.Record{record, again, {Text: s}, record} {
+		for _, r := range []iot.ReadingRow{record, again, {Text: s}, record} {
 			if got, want := written(t, encode, &r, ours); got != want {
 				t.Errorf("\n got %s\nwant %s", got, want)
 			}
 		}
-		all := iot.AggregateRecord{SensorID: s, Key: s, Name: s, ReadingDate: s, Value: &v, Min: &v, Ave: &v, Max: &v, MetricUnits: s, ImperialUnits: s}
-		for _, r := range []iot.AggregateRecord{all, all, {Name: s}, {Value: &v}} {
+		all := iot.AggregateRow{SensorID: s, Key: s, Name: s, ReadingDate: s, Value: &v, Min: &v, Ave: &v, Max: &v, MetricUnits: s, ImperialUnits: s}
+		for _, r := range []iot.AggregateRow{all, all, {Name: s}, {Value: &v}} {
 			if got, want := written(t, encode, &r, rows); got != want {
 				t.Errorf("\n got %s\nwant %s", got, want)
 			}

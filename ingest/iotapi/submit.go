@@ -18,10 +18,10 @@ import (
 // Submitter journals readings that are added to a device; package uplink implements
 // it.
 type Submitter interface {
-	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error)
+	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.ReadingRow, error)
 }
 
-func (s *Surface) addReadings(c *fiber.Ctx) ([]iot.Record, error) {
+func (s *Surface) addReadings(c *fiber.Ctx) ([]iot.ReadingRow, error) {
 	var in struct {
 		Reading  json.RawMessage `json:"reading,omitempty"`
 		Readings json.RawMessage `json:"readings,omitempty"`

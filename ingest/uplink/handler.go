@@ -82,9 +82,9 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 }
 
 // updated waits for the points of a frame and describes them.
-func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.Record {
+func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.ReadingRow {
 	if s.intake.Blocked() {
-		return []iot.Record{}
+		return []iot.ReadingRow{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.answerTimeout)
 	defer cancel()
@@ -92,11 +92,11 @@ func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.
 	case points := <-result:
 		types, err := s.types.SensorTypes(ctx)
 		if err != nil {
-			return []iot.Record{}
+			return []iot.ReadingRow{}
 		}
-		return iot.Records(points, types)
+		return iot.ReadingRows(points, types, iot.Metric)
 	case <-ctx.Done():
-		return []iot.Record{}
+		return []iot.ReadingRow{}
 	}
 }
 

@@ -25,7 +25,7 @@ const identifierHeader = "device"
 // among the events, and replayable. Submit returns the updated sensors, none if the
 // readings were only journalled, and relay.KindUnavailable if the journal does not
 // accept them.
-func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.Record, error) {
+func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.ReadingRow, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
 		Headers: map[string]string{identifierHeader: identifier}, Body: body, Waiter: relay.NewID(time.Now()),

@@ -46,9 +46,9 @@ type Bucket struct {
 	Min, Max       float64   // of MinAveMax only
 }
 
-// AggregateRecord is a bucket as the API lists it. A value that is not finite in
+// AggregateRow is a bucket as the API lists it. A value that is not finite in
 // the requested units is null.
-type AggregateRecord struct {
+type AggregateRow struct {
 	SensorID      string   `json:"sensor_id"`
 	Key           string   `json:"key"`
 	Name          string   `json:"name"` // the sensor type's
@@ -66,7 +66,7 @@ type AggregateRecord struct {
 //
 // It returns Invalid if a parameter is, or if there are more than MaxBuckets
 // rows.
-func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]AggregateRecord, error) {
+func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]AggregateRow, error) {
 	p := relay.Problems{}
 	if q.Check(p); len(p) > 0 {
 		return nil, p.Err()
@@ -87,7 +87,7 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 	for _, sensor := range o.Sensors {
 		keys[sensor.ID] = sensor.Key
 	}
-	return aggregateRecords(q.Statistic, buckets, keys, types, u), nil
+	return aggregateRows(q.Statistic, buckets, keys, types, u), nil
 }
 
 // Check returns the problems of a query's type and granularity.
@@ -101,12 +101,12 @@ func (q AggregateQuery) Check(p relay.Problems) {
 	}
 }
 
-func aggregateRecords(of Statistic, buckets []Bucket, keys map[string]string, types map[string]SensorType, u Units) []AggregateRecord {
-	out := make([]AggregateRecord, len(buckets))
+func aggregateRows(of Statistic, buckets []Bucket, keys map[string]string, types map[string]SensorType, u Units) []AggregateRow {
+	out := make([]AggregateRow, len(buckets))
 	values := make(numbers, 0, 3*len(buckets))
 	for i, b := range buckets {
 		t := sensorTypeOf(types, b.Type)
-		r := AggregateRecord{
+		r := AggregateRow{
 			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: dateOf(b.Start),
 			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
 		}

@@ -19,7 +19,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			continue
 		}
 		if w.out.Duplicate {
-			w.uplink = w.supplement()
+			w.radio = w.supplement()
 			continue
 		}
 		w.setTime()
@@ -28,7 +28,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			w.note("simulated by the network server's console: not stored")
 			continue
 		}
-		w.uplink = radioDataOf(w) // also of a frame that is refused
+		w.radio = radioDataOf(w) // also of a frame that is refused
 		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) {
 			continue
 		}

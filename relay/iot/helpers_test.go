@@ -55,19 +55,19 @@ func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error
 		return nil, s.down
 	}
 	var refused []iot.Refused
-	kept := iot.Batch{Uplinks: b.Uplinks}
+	kept := iot.Batch{Radio: b.Radio}
 	for i, p := range b.Points {
 		if reason, no := s.refuse[p.Key]; no {
-			refused = append(refused, iot.Refused{Point: i, Uplink: -1, Reason: reason})
+			refused = append(refused, iot.Refused{Point: i, Radio: -1, Reason: reason})
 			continue
 		}
 		kept.Points = append(kept.Points, p)
 	}
-	if reason, no := s.refuse["uplink"]; no && len(b.Uplinks) > 0 {
-		refused = append(refused, iot.Refused{Point: -1, Uplink: 0, Reason: reason})
+	if reason, no := s.refuse["uplink"]; no && len(b.Radio) > 0 {
+		refused = append(refused, iot.Refused{Point: -1, Radio: 0, Reason: reason})
 	}
 	s.written += len(kept.Points)
-	s.radio = append(s.radio, kept.Uplinks...)
+	s.radio = append(s.radio, kept.Radio...)
 	_, err := s.ReadingStore.Write(ctx, kept)
 	return refused, err
 }
@@ -196,7 +196,7 @@ func (g *gateway) latest() []string {
 	return brief(records)
 }
 
-func brief(records []iot.Record) (out []string) {
+func brief(records []iot.ReadingRow) (out []string) {
 	for _, r := range records {
 		if r.Value == nil {
 			out = append(out, r.Key+"="+r.Text)

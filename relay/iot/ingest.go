@@ -48,7 +48,7 @@ type work struct {
 	device      *cachedDevice
 	at          time.Time
 	points      []Point
-	uplink      *RadioData
+	radio       *RadioData
 	firstRecord string       // the record that brought the frame first, if known
 	merged      *MergedFrame // the data of several posts about the frame; nil if there is one
 	// limitReason is set if the series limit prevented missing sensors of the device.

@@ -36,7 +36,7 @@ func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
 	if len(records) != 2 {
 		t.Fatalf("%d latest readings, want 2", len(records))
 	}
-	relaytest.Equal(t, "the latest temperature", records[1], iot.Record{
+	relaytest.Equal(t, "the latest temperature", records[1], iot.ReadingRow{
 		SensorID: sensors[0].ID, DeviceID: d.ID, Key: "temperature", Name: "The temperature", Value: new(21.5),
 		ReadingDate: "2026-03-01 12:00:00", MetricUnits: "u",
 	})

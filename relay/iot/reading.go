@@ -78,15 +78,15 @@ func (d RadioDetail) stored(u *RadioData) *RadioData {
 
 // Batch is one write to a reading store.
 type Batch struct {
-	Points  []Point
-	Uplinks []RadioData
+	Points []Point
+	Radio  []RadioData
 }
 
 // Refused is a point that a store will never take, and its reason.
 type Refused struct {
-	// Point is an index into Batch.Points, or -1; Uplink likewise.
-	Point, Uplink int
-	Reason        string
+	// Point is an index into Batch.Points, or -1; Radio likewise.
+	Point, Radio int
+	Reason       string
 }
 
 // Query selects readings of one device. From and To are inclusive and may be

@@ -113,7 +113,7 @@ func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) 
 }
 
 // Readings returns a device's readings, newest first.
-func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]Record, error) {
+func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]ReadingRow, error) {
 	points, o, types, err := withRecords(ctx, s, q.Account, q.DeviceID, func(ctx context.Context, types []string) ([]Point, error) {
 		q := q
 		q.Types = types
@@ -122,7 +122,7 @@ func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]Record, err
 	if err != nil {
 		return nil, err
 	}
-	return records(current(points, o.Sensors), types, u), nil
+	return ReadingRows(current(points, o.Sensors), types, u), nil
 }
 
 // current removes the readings that a replay has stored again under the sensor's
@@ -161,7 +161,7 @@ func typesOf(sensors []Sensor) []string {
 
 // Latest returns the newest reading of each of a device's sensors, without
 // those that have outlived the sensor's retention.
-func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, u Units) ([]Record, error) {
+func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, u Units) ([]ReadingRow, error) {
 	o, types, err := s.overview(ctx, acct, deviceID)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, 
 		p.Key = sensor.Key
 		points = append(points, p)
 	}
-	return records(points, types, u), nil
+	return ReadingRows(points, types, u), nil
 }
 
 // overview returns a device's sensors and the sensor types, in one round trip

@@ -33,7 +33,7 @@ type Stored struct {
 	Time   time.Time // of its readings
 	Heard  time.Time // when the network heard the device, never later than the receipt
 	Points []Point
-	Uplink *RadioData // its radio data; nil if it has none
+	Radio  *RadioData // nil if it has none
 	Trace  tracing.Parent
 }
 
@@ -88,6 +88,6 @@ func (w *work) seenByRules() bool {
 func (w *work) stored() Stored {
 	return Stored{
 		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.at, Heard: w.heard(),
-		Points: w.out.Points, Uplink: w.uplink, Trace: w.Trace,
+		Points: w.out.Points, Radio: w.radio, Trace: w.Trace,
 	}
 }

@@ -12,13 +12,13 @@ import (
 // save writes to the reading store, and then updates the latest values. After an
 // error of the store the whole batch is written again later.
 func (s *Service) save(ctx context.Context, b *batch) error {
-	write := Batch{Points: make([]Point, 0, b.points()), Uplinks: make([]RadioData, 0, len(b.all))}
-	// The frames of write.Points[i] and write.Uplinks[i].
-	points, uplinks := make([]*work, 0, cap(write.Points)), make([]*work, 0, len(b.all))
+	write := Batch{Points: make([]Point, 0, b.points()), Radio: make([]RadioData, 0, len(b.all))}
+	// The frames of write.Points[i] and write.Radio[i].
+	points, radio := make([]*work, 0, cap(write.Points)), make([]*work, 0, len(b.all))
 	for _, w := range b.all {
-		if u := s.options.Radio.stored(w.uplink); u != nil { // also of a frame that could not be decoded
-			write.Uplinks = append(write.Uplinks, *u)
-			uplinks = append(uplinks, w)
+		if u := s.options.Radio.stored(w.radio); u != nil { // also of a frame that could not be decoded
+			write.Radio = append(write.Radio, *u)
+			radio = append(radio, w)
 		}
 		if !w.open() {
 			continue
@@ -29,7 +29,7 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 		}
 		w.out.Points = w.points
 	}
-	if len(write.Points)+len(write.Uplinks) == 0 {
+	if len(write.Points)+len(write.Radio) == 0 {
 		return s.keepLatest(ctx, b)
 	}
 	refused, err := s.readings.Write(ctx, write)
@@ -40,7 +40,7 @@ func (s *Service) save(ctx context.Context, b *batch) error {
 		if r.Point >= 0 {
 			points[r.Point].lost(write.Points[r.Point], r.Reason)
 		} else {
-			uplinks[r.Uplink].out.Lost = append(uplinks[r.Uplink].out.Lost, "uplink: "+r.Reason)
+			radio[r.Radio].out.Lost = append(radio[r.Radio].out.Lost, "uplink: "+r.Reason)
 		}
 	}
 	return s.keepLatest(ctx, b)

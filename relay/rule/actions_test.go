@@ -46,14 +46,14 @@ func occurrences(r *Rule) map[string][]Occurrence {
 		Readings: map[string]Value{
 			"temperature": {Value: 31.5, Units: "°C"}, "air.humidity": {Value: 40, Units: "%"}, "door": {Text: "öffen <1>", IsText: true}, "count": {Value: 1234567},
 		},
-		Uplink: &iot.RadioData{FPort: &port, RSSI: &rssi},
+		Radio: &iot.RadioData{FPort: &port, RSSI: &rssi},
 	}
 	cleared, forwarded, silent, event := raised, raised, raised, raised
 	cleared.State, cleared.Record = Cleared, "n1-8"
 	cleared.Previous = map[string]Value{"temperature": {Value: 33, Units: "°C"}}
 	forwarded.State, forwarded.AlarmID = Forwarded, ""
-	silent.Record, silent.Readings, silent.Uplink = "", nil, nil
-	event.Readings, event.Uplink, event.Event = nil, nil, map[string]any{"type": "status", "battery": 12.5}
+	silent.Record, silent.Readings, silent.Radio = "", nil, nil
+	event.Readings, event.Radio, event.Event = nil, nil, map[string]any{"type": "status", "battery": 12.5}
 	next := forwarded
 	next.Record, next.Time = "n1-9", at.Add(time.Minute)
 	next.Device.Name = ""
@@ -217,8 +217,8 @@ func TestDeliveriesAreNamed(t *testing.T) {
 	if again := names(func(o *Occurrence, _ *Rule) { o.Readings = nil }); !slices.Equal(base, again) {
 		t.Error("the same alarm has other deliveries")
 	}
-	first := names(func(o *Occurrence, _ *Rule) { o.Uplink = counted(7) })
-	if again := names(func(o *Occurrence, _ *Rule) { o.Uplink, o.Record = counted(7), "n1-99" }); !slices.Equal(first, again) {
+	first := names(func(o *Occurrence, _ *Rule) { o.Radio = counted(7) })
+	if again := names(func(o *Occurrence, _ *Rule) { o.Radio, o.Record = counted(7), "n1-99" }); !slices.Equal(first, again) {
 		t.Error("a frame that was posted again has other deliveries")
 	}
 	seen := map[string]string{}
@@ -227,10 +227,10 @@ func TestDeliveriesAreNamed(t *testing.T) {
 		"cleared":                func(o *Occurrence, _ *Rule) { o.State = Cleared },
 		"another alarm":          func(o *Occurrence, _ *Rule) { o.AlarmID = "a2" },
 		"another frame":          func(o *Occurrence, _ *Rule) { o.Record = "n1-8" },
-		"a frame with a counter": func(o *Occurrence, _ *Rule) { o.Uplink = counted(7) },
-		"another counter":        func(o *Occurrence, _ *Rule) { o.Uplink = counted(8) },
-		"the same later":         func(o *Occurrence, _ *Rule) { o.Uplink, o.Time = counted(8), o.Time.Add(time.Second) },
-		"an event beside it":     func(o *Occurrence, _ *Rule) { o.Uplink, o.Event = counted(8), map[string]any{"type": "status"} },
+		"a frame with a counter": func(o *Occurrence, _ *Rule) { o.Radio = counted(7) },
+		"another counter":        func(o *Occurrence, _ *Rule) { o.Radio = counted(8) },
+		"the same later":         func(o *Occurrence, _ *Rule) { o.Radio, o.Time = counted(8), o.Time.Add(time.Second) },
+		"an event beside it":     func(o *Occurrence, _ *Rule) { o.Radio, o.Event = counted(8), map[string]any{"type": "status"} },
 		"a repeat":               func(o *Occurrence, _ *Rule) { o.Repeats = 1 },
 		"another rule":           func(_ *Occurrence, r *Rule) { r.ID = "r2" },
 	} {

@@ -39,7 +39,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		frames[n] = iot.Stored{
 			Record: fmt.Sprint("rec", n), Device: d, Frame: &decoders.Frame{Kind: decoders.Uplink}, Time: began, Heard: began,
 			Points: []iot.Point{{Key: "temperature_1", Value: 21, Time: began}, {Key: "humidity_2", Value: 50, Time: began}},
-			Uplink: &iot.RadioData{RSSI: &rssi, SNR: &rssi, Frame: true},
+			Radio:  &iot.RadioData{RSSI: &rssi, SNR: &rssi, Frame: true},
 		}
 	}
 	v := iot.Version{Records: 1, Rules: 1}

@@ -56,11 +56,11 @@ func (o *Occurrence) about() string {
 // forgotten, since keys of duplicates are not kept for certain; any other is named by
 // its journal record.
 func (o *Occurrence) FrameKey() string {
-	if o.Record == "" || o.Uplink == nil || o.Uplink.FCnt == nil {
+	if o.Record == "" || o.Radio == nil || o.Radio.FCnt == nil {
 		return o.Record
 	}
 	kind, _ := o.Event["type"].(string)
-	return fmt.Sprint(o.Device.ID, " ", o.Time.UnixNano(), " ", *o.Uplink.FCnt, kind)
+	return fmt.Sprint(o.Device.ID, " ", o.Time.UnixNano(), " ", *o.Radio.FCnt, kind)
 }
 
 // content is what an action sends to all of its parameters.

@@ -22,7 +22,7 @@ type ruleFrame struct {
 	sent    bool // by the device, not by a network about it
 	points  []iot.Point
 	before  []iot.Point // the readings before, the newest of each key; only if a rule asks
-	uplink  *iot.RadioData
+	radio   *iot.RadioData
 	event   map[string]any
 	subject condition.Subject
 	trace   tracing.Parent
@@ -40,7 +40,7 @@ func triggerOf(f *decoders.Frame) Trigger {
 
 func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 	g := &ruleFrame{
-		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, uplink: f.Uplink, trace: f.Trace,
+		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
 	}
 	if g.trigger == OnEvent {
 		g.event = eventOf(f.Frame)
@@ -60,7 +60,7 @@ func (g *ruleFrame) prepare(zone *time.Location) {
 		},
 		Uplink: condition.Uplink{Time: g.at},
 	}
-	if u := g.uplink; u != nil {
+	if u := g.radio; u != nil {
 		g.subject.Uplink = condition.Uplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: g.at}
 	}
 }
@@ -141,7 +141,7 @@ func eventOf(f *decoders.Frame) map[string]any {
 func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
 		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.at,
-		Readings: valuesOf(g.points, g.types), Uplink: g.uplink, Event: maps.Clone(g.event), Trace: g.trace,
+		Readings: valuesOf(g.points, g.types), Radio: g.radio, Event: maps.Clone(g.event), Trace: g.trace,
 	}
 	if g.sent {
 		o.Device.LastSeen = g.heard

@@ -72,7 +72,7 @@ func (o *Occurrence) subject(zone *time.Location) condition.Subject {
 		},
 		Uplink: condition.Uplink{Time: o.Time},
 	}
-	if u := o.Uplink; u != nil {
+	if u := o.Radio; u != nil {
 		s.Uplink = condition.Uplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: o.Time}
 	}
 	return s

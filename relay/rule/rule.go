@@ -147,7 +147,7 @@ type Occurrence struct {
 	Time     time.Time // of the uplink, or the time that passed
 	Readings map[string]Value
 	Previous map[string]Value // the readings before, if the rule asks for them
-	Uplink   *iot.RadioData   // nil if there is none
+	Radio    *iot.RadioData   `json:"Uplink"` // nil if there is none; batches and states are stored under the name Uplink
 	Event    map[string]any
 	// Trace is the span of the frame's processing; empty for none.
 	Trace tracing.Parent `json:",omitempty"`

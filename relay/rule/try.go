@@ -111,7 +111,7 @@ func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point)
 		g := at(f.Time)
 		g.record = f.ID
 		if uplink {
-			g.uplink = radioOf(f)
+			g.radio = radioOf(f)
 		} else {
 			g.trigger, g.event, g.sent = OnEvent, map[string]any{"type": f.Kind}, iot.FromDevice(decoders.FrameKind(f.Kind))
 			if a, ok := f.Arrival(0); ok {

@@ -35,8 +35,8 @@ func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 			return nil, err
 		}
 	}
-	for i := range b.Uplinks {
-		if err := w.uplink(ctx, &b.Uplinks[i], i); err != nil {
+	for i := range b.Radio {
+		if err := w.uplink(ctx, &b.Radio[i], i); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +56,7 @@ type writing struct {
 
 func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	if reason := p.Invalid(); reason != "" {
-		w.refused = append(w.refused, iot.Refused{Point: i, Uplink: -1, Reason: reason})
+		w.refused = append(w.refused, iot.Refused{Point: i, Radio: -1, Reason: reason})
 		return nil
 	}
 	device, err := w.device(ctx, p.Account, p.DeviceID)
@@ -116,7 +116,7 @@ func (w *writing) device(ctx context.Context, acct account.ID, name string) (int
 
 func (w *writing) uplink(ctx context.Context, u *iot.RadioData, i int) error {
 	if reason := u.Invalid(); reason != "" {
-		w.refused = append(w.refused, iot.Refused{Point: -1, Uplink: i, Reason: reason})
+		w.refused = append(w.refused, iot.Refused{Point: -1, Radio: i, Reason: reason})
 		return nil
 	}
 	fields := []any{

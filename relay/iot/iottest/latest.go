@@ -103,7 +103,7 @@ func lastStored(t *testing.T, s iot.ReadingStore) {
 	word.Type, word.Text, word.IsText = "state", "open", true
 	b := iot.Batch{
 		Points: []iot.Point{point("spoke", "1", 10, 1), word, point("spoke", "1", 20, 1), point("heard", "1", 40, 1)},
-		Uplinks: []iot.RadioData{
+		Radio: []iot.RadioData{
 			{Account: acme, DeviceID: "spoke", Time: start(), RSSI: &rssi},
 			{Account: acme, DeviceID: "heard", Time: start().Add(50 * time.Second), SNR: &rssi},
 			{Account: acme, DeviceID: "radio only", Time: start().Add(60 * time.Second), Battery: &rssi},

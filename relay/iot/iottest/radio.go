@@ -25,7 +25,7 @@ func radioOfLast(t *testing.T, s iot.ReadingStore) {
 	for i := range iot.RadioUplinks + 5 {
 		uplinks = append(uplinks, iot.RadioData{Account: acme, DeviceID: "chatty", Time: at(i), RSSI: f(float64(-i))})
 	}
-	if refused, err := s.Write(t.Context(), iot.Batch{Uplinks: uplinks}); err != nil || len(refused) > 0 {
+	if refused, err := s.Write(t.Context(), iot.Batch{Radio: uplinks}); err != nil || len(refused) > 0 {
 		t.Fatal(refused, err)
 	}
 	got, err := s.Radio(t.Context(), acme, []string{"radio", "quiet radio", "theirs", "chatty", "silent"}, at(-60))

@@ -181,18 +181,18 @@ func refusals(t *testing.T, s iot.ReadingStore) {
 	bad[3].Type = ""
 	nan := math.NaN()
 	refused, err := s.Write(t.Context(), iot.Batch{
-		Points:  []iot.Point{good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]},
-		Uplinks: []iot.RadioData{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
+		Points: []iot.Point{good[0], bad[0], bad[1], good[1], bad[2], bad[3], good[2]},
+		Radio:  []iot.RadioData{{Account: acme, DeviceID: "picky", Time: start(), SNR: &nan}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[[2]int]bool{{1, -1}: true, {2, -1}: true, {4, -1}: true, {5, -1}: true, {-1, 0}: true}
 	for _, r := range refused {
-		if !want[[2]int{r.Point, r.Uplink}] || r.Reason == "" {
-			t.Errorf("refused point %d and radio data %d with the reason %q", r.Point, r.Uplink, r.Reason)
+		if !want[[2]int{r.Point, r.Radio}] || r.Reason == "" {
+			t.Errorf("refused point %d and radio data %d with the reason %q", r.Point, r.Radio, r.Reason)
 		}
-		delete(want, [2]int{r.Point, r.Uplink})
+		delete(want, [2]int{r.Point, r.Radio})
 	}
 	if len(want) > 0 {
 		t.Errorf("not refused: %v", want)
@@ -219,7 +219,7 @@ func bigBatch(t *testing.T, s iot.ReadingStore) {
 
 func uplinks(t *testing.T, s iot.ReadingStore) {
 	count, port, rssi, snr, battery := int64(17), int64(85), -97.0, 8.5, 93.0
-	refused, err := s.Write(t.Context(), iot.Batch{Uplinks: []iot.RadioData{
+	refused, err := s.Write(t.Context(), iot.Batch{Radio: []iot.RadioData{
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), FCnt: &count, FPort: &port, RSSI: &rssi, SNR: &snr, Gateways: &count, Battery: &battery},
 		{Account: acme, DeviceID: "radio", Identifier: "a b", Time: start(), RSSI: &snr, Margin: &snr, Latitude: &battery, Longitude: &rssi},
 		{Account: acme, DeviceID: "radio", Time: start().Add(1), RSSI: &rssi},

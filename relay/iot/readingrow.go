@@ -8,8 +8,8 @@ import (
 // TimeFormat is how times are written and read in queries and answers, in UTC.
 const TimeFormat = time.DateTime
 
-// Record is a reading as the API lists it.
-type Record struct {
+// ReadingRow is a reading as the API lists it.
+type ReadingRow struct {
 	SensorID      string   `json:"sensor_id"`
 	DeviceID      string   `json:"device_id"`
 	Key           string   `json:"key"`
@@ -21,15 +21,10 @@ type Record struct {
 	ImperialUnits string   `json:"imperial_units"`
 }
 
-// Records describes points with the names and units of their sensor types, in
-// metric units. A text has no value.
-func Records(points []Point, types map[string]SensorType) []Record {
-	return records(points, types, Metric)
-}
-
-// records allocates three times per list, not three times per row.
-func records(points []Point, types map[string]SensorType, u Units) []Record {
-	out := make([]Record, len(points))
+// ReadingRows describes points with the names and units of their sensor types. A text
+// has no value. It allocates three times per list, not three times per row.
+func ReadingRows(points []Point, types map[string]SensorType, u Units) []ReadingRow {
+	out := make([]ReadingRow, len(points))
 	values := make(numbers, 0, len(points))
 	dates := datesOf(points)
 	for i := range points {
