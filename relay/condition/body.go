@@ -17,11 +17,7 @@ const (
 )
 
 // Body is a compiled body of a rule's action. It is safe for concurrent use.
-type Body struct {
-	program  ruleProgram
-	keys     []string
-	previous bool
-}
+type Body struct{ ruleProgram }
 
 // CompileBody checks and compiles the body of a rule's action: one expression
 // whose result is written as JSON.
@@ -34,23 +30,17 @@ func CompileBody(source string) (*Body, error) {
 	rules := newRuleVisitor("body", true)
 	rules.known["rule"] = types.Map{"id": types.String, "name": types.String}
 	rules.known["state"], rules.known["alarm_id"] = types.String, types.String
-	code, err := compileProgram(source, maxBody, bodyNodes, rules)
+	program, err := compileProgram(source, maxBody, bodyNodes, rules)
 	if err != nil {
 		return nil, err
 	}
-	return &Body{program: code, keys: rules.keys(), previous: rules.previous || rules.bare[rootPrevious] > 0}, nil
+	return &Body{program}, nil
 }
-
-// Keys returns the keys of values and previous that the body names, sorted.
-func (b *Body) Keys() []string { return append([]string(nil), b.keys...) }
-
-// UsesPrevious reports whether the body looks at the readings before.
-func (b *Body) UsesPrevious() bool { return b.previous }
 
 // JSON returns the body of an occurrence. extra holds rule, state and alarm_id.
 // A result that JSON cannot hold, or longer than 64 KiB, is an error.
 func (b *Body) JSON(s Subject, extra map[string]any) ([]byte, error) {
-	v, err := b.program.run(&s, extra)
+	v, err := b.run(&s, extra)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,7 @@ import (
 )
 
 // Rule is a compiled condition of a rule. It is safe for concurrent use.
-type Rule struct {
-	program  ruleProgram
-	keys     []string
-	previous bool
-}
+type Rule struct{ ruleProgram }
 
 // CompileRule checks and compiles a condition of a rule: one expression
 // that is true or false of a frame.
@@ -38,27 +34,18 @@ type Rule struct {
 // cost is bounded like theirs. The error has the line and the column.
 func CompileRule(source string) (*Rule, error) {
 	rules := newRuleVisitor("condition", false)
-	code, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
+	program, err := compileProgram(source, maxCondition, conditionNodes, rules, expr.AsBool())
 	if err != nil {
 		return nil, err
 	}
-	return &Rule{program: code, keys: rules.keys(), previous: rules.previous || rules.bare[rootPrevious] > 0}, nil
+	return &Rule{program}, nil
 }
-
-// Keys returns the keys of values and previous that the condition names, sorted.
-func (c *Rule) Keys() []string { return slices.Clone(c.keys) }
-
-// UsesPrevious reports whether the condition looks at the readings before.
-func (c *Rule) UsesPrevious() bool { return c.previous }
 
 // Holds reports whether the condition is true of a frame. If it looks at a value
 // that is missing, it does not hold and the error is a *MissingKey; any other
 // error is a fault of the expression.
-func (c *Rule) Holds(s Subject) (bool, error) { return c.HoldsOf(&s) }
-
-// HoldsOf is Holds for many conditions of one frame, which is not copied.
-func (c *Rule) HoldsOf(s *Subject) (bool, error) {
-	v, err := c.program.run(s, nil)
+func (c *Rule) Holds(s *Subject) (bool, error) {
+	v, err := c.run(s, nil)
 	if err != nil {
 		return false, err
 	}
@@ -72,7 +59,15 @@ type ruleProgram struct {
 	roots    []string
 	slots    []filledSlot
 	machines *sync.Pool
+	keys     []string
+	previous bool
 }
+
+// Keys returns the keys of values and previous that the expression names, sorted.
+func (p *ruleProgram) Keys() []string { return slices.Clone(p.keys) }
+
+// UsesPrevious reports whether the expression looks at the readings before.
+func (p *ruleProgram) UsesPrevious() bool { return p.previous }
 
 // filledSlot is a slot with the names under which the code knows it, and the
 // error when it is required and missing.
@@ -105,7 +100,7 @@ func compileProgram(source string, size int, nodes uint, rules *ruleVisitor, opt
 		rules.refuse(n, n.Value+" is a function")
 		return ruleProgram{}, rules.refusal(source)
 	}
-	p := ruleProgram{code: code, machines: &sync.Pool{New: func() any {
+	p := ruleProgram{code: code, keys: rules.keys(), previous: rules.previous || rules.bare[rootPrevious] > 0, machines: &sync.Pool{New: func() any {
 		return &ruleMachine{vm: vm.VM{MemoryBudget: maxMemory}, env: map[string]any{}}
 	}}}
 	for _, name := range slices.Sorted(maps.Keys(rules.bare)) {

@@ -19,8 +19,8 @@ func FuzzRuleCondition(f *testing.F) {
 		s := someFrame()
 		s.Values[key], s.Previous[word], s.Event[key] = n, word, map[string]any{word: strings.Repeat(word, 100)}
 		began := time.Now()
-		first, err1 := c.Holds(s)
-		again, err2 := c.Holds(s)
+		first, err1 := c.Holds(&s)
+		again, err2 := c.Holds(&s)
 		if first != again || (err1 == nil) != (err2 == nil) {
 			t.Fatalf("%s: %t and the error %v, then %t and %v", source, first, err1, again, err2)
 		}
@@ -66,7 +66,7 @@ func BenchmarkRuleHolds(b *testing.B) {
 			s := someFrame()
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = c.Holds(s)
+				_, _ = c.Holds(&s)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func TestRuleConditions(t *testing.T) {
 			continue
 		}
 		for range 2 { // the second on a machine that was used
-			if got, err := c.Holds(someFrame()); err != nil || got != want {
+			if got, err := c.Holds(new(someFrame())); err != nil || got != want {
 				t.Errorf("%s: %t, %v", source, got, err)
 			}
 		}
@@ -86,7 +86,7 @@ func TestAConditionDoesNotHoldWithoutItsValues(t *testing.T) {
 			t.Errorf("%s: %v", source, err)
 			continue
 		}
-		holds, err := c.Holds(someFrame())
+		holds, err := c.Holds(new(someFrame()))
 		relaytest.Equal(t, source+": whether it holds", holds, false)
 		m, ok := errors.AsType[*MissingKey](err)
 		if !ok {
@@ -107,7 +107,7 @@ func TestFaultsOfAConditionAreNamed(t *testing.T) {
 	} {
 		c, err := CompileRule(source)
 		if err == nil {
-			_, err = c.Holds(someFrame())
+			_, err = c.Holds(new(someFrame()))
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want …%s…", source, err, says)
@@ -239,7 +239,7 @@ func TestRuleConditionsAreSafeForConcurrentUse(t *testing.T) {
 			s := someFrame()
 			s.Values["temperature"] = 27.0 + float64(i)
 			for range 500 {
-				if got, err := c.Holds(s); err != nil || got != (i > 4) {
+				if got, err := c.Holds(&s); err != nil || got != (i > 4) {
 					t.Errorf("%d: %t, %v", i, got, err)
 					return
 				}

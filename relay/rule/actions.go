@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ const (
 	maxURL        = 2048
 )
 
-// Settings are the gateway's settings for deliveries of rules.
+// Settings are the gateway's settings for deliveries of rules. New sets the defaults.
 type Settings struct {
 	// Zone is where hours and days of expressions, %time and the times in texts are;
 	// nil means UTC.
@@ -28,28 +27,14 @@ type Settings struct {
 	MailDomain string
 	// PublicURL begins the links of http_post; empty: there are none.
 	PublicURL string
-	// Now is the time of creation of deliveries; nil means time.Now.
+	// Now is the time of creation of deliveries; nil means Options.Now.
 	Now func() time.Time
-}
-
-func (s *Settings) zone() *time.Location {
-	if s.Zone == nil {
-		return time.UTC
-	}
-	return s.Zone
-}
-
-func (s *Settings) now() time.Time {
-	if s.Now == nil {
-		return time.Now()
-	}
-	return s.Now()
 }
 
 // actions are the compiled actions of a rule. They are read-only.
 type actions struct {
 	all []action
-	// named are the keys of readings that the rule's conditions look at.
+	// named are the keys of readings that the rule's conditions look at, sorted.
 	named []string
 }
 
@@ -60,22 +45,15 @@ type action struct {
 	urls  []*template.Template // of http_post and http_get, by parameter
 }
 
-// compileActions checks and compiles the actions of a rule. It returns
-// relay.KindInvalid with the fields that are wrong: actions[0].parameters[1],
-// actions[0].body with line and column.
-func compileActions(r *Rule) (*actions, error) {
+// compileActions checks and compiles the actions of a rule whose conditions name some
+// keys. It returns relay.KindInvalid with the fields that are wrong:
+// actions[0].parameters[1], actions[0].body with line and column.
+func compileActions(r *Rule, named []string) (*actions, error) {
 	p := relay.Problems{}
-	out := &actions{all: make([]action, len(r.Actions))}
+	out := &actions{all: make([]action, len(r.Actions)), named: named}
 	for i, a := range r.Actions {
 		out.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
 	}
-	for _, source := range []string{r.When, r.Clear} {
-		if c, err := condition.CompileRule(source); source != "" && err == nil { // Compile tells errors
-			out.named = append(out.named, c.Keys()...)
-		}
-	}
-	slices.Sort(out.named)
-	out.named = slices.Compact(out.named)
 	return out, p.Err()
 }
 
@@ -181,14 +159,4 @@ func (a *actions) keys() (out []string) {
 		}
 	}
 	return out
-}
-
-// errBody is the error of bodies that failed, nil for none.
-func errBody(failed map[int]error) error {
-	var all []error
-	for i := range failed {
-		all = append(all, fmt.Errorf("actions[%d].body: %w", i, failed[i]))
-	}
-	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(all...)
 }

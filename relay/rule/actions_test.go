@@ -251,12 +251,12 @@ func FuzzPlaceholders(f *testing.F) {
 	f.Add("http://h/%key:t", "..", "@evil.example/")
 	f.Fuzz(func(t *testing.T, raw, name, text string) {
 		r := Rule{ID: "r1", Name: name, On: OnReading, Actions: []Action{{Action: HTTPGet, Parameters: []string{raw}}}}
-		compiled, err := compileActions(&r)
+		compiled, err := compileActions(&r, nil)
 		if err != nil {
 			return
 		}
 		o := Occurrence{Rule: &r, State: Raised, Device: iot.Device{ID: "d", Name: text, Identifier: name}, Readings: map[string]Value{"t": {Text: text, IsText: true}}}
-		ds, err := compiled.deliveries([]Occurrence{o}, 1, Settings{})
+		ds, err := compiled.deliveries([]Occurrence{o}, 1, Settings{Zone: time.UTC, Now: time.Now})
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}
@@ -280,7 +280,7 @@ func TestBodiesAreAlwaysValid(t *testing.T) {
 	p, err := Compile(&r)
 	relaytest.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(occurrences(&r))) {
-		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{})
+		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{Zone: time.UTC, Now: time.Now})
 		relaytest.NoError(t, err)
 		if body := ds[0].Request.Body; !json.Valid(body) || bytes.Contains(body, []byte("links")) {
 			t.Errorf("%s: the body is not JSON, or has links: %s", name, body)

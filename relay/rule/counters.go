@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 )
 
 // Stats counts what rules did since the start.
@@ -41,13 +42,8 @@ func (s *Service) Stats() Stats {
 // failures collects the faults of expressions until they are saved.
 type failures struct {
 	mu    sync.Mutex
-	rules map[ruleKey]Failures
+	rules map[iot.Ref]Failures
 	total atomic.Int64
-}
-
-type ruleKey struct {
-	account account.ID
-	rule    string
 }
 
 // maxReason is the most bytes of a reason that are kept.
@@ -58,9 +54,9 @@ func (f *failures) add(acct account.ID, ruleID string, err error, now time.Time)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.rules == nil {
-		f.rules = make(map[ruleKey]Failures)
+		f.rules = make(map[iot.Ref]Failures)
 	}
-	key := ruleKey{acct, ruleID}
+	key := iot.Ref{Account: acct, ID: ruleID}
 	reason := err.Error()
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]
@@ -73,7 +69,7 @@ func (f *failures) take() (all []Failed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, one := range f.rules {
-		all = append(all, Failed{Account: key.account, RuleID: key.rule, Failures: one})
+		all = append(all, Failed{Account: key.Account, RuleID: key.ID, Failures: one})
 	}
 	f.rules = nil
 	return all

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,14 +22,14 @@ func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings) ([]o
 	if len(all) == 0 {
 		return nil, nil
 	}
-	first, now := &all[0], s.now()
+	first, now := &all[0], s.Now()
 	var out []outbox.Delivery
-	failed := make(map[int]error)
+	var failed []error
 	for i := range a.all {
 		one := &a.all[i]
 		content, err := one.content(all, a.named, &s)
 		if err != nil {
-			failed[i] = err
+			failed = append(failed, fmt.Errorf("actions[%d].body: %w", i, err))
 		}
 		for j, parameter := range one.given.Parameters {
 			d := outbox.Delivery{
@@ -40,7 +41,7 @@ func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings) ([]o
 			out = append(out, d)
 		}
 	}
-	return out, errBody(failed)
+	return out, errors.Join(failed...)
 }
 
 // about is the alarm, or the frame that is forwarded.
@@ -93,7 +94,7 @@ func (c *content) fill(d *outbox.Delivery, a *action, parameter int, o *Occurren
 		d.Originator, d.Destination = a.given.Originator, to
 		return
 	}
-	url := a.urls[parameter].Expand(func(name string) string { return o.placeholder(name, s.zone()) })
+	url := a.urls[parameter].Expand(func(name string) string { return o.placeholder(name, s.Zone) })
 	if a.given.Action == HTTPGet {
 		d.Request = &outbox.Request{Method: http.MethodGet, URL: url}
 		return

@@ -87,7 +87,9 @@ func (c Change) Apply(r *Rule) error {
 	setDuration(p, "for", &r.For, c.For)
 	setDuration(p, "silent_for", &r.SilentFor, c.SilentFor)
 	if c.Repeat != nil {
-		r.Repeat = parseRepeat(p, *c.Repeat)
+		var err error
+		r.Repeat, err = ParseRepeat(*c.Repeat)
+		p.AddAll("", relay.FieldsOf(err))
 	}
 	if c.Batch != nil {
 		r.Batch.Count = c.Batch.Count
@@ -130,26 +132,21 @@ func parseDuration(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-func parseRepeat(p relay.Problems, text string) Repeat {
+// ParseRepeat reads a repeat: never, always or a duration above zero. It returns
+// Invalid with the field repeat for any other text.
+func ParseRepeat(text string) (Repeat, error) {
+	p := relay.Problems{}
 	switch text {
 	case "", repeatNever:
-		return Repeat{}
+		return Repeat{}, nil
 	case repeatAlways:
-		return Repeat{Always: true}
+		return Repeat{Always: true}, nil
 	}
 	d, ok := parseDuration(text)
 	if !ok || d == 0 {
 		p.Add("repeat", "The repeat must be never, always or a duration such as 10m.")
 	}
-	return Repeat{Every: d}
-}
-
-// ParseRepeat reads a repeat: never, always or a duration above zero. It returns
-// Invalid with the field repeat for any other text.
-func ParseRepeat(text string) (Repeat, error) {
-	p := relay.Problems{}
-	r := parseRepeat(p, text)
-	return r, p.Err()
+	return Repeat{Every: d}, p.Err()
 }
 
 // formatDuration writes a duration without units that are zero: 10m, not 10m0s.

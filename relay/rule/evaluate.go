@@ -51,7 +51,7 @@ type seenDevice struct {
 func (s *Service) newEvaluation(acct account.ID, set *ruleSet, frames []iot.Stored) *evaluation {
 	h := &evaluation{s: s, acct: acct, set: set}
 	byID := make(map[string]*seenDevice, len(frames))
-	zone := s.zone()
+	zone := s.o.Settings.Zone
 	for i := range frames {
 		f := &frames[i]
 		programs := set.of(f.Device)
@@ -96,7 +96,7 @@ func (h *evaluation) loadPrevious(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		follow(d.frames, before, h.s.zone())
+		follow(d.frames, before, h.s.o.Settings.Zone)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func latestOf(points []iot.Point) []iot.Point {
 
 // loadStates reads the states of the rules for the devices in one round trip. Most
 // pairs have none.
-func (h *evaluation) loadStates(ctx context.Context) error {
+func (h *evaluation) loadStates(ctx context.Context) (err error) {
 	var ids []string
 	for _, d := range h.devices {
 		if slices.ContainsFunc(d.programs, func(p *Program) bool { return !p.forwards() }) {
@@ -143,15 +143,17 @@ func (h *evaluation) loadStates(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	all, err := h.s.deps.Store.PairStates(ctx, h.acct, ids)
-	if err != nil {
-		return err
-	}
-	h.states = make(map[Pair]PairState, len(all))
+	h.states, err = h.s.pairStates(ctx, h.acct, ids)
+	return err
+}
+
+func (s *Service) pairStates(ctx context.Context, acct account.ID, deviceIDs []string) (map[Pair]PairState, error) {
+	all, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
+	states := make(map[Pair]PairState, len(all))
 	for _, st := range all {
-		h.states[st.Pair] = st
+		states[st.Pair] = st
 	}
-	return nil
+	return states, err
 }
 
 // ruleDevice is a rule and a device whose frames it evaluates.

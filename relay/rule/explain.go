@@ -30,13 +30,13 @@ func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([
 		return nil, err
 	}
 	programs := set.match(f.Device)
-	g := newRuleFrame(&f, s.zone())
+	g := newRuleFrame(&f, s.o.Settings.Zone)
 	if slices.ContainsFunc(programs, func(p *Program) bool { return p.previous }) {
 		before, err := s.before(ctx, acct, f.Device.ID, g.at)
 		if err != nil {
 			return nil, err
 		}
-		follow([]*ruleFrame{g}, before, s.zone())
+		follow([]*ruleFrame{g}, before, s.o.Settings.Zone)
 	}
 	alarms, err := s.deps.Store.OfRecord(ctx, acct, f.Device.ID, f.Record)
 	if err != nil {

@@ -51,18 +51,25 @@ func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 
 // prepare makes the subject of expressions.
 func (g *ruleFrame) prepare(zone *time.Location) {
-	d := g.device
-	g.subject = condition.Subject{
-		Values: subjectValues(g.points), Previous: subjectValues(g.before), Event: g.event, At: g.at.In(zone),
+	g.subject = subjectOf(g.device, g.heard, g.at, zone, g.radio)
+	g.subject.Values, g.subject.Previous, g.subject.Event = subjectValues(g.points), subjectValues(g.before), g.event
+}
+
+// subjectOf returns what expressions see of a device, a time, and the radio data of a
+// frame, nil for none.
+func subjectOf(d *iot.Device, lastSeen, at time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
+	s := condition.Subject{
+		At: at.In(zone),
 		Device: condition.Device{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
-			LastSeenAt: g.heard, Longitude: d.Longitude, Latitude: d.Latitude,
+			LastSeenAt: lastSeen, Longitude: d.Longitude, Latitude: d.Latitude,
 		},
-		Uplink: condition.Uplink{Time: g.at},
+		Uplink: condition.Uplink{Time: at},
 	}
-	if u := g.radio; u != nil {
-		g.subject.Uplink = condition.Uplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: g.at}
+	if radio != nil {
+		s.Uplink = condition.Uplink{FCnt: radio.FCnt, FPort: radio.FPort, Gateways: radio.Gateways, RSSI: radio.RSSI, SNR: radio.SNR, Time: at}
 	}
+	return s
 }
 
 // newest returns the newest point of each key.

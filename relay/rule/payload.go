@@ -89,7 +89,7 @@ func (a *action) json(o *Occurrence, s *Settings) (json.RawMessage, error) {
 
 // shaped returns the result of an action's expression.
 func (a *action) shaped(o *Occurrence, s *Settings) (json.RawMessage, error) {
-	return a.body.JSON(o.subject(s.zone()), map[string]any{
+	return a.body.JSON(o.subject(s.Zone), map[string]any{
 		"rule": map[string]any{"id": o.Rule.ID, "name": o.Rule.Name}, "state": string(o.State), "alarm_id": o.AlarmID,
 	})
 }

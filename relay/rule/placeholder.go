@@ -63,22 +63,13 @@ func (v Value) String() string {
 
 // subject is what a body sees of an occurrence.
 func (o *Occurrence) subject(zone *time.Location) condition.Subject {
-	d := &o.Device
-	s := condition.Subject{
-		Values: subjectOf(o.Readings), Previous: subjectOf(o.Previous), Event: o.Event, At: o.Time.In(zone),
-		Device: condition.Device{
-			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
-			LastSeenAt: d.LastSeen, Longitude: d.Longitude, Latitude: d.Latitude,
-		},
-		Uplink: condition.Uplink{Time: o.Time},
-	}
-	if u := o.Radio; u != nil {
-		s.Uplink = condition.Uplink{FCnt: u.FCnt, FPort: u.FPort, Gateways: u.Gateways, RSSI: u.RSSI, SNR: u.SNR, Time: o.Time}
-	}
+	s := subjectOf(&o.Device, o.Device.LastSeen, o.Time, zone, o.Radio)
+	s.Values, s.Previous, s.Event = plainValues(o.Readings), plainValues(o.Previous), o.Event
 	return s
 }
 
-func subjectOf(readings map[string]Value) map[string]any {
+// plainValues returns readings without their units.
+func plainValues(readings map[string]Value) map[string]any {
 	out := make(map[string]any, len(readings))
 	for key, v := range readings {
 		if v.IsText {

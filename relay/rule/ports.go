@@ -186,21 +186,3 @@ type AlarmFilter struct {
 	Limit  int
 	Cursor string
 }
-
-// Trial is a rule, or the id of a stored one, to run on the last frames of a device.
-type Trial struct {
-	Rule     Rule // looked at if RuleID is empty
-	RuleID   string
-	DeviceID string
-	Last     int
-}
-
-// TrialResult is what a rule would have done with one frame.
-type TrialResult struct {
-	Time    time.Time
-	Matched bool
-	State   State
-	Why     string
-	// Requests are the deliveries that would have been created.
-	Requests []outbox.Delivery
-}

@@ -45,12 +45,19 @@ func Compile(r *Rule) (*Program, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	var named []string
+	for _, c := range []*condition.Rule{out.when, out.clear} {
+		if c != nil {
+			named = append(named, c.Keys()...)
+			out.previous = out.previous || c.UsesPrevious()
+		}
+	}
+	slices.Sort(named)
 	var err error
-	if out.actions, err = compileActions(r); err != nil {
+	if out.actions, err = compileActions(r, slices.Compact(named)); err != nil {
 		return nil, err
 	}
-	out.previous = out.actions.usesPrevious() ||
-		out.when != nil && out.when.UsesPrevious() || out.clear != nil && out.clear.UsesPrevious()
+	out.previous = out.previous || out.actions.usesPrevious()
 	return out, nil
 }
 
@@ -160,13 +167,7 @@ func (p *Program) forwards() bool { return p.when == nil && p.Rule.On != OnSilen
 
 // keys are the keys of readings that the rule names.
 func (p *Program) keys() []string {
-	var out []string
-	for _, c := range []*condition.Rule{p.when, p.clear} {
-		if c != nil {
-			out = append(out, c.Keys()...)
-		}
-	}
-	out = append(out, p.actions.keys()...)
+	out := slices.Concat(p.actions.named, p.actions.keys())
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -261,7 +262,7 @@ func (p *Program) askClear(s *condition.Subject) (holding, string, error) {
 
 // ask evaluates a condition. An error is a fault of the expression.
 func (q question) ask(c *condition.Rule, s *condition.Subject) (holding, string, error) {
-	holds, err := c.HoldsOf(s)
+	holds, err := c.Holds(s)
 	if err != nil {
 		why := q.name + ": " + err.Error()
 		if _, missing := errors.AsType[*condition.MissingKey](err); missing {

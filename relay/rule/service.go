@@ -69,12 +69,12 @@ func New(d Deps, o Options) (*Service, error) {
 		o.Now = time.Now
 	}
 	if o.NewID == nil {
-		now := o.Now
-		o.NewID = func() string { return relay.NewID(now()) }
+		o.NewID = func() string { return relay.NewID(o.Now()) }
 	}
 	if o.Settings.Now == nil {
 		o.Settings.Now = o.Now
 	}
+	o.Settings.Zone = cmp.Or(o.Settings.Zone, time.UTC)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{deps: d, o: o, sets: make(map[account.ID]*ruleSet)}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -88,8 +87,7 @@ func (set *ruleSet) unchanged(r *Rule) *Program {
 		return nil
 	}
 	now := *r
-	now.Failures = p.Rule.Failures
-	if !reflect.DeepEqual(p.Rule, now) {
+	if now.Failures = p.Rule.Failures; !reflect.DeepEqual(p.Rule, now) {
 		return nil
 	}
 	return p
@@ -159,6 +157,3 @@ func (s *Service) sensorTypes(ctx context.Context, set *ruleSet) (map[string]iot
 	set.types = types
 	return types, nil
 }
-
-// zone is where hours and days of expressions are.
-func (s *Service) zone() *time.Location { return s.o.Settings.zone() }

@@ -29,9 +29,9 @@ type note struct{ subject, text string }
 // The expression gives a text, or an object with subject and text; any other value is
 // shown as JSON. Placeholders are replaced in both.
 func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) {
-	usual := note{o.subjectLine(), o.text(s.zone())}
+	usual := note{o.subjectLine(), o.text(s.Zone)}
 	if a.given.Action == SMS {
-		usual.text = o.short(named, s.zone())
+		usual.text = o.short(named, s.Zone)
 	}
 	if a.body == nil {
 		return usual, nil
@@ -47,7 +47,7 @@ func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) 
 	if given.text == "" {
 		given.text = usual.text
 	}
-	return note{o.expand(given.subject, s.zone()), o.expand(given.text, s.zone())}, nil
+	return note{o.expand(given.subject, s.Zone), o.expand(given.text, s.Zone)}, nil
 }
 
 // noteOf reads the result of an expression; what is not given is empty.

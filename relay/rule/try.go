@@ -14,12 +14,76 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// maxTried is how many frames a trial looks at, and maxShown how many requests it
-// shows of each.
+// Limits of a trial: the most frames, how many unless the request says otherwise, and the
+// most requests that are shown of each.
 const (
-	maxTried = 100
-	maxShown = 10
+	maxTried     = 100
+	defaultTried = 10
+	maxShown     = 10
 )
+
+// Trial is a rule, or the id of a stored one, to run on the last frames of a device.
+type Trial struct {
+	Rule     Rule // looked at if RuleID is empty
+	RuleID   string
+	DeviceID string
+	Last     int
+}
+
+// TrialResult is what a rule would have done with one frame.
+type TrialResult struct {
+	Time    time.Time
+	Matched bool
+	State   State
+	Why     string
+	// Requests are the deliveries that would have been created.
+	Requests []outbox.Delivery
+}
+
+// TrialRequest is a trial as requests have it: either a rule or the id of a stored one.
+type TrialRequest struct {
+	Rule     *Change `json:"rule"`
+	RuleID   string  `json:"rule_id"`
+	DeviceID string  `json:"device_id"`
+	Last     *int    `json:"last"`
+}
+
+// Trial checks the request. Its error is relay.KindInvalid; the fields of the rule
+// begin with "rule.".
+func (q TrialRequest) Trial() (Trial, error) {
+	t := Trial{RuleID: q.RuleID, DeviceID: q.DeviceID, Last: defaultTried}
+	p := relay.Problems{}
+	if (q.Rule == nil) == (q.RuleID == "") {
+		p.Add("rule", "Give either a rule or a rule id.")
+	}
+	p.Require("device_id", q.DeviceID)
+	if q.Last != nil {
+		if t.Last = *q.Last; t.Last < 1 || t.Last > maxTried {
+			p.Add("last", fmt.Sprintf("The last must be between 1 and %d.", maxTried))
+		}
+	}
+	if q.Rule != nil {
+		var err error
+		t.Rule, err = q.Rule.New()
+		p.AddAll("rule.", relay.FieldsOf(err))
+	}
+	return t, p.Err()
+}
+
+// Error names the fields of an error of Service.Try as the request has them.
+func (q TrialRequest) Error(err error) error {
+	if q.Rule == nil || relay.KindOf(err) != relay.KindInvalid {
+		return err
+	}
+	p := relay.Problems{}
+	for field, problems := range relay.FieldsOf(err) {
+		if field != "device_id" && field != "last" {
+			field = "rule." + field
+		}
+		p[field] = problems
+	}
+	return p.Err()
+}
 
 // Try runs a rule on the last frames of a device, oldest first, as if it had been
 // there before them. Nothing is saved or sent. The frames are made of the stored
@@ -46,7 +110,7 @@ func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialRes
 	if err != nil {
 		return nil, err
 	}
-	frames, err := s.history(ctx, acct, &device, p.Rule.On, cmp.Or(t.Last, 10))
+	frames, err := s.history(ctx, acct, &device, p.Rule.On, cmp.Or(t.Last, defaultTried))
 	if err != nil {
 		return nil, err
 	}
@@ -74,18 +138,17 @@ func (s *Service) history(ctx context.Context, acct account.ID, d *iot.Device, o
 	if err != nil {
 		return nil, fmt.Errorf("sensor types: %w", err)
 	}
-	all := sightsOf(d, on, raw, points)
+	all := rebuildFrames(d, on, raw, points)
 	for _, g := range all {
 		g.types = types
 	}
 	slices.SortStableFunc(all, func(a, b *ruleFrame) int { return a.at.Compare(b.at) })
-	follow(all, nil, s.zone())
+	follow(all, nil, s.o.Settings.Zone)
 	return all[max(0, len(all)-last):], nil
 }
 
-// sightsOf puts the frames of a device together again, from its readings and its raw
-// frames.
-func sightsOf(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (all []*ruleFrame) {
+// rebuildFrames rebuilds the frames of a device from its readings and its raw frames.
+func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (all []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
 	at := func(t time.Time) *ruleFrame {
 		g := byTime[t.UnixNano()]

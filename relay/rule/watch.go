@@ -12,26 +12,27 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-// How much one look at the clock takes, and for how long it takes it: when a gateway
-// dies meanwhile, another one takes the same then.
+// Limits of the evaluation without frames.
 const (
-	maxDue   = 500
+	// maxDue is how many due states, or watches, are leased at once.
+	maxDue = 500
+	// dueLease is how long they are leased: if this gateway ends meanwhile, another one
+	// leases them after that.
 	dueLease = 8 * time.Second
 	// failuresEvery is how often failures of rules are saved.
 	failuresEvery = 10 * time.Second
 	// maxNamed is how many devices the reading store is asked about at once: for more,
 	// InfluxDB reads all devices of the account.
 	maxNamed = 100
-	// recheck is how long after an alarm of silence the device is asked for once more: a
-	// frame may have come at the same time.
+	// recheck is how long after an alarm of silence the device is checked once more: a
+	// frame may have arrived at the same time.
 	recheck = 10 * time.Second
-	// recheckRaised is how often a device with such an alarm is asked for after that: a
-	// frame that is refused does not end it.
+	// recheckRaised is how often a device with such an alarm is checked after that: rules
+	// do not see a frame that is refused, but the check does.
 	recheckRaised = 5 * time.Minute
 )
 
-// Run looks at the clock until ctx ends: for silent devices, conditions that have held
-// for long enough, and batches.
+// Run calls Tick periodically until ctx ends, and saves failures of rules.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.o.Tick)
 	defer ticker.Stop()
@@ -53,18 +54,19 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// Tick does what is due now; Run calls it. While this gateway is behind with frames,
-// nothing is decided by the clock but batches.
+// Tick sends batches that are due, and evaluates silent devices and conditions that have
+// held for long enough. While frames wait to be processed for long (Deps.Behind), it only
+// sends batches.
 func (s *Service) Tick(ctx context.Context) error {
 	errs := []error{s.sendDueBatches(ctx)}
 	if s.deps.Behind() {
 		return errors.Join(errs...)
 	}
 	errs = append(errs, s.enrol(ctx))
-	for _, look := range []func(context.Context) (int, error){s.passDue, s.watchDue} {
+	for _, evaluate := range []func(context.Context) (int, error){s.evaluateDueStates, s.checkDueWatches} {
 		for n := maxDue; n == maxDue; {
 			var err error
-			n, err = look(ctx)
+			n, err = evaluate(ctx)
 			errs = append(errs, err)
 		}
 	}
@@ -89,8 +91,8 @@ func (s *Service) enrol(ctx context.Context) error {
 	return nil
 }
 
-// passDue looks at states whose time has come.
-func (s *Service) passDue(ctx context.Context) (int, error) {
+// evaluateDueStates evaluates up to maxDue states that are due, and returns how many.
+func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	due, err := s.deps.Store.LeaseDue(ctx, now, now.Add(dueLease), maxDue)
 	if err != nil {
@@ -149,8 +151,9 @@ func (s *Service) current(ctx context.Context, acct account.ID) (*ruleSet, error
 	return s.set(ctx, acct, v)
 }
 
-// watchDue looks at devices that may be silent by now.
-func (s *Service) watchDue(ctx context.Context) (int, error) {
+// checkDueWatches checks up to maxDue devices that may be silent by now, and returns how
+// many.
+func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	now := s.o.Now()
 	leased := now.Add(dueLease)
 	watches, err := s.deps.Store.LeaseWatches(ctx, now, leased, maxDue)
@@ -163,7 +166,7 @@ func (s *Service) watchDue(ctx context.Context) (int, error) {
 	}
 	for acct, all := range byAccount {
 		w := &silenceCheck{s: s, acct: acct, now: now}
-		moved, err := w.look(ctx, all)
+		moved, err := w.check(ctx, all)
 		if err != nil {
 			return 0, err
 		}
@@ -174,7 +177,7 @@ func (s *Service) watchDue(ctx context.Context) (int, error) {
 	return len(watches), nil
 }
 
-// silenceCheck looks for silent devices of one account.
+// silenceCheck checks devices of one account for silence.
 type silenceCheck struct {
 	s       *Service
 	acct    account.ID
@@ -185,25 +188,24 @@ type silenceCheck struct {
 	states  map[Pair]PairState
 }
 
-// look raises the alarms of silent devices, and returns when each has to be looked
-// for again.
-func (w *silenceCheck) look(ctx context.Context, watches []Watch) ([]Watch, error) {
+// check raises the alarms of silent devices, clears those of others, and returns the
+// watches with the time of each device's next check.
+func (w *silenceCheck) check(ctx context.Context, watches []Watch) ([]Watch, error) {
 	if err := w.load(ctx, watches); err != nil {
 		return nil, err
 	}
 	var pairs []Pair
 	var doubtful []string
 	for i := range watches {
-		due, changing := w.due(watches[i].DeviceID)
-		watches[i].Due = due
-		if len(changing) > 0 {
+		var changing []Pair
+		if watches[i].Due, changing = w.nextCheck(watches[i].DeviceID); len(changing) > 0 {
 			pairs, doubtful = append(pairs, changing...), append(doubtful, watches[i].DeviceID)
 		}
 	}
 	if len(pairs) == 0 {
 		return watches, nil
 	}
-	// The cache may have missed a frame: the reading store has it.
+	// The cache may lack a frame that the reading store has.
 	sure := make(map[string]time.Time, len(doubtful))
 	for part := range slices.Chunk(doubtful, maxNamed) {
 		heard, err := w.s.deps.Fleet.HeardLast(ctx, w.acct, part, true)
@@ -215,7 +217,7 @@ func (w *silenceCheck) look(ctx context.Context, watches []Watch) ([]Watch, erro
 	return watches, w.s.decideLocked(ctx, w.acct, pairs, nil, func(d *pendingDecision, st *PairState) {
 		p, device := w.set.programs[st.RuleID], w.devices[st.DeviceID]
 		heard := sure[st.DeviceID]
-		v := p.silence(w.acct, st, heard, p.counts(&device, heard), w.now)
+		v := p.silence(w.acct, st, heard, p.silenceBegan(&device, heard), w.now)
 		d.record(p, st, v, func() Occurrence {
 			device.LastSeen = heard
 			o := Occurrence{Rule: &p.Rule, Device: device, Time: st.RaisedAt}
@@ -241,17 +243,13 @@ func (w *silenceCheck) load(ctx context.Context, watches []Watch) (err error) {
 	if w.heard, err = w.s.deps.Fleet.HeardLast(ctx, w.acct, ids, false); err != nil {
 		return err
 	}
-	all, err := w.s.deps.Store.PairStates(ctx, w.acct, ids)
-	w.states = make(map[Pair]PairState, len(all))
-	for _, st := range all {
-		w.states[st.Pair] = st
-	}
+	w.states, err = w.s.pairStates(ctx, w.acct, ids)
 	return err
 }
 
-// counts returns when the silence of a device began: when it was heard last, or else
-// when both the device and the rule were there.
-func (p *Program) counts(d *iot.Device, heard time.Time) time.Time {
+// silenceBegan returns when the silence of a device began: when it was heard last, or, if
+// it never was, when the later of device and rule was created.
+func (p *Program) silenceBegan(d *iot.Device, heard time.Time) time.Time {
 	if !heard.IsZero() {
 		return heard
 	}
@@ -261,9 +259,9 @@ func (p *Program) counts(d *iot.Device, heard time.Time) time.Time {
 	return d.CreatedAt
 }
 
-// due returns when a device has to be looked for next, and its rules that have
-// something to say now.
-func (w *silenceCheck) due(deviceID string) (next time.Time, changing []Pair) {
+// nextCheck returns when a device has to be checked next, zero for never, and its pairs
+// whose states change now.
+func (w *silenceCheck) nextCheck(deviceID string) (next time.Time, changing []Pair) {
 	device, there := w.devices[deviceID]
 	if !there {
 		return time.Time{}, nil
@@ -275,14 +273,14 @@ func (w *silenceCheck) due(deviceID string) (next time.Time, changing []Pair) {
 		pair := Pair{p.Rule.ID, deviceID}
 		st := w.states[pair]
 		heard := w.heard[deviceID]
-		v := p.silence(w.acct, &st, heard, p.counts(&device, heard), w.now)
-		at := st.silentFrom(p.counts(&device, heard)).Add(p.Rule.SilentFor)
+		v := p.silence(w.acct, &st, heard, p.silenceBegan(&device, heard), w.now)
+		at := st.silentFrom(p.silenceBegan(&device, heard)).Add(p.Rule.SilentFor)
 		switch {
 		case v.changed:
 			changing = append(changing, pair)
 			at = w.now.Add(recheck)
 		case st.AlarmID != "" && w.now.Sub(st.RanAt) >= recheck:
-			at = w.now.Add(recheckRaised) // a frame ends it, if it is not refused
+			at = w.now.Add(recheckRaised) // a frame that rules see clears the alarm at once
 		case st.AlarmID != "" || !at.After(w.now):
 			at = w.now.Add(recheck)
 		}
