@@ -32,22 +32,22 @@ type part struct {
 
 // Compile reads a URL whose placeholders have the given names. A name that ends in a
 // colon, such as "key:", takes what follows it: %key:temperature is the placeholder
-// "key:temperature", see KeyLength.
+// "key:temperature", see keyLength.
 //
 // A percent sign before a known name is a placeholder, before two hex digits an
 // escape (%25 is a percent sign); the longest name counts, and names come first,
 // so that an escape whose first digit is a name, %d0 where there is a %d, is
 // written in capitals.
 // Any other percent sign stands for itself in the query, where Check refuses one
-// before a name that is not known, and is refused in the path. Literal characters that a URL cannot hold are escaped. Placeholders in
-// the scheme, user, host or port are refused, and so is a fragment, which no
-// server would see.
+// before a name that is not known, and is refused in the path. Literal characters that a
+// URL cannot hold are escaped. Placeholders in the scheme, user, host or port are refused,
+// and so is a fragment, which no server would see.
 func Compile(raw string, names []string) (*Template, error) {
 	head, err := headLength(raw)
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{names: names, raw: raw, out: Template{names: names}}
+	c := compiler{raw: raw, out: Template{names: names}}
 	if err := c.head(head); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,6 @@ func headLength(raw string) (int, error) {
 }
 
 type compiler struct {
-	names   []string
 	raw     string
 	at      int
 	escaped int // where the last escape ended
@@ -88,7 +87,7 @@ func (c *compiler) head(n int) error {
 		if c.raw[i] != '%' {
 			continue
 		}
-		if name := c.longest(c.raw[i+1 : n]); name != "" {
+		if name := longest(c.raw[i+1:n], c.out.names); name != "" {
 			return fmt.Errorf("the placeholder %%%s may stand in the path or the query only", name)
 		}
 	}
@@ -121,7 +120,7 @@ func (c *compiler) next() error {
 
 func (c *compiler) percent() error {
 	rest := c.raw[c.at+1:]
-	if name := c.longest(rest); name != "" {
+	if name := longest(rest, c.out.names); name != "" {
 		c.flush()
 		c.out.parts = append(c.out.parts, part{name: name, path: !c.query})
 		c.at += 1 + len(name)
@@ -177,16 +176,13 @@ func (t *Template) refuse(format string, args ...any) error {
 	return fmt.Errorf(format+"; known are %%%s and %%25 for a percent sign", append(args, known)...)
 }
 
-// longest returns the longest name that s begins with.
-func (c *compiler) longest(s string) string { return longest(s, c.names) }
-
 // longest returns the longest placeholder that s begins with: %timeZone is never
 // taken for %time and a rest.
 func longest(s string, names []string) (found string) {
 	for _, name := range names {
 		rest, ok := strings.CutPrefix(s, name)
 		if ok && strings.HasSuffix(name, ":") {
-			n := KeyLength(rest)
+			n := keyLength(rest)
 			name, ok = s[:len(name)+n], n > 0
 		}
 		if ok && len(name) > len(found) {
@@ -196,10 +192,10 @@ func longest(s string, names []string) (found string) {
 	return found
 }
 
-// KeyLength returns how many bytes of s belong to a key that it begins with: letters
+// keyLength returns how many bytes of s belong to a key that it begins with: letters
 // and digits, and between them also underscores, full stops and hyphens, so that a
 // sentence may end with a key.
-func KeyLength(s string) int {
+func keyLength(s string) int {
 	length := 0
 	for i, r := range s {
 		switch {
