@@ -99,14 +99,12 @@ func (s *Service) Change(ctx context.Context, name string, c Change) (was, is Us
 		return was, is, err
 	}
 	hash := ""
-	p := relay.Problems{}
 	if c.Password != nil {
+		p := relay.Problems{}
 		checkPassword(p, "password", *c.Password)
-	}
-	if err := p.Err(); err != nil {
-		return was, is, err
-	}
-	if c.Password != nil {
+		if err := p.Err(); err != nil {
+			return was, is, err
+		}
 		if hash, err = s.hash(ctx, *c.Password); err != nil {
 			return was, is, err
 		}
