@@ -1,6 +1,11 @@
 package lookup
 
-import "github.com/penstock/penstock/relay"
+import (
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
 
 // Code is the outcome of a lookup.
 type Code int
@@ -52,4 +57,18 @@ type Network struct {
 	MNC     string `json:"mnc"`
 	Name    string `json:"name"`
 	Country string `json:"country,omitempty"`
+}
+
+// Backend queries the networks.
+type Backend interface {
+	// Find queries one number. A network that does not answer is a result of
+	// NoAnswer; relay.KindUnavailable means that no query could be made.
+	Find(ctx context.Context, number relay.MSISDN) (Result, error)
+}
+
+// Cache stores results.
+type Cache interface {
+	// Get returns a cached result; relay.KindNotFound if there is none.
+	Get(ctx context.Context, number relay.MSISDN) (Result, error)
+	Put(ctx context.Context, r Result, keep time.Duration) error
 }
