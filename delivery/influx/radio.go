@@ -51,7 +51,7 @@ func (s *Store) radioInfluxQL(ctx context.Context, acct account.ID, ids []string
 	params, devices := tagIn(acct, "device_id", ids)
 	all, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
 		timeCondition(withBounds(iot.Query{From: since}))+" AND ("+devices+")"+
-		" GROUP BY device_id ORDER BY time DESC LIMIT "+strconv.Itoa(iot.RadioUplinks)))
+		" GROUP BY device_id ORDER BY time DESC LIMIT "+strconv.Itoa(iot.RadioFrames)))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *Store) radioFlux(ctx context.Context, acct account.ID, ids []string, si
 	q := withBounds(iot.Query{From: since})
 	script := s.fluxRange(q.From, q.To) + fmt.Sprintf("  |> filter(fn: (r) => r._measurement == \"uplink\" and r.account == %s and (%s))\n"+
 		"  |> filter(fn: (r) => %s)\n  |> tail(n: %d)\n",
-		quoteFlux(acct.String()), fluxIn("device_id", ids), fluxIn("_field", radioFields()), iot.RadioUplinks)
+		quoteFlux(acct.String()), fluxIn("device_id", ids), fluxIn("_field", radioFields()), iot.RadioFrames)
 	type key struct {
 		device string
 		at     int64

@@ -35,8 +35,8 @@ type accountCache struct {
 	version  int64
 	mu       sync.Mutex
 	devices  map[string]*cachedDevice // by identifier
-	decoders map[string]*compiled
-	programs *programs // shared by all versions
+	decoders map[string]*compiled     // nil for one that does not exist: creating it changes the version
+	programs *programs                // shared by all versions
 }
 
 // cachedDevice is a device with its decoder and sensors. Sensors are only added.
@@ -51,13 +51,11 @@ type cachedDevice struct {
 	limitReached atomic.Bool
 }
 
-// compiled is a decoder with its program. broken is its compilation error; missing
-// is set if the account has no such decoder.
+// compiled is a decoder with its program. broken is its compilation error.
 type compiled struct {
 	Decoder
 	program *program
 	broken  error
-	missing error
 }
 
 // Limits of the cache of one account. It includes decoders that frames name but
@@ -133,39 +131,33 @@ func (a *accountCache) putDevice(identifier string, cd *cachedDevice) {
 	a.devices[identifier] = cd
 }
 
-// decoder returns a compiled decoder, nil for an empty id.
-func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (*compiled, error) {
+// decoder returns a compiled decoder, nil for an empty id. missing reports that the
+// account has no decoder of that id.
+func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *compiled, missing bool, err error) {
 	if id == "" {
-		return nil, nil
+		return nil, false, nil
 	}
 	a := ab.cache
 	a.mu.Lock()
-	c := a.decoders[id]
+	c, cached := a.decoders[id]
 	a.mu.Unlock()
-	if c == nil {
-		d, err := s.store.Decoder(ctx, ab.acct, id)
-		if err != nil && relay.KindOf(err) != relay.KindNotFound {
-			return nil, err
-		}
-		if c = (&compiled{Decoder: d, missing: err}); err == nil {
-			c.program, c.broken = s.program(a.programs, d)
-		}
-		a.putDecoder(id, c)
+	if cached {
+		return c, c == nil, nil
 	}
-	if c.missing != nil {
-		return nil, c.missing
+	d, err := s.store.Decoder(ctx, ab.acct, id)
+	switch {
+	case err == nil:
+		c = &compiled{Decoder: d}
+		c.program, c.broken = s.program(a.programs, d)
+	case relay.KindOf(err) != relay.KindNotFound:
+		return nil, false, fmt.Errorf("iot: decoder %s: %w", id, err)
 	}
-	return c, nil
-}
-
-// putDecoder caches a decoder, or that it does not exist: creating one changes the
-// account's version.
-func (a *accountCache) putDecoder(id string, c *compiled) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.decoders) < maxCachedDecoders {
 		a.decoders[id] = c
 	}
+	return c, c == nil, nil
 }
 
 func newCachedDevice(d Device, sensors []Sensor, c *compiled) *cachedDevice {

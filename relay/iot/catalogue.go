@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
@@ -23,7 +20,14 @@ func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder)
 	if d.Codec == "" {
 		d.Codec = "json"
 	}
-	if err := s.CheckDecoder(d); err != nil {
+	p := relay.Problems{}
+	given := DecoderChange{Name: &d.Name, Description: &d.Description}
+	if p.Require("type", string(d.Type)); d.Type != "" {
+		given.Type = &d.Type
+	}
+	given.check(p)
+	s.checkSource(p, d)
+	if err := p.Err(); err != nil {
 		return d, err
 	}
 	d.ID = s.options.NewID()
@@ -31,21 +35,6 @@ func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder)
 		return d, fmt.Errorf("decoder %s: save: %w", d.ID, err)
 	}
 	return d, nil
-}
-
-// CheckDecoder returns Invalid if a decoder could not be used.
-func (s *Service) CheckDecoder(d Decoder) error {
-	p := relay.Problems{}
-	p.Require("name", d.Name)
-	p.Require("description", d.Description)
-	p.Require("type", string(d.Type))
-	p.Limit("name", d.Name, maxName)
-	p.Limit("description", d.Description, maxComment)
-	if d.Type != "" && !slices.Contains(DeviceTypes(), d.Type) {
-		p.Add("type", "The selected type is invalid.")
-	}
-	s.checkSource(p, d)
-	return p.Err()
 }
 
 // checkSource notes why a codec or its source cannot be used; of a source that
@@ -85,7 +74,7 @@ func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID stri
 	p.Require("sensor_type_id", m.SensorTypeID)
 	p.Require("key", m.Key)
 	p.Limit("key", m.Key, maxKey)
-	if !utf8.ValidString(m.Key) || strings.ContainsFunc(m.Key, unicode.IsControl) {
+	if !isOneLine(m.Key) {
 		p.Add("key", "The key must be one line of text.")
 	}
 	types, err := s.store.SensorTypes(ctx)
@@ -112,12 +101,6 @@ func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID stri
 	})
 }
 
-// DecoderRef names a decoder of an account.
-type DecoderRef struct {
-	Account account.ID
-	ID      string
-}
-
 // FoundDecoder is a decoder of a list, and its account.
 type FoundDecoder struct {
 	Account account.ID
@@ -133,10 +116,10 @@ func (s *Service) FindDecoders(ctx context.Context, acct account.ID, cursor stri
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := s.store.ScanDecoders(ctx, acct, DecoderRef(from.DeviceRef), limit+1)
+	found, err := s.store.ScanDecoders(ctx, acct, from.Ref, limit+1)
 	if err != nil || len(found) <= limit {
 		return found, "", err
 	}
 	last := found[limit-1]
-	return found[:limit], devicePlace{DeviceRef: DeviceRef{last.Account, last.ID}}.String(), nil
+	return found[:limit], devicePlace{Ref: Ref{last.Account, last.ID}}.String(), nil
 }

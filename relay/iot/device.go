@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 )
@@ -63,6 +65,11 @@ func NormalizeIdentifier(s string) (identifier string, unique bool) {
 func normalizeMAC(s string) (string, bool) {
 	bare := strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(s)))
 	return bare, len(bare) == 12 && strings.Trim(bare, "0123456789abcdef") == ""
+}
+
+// isOneLine reports whether a text is UTF-8 without control characters.
+func isOneLine(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // Location is a place of an account that devices belong to.
@@ -130,8 +137,8 @@ func SensorID(deviceID, key string) string {
 	return deviceID + "." + hex.EncodeToString(sum[:6])
 }
 
-// DeviceOf returns the device id within a sensor id.
-func DeviceOf(sensorID string) string {
+// deviceOf returns the device id within a sensor id.
+func deviceOf(sensorID string) string {
 	device, _, _ := strings.Cut(sensorID, ".")
 	return device
 }

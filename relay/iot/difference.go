@@ -37,27 +37,23 @@ type Difference struct {
 
 // differences compares the readings that frames would store with the stored ones.
 func (s *Service) differences(ctx context.Context, b *batch, out []PreviewedFrame) error {
-	type owner struct {
-		acct   account.ID
-		device string
-	}
-	frames := make(map[owner][]int)
+	frames := make(map[Ref][]int) // by device
 	for i, w := range b.all {
 		switch {
 		case w.device == nil || w.out.Duplicate:
 		case w.device.Device.ID == "":
 			out[i].Readings = newReadings(w)
 		default:
-			o := owner{w.Account, w.device.Device.ID}
-			frames[o] = append(frames[o], i)
+			device := Ref{w.Account, w.device.Device.ID}
+			frames[device] = append(frames[device], i)
 		}
 	}
-	for o, at := range frames {
+	for device, at := range frames {
 		var of []*work
 		for _, i := range at {
 			of = append(of, b.all[i])
 		}
-		h, err := s.history(ctx, o.acct, o.device, of)
+		h, err := s.history(ctx, device.Account, device.ID, of)
 		if err != nil {
 			return err
 		}

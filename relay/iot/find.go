@@ -56,14 +56,14 @@ func (f *DeviceFilter) matches(acct account.ID, d *Device) bool {
 	return strings.Contains(strings.ToLower(d.Identifier), text) || strings.Contains(strings.ToLower(d.Name), text) || d.Identifier == normal || d.ID == f.Text
 }
 
-// DeviceRef names a device of an account.
-type DeviceRef struct {
+// Ref names a device, or another record, of an account.
+type Ref struct {
 	Account account.ID
 	ID      string
 }
 
-// compare orders devices by account and id.
-func (r DeviceRef) compare(other DeviceRef) int {
+// compare orders records by account and id.
+func (r Ref) compare(other Ref) int {
 	return cmp.Or(cmp.Compare(r.Account, other.Account), cmp.Compare(r.ID, other.ID))
 }
 
@@ -95,7 +95,7 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 	if f.Order == SilentFirst {
 		page, err = s.silent(ctx, &f, from)
 	} else {
-		page, err = s.scanned(ctx, &f, from.DeviceRef, f.Limit+1)
+		page, err = s.scanned(ctx, &f, from.Ref, f.Limit+1)
 	}
 	if err != nil {
 		return nil, "", err
@@ -110,7 +110,7 @@ func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevic
 }
 
 // scanned returns up to most of the devices that match, by account and id.
-func (s *Service) scanned(ctx context.Context, f *DeviceFilter, after DeviceRef, most int) (out []devicePlace, err error) {
+func (s *Service) scanned(ctx context.Context, f *DeviceFilter, after Ref, most int) (out []devicePlace, err error) {
 	for {
 		chunk, err := s.store.ScanDevices(ctx, f.Account, after, f.Alarmed, scanChunk)
 		if err != nil {
@@ -118,7 +118,7 @@ func (s *Service) scanned(ctx context.Context, f *DeviceFilter, after DeviceRef,
 		}
 		for i := range chunk {
 			if d := &chunk[i]; f.matches(d.Account, &d.Device) {
-				if out = append(out, devicePlace{DeviceRef: DeviceRef{d.Account, d.ID}}); len(out) == most {
+				if out = append(out, devicePlace{Ref: Ref{d.Account, d.ID}}); len(out) == most {
 					return out, nil
 				}
 			}
@@ -126,14 +126,14 @@ func (s *Service) scanned(ctx context.Context, f *DeviceFilter, after DeviceRef,
 		if len(chunk) < scanChunk {
 			return out, nil
 		}
-		after = DeviceRef{chunk[len(chunk)-1].Account, chunk[len(chunk)-1].ID}
+		after = Ref{chunk[len(chunk)-1].Account, chunk[len(chunk)-1].ID}
 	}
 }
 
 // silent returns the devices after a place in the order of their silence, one more
 // than a page.
 func (s *Service) silent(ctx context.Context, f *DeviceFilter, from devicePlace) ([]devicePlace, error) {
-	all, err := s.scanned(ctx, f, DeviceRef{}, maxRanked+1)
+	all, err := s.scanned(ctx, f, Ref{}, maxRanked+1)
 	if err != nil {
 		return nil, err
 	}
@@ -163,15 +163,19 @@ func (s *Service) silent(ctx context.Context, f *DeviceFilter, from devicePlace)
 
 // rank sets when devices of one account were heard.
 func (s *Service) rank(ctx context.Context, some []devicePlace) error {
-	ids := make([]string, len(some))
-	for i := range some {
-		ids[i] = some[i].ID
-	}
-	heard, err := s.heardLast(ctx, some[0].Account, ids)
+	heard, err := s.heardLast(ctx, some[0].Account, idsOf(some))
 	for i := range some {
 		some[i].heard = heard[some[i].ID]
 	}
 	return err
+}
+
+func idsOf(some []devicePlace) []string {
+	ids := make([]string, len(some))
+	for i := range some {
+		ids[i] = some[i].ID
+	}
+	return ids
 }
 
 // found loads the devices of a page. A device that was deleted meanwhile is left out.
@@ -181,33 +185,29 @@ func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]F
 		return out, nil
 	}
 	byAccount := make(map[account.ID][]devicePlace)
-	refs := make([]DeviceRef, len(page))
+	refs := make([]Ref, len(page))
 	for i, p := range page {
-		byAccount[p.Account], refs[i] = append(byAccount[p.Account], p), p.DeviceRef
+		byAccount[p.Account], refs[i] = append(byAccount[p.Account], p), p.Ref
 	}
 	alarms, err := s.store.RaisedAlarms(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
-	loaded := make(map[DeviceRef]FoundDevice, len(page))
+	loaded := make(map[Ref]FoundDevice, len(page))
 	for acct, some := range byAccount {
 		if rank {
 			if err := s.rank(ctx, some); err != nil {
 				return nil, err
 			}
 		}
-		ids := make([]string, len(some))
-		for i := range some {
-			ids[i] = some[i].ID
-		}
-		devices, err := s.DevicesByID(ctx, acct, ids)
+		devices, err := s.DevicesByID(ctx, acct, idsOf(some))
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range some {
 			if d, there := devices[p.ID]; there {
 				d.LastSeen = p.heard
-				loaded[p.DeviceRef] = FoundDevice{Account: acct, Device: d, Alarms: alarms[p.DeviceRef]}
+				loaded[p.Ref] = FoundDevice{Account: acct, Device: d, Alarms: alarms[p.Ref]}
 			}
 		}
 	}
@@ -222,12 +222,12 @@ func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]F
 // devicePlace is a place in a list of devices; heard is zero in the order of accounts.
 type devicePlace struct {
 	heard time.Time
-	DeviceRef
+	Ref
 }
 
 // compare orders places by the time of the last contact, then by account and id.
 func (p devicePlace) compare(other devicePlace) int {
-	return cmp.Or(p.heard.Compare(other.heard), p.DeviceRef.compare(other.DeviceRef))
+	return cmp.Or(p.heard.Compare(other.heard), p.Ref.compare(other.Ref))
 }
 
 // String returns the place as a cursor.
@@ -253,7 +253,7 @@ func parseDevicePlace(cursor string) (p devicePlace, err error) {
 			if heard != 0 {
 				p.heard = time.Unix(0, heard).UTC()
 			}
-			p.DeviceRef = DeviceRef{account.ID(acct), parts[2]}
+			p.Ref = Ref{account.ID(acct), parts[2]}
 			return p, nil
 		}
 	}
@@ -262,15 +262,15 @@ func parseDevicePlace(cursor string) (p devicePlace, err error) {
 
 // RaisedAlarms counts the raised alarms of a device.
 func (s *Service) RaisedAlarms(ctx context.Context, acct account.ID, id string) (int, error) {
-	ref := DeviceRef{acct, id}
-	counts, err := s.store.RaisedAlarms(ctx, []DeviceRef{ref})
+	ref := Ref{acct, id}
+	counts, err := s.store.RaisedAlarms(ctx, []Ref{ref})
 	return counts[ref], err
 }
 
 // RadioDetail returns how much radio data of frames is stored.
 func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
 
-// Radio returns battery, signal and position from the last uplinks of devices, by
+// Radio returns battery, signal and position from the last frames of devices, by
 // device id, without devices that have no radio data of the last year. It returns
 // relay.KindUnavailable if the reading store does not answer.
 func (s *Service) Radio(ctx context.Context, acct account.ID, ids []string) (map[string]RadioData, error) {
@@ -281,11 +281,11 @@ func (s *Service) Radio(ctx context.Context, acct account.ID, ids []string) (map
 	return out, nil
 }
 
-// radioWindow is how far back radio data is read, and RadioUplinks how many uplinks of
+// radioWindow is how far back radio data is read, and RadioFrames of how many frames of
 // a device: a battery is not reported with every frame.
 const (
-	radioWindow  = 366 * 24 * time.Hour
-	RadioUplinks = 20
+	radioWindow = 366 * 24 * time.Hour
+	RadioFrames = 20
 )
 
 // Complete sets the values that u lacks to those of an earlier uplink. The time is

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -30,15 +29,13 @@ func (s *Service) fitSensors(ctx context.Context, w *work, cd *cachedDevice) err
 func (s *Service) fit(ctx context.Context, w *work, cd *cachedDevice) error {
 	have := *cd.sensors.Load()
 	missing, retyped := s.sensorsFor(cd.Device, cd.decoder, have), retypings(cd.decoder, have)
-	if len(missing) > 0 {
-		n, err := s.store.CountSensors(ctx, w.Account)
-		if err != nil {
-			return fmt.Errorf("iot: count sensors: %w", err)
-		}
-		if n+len(missing) > s.options.MaxSeries {
-			cd.limitReached.Store(true)
-			missing = nil
-		}
+	room, err := s.roomForSensors(ctx, w.Account, len(missing))
+	if err != nil {
+		return err
+	}
+	if !room {
+		cd.limitReached.Store(true)
+		missing = nil
 	}
 	if len(missing)+len(retyped) > 0 {
 		if err := s.saveSensors(ctx, w.Account, cd, missing, retyped); err != nil {
@@ -73,19 +70,16 @@ func (s *Service) seriesLimitReason() string {
 	return fmt.Sprintf("the account may have no more than %d series (sensors of devices)", s.options.MaxSeries)
 }
 
-// checkSeriesLimit notes that a new device's sensors would exceed the series limit.
-func (s *Service) checkSeriesLimit(ctx context.Context, acct account.ID, p relay.Problems, more int) error {
+// roomForSensors reports whether an account may have so many sensors more.
+func (s *Service) roomForSensors(ctx context.Context, acct account.ID, more int) (bool, error) {
 	if more == 0 {
-		return nil
+		return true, nil
 	}
 	n, err := s.store.CountSensors(ctx, acct)
 	if err != nil {
-		return fmt.Errorf("iot: count sensors: %w", err)
+		return false, fmt.Errorf("iot: count sensors: %w", err)
 	}
-	if n+more > s.options.MaxSeries {
-		p.Add("decoder_id", "The decoder makes too many sensors: "+s.seriesLimitReason()+".")
-	}
-	return nil
+	return n+more <= s.options.MaxSeries, nil
 }
 
 // saveSensors adds sensors, changes the types of others, and updates the cached

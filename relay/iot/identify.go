@@ -67,20 +67,13 @@ func (s *Service) load(ctx context.Context, ab *accountBatch, group []*work) (un
 		return true, fmt.Errorf("iot: load devices: %w", err)
 	}
 	for identifier, k := range found {
-		if err := s.cacheDevice(ctx, ab, identifier, k); err != nil {
+		c, _, err := s.decoder(ctx, ab, k.Device.DecoderID)
+		if err != nil {
 			return true, err
 		}
+		ab.cache.putDevice(identifier, newCachedDevice(k.Device, k.Sensors, c))
 	}
 	return true, nil
-}
-
-func (s *Service) cacheDevice(ctx context.Context, ab *accountBatch, identifier string, k Known) error {
-	c, err := s.decoder(ctx, ab, k.Device.DecoderID)
-	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return fmt.Errorf("iot: decoder %s: %w", k.Device.DecoderID, err)
-	}
-	ab.cache.putDevice(identifier, newCachedDevice(k.Device, k.Sensors, c))
-	return nil
 }
 
 // attach sets the device of a frame, and creates it if it is new.
@@ -125,9 +118,9 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) 
 	if err != nil {
 		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, err)
 	}
-	c, err := s.decoder(ctx, ab, d.DecoderID)
-	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return fmt.Errorf("iot: decoder %s: %w", d.DecoderID, err)
+	c, _, err := s.decoder(ctx, ab, d.DecoderID)
+	if err != nil {
+		return err
 	}
 	assigned := newCachedDevice(d, nil, c)
 	assigned.sensors.Store(w.device.sensors.Load())
@@ -139,15 +132,11 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) 
 // namedDecoder returns the decoder that the webhook names, nil if it names none. It
 // refuses the frame if the decoder does not exist.
 func (s *Service) namedDecoder(ctx context.Context, ab *accountBatch, w *work) (*compiled, error) {
-	c, err := s.decoder(ctx, ab, w.DecoderID)
-	if relay.KindOf(err) == relay.KindNotFound {
+	c, missing, err := s.decoder(ctx, ab, w.DecoderID)
+	if missing {
 		w.refuse("decoder %s is not known", w.DecoderID)
-		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("iot: decoder %s: %w", w.DecoderID, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // importDevice creates the device of a frame from an unknown device.

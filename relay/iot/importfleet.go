@@ -13,8 +13,8 @@ import (
 // for all of them: a fleet that moves here would otherwise wait for a sync a device.
 const importedAtOnce = 100
 
-// newcomer is a device that is to be created, and its decoder.
-type newcomer struct {
+// plannedDevice is a device that is to be created, and its decoder.
+type plannedDevice struct {
 	Known
 	decoder *compiled
 }
@@ -27,13 +27,13 @@ func (s *Service) importFleet(ctx context.Context, ab *accountBatch, group []*wo
 	if len(first) < 2 {
 		return nil
 	}
-	fleet, err := s.newcomers(ctx, ab, first)
+	fleet, err := s.planFleet(ctx, ab, first)
 	if err != nil {
 		return err
 	}
 	// The same order everywhere: gateways that create the same devices wait for one
 	// another and do not deadlock.
-	slices.SortFunc(fleet, func(a, b newcomer) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
+	slices.SortFunc(fleet, func(a, b plannedDevice) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
 	for part := range slices.Chunk(fleet, importedAtOnce) {
 		records := make([]Known, len(part))
 		for i, n := range part {
@@ -72,19 +72,19 @@ func firstFrames(ab *accountBatch, group []*work) (first []*work) {
 	return first
 }
 
-// newcomers are the devices that first frames create.
-func (s *Service) newcomers(ctx context.Context, ab *accountBatch, first []*work) (fleet []newcomer, err error) {
+// planFleet returns the devices that first frames create.
+func (s *Service) planFleet(ctx context.Context, ab *accountBatch, first []*work) (fleet []plannedDevice, err error) {
 	if err := s.loadLimits(ctx, ab); err != nil {
 		return nil, err
 	}
 	series := 0
 	for _, w := range first {
-		c, err := s.decoder(ctx, ab, w.DecoderID)
-		if relay.KindOf(err) == relay.KindNotFound {
-			continue
-		}
+		c, missing, err := s.decoder(ctx, ab, w.DecoderID)
 		if err != nil {
-			return nil, fmt.Errorf("iot: decoder %s: %w", w.DecoderID, err)
+			return nil, err
+		}
+		if missing {
+			continue
 		}
 		d := s.newDevice(w, ab.location)
 		sensors := s.sensorsFor(d, c, nil)
@@ -92,7 +92,7 @@ func (s *Service) newcomers(ctx context.Context, ab *accountBatch, first []*work
 			continue
 		}
 		series += len(sensors)
-		fleet = append(fleet, newcomer{Known: Known{Device: d, Sensors: sensors}, decoder: c})
+		fleet = append(fleet, plannedDevice{Known: Known{Device: d, Sensors: sensors}, decoder: c})
 	}
 	return fleet, nil
 }

@@ -6,10 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
@@ -127,7 +124,7 @@ func (s *Service) check(_ context.Context, b *batch) error {
 			w.refuse("the frame names no device")
 		case len(f.Identifier) > maxIdentifier:
 			w.refuse("the device's identifier has %d bytes, more than %d", len(f.Identifier), maxIdentifier)
-		case !utf8.ValidString(f.Identifier) || strings.ContainsFunc(f.Identifier, unicode.IsControl):
+		case !isOneLine(f.Identifier):
 			w.refuse("the device's identifier %q has invalid or control characters", f.Identifier)
 		}
 	}
@@ -148,37 +145,33 @@ func boundedDedup(f *decoders.Frame) string {
 
 // claim drops the frames that an earlier record brought.
 func (s *Service) claim(ctx context.Context, b *batch) error {
-	frames, of := b.seen()
-	if len(frames) == 0 {
-		return nil
-	}
-	first, err := s.safeCache.claim(ctx, frames, s.options.DedupWindow)
-	if err != nil {
-		return fmt.Errorf("iot: check for duplicates: %w", err)
-	}
-	for i, w := range of {
-		w.setFirstRecord(first[i])
-	}
-	return nil
+	return b.markDuplicates(func(frames []Seen) ([]string, error) {
+		return s.safeCache.claim(ctx, frames, s.options.DedupWindow)
+	})
 }
 
-// seen returns the keys of the frames that may be duplicates, and those frames.
-func (b *batch) seen() ([]Seen, []*work) {
+// markDuplicates marks the frames that another record brought first. firstRecords
+// returns for each frame the record that did.
+func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) error {
 	frames, of := make([]Seen, 0, len(b.all)), make([]*work, 0, len(b.all))
 	for _, w := range b.all {
 		if w.Frame.DedupID != "" && w.open() {
 			frames, of = append(frames, w.seen()), append(of, w)
 		}
 	}
-	return frames, of
-}
-
-// setFirstRecord sets the record that brought the frame first, and marks the frame
-// as a duplicate if that is another one.
-func (w *work) setFirstRecord(record string) {
-	if w.firstRecord = record; record != w.Record {
-		w.out.Duplicate, w.out.Repeats = true, record
+	if len(frames) == 0 {
+		return nil
 	}
+	first, err := firstRecords(frames)
+	if err != nil {
+		return fmt.Errorf("iot: check for duplicates: %w", err)
+	}
+	for i, w := range of {
+		if w.firstRecord = first[i]; first[i] != w.Record {
+			w.out.Duplicate, w.out.Repeats = true, first[i]
+		}
+	}
+	return nil
 }
 
 // seen returns the key of the frame for the duplicate check.

@@ -2,10 +2,7 @@ package iot
 
 import (
 	"context"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -33,7 +30,7 @@ func (s *Service) AddMarker(ctx context.Context, acct account.ID, deviceID strin
 	p.Require("comment", m.Comment)
 	p.Limit("event_marker_id", m.ID, maxKey)
 	p.Limit("comment", m.Comment, maxComment)
-	if !utf8.ValidString(m.ID) || strings.ContainsFunc(m.ID, unicode.IsControl) {
+	if !isOneLine(m.ID) {
 		p.Add("event_marker_id", "The event marker id must be one line of text.")
 	}
 	if y := m.CreatedAt.Year(); y < 1 || y > 9999 {

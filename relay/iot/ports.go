@@ -38,7 +38,7 @@ type ReadingStore interface {
 	LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error)
 
 	// Radio returns the newest radio data of each device since a time, by device id,
-	// without devices that have none: of the last RadioUplinks, each value that the
+	// without devices that have none: of the last RadioFrames, each value that the
 	// newest lacks comes from an earlier one (RadioData.Complete).
 	Radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time) (map[string]RadioData, error)
 
@@ -81,12 +81,12 @@ type Store interface {
 	// ScanDevices returns up to limit devices of an account, 0 for all accounts, that
 	// come after one in the order of account and id; alarmed: those with a raised
 	// alarm.
-	ScanDevices(ctx context.Context, acct account.ID, after DeviceRef, alarmed bool, limit int) ([]FoundDevice, error)
+	ScanDevices(ctx context.Context, acct account.ID, after Ref, alarmed bool, limit int) ([]FoundDevice, error)
 	// ScanDecoders returns up to limit decoders of an account, 0 for all accounts,
 	// that come after one in the order of account and id.
-	ScanDecoders(ctx context.Context, acct account.ID, after DecoderRef, limit int) ([]FoundDecoder, error)
+	ScanDecoders(ctx context.Context, acct account.ID, after Ref, limit int) ([]FoundDecoder, error)
 	// RaisedAlarms counts the raised alarms of devices, without those that have none.
-	RaisedAlarms(ctx context.Context, devices []DeviceRef) (map[DeviceRef]int, error)
+	RaisedAlarms(ctx context.Context, devices []Ref) (map[Ref]int, error)
 
 	// Retire saves sensors of a device that is about to be deleted; Retired lists
 	// those of an account, and Unretire deletes them by sensor id.

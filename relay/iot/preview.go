@@ -2,7 +2,6 @@ package iot
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -75,18 +74,13 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 
 // claimed marks duplicates as claim does, but claims nothing.
 func (p *Preview) claimed(ctx context.Context, b *batch) error {
-	frames, of := b.seen()
-	if len(frames) == 0 {
-		return nil
-	}
-	claims, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
-	if err != nil {
-		return fmt.Errorf("iot: check for duplicates: %w", err)
-	}
-	for i, w := range of {
-		w.setFirstRecord(p.firstRecord(frames[i], claims[i]))
-	}
-	return nil
+	return b.markDuplicates(func(frames []Seen) ([]string, error) {
+		records, err := p.s.cache.Claimed(ctx, frames, p.s.options.DedupWindow)
+		for i := range records {
+			records[i] = p.firstRecord(frames[i], records[i])
+		}
+		return records, err
+	})
 }
 
 // firstRecord returns the record that a frame belongs to: the one that claimed

@@ -2,7 +2,6 @@ package iot
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	"github.com/penstock/penstock/relay/account"
@@ -86,12 +85,12 @@ func (pd *provisionalDevices) fit(ctx context.Context, acct account.ID, cd *cach
 	out := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
 	out.sensors.Store(&have)
 	trial := cd.Device.ID == "" && cd.decoder.ID == "" // a source without records
-	if len(missing) > 0 && !trial {
-		n, err := pd.s.store.CountSensors(ctx, acct)
+	if !trial {
+		room, err := pd.s.roomForSensors(ctx, acct, len(missing))
 		if err != nil {
-			return nil, fmt.Errorf("iot: count sensors: %w", err)
+			return nil, err
 		}
-		if n+len(missing) > pd.s.options.MaxSeries {
+		if !room {
 			out.limitReached.Store(true)
 			missing = nil
 		}

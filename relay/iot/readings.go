@@ -2,7 +2,6 @@ package iot
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 
@@ -83,7 +82,7 @@ func (c SensorChange) check() error {
 		p.Limit("name", *c.Name, maxName)
 	}
 	for field, v := range map[string]*float64{"slope": c.Slope, "offset": c.Offset} {
-		if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0)) {
+		if !finiteOrNil(v) {
 			p.Add(field, "The "+field+" must be a number.")
 		}
 	}
@@ -100,14 +99,12 @@ func assign[T any](to, from *T) {
 }
 
 func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) (Sensor, error) {
-	sensors, err := s.store.Sensors(ctx, acct, DeviceOf(sensorID))
+	sensors, err := s.store.Sensors(ctx, acct, deviceOf(sensorID))
 	if err != nil {
 		return Sensor{}, err
 	}
-	for _, sensor := range sensors {
-		if sensor.ID == sensorID {
-			return sensor, nil
-		}
+	if at := slices.IndexFunc(sensors, func(one Sensor) bool { return one.ID == sensorID }); at >= 0 {
+		return sensors[at], nil
 	}
 	return Sensor{}, relay.Errorf(relay.KindNotFound, "sensor %s", sensorID)
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
@@ -62,8 +60,12 @@ func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice
 		return d, err
 	}
 	sensors := s.sensorsFor(d, &compiled{Decoder: decoder}, nil)
-	if err := s.checkSeriesLimit(ctx, acct, p, len(sensors)); err != nil {
+	room, err := s.roomForSensors(ctx, acct, len(sensors))
+	if err != nil {
 		return d, err
+	}
+	if !room {
+		p.Add("decoder_id", "The decoder makes too many sensors: "+s.seriesLimitReason()+".")
 	}
 	if err := p.Err(); err != nil {
 		return d, err
@@ -90,7 +92,7 @@ func (n *NewDevice) identifier(p relay.Problems) string {
 			identifier = mac
 		}
 	default:
-		if !utf8.ValidString(identifier) || strings.ContainsFunc(identifier, unicode.IsControl) {
+		if !isOneLine(identifier) {
 			form = "one line of text"
 		}
 		p.Limit(field, identifier, maxIdentifier)
@@ -180,8 +182,8 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	within(p, "latitude", c.Latitude, 90, &d.Latitude)
 	within(p, "altitude", c.Altitude, 1e6, &d.Altitude)
 	if c.FrameLogging != nil {
-		d.FrameLogging = *c.FrameLogging == LoggingEnabled
-		if *c.FrameLogging != LoggingEnabled && *c.FrameLogging != LoggingDisabled {
+		d.FrameLogging = *c.FrameLogging == "enabled"
+		if !d.FrameLogging && *c.FrameLogging != "disabled" {
 			p.Add("frame_logging", "The selected frame logging is invalid.")
 		}
 	}
@@ -189,12 +191,6 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 		d.Parameters = parameters(p, *c.ParserParams)
 	}
 }
-
-// The words of frame_logging.
-const (
-	LoggingEnabled  = "enabled"
-	LoggingDisabled = "disabled"
-)
 
 // within reads a decimal number of at most this size, either side of zero.
 func within(p relay.Problems, field string, text *string, most float64, to **float64) {

@@ -58,8 +58,7 @@ func New(store Store, cache Cache, readings ReadingStore, compile Compiler, o Op
 		o.Now = time.Now
 	}
 	if o.NewID == nil {
-		now := o.Now
-		o.NewID = func() string { return relay.NewID(now()) }
+		o.NewID = func() string { return relay.NewID(o.Now()) }
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{

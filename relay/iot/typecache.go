@@ -14,30 +14,25 @@ import (
 // types are still current.
 type typeCache struct {
 	mu    sync.Mutex
-	types map[deviceKey][]string
-}
-
-type deviceKey struct {
-	acct   account.ID
-	device string
+	types map[Ref][]string // by device
 }
 
 // maxCachedTypes is how many devices are cached before the cache is cleared.
 const maxCachedTypes = 50_000
 
-func (c *typeCache) get(acct account.ID, deviceID string) []string {
+func (c *typeCache) get(device Ref) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.types[deviceKey{acct, deviceID}]
+	return c.types[device]
 }
 
-func (c *typeCache) put(acct account.ID, deviceID string, types []string) {
+func (c *typeCache) put(device Ref, types []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.types == nil || len(c.types) >= maxCachedTypes {
-		c.types = make(map[deviceKey][]string)
+		c.types = make(map[Ref][]string)
 	}
-	c.types[deviceKey{acct, deviceID}] = types
+	c.types[device] = types
 }
 
 // queryResult is the answer of a reading store.
@@ -54,7 +49,7 @@ func withRecords[T any](ctx context.Context, s *Service, acct account.ID, device
 ) (rows []T, o Overview, types map[string]SensorType, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cachedTypes := s.sensorTypesOf.get(acct, deviceID)
+	cachedTypes := s.sensorTypesOf.get(Ref{acct, deviceID})
 	prefetched := make(chan queryResult[T], 1)
 	if len(cachedTypes) > 0 {
 		go func() {
@@ -73,7 +68,7 @@ func withRecords[T any](ctx context.Context, s *Service, acct account.ID, device
 		result := <-prefetched
 		return result.rows, o, types, result.err
 	}
-	s.sensorTypesOf.put(acct, deviceID, names)
+	s.sensorTypesOf.put(Ref{acct, deviceID}, names)
 	rows, err = query(ctx, names)
 	return rows, o, types, err
 }

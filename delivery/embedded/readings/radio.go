@@ -32,7 +32,7 @@ func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 }
 
 func (s *Store) radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time, out map[string]iot.RadioData) error {
-	list, args := in([]any{since.UnixNano(), iot.RadioUplinks, int64(acct)}, deviceIDs)
+	list, args := in([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, deviceIDs)
 	return s.each(ctx, func(rows *sql.Rows) error {
 		u := iot.RadioData{Account: acct}
 		var at int64

@@ -29,31 +29,20 @@ func aggregate(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery) []iot.Buc
 }
 
 // describe writes buckets as "sensor start value", of min_ave_max with both ends.
-func describe(q iot.AggregateQuery, buckets []iot.Bucket) string {
-	var b strings.Builder
+func describe(q iot.AggregateQuery, buckets []iot.Bucket) (out []string) {
 	for _, one := range buckets {
-		fmt.Fprintf(&b, "%s %s %.12g", one.SensorID, one.Start.Format(time.RFC3339Nano), one.Value)
+		text := fmt.Sprintf("%s %s %.12g", one.SensorID, one.Start.Format(time.RFC3339Nano), one.Value)
 		if q.Statistic == iot.MinAveMax {
-			fmt.Fprintf(&b, " (%g to %g)", one.Min, one.Max)
+			text += fmt.Sprintf(" (%g to %g)", one.Min, one.Max)
 		}
-		b.WriteString("\n")
+		out = append(out, text)
 	}
-	return b.String()
+	return out
 }
 
 func wantBuckets(t *testing.T, s iot.ReadingStore, q iot.AggregateQuery, want ...string) {
 	t.Helper()
-	if got, want := describe(q, aggregate(t, s, q)), lines(want); got != want {
-		t.Errorf("%s by %s:\n%swant\n%s", q.Statistic, q.Granularity, got, want)
-	}
-}
-
-func lines(want []string) string {
-	out := ""
-	for _, line := range want {
-		out += line + "\n"
-	}
-	return out
+	relaytest.Equal(t, fmt.Sprintf("%s by %s", q.Statistic, q.Granularity), describe(q, aggregate(t, s, q)), want)
 }
 
 // timeOf is a time written as in the API.
@@ -124,10 +113,7 @@ func calendar(t *testing.T, s iot.ReadingStore) {
 }
 
 func onlyNumbers(t *testing.T, s iot.ReadingStore) {
-	word := pointAt("mixed", "2026-03-01 12:00:00", 0)
-	word.Text, word.IsText = "99", true
-	alone := word
-	alone.Time = timeOf("2026-03-01 15:00:00")
+	word, alone := textOf(pointAt("mixed", "2026-03-01 12:00:00", 0), "99"), textOf(pointAt("mixed", "2026-03-01 15:00:00", 0), "99")
 	write(t, s, word, alone, pointAt("mixed", "2026-03-01 12:30:00", 4))
 	for _, statistic := range iot.Statistics() {
 		got := aggregate(t, s, iot.AggregateQuery{Query: iot.Query{DeviceID: "mixed"}, Statistic: statistic, Granularity: iot.Hour})

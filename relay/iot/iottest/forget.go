@@ -22,8 +22,8 @@ func forgets(t *testing.T, s iot.ReadingStore) {
 			write(t, s, point("old"+device, sensor, 0, 1), point("old"+device, sensor, 10, 2), point("old"+device, sensor, 20, 3))
 		}
 	}
-	word, damp := point("olda", "1", 5, 0), point("olda", "1", 6, 7)
-	word.Text, word.IsText, damp.Type = "away", true, "humidity"
+	word, damp := textOf(point("olda", "1", 5, 0), "away"), point("olda", "1", 6, 7)
+	damp.Type = "humidity"
 	theirs := point("olda", "1", 0, 42)
 	theirs.Account = globex
 	write(t, s, word, damp, theirs)

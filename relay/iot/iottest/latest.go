@@ -2,6 +2,7 @@ package iottest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,8 +44,7 @@ func latestOfDays(t *testing.T, s iot.ReadingStore) {
 }
 
 func latestOfAll(t *testing.T, s iot.ReadingStore) {
-	stopped, word := point("mixed", "1", 0, 1), point("mixed", "2", 1500, 0)
-	word.Text, word.IsText = "open", true
+	stopped, word := point("mixed", "1", 0, 1), textOf(point("mixed", "2", 1500, 0), "open")
 	before, after := point("mixed", "3", 1, 3), point("mixed", "3", 1600, 4)
 	after.Type = "humidity"
 	points := []iot.Point{stopped, word, before, after}
@@ -57,20 +57,16 @@ func latestOfAll(t *testing.T, s iot.ReadingStore) {
 	again := after
 	again.Type, again.Value = celsius, 5
 	write(t, s, again)
-	found := false
-	for _, p := range latest(t, s, acme, "mixed", "humidity", celsius) {
-		found = found || p.Time.Equal(again.Time) && p.Type == again.Type && p.Value == 5
-	}
-	if !found {
-		t.Error("the point of the other type did not come")
+	if !slices.ContainsFunc(latest(t, s, acme, "mixed", "humidity", celsius), func(p iot.Point) bool {
+		return p.Time.Equal(again.Time) && p.Type == again.Type && p.Value == 5
+	}) {
+		t.Error("the point of the other type is missing")
 	}
 }
 
 func latestForgotten(t *testing.T, s iot.ReadingStore) {
 	write(t, s, point("bare", "1", 0, 1), point("bare", "1", 1, 1), point("bare", "2", 5, 2))
-	if err := s.Forget(t.Context(), acme, []iot.Expired{{DeviceID: "bare", SensorID: "bare.1", Before: start().Add(time.Minute)}}); err != nil {
-		t.Fatal(err)
-	}
+	forget(t, s, acme, iot.Expired{DeviceID: "bare", SensorID: "bare.1", Before: start().Add(time.Minute)})
 	expect(t, latest(t, s, acme, "bare", celsius), point("bare", "2", 5, 2))
 	write(t, s, point("bare", "1", 120, 3))
 	expect(t, latest(t, s, acme, "bare", celsius), point("bare", "1", 120, 3), point("bare", "2", 5, 2))
@@ -99,19 +95,16 @@ func stored(t *testing.T, s iot.ReadingStore, acct account.ID, devices ...string
 
 func lastStored(t *testing.T, s iot.ReadingStore) {
 	rssi := -97.0
-	word := point("spoke", "2", 30, 0)
-	word.Type, word.Text, word.IsText = "state", "open", true
-	b := iot.Batch{
+	word := textOf(point("spoke", "2", 30, 0), "open")
+	word.Type = "state"
+	writeBatch(t, s, iot.Batch{
 		Points: []iot.Point{point("spoke", "1", 10, 1), word, point("spoke", "1", 20, 1), point("heard", "1", 40, 1)},
 		Radio: []iot.RadioData{
 			{Account: acme, DeviceID: "spoke", Time: start(), RSSI: &rssi},
 			{Account: acme, DeviceID: "heard", Time: start().Add(50 * time.Second), SNR: &rssi},
 			{Account: acme, DeviceID: "radio only", Time: start().Add(60 * time.Second), Battery: &rssi},
 		},
-	}
-	if refused, err := s.Write(t.Context(), b); err != nil || len(refused) > 0 {
-		t.Fatal(refused, err)
-	}
+	})
 	got := stored(t, s, acme, "spoke", "heard", "radio only", "silent")
 	want := map[string]time.Duration{"spoke": 30 * time.Second, "heard": 50 * time.Second, "radio only": time.Minute}
 	if len(got) != len(want) {

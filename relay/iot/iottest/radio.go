@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // radioOfLast holds that signal, battery and position come from the newest uplinks
@@ -14,7 +13,7 @@ import (
 func radioOfLast(t *testing.T, s iot.ReadingStore) {
 	f := func(v float64) *float64 { return &v }
 	at := func(seconds int) time.Time { return start().Add(time.Duration(seconds) * time.Second) }
-	uplinks := []iot.RadioData{
+	radio := []iot.RadioData{
 		{Account: acme, DeviceID: "radio", Time: at(0), RSSI: f(-90), SNR: f(7), Battery: f(80), Latitude: f(51.5), Longitude: f(-0.1), Frame: true},
 		{Account: acme, DeviceID: "radio", Time: at(60), RSSI: f(-101), SNR: f(-3), Gateways: new(int64(2)), Frame: true},
 		{Account: acme, DeviceID: "radio", Time: at(30), Battery: f(79)},
@@ -22,23 +21,16 @@ func radioOfLast(t *testing.T, s iot.ReadingStore) {
 		{Account: acme, DeviceID: "port only", Time: at(0), FPort: new(int64(2)), FCnt: new(int64(1)), Frame: true},
 		{Account: globex, DeviceID: "theirs", Time: at(0), RSSI: f(-50)},
 	}
-	for i := range iot.RadioUplinks + 5 {
-		uplinks = append(uplinks, iot.RadioData{Account: acme, DeviceID: "chatty", Time: at(i), RSSI: f(float64(-i))})
+	for i := range iot.RadioFrames + 5 {
+		radio = append(radio, iot.RadioData{Account: acme, DeviceID: "chatty", Time: at(i), RSSI: f(float64(-i))})
 	}
-	if refused, err := s.Write(t.Context(), iot.Batch{Radio: uplinks}); err != nil || len(refused) > 0 {
-		t.Fatal(refused, err)
-	}
-	got, err := s.Radio(t.Context(), acme, []string{"radio", "quiet radio", "theirs", "chatty", "silent"}, at(-60))
-	if err != nil {
-		t.Fatal(err)
-	}
+	writeBatch(t, s, iot.Batch{Radio: radio})
+	got := relaytest.Must(s.Radio(t.Context(), acme, []string{"radio", "quiet radio", "theirs", "chatty", "silent"}, at(-60)))(t)
 	want := map[string]iot.RadioData{
 		"radio":  {Account: acme, DeviceID: "radio", Time: at(60), RSSI: f(-101), SNR: f(-3), Gateways: new(int64(2)), Battery: f(79), Latitude: f(51.5), Longitude: f(-0.1)},
-		"chatty": {Account: acme, DeviceID: "chatty", Time: at(iot.RadioUplinks + 4), RSSI: f(-iot.RadioUplinks - 4)},
+		"chatty": {Account: acme, DeviceID: "chatty", Time: at(iot.RadioFrames + 4), RSSI: f(-iot.RadioFrames - 4)},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	relaytest.Equal(t, "the radio data by device", got, want)
 	if got, err := s.Radio(t.Context(), acme, nil, at(0)); err != nil || len(got) > 0 {
 		t.Errorf("nothing asked: %v, %v", got, err)
 	}

@@ -55,9 +55,7 @@ func texts(t *testing.T, s iot.ReadingStore) {
 		"open", "", "21.5", `"quoted"`, `back\slash\`, "two\nlines", "a, b = c d", "Grüße 東京 🚰",
 		"tab\tand \x01", "nul \x00", "lone\rreturn", "two\r\nlines", "\x1b␍", "'; DROP MEASUREMENT temperature", "${r}", `\n`, "\u241b\u240a",
 	} {
-		p := point("words", "1", i, 0)
-		p.Text, p.IsText = text, true
-		want = append(want, p)
+		want = append(want, textOf(point("words", "1", i, 0), text))
 	}
 	want = append(want, point("words", "2", len(want), 7), point("words", "1", len(want)+1, 8))
 	write(t, s, want...)
@@ -66,17 +64,9 @@ func texts(t *testing.T, s iot.ReadingStore) {
 }
 
 func numberOverText(t *testing.T, s iot.ReadingStore) {
-	word := point("mended", "1", 0, 0)
-	word.Text, word.IsText = "21,5", true
-	write(t, s, word)
+	write(t, s, textOf(point("mended", "1", 0, 0), "21,5"))
 	write(t, s, point("mended", "1", 0, 21.5))
 	expect(t, read(t, s, iot.Query{DeviceID: "mended", Types: []string{celsius}}), point("mended", "1", 0, 21.5))
-}
-
-// textOf is a point that holds a text.
-func textOf(p iot.Point, text string) iot.Point {
-	p.Value, p.Text, p.IsText = 0, text, true
-	return p
 }
 
 // textOverNumber holds that a sensor has one value at a time, a number or a text.
@@ -101,8 +91,7 @@ func textOverNumber(t *testing.T, s iot.ReadingStore) {
 	for i, name := range hostile() {
 		p := point("turned "+name, name, i, 1)
 		p.Type = name
-		word := textOf(p, name)
-		word.Text = "off"
+		word := textOf(p, "off")
 		write(t, s, p, other)
 		write(t, s, word)
 		expect(t, read(t, s, iot.Query{DeviceID: p.DeviceID}), word)

@@ -155,7 +155,7 @@ func after(acct account.ID, last account.ID, id string) (w sqlstore.Where) {
 }
 
 // ScanDevices returns devices after one, by account and id.
-func (s *Store) ScanDevices(ctx context.Context, acct account.ID, from iot.DeviceRef, alarmed bool, limit int) ([]iot.FoundDevice, error) {
+func (s *Store) ScanDevices(ctx context.Context, acct account.ID, from iot.Ref, alarmed bool, limit int) ([]iot.FoundDevice, error) {
 	w := after(acct, from.Account, from.ID)
 	if alarmed {
 		w.And("EXISTS (SELECT 1 FROM alarm WHERE alarm.account = device.account AND alarm.device = device.id AND alarm.state = 'raised')")
@@ -166,7 +166,7 @@ func (s *Store) ScanDevices(ctx context.Context, acct account.ID, from iot.Devic
 }
 
 // ScanDecoders returns decoders after one, by account and id.
-func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.DecoderRef, limit int) ([]iot.FoundDecoder, error) {
+func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.Ref, limit int) ([]iot.FoundDecoder, error) {
 	w := after(acct, from.Account, from.ID)
 	return sqlstore.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, func(d *iot.FoundDecoder) []any {
 		return []any{&d.Account, sqlstore.JSON(&d.Decoder)}
@@ -174,13 +174,13 @@ func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.Deco
 }
 
 // RaisedAlarms counts the raised alarms of devices.
-func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.DeviceRef) (map[iot.DeviceRef]int, error) {
-	batch := sqlstore.BatchOf("account, device", devices, func(d *iot.DeviceRef) []any { return []any{d.Account, d.ID} })
+func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.Ref) (map[iot.Ref]int, error) {
+	batch := sqlstore.BatchOf("account, device", devices, func(d *iot.Ref) []any { return []any{d.Account, d.ID} })
 	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", `
 SELECT batch.n, count(*) FROM batch
 JOIN alarm ON alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised'
 GROUP BY batch.n`, batch)
-	out := make(map[iot.DeviceRef]int, len(counts))
+	out := make(map[iot.Ref]int, len(counts))
 	for n, count := range counts {
 		out[devices[n-1]] = count
 	}
