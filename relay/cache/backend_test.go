@@ -5,56 +5,57 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	embedded "github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+var (
+	_ iot.Cache          = (*IoT)(nil)
+	_ outbox.Breakers    = (*Breakers)(nil)
+	_ asynq.RedisConnOpt = (*DB)(nil)
 )
 
 // onEvery runs a suite on each kind of Redis the gateway works with.
 func onEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *DB)) {
 	t.Run("on a server", func(t *testing.T) {
-		s := redistest.Start(t)
-		suite(t, func(t *testing.T) *DB {
-			db := openURL(t, s.URL)
-			flush(t, db)
-			return db
-		})
+		suite(t, openEmpty(redistest.Start(t).URL))
 	})
 	t.Run("on a cluster", func(t *testing.T) {
-		c := redistest.StartCluster(t)
-		suite(t, func(t *testing.T) *DB {
-			db := openURL(t, c.URL)
-			flush(t, db)
-			return db
-		})
+		suite(t, openEmpty(redistest.StartCluster(t).URL))
 	})
 	t.Run("on the embedded server", func(t *testing.T) {
 		suite(t, func(t *testing.T) *DB { return openEmbedded(t) })
 	})
 }
 
+// openEmpty returns a function that empties a Redis and opens a cache on it.
+func openEmpty(url string) func(*testing.T) *DB {
+	return func(t *testing.T) *DB {
+		t.Helper()
+		db := openURL(t, url)
+		flush(t, db)
+		return db
+	}
+}
+
 func openURL(t testing.TB, url string) *DB {
 	t.Helper()
-	db, err := Open(Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := relaytest.Must(Open(Options{URL: url}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
 func openEmbedded(t testing.TB) *DB {
 	t.Helper()
-	s, err := embedded.Start(embedded.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := relaytest.Must(embedded.Start(embedded.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
-	db, err := Open(Options{Dialer: s.Dial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := relaytest.Must(Open(Options{Dialer: s.Dial}))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -65,9 +66,7 @@ func flush(t testing.TB, db *DB) {
 	if cluster, ok := db.rdb.(*redis.ClusterClient); ok {
 		err = cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error { return c.FlushAll(ctx).Err() })
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 }
 
 // at is a time of the tests, s seconds after their beginning.

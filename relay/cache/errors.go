@@ -32,13 +32,8 @@ func wrap(noun string, err error) error {
 // unavailable reports whether the back end is down or full, as opposed to
 // having refused what was asked.
 func unavailable(err error) bool {
-	return disconnected(err) || overtaxed(err) || lockedOut(err)
-}
-
-// lockedOut covers a missing or wrong password and a user without the rights,
-// which the operator mends.
-func lockedOut(err error) bool {
-	return redis.IsAuthError(err) || redis.IsPermissionError(err)
+	// The operator corrects a missing or wrong password and the rights of a user.
+	return disconnected(err) || overloaded(err) || redis.IsAuthError(err) || redis.IsPermissionError(err)
 }
 
 // advice adds the remedy to a server error that does not name it.
@@ -73,16 +68,12 @@ func disconnected(err error) bool {
 	return false
 }
 
-// overtaxed covers the answers of a server that is starting, failing over, out
-// of memory or out of connections, and of a Sentinel without a master.
-func overtaxed(err error) bool {
+// overloaded covers the answers of a server that is starting, failing over, out of
+// memory or out of connections, or that cannot save its snapshot (MISCONF), and
+// Sentinels that have no master or cannot be reached.
+func overloaded(err error) bool {
 	return redis.IsLoadingError(err) || redis.IsReadOnlyError(err) || redis.IsClusterDownError(err) ||
 		redis.IsTryAgainError(err) || redis.IsMasterDownError(err) || redis.IsMaxClientsError(err) ||
-		redis.IsOOMError(err) || redis.IsNoReplicasError(err) || misconfigured(err)
-}
-
-// misconfigured is Redis that refuses writes because it cannot save its
-// snapshot, and Sentinels that cannot be asked.
-func misconfigured(err error) bool {
-	return redis.HasErrorPrefix(err, "MISCONF") || err.Error() == "redis: all sentinels specified in configuration are unreachable"
+		redis.IsOOMError(err) || redis.IsNoReplicasError(err) || redis.HasErrorPrefix(err, "MISCONF") ||
+		err.Error() == "redis: all sentinels specified in configuration are unreachable"
 }

@@ -160,11 +160,7 @@ func (s *shard) renew(field, mark string) {
 // renew writes the marks that took another one's place. Of two gateways that do
 // so at once the later counts: the other's frame may be stored over itself.
 func (c *IoT) renew(ctx context.Context, shards []*shard) error {
-	var changed bool
-	for _, s := range shards {
-		changed = changed || len(s.renewed) > 0
-	}
-	if !changed {
+	if !slices.ContainsFunc(shards, func(s *shard) bool { return len(s.renewed) > 0 }) {
 		return nil
 	}
 	return c.db.pipeline(ctx, "frames seen", func(p redis.Pipeliner) {

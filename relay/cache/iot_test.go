@@ -20,12 +20,7 @@ import (
 func TestIoT(t *testing.T) {
 	onEvery(t, testIoT)
 	t.Run("behind sentinels", func(t *testing.T) {
-		set := redistest.StartSentinels(t)
-		testIoT(t, func(t *testing.T) *DB {
-			db := openURL(t, set.URL)
-			flush(t, db)
-			return db
-		})
+		testIoT(t, openEmpty(redistest.StartSentinels(t).URL))
 	})
 }
 
@@ -362,23 +357,21 @@ func latestIsShortened(t *testing.T, c *IoT) {
 }
 
 func latestIsFilled(t *testing.T, c *IoT) {
+	wants := func(what, device string, filled time.Time, points int) {
+		t.Helper()
+		got, at, err := c.Latest(t.Context(), 1, device)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, what+": the time at which the device was filled", at, filled)
+		relaytest.Equal(t, what+": the number of points", len(got), points)
+	}
 	relaytest.NoError(t, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 20, 2)})))
-	if got, filled, err := c.Latest(t.Context(), 1, "d"); err != nil || !filled.IsZero() || len(got) != 1 {
-		t.Errorf("not filled: %+v, filled %s, %v", got, filled, err)
-	}
+	wants("a device that was never filled", "d", time.Time{}, 1)
 	relaytest.NoError(t, c.FillLatest(t.Context(), 1, "d", []iot.Point{pointOf("d", "b", 5, 1)}, at(30)))
-	got, filled, err := c.Latest(t.Context(), 1, "d")
-	if err != nil || !filled.Equal(at(30)) || len(got) != 2 {
-		t.Errorf("filled: %+v, filled %s, %v", got, filled, err)
-	}
+	wants("a filled device", "d", at(30), 2)
 	relaytest.NoError(t, c.FillLatest(t.Context(), 1, "e", nil, at(30)))
-	if got, filled, err := c.Latest(t.Context(), 1, "e"); err != nil || !filled.Equal(at(30)) || len(got) != 0 {
-		t.Errorf("a device without readings: %+v, filled %s, %v", got, filled, err)
-	}
+	wants("a device without readings", "e", at(30), 0)
 	flush(t, c.db)
-	if got, filled, err := c.Latest(t.Context(), 1, "d"); err != nil || !filled.IsZero() || len(got) != 0 {
-		t.Errorf("after the cache was emptied: %+v, filled %s, %v", got, filled, err)
-	}
+	wants("after the cache was emptied", "d", time.Time{}, 0)
 }
 
 func fillOverwritesNothing(t *testing.T, c *IoT) {
@@ -425,14 +418,13 @@ func postsJoin(t *testing.T, c *IoT) {
 	got, err := c.MergeParts(t.Context(), 2, many, time.Minute)
 	relaytest.NoError(t, err)
 	for i := range many {
-		if !got[i].At.Equal(many[i].At) || got[i].Gateways != nil || got[i].Position != nil {
-			t.Fatalf("part %d: %+v", i, got[i])
-		}
+		relaytest.Equal(t, fmt.Sprint("the merged frame of part ", i), got[i], iot.MergedFrame{At: many[i].At})
 	}
 	again := iot.FramePart{Device: "dev0", Dedup: "f0", At: at(99)}
-	if got, err = c.MergeParts(t.Context(), 2, []iot.FramePart{again, {Device: "dev0", Dedup: "g"}}, time.Minute); err != nil || !got[0].At.Equal(at(0)) || !got[1].At.IsZero() {
-		t.Errorf("the first time stays, nothing is nothing: %+v, %v", got, err)
-	}
+	got, err = c.MergeParts(t.Context(), 2, []iot.FramePart{again, {Device: "dev0", Dedup: "g"}}, time.Minute)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the time of a frame that comes again", got[0].At, at(0))
+	relaytest.Equal(t, "the time of a frame without data", got[1].At, time.Time{})
 }
 
 func postsEnd(t *testing.T, c *IoT) {
@@ -444,12 +436,9 @@ func postsEnd(t *testing.T, c *IoT) {
 		return got[0]
 	}
 	join(0, iot.FramePart{At: at(1), Position: &decoders.Position{Latitude: 1}})
-	if got := join(window, iot.FramePart{At: at(2), Position: &decoders.Position{Latitude: 2}}); !got.At.Equal(at(1)) || got.Position.Latitude != 2 {
-		t.Errorf("in the next window: %+v", got)
-	}
-	if got := join(7*window, iot.FramePart{}); !got.At.IsZero() || got.Position != nil {
-		t.Errorf("long after it: %+v", got)
-	}
+	relaytest.Equal(t, "the frame in the next window", join(window, iot.FramePart{At: at(2), Position: &decoders.Position{Latitude: 2}}),
+		iot.MergedFrame{At: at(1), Position: &decoders.Position{Latitude: 2}})
+	relaytest.Equal(t, "the frame long after its window", join(7*window, iot.FramePart{}), iot.MergedFrame{})
 }
 
 func heardGoesForward(t *testing.T, c *IoT) {

@@ -147,29 +147,26 @@ type device struct {
 // byDevice writes the newest point of each sensor as a field. Of the same sensor and
 // time the last counts.
 func byDevice(points []iot.Point) []device {
-	type owned struct {
-		acct account.ID
-		id   string
-	}
-	newest := make(map[owned]*iot.Point, len(points))
+	newest := make(map[iot.Ref]*iot.Point, len(points)) // by sensor
 	for i := range points {
 		p := &points[i]
-		sensor := owned{p.Account, p.SensorID}
+		sensor := iot.Ref{Account: p.Account, ID: p.SensorID}
 		if kept := newest[sensor]; kept == nil || !kept.Time.After(p.Time) {
 			newest[sensor] = p
 		}
 	}
-	at := make(map[owned]int, len(newest))
+	at := make(map[iot.Ref]int, len(newest)) // indexes of devices in out
 	var out []device
 	for i := range points {
 		p := &points[i]
-		if newest[owned{p.Account, p.SensorID}] != p {
+		if newest[iot.Ref{Account: p.Account, ID: p.SensorID}] != p {
 			continue
 		}
-		n, ok := at[owned{p.Account, p.DeviceID}]
+		ref := iot.Ref{Account: p.Account, ID: p.DeviceID}
+		n, ok := at[ref]
 		if !ok {
 			n = len(out)
-			at[owned{p.Account, p.DeviceID}] = n
+			at[ref] = n
 			out = append(out, device{key: keyLatest(p.Account, p.DeviceID)})
 		}
 		out[n].fields = append(out[n].fields, latestField(p), latestValue(p))
