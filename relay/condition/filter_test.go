@@ -69,10 +69,15 @@ func TestConditionsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := CompileFilter(tc.source)
-			if err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("got %v, want …%s…", err, tc.says)
-			}
+			wantError(t, err, tc.says)
 		})
+	}
+}
+
+func wantError(t *testing.T, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want …%s…", err, says)
 	}
 }
 

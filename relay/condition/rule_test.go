@@ -142,9 +142,7 @@ func TestRuleConditionsThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := CompileRule(tc.source)
-			if err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("got %v, want …%s…", err, tc.says)
-			}
+			wantError(t, err, tc.says)
 		})
 	}
 }
