@@ -251,14 +251,7 @@ func (t *trial) passed(at time.Time) {
 	began := t.st.Began
 	v := t.program.evaluateDue(t.acct, &t.st, at)
 	if v.State != "" {
-		t.add(at, v, func() Occurrence {
-			o := Occurrence{Device: *t.device, Time: at}
-			if began != nil {
-				o = *began
-				o.Time = t.st.RaisedAt
-			}
-			return o
-		})
+		t.add(at, v, func() Occurrence { return t.program.dueOccurrence(began, &t.st, *t.device, at) })
 	}
 }
 

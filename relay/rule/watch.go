@@ -132,14 +132,20 @@ func (s *Service) evaluateDue(ctx context.Context, acct account.ID, pairs []Pair
 		began := st.Began
 		v := p.evaluateDue(acct, st, now)
 		d.record(p, st, v, func() Occurrence {
-			if began != nil {
-				o := *began
-				o.Rule, o.Time = &p.Rule, st.RaisedAt
-				return o
-			}
-			return Occurrence{Rule: &p.Rule, Device: devices[st.DeviceID], Time: now}
+			return p.dueOccurrence(began, st, devices[st.DeviceID], now)
 		})
 	})
+}
+
+// dueOccurrence returns the occurrence of a state that was evaluated without a frame:
+// that of the frame at which its condition began to hold, if there was one.
+func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, at time.Time) Occurrence {
+	if began == nil {
+		return Occurrence{Rule: &p.Rule, Device: d, Time: at}
+	}
+	o := *began
+	o.Rule, o.Time = &p.Rule, st.RaisedAt
+	return o
 }
 
 // current returns the rules of an account as they are now.
