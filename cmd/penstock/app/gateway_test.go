@@ -18,7 +18,7 @@ import (
 // back, and forward for good.
 func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 	t.Parallel()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	cfg, err := config.Load(g.ConfigFile, g.Env)
 	relaytest.NoError(t, err)
 	handler, _ := app.NewLog(g.Logs, cfg.Log)
@@ -66,7 +66,7 @@ func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 // TestSilentConnectionsDoNotHoldUpTheEnd: a connection that never sent a byte does not
 // keep the program from ending.
 func TestSilentConnectionsDoNotHoldUpTheEnd(t *testing.T) {
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, `{"accounts": []}`)
+	g := e2e.Start(t, e2e.Embedded(), `{"accounts": []}`)
 	for range 3 {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://"))
 		relaytest.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -84,15 +85,6 @@ func (b *Browser) record(event any) {
 	}
 }
 
-// Complaints lists the complaints so far, except those that contain an expected word.
-func (b *Browser) Complaints(expected ...string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.problems), func(p string) bool {
-		return slices.ContainsFunc(expected, func(word string) bool { return strings.Contains(p, word) })
-	})
-}
-
 // Do runs steps in the page and ends the test at the first that fails.
 func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
@@ -107,6 +99,18 @@ func (b *Browser) Write(selector, text string) {
 	b.T.Helper()
 	b.Do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
+
+// Set gives the first element that a CSS selector finds a value.
+func (b *Browser) Set(selector, value string) {
+	b.T.Helper()
+	b.Do(chromedp.SetValue(chromedp.CSS(selector), value))
+}
+
+// Open goes to an address.
+func (b *Browser) Open(url string) { b.T.Helper(); b.Do(chromedp.Navigate(url)) }
+
+// SignIn writes the admin token into the page of the console that asks for it.
+func (b *Browser) SignIn() { b.T.Helper(); b.Write("#token", AdminToken+kb.Enter) }
 
 // Press clicks a button, a link or a summary by what it says.
 func (b *Browser) Press(text string) {
@@ -143,10 +147,16 @@ func (b *Browser) Holds(condition string) bool {
 	return answer
 }
 
-// ExpectNoComplaints fails the test if the browser complained of anything unexpected.
+// ExpectNoComplaints fails the test if the browser complained of anything without one of
+// the expected words.
 func (b *Browser) ExpectNoComplaints(expected ...string) {
 	b.T.Helper()
-	if wrong := b.Complaints(expected...); len(wrong) > 0 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wrong := slices.DeleteFunc(slices.Clone(b.problems), func(p string) bool {
+		return slices.ContainsFunc(expected, func(word string) bool { return strings.Contains(p, word) })
+	})
+	if len(wrong) > 0 {
 		b.T.Errorf("the browser complains: %q", wrong)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -23,6 +24,20 @@ type shape struct {
 
 func shapes() []shape {
 	return []shape{{"desktop-light", "light", 1280}, {"desktop-dark", "dark", 1280}, {"phone-light", "light", 390}, {"phone-dark", "dark", 390}}
+}
+
+// Axe returns the accessibility checks that Inspect runs. If they are not installed it
+// fails the test, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func Axe(t *testing.T) string {
+	t.Helper()
+	axe, err := os.ReadFile(filepath.Join(Root(t), ".tools", "node", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+		t.Skip("skipped: no axe-core, and PENSTOCK_TEST_SKIP_REAL=1")
+	}
+	if err != nil {
+		t.Fatalf("no axe-core: %v; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out", err)
+	}
+	return string(axe)
 }
 
 // Inspect checks the present view in every shape.

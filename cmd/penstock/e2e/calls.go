@@ -18,11 +18,7 @@ func CallRecord(id string) string {
 func (c Client) RequestArchive(body string) string {
 	c.Gateway.T.Helper()
 	var made struct{ Data struct{ Handle string } }
-	a := c.Post("/v2/sip/cdr/request", body)
-	if a.Status != 200 {
-		c.Gateway.T.Fatalf("%d %s", a.Status, a.Body)
-	}
-	a.Decode(c.Gateway.T, &made)
+	c.Post("/v2/sip/cdr/request", body).Decode(c.Gateway.T, &made)
 	return made.Data.Handle
 }
 

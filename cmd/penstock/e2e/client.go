@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
@@ -27,6 +28,9 @@ func (g *Gateway) As(token string) Client {
 	}
 	return c
 }
+
+// XAuth returns a client that sends a token where REST v2 and v3 want it.
+func (g *Gateway) XAuth(token string) Client { return g.As("").With("X-Auth-Token", token) }
 
 // Admin returns a client with the admin token.
 func (g *Gateway) Admin() Client { return g.As(AdminToken) }
@@ -148,6 +152,61 @@ func (a Response) Decode(t testing.TB, to any) {
 	}
 }
 
+// Create posts a request and returns the id of what the answer names.
+func (c Client) Create(path, body string) string {
+	c.Gateway.T.Helper()
+	var made struct{ Data struct{ ID string } }
+	a := c.Post(path, body)
+	if a.Decode(c.Gateway.T, &made); made.Data.ID == "" {
+		c.Gateway.T.Fatalf("%s: no id in %s", a.Request, a.Body)
+	}
+	return made.Data.ID
+}
+
+// CreateFrom is Create with a body that is encoded as JSON.
+func (c Client) CreateFrom(path string, body any) string {
+	c.Gateway.T.Helper()
+	return c.Create(path, string(relaytest.Must(json.Marshal(body))(c.Gateway.T)))
+}
+
+// List reads a list whose pages have cursors to its end. The path has a query.
+func List[T any](c Client, path string) (all []T) {
+	c.Gateway.T.Helper()
+	for cursor := ""; ; {
+		var page struct {
+			Data []T
+			Meta struct{ Next string }
+		}
+		c.Get(path+cursor).Decode(c.Gateway.T, &page)
+		all = append(all, page.Data...)
+		if page.Meta.Next == "" {
+			return all
+		}
+		cursor = "&cursor=" + page.Meta.Next
+	}
+}
+
+// ListNumbered reads a list whose pages have numbers to its end. It checks the
+// total if the list has one.
+func ListNumbered[T any](c Client, path string) (all []T) {
+	c.Gateway.T.Helper()
+	for number := 1; ; number++ {
+		var page struct {
+			Data []T
+			Meta struct{ Total *int }
+		}
+		c.Get(fmt.Sprintf("%s?per_page=500&page=%d", path, number)).Decode(c.Gateway.T, &page)
+		all = append(all, page.Data...)
+		if len(page.Data) > 0 {
+			continue
+		}
+		if total := page.Meta.Total; total != nil && *total != len(all) {
+			c.Gateway.T.Errorf("%s has %d entries, and says %d", path, len(all), *total)
+		}
+		return all
+	}
+}
+
 // Event is an event as the admin API lists it.
 type Event struct{ ID, Kind, Source, State, Reason, Raw, Outcome string }
 
@@ -206,7 +265,7 @@ func (g *Gateway) AwaitDelivery(relay, state string) Delivery {
 }
 
 // CustomerOf returns a client of acme for the interfaces of SIMs and messages.
-func CustomerOf(g *Gateway) Client { return g.Cellular("acme-all-0123456") }
+func CustomerOf(g *Gateway) Client { return g.XAuth("acme-all-0123456") }
 
 // CarrierOf returns a client of a carrier or network server of acme.
 func CarrierOf(g *Gateway) Client { return g.As("acme-all-0123456") }

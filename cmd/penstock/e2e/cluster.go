@@ -3,9 +3,7 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/porttest"
 )
 
 // ClusterSize is how many gateways a cluster has.
@@ -48,7 +46,7 @@ func clusteredSite(t *testing.T) *Site {
 // what one remembers for itself would show; /metrics and /readyz are those of the
 // gateway that is asked.
 func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
-	t.Run("one gateway", func(t *testing.T) { test(t, &Site{Name: "embedded"}) })
+	t.Run("one gateway", func(t *testing.T) { test(t, Embedded()) })
 	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })
 }
 
@@ -75,7 +73,7 @@ func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cl
 	shared := append(s.environ(), "PENSTOCK_LEDGER_MASTER_KEY="+clusterLedgerKey, "PENSTOCK_PUBLIC_URL="+server.URL)
 	for range ClusterSize {
 		own := &Site{T: t, Name: s.Name, SMTP: smtp}
-		c.Gateways = append(c.Gateways, NewGateway(t, own, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + FixedAddress(t)}, settings)...))
+		c.Gateways = append(c.Gateways, NewGateway(t, own, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + porttest.Address(t)}, settings)...))
 	}
 	b.gateways = c.Gateways
 	first := c.Gateways[0]
@@ -103,7 +101,7 @@ func (c *Cluster) Spawn() {
 		ready[i] = g.Launch()
 	}
 	for i, g := range c.Gateways {
-		g.awaitReady(ready[i])
+		g.awaitAddress(ready[i])
 	}
 }
 
@@ -161,19 +159,4 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 func refusedConnection(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
-}
-
-// FixedAddress is an address that a gateway can listen at again after a restart:
-// its port is below those that the system gives to connections.
-func FixedAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			relaytest.NoError(t, l.Close())
-			return addr
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }

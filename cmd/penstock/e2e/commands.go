@@ -11,8 +11,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/app"
 )
 
-// RunTool runs one of the program's commands with the gateway's settings and returns
-// what it printed. It must succeed.
+// RunTool runs one of the program's commands with the gateway's settings, in a process of
+// its own, and returns what it printed. It must succeed.
 func (g *Gateway) RunTool(args ...string) Output {
 	g.T.Helper()
 	out, err := g.Command(args...).CombinedOutput()
@@ -35,14 +35,6 @@ func (p Output) Mentions(t *testing.T, words ...string) {
 	}
 }
 
-// RunCommand runs a command of the program against the gateway.
-func (g *Gateway) RunCommand(args ...string) (code int, out string) {
-	g.T.Helper()
-	var b bytes.Buffer
-	code = app.Run(append(args, "--server", g.URL(), "--admin-token", AdminToken), app.Environment{Context: g.T.Context(), Stdin: strings.NewReader(""), Stdout: &b, Stderr: &b})
-	return code, b.String()
-}
-
 // ExitCode is that of a process that has ended.
 func ExitCode(err error) int {
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -56,6 +48,7 @@ func ExitCode(err error) int {
 
 // Result is the end of a command.
 type Result struct {
+	Command        string
 	Code           int
 	Stdout, Stderr string
 }
@@ -64,5 +57,23 @@ type Result struct {
 func RunCommand(env []string, stdin string, args ...string) Result {
 	var out, errs bytes.Buffer
 	code := app.Run(args, app.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Version: "test"})
-	return Result{code, out.String(), errs.String()}
+	return Result{strings.Join(args, " "), code, out.String(), errs.String()}
+}
+
+// RunCommand runs a command of the program against the gateway.
+func (g *Gateway) RunCommand(stdin string, args ...string) Result {
+	return RunCommand(g.Env, stdin, append(args, "--server", g.URL(), "--admin-token", AdminToken)...)
+}
+
+// Mentions checks the exit code and that the output contains some words.
+func (r Result) Mentions(t *testing.T, code int, words ...string) {
+	t.Helper()
+	if r.Code != code {
+		t.Errorf("penstock %s: exit code %d, want %d\n%s%s", r.Command, r.Code, code, r.Stdout, r.Stderr)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.Stdout+r.Stderr, w) {
+			t.Errorf("penstock %s: %s%s\nwant %q in it", r.Command, r.Stdout, r.Stderr, w)
+		}
+	}
 }

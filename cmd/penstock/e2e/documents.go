@@ -10,12 +10,27 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+// RepositoryFile reads a file of the repository, such as docs/rules.md.
+func RepositoryFile(t *testing.T, name string) string {
+	t.Helper()
+	return string(relaytest.Must(os.ReadFile(filepath.Join(Root(t), filepath.FromSlash(name))))(t))
+}
+
 // APIPage reads a page of docs/api.
 func APIPage(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(Root(t), "docs", "api", name+".md"))
-	relaytest.NoError(t, err)
-	return string(text)
+	return RepositoryFile(t, "docs/api/"+name+".md")
+}
+
+// CodeBlock returns the first block of a language in a page of docs.
+func CodeBlock(t *testing.T, page, language string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(RepositoryFile(t, page), "```"+language+"\n")
+	block, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatalf("%s has no block of %s", page, language)
+	}
+	return block
 }
 
 // LinesMatch compares a reply with what was promised: … stands for anything within

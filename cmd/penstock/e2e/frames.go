@@ -95,18 +95,9 @@ func ReadingsOf(list []Reading, key string) []Reading {
 // CreateDecoder creates a decoder and returns its id.
 func (c Client) CreateDecoder(codec, source string) string {
 	c.Gateway.T.Helper()
-	body, err := json.Marshal(map[string]string{
+	return c.CreateFrom("/iot/decoders", map[string]string{
 		"name": "Probe", "description": "made by a test", "type": "lorawan", "codec": codec, "source": source,
 	})
-	if err != nil {
-		c.Gateway.T.Fatal(err)
-	}
-	var made struct{ Data struct{ ID string } }
-	c.Post("/iot/decoders", string(body)).Decode(c.Gateway.T, &made)
-	if made.Data.ID == "" {
-		c.Gateway.T.Fatal("a decoder without an id")
-	}
-	return made.Data.ID
 }
 
 // ReadingsByTime returns a device's readings by their time. Each time has one.

@@ -41,10 +41,21 @@ func (g *Gateway) AwaitNode() (node string) {
 	return node
 }
 
-// Serve lets an opened gateway serve until the test ends; how it ends is not checked.
+// Open opens the gateway in this process; Serve lets it serve.
+func (g *Gateway) Open() (*app.Gateway, error) {
+	cfg, err := config.Load(g.ConfigFile, g.Env)
+	if err != nil {
+		return nil, err
+	}
+	handler, _ := app.NewLog(g.Logs, cfg.Log)
+	return app.Open(context.Background(), cfg, slog.New(handler), "test")
+}
+
+// Serve lets an opened gateway serve until Stop is called or the test ends; how it ends is
+// not checked.
 func (g *Gateway) Serve(d *app.Gateway) {
 	g.T.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", g.Setting("PENSTOCK_LISTEN"))
 	if err != nil {
 		g.T.Fatal(errors.Join(err, errors.New(d.Abandon())))
 	}
@@ -52,7 +63,8 @@ func (g *Gateway) Serve(d *app.Gateway) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Serve(ctx, listener) }()
-	g.T.Cleanup(func() { cancel(); <-ended }) // a damaged gateway may end with an error
+	g.Stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	g.T.Cleanup(func() { _ = g.Stop() }) // a damaged gateway may end with an error
 }
 
 // AdminToken is the admin token of every gateway of the tests.
@@ -74,7 +86,7 @@ type Gateway struct {
 	Sessions sync.Map // callers with a session, by the user's name
 
 	base    atomic.Pointer[string] // its URL, new after a restart
-	Stop    func() error           // stops the gateway that Run started
+	Stop    func() error           // stops the gateway that Serve or Run started
 	Process *exec.Cmd
 	exited  chan struct{}
 	// Members are the gateways behind a balancer; none if this is a gateway itself.
@@ -91,9 +103,7 @@ func NewGateway(t *testing.T, s *Site, inventory string, settings ...string) *Ga
 	g := &Gateway{T: t, Site: s, Dir: t.TempDir(), Logs: &Transcript{}, HTTP: newHTTPClient()}
 	t.Cleanup(g.HTTP.CloseIdleConnections)
 	file := filepath.Join(g.Dir, "inventory.yaml")
-	if err := os.WriteFile(file, []byte(inventory), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, os.WriteFile(file, []byte(inventory), 0o600))
 	g.Env = append(s.environ(),
 		"PENSTOCK_LISTEN=127.0.0.1:0", "PENSTOCK_DATA_DIR="+g.DataDir(), "PENSTOCK_INVENTORY="+file,
 		"PENSTOCK_ADMIN_TOKEN="+AdminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.0/8")
@@ -130,25 +140,7 @@ func Start(t *testing.T, s *Site, inventory string, settings ...string) *Gateway
 // Run runs the gateway in this process until the test ends.
 func (g *Gateway) Run() {
 	g.T.Helper()
-	cfg, err := config.Load(g.ConfigFile, g.Env)
-	if err != nil {
-		g.T.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	handler, _ := app.NewLog(g.Logs, cfg.Log)
-	d, err := app.Open(ctx, cfg, slog.New(handler), "test")
-	if err != nil {
-		cancel()
-		g.T.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		g.T.Fatal(errors.Join(err, errors.New(d.Abandon())))
-	}
-	g.base.Store(new("http://" + listener.Addr().String()))
-	ended := make(chan error, 1)
-	go func() { ended <- d.Serve(ctx, listener) }()
-	g.Stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	g.Serve(relaytest.Must(g.Open())(g.T))
 	g.T.Cleanup(func() {
 		if err := g.Stop(); err != nil && !(g.UnsavedOutcomes && strings.Contains(err.Error(), "outcomes not saved")) {
 			g.T.Errorf("the gateway stopped with an error: %v", err)
@@ -159,11 +151,11 @@ func (g *Gateway) Run() {
 // Spawn runs the gateway in a process of its own and waits until it is ready.
 func (g *Gateway) Spawn() {
 	g.T.Helper()
-	g.awaitReady(g.Launch())
+	g.awaitAddress(g.Launch())
 }
 
-// awaitReady waits until a launched gateway prints the address it listens at.
-func (g *Gateway) awaitReady(ready <-chan string) {
+// awaitAddress waits until a launched gateway prints the address it listens at.
+func (g *Gateway) awaitAddress(ready <-chan string) {
 	g.T.Helper()
 	select {
 	case url := <-ready:
@@ -183,9 +175,7 @@ func (g *Gateway) Launch() <-chan string {
 	g.Process.Stdout, g.Process.Stderr = g.Logs, ready
 	gone := make(chan struct{})
 	g.exited = gone
-	if err := g.Process.Start(); err != nil {
-		g.T.Fatal(err)
-	}
+	relaytest.NoError(g.T, g.Process.Start())
 	g.T.Cleanup(g.Kill)
 	go func(cmd *exec.Cmd) { _ = cmd.Wait(); close(gone) }(g.Process)
 	return ready.Found
@@ -220,15 +210,21 @@ func (g *Gateway) Kill() {
 // Terminate sends SIGTERM and returns the exit code of the process.
 func (g *Gateway) Terminate() int {
 	g.T.Helper()
-	if err := g.Process.Process.Signal(syscall.SIGTERM); err != nil {
-		g.T.Fatal(err)
-	}
+	relaytest.NoError(g.T, g.Process.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-g.exited:
 	case <-time.After(Patience):
 		g.T.Fatal("timeout: the gateway did not exit after SIGTERM")
 	}
 	return g.Process.ProcessState.ExitCode()
+}
+
+// EndCleanly terminates the process and fails the test unless its exit code is 0.
+func (g *Gateway) EndCleanly() {
+	g.T.Helper()
+	if code := g.Terminate(); code != 0 {
+		g.T.Errorf("the gateway exited with the code %d", code)
+	}
 }
 
 // Transcript collects the output of a gateway. It is safe for concurrent use.
@@ -249,6 +245,13 @@ func (l *Transcript) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// Has reports whether the output contains some words.
+func (l *Transcript) Has(words string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Contains(l.text.Bytes(), []byte(words))
 }
 
 // Tail returns the last lines.
@@ -282,6 +285,16 @@ func (w *AddressWatcher) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Setting returns a setting of the gateway's environment, "" if it has none.
+func (g *Gateway) Setting(name string) string {
+	for _, entry := range g.Env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // OverrideSettings replaces settings of the same name; an empty value removes one.
 func OverrideSettings(env, settings []string) []string {
 	for _, setting := range settings {
@@ -309,6 +322,12 @@ func (g *Gateway) Ready() (int, Readiness) {
 		g.T.Fatalf("readyz: %v in %s", err, a.Body)
 	}
 	return a.Status, r
+}
+
+// AwaitReady waits until the gateway is ready.
+func (g *Gateway) AwaitReady() {
+	g.T.Helper()
+	relaytest.Eventually(g.T, "the gateway is ready", func() (any, bool) { status, r := g.Ready(); return r, status == http.StatusOK })
 }
 
 // Configure writes the configuration file of a gateway that has not been started.

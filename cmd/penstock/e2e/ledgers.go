@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +36,16 @@ func (g *Gateway) MintToken() (a Asset) {
 	return a
 }
 
+// CreateToken makes a token of a ledger and returns it.
+func (c Client) CreateToken(ledger, body string) string {
+	c.Gateway.T.Helper()
+	var job string
+	c.Post("/ledgers/"+ledger+"/tokens", body).Decode(c.Gateway.T, &job)
+	var made struct{ Data struct{ Token string } }
+	c.Gateway.AwaitLedgerJob(c, job, &made)
+	return made.Data.Token
+}
+
 // AwaitLedgerJob waits until a token's job is completed.
 func (g *Gateway) AwaitLedgerJob(c Client, id string, to any) {
 	g.T.Helper()
@@ -62,10 +71,9 @@ type LedgerCallback struct {
 // NewLedgerCallback starts the endpoint.
 func NewLedgerCallback(t *testing.T) *LedgerCallback {
 	t.Helper()
-	key, err := webhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	relaytest.NoError(t, err)
+	key := relaytest.Must(webhooks.NewWebhook(WebhookSecret))(t)
 	c := &LedgerCallback{claimed: make(map[string]int)}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	c.URL = NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -88,8 +96,6 @@ func NewLedgerCallback(t *testing.T) *LedgerCallback {
 		}
 		c.claimed[e.Data.JobID] = n
 	}))
-	t.Cleanup(server.Close)
-	c.URL = server.URL
 	return c
 }
 

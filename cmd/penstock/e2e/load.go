@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -16,25 +16,6 @@ import (
 
 	"github.com/penstock/penstock/relay/relaytest"
 )
-
-// StartLoad starts a load with eight connections.
-func (g *Gateway) StartLoad() *Load { return g.startLoad(Connections) }
-
-// StartLightLoad starts a load with two connections.
-func (g *Gateway) StartLightLoad() *Load { return g.startLoad(1) }
-
-func (g *Gateway) startLoad(connections int) *Load {
-	l := &Load{
-		G: g, From: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), quit: make(chan struct{}),
-		Frames: map[string]map[string]float64{}, Texts: map[string]bool{}, Refused: map[string]int{},
-	}
-	body := Fixture(g.T, "chirpstack/up.json")
-	for c := range connections {
-		l.work.Go(func() { l.repeat(func(n int) { l.Frame(body, c, n) }) })
-		l.work.Go(func() { l.repeat(func(n int) { l.Message(c, n) }) })
-	}
-	return l
-}
 
 // SleepRandomly lets a random time pass, up to a limit.
 func SleepRandomly(random *rand.Rand, most time.Duration) {
@@ -49,48 +30,144 @@ const (
 	DevicesEach = 50
 )
 
+// Loop runs the connections of a load until its end.
+type Loop struct {
+	pause       time.Duration // between two posts of a connection
+	quit        chan struct{}
+	connections sync.WaitGroup
+}
+
+// NewLoop returns a loop without connections.
+func NewLoop(pause time.Duration) *Loop { return &Loop{pause: pause, quit: make(chan struct{})} }
+
+// Go adds a connection, which makes one post after the other.
+func (l *Loop) Go(post func(n int)) {
+	l.connections.Go(func() {
+		tick := time.NewTicker(l.pause)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-l.quit:
+				return
+			case <-tick.C:
+				post(n)
+			}
+		}
+	})
+}
+
+// End stops the connections when all requests in flight are answered.
+func (l *Loop) End() {
+	close(l.quit)
+	l.connections.Wait()
+}
+
+// CounterFrames makes frames of ChirpStack whose value and time are unique, and records
+// those that were acknowledged.
+type CounterFrames struct {
+	from time.Time // of the first sample
+	body string
+
+	mu    sync.Mutex
+	Acked map[string]map[string]float64 // devEUI → time → value
+}
+
+// CounterFrame is a frame with its value. Time is as the API shows it.
+type CounterFrame struct {
+	Body, DevEUI, Time string
+	Value              float64
+}
+
+// NewCounterFrames returns frames of which none is acknowledged.
+func NewCounterFrames(t *testing.T) *CounterFrames {
+	t.Helper()
+	return &CounterFrames{
+		from: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), body: Fixture(t, "chirpstack/up.json"),
+		Acked: map[string]map[string]float64{},
+	}
+}
+
+// Frame returns the n-th frame of a connection.
+func (f *CounterFrames) Frame(connection, n int) CounterFrame {
+	devEUI := fmt.Sprintf("70b3d57e%02x%06x", connection, n%DevicesEach)
+	at, value := f.from.Add(time.Duration(n/DevicesEach)*time.Second), uint32(connection<<24|n)
+	payload := binary.BigEndian.AppendUint32([]byte{1, 100}, value)
+	body := strings.NewReplacer(
+		"70b3d57ed0001234", devEUI, "8b2f6c1e-5d0a-4f7e-9a43-0c1d5e7f9a21", fmt.Sprintf("8b2f6c1e-5d0a-4f7e-%04x-%012x", connection, n),
+		"2026-03-01T10:15:30.250Z", at.Format(time.RFC3339), "A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload),
+	).Replace(f.body)
+	return CounterFrame{body, devEUI, at.Format(time.DateTime), float64(value)}
+}
+
+// Acknowledge records a frame as acknowledged.
+func (f *CounterFrames) Acknowledge(one CounterFrame) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Acked[one.DevEUI] == nil {
+		f.Acked[one.DevEUI] = map[string]float64{}
+	}
+	f.Acked[one.DevEUI][one.Time] = one.Value
+}
+
+// Check compares the readings of every device with what was acknowledged.
+func (f *CounterFrames) Check(t *testing.T, acme Client) {
+	t.Helper()
+	total := 0
+	var lost []string
+	for _, devEUI := range slices.Sorted(maps.Keys(f.Acked)) {
+		total += len(f.Acked[devEUI])
+		stored := acme.ReadingsByTime(devEUI)
+		for at, value := range f.Acked[devEUI] {
+			if got, ok := stored[at]; !ok || got != value {
+				lost = append(lost, fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value))
+			}
+		}
+	}
+	if len(lost) > 0 {
+		slices.Sort(lost)
+		t.Errorf("%d of %d acknowledged frames are lost:\n%s", len(lost), total, strings.Join(lost[:min(len(lost), 40)], "\n"))
+	}
+	t.Logf("%d frames acknowledged, of %d devices", total, len(f.Acked))
+}
+
 // Load posts frames and messages from several connections and records the
 // acknowledged ones.
 type Load struct {
-	G    *Gateway
-	From time.Time // of the first sample
-	quit chan struct{}
-	work sync.WaitGroup
+	*Loop
+	G      *Gateway
+	Frames *CounterFrames
 
-	Mu      sync.Mutex
-	Frames  map[string]map[string]float64 // devEUI → time → value
+	mu      sync.Mutex
 	Texts   map[string]bool
 	Refused map[string]int // answers that were no 2xx, and errors
 	slowest time.Duration
 }
 
-// repeat makes one post after the other until the load ends.
-func (l *Load) repeat(post func(n int)) {
-	tick := time.NewTicker(pace)
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-l.quit:
-			return
-		case <-tick.C:
-			post(n)
-		}
-	}
+// NewLoad returns a load without connections.
+func NewLoad(g *Gateway) *Load {
+	g.T.Helper()
+	return &Load{Loop: NewLoop(pace), G: g, Frames: NewCounterFrames(g.T), Texts: map[string]bool{}, Refused: map[string]int{}}
 }
 
-// End stops the load when all requests in flight are answered.
-func (l *Load) End() {
-	close(l.quit)
-	l.work.Wait()
+// StartLoad starts a load with so many connections that post frames, and as many that
+// post messages.
+func (g *Gateway) StartLoad(connections int) *Load {
+	g.T.Helper()
+	l := NewLoad(g)
+	for c := range connections {
+		l.Go(func(n int) { l.Frame(c, n) })
+		l.Go(func(n int) { l.Message(c, n) })
+	}
+	return l
 }
 
 // send posts and reports whether the post was acknowledged.
 func (l *Load) send(path, body string) bool {
 	began := time.Now()
-	a, err := l.G.As("acme-all-0123456").Try(http.MethodPost, path, body)
+	a, err := CarrierOf(l.G).Try(http.MethodPost, path, body)
 	took := time.Since(began)
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.slowest = max(l.slowest, took)
 	switch {
 	case err != nil:
@@ -104,128 +181,123 @@ func (l *Load) send(path, body string) bool {
 }
 
 // Frame posts the n-th frame of a connection; its value and time are unique.
-func (l *Load) Frame(body string, c, n int) {
-	devEUI := fmt.Sprintf("70b3d57e%02x%06x", c, n%DevicesEach)
-	at, value := l.From.Add(time.Duration(n/DevicesEach)*time.Second), uint32(c<<24|n)
-	payload := binary.BigEndian.AppendUint32([]byte{1, 100}, value)
-	body = strings.NewReplacer(
-		"70b3d57ed0001234", devEUI, "8b2f6c1e-5d0a-4f7e-9a43-0c1d5e7f9a21", fmt.Sprintf("8b2f6c1e-5d0a-4f7e-%04x-%012x", c, n),
-		"2026-03-01T10:15:30.250Z", at.Format(time.RFC3339), "A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload),
-	).Replace(body)
-	if !l.send("/webhooks/lorawan?event=up&decoder_id=counter", body) {
-		return
+func (l *Load) Frame(c, n int) {
+	if one := l.Frames.Frame(c, n); l.send("/webhooks/lorawan?event=up&decoder_id=counter", one.Body) {
+		l.Frames.Acknowledge(one)
 	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if l.Frames[devEUI] == nil {
-		l.Frames[devEUI] = map[string]float64{}
-	}
-	l.Frames[devEUI][at.Format(time.DateTime)] = float64(value)
 }
 
 // Message posts the n-th message of a connection; its text is unique.
 func (l *Load) Message(c, n int) {
-	text := fmt.Sprintf("message %d of %d", n, c)
-	body := fmt.Sprintf(`{"id": %q, "from": "447700900123", "to": "4478000%05d", "text": %q}`, text, n%1000, text)
+	text, body := CountedMessage(c, n)
 	if !l.send("/inbound/sms/json", body) {
 		return
 	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.Texts[text] = true
 }
 
-// MessageCounter is an endpoint that counts messages by their text.
-type MessageCounter struct {
-	Mu   sync.Mutex
-	Seen map[string]*MessageArrivals
+// CountedMessage is the n-th message of a connection, and its text.
+func CountedMessage(c, n int) (text, body string) {
+	text = fmt.Sprintf("message %d of %d", n, c)
+	return text, fmt.Sprintf(`{"id": %q, "from": "447700900123", "to": "4478000%05d", "text": %q}`, text, n%1000, text)
 }
 
-// MessageArrivals is how often a message came, and the ids it came with.
-type MessageArrivals struct {
-	Count      int
-	Ids, Hooks map[string]bool
-}
-
-// NewMessageCounter starts the endpoint and returns its URL.
-func NewMessageCounter(t *testing.T) (*MessageCounter, string) {
+// AwaitMessages waits until n more messages are acknowledged.
+func (l *Load) AwaitMessages(t *testing.T, n int) {
 	t.Helper()
-	c := &MessageCounter{Seen: map[string]*MessageArrivals{}}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		c.Mu.Lock()
-		defer c.Mu.Unlock()
-		q := r.URL.Query()
-		a := c.Seen[q.Get("m")]
-		if a == nil {
-			a = &MessageArrivals{Ids: map[string]bool{}, Hooks: map[string]bool{}}
-			c.Seen[q.Get("m")] = a
-		}
-		a.Count++
-		a.Ids[q.Get("i")], a.Hooks[r.Header.Get("Webhook-Id")] = true, true
-	}))
-	t.Cleanup(server.Close)
-	return c, server.URL
+	acknowledged := func() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.Texts) }
+	n += acknowledged()
+	relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { now := acknowledged(); return now, now >= n })
 }
 
-// Missing lists the acknowledged messages that did not come yet.
-func (c *MessageCounter) Missing(acknowledged map[string]bool) []string {
+// Arrivals counts what came to an endpoint.
+type Arrivals struct {
+	Mu   sync.Mutex
+	Seen map[string]*Arrival
+}
+
+// Arrival is how often something came, and the ids and webhook-ids it came with.
+type Arrival struct {
+	Count      int
+	IDs, Hooks map[string]bool
+}
+
+// NewArrivals returns what has come to an endpoint so far: nothing.
+func NewArrivals() *Arrivals { return &Arrivals{Seen: map[string]*Arrival{}} }
+
+// NewMessageCounter starts an endpoint that counts messages by their text, and returns
+// its URL.
+func NewMessageCounter(t *testing.T) (*Arrivals, string) {
+	t.Helper()
+	c := NewArrivals()
+	return c, NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c.Add(r.URL.Query().Get("m"), r.URL.Query().Get("i"), r)
+	}))
+}
+
+// Add counts something that came in a request.
+func (c *Arrivals) Add(what, id string, r *http.Request) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	var out []string
-	for _, text := range slices.Sorted(maps.Keys(acknowledged)) {
-		if c.Seen[text] == nil {
-			out = append(out, text)
+	a := c.Seen[what]
+	if a == nil {
+		a = &Arrival{IDs: map[string]bool{}, Hooks: map[string]bool{}}
+		c.Seen[what] = a
+	}
+	a.Count++
+	a.IDs[id], a.Hooks[r.Header.Get("Webhook-Id")] = true, true
+}
+
+// Missing lists what did not come yet.
+func (c *Arrivals) Missing(wanted iter.Seq[string]) (out []string) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	for what := range wanted {
+		if c.Seen[what] == nil {
+			out = append(out, what)
 		}
 	}
+	slices.Sort(out)
 	return out
+}
+
+// Repeated counts what came more than once, and lists what did not come with the same
+// ids each time.
+func (c *Arrivals) Repeated() (again int, unlike []string) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	for _, what := range slices.Sorted(maps.Keys(c.Seen)) {
+		a := c.Seen[what]
+		if a.Count > 1 {
+			again++
+		}
+		if len(a.IDs) != 1 || len(a.Hooks) != 1 || a.Hooks[""] {
+			unlike = append(unlike, fmt.Sprintf("%q came %d times with the ids %v and %v", what, a.Count, slices.Collect(maps.Keys(a.IDs)), slices.Collect(maps.Keys(a.Hooks))))
+		}
+	}
+	return again, unlike
 }
 
 // Check fails the test unless everything acknowledged is there, and every
 // repetition had the same ids. Call it after End.
-func (l *Load) Check(t *testing.T, c *MessageCounter) {
+func (l *Load) Check(t *testing.T, c *Arrivals) {
 	t.Helper()
 	ended := time.Now()
 	l.G.AwaitProcessed()
 	processed := time.Since(ended)
-	l.CheckFrames(t)
+	l.Frames.Check(t, CarrierOf(l.G))
 	relaytest.Eventually(t, "every acknowledged message is delivered", func() (any, bool) {
-		lost := c.Missing(l.Texts)
+		lost := c.Missing(maps.Keys(l.Texts))
 		return fmt.Sprintf("%d of %d are missing: %.30q", len(lost), len(l.Texts), lost), len(lost) == 0
 	})
 	t.Logf("everything is processed %s after the end of the load, delivered after %s",
 		processed.Round(time.Millisecond), time.Since(ended).Round(time.Millisecond))
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	repeated := 0
-	for text, a := range c.Seen {
-		if a.Count > 1 {
-			repeated++
-		}
-		if len(a.Ids) != 1 || len(a.Hooks) != 1 || a.Hooks[""] {
-			t.Errorf("%q came with the ids %v and %v, want one of each", text, slices.Collect(maps.Keys(a.Ids)), slices.Collect(maps.Keys(a.Hooks)))
-		}
+	repeated, unlike := c.Repeated()
+	for _, wrong := range unlike {
+		t.Error(wrong + ", want one of each")
 	}
 	t.Logf("%d messages acknowledged, %d arrived, %d of them more than once; slowest answer %s; not acknowledged: %v",
 		len(l.Texts), len(c.Seen), repeated, l.slowest.Round(time.Millisecond), l.Refused)
-}
-
-// CheckFrames compares the readings of every device with what was acknowledged.
-func (l *Load) CheckFrames(t *testing.T) {
-	t.Helper()
-	acme, total := l.G.As("acme-all-0123456"), 0
-	var lost []string
-	for _, devEUI := range slices.Sorted(maps.Keys(l.Frames)) {
-		total += len(l.Frames[devEUI])
-		stored := acme.ReadingsByTime(devEUI)
-		for at, value := range l.Frames[devEUI] {
-			if got, ok := stored[at]; !ok || got != value {
-				lost = append(lost, fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value))
-			}
-		}
-	}
-	if len(lost) > 0 {
-		slices.Sort(lost)
-		t.Errorf("%d of %d acknowledged frames are lost:\n%s", len(lost), total, strings.Join(lost[:min(len(lost), 40)], "\n"))
-	}
-	t.Logf("%d frames acknowledged, of %d devices", total, len(l.Frames))
 }

@@ -30,16 +30,8 @@ func (g *Gateway) Mails(to string) []string {
 	if g.Site.SMTP != nil {
 		all = g.Site.SMTP.Mails(g.T)
 	} else {
-		files, err := filepath.Glob(filepath.Join(g.DataDir(), "mail", "*.eml"))
-		if err != nil {
-			g.T.Fatal(err)
-		}
-		for _, f := range files {
-			raw, err := os.ReadFile(f)
-			if err != nil {
-				g.T.Fatal(err)
-			}
-			all = append(all, string(raw))
+		for _, f := range relaytest.Must(filepath.Glob(filepath.Join(g.DataDir(), "mail", "*.eml")))(g.T) {
+			all = append(all, string(relaytest.Must(os.ReadFile(f))(g.T)))
 		}
 	}
 	var found []string

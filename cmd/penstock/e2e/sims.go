@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -24,44 +23,49 @@ const (
 	PooledSIM  = "8944000000000000003"
 )
 
-// Cellular sends requests with an account's token where the cellular interface
-// wants it.
-func (g *Gateway) Cellular(token string) Client { return g.As("").With("X-Auth-Token", token) }
-
 // AwaitJob waits for the end of the job that an answer names.
 func (g *Gateway) AwaitJob(begun Response) string {
 	g.T.Helper()
 	var job struct{ Data struct{ ID, Status string } }
 	begun.Decode(g.T, &job)
 	relaytest.Eventually(g.T, "the job ends", func() (any, bool) {
-		g.Cellular("acme-all-0123456").Get("/v3/mno/job/"+job.Data.ID+"/status").Decode(g.T, &job)
+		CustomerOf(g).Get("/v3/mno/job/"+job.Data.ID+"/status").Decode(g.T, &job)
 		return job, job.Data.Status == "completed" || job.Data.Status == "failed"
 	})
 	return job.Data.ID
 }
 
-// StartJob requests a job and returns its id.
-func (c Client) StartJob(path, body string) string {
+// CompleteJob requests a job, waits until it is completed and returns its id.
+func (c Client) CompleteJob(path, body string) (id string) {
 	c.Gateway.T.Helper()
-	var made struct{ Data struct{ ID string } }
-	c.Post(path, body).Decode(c.Gateway.T, &made)
-	return made.Data.ID
-}
-
-// AwaitJobStatus waits until a job has ended and checks its status.
-func (c Client) AwaitJobStatus(id, status string) {
-	c.Gateway.T.Helper()
+	id = c.Create(path, body)
 	until := time.Now().Add(10 * time.Minute)
 	for {
 		var job struct{ Data struct{ Status string } }
 		c.Get("/v3/mno/job/"+id+"/status").Decode(c.Gateway.T, &job)
-		if s := job.Data.Status; s == status {
-			return
-		} else if s == "completed" || s == "failed" || time.Now().After(until) {
-			c.Gateway.T.Fatalf("job %s is %s, want %s", id, s, status)
+		if s := job.Data.Status; s == "completed" {
+			return id
+		} else if s == "failed" || time.Now().After(until) {
+			c.Gateway.T.Fatalf("job %s of %s is %s, want completed", id, path, s)
 		}
 		<-time.After(20 * time.Millisecond)
 	}
+}
+
+// SIMState is a SIM as the API shows it.
+type SIMState struct {
+	ICCID     string
+	Current   string `json:"current_state"`
+	Requested string `json:"requested_state"`
+}
+
+// SIMJob is a SIM job as the API lists it.
+type SIMJob struct{ ID, Action, Status string }
+
+// SIMJobs lists all SIM jobs of the account, in the order of their creation.
+func (c Client) SIMJobs() []SIMJob {
+	c.Gateway.T.Helper()
+	return ListNumbered[SIMJob](c, "/v3/mno/job")
 }
 
 // CurrentPeriod is the period of a report or a file of records.
@@ -86,6 +90,9 @@ func UsageBySIM(t *testing.T, a Response) map[string]int {
 	return out
 }
 
+// WebhookSecret is the secret of acme in the inventories for callbacks.
+const WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
 // EventCallback is the endpoint of an account's callback URL. It records signed events.
 type EventCallback struct {
 	URL string
@@ -97,10 +104,9 @@ type EventCallback struct {
 // NewEventCallback starts the endpoint.
 func NewEventCallback(t *testing.T) *EventCallback {
 	t.Helper()
-	key, err := webhooks.NewWebhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-	relaytest.NoError(t, err)
+	key := relaytest.Must(webhooks.NewWebhook(WebhookSecret))(t)
 	e := &EventCallback{heard: make(map[string]string)}
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	e.URL = NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var told struct {
 			Type string
@@ -117,8 +123,6 @@ func NewEventCallback(t *testing.T) *EventCallback {
 		defer e.mu.Unlock()
 		e.heard[r.Header.Get("Webhook-Id")] = strings.TrimSpace(told.Type + " " + told.Data.ICCID + told.Data.PoolID + " " + told.Data.CurrentState)
 	}))
-	t.Cleanup(server.Close)
-	e.URL = server.URL
 	return e
 }
 
@@ -163,9 +167,4 @@ func (e *EventCallback) AwaitExactly(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	relaytest.Eventually(t, "the callback hears", func() (any, bool) { got := e.Received(); return got, slices.Equal(got, want) })
-}
-
-// Cellular sends the token where the cellular interface expects it.
-func (c Client) Cellular() Client {
-	return c.With("Authorization", "").With("X-Auth-Token", "acme-all-0123456")
 }

@@ -58,10 +58,16 @@ type Sink struct {
 func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, before int)) *Sink {
 	t.Helper()
 	k := &Sink{answer: answer}
-	server := httptest.NewServer(k)
-	t.Cleanup(server.Close)
-	k.URL = server.URL
+	k.URL = NewServer(t, k)
 	return k
+}
+
+// NewServer serves HTTP until the test ends and returns its URL.
+func NewServer(t *testing.T, h http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 func (k *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -107,5 +113,18 @@ func SameValues(t *testing.T, got url.Values, want map[string]string) {
 		if got.Get(name) != value {
 			t.Errorf("%s is %q, want %q", name, got.Get(name), value)
 		}
+	}
+}
+
+// RuleNotice is the usual body of http_post of a rule.
+type RuleNotice struct {
+	Rule     struct{ ID, Name string }
+	AlarmID  string `json:"alarm_id"`
+	State    string
+	Device   struct{ ID, Identifier string }
+	Time     string
+	Readings map[string]struct {
+		Value float64
+		Units string
 	}
 }

@@ -1,7 +1,14 @@
+// Package e2e is the harness of the end-to-end tests: it starts gateways in this process
+// or in processes of their own, on embedded back ends or on real servers, and has the
+// clients, peers and fixtures that the folders below it share.
+//
+// Each folder tests one subject. Its TestMain calls Main, which lets the test binary act
+// as the program, and its TestGateway runs the suites of the subject on every site.
 package e2e
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,13 +16,24 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/delivery/email/smtptest"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
+
+// Random returns the random numbers of a test that kills gateways, and logs their seed.
+// PENSTOCK_TEST_SEED repeats those of another run.
+func Random(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
+	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(uint64(seed), 0))
+}
 
 // NumberFromEnv reads a number from an environment variable; an empty one is the default.
 func NumberFromEnv(t *testing.T, name string, otherwise int) int {
@@ -63,10 +81,7 @@ func Main(m *testing.M) {
 // Root returns the folder of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := relaytest.Must(os.Getwd())(t)
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
@@ -104,9 +119,29 @@ type Site struct {
 	clustered bool
 }
 
+// Embedded returns the site of gateways with embedded back ends.
+func Embedded() *Site { return &Site{Name: "embedded"} }
+
+// Suites are tests, by name, that run on every site.
+type Suites map[string]func(*testing.T, *Site)
+
+// RunSuites runs suites in parallel on the embedded back ends, and again on real servers
+// that the suites share.
+func RunSuites(t *testing.T, suites Suites) {
+	t.Helper()
+	OnEverySite(t, func(t *testing.T, s *Site) {
+		for name, run := range suites {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, s)
+			})
+		}
+	})
+}
+
 // OnEverySite runs a test on the embedded back ends and again on real servers.
 func OnEverySite(t *testing.T, test func(t *testing.T, s *Site)) {
-	t.Run("embedded", func(t *testing.T) { test(t, &Site{Name: "embedded"}) })
+	t.Run("embedded", func(t *testing.T) { test(t, Embedded()) })
 	t.Run("real", func(t *testing.T) { test(t, RealSite(t)) })
 }
 
@@ -117,6 +152,21 @@ func RealSite(t *testing.T) *Site {
 	return &Site{
 		T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
 		Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Start(t),
+	}
+}
+
+// BackEnd is a server of a site that a test stops and starts again.
+type BackEnd struct {
+	Name, Check string // Check is its name in /readyz
+	Stop, Start func(t *testing.T, s *Site)
+}
+
+// BackEnds are the servers that a real site's gateways need.
+func BackEnds() []BackEnd {
+	return []BackEnd{
+		{"PostgreSQL", "records", func(_ *testing.T, s *Site) { s.Postgres.Kill() }, func(_ *testing.T, s *Site) { s.Postgres.Start() }},
+		{"Redis", "queue", func(_ *testing.T, s *Site) { s.Redis.Stop() }, func(_ *testing.T, s *Site) { s.Redis.Restart() }},
+		{"InfluxDB", "readings", func(_ *testing.T, s *Site) { s.Influx.Stop() }, func(t *testing.T, s *Site) { s.Influx.Restart(t) }},
 	}
 }
 
@@ -136,11 +186,7 @@ func (s *Site) environ() []string {
 // Fixture reads a body of testdata and replaces words in it: old, new, old, new.
 func Fixture(t testing.TB, name string, replace ...string) string {
 	t.Helper()
-	raw, err := os.ReadFile(File(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(raw)
+	text := string(relaytest.Must(os.ReadFile(File(t, name)))(t))
 	for pair := range slices.Chunk(replace, 2) {
 		if !strings.Contains(text, pair[0]) {
 			t.Fatalf("%s does not hold %q", name, pair[0])

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"net/http"
 	"testing"
 )
@@ -9,16 +8,7 @@ import (
 // PostInbound posts an inbound message as JSON and returns its id.
 func (c Client) PostInbound(fields map[string]any) string {
 	c.Gateway.T.Helper()
-	body, err := json.Marshal(fields)
-	if err != nil {
-		c.Gateway.T.Fatal(err)
-	}
-	var taken struct{ Data struct{ ID string } }
-	c.Post("/inbound/sms/json", string(body)).Decode(c.Gateway.T, &taken)
-	if taken.Data.ID == "" {
-		c.Gateway.T.Fatal("a message without an id")
-	}
-	return taken.Data.ID
+	return c.CreateFrom("/inbound/sms/json", fields)
 }
 
 // PostInboundText posts an inbound message with an id, as a carrier does.

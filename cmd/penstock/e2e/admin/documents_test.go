@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,12 +31,12 @@ accounts:
 // testDocuments has two teams keep a document each, over the command line.
 func testDocuments(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, `accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]`)
-	penstock := func(stdin string, args ...string) e2e.Result {
-		return e2e.RunCommand(nil, stdin, append(args, "--server", g.URL(), "--admin-token", e2e.AdminToken)...)
+	run := func(document string, flags ...string) e2e.Result {
+		return g.RunCommand(document, append([]string{"apply", "-f", "-"}, flags...)...)
 	}
 	apply := func(document string, flags ...string) string {
 		t.Helper()
-		got := penstock(document, append([]string{"apply", "-f", "-"}, flags...)...)
+		got := run(document, flags...)
 		if got.Code != 0 {
 			t.Fatalf("apply %q: exit %d: %s", flags, got.Code, got.Stderr)
 		}
@@ -46,12 +44,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 	}
 	refused := func(document string, words []string, flags ...string) {
 		t.Helper()
-		got := penstock(document, append([]string{"apply", "-f", "-"}, flags...)...)
-		for _, word := range words {
-			if got.Code != 1 || !strings.Contains(got.Stderr, word) {
-				t.Errorf("apply %q: exit %d, want 1 and %q\n%s", flags, got.Code, word, got.Stderr)
-			}
-		}
+		run(document, flags...).Mentions(t, 1, words...)
 	}
 	has := func(text string, lines ...string) {
 		t.Helper()
@@ -62,7 +55,7 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 		}
 	}
 	acme := g.As("acme-team-a-0123456")
-	v2 := g.As("").With("X-Auth-Token", "acme-team-a-0123456")
+	v2 := g.XAuth("acme-team-a-0123456")
 
 	t.Run("a dry run says what would be added and changes nothing", func(t *testing.T) {
 		before := declared(g)
@@ -99,26 +92,19 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("accounts are named on the command line", func(t *testing.T) {
 		for _, name := range []string{"acme", "2"} {
-			if got := penstock("", "dashboard", "--decoder", "soil-probe", "--account", name); got.Code != 0 || !strings.Contains(got.Stdout, "Soil moisture") {
-				t.Errorf("dashboard of %s: exit %d: %s", name, got.Code, got.Stderr)
-			}
+			g.RunCommand("", "dashboard", "--decoder", "soil-probe", "--account", name).Mentions(t, 0, "Soil moisture")
 			g.Admin().Post("/admin/decoders/try", `{"account": "`+name+`", "decoder_id": "soil-probe", "frames": [{"values": {"soil": 4}}]}`).Mentions(t, 200, `"account":2`, `"key":"soil"`)
 			g.Admin().Post("/admin/relays/explain", `{"account": "`+name+`", "from": "447700900123", "to": "447860000101", "text": "hi"}`).Mentions(t, 200, "v-a")
-			if got := penstock("", "replay", "events", "--account", name); got.Code != 0 || got.Stdout != "0 events\n" {
-				t.Errorf("replay of %s: exit %d: %s%s", name, got.Code, got.Stdout, got.Stderr)
-			}
+			got := g.RunCommand("", "replay", "events", "--account", name)
+			got.Mentions(t, 0)
+			relaytest.Equal(t, "the output of the replay of "+name, got.Stdout, "0 events\n")
 		}
-		if got := penstock("", "replay", "events", "--account", "nobody"); got.Code != 1 || !strings.Contains(got.Stderr, `account: want an account's name or id, got "nobody"`) {
-			t.Errorf("an unknown name: exit %d: %s", got.Code, got.Stderr)
-		}
+		g.RunCommand("", "replay", "events", "--account", "nobody").Mentions(t, 1, `account: want an account's name or id, got "nobody"`)
 	})
 	t.Run("an export is applied again without a change", func(t *testing.T) {
 		v2.Do("PATCH", "/v2/sms-relay/vmn/v-a", `{"action": "inactive"}`).Mentions(t, 200)
-		refused := penstock("", "export")
-		if refused.Code != 1 || !strings.Contains(refused.Stderr, "want one of default, site-a") {
-			t.Errorf("exit %d: %s", refused.Code, refused.Stderr)
-		}
-		got := penstock("", "export", "--document", "site-a")
+		g.RunCommand("", "export").Mentions(t, 1, "want one of default, site-a")
+		got := g.RunCommand("", "export", "--document", "site-a")
 		has(got.Stdout, "document: site-a", "          action: inactive", `          number: "447860000101"`)
 		const nothing = "document site-a: 0 added, 0 changed, 0 removed, 0 kept"
 		has(apply(got.Stdout, "--prune", "--dry-run"), nothing+" (dry run, nothing changed)")
@@ -139,17 +125,13 @@ func testDocuments(t *testing.T, s *e2e.Site) {
 // TestExampleInventory applies the commented example to an empty gateway.
 func TestExampleInventory(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(e2e.Root(t), "deploy", "inventory.example.yaml"))
-	relaytest.NoError(t, err)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, "accounts: []", "PENSTOCK_EGRESS_ALLOW=")
+	text := e2e.RepositoryFile(t, "deploy/inventory.example.yaml")
+	g := e2e.Start(t, e2e.Embedded(), "accounts: []", "PENSTOCK_EGRESS_ALLOW=")
 	const hint = "no account is declared; declare one with: penstock apply -f inventory.yaml"
 	if !strings.Contains(g.Logs.String(), hint) {
 		t.Errorf("the log does not say %q", hint)
 	}
 	for _, want := range []string{"0 changed, 0 removed, 0 kept", "0 added, 0 changed, 0 removed, 0 kept"} {
-		got := e2e.RunCommand(nil, string(text), "apply", "-f", "-", "--prune", "--server", g.URL(), "--admin-token", e2e.AdminToken)
-		if got.Code != 0 || !strings.Contains(got.Stdout, want) {
-			t.Fatalf("exit %d, want %s\n%s%s", got.Code, want, got.Stdout, got.Stderr)
-		}
+		g.RunCommand(text, "apply", "-f", "-", "--prune").Mentions(t, 0, want)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // answered as a back end that is down.
 func TestAnotherMasterKey(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", "https://127.0.0.1:9"), "PENSTOCK_LEDGER_MASTER_KEY=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
 	issue := func() e2e.Response { return g.As("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`) }
 	issue().Mentions(t, 200)
 	g.AwaitProcessed()
@@ -41,13 +41,13 @@ func TestAnotherMasterKey(t *testing.T) {
 // TestCallbackErrorsTellNothingInternal names callbacks that cannot be reached.
 func TestCallbackErrorsTellNothingInternal(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	for url, want := range map[string]string{
 		"https://127.0.0.1:1/hook":     "it refuses connections",
 		"https://nowhere.invalid/hook": "its host name ",
 		"https://192.168.0.1/hook":     "its address is not a public one",
 	} {
-		a := g.As("").With("X-Auth-Token", "acme-all-0123456").Do("PUT", "/v3/mno/callback", `{"callback_url":"`+url+`"}`)
+		a := e2e.CustomerOf(g).Do("PUT", "/v3/mno/callback", `{"callback_url":"`+url+`"}`)
 		a.Mentions(t, 422, "The callback url must be reachable: "+want)
 		for _, internal := range []string{"dial", "lookup", ":53", ":1:", "192.168.0.1"} {
 			if strings.Contains(a.Body, internal) {
@@ -61,7 +61,7 @@ func TestCallbackErrorsTellNothingInternal(t *testing.T) {
 // and password are worth nothing there, and not afterwards either.
 func TestADemoDoesNotGoPublic(t *testing.T) {
 	t.Parallel()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, "", "PENSTOCK_INVENTORY=")
+	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_INVENTORY=")
 	g.Run()
 	file := filepath.Join(g.DataDir(), e2e.DemoTokenFile)
 	b, err := os.ReadFile(file)
@@ -86,7 +86,7 @@ func TestADemoDoesNotGoPublic(t *testing.T) {
 // TestSecretsAreSealed looks for secrets of an inventory in the bytes of its database.
 func TestSecretsAreSealed(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, `accounts:
+	g := e2e.Start(t, e2e.Embedded(), `accounts:
   - name: acme
     webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
     tokens: [{token: acme-token-0123456789, scopes: [webhook], source: hq, secret: a-secret-that-signs}]

@@ -14,7 +14,7 @@ import (
 // What explain shows is what goes out: the same message is explained, then sent.
 func TestExplainShowsWhatGoesOut(t *testing.T) {
 	t.Parallel()
-	g, k, box := e2e.StartWithRelays(t, &e2e.Site{Name: "embedded"}, nil)
+	g, k, box := e2e.StartWithRelays(t, e2e.Embedded(), nil)
 	e := g.Explain(`{"account":1,"from":"447700900123","to":"447800020001","text":"Rock & roll %orig"}`)
 	if e.Matched == nil || len(e.Requests) != 1 {
 		t.Fatalf("want a matched relay and one request: %+v", e)

@@ -12,11 +12,11 @@ func TestMain(m *testing.M) { e2e.Main(m) }
 
 // TestGateway runs every suite of this folder on every site.
 func TestGateway(t *testing.T) {
-	e2e.RunSuites(t, []e2e.Suite{
-		{Name: "inventory", Run: testInventory},
-		{Name: "inventory, refused", Run: testInventoryRefused},
-		{Name: "inventory, pruned", Run: testPrune},
-		{Name: "inventory of several documents", Run: testDocuments},
-		{Name: "shell", Run: testShell},
+	e2e.RunSuites(t, e2e.Suites{
+		"inventory":                      testInventory,
+		"inventory, refused":             testInventoryRefused,
+		"inventory, pruned":              testPrune,
+		"inventory of several documents": testDocuments,
+		"shell":                          testShell,
 	})
 }

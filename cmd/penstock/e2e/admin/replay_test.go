@@ -16,7 +16,7 @@ import (
 func TestTheReplayCommand(t *testing.T) {
 	t.Parallel()
 	var back atomic.Bool
-	g, k, _ := e2e.StartWithRelays(t, &e2e.Site{Name: "embedded"}, func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) {
+	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) {
 		if !back.Load() {
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -39,7 +39,6 @@ func TestTheReplayCommand(t *testing.T) {
 	}
 	back.Store(true)
 	one := g.Deliveries("number=447800019999")[0].ID
-	ask := []string{"--server", g.URL(), "--admin-token", e2e.AdminToken}
 	for _, tc := range []struct {
 		args     string
 		code     int
@@ -54,7 +53,7 @@ func TestTheReplayCommand(t *testing.T) {
 		{"replay events --state unrouted --dry-run", 0, "1 events\n", ""},
 		{"replay events --kind sms --state unrouted --source json --account 1 -q nobody", 0, "1 events\n", ""},
 	} {
-		got := e2e.RunCommand(nil, "", append(strings.Fields(tc.args), ask...)...)
+		got := g.RunCommand("", strings.Fields(tc.args)...)
 		if got.Code != tc.code || got.Stdout != tc.out || !strings.Contains(got.Stderr, tc.err) {
 			t.Errorf("%s: exit %d, want %d\nout: %s\nerr: %s", tc.args, got.Code, tc.code, got.Stdout, got.Stderr)
 		}

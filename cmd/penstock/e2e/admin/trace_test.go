@@ -26,7 +26,7 @@ func says(t *testing.T, what, text string, parts ...string) {
 // Every message tells its way: received, joined, routed, attempted.
 func TestTheTraceOfAMessage(t *testing.T) {
 	t.Parallel()
-	g, k, _ := e2e.StartWithRelays(t, &e2e.Site{Name: "embedded"}, func(w http.ResponseWriter, _ e2e.SinkRequest, before int) {
+	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), func(w http.ResponseWriter, _ e2e.SinkRequest, before int) {
 		if before == 0 {
 			w.WriteHeader(http.StatusBadGateway)
 		}
@@ -63,7 +63,7 @@ func TestTheTraceOfAMessage(t *testing.T) {
 // How long a message waits for its parts is a setting.
 func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
 	t.Parallel()
-	g, k, _ := e2e.StartWithRelays(t, &e2e.Site{Name: "embedded"}, nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms", "PENSTOCK_INBOUND_SWEEP_EVERY=50ms")
+	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms", "PENSTOCK_INBOUND_SWEEP_EVERY=50ms")
 	g.As("acme-all-0123456").PostInbound(map[string]any{"id": "p1", "from": "447700900123", "to": "447800019999", "text": "half", "udh": "050003770201"})
 	h := k.Await(t, "/vmn", 1)
 	e2e.SameValues(t, h.Query, map[string]string{"msg": "half[…]", "stat": "1"})
@@ -73,13 +73,9 @@ func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
 func TestTheTraceOfAFrame(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
-	rule := func(body string) string {
-		var made struct{ Data struct{ ID string } }
-		acme.Post("/iot/rules", body).Decode(t, &made)
-		return made.Data.ID
-	}
+	rule := func(body string) string { return acme.Create("/iot/rules", body) }
 	post := func(url string) string {
 		return `"actions":[{"action":"http_post","parameters":["` + k.URL + url + `"]}]`
 	}

@@ -5,24 +5,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/account"
 )
 
+// commandCase is a command and what its output mentions.
+type commandCase struct {
+	stdin, args, want string
+	code              int
+}
+
+// runCommands runs the subcommands of a command, one after the other.
+func runCommands(t *testing.T, g *e2e.Gateway, command string, cases []commandCase) {
+	t.Helper()
+	for _, tc := range cases {
+		g.RunCommand(tc.stdin, append([]string{command}, strings.Fields(tc.args)...)...).Mentions(t, tc.code, tc.want)
+	}
+}
+
 // TestUsersFromTheShell manages users with the program.
 func TestUsersFromTheShell(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
-	shell := func(stdin string, args ...string) (string, int) {
-		var out strings.Builder
-		code := app.Run(append([]string{"user"}, append(args, "--server", g.URL(), "--admin-token", e2e.AdminToken)...), app.Environment{Context: t.Context(), Variables: g.Env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &out, Version: "test"})
-		return out.String(), code
-	}
-	for _, tc := range []struct {
-		stdin, args, want string
-		code              int
-	}{
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
+	runCommands(t, g, "user", []commandCase{
 		{"", "list", "there are no users", 0},
 		{"", "add anna --role admin", "nothing on standard input: write the password or secret to it", 1},
 		{"short\n", "add anna --role admin", "password: The password must have at least 12 characters", 1},
@@ -38,36 +43,25 @@ func TestUsersFromTheShell(t *testing.T) {
 		{"", "remove carl", "user carl removed", 0},
 		{"", "remove carl", "Not found.", 1},
 		{"", "add", "missing flags: --role", 2},
-	} {
-		if out, code := shell(tc.stdin, strings.Fields(tc.args)...); code != tc.code || !strings.Contains(out, tc.want) {
-			t.Errorf("user %s: %d %s, want %d %s", tc.args, code, out, tc.code, tc.want)
-		}
-	}
+	})
 	body, _ := json.Marshal(map[string]string{"name": "anna", "password": "another password"})
 	g.As("").Post("/admin/session", string(body)).Mentions(t, 200, `"role":"admin"`)
 }
 
 // TestTokensFromTheShell makes a token, uses it and revokes it with the program.
 func TestTokensFromTheShell(t *testing.T) {
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
-	shell := func(stdin string, args ...string) (stdout, all string, code int) {
-		var out, errs strings.Builder
-		code = app.Run(append([]string{"token"}, append(args, "--server", g.URL(), "--admin-token", e2e.AdminToken)...), app.Environment{Context: t.Context(), Variables: g.Env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Version: "test"})
-		return out.String(), out.String() + errs.String(), code
-	}
-	made, all, code := shell("", "add", "--account", "acme", "--scopes", "webhook,iot")
-	token := strings.TrimSpace(made)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
+	made := g.RunCommand("", "token", "add", "--account", "acme", "--scopes", "webhook,iot")
+	token := strings.TrimSpace(made.Stdout)
 	id := account.HashToken(token)[:12]
-	if code != 0 || strings.Contains(token, " ") || !strings.Contains(all, "token "+id+" of account acme may use webhook, iot; it is not shown again") {
-		t.Fatalf("%d %s", code, all)
+	if strings.Contains(token, " ") {
+		t.Fatalf("the standard output has more than a token: %q", made.Stdout)
 	}
+	made.Mentions(t, 0, "token "+id+" of account acme may use webhook, iot; it is not shown again")
 	g.As(token).Get("/iot/devices").Mentions(t, 200, "data")
-	g.As("").With("X-Auth-Token", token).Get("/v2/sms/credit").Mentions(t, 403, "unauthorised")
+	g.XAuth(token).Get("/v2/sms/credit").Mentions(t, 403, "unauthorised")
 	declared := account.HashToken("acme-all-0123456")[:12]
-	for _, tc := range []struct {
-		stdin, args, want string
-		code              int
-	}{
+	runCommands(t, g, "token", []commandCase{
 		{"", "add", "missing flags: --account", 2},
 		{"", "add --account nobody", "account: want an account's name or id", 1},
 		{"", "add --account acme --scopes root --source a/b", "scopes[0]: expected messaging, cellular, iot, ledger, webhook or carrier", 1},
@@ -79,11 +73,7 @@ func TestTokensFromTheShell(t *testing.T) {
 		{"", "revoke " + id, "token " + id + " revoked", 0},
 		{"", "revoke " + id, "Not found.", 1},
 		{"", "revoke " + declared, "the document default declared it: remove it there too", 0},
-	} {
-		if _, out, code := shell(tc.stdin, strings.Fields(tc.args)...); code != tc.code || !strings.Contains(out, tc.want) {
-			t.Errorf("token %s: %d %s, want %d %s", tc.args, code, out, tc.code, tc.want)
-		}
-	}
+	})
 	for _, gone := range []string{token, "acme-all-0123456"} {
 		g.As(gone).Get("/iot/devices").Is(t, 401, `{"message":"Unauthenticated."}`)
 	}

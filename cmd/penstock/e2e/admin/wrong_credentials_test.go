@@ -12,7 +12,7 @@ import (
 // the gateway says 429, and then comes with the right credential from elsewhere.
 func TestWrongCredentialsAreLimited(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml")+`
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml")+`
   - name: soapy
     soap: {username: soapy, password: secret}
     tokens: [{token: soapy-token-0123456789, scopes: [webhook], source: soapy, secret: "a secret of the source"}]

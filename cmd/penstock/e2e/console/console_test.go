@@ -1,3 +1,4 @@
+// Package console tests the console in Chromium, end to end.
 package console
 
 import (
@@ -14,10 +15,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+func TestMain(m *testing.M) { e2e.Main(m) }
+
 // choose applies a filter of a list.
 func choose(b *e2e.Browser, filter, word string) {
 	b.T.Helper()
-	b.Do(chromedp.SetValue(chromedp.CSS("select[name="+filter+"]"), word))
+	b.Set("select[name="+filter+"]", word)
 	b.Press("Show")
 }
 
@@ -34,7 +37,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 			http.Error(w, "no: "+h.Query.Get("m"), http.StatusNotFound)
 		}
 	})
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "ops@example.com", "name: acme", "name: acme\n    credit: 10"))
 	for _, m := range [][2]string{{"447800055501", markup}, {"447800020001", "This one arrives"}, {"4490", "Nobody takes " + markup}} {
 		g.As("acme-all-0123456").Post("/inbound/sms/json", fmt.Sprintf(`{"id":"to-%s","from":"447700900123","to":"%s","text":"%s"}`, m[0], m[0], m[1])).Mentions(t, 200, "id")
 	}
@@ -42,7 +45,7 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	g.AwaitDelivery("v-post", "delivered")
 	g.AwaitProcessed()
 
-	b.Do(chromedp.Navigate(g.URL() + "/console"))
+	b.Open(g.URL() + "/console")
 	signIn(b)
 	openDead(b, dead)
 	corrected.Store(true)
@@ -54,16 +57,14 @@ func TestConsoleShowsExplainsAndReplays(t *testing.T) {
 	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {
 		t.Error("the message became markup")
 	}
-	if wrong := b.Complaints("status of 401", "status of 422"); len(wrong) > 0 {
-		t.Errorf("the browser complains: %q", wrong)
-	}
+	b.ExpectNoComplaints("status of 401", "status of 422")
 }
 
 // signIn is refused with a wrong token, and sees the back ends with the right one.
 func signIn(b *e2e.Browser) {
 	b.Write("#token", "wrong"+kb.Enter)
 	b.AwaitText("The gateway refused the token.")
-	b.Write("#token", e2e.AdminToken+kb.Enter)
+	b.SignIn()
 	b.AwaitText("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "journal sms", "sink", "Dead deliveries", "Open breakers", "Delivery queue")
 	if !b.Holds(`sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`) {
 		b.T.Error("the token is stored outside the tab")
@@ -146,7 +147,7 @@ func explainAndTry(b *e2e.Browser) {
 	b.Do(chromedp.Reload())
 	b.AwaitText("Taken by the geo relay g-get of account acme (1)")
 	b.Press("Try")
-	b.Do(chromedp.SetValue(chromedp.CSS("select[name=codec]"), "cayenne_lpp"))
+	b.Set("select[name=codec]", "cayenne_lpp")
 	b.Write("textarea[name=payload]", "01 67 01 10")
 	b.Click("#go")
 	b.AwaitText("temperature_1", "27.2")
@@ -193,14 +194,14 @@ func rulesAndAlarms(b *e2e.Browser, g *e2e.Gateway) {
 	}
 	b.Press("Try its rule")
 	b.AwaitText("What would happen", "raised", "when holds", "Mail to ops@example.com")
-	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=rule]"), "{"))
+	b.Set("textarea[name=rule]", "{")
 	b.Click("#go")
 	b.AwaitText("A rule is a JSON object")
 }
 
 // accounts shows what one has sent and what was declared, and ends.
 func accounts(b *e2e.Browser, g *e2e.Gateway) {
-	g.As("").With("X-Auth-Token", "acme-all-0123456").Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).Mentions(b.T, 200, "id")
+	e2e.CustomerOf(g).Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).Mentions(b.T, 200, "id")
 	b.Press("Messages")
 	b.AwaitText("Give an account's name or id")
 	b.Write("input[name=account]", "1"+kb.Enter)

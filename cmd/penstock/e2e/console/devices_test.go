@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
@@ -16,8 +15,8 @@ import (
 // opened signs a browser in at a gateway's console.
 func opened(b *e2e.Browser, g *e2e.Gateway) {
 	b.T.Helper()
-	b.Do(chromedp.Navigate(g.URL() + "/console"))
-	b.Write("#token", e2e.AdminToken+kb.Enter)
+	b.Open(g.URL() + "/console")
+	b.SignIn()
 	b.Press("Devices")
 }
 
@@ -26,7 +25,7 @@ func opened(b *e2e.Browser, g *e2e.Gateway) {
 func TestConsoleShowsDevices(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	opened(b, g)
 	b.AwaitText("There is no device yet", "/webhooks/generic/my-device")
 	acme := g.As("acme-all-0123456")
@@ -68,7 +67,7 @@ func TestConsoleShowsDevices(t *testing.T) {
 func TestConsoleCorrectsADecoder(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
 	acme.Post("/webhooks/lorawan?decoder_id=torn&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
 	g.AwaitProcessed()
@@ -77,10 +76,10 @@ func TestConsoleCorrectsADecoder(t *testing.T) {
 	b.AwaitText("Parking space", "acme (1)", "fails", "no device uses it")
 	b.Press("Parking space")
 	b.AwaitText("1 frame: 1 fails.", "out of range")
-	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=source]"), "temperature = bytes["))
+	b.Set("textarea[name=source]", "temperature = bytes[")
 	b.Press("Save")
 	b.AwaitText("line 1, column")
-	b.Do(chromedp.SetValue(chromedp.CSS("textarea[name=source]"), "temperature = bytes[1] * 1.0"))
+	b.Set("textarea[name=source]", "temperature = bytes[1] * 1.0")
 	b.Press("Try on the last frames")
 	b.AwaitText("1 frame: none fails, 1 would store something else than is stored today.", "(added)")
 	b.Press("Save")

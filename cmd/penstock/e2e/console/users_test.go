@@ -27,7 +27,7 @@ func sharesOneAccount(b *e2e.Browser, g *e2e.Gateway) {
 	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(b.T, 200, "21")
 	g.AwaitProcessed()
 	signInAs(b, "carla")
-	b.Do(chromedp.Navigate(g.URL() + "/console#devices"))
+	b.Open(g.URL() + "/console#devices")
 	b.AwaitText("shed", "acme (1)")
 	if seen := b.Text(); strings.Contains(seen, "Account (name or id)") || strings.Contains(seen, "Overview") || strings.Contains(seen, "globex") {
 		b.T.Errorf("the account's user is offered more than its account: %s", seen)
@@ -44,13 +44,13 @@ func sharesOneAccount(b *e2e.Browser, g *e2e.Gateway) {
 func TestConsoleKnowsUsers(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.AddUser("root", "admin", "")
 	g.AddUser("oscar", "operator", "")
 	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"m1","from":"447700900123","to":"4490","text":"Meet me at noon"}`).Mentions(t, 200, "id")
 	g.AwaitProcessed()
 
-	b.Do(chromedp.Navigate(g.URL() + "/console"))
+	b.Open(g.URL() + "/console")
 	b.AwaitText("Sign in with the token")
 	b.Write("#name", "root")
 	b.Write("#password", "not the password"+kb.Enter)
@@ -82,14 +82,14 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	if seen := b.Text(); strings.Contains(seen, "Replay") || strings.Contains(seen, "Users") || strings.Contains(seen, "Inventory") {
 		t.Errorf("the viewer is offered what it may not do: %s", seen)
 	}
-	b.Do(chromedp.Navigate(g.URL() + "/console#users"))
+	b.Open(g.URL() + "/console#users")
 	b.AwaitText("The role viewer may not do this; it takes admin.")
 	b.Press("Password")
 	b.Write("input[name=password]", e2e.UserPassword)
 	b.Write("input[name=new_password]", changedPassword)
 	b.Write("input[name=again]", "another one entirely"+kb.Enter)
 	b.AwaitText("The two new passwords differ.")
-	b.Do(chromedp.SetValue(chromedp.CSS("input[name=again]"), changedPassword))
+	b.Set("input[name=again]", changedPassword)
 	b.Press("Change the password")
 	b.AwaitText("The password is changed. Sign in with the new one.")
 	b.Write("#name", "vera")
@@ -103,7 +103,5 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	b.AwaitText("Meet me at noon", "Replay this event")
 	b.Press("Sign out oscar")
 	sharesOneAccount(b, g)
-	if wrong := b.Complaints("status of 401", "status of 403"); len(wrong) > 0 {
-		t.Errorf("the browser complains: %q", wrong)
-	}
+	b.ExpectNoComplaints("status of 401", "status of 403")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // zipped compresses a text.
@@ -20,12 +21,8 @@ func zipped(t *testing.T, r io.Reader) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.Copy(w, r); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.Copy(w, r)
+	relaytest.NoError(t, err, w.Close())
 	return b.String()
 }
 
@@ -114,18 +111,10 @@ func testBodies(t *testing.T, s *e2e.Site) {
 // exchange sends bytes as they are and reads one response.
 func exchange(t *testing.T, g *e2e.Gateway, raw string) *http.Response {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(e2e.Patience))
-	if _, err := fmt.Fprint(conn, raw); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp
+	_, err := fmt.Fprint(conn, raw)
+	relaytest.NoError(t, err)
+	return relaytest.Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 }

@@ -1,14 +1,14 @@
+// Package contract tests every operation of the API contract: its answers, isolation of
+// accounts, hostile values, end to end.
 package contract
 
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,13 +20,20 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
-	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
 )
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, e2e.Suites{
+		"hostile bodies": testBodies,
+	})
+}
 
 // contractTransport compares everything that goes over a gateway's wire with the contract
 // that the gateway itself serves. It stands in the place of the transport.
@@ -77,11 +84,8 @@ func checkTraffic(g *e2e.Gateway, c *contracttest.Checker) {
 // TestRoutesAreTheContractsOperations looks at the app as it is put together.
 func TestRoutesAreTheContractsOperations(t *testing.T) {
 	t.Parallel()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
-	cfg, err := config.Load("", g.Env)
-	relaytest.NoError(t, err)
-	d, err := app.Open(context.Background(), cfg, slog.New(slog.NewTextHandler(g.Logs, nil)), "test")
-	relaytest.NoError(t, err)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
+	d := relaytest.Must(g.Open())(t)
 	defer func() {
 		if left := d.Abandon(); left != "" {
 			t.Error(left)
@@ -109,7 +113,7 @@ func (s sample) owner(g *e2e.Gateway) (owner, other e2e.Client) {
 		return g.Admin(), signedIn(g, "viewer-of-acme")
 	}
 	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
-		return g.As("").With("X-Auth-Token", "acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-hook-0123456")
+		return e2e.CustomerOf(g), g.XAuth("acme-hook-0123456")
 	}
 	if strings.HasPrefix(s.target, "/iot") || strings.HasPrefix(s.target, "/ledgers") {
 		return g.As("acme-all-0123456"), g.As("acme-hook-0123456")
@@ -169,22 +173,20 @@ func keepExamples(t *testing.T, doc *openapi3.T, seen contracttest.Examples) {
 		relaytest.NoError(t, os.WriteFile(filepath.Join(e2e.Root(t), "ingest", "openapi", "examples.json"), append(encoded, '\n'), 0o644))
 		return
 	}
-	for _, item := range doc.Paths.Map() {
-		for _, op := range item.Operations() {
-			e := seen[op.OperationID]
-			if e == nil {
-				continue
+	for op := range operations(doc) {
+		e := seen[op.OperationID]
+		if e == nil {
+			continue
+		}
+		for kind := range e.Requests {
+			if op.RequestBody.Value.Content[kind].Example == nil {
+				t.Errorf("%s has no example of its body in %s: run make golden", op.OperationID, kind)
 			}
-			for kind := range e.Requests {
-				if op.RequestBody.Value.Content[kind].Example == nil {
-					t.Errorf("%s has no example of its body in %s: run make golden", op.OperationID, kind)
-				}
-			}
-			for status, answers := range e.Answers {
-				for kind := range answers {
-					if op.Responses.Value(status).Value.Content[kind].Example == nil {
-						t.Errorf("%s has no example of its answer %s in %s: run make golden", op.OperationID, status, kind)
-					}
+		}
+		for status, answers := range e.Answers {
+			for kind := range answers {
+				if op.Responses.Value(status).Value.Content[kind].Example == nil {
+					t.Errorf("%s has no example of its answer %s in %s: run make golden", op.OperationID, status, kind)
 				}
 			}
 		}
@@ -215,7 +217,7 @@ func fillWithSamples(g *e2e.Gateway) sampleIDs {
 	device := acme.AwaitDevice("shed")
 	list := acme.LatestReadings(device)
 	var inbox struct{ Data []struct{ ID string } }
-	acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Decode(g.T, &inbox)
+	e2e.CustomerOf(g).Get("/v2/sms-relay/vmn/desk/inbox").Decode(g.T, &inbox)
 	if len(list) != 2 || len(inbox.Data) != 1 {
 		g.T.Fatalf("the device has %d readings, the inbox %d messages", len(list), len(inbox.Data))
 	}
@@ -227,14 +229,10 @@ func fillWithSamples(g *e2e.Gateway) sampleIDs {
 // createSampleArchive has an archive made.
 func createSampleArchive(g *e2e.Gateway) string {
 	g.T.Helper()
-	acme := g.As("").With("X-Auth-Token", "acme-all-0123456")
-	var made struct{ Data struct{ Handle string } }
-	acme.Post("/v2/sip/cdr/request", `{"from_date":"2026-11-01","to_date":"2026-11-30"}`).Decode(g.T, &made)
-	relaytest.Eventually(g.T, "the archive is made", func() (any, bool) {
-		a := acme.Get("/v2/sip/cdr/" + made.Data.Handle + "/download")
-		return a, a.Status == 200
-	})
-	return made.Data.Handle
+	acme := e2e.CustomerOf(g)
+	handle := acme.RequestArchive(`{"from_date":"2026-11-01","to_date":"2026-11-30"}`)
+	acme.DownloadArchive(handle)
+	return handle
 }
 
 // checkCommonRefusals are what every operation answers alike, where the contract names it.
@@ -280,17 +278,8 @@ func readEveryPage(g *e2e.Gateway) {
 	for _, file := range []string{"/console", "/console/style.css", "/console/core/dom.js"} {
 		g.As("").With("If-None-Match", "*").Get(file).Is(g.T, 304, "")
 	}
-	for _, list := range []string{"/admin/events?limit=20", "/admin/deliveries?limit=2"} {
-		pages, cursor := 0, ""
-		for more := true; more; more = cursor != "" {
-			var page struct{ Meta struct{ Next string } }
-			g.Admin().Get(list+cursor).Decode(g.T, &page)
-			if cursor = page.Meta.Next; cursor != "" {
-				cursor = "&cursor=" + cursor
-			}
-			pages++
-		}
-		if pages < 2 {
+	for list, page := range map[string]int{"/admin/events": 20, "/admin/deliveries": 2} {
+		if all := e2e.List[json.RawMessage](g.Admin(), fmt.Sprintf("%s?limit=%d", list, page)); len(all) <= page {
 			g.T.Errorf("%s has one page only", list)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
-	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // hostileTexts are values that mean something to a database, a log, a header, a file
@@ -38,7 +37,7 @@ func hostileNumbers() []string {
 func TestHostileValuesReachNothing(t *testing.T) {
 	t.Parallel()
 	doc := contract(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	all := samples(fillWithSamples(g))
 	sent := 0
 	turns := &hostileValues{all: os.Getenv("PENSTOCK_TEST_HOSTILE") == "all"}
@@ -58,7 +57,7 @@ func TestHostileValuesReachNothing(t *testing.T) {
 			t.Errorf("a line of the log is not the program's: %.300q", line)
 		}
 	}
-	relaytest.Eventually(t, "the gateway is ready", func() (any, bool) { status, r := g.Ready(); return r, status == 200 })
+	g.AwaitReady()
 	g.As("acme-all-0123456").Get("/iot/devices").Mentions(t, 200, "shed")
 	g.Admin().Get("/admin/inventory").Mentions(t, 200, `"acme"`)
 	t.Logf("%d requests", sent)
@@ -69,11 +68,9 @@ func TestHostileValuesReachNothing(t *testing.T) {
 func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	t.Parallel()
 	var open []string
-	for path, item := range contract(t).Paths.Map() {
-		for method, op := range item.Operations() {
-			if op.Responses.Value("401") == nil {
-				open = append(open, method+" "+path)
-			}
+	for op := range operations(contract(t)) {
+		if op.Responses.Value("401") == nil {
+			open = append(open, op.method+" "+op.path)
 		}
 	}
 	slices.Sort(open)
@@ -197,7 +194,7 @@ func (t *hostileValues) query(s sample) (all []sample) {
 func (t *hostileValues) path(doc *openapi3.T, s sample) (all []sample) {
 	path, query, _ := strings.Cut(s.target, "?")
 	segments := strings.Split(path, "/")
-	for n, name := range strings.Split(templateOf(doc, s.operation), "/") {
+	for n, name := range strings.Split(operation(doc, s.operation).path, "/") {
 		if !strings.HasPrefix(name, "{") || n >= len(segments) {
 			continue
 		}
@@ -222,16 +219,4 @@ func quoted(texts []string) []string {
 		out[i] = `"` + escape.Replace(text) + `"`
 	}
 	return out
-}
-
-// templateOf returns the path of an operation, with its parameters.
-func templateOf(doc *openapi3.T, id string) string {
-	for path, item := range doc.Paths.Map() {
-		for _, op := range item.Operations() {
-			if op.OperationID == id {
-				return path
-			}
-		}
-	}
-	return ""
 }

@@ -1,8 +1,6 @@
 package contract
 
-import (
-	"github.com/penstock/penstock/cmd/penstock/e2e"
-)
+import "github.com/penstock/penstock/cmd/penstock/e2e"
 
 // ledgerSamples are successes of the operations on ledgers and tokens.
 func ledgerSamples(a e2e.Asset) []sample {

@@ -3,6 +3,7 @@ package contract
 import (
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,21 +33,36 @@ import (
 // contract is the document that the gateway serves.
 func contract(t *testing.T) *openapi3.T {
 	t.Helper()
-	doc, err := openapi.Merge(restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI())
-	relaytest.NoError(t, err)
-	return doc
+	return relaytest.Must(openapi.Merge(restv2.OpenAPI(), soap.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI(), uplink.OpenAPI(), carrier.OpenAPI(), cdr.OpenAPI(), admin.OpenAPI(), console.OpenAPI()))(t)
 }
 
-// operation finds an operation by its id.
-func operation(doc *openapi3.T, id string) *openapi3.Operation {
-	for _, item := range doc.Paths.Map() {
-		for _, op := range item.Operations() {
-			if op.OperationID == id {
-				return op
+// located is an operation with its method and its path, which has parameters in braces.
+type located struct {
+	*openapi3.Operation
+	method, path string
+}
+
+// operations are those of a contract.
+func operations(doc *openapi3.T) iter.Seq[located] {
+	return func(yield func(located) bool) {
+		for path, item := range doc.Paths.Map() {
+			for method, op := range item.Operations() {
+				if !yield(located{op, method, path}) {
+					return
+				}
 			}
 		}
 	}
-	return nil
+}
+
+// operation finds an operation by its id.
+func operation(doc *openapi3.T, id string) (found located) {
+	for op := range operations(doc) {
+		if op.OperationID == id {
+			return op
+		}
+	}
+	return found
 }
 
 // testContractOutage is what every operation answers when nothing can be stored:
@@ -55,7 +71,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	server, queue := sqltest.StartPostgres(t), redistest.Start(t)
 	// Callbacks fail at once: an attempt under way could not be recorded later.
 	inventory := e2e.Fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback")
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
+	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",
 		"PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	checkTraffic(g, checker)
 	made := fillWithSamples(g)
@@ -110,7 +126,7 @@ func sessionsInOutage(t *testing.T, who e2e.Client) {
 
 // testContractRecover loses the database of a gateway.
 func testContractRecover(t *testing.T, checker *contracttest.Checker) {
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	checkTraffic(g, checker)
 	g.As("acme-all-0123456").Post("/inbound/sms/json", `{"id":"desk-1","from":"447700900123","to":"447860000002","text":"hi"}`).Mentions(t, 200, "id")
 	g.AwaitProcessed()
@@ -127,7 +143,7 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g.As("").Post("/admin/recover", "").Mentions(t, 401, "Unauthenticated")
 	g.Admin().Post("/admin/recover", "").Is(t, 200, `{"count":1}`)
 	g.AwaitProcessed()
-	g.As("").With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, "447700900123")
+	e2e.CustomerOf(g).Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, "447700900123")
 	g.As("").Get("/readyz").Mentions(t, 200, "ready")
 }
 

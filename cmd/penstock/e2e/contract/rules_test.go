@@ -1,8 +1,6 @@
 package contract
 
-import (
-	"github.com/penstock/penstock/cmd/penstock/e2e"
-)
+import "github.com/penstock/penstock/cmd/penstock/e2e"
 
 // ruleSampleIDs are the rules of the residents, and an alarm.
 type ruleSampleIDs struct{ rule, spare, alarm string }
@@ -11,13 +9,8 @@ type ruleSampleIDs struct{ rule, spare, alarm string }
 func createSampleRules(g *e2e.Gateway) (r ruleSampleIDs) {
 	g.T.Helper()
 	acme := g.As("acme-all-0123456")
-	make := func(body string) string {
-		var made struct{ Data struct{ ID string } }
-		acme.Post("/iot/rules", body).Decode(g.T, &made)
-		return made.Data.ID
-	}
-	r.rule = make(`{"name":"Cold","on":"reading","when":"values.temperature < -50",` + everyAction + `}`)
-	r.spare = make(`{"name":"Spare","on":"reading","batch":{"count":2,"every":"1h"},"ordered":true,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`)
+	r.rule = acme.Create("/iot/rules", `{"name":"Cold","on":"reading","when":"values.temperature < -50",`+everyAction+`}`)
+	r.spare = acme.Create("/iot/rules", `{"name":"Spare","on":"reading","batch":{"count":2,"every":"1h"},"ordered":true,"actions":[{"action":"email","parameters":["ops@example.com"]}]}`)
 	acme.Post("/webhooks/generic", `{"id":"shed","temperature":-60,"door":"ajar"}`).Mentions(g.T, 200, "temperature")
 	g.AwaitProcessed()
 	var list struct{ Data []struct{ ID string } }

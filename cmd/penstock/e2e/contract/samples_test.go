@@ -209,7 +209,7 @@ func mistakes(g *e2e.Gateway) {
 			g.T.Errorf("%s: %d %s, want %d", a.Request, a.Status, a.Body, tc.status)
 		}
 	}
-	if a := g.As("").With("X-Auth-Token", "globex-token-0123456").Get("/v2/network-lookup/447700900123"); a.Status != 402 {
+	if a := g.XAuth("globex-token-0123456").Get("/v2/network-lookup/447700900123"); a.Status != 402 {
 		g.T.Errorf("a lookup without credit: %d %s", a.Status, a.Body)
 	}
 	sendsWithoutCredit(g)
@@ -237,7 +237,7 @@ func testSameLists(t *testing.T, s *e2e.Site) {
 	doc := contract(t)
 	made := fillWithSamples(c.Front)
 	c.Front.AwaitProcessed()
-	all := slices.DeleteFunc(samples(made), func(s sample) bool { return !ofAccounts(doc, s.operation) })
+	all := slices.DeleteFunc(samples(made), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
 	want := readOwnData(c.Gateways[0], all)
 	for _, g := range c.Gateways[1:] {
 		for target, body := range readOwnData(g, all) {

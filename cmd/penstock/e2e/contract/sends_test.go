@@ -10,7 +10,7 @@ import (
 func createPendingMessage(g *e2e.Gateway) string {
 	g.T.Helper()
 	var list struct{ Data []e2e.PendingMessage }
-	g.As("").With("X-Auth-Token", "acme-all-0123456").Post("/v2/sms/send", e2e.BodyForTomorrow(`"message":"to be deleted"`)).Decode(g.T, &list)
+	e2e.CustomerOf(g).Post("/v2/sms/send", e2e.BodyForTomorrow(`"message":"to be deleted"`)).Decode(g.T, &list)
 	return fmt.Sprint(list.Data[0].ID)
 }
 
@@ -50,7 +50,7 @@ func sendMistakes() []refusedSample {
 // sendsWithoutCredit are refused for that.
 func sendsWithoutCredit(g *e2e.Gateway) {
 	g.T.Helper()
-	poor := g.As("").With("X-Auth-Token", "globex-token-0123456")
+	poor := g.XAuth("globex-token-0123456")
 	for path, fields := range map[string]string{"send": `"message":"hi"`, "send-vcard": `"first_name":"Ada","last_name":"Lovelace"`} {
 		if a := poor.Post("/v2/sms/"+path, e2e.BodyForTomorrow(fields)); a.Status != 402 {
 			g.T.Errorf("%s: %d %s, want 402", a.Request, a.Status, a.Body)
@@ -61,7 +61,7 @@ func sendsWithoutCredit(g *e2e.Gateway) {
 // sendsUnderOneKey are one.
 func sendsUnderOneKey(g *e2e.Gateway) {
 	g.T.Helper()
-	acme := g.As("").With("X-Auth-Token", "acme-all-0123456").With("Idempotency-Key", "once")
+	acme := e2e.CustomerOf(g).With("Idempotency-Key", "once")
 	body := e2e.BodyForTomorrow(`"message":"once"`)
 	first := acme.Post("/v2/sms/send", body)
 	again := acme.Post("/v2/sms/send", body)

@@ -1,8 +1,6 @@
 package contract
 
-import (
-	"github.com/penstock/penstock/cmd/penstock/e2e"
-)
+import "github.com/penstock/penstock/cmd/penstock/e2e"
 
 // simSampleIDs are the ids of what belongs to the contract's SIMs.
 type simSampleIDs struct {
@@ -14,7 +12,7 @@ type simSampleIDs struct {
 // for the callback.
 func createSampleSIMs(g *e2e.Gateway) (of simSampleIDs) {
 	g.T.Helper()
-	acme := g.Cellular("acme-all-0123456")
+	acme := e2e.CustomerOf(g)
 	type watched struct{ ID string }
 	var pool struct {
 		Data struct {
@@ -24,15 +22,14 @@ func createSampleSIMs(g *e2e.Gateway) (of simSampleIDs) {
 	}
 	acme.Post("/v3/mno/pool", `{"name":"Meters","recipients":[{"email":"pool@example.com"}]}`).Decode(g.T, &pool)
 	acme.Post("/v3/mno/pool/"+pool.Data.ID+"/iccid", `{"iccids":["`+e2e.PooledSIM+`"]}`).Mentions(g.T, 201)
-	var who struct{ Data struct{ ID string } }
-	acme.Post("/v3/mno/subscriber/register", `{"forename":"Ada","surname":"Byron","address":"a","post_code":"p","contact_no":"1"}`).Decode(g.T, &who)
+	subscriber := acme.Create("/v3/mno/subscriber/register", `{"forename":"Ada","surname":"Byron","address":"a","post_code":"p","contact_no":"1"}`)
 	var one struct {
 		Data struct{ Recipients []watched }
 	}
 	acme.Post("/v3/mno/"+e2e.ActiveSIM+"/recipient", `{"email":"sim@example.com"}`).Decode(g.T, &one)
 	return simSampleIDs{
 		job:  g.AwaitJob(acme.Post("/v3/mno/8944000000000000016/suspend", "")),
-		pool: pool.Data.ID, subscriber: who.Data.ID, recipient: one.Data.Recipients[0].ID,
+		pool: pool.Data.ID, subscriber: subscriber, recipient: one.Data.Recipients[0].ID,
 		poolRecipient: pool.Data.Recipients[0].ID, callback: e2e.NewSink(g.T, nil).URL,
 	}
 }

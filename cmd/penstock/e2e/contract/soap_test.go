@@ -1,8 +1,6 @@
 package contract
 
-import (
-	"github.com/penstock/penstock/cmd/penstock/e2e"
-)
+import "github.com/penstock/penstock/cmd/penstock/e2e"
 
 // soapSamples are answers of SOAP that are no Faults.
 func soapSamples() []sample {

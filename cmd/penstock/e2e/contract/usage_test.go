@@ -1,8 +1,6 @@
 package contract
 
-import (
-	"github.com/penstock/penstock/cmd/penstock/e2e"
-)
+import "github.com/penstock/penstock/cmd/penstock/e2e"
 
 // usageSampleIDs are the jobs that made what the contract's account used.
 type usageSampleIDs struct{ file, report string }
@@ -15,11 +13,8 @@ func createSampleUsage(g *e2e.Gateway) usageSampleIDs {
 	g.T.Helper()
 	g.As("acme-all-0123456").Post("/inbound/cdr/sim", usedRecord).Mentions(g.T, 200, `"refused":0`)
 	g.AwaitProcessed()
-	acme := g.Cellular("acme-all-0123456")
-	of := usageSampleIDs{acme.StartJob("/v3/mno/job/cdr", usedNovember+"}"), acme.StartJob("/v3/mno/job/usage", usedNovember+"}")}
-	acme.AwaitJobStatus(of.file, "completed")
-	acme.AwaitJobStatus(of.report, "completed")
-	return of
+	acme := e2e.CustomerOf(g)
+	return usageSampleIDs{acme.CompleteJob("/v3/mno/job/cdr", usedNovember+"}"), acme.CompleteJob("/v3/mno/job/usage", usedNovember+"}")}
 }
 
 const usedRecord = `{"id":"used-1","iccid":"` + e2e.ActiveSIM + `","start_time":"2026-11-20T09:34:15Z","type":"data","bytes":1024,"duration":60}`

@@ -192,7 +192,7 @@ func signInsAreLimited(g *e2e.Gateway) {
 // testContractProvider signs in through a provider, as a browser does.
 func testContractProvider(t *testing.T, checker *contracttest.Checker) {
 	p := oidctest.Start(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_OIDC_ISSUER="+p.URL, "PENSTOCK_OIDC_CLIENT_ID="+oidctest.ClientID,
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_OIDC_ISSUER="+p.URL, "PENSTOCK_OIDC_CLIENT_ID="+oidctest.ClientID,
 		"PENSTOCK_OIDC_CLIENT_SECRET="+oidctest.ClientSecret, "PENSTOCK_OIDC_OPERATOR=ops", "PENSTOCK_OIDC_ACCOUNT_CLAIM=account")
 	checkTraffic(g, checker)
 	g.As("").Get("/admin/oidc").Is(t, 200, `{"data":{"enabled":true}}`)

@@ -1,8 +1,6 @@
 package documents
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -91,11 +89,7 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 			}
 			r := newReader(t)
 			r.start(nil)
-			for _, b := range blocks {
-				for _, st := range b.steps {
-					r.follow(st)
-				}
-			}
+			r.followAll(blocks)
 		})
 	}
 }
@@ -106,15 +100,15 @@ func TestAPIPagesKeepTheirPromises(t *testing.T) {
 func TestDocumentationSendsRequests(t *testing.T) {
 	t.Parallel()
 	b := e2e.NewBrowser(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
-	b.Do(chromedp.Navigate(g.URL() + "/docs#sendMessage"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
+	b.Open(g.URL() + "/docs#sendMessage")
 	b.Write("#token", "acme-all-0123456")
 	tries(b, "sendMessage", "POST")
 	fetched(b, "openapi.json")
 	if !b.Holds(`document.querySelector("#sendMessage textarea").value.includes('"destinations": [')`) {
 		t.Error("the body is not that of the example")
 	}
-	b.Do(chromedp.SetValue(chromedp.CSS("#sendMessage textarea"), `{"destinations":["447700900123"],"message":"From the page"}`))
+	b.Set("#sendMessage textarea", `{"destinations":["447700900123"],"message":"From the page"}`)
 	b.Click("#sendMessage .try > button")
 	b.AwaitText("POST /v2/sms/send 200 OK", "x-request-id: ", `"data": "From the page"`)
 	fetched(b, "openapi.json", "send")
@@ -126,27 +120,24 @@ func TestDocumentationSendsRequests(t *testing.T) {
 	b.Write("#getDecoder input[name=decoder_id]", "lpp/../sent")
 	b.Click("#getDecoder .try > button")
 	b.AwaitText("GET /iot/decoders/lpp%2F..%2Fsent 404 Not Found")
-	b.Do(chromedp.SetValue(chromedp.CSS("#getDecoder input[name=decoder_id]"), "lpp"))
+	b.Set("#getDecoder input[name=decoder_id]", "lpp")
 	b.Click("#getDecoder .try > button")
 	b.AwaitText("GET /iot/decoders/lpp 200 OK")
 	if !b.Holds(`document.querySelector("#getDecoder .answer").textContent.includes('"name": "Field tester"')`) {
 		t.Error("the answer's body is not shown")
 	}
 
-	b.Do(chromedp.SetValue(chromedp.CSS("#token"), "nobody"))
+	b.Set("#token", "nobody")
 	visits(b, "listGeographicRelays")
 	tries(b, "listGeographicRelays", "GET")
-	b.Do(chromedp.SetValue(chromedp.CSS("#listGeographicRelays input[name=per_page]"), "2"))
+	b.Set("#listGeographicRelays input[name=per_page]", "2")
 	b.Click("#listGeographicRelays .try > button")
 	b.AwaitText("per_page=2 401 Unauthorized", "Unauthenticated.")
 
 	if !b.Holds(`localStorage.length + sessionStorage.length === 0 && document.cookie === ""`) {
 		t.Error("the page keeps something")
 	}
-	axe, err := os.ReadFile(filepath.Join(e2e.Root(t), ".tools", "node", "node_modules", "axe-core", "axe.min.js"))
-	if err == nil { // TestEveryViewIsAccessible says when it is missing
-		b.Inspect("docs", string(axe))
-	}
+	b.Inspect("docs", e2e.Axe(t))
 	b.Do(chromedp.Reload())
 	if !b.Holds(`document.getElementById("token").value === ""`) {
 		t.Error("the token is there after the page was loaded again")

@@ -18,10 +18,8 @@ import (
 // from the document of a gateway, and its programs print what the gateway holds.
 func TestGeneratedClientsWork(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(e2e.Root(t), "docs", "guides", "clients.md"))
-	relaytest.NoError(t, err)
-	chapters := strings.Split(string(text), "\n## ")
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	chapters := strings.Split(e2e.RepositoryFile(t, "docs/guides/clients.md"), "\n## ")
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.As("acme-all-0123456").Post("/webhooks/generic?decoder_id=sent", `[{"id":"shed","temperature":5},{"id":"barn","temperature":6}]`).Mentions(t, 200, "temperature")
 	want := clientOutput(g)
 	languages := 0
@@ -51,7 +49,7 @@ func clientOutput(g *e2e.Gateway) []string {
 	var devices struct {
 		Data []struct{ Identifier, Type string }
 	}
-	g.Cellular("acme-all-0123456").Get("/v3/mno").Decode(g.T, &sims)
+	e2e.CustomerOf(g).Get("/v3/mno").Decode(g.T, &sims)
 	g.As("acme-all-0123456").Get("/iot/devices").Decode(g.T, &devices)
 	if len(sims.Data) < 3 || len(devices.Data) != 2 {
 		g.T.Fatalf("there are %d SIMs and %d devices", len(sims.Data), len(devices.Data))
@@ -110,10 +108,8 @@ func isInstall(line string) bool {
 // chapter installs has to be what deploy/test-deps.sh does.
 func clientTools(t *testing.T, dir, chapter string) string {
 	t.Helper()
-	tools, err := filepath.Abs(filepath.Join(e2e.Root(t), ".tools"))
-	relaytest.NoError(t, err)
-	script, err := os.ReadFile(filepath.Join(e2e.Root(t), "deploy", "test-deps.sh"))
-	relaytest.NoError(t, err)
+	tools := relaytest.Must(filepath.Abs(filepath.Join(e2e.Root(t), ".tools")))(t)
+	script := e2e.RepositoryFile(t, "deploy/test-deps.sh")
 	for _, line := range slices.DeleteFunc(shellLines(chapter), func(line string) bool { return !isInstall(line) }) {
 		if strings.HasPrefix(line, "pip ") {
 			debianPython(t, dir)
@@ -123,7 +119,7 @@ func clientTools(t *testing.T, dir, chapter string) string {
 			if strings.HasPrefix(module, "--") {
 				continue
 			}
-			if !strings.Contains(string(script), module) {
+			if !strings.Contains(script, module) {
 				t.Errorf("the guide installs %s, and deploy/test-deps.sh does not", module)
 			}
 			at := filepath.Join(tools, "node", "node_modules", module[:max(strings.LastIndex(module, "@"), 0)])

@@ -14,24 +14,15 @@ import (
 // data directory.
 func TestGuidesKeepTheirPromises(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob(filepath.Join(e2e.Root(t), "docs", "guides", "*.md"))
-	relaytest.NoError(t, err)
 	ran := 0
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		relaytest.NoError(t, err)
-		blocks := readConsole(t, string(text))
+	for _, page := range relaytest.Must(filepath.Glob(filepath.Join(e2e.Root(t), "docs", "guides", "*.md")))(t) {
+		blocks := readConsole(t, string(relaytest.Must(os.ReadFile(page))(t)))
 		if len(blocks) == 0 {
 			continue
 		}
 		ran++
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
-			r := newReader(t)
-			for _, b := range blocks {
-				for _, st := range b.steps {
-					r.follow(st)
-				}
-			}
+			newReader(t).followAll(blocks)
 		})
 	}
 	if ran < 4 {

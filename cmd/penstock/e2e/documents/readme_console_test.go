@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
@@ -18,22 +17,15 @@ import (
 // directory and nothing configured, to the chart of a reading in the browser.
 func TestReadmeLeadsToAChart(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(e2e.Root(t), "README.md"))
-	relaytest.NoError(t, err)
 	began := time.Now()
-	document, _, found := strings.Cut(string(text), "\n### Relay an SMS\n")
+	document, _, found := strings.Cut(e2e.RepositoryFile(t, "README.md"), "\n### Relay an SMS\n")
 	if !found || !strings.Contains(document, "<http://127.0.0.1:8080/console>") || !strings.Contains(document, "choose Devices, then\nboiler-1.") {
 		t.Fatal("README.md does not lead from the first frame to the console")
 	}
 	b, r := e2e.NewBrowser(t), newReader(t)
-	for _, bl := range readConsole(t, document) {
-		for _, st := range bl.steps {
-			r.follow(st)
-		}
-	}
-	token, err := os.ReadFile(filepath.Join(r.dir, "data", "admin-token"))
-	relaytest.NoError(t, err)
-	b.Do(chromedp.Navigate(r.moved("http://127.0.0.1:8080/console")))
+	r.followAll(readConsole(t, document))
+	token := relaytest.Must(os.ReadFile(filepath.Join(r.dir, "data", "admin-token")))(t)
+	b.Open(r.moved("http://127.0.0.1:8080/console"))
 	b.Write("#token", strings.TrimSpace(string(token))+kb.Enter)
 	b.AwaitText("Back ends ready")
 	b.Press("Devices")

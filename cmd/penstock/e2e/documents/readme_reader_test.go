@@ -1,11 +1,11 @@
 package documents
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestReadConsole(t *testing.T) {
@@ -22,9 +22,7 @@ func TestReadConsole(t *testing.T) {
 		}},
 		{line: 21, steps: []step{{line: 22, command: "last"}}},
 	}
-	if got := readConsole(t, document); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v\nwant %+v", got, want)
-	}
+	relaytest.Equal(t, "the blocks to run", readConsole(t, document), want)
 }
 
 func TestAgrees(t *testing.T) {

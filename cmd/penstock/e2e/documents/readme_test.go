@@ -79,14 +79,9 @@ func (b *block) add(t *testing.T, n int, line string) {
 	}
 }
 
-// TestReadmeKeepsItsPromises is not parallel: docs/rules.md starts the same endpoint
-// at the same address (deploy/sink, 127.0.0.1:9099).
 func TestReadmeKeepsItsPromises(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join(e2e.Root(t), "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := readConsole(t, string(document))
+	t.Parallel()
+	blocks := readConsole(t, e2e.RepositoryFile(t, "README.md"))
 	if len(blocks) == 0 {
 		t.Fatal("README.md has no ```console block to run")
 	}
@@ -96,11 +91,7 @@ func TestReadmeKeepsItsPromises(t *testing.T) {
 		}
 	}
 	r := newReader(t)
-	for _, b := range blocks {
-		for _, st := range b.steps {
-			r.follow(st)
-		}
-	}
+	r.followAll(blocks)
 	if r.gateway == nil {
 		t.Error("no block starts the gateway with make run")
 	}
@@ -123,15 +114,8 @@ type reader struct {
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	r := &reader{t: t, dir: t.TempDir(), listen: porttest.Address(t), logs: &e2e.Transcript{}}
-	root, err := filepath.Abs(e2e.Root(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
+	root := relaytest.Must(filepath.Abs(e2e.Root(t)))(t)
+	for _, e := range relaytest.Must(os.ReadDir(root))(t) {
 		if name := e.Name(); name != "bin" && name != "data" && name != ".git" {
 			relaytest.NoError(t, os.Symlink(filepath.Join(root, name), filepath.Join(r.dir, name)))
 		}
@@ -170,6 +154,16 @@ func (r *reader) shell() {
 		_ = cmd.Wait()
 		_ = stdout.Close()
 	})
+}
+
+// followAll follows blocks, one step after the other.
+func (r *reader) followAll(blocks []block) {
+	r.t.Helper()
+	for _, b := range blocks {
+		for _, st := range b.steps {
+			r.follow(st)
+		}
+	}
 }
 
 // follow runs a command and compares the reply.

@@ -2,12 +2,14 @@ package failures
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/porttest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -18,7 +20,7 @@ func TestBackupRestoreRecover(t *testing.T) {
 	t.Parallel()
 	arrived, url := e2e.NewMessageCounter(t)
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", url, "    decoders:\n", fmt.Sprintf("    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", e2e.SIMA))
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_LISTEN="+e2e.FixedAddress(t))
+	g := e2e.NewGateway(t, e2e.Embedded(), inventory, "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
 	acme, copied := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
 
@@ -27,21 +29,15 @@ func TestBackupRestoreRecover(t *testing.T) {
 		acme.PostInboundText(fmt.Sprint("early-", n), "447800000001", fmt.Sprint("early ", n))
 	}
 	relaytest.Eventually(t, "the first messages are delivered", func() (any, bool) { all := g.Deliveries("state=delivered"); return all, len(all) == early })
-	l := g.StartLightLoad()
-	acknowledged := func() int { l.Mu.Lock(); defer l.Mu.Unlock(); return len(l.Texts) }
-	more := func(n int) {
-		t.Helper()
-		n += acknowledged()
-		relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { now := acknowledged(); return now, now >= n })
-	}
+	l := g.StartLoad(1)
 	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("before", e2e.SIMA, 100)).Mentions(t, 200, `"records":1`)
-	more(30)
+	l.AwaitMessages(t, 30)
 	g.RunTool("backup", copied).Mentions(t, copied+" holds what")
-	more(30)
+	l.AwaitMessages(t, 30)
 	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("before", e2e.SIMA, 100)+e2e.UsageRecord("after", e2e.SIMA, 20)).Mentions(t, 200, `"records":2`)
 	l.End()
 	g.AwaitProcessed()
-	relaytest.Eventually(t, "everything was delivered once", func() (any, bool) { lost := arrived.Missing(l.Texts); return len(lost), len(lost) == 0 })
+	relaytest.Eventually(t, "everything was delivered once", func() (any, bool) { lost := arrived.Missing(maps.Keys(l.Texts)); return len(lost), len(lost) == 0 })
 	g.Kill()
 
 	g.RunTool("restore", copied).Mentions(t, "penstock recover")
@@ -53,23 +49,21 @@ func TestBackupRestoreRecover(t *testing.T) {
 	})
 	halted(l)
 	acme.Post("/inbound/cdr/sim", e2e.UsageRecord("halted", e2e.SIMA, 3)).Mentions(t, 200, `"records":1`)
-	if lost := arrived.Missing(l.Texts); len(lost) != 1 {
+	if lost := arrived.Missing(maps.Keys(l.Texts)); len(lost) != 1 {
 		t.Errorf("%q are not delivered while processing is halted, want the one that came since", lost)
 	}
 
 	g.RunTool("recover").Mentions(t, "events were processed again; processing goes on")
-	relaytest.Eventually(t, "the gateway is ready", func() (any, bool) { status, r := g.Ready(); return r, status == http.StatusOK })
+	g.AwaitReady()
 	l.Check(t, arrived)
-	report := acme.Cellular().StartJob("/v3/mno/job/usage", e2e.CurrentPeriod())
-	acme.Cellular().AwaitJobStatus(report, "completed")
-	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, acme.Cellular().Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA]), "123")
+	customer := e2e.CustomerOf(g)
+	report := customer.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
+	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, customer.Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA]), "123")
 	deliveredOnce(arrived, t, g, len(l.Texts)+early)
 	if out, err := g.Command("recover").CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(out), "processing has not stopped") {
 		t.Errorf("a second recover: %d %s", e2e.ExitCode(err), out)
 	}
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	g.EndCleanly()
 }
 
 // halted posts a frame and a message that wait in the journal.
@@ -77,7 +71,7 @@ func halted(l *e2e.Load) {
 	l.G.T.Helper()
 	before := len(l.Texts)
 	l.Message(9, 9)
-	l.Frame(e2e.Fixture(l.G.T, "chirpstack/up.json"), 9, 9)
+	l.Frame(9, 9)
 	if len(l.Texts) != before+1 || len(l.Refused) > 0 {
 		l.G.T.Errorf("posts were refused: %v", l.Refused)
 	}
@@ -86,29 +80,18 @@ func halted(l *e2e.Load) {
 // deliveredOnce waits until there is one record of a delivery for each message, and
 // each is delivered. What was under way when the backup was made is sent again once
 // its lease has run out.
-func deliveredOnce(c *e2e.MessageCounter, t *testing.T, g *e2e.Gateway, count int) {
+func deliveredOnce(c *e2e.Arrivals, t *testing.T, g *e2e.Gateway, count int) {
 	t.Helper()
 	relaytest.Eventually(t, "every delivery has ended", func() (any, bool) {
 		open := g.Deliveries("state=queued&limit=1000")
 		return open, len(open) == 0
 	})
 	ids := map[string]bool{}
-	for cursor := ""; ; {
-		var page struct {
-			Data []e2e.Delivery
-			Meta struct{ Next string }
+	for _, p := range e2e.List[e2e.Delivery](g.Admin(), "/admin/deliveries?limit=1000&relay=g-load") {
+		if p.State != "delivered" || ids[p.MessageID] {
+			t.Errorf("the delivery %s is %s; its message has another one: %v", p.ID, p.State, ids[p.MessageID])
 		}
-		g.Admin().Get("/admin/deliveries?limit=1000&relay=g-load"+cursor).Decode(t, &page)
-		for _, p := range page.Data {
-			if p.State != "delivered" || ids[p.MessageID] {
-				t.Errorf("delivery %+v; its message has another one: %v", p, ids[p.MessageID])
-			}
-			ids[p.MessageID] = true
-		}
-		if page.Meta.Next == "" {
-			break
-		}
-		cursor = "&cursor=" + page.Meta.Next
+		ids[p.MessageID] = true
 	}
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

@@ -1,11 +1,9 @@
 package failures
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"os"
 	"path"
@@ -14,9 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
-	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/porttest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -107,7 +104,7 @@ func TestDamageOfEveryFileIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, url := e2e.NewMessageCounter(t)
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", url, "    decoders:\n", "    ledgers: [{id: assets, name: Assets}]\n    decoders:\n")
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, inventory)
+	g := e2e.NewGateway(t, e2e.Embedded(), inventory)
 	relaytest.NoError(t, os.MkdirAll(g.DataDir(), 0o700))
 	relaytest.NoError(t, os.WriteFile(filepath.Join(g.DataDir(), e2e.LedgerKeyFile), []byte("HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE=\n"), 0o600)) // another key if its first bit flips
 	g.Run()
@@ -137,9 +134,7 @@ func keepSome(g *e2e.Gateway) {
 		acme.PostInboundText(fmt.Sprint("used-", n), "447800000001", fmt.Sprint("used ", n))
 		e2e.PostWebhook(g.T, acme, "/webhooks/lorawan", fmt.Sprintf(`{"deviceId": "used-%d", "temperature": 1}`, n))
 	}
-	var job string
-	acme.Post("/ledgers/assets/tokens", `{}`).Decode(g.T, &job)
-	g.AwaitLedgerJob(acme, job, nil)
+	acme.CreateToken("assets", `{}`)
 	g.AwaitProcessed()
 	relaytest.Eventually(g.T, "the messages are delivered", func() (any, bool) { all := g.Deliveries("state=delivered"); return all, len(all) == 20 })
 	g.AwaitNode()
@@ -173,10 +168,7 @@ func noticesOf(t *testing.T, file string) map[string]damageNotice {
 // findNotices checks how a gateway on a damaged data directory notices it.
 func findNotices(g *e2e.Gateway, want damageNotice) {
 	g.T.Helper()
-	cfg, err := config.Load(g.ConfigFile, g.Env)
-	relaytest.NoError(g.T, err)
-	handler, _ := app.NewLog(g.Logs, cfg.Log)
-	d, err := app.Open(context.Background(), cfg, slog.New(handler), "test")
+	d, err := g.Open()
 	if err != nil {
 		if want.where != atStart || !strings.Contains(err.Error(), want.words) {
 			g.T.Errorf("it does not start: %v\nwant: %s: %s", err, want.where, want.words)
@@ -210,7 +202,7 @@ func findNotices(g *e2e.Gateway, want damageNotice) {
 func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	arrived, url := e2e.NewMessageCounter(t)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "load.yaml", "SINK", url), "PENSTOCK_LISTEN="+e2e.FixedAddress(t))
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", url), "PENSTOCK_LISTEN="+porttest.Address(t))
 	g.Spawn()
 	acme, copied := g.As("acme-all-0123456"), filepath.Join(g.Dir, "backup")
 	acme.PostInboundText("before", "447800000001", "before")
@@ -240,13 +232,11 @@ func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	g.Spawn()
 	g.RunTool("recover").Mentions(t, "processing goes on")
 	relaytest.Eventually(t, "what came meanwhile is delivered", func() (any, bool) {
-		lost := arrived.Missing(map[string]bool{"before": true, "meanwhile": true})
+		lost := arrived.Missing(slices.Values([]string{"before", "meanwhile"}))
 		return lost, len(lost) == 0
 	})
-	relaytest.Eventually(t, "the gateway is ready", func() (any, bool) { status, r := g.Ready(); return r, status == http.StatusOK })
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	g.AwaitReady()
+	g.EndCleanly()
 }
 
 // garbleTable damages every page of a table in a SQLite database that nothing uses.

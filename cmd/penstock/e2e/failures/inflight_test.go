@@ -3,7 +3,6 @@ package failures
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 
@@ -66,9 +65,7 @@ func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
 		h := &held{open: make(chan struct{}), waiting: map[string]bool{}, answered: map[string]int{}, hooks: map[string]map[string]bool{}}
-		server := httptest.NewServer(h)
-		t.Cleanup(server.Close)
-		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", server.URL, "parameters:", "pace: {concurrency: 64}, parameters:"))
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", e2e.NewServer(t, h), "parameters:", "pace: {concurrency: 64}, parameters:"))
 		acknowledged := map[string]bool{}
 		for round := range rounds {
 			g.Spawn()

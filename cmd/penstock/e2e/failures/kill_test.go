@@ -1,7 +1,6 @@
 package failures
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,15 +13,13 @@ import (
 func TestKillLosesNothing(t *testing.T) {
 	t.Parallel()
 	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 20)
-	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		t.Logf("PENSTOCK_TEST_SEED=%d", seed)
-		random := rand.New(rand.NewPCG(uint64(seed), 0))
+		random := e2e.Random(t)
 		c, url := e2e.NewMessageCounter(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 		g.Spawn()
-		l := g.StartLoad()
+		l := g.StartLoad(e2e.Connections)
 		for round := range kills {
 			e2e.SleepRandomly(random, 400*time.Millisecond)
 			g.Kill()
@@ -35,12 +32,10 @@ func TestKillLosesNothing(t *testing.T) {
 		}
 		e2e.SleepRandomly(random, 400*time.Millisecond)
 		l.End()
-		if len(l.Frames) == 0 || len(l.Texts) == 0 {
+		if len(l.Frames.Acked) == 0 || len(l.Texts) == 0 {
 			t.Fatalf("there was no load: %v", l.Refused)
 		}
 		l.Check(t, c)
-		if code := g.Terminate(); code != 0 {
-			t.Errorf("exit code %d at the end", code)
-		}
+		g.EndCleanly()
 	})
 }

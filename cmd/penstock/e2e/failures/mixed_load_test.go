@@ -1,15 +1,11 @@
 package failures
 
 import (
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,18 +26,16 @@ const (
 // mixed is a load of every kind of traffic from connections of its own, each of
 // which remembers what was acknowledged.
 type mixed struct {
-	g       *e2e.Gateway
-	url     string // of the endpoint
-	token   string // of the ledger, which is claimed
-	from    time.Time
-	quit    chan struct{}
-	workers sync.WaitGroup
+	*e2e.Loop
+	g      *e2e.Gateway
+	url    string // of the endpoint
+	token  string // of the ledger, which is claimed
+	frames *e2e.CounterFrames
 
 	mu      sync.Mutex
 	acked   map[string]map[string]string // kind → what → what was answered of it
 	later   map[string]int               // answers that something is away, by kind
 	refused map[string]int               // any other answer that is no 2xx, and none
-	frames  map[string]map[string]float64
 }
 
 // The kinds of what is acknowledged.
@@ -88,52 +82,18 @@ func mixedInventory(t *testing.T, endpoint string) string {
 func mix(g *e2e.Gateway, endpoint string) *mixed {
 	g.T.Helper()
 	m := &mixed{
-		g: g, url: endpoint, from: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), quit: make(chan struct{}),
-		acked: map[string]map[string]string{}, later: map[string]int{}, refused: map[string]int{}, frames: map[string]map[string]float64{},
+		Loop: e2e.NewLoop(mixedPace), g: g, url: endpoint, frames: e2e.NewCounterFrames(g.T),
+		acked: map[string]map[string]string{}, later: map[string]int{}, refused: map[string]int{},
 	}
-	var job string
-	g.As("acme-all-0123456").Post("/ledgers/assets/tokens", `{}`).Decode(g.T, &job)
-	var made struct{ Data struct{ Token string } }
-	g.AwaitLedgerJob(g.As("acme-all-0123456"), job, &made)
-	m.token = made.Data.Token
-	body := e2e.Fixture(g.T, "chirpstack/up.json")
+	m.token = e2e.CarrierOf(g).CreateToken("assets", `{}`)
 	for c := range 2 {
-		m.repeat(func(n int) { m.frame(body, c, n) })
-		m.repeat(func(n int) { m.text(c, n) })
-		m.repeat(func(n int) { m.joined(c, n) })
-		m.repeat(func(n int) { m.send(c, n) })
-		m.repeat(func(n int) { m.soap(c, n) })
-		m.repeat(func(n int) { m.schedule(c, n) })
-		m.repeat(func(n int) { m.use(c, n) })
-		m.repeat(func(n int) { m.call(c, n) })
-		m.repeat(func(n int) { m.job(c, n) })
-		m.repeat(func(n int) { m.claim() })
-		m.repeat(func(n int) { m.subscriber(c, n) })
-		m.repeat(func(n int) { m.device(c, n) })
+		for _, post := range []func(c, n int){
+			m.frame, m.text, m.joined, m.send, m.soap, m.schedule, m.use, m.call, m.job, m.claim, m.subscriber, m.device,
+		} {
+			m.Go(func(n int) { post(c, n) })
+		}
 	}
 	return m
-}
-
-// repeat makes one thing after the other, on a connection, until the load ends.
-func (m *mixed) repeat(one func(n int)) {
-	m.workers.Go(func() {
-		tick := time.NewTicker(mixedPace)
-		defer tick.Stop()
-		for n := 0; ; n++ {
-			select {
-			case <-m.quit:
-				return
-			case <-tick.C:
-				one(n)
-			}
-		}
-	})
-}
-
-// end stops the load once what is under way is answered.
-func (m *mixed) end() {
-	close(m.quit)
-	m.workers.Wait()
 }
 
 // requestOnce sends a request. unsure says that something is away: what was asked for may
@@ -206,32 +166,28 @@ func (m *mixed) attempt(kind string, c e2e.Client, method, path, body string) (e
 	return a, done
 }
 
-// frame posts the n-th frame of a connection; its value and time are its own.
-func (m *mixed) frame(body string, c, n int) {
-	devEUI := fmt.Sprintf("70b3d57e%02x%06x", c, n%e2e.DevicesEach)
-	at, value := m.from.Add(time.Duration(n/e2e.DevicesEach)*time.Second), uint32(c<<24|n)
-	body = strings.NewReplacer(
-		"70b3d57ed0001234", devEUI, "8b2f6c1e-5d0a-4f7e-9a43-0c1d5e7f9a21", fmt.Sprintf("8b2f6c1e-5d0a-4f7e-%04x-%012x", c, n),
-		"2026-03-01T10:15:30.250Z", at.Format(time.RFC3339),
-		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, value)),
-	).Replace(body)
-	if _, done := m.requestUntilDone(ofFrames, m.g.As("acme-all-0123456"), "POST", "/webhooks/lorawan?event=up&decoder_id=counter", body); !done {
-		return
+// decode decodes an answer, and refuses one that is another.
+func (m *mixed) decode(kind string, a e2e.Response, to any) bool {
+	if err := json.Unmarshal([]byte(a.Body), to); err != nil {
+		m.refuse(kind, a)
+		return false
 	}
-	m.note(ofFrames, devEUI+" "+at.Format(time.DateTime), "")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.frames[devEUI] == nil {
-		m.frames[devEUI] = map[string]float64{}
+	return true
+}
+
+// frame posts the n-th frame of a connection.
+func (m *mixed) frame(c, n int) {
+	one := m.frames.Frame(c, n)
+	if _, done := m.requestUntilDone(ofFrames, e2e.CarrierOf(m.g), "POST", "/webhooks/lorawan?event=up&decoder_id=counter", one.Body); done {
+		m.note(ofFrames, one.DevEUI+" "+one.Time, "")
+		m.frames.Acknowledge(one)
 	}
-	m.frames[devEUI][at.Format(time.DateTime)] = float64(value)
 }
 
 // text hands over a message.
 func (m *mixed) text(c, n int) {
-	text := fmt.Sprintf("message %d of %d", n, c)
-	body := fmt.Sprintf(`{"id": %q, "from": "447700900123", "to": "4478000%05d", "text": %q}`, text, n%1000, text)
-	if _, done := m.requestUntilDone(ofTexts, m.g.As("acme-all-0123456"), "POST", "/inbound/sms/json", body); done {
+	text, body := e2e.CountedMessage(c, n)
+	if _, done := m.requestUntilDone(ofTexts, e2e.CarrierOf(m.g), "POST", "/inbound/sms/json", body); done {
 		m.note(ofTexts, text, "")
 	}
 }
@@ -267,13 +223,12 @@ func mixedText(kind string, c, n int) string {
 func (m *mixed) order(kind, text string, more string) (id string, done bool) {
 	key := text[:min(len(text), 40)]
 	body := fmt.Sprintf(`{"destinations": ["447700900123"], "dlr_url": "%s/dlr?id=%%msgid&code=%%code", "message": %q%s}`, m.url, text, more)
-	a, done := m.requestUntilDone(kind, m.g.Cellular("acme-all-0123456").With("Idempotency-Key", key), "POST", "/v2/sms/send", body)
+	a, done := m.requestUntilDone(kind, e2e.CustomerOf(m.g).With("Idempotency-Key", key), "POST", "/v2/sms/send", body)
 	var list struct{ Data []e2e.PendingMessage }
 	if !done {
 		return "", false
 	}
-	if err := json.Unmarshal([]byte(a.Body), &list); err != nil || len(list.Data) == 0 {
-		m.refuse(kind, a)
+	if !m.decode(kind, a, &list) || len(list.Data) == 0 {
 		return "", false
 	}
 	return fmt.Sprint(list.Data[0].ID), true
@@ -323,7 +278,7 @@ func (m *mixed) schedule(c, n int) {
 		m.note(ofScheduled, text, id)
 		return
 	}
-	a, done, unsure := m.request(ofCancelled, m.g.Cellular("acme-all-0123456"), "DELETE", "/v2/sms/"+id, "")
+	a, done, unsure := m.request(ofCancelled, e2e.CustomerOf(m.g), "DELETE", "/v2/sms/"+id, "")
 	if done || unsure && a.Status == http.StatusNotFound {
 		m.note(ofCancelled, text, id)
 		return
@@ -350,7 +305,7 @@ func (m *mixed) call(c, n int) {
 
 // job has a SIM suspended or taken back into service, unless a job is under way.
 func (m *mixed) job(c, n int) {
-	acme, iccid := m.g.Cellular("acme-all-0123456"), mixedSIM(c, n)
+	acme, iccid := e2e.CustomerOf(m.g), mixedSIM(c, n)
 	a, done := m.requestUntilDone(ofJobs, acme, "GET", "/v3/mno/"+iccid, "")
 	var one struct{ Data e2e.SIMState }
 	if !done || json.Unmarshal([]byte(a.Body), &one) != nil || one.Data.Current != one.Data.Requested {
@@ -361,32 +316,25 @@ func (m *mixed) job(c, n int) {
 		return
 	}
 	var begun struct{ Data struct{ ID string } }
-	if json.Unmarshal([]byte(a.Body), &begun) != nil || begun.Data.ID == "" {
-		m.refuse(ofJobs, a)
-		return
+	if m.decode(ofJobs, a, &begun) {
+		m.note(ofJobs, begun.Data.ID, action+"_sim")
 	}
-	m.note(ofJobs, begun.Data.ID, action+"_sim")
 }
 
 // claim claims the ledger's token.
-func (m *mixed) claim() {
+func (m *mixed) claim(int, int) {
 	a, done := m.attempt(ofClaims, m.g.As("acme-all-0123456"), "POST", "/ledgers/tokens/claim", `{"token":"`+m.token+`"}`)
 	var job struct{ JobID string }
-	if !done {
-		return
+	if done && m.decode(ofClaims, a, &job) {
+		m.note(ofClaims, job.JobID, "")
 	}
-	if json.Unmarshal([]byte(a.Body), &job) != nil || job.JobID == "" {
-		m.refuse(ofClaims, a)
-		return
-	}
-	m.note(ofClaims, job.JobID, "")
 }
 
 // subscriber registers one.
 func (m *mixed) subscriber(c, n int) {
 	surname := fmt.Sprintf("subscriber %d of %d", n, c)
 	body := fmt.Sprintf(`{"forename": "A", "surname": %q, "address": "C", "post_code": "D", "contact_no": "1"}`, surname)
-	if a, done := m.attempt(ofSubscribers, m.g.Cellular("acme-all-0123456"), "POST", "/v3/mno/subscriber/register", body); done {
+	if a, done := m.attempt(ofSubscribers, e2e.CustomerOf(m.g), "POST", "/v3/mno/subscriber/register", body); done {
 		m.note(ofSubscribers, surname, a.Body)
 	}
 }
@@ -397,11 +345,7 @@ func (m *mixed) device(c, n int) {
 	body := fmt.Sprintf(`{"location_id": "yard", "decoder_id": "sent", "identifier": %q, "name": "Made"}`, identifier)
 	a, done := m.attempt(ofDevices, acme, "POST", "/iot/devices/other", body)
 	var made struct{ Data struct{ ID string } }
-	if !done {
-		return
-	}
-	if json.Unmarshal([]byte(a.Body), &made) != nil || made.Data.ID == "" {
-		m.refuse(ofDevices, a)
+	if !done || !m.decode(ofDevices, a, &made) {
 		return
 	}
 	if n%2 == 0 {
@@ -449,83 +393,37 @@ func (m *mixed) seen(of map[string]int) map[string]int {
 	return maps.Clone(of)
 }
 
-// endpoint takes the account's callbacks: it keeps how often something came, and
-// with which ids.
+// endpoint takes the account's callbacks: it keeps how often something came, and with
+// which ids. What came is "message …", "report <id> <code>" or "<type> <job>".
 type endpoint struct {
+	*e2e.Arrivals
 	url string
-
-	mu   sync.Mutex
-	seen map[string]*e2e.MessageArrivals // "message …", "report <id> <code>", "<type> <job>"
 }
 
 func newEndpoint(t *testing.T) *endpoint {
 	t.Helper()
-	e := &endpoint{seen: map[string]*e2e.MessageArrivals{}}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	e.url = server.URL
+	e := &endpoint{Arrivals: e2e.NewArrivals()}
+	e.url = e2e.NewServer(t, e)
 	return e
 }
 
 func (e *endpoint) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	q := r.URL.Query()
-	var told struct {
-		ID, Type string
-		Data     struct {
-			ID    string
-			JobID string `json:"job_id"`
-		}
-	}
-	what, id := "", ""
 	switch r.URL.Path {
 	case "/load":
-		what, id = "message "+q.Get("m"), q.Get("i")
+		e.Add("message "+q.Get("m"), q.Get("i"), r)
 	case "/dlr":
-		what = "report " + q.Get("id") + " " + q.Get("code")
+		e.Add("report "+q.Get("id")+" "+q.Get("code"), "", r)
 	default:
-		_ = json.Unmarshal(body, &told)
-		what, id = told.Type+" "+told.Data.ID+told.Data.JobID, told.ID
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	a := e.seen[what]
-	if a == nil {
-		a = &e2e.MessageArrivals{Ids: map[string]bool{}, Hooks: map[string]bool{}}
-		e.seen[what] = a
-	}
-	a.Count++
-	a.Ids[id], a.Hooks[r.Header.Get("Webhook-Id")] = true, true
-}
-
-// missing lists what did not come.
-func (e *endpoint) missing(wanted []string) (out []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, what := range wanted {
-		if e.seen[what] == nil {
-			out = append(out, what)
+		var event struct {
+			ID, Type string
+			Data     struct {
+				ID    string
+				JobID string `json:"job_id"`
+			}
 		}
+		_ = json.Unmarshal(body, &event)
+		e.Add(event.Type+" "+event.Data.ID+event.Data.JobID, event.ID, r)
 	}
-	return out
-}
-
-// repeated counts what came more than once, and lists what did not come with the
-// same ids each time, or was never sent.
-func (e *endpoint) repeated(sent func(text string) bool) (twice int, unlike []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, what := range slices.Sorted(maps.Keys(e.seen)) {
-		a := e.seen[what]
-		if a.Count > 1 {
-			twice++
-		}
-		if len(a.Ids) != 1 || len(a.Hooks) != 1 || a.Hooks[""] {
-			unlike = append(unlike, fmt.Sprintf("%q came %d times with the ids %v and %v", what, a.Count, slices.Collect(maps.Keys(a.Ids)), slices.Collect(maps.Keys(a.Hooks))))
-		}
-		if text, message := strings.CutPrefix(what, "message "); message && !sent(text) {
-			unlike = append(unlike, fmt.Sprintf("%q is no message that was sent", text))
-		}
-	}
-	return twice, unlike
 }

@@ -81,11 +81,9 @@ func TestFaultsLoseNothing(t *testing.T) {
 				m.awaitProgress(t, 5)
 			}
 			took := time.Since(began)
-			m.end()
+			m.End()
 			f := m.find(t, e)
-			if code := g.Terminate(); code != 0 {
-				t.Errorf("exit code %d at the end", code)
-			}
+			g.EndCleanly()
 			f.verifyLedger(g)
 			f.report(t, m)
 			t.Logf("%s, %d times in %s: %s", fault.name, rounds, took.Round(time.Second), f)
@@ -144,9 +142,9 @@ func (m *mixed) find(t *testing.T, e *endpoint) *findings {
 	m.awaitQuiet(e)
 	f.waited = time.Since(ended)
 	f.arrived(m, e)
-	f.messages(m, sends(m.g, t))
-	f.devices(t, m)
-	f.jobs(t, m)
+	f.messages(m, sends(m.g))
+	f.devices(m)
+	f.jobs(m)
 	f.records(t, m)
 	return f
 }
@@ -189,14 +187,14 @@ func (m *mixed) awaitQuiet(e *endpoint) {
 	m.g.AwaitProcessed()
 	all, states := m.expected(), []string{"queued", "retrying"}
 	waitFor(func() bool {
-		return len(e.missing(all)) == 0 && !slices.ContainsFunc(states, func(s string) bool { return len(m.g.Deliveries("limit=1&state="+s)) > 0 })
+		return len(e.Missing(slices.Values(all))) == 0 && !slices.ContainsFunc(states, func(s string) bool { return len(m.g.Deliveries("limit=1&state="+s)) > 0 })
 	})
 }
 
 // arrived looks at what the endpoint got.
 func (f *findings) arrived(m *mixed, e *endpoint) {
 	lost := map[string]bool{}
-	for _, what := range e.missing(m.expected()) {
+	for _, what := range e.Missing(slices.Values(m.expected())) {
 		lost[what] = true
 	}
 	for _, kind := range []string{ofTexts, ofJoined} {
@@ -208,11 +206,15 @@ func (f *findings) arrived(m *mixed, e *endpoint) {
 	for _, what := range slices.Sorted(maps.Keys(lost)) {
 		f.lost = append(f.lost, "the endpoint was not told: "+what)
 	}
-	f.repeated, f.unlike = e.repeated(func(text string) bool {
+	f.repeated, f.unlike = e.Repeated()
+	for what := range e.Seen {
+		text, message := strings.CutPrefix(what, "message ")
 		_, whole := m.acked[ofJoined][text]
 		_, plain := m.acked[ofTexts][text]
-		return whole || plain
-	})
+		if message && !whole && !plain {
+			f.unlike = append(f.unlike, fmt.Sprintf("%q is no message that was sent", text))
+		}
+	}
 }
 
 // sendShown is a message as the operator sees it.
@@ -224,33 +226,20 @@ type sendShown struct {
 }
 
 // sends lists all that the account has sent, by text.
-func sends(g *e2e.Gateway, t *testing.T) map[string][]sendShown {
-	t.Helper()
+func sends(g *e2e.Gateway) map[string][]sendShown {
+	g.T.Helper()
 	found := map[string][]sendShown{}
-	for cursor := ""; ; {
-		var page struct {
-			Data []struct {
-				ID    int64
-				Parts []struct{ Data, State string }
-			}
-			Meta struct{ Next string }
+	for _, m := range e2e.List[e2e.SentParts](g.Admin(), "/admin/messages?account=1&limit=1000") {
+		one := sendShown{id: fmt.Sprint(m.ID), parts: len(m.Parts)}
+		var states []string
+		for _, p := range m.Parts {
+			one.text += p.Data
+			states = append(states, p.State)
 		}
-		g.Admin().Get("/admin/messages?account=1&limit=1000"+cursor).Decode(t, &page)
-		for _, m := range page.Data {
-			one := sendShown{id: fmt.Sprint(m.ID), parts: len(m.Parts)}
-			var states []string
-			for _, p := range m.Parts {
-				one.text += p.Data
-				states = append(states, p.State)
-			}
-			one.state = strings.Join(slices.Compact(states), " ")
-			found[one.text] = append(found[one.text], one)
-		}
-		if page.Meta.Next == "" {
-			return found
-		}
-		cursor = "&cursor=" + page.Meta.Next
+		one.state = strings.Join(slices.Compact(states), " ")
+		found[one.text] = append(found[one.text], one)
 	}
+	return found
 }
 
 // messages compares what was ordered with what the operator sees.
@@ -275,10 +264,10 @@ func (f *findings) messages(m *mixed, found map[string][]sendShown) {
 }
 
 // devices looks for frames and devices.
-func (f *findings) devices(t *testing.T, m *mixed) {
-	t.Helper()
+func (f *findings) devices(m *mixed) {
+	m.g.T.Helper()
 	acme := m.g.As("acme-all-0123456")
-	for devEUI, values := range m.frames {
+	for devEUI, values := range m.frames.Acked {
 		stored := acme.ReadingsByTime(devEUI)
 		for at, value := range values {
 			got, there := stored[at]
@@ -316,12 +305,12 @@ func waitFor(holds func() bool) bool {
 }
 
 // jobs looks for jobs, claims and subscribers.
-func (f *findings) jobs(t *testing.T, m *mixed) {
-	t.Helper()
-	r := &e2e.SIMJobRound{G: m.g, Acme: m.g.Cellular("acme-all-0123456")}
+func (f *findings) jobs(m *mixed) {
+	m.g.T.Helper()
+	acme := e2e.CustomerOf(m.g)
 	ended := map[string]string{}
 	waitFor(func() bool {
-		for _, j := range r.Jobs(t) {
+		for _, j := range acme.SIMJobs() {
 			ended[j.ID] = j.Action + " " + j.Status
 		}
 		return !slices.ContainsFunc(slices.Collect(maps.Keys(m.acked[ofJobs])), func(id string) bool { return !strings.HasSuffix(ended[id], " completed") })
@@ -338,15 +327,8 @@ func (f *findings) jobs(t *testing.T, m *mixed) {
 		f.kept(ofClaims, a.Body, completed)
 	}
 	known := map[string]int{}
-	for page := 1; ; page++ {
-		var list struct{ Data []struct{ Surname string } }
-		r.Acme.Get(fmt.Sprintf("/v3/mno/subscriber?per_page=500&page=%d", page)).Decode(t, &list)
-		for _, one := range list.Data {
-			known[one.Surname]++
-		}
-		if len(list.Data) == 0 {
-			break
-		}
+	for _, one := range e2e.ListNumbered[struct{ Surname string }](acme, "/v3/mno/subscriber") {
+		known[one.Surname]++
 	}
 	for surname := range m.acked[ofSubscribers] {
 		f.kept(ofSubscribers, surname, known[surname] == 1)
@@ -356,10 +338,8 @@ func (f *findings) jobs(t *testing.T, m *mixed) {
 // records looks for what SIMs used and for calls: each is there once.
 func (f *findings) records(t *testing.T, m *mixed) {
 	t.Helper()
-	acme := m.g.Cellular("acme-all-0123456")
-	file := acme.StartJob("/v3/mno/job/cdr", fmt.Sprintf(`{"start_time":%q,"end_time":%q}`,
-		time.Now().AddDate(0, 0, -1).Format(time.RFC3339), time.Now().AddDate(0, 0, 1).Format(time.RFC3339)))
-	acme.AwaitJobStatus(file, "completed")
+	acme := e2e.CustomerOf(m.g)
+	file := acme.CompleteJob("/v3/mno/job/cdr", e2e.CurrentPeriod())
 	rows, err := csv.NewReader(strings.NewReader(acme.Get("/v3/mno/job/" + file + "/cdr/stream").Body)).ReadAll()
 	relaytest.NoError(t, err)
 	there := map[string]int{}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -26,30 +24,18 @@ import (
 // mixingWorkers is how many connections post at the same time.
 const mixingWorkers = 16
 
-// mixingRequests is how many requests the test makes: 5,000, or
-// PENSTOCK_TEST_MIXING.
-func mixingRequests(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("PENSTOCK_TEST_MIXING")
-	if text == "" {
-		return 5_000
-	}
-	n, err := strconv.Atoi(text)
-	relaytest.NoError(t, err)
-	return n
-}
-
 // TestNoValueIsInAnotherRecord sends interleaved requests to all surfaces over
 // connections that are used again and again. Every value of a request names the
 // request, by its number, and the requests have many lengths, so that a value that
 // was kept without a copy would show another request's bytes. No answer, record or
-// delivery names two requests, and each is there.
+// delivery names two requests, and each is there. There are 5,000 requests, or
+// PENSTOCK_TEST_MIXING.
 func TestNoValueIsInAnotherRecord(t *testing.T) {
 	t.Parallel()
 	m := newMixing(t)
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	began, count := time.Now(), mixingRequests(t)
+	began, count := time.Now(), e2e.NumberFromEnv(t, "PENSTOCK_TEST_MIXING", 5_000)
 	for range mixingWorkers {
 		workers.Go(func() {
 			for n := int(next.Add(1)); n <= count; n = int(next.Add(1)) {
@@ -73,7 +59,7 @@ type mixing struct {
 
 	mu       sync.Mutex
 	sent     map[string]map[int]bool // kind → the numbers of the requests
-	frames   map[string]map[string]float64
+	frames   *e2e.CounterFrames
 	arrived  map[int]bool // messages at the endpoint
 	mistakes []string
 }
@@ -82,19 +68,18 @@ func newMixing(t *testing.T) *mixing {
 	t.Helper()
 	m := &mixing{
 		from: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), sent: map[string]map[int]bool{},
-		frames: map[string]map[string]float64{}, arrived: map[int]bool{},
+		frames: e2e.NewCounterFrames(t), arrived: map[int]bool{},
 	}
-	endpoint := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	endpoint := e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if n := m.one("a delivery", r.URL.RawQuery); n > 0 {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.arrived[n] = true
 		}
 	}))
-	t.Cleanup(endpoint.Close)
-	inventory := e2e.Fixture(t, "mixed.yaml", "callback_url: SINK/events", "callback_url: http://127.0.0.1:9/", "SINK", endpoint.URL, "m=%m&i=%i", "m=%m&i=%i&o=%o&d=%d", "SIMS", "")
-	m.g = e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	m.iot, m.mobile, m.soap = m.g.As("acme-all-0123456"), m.g.Cellular("acme-all-0123456"), m.g.As("").With("Content-Type", e2e.SOAP11Type)
+	inventory := e2e.Fixture(t, "mixed.yaml", "callback_url: SINK/events", "callback_url: http://127.0.0.1:9/", "SINK", endpoint, "m=%m&i=%i", "m=%m&i=%i&o=%o&d=%d", "SIMS", "")
+	m.g = e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	m.iot, m.mobile, m.soap = m.g.As("acme-all-0123456"), e2e.CustomerOf(m.g), m.g.As("").With("Content-Type", e2e.SOAP11Type)
 	return m
 }
 
@@ -169,12 +154,7 @@ func (m *mixing) frame(n int) {
 	body := fmt.Sprintf(`{"pad":%q,"deviceInfo":{"devEui":%q,"deviceName":"shared"},"deduplicationId":"8b2f6c1e-5d0a-4f7e-9a43-%012x","time":%q,"fCnt":%d,"fPort":1,"data":%q}`,
 		pad(n), devEUI, n, at.Format(time.RFC3339), n, payload)
 	if _, done := m.acknowledged(mixedFrames, n, m.iot, "POST", "/webhooks/lorawan?event=up&decoder_id=counter", body); done {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.frames[devEUI] == nil {
-			m.frames[devEUI] = map[string]float64{}
-		}
-		m.frames[devEUI][at.Format(time.DateTime)] = float64(n)
+		m.frames.Acknowledge(e2e.CounterFrame{DevEUI: devEUI, Time: at.Format(time.DateTime), Value: float64(n)})
 	}
 }
 
@@ -287,7 +267,7 @@ func (m *mixing) counts() map[string]int {
 func (m *mixing) check(t *testing.T) {
 	t.Helper()
 	m.g.HTTP.Timeout = 5 * e2e.Patience // the lists of a million requests are long
-	(&e2e.Load{G: m.g, Frames: m.frames}).CheckFrames(t)
+	m.frames.Check(t, m.iot)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -299,11 +279,15 @@ func (m *mixing) check(t *testing.T) {
 		calls[m.one("a row of the archive", row)] = true
 	}
 	m.complete(mixedCalls, calls)
-	m.complete(mixedSends, m.listed("/v2/sms/pending?per_page=500&page=", m.mobile))
-	m.complete(mixedDevices, m.listed("/iot/devices?per_page=500&page=", m.iot))
-	m.complete(mixedPeople, m.listed("/v3/mno/subscriber?per_page=500&page=", m.mobile))
-	m.complete(mixedSOAP, m.messages())
-	m.events()
+	for kind, list := range map[string]struct {
+		path string
+		c    e2e.Client
+	}{mixedSends: {"/v2/sms/pending", m.mobile}, mixedDevices: {"/iot/devices", m.iot}, mixedPeople: {"/v3/mno/subscriber", m.mobile}} {
+		m.complete(kind, m.listed(list.path, e2e.ListNumbered[json.RawMessage](list.c, list.path)))
+	}
+	const messages, events = "/admin/messages?account=1&limit=1000", "/admin/events?limit=1000"
+	m.complete(mixedSOAP, m.listed(messages, e2e.List[json.RawMessage](m.g.Admin(), messages)))
+	m.listed(events, e2e.List[json.RawMessage](m.g.Admin(), events)) // the path, the query and the body of each post
 	for _, one := range m.mistakes[:min(len(m.mistakes), 20)] {
 		t.Error(one)
 	}
@@ -321,57 +305,11 @@ func (m *mixing) complete(kind string, there map[int]bool) {
 	}
 }
 
-// listed reads all pages of a list; each record names one request.
-func (m *mixing) listed(path string, c e2e.Client) map[int]bool {
-	m.g.T.Helper()
+// listed returns the requests that the records of a list name; each names one.
+func (m *mixing) listed(path string, records []json.RawMessage) map[int]bool {
 	there := map[int]bool{}
-	for page := 1; ; page++ {
-		var list struct{ Data []json.RawMessage }
-		c.Get(path+strconv.Itoa(page)).Decode(m.g.T, &list)
-		for _, one := range list.Data {
-			there[m.one("a record of "+path, string(one))] = true
-		}
-		if len(list.Data) < 500 {
-			return there
-		}
+	for _, one := range records {
+		there[m.one("a record of "+path, string(one))] = true
 	}
-}
-
-// messages reads the messages that SOAP sent from the operator's list.
-func (m *mixing) messages() map[int]bool {
-	m.g.T.Helper()
-	there := map[int]bool{}
-	for cursor := ""; ; {
-		var list struct {
-			Data []json.RawMessage
-			Meta struct{ Next string }
-		}
-		m.g.Admin().Get("/admin/messages?account=1&limit=1000"+cursor).Decode(m.g.T, &list)
-		for _, one := range list.Data {
-			there[m.one("a message", string(one))] = true
-		}
-		if list.Meta.Next == "" {
-			return there
-		}
-		cursor = "&cursor=" + list.Meta.Next
-	}
-}
-
-// events reads what the journal keeps of the posts: the path, the query and the body.
-func (m *mixing) events() {
-	m.g.T.Helper()
-	for cursor := ""; ; {
-		var list struct {
-			Data []json.RawMessage
-			Meta struct{ Next string }
-		}
-		m.g.Admin().Get("/admin/events?limit=1000"+cursor).Decode(m.g.T, &list)
-		for _, one := range list.Data {
-			m.one("an event", string(one))
-		}
-		if list.Meta.Next == "" {
-			return
-		}
-		cursor = "&cursor=" + list.Meta.Next
-	}
+	return there
 }

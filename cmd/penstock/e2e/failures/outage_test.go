@@ -28,49 +28,32 @@ func outage(t *testing.T) time.Duration {
 // getting their 2xx, and everything is there once it is back.
 func TestOutageLosesNothing(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		name, backend string
-		stop          func(s *e2e.Site)
-		start         func(t *testing.T, s *e2e.Site)
-	}{
-		{
-			"PostgreSQL", "records", func(s *e2e.Site) { s.Postgres.Kill() },
-			func(_ *testing.T, s *e2e.Site) { s.Postgres.Start() },
-		},
-		{
-			"Redis", "queue", func(s *e2e.Site) { s.Redis.Stop() },
-			func(_ *testing.T, s *e2e.Site) { s.Redis.Restart() },
-		},
-		{
-			"InfluxDB", "readings", func(s *e2e.Site) { s.Influx.Stop() },
-			func(t *testing.T, s *e2e.Site) { s.Influx.Restart(t) },
-		},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
+	for _, server := range e2e.BackEnds() {
+		t.Run(server.Name, func(t *testing.T) {
 			t.Parallel()
 			s := e2e.RealSite(t)
 			c, url := e2e.NewMessageCounter(t)
 			g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 			g.As("acme-all-0123456").Post("/webhooks/lorawan", `{}`).Is(t, 200, "")
-			l := g.StartLoad()
+			l := g.StartLoad(e2e.Connections)
 			<-time.After(time.Second)
 
-			tc.stop(s)
+			server.Stop(t, s)
 			back := time.After(outage(t))
-			relaytest.Eventually(t, tc.name+" is named as what is missing", func() (any, bool) {
+			relaytest.Eventually(t, server.Name+" is named as what is missing", func() (any, bool) {
 				status, r := g.Ready()
-				b := r.Backends[tc.backend]
+				b := r.Backends[server.Check]
 				return r, status == http.StatusServiceUnavailable && r.Status == "not ready" && b.Status == "down" && b.Error != ""
 			})
 			g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
-			if tc.backend == "records" {
+			if server.Check == "records" {
 				a := g.As("somebody-new").Post("/webhooks/lorawan", `{}`)
 				if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" {
 					t.Errorf("a sender nobody knows gets %d %s, want 503 and Retry-After", a.Status, a.Body)
 				}
 			}
 			<-back
-			tc.start(t, s)
+			server.Start(t, s)
 
 			<-time.After(time.Second)
 			l.End()
@@ -78,10 +61,7 @@ func TestOutageLosesNothing(t *testing.T) {
 				t.Errorf("known senders were refused: %v", l.Refused)
 			}
 			l.Check(t, c)
-			relaytest.Eventually(t, "the gateway is ready again", func() (any, bool) {
-				status, r := g.Ready()
-				return r, status == http.StatusOK
-			})
+			g.AwaitReady()
 		})
 	}
 }

@@ -5,9 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,12 +17,11 @@ import (
 // overloaded is a gateway with small bounds.
 func overloaded(t *testing.T, settings ...string) *e2e.Gateway {
 	t.Helper()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, `{accounts: [
+	return e2e.NewGateway(t, e2e.Embedded(), `{accounts: [
 		{name: acme, credit: 100, tokens: [{token: acme-all-0123456, scopes: [messaging, cellular, iot, ledger, webhook, carrier]}],
 			soap: {username: acme, password: secret}, locations: [{id: yard, name: Yard, imported: true}]},
 		{name: other, credit: 100, tokens: [{token: other-all-0123456, scopes: [messaging, webhook]}]},
 	]}`, settings...)
-	return g
 }
 
 // refusedOf sums the refusals of a kind, for whatever reason.
@@ -45,15 +41,14 @@ func hangingLookup(t *testing.T) (url string, asked chan struct{}, letGo func())
 	asked = make(chan struct{}, 10)
 	end := make(chan struct{})
 	letGo = sync.OnceFunc(func() { close(end) })
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url = e2e.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked <- struct{}{}
 		<-end
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"status": {"code": 0}, "mcc": "234", "mnc": "15"}`)
 	}))
-	t.Cleanup(server.Close)
 	t.Cleanup(letGo)
-	return server.URL, asked, letGo
+	return url, asked, letGo
 }
 
 // An account whose requests hang uses up its share of the API: further ones are
@@ -61,10 +56,9 @@ func hangingLookup(t *testing.T) (url string, asked chan struct{}, letGo func())
 func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 	url, asked, letGo := hangingLookup(t)
 	g := overloaded(t, "PENSTOCK_OVERLOAD_API_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=20ms")
-	g.ConfigFile = filepath.Join(g.Dir, "penstock.yaml")
-	relaytest.NoError(t, os.WriteFile(g.ConfigFile, []byte(fmt.Sprintf("lookup: {type: http, url: '%s/%%number', timeout: 1m}\n", url)), 0o600))
+	g.Configure(fmt.Sprintf("lookup: {type: http, url: '%s/%%number', timeout: 1m}\n", url))
 	g.Run()
-	acme, x := g.As("acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-all-0123456")
+	acme, x := g.As("acme-all-0123456"), e2e.CustomerOf(g)
 	looked := make(chan e2e.Response)
 	go func() { a, _ := x.Try("GET", "/v2/network-lookup/447700900123", ""); looked <- a }()
 	<-asked
@@ -95,7 +89,7 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 	g.As("").With("Content-Type", e2e.SOAP12Type).Post("/soap", e2e.ToSOAP12(e2e.SOAPEnvelope("acme", "447700900123"))).Mentions(t, 503, "<s:Value>s:Receiver</s:Value>")
 
 	acme.Post("/webhooks/generic", `{"deviceId": "shed", "temperature": 4}`).Mentions(t, 200, "data")
-	g.As("").With("X-Auth-Token", "other-all-0123456").Get("/v2/sms/credit").Mentions(t, 200, "credit")
+	g.XAuth("other-all-0123456").Get("/v2/sms/credit").Mentions(t, 200, "credit")
 	g.Admin().Get("/admin/events").Mentions(t, 200, "data")
 	g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
 	if n := refusedOf(g, t, "api"); n != 6 {

@@ -39,9 +39,7 @@ func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
 
 	r.damaged(t)
 	r.check(t)
-	if code := r.other.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	r.other.EndCleanly()
 }
 
 // recoveryFixture is two gateways on the same back ends: one that will be lost, and another.
@@ -49,7 +47,7 @@ type recoveryFixture struct {
 	site        *e2e.Site
 	lost, other *e2e.Gateway
 	load        *e2e.Load
-	arrived     *e2e.MessageCounter
+	arrived     *e2e.Arrivals
 	partner     *e2e.Sink // a carrier
 	sink        *e2e.Sink // has reports
 	usage       int       // bytes of simA
@@ -68,10 +66,7 @@ func newRecoveryFixture(t *testing.T) *recoveryFixture {
 		g.Configure("carriers:\n  - {type: http, name: partner, url: '" + r.partner.URL + "/sms', token: secret}\n")
 		g.Spawn()
 	}
-	r.load = &e2e.Load{
-		G: r.lost, From: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second),
-		Frames: map[string]map[string]float64{}, Texts: map[string]bool{}, Refused: map[string]int{},
-	}
+	r.load = e2e.NewLoad(r.lost)
 	return r
 }
 
@@ -93,9 +88,8 @@ func (r *recoveryFixture) accept(t *testing.T) {
 	r.usage = 1
 
 	r.site.Postgres.Kill()
-	body := e2e.Fixture(t, "chirpstack/up.json")
 	for n := range 150 {
-		r.load.Frame(body, 0, n)
+		r.load.Frame(0, n)
 		r.load.Message(0, n)
 		id := fmt.Sprint("c", n)
 		acme.Post("/inbound/cdr/sim", e2e.UsageRecord(id, e2e.SIMA, 10)).Mentions(t, 200)
@@ -109,7 +103,7 @@ func (r *recoveryFixture) accept(t *testing.T) {
 	r.lost.Kill()
 	r.site.Postgres.Start()
 	r.load.G = r.other
-	relaytest.Eventually(t, "the other gateway is ready", func() (any, bool) { status, r := r.other.Ready(); return r, status == 200 })
+	r.other.AwaitReady()
 }
 
 // command is a recovery with the other gateway's settings.
@@ -186,11 +180,10 @@ func (r *recoveryFixture) check(t *testing.T) {
 	}
 	e2e.AwaitReports(t, r.sink, "447700900123:8", "447700900123:1")
 	acme := e2e.CustomerOf(r.other)
-	id := acme.StartJob("/v3/mno/job/usage", e2e.CurrentPeriod())
-	acme.AwaitJobStatus(id, "completed")
-	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, acme.Get("/v3/mno/job/"+id+"/usage"))[e2e.SIMA]), fmt.Sprint(r.usage))
+	id := acme.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
+	relaytest.Equal(t, "the bytes of the SIM", e2e.UsageBySIM(t, acme.Get("/v3/mno/job/"+id+"/usage"))[e2e.SIMA], r.usage)
 	rows := acme.DownloadArchive(acme.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"]
-	relaytest.Equal(t, "calls", fmt.Sprint(len(rows)), fmt.Sprint(r.calls))
+	relaytest.Equal(t, "the number of calls", len(rows), r.calls)
 }
 
 // damaged starts the lost gateway again, without its database; after it was killed, one

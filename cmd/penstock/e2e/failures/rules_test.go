@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -25,16 +23,14 @@ import (
 func TestRulesSurviveKills(t *testing.T) {
 	t.Parallel()
 	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 6)
-	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
-		t.Logf("PENSTOCK_TEST_SEED=%d", seed)
-		random := rand.New(rand.NewPCG(uint64(seed), 0))
+		random := e2e.Random(t)
 		heard := newNotices(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url))
 		g.Spawn()
 		heard.rules(g.As("acme-all-0123456"))
-		l := g.StartLoad()
+		l := g.StartLoad(e2e.Connections)
 		var away <-chan time.Time
 		for round := range kills {
 			e2e.SleepRandomly(random, 400*time.Millisecond)
@@ -52,14 +48,12 @@ func TestRulesSurviveKills(t *testing.T) {
 		}
 		e2e.SleepRandomly(random, 400*time.Millisecond)
 		l.End()
-		if len(l.Frames) == 0 {
+		if len(l.Frames.Acked) == 0 {
 			t.Fatalf("there was no load: %v", l.Refused)
 		}
 		g.AwaitProcessed()
 		heard.check(t, l)
-		if code := g.Terminate(); code != 0 {
-			t.Errorf("exit code %d at the end", code)
-		}
+		g.EndCleanly()
 	})
 }
 
@@ -75,9 +69,7 @@ type notices struct {
 func newNotices(t *testing.T) *notices {
 	t.Helper()
 	n := &notices{alarms: map[string]map[string]bool{}, frames: map[string]map[string]bool{}}
-	server := httptest.NewServer(n)
-	t.Cleanup(server.Close)
-	n.url = server.URL
+	n.url = e2e.NewServer(t, n)
 	return n
 }
 
@@ -163,7 +155,7 @@ func (n *notices) check(t *testing.T, l *e2e.Load) {
 		})
 		n.once(t, what, one.want, one.came)
 	}
-	t.Logf("%d frames of %d devices, %d states of alarms", len(frames), len(l.Frames), len(alarms))
+	t.Logf("%d frames of %d devices, %d states of alarms", len(frames), len(l.Frames.Acked), len(alarms))
 }
 
 // loadedDevices are all that a load posts for, also those whose every post was cut off
@@ -196,29 +188,19 @@ func (n *notices) once(t *testing.T, what string, want []string, came map[string
 // its states.
 func listAlarms(c e2e.Client, device string) (list, states []string) {
 	c.Gateway.T.Helper()
-	var page struct {
-		Data []struct {
-			ID        string
-			RaisedAt  string  `json:"raised_at"`
-			ClearedAt *string `json:"cleared_at"`
-		}
-		Meta struct{ Next string }
+	type alarm struct {
+		ID        string
+		RaisedAt  string  `json:"raised_at"`
+		ClearedAt *string `json:"cleared_at"`
 	}
-	for cursor := ""; ; cursor = page.Meta.Next {
-		page.Meta.Next, page.Data = "", nil
-		c.Get("/iot/alarms?limit=500&device_id="+device+"&cursor="+cursor).Decode(c.Gateway.T, &page)
-		for _, a := range page.Data {
-			ended := ""
-			states = append(states, a.ID+" raised")
-			if a.ClearedAt != nil {
-				ended = *a.ClearedAt
-				states = append(states, a.ID+" cleared")
-			}
-			list = append(list, a.RaisedAt+" – "+ended)
+	for _, a := range e2e.List[alarm](c, "/iot/alarms?limit=500&device_id="+device) {
+		ended := ""
+		states = append(states, a.ID+" raised")
+		if a.ClearedAt != nil {
+			ended = *a.ClearedAt
+			states = append(states, a.ID+" cleared")
 		}
-		if page.Meta.Next == "" {
-			break
-		}
+		list = append(list, a.RaisedAt+" – "+ended)
 	}
 	slices.Reverse(list)
 	return list, states

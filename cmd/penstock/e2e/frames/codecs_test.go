@@ -101,17 +101,14 @@ func testLongSource(t *testing.T, s *e2e.Site) {
 		b.WriteString(strings.Repeat(" ", size-len(tail)-b.Len()) + tail)
 		return b.String()
 	}
-	create := func(source string) e2e.Response {
-		return acme.Post("/iot/decoders", string(relaytest.Must(json.Marshal(map[string]string{
-			"name": "Long", "description": "a table", "type": "lorawan", "codec": "javascript", "source": source,
-		}))(t)))
-	}
-	var made struct{ Data struct{ ID string } }
-	create(source(331<<10)).Decode(t, &made)
-	create(source(1<<20)).Mentions(t, 201, `"Long"`)
-	create(source(1<<20)+" ").Mentions(t, 422, "the source is longer than 1048576 bytes")
-	acme.Post("/iot/decoders/"+made.Data.ID+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
-	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+made.Data.ID, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
+	long := acme.CreateDecoder("javascript", source(331<<10))
+	acme.CreateDecoder("javascript", source(1<<20))
+	body := relaytest.Must(json.Marshal(map[string]string{
+		"name": "Long", "description": "a table", "type": "lorawan", "codec": "javascript", "source": source(1<<20) + " ",
+	}))(t)
+	acme.Post("/iot/decoders", string(body)).Mentions(t, 422, "the source is longer than 1048576 bytes")
+	acme.Post("/iot/decoders/"+long+"/sensors", `{"sensor_type_id":"temperature","key":"temperature"}`).Mentions(t, 200, "temperature")
+	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+long, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
 	g.AwaitProcessed()
 	if got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice(fridge), "")); !strings.HasPrefix(got, "temperature=3@") {
 		t.Errorf("%s; events %+v", got, g.Events("state=quarantined"))

@@ -1,7 +1,6 @@
 package frames
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -74,7 +72,7 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 			t.Errorf("still in quarantine: %+v", left)
 		}
 		if s.Influx != nil {
-			if n := s.Influx.Count(t, setting(g, "PENSTOCK_INFLUX_BUCKET"), "temperature", "value"); n != 4 {
+			if n := s.Influx.Count(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), "temperature", "value"); n != 4 {
 				t.Errorf("InfluxDB holds %d readings of four frames", n)
 			}
 		}
@@ -82,16 +80,6 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	told = admin.DryRun{}
 	g.Admin().Post("/admin/events/replay", selection+`,"dry_run":true}`).Decode(t, &told)
 	relaytest.Equal(t, "what a dry run tells then", dryRunSummary(told), "; 4 examined, 4 done, 0 differ, 0 added, 0 changed, 4 unchanged")
-}
-
-// setting is one of the gateway's environment.
-func setting(g *e2e.Gateway, name string) string {
-	for _, entry := range g.Env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }
 
 // dryRunSummary writes what a dry run told in short.
@@ -128,16 +116,12 @@ frame 3  2026-03-01T10:01:00Z  event …  device 70b3d57ed00f0001  chirpstack-v4
   temperature = -1
   reading temperature (temperature): -1, stored is 6552.6
 `
-	code, out := g.RunCommand("decode", "--device", device, "--last", "3", "--source", source)
-	if code != 0 || !e2e.LinesMatch(strings.Split(want, "\n"), strings.Split(out, "\n")) {
-		g.T.Errorf("exit code %d\n%s", code, out)
+	got := g.RunCommand("", "decode", "--device", device, "--last", "3", "--source", source)
+	if got.Mentions(g.T, e2e.ExitDone); !e2e.LinesMatch(strings.Split(want, "\n"), strings.Split(got.Stdout, "\n")) {
+		g.T.Errorf("the frames of the device:\n%s", got.Stdout)
 	}
-	if code, out := g.RunCommand("decode", "--decoder", decoder, "--hex", "30"); code != e2e.ExitFailed || !strings.Contains(out, "error: javascript: decodeUplink: line 2, column") {
-		g.T.Errorf("the stored decoder: exit code %d\n%s", code, out)
-	}
-	if code, out := g.RunCommand("replay", "events", "--kind", "uplink", "-q", fridge, "--dry-run"); code != 0 || !strings.Contains(out, "4 examined: 3 would be stored, 1 quarantined; 0 differ") {
-		g.T.Errorf("a dry run from the shell: exit code %d\n%s", code, out)
-	}
+	g.RunCommand("", "decode", "--decoder", decoder, "--hex", "30").Mentions(g.T, e2e.ExitFailed, "error: javascript: decodeUplink: line 2, column")
+	g.RunCommand("", "replay", "events", "--kind", "uplink", "-q", fridge, "--dry-run").Mentions(g.T, e2e.ExitDone, "4 examined: 3 would be stored, 1 quarantined; 0 differ")
 }
 
 // TestDecodeWithoutAGateway runs the command on files alone.
@@ -176,11 +160,7 @@ func TestDecodeWithoutAGateway(t *testing.T) {
 		{"bytes that are none", []string{"--source", js, "--hex", "xy"}, "", e2e.ExitFailed, "decode: frames.0: "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var b bytes.Buffer
-			code := app.Run(append([]string{"decode"}, tc.args...), app.Environment{Context: t.Context(), Stdin: strings.NewReader(tc.stdin), Stdout: &b, Stderr: &b})
-			if code != tc.code || !strings.Contains(b.String(), tc.out) {
-				t.Errorf("exit code %d\n%s", code, b.String())
-			}
+			e2e.RunCommand(nil, tc.stdin, append([]string{"decode"}, tc.args...)...).Mentions(t, tc.code, tc.out)
 		})
 	}
 }

@@ -9,18 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// made creates a device over REST and returns its id.
-func made(c e2e.Client, kind, body string) string {
-	c.Gateway.T.Helper()
-	var made struct{ Data struct{ ID string } }
-	a := c.Post("/iot/devices/"+kind, body)
-	if a.Status != 201 {
-		c.Gateway.T.Fatalf("%s: %d %s", a.Request, a.Status, a.Body)
-	}
-	a.Decode(c.Gateway.T, &made)
-	return made.Data.ID
-}
-
 // measured writes readings as "name value unit", in their order.
 func measured(list []e2e.Reading) string {
 	texts := make([]string, len(list))
@@ -42,19 +30,19 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		return `{"location_id": "yard", "decoder_id": "lpp", "identifier": "` + identifier + `", "name": "By hand"}`
 	}
 	t.Run("a device that was created takes its frames, however its EUI was written", func(t *testing.T) {
-		id := made(acme, "lorawan", lorawan("70:B3:D5:7E:D1:00:00:01"))
+		id := acme.Create("/iot/devices/lorawan", lorawan("70:B3:D5:7E:D1:00:00:01"))
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", up("70b3d57ed1000001"))
 		relaytest.Equal(t, "latest", e2e.FormatReadings(acme.LatestReadings(id)), "relative_humidity_4=60.5@"+at+" temperature_3=27.2@"+at)
 		acme.Get("/iot/devices/identifier/70B3D57ED1000001").Mentions(t, 200, id, `"name":"By hand"`, `"location_id":"yard"`)
 	})
 	t.Run("a device belongs to one account until it is deleted", func(t *testing.T) {
-		id := made(acme, "lorawan", lorawan("70b3d57ed1000002"))
+		id := acme.Create("/iot/devices/lorawan", lorawan("70b3d57ed1000002"))
 		theirs := strings.Replace(lorawan("70-b3-d5-7e-d1-00-00-02"), "yard", "shop", 1)
 		g.Admin().Put("/admin/inventory", `{"accounts": [{"name": "globex", "locations": [{"id": "shop", "name": "Shop"}]}]}`).Mentions(t, 200)
 		globex.Post("/iot/devices/lorawan", theirs).Is(t, 422, `{"message": "Device has already been claimed."}`)
 		globex.Do("DELETE", "/iot/devices/"+id, "").Is(t, 422, `{"message": "Invalid Device."}`)
 		acme.Do("DELETE", "/iot/devices/"+id, "").Is(t, 204, "")
-		made(globex, "lorawan", theirs)
+		globex.Create("/iot/devices/lorawan", theirs)
 		acme.Post("/iot/devices/lorawan", lorawan("70b3d57ed1000002")).Is(t, 422, `{"message": "Device has already been claimed."}`)
 	})
 	t.Run("a key's new type takes effect with the next frame, and history stays what it was", func(t *testing.T) {
@@ -136,7 +124,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		relaytest.Equal(t, "readings after", e2e.FormatReadings(acme.Readings(id, "")), "temperature=60.5@2026-03-01 10:25:30")
 	})
 	t.Run("raw frames are shown while frame logging is on", func(t *testing.T) {
-		id := made(acme, "lorawan", lorawan("70b3d57ed1000005"))
+		id := acme.Create("/iot/devices/lorawan", lorawan("70b3d57ed1000005"))
 		acme.Get("/iot/devices/"+id+"/frames").Is(t, 200, `{"data": []}`)
 		acme.Do("PATCH", "/iot/devices/"+id, `{"frame_logging": "enabled"}`).Mentions(t, 200, `"frame_logging":"enabled"`)
 		e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up", up("70b3d57ed1000005"))

@@ -1,3 +1,5 @@
+// Package frames tests devices, decoders, readings and the webhooks of network servers, end
+// to end.
 package frames
 
 import (
@@ -9,6 +11,30 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
 )
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, e2e.Suites{
+		"frames":                           testFrames,
+		"the generic webhook":              testGeneric,
+		"posts of many readings":           testPosts,
+		"frames reported in several posts": testSupplements,
+		"lost frames":                      testLoss,
+		"quarantine":                       testQuarantine,
+		"a decoder that is corrected":      testCorrectedDecoder,
+		"a codec that never ends":          testEndlessCodec,
+		"a codec's clock":                  testCodecClock,
+		"retention at the start":           testRetentionAtStart,
+		"a codec of a megabyte":            testLongSource,
+		"readings":                         testReadings,
+		"decoders":                         testDecoders,
+		"devices":                          testDevices,
+		"credentials":                      testCredentials,
+		"isolation of accounts":            testIsolation,
+	})
+}
 
 func testFrames(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
@@ -88,22 +114,12 @@ func testFrames(t *testing.T, s *e2e.Site) {
 	})
 	if s.Influx != nil {
 		t.Run("InfluxQL shows the points", func(t *testing.T) {
-			db := fieldOf(g.Env, "PENSTOCK_INFLUX_BUCKET=")
+			db := g.Setting("PENSTOCK_INFLUX_BUCKET")
 			if n := s.Influx.Count(t, db, "temperature", "value"); n < 5 {
 				t.Errorf("%d points of temperature", n)
 			}
 		})
 	}
-}
-
-// fieldOf returns a setting of an environment.
-func fieldOf(env []string, prefix string) string {
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, prefix); ok {
-			return value
-		}
-	}
-	return ""
 }
 
 // chirpStackEvents are the kinds of event there are fixtures of, the uplink

@@ -25,7 +25,7 @@ func testPosts(t *testing.T, s *e2e.Site) {
 	acme := g.As("acme-all-0123456")
 	decoder := acme.CreateDecoder("expr", "temperature = bytes[0] * 1.0")
 	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200, "temperature")
-	barn := made(acme, "other", `{"location_id": "yard", "decoder_id": "`+decoder+`", "identifier": "barn", "name": "Barn"}`)
+	barn := acme.Create("/iot/devices/other", `{"location_id": "yard", "decoder_id": "`+decoder+`", "identifier": "barn", "name": "Barn"}`)
 
 	// values are a device's readings, oldest first.
 	values := func(device string) string {

@@ -162,7 +162,7 @@ func senderPosts() []posted {
 // looks at all that came of it.
 func TestEverySendersBody(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "senders.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "senders.yaml"))
 	known := make(map[string]bool)
 	for _, p := range senderPosts() {
 		known[filepath.Join("testdata", "senders", filepath.FromSlash(p.file))] = true
@@ -288,7 +288,7 @@ func radio(g *e2e.Gateway, t *testing.T, device string, at, received time.Time) 
 // let in what they should, and nothing else.
 func TestASenderThatSignsNeedsNoToken(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "senders.yaml"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "senders.yaml"))
 	const secret = "f3203a20a2e8dfaf6686b621f56d05e3"
 	sum := func(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body+secret))) }
 	pack := e2e.Fixture(t, "senders/kpn-things-senml/001.json")

@@ -64,7 +64,7 @@ func stored(g *e2e.Gateway, t *testing.T, device string, at time.Time) string {
 			}
 		}
 	}
-	answer := g.Site.Influx.Query(t, fieldOf(g.Env, "PENSTOCK_INFLUX_BUCKET="), "SELECT * FROM uplink WHERE device_id = '"+device+"'")
+	answer := g.Site.Influx.Query(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), "SELECT * FROM uplink WHERE device_id = '"+device+"'")
 	relaytest.NoError(t, json.Unmarshal([]byte(answer), &found))
 	series := found.Results[0].Series
 	if len(series) != 1 || len(series[0].Values) != 1 || int64(series[0].Values[0][0].(float64))/1e6 != at.UnixMilli() {
@@ -95,7 +95,7 @@ func testLoss(t *testing.T, s *e2e.Site) {
 	if !found {
 		t.Fatal("docs/api/webhooks.md has no query")
 	}
-	if answer := s.Influx.Query(t, fieldOf(g.Env, "PENSTOCK_INFLUX_BUCKET="), query); !strings.Contains(answer, `"identifier":"a84041d2c5182f0b"`) || !strings.Contains(answer, ",4]]") {
+	if answer := s.Influx.Query(t, g.Setting("PENSTOCK_INFLUX_BUCKET"), query); !strings.Contains(answer, `"identifier":"a84041d2c5182f0b"`) || !strings.Contains(answer, ",4]]") {
 		t.Errorf("4 frames were lost: %s", answer)
 	}
 }

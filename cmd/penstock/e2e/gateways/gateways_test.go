@@ -1,3 +1,4 @@
+// Package gateways tests several gateways on the same back ends, end to end.
 package gateways
 
 import (
@@ -12,6 +13,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
 )
+
+func TestMain(m *testing.M) { e2e.Main(m) }
 
 // TestGatewaysAreOne runs three gateways on the same back ends: whichever is asked,
 // the answer is that of all.
@@ -53,8 +56,7 @@ func testSplitUsage(t *testing.T, s *e2e.Site) {
 	e2e.CarrierOf(c.Gateways[1]).Post("/inbound/cdr/sim", e2e.UsageRecord("b1", e2e.SIMA, 1000)+e2e.UsageRecord("b2", e2e.SIMC, 7)).Mentions(t, 200, `"records":2`)
 	c.Front.AwaitProcessed()
 	third := e2e.CustomerOf(c.Gateways[2])
-	id := third.StartJob("/v3/mno/job/usage", e2e.CurrentPeriod())
-	third.AwaitJobStatus(id, "completed")
+	id := third.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod())
 	report := third.Get("/v3/mno/job/" + id + "/usage")
 	for iccid, bytes := range map[string]int{e2e.SIMA: 1100, e2e.SIMB: 20, e2e.SIMC: 7} {
 		if got := e2e.UsageBySIM(t, report)[iccid]; got != bytes {
@@ -150,14 +152,14 @@ func testSplitLedger(t *testing.T, s *e2e.Site) {
 func testRevoked(t *testing.T, s *e2e.Site) {
 	c := e2e.StartCluster(t, s, e2e.UsageInventory("https://127.0.0.1:9/"))
 	for _, g := range c.Gateways {
-		g.Cellular("globex-token-0123456").Get("/v3/mno").Mentions(t, 200, e2e.SIMG)
+		g.XAuth("globex-token-0123456").Get("/v3/mno").Mentions(t, 200, e2e.SIMG)
 		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("x", e2e.SIMG, 1)).Mentions(t, 200)
 	}
 	c.Gateways[0].Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).Mentions(t, 200)
 	revoked := time.Now()
 	for _, g := range c.Gateways {
 		relaytest.Eventually(t, "the token is refused", func() (any, bool) {
-			a := g.Cellular("globex-token-0123456").Get("/v3/mno")
+			a := g.XAuth("globex-token-0123456").Get("/v3/mno")
 			return a, a.Status == http.StatusUnauthorized
 		})
 		if took := time.Since(revoked); took > 2*time.Second {
@@ -224,7 +226,7 @@ func testSplitKey(t *testing.T, s *e2e.Site) {
 		if len(list.Data) != 1+rounds {
 			t.Errorf("%d messages, want %d", len(list.Data), 1+rounds)
 		}
-		relaytest.Equal(t, "the balance", fmt.Sprint(g.Credit(t, 1).Meta.Balance), fmt.Sprint(100-1-rounds))
+		relaytest.Equal(t, "the balance", g.Credit(t, 1).Meta.Balance, 100-1-rounds)
 	}
 }
 
@@ -246,40 +248,33 @@ func testSplitDuplicates(t *testing.T, s *e2e.Site) {
 		}))
 	}
 	c.Front.AwaitProcessed()
-	acme, voice := e2e.CustomerOf(c.Gateways[2]), c.Gateways[1].Cellular("initech-all-0123456")
-	report, file := acme.StartJob("/v3/mno/job/usage", e2e.CurrentPeriod()), acme.StartJob("/v3/mno/job/cdr", e2e.CurrentPeriod())
-	acme.AwaitJobStatus(report, "completed")
-	acme.AwaitJobStatus(file, "completed")
-	relaytest.Equal(t, "the bytes of the SIM", fmt.Sprint(e2e.UsageBySIM(t, acme.Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA]), fmt.Sprint(100*count))
-	relaytest.Equal(t, "lines of the file of records", fmt.Sprint(strings.Count(acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body, "\n")), fmt.Sprint(1+count))
-	relaytest.Equal(t, "rows of the archive", fmt.Sprint(len(voice.DownloadArchive(voice.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"])), fmt.Sprint(count))
+	acme, voice := e2e.CustomerOf(c.Gateways[2]), c.Gateways[1].XAuth("initech-all-0123456")
+	report, file := acme.CompleteJob("/v3/mno/job/usage", e2e.CurrentPeriod()), acme.CompleteJob("/v3/mno/job/cdr", e2e.CurrentPeriod())
+	relaytest.Equal(t, "the bytes of the SIM", e2e.UsageBySIM(t, acme.Get("/v3/mno/job/"+report+"/usage"))[e2e.SIMA], 100*count)
+	relaytest.Equal(t, "lines of the file of records", strings.Count(acme.Get("/v3/mno/job/"+file+"/cdr/stream").Body, "\n"), 1+count)
+	relaytest.Equal(t, "rows of the archive", len(voice.DownloadArchive(voice.RequestArchive(e2e.ArchiveOfNovember))["cdr-20261101-20261130.csv"]), count)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
 		all := c.Front.Deliveries("relay=g-all")
 		return all, len(all) == count && !slices.ContainsFunc(all, func(p e2e.Delivery) bool { return p.State != "delivered" })
 	})
-	relaytest.Equal(t, "messages that arrived", fmt.Sprint(len(k.Requests("/in"))), fmt.Sprint(count))
+	relaytest.Equal(t, "messages that arrived", len(k.Requests("/in")), count)
 }
 
 func testKilledMember(t *testing.T, s *e2e.Site) {
 	c2, url := e2e.NewMessageCounter(t)
 	c := e2e.NewCluster(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 	c.Spawn()
-	l := c.Front.StartLightLoad()
-	acknowledged := func() int { l.Mu.Lock(); defer l.Mu.Unlock(); return len(l.Texts) }
+	l := c.Front.StartLoad(1)
 	for round := range 2 {
 		for _, more := range []func(){c.Gateways[round].Kill, c.Gateways[round].Spawn} {
-			after := acknowledged() + 50
-			relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { n := acknowledged(); return n, n >= after })
+			l.AwaitMessages(t, 50)
 			more()
 		}
 	}
-	after := acknowledged() + 50
-	relaytest.Eventually(t, "more messages are acknowledged", func() (any, bool) { n := acknowledged(); return n, n >= after })
+	l.AwaitMessages(t, 50)
 	l.End()
 	l.Check(t, c2)
 	for _, g := range c.Gateways {
-		if code := g.Terminate(); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
+		g.EndCleanly()
 	}
 }

@@ -1,3 +1,5 @@
+// Package ledgers tests ledgers, their claims and what tampering with them shows, end to
+// end.
 package ledgers
 
 import (
@@ -11,6 +13,15 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, e2e.Suites{
+		"ledgers": testLedgers,
+	})
+}
+
 // TestClaimsSurviveKills has 1,000 claim a token with three claims while the
 // gateway is killed again and again: three succeed, every job that was accepted
 // ends and reaches the callback, and the ledger is whole.
@@ -23,12 +34,8 @@ func TestClaimsSurviveKills(t *testing.T) {
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
 		acme := g.As("acme-all-0123456")
-		var job string
-		acme.Post("/ledgers/assets/tokens", `{}`).Decode(t, &job)
-		var made struct{ Data struct{ Token string } }
-		g.AwaitLedgerJob(acme, job, &made)
-
-		accepted := claimants(g, acme, made.Data.Token, kills)
+		token := acme.CreateToken("assets", `{}`)
+		accepted := claimants(g, acme, token, kills)
 		for _, id := range accepted {
 			g.AwaitLedgerJob(acme, id, nil)
 		}
@@ -38,11 +45,10 @@ func TestClaimsSurviveKills(t *testing.T) {
 				Remaining int `json:"remaining_claims"`
 			}
 		}
-		acme.Post("/ledgers/tokens/validate", `{"token":"`+made.Data.Token+`"}`).Decode(t, &validity)
-		if !validity.Data.Valid || validity.Data.Remaining != 0 {
-			t.Errorf("the token has %+v", validity.Data)
-		}
-		history := acme.Get("/ledgers/tokens/" + made.Data.Token + "/history").Body
+		acme.Post("/ledgers/tokens/validate", `{"token":"`+token+`"}`).Decode(t, &validity)
+		relaytest.Equal(t, "whether the token is valid", validity.Data.Valid, true)
+		relaytest.Equal(t, "the remaining claims", validity.Data.Remaining, 0)
+		history := acme.Get("/ledgers/tokens/" + token + "/history").Body
 		if n := strings.Count(history, `"claimed"`); n != 3 {
 			t.Errorf("%d claims stand in the history", n)
 		}
@@ -50,9 +56,7 @@ func TestClaimsSurviveKills(t *testing.T) {
 			jobs, claims, unsigned := told.Counts()
 			return []int{jobs, claims, unsigned, len(accepted)}, jobs >= len(accepted) && claims == 3 && unsigned == 0
 		})
-		if code := g.Terminate(); code != 0 {
-			t.Errorf("exit code %d at the end", code)
-		}
+		g.EndCleanly()
 		out, err := g.Command("ledger", "verify").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "acme/assets: 4 entries are as they were signed") {
 			t.Errorf("%s, %v", out, err)

@@ -1,7 +1,6 @@
 package ledgers
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -31,7 +29,7 @@ func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	database := sqltest.StartPostgres(t).NewDatabase(t)
 	told := e2e.NewLedgerCallback(t)
 	settings = append(settings, "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), settings...)
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), settings...)
 	x := &tamperedLedger{Gateway: g, db: sqltest.Open(t, sqlstore.Options{URL: database}), acme: g.As("acme-all-0123456")}
 	for range 3 {
 		x.tokens = append(x.tokens, x.minted())
@@ -41,17 +39,16 @@ func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	return x
 }
 
-// minted makes a token that leads somewhere.
-func (x *tamperedLedger) minted() string {
-	x.T.Helper()
-	var made struct{ Data struct{ Token string } }
-	x.AwaitLedgerJob(x.acme, x.mintingJob(), &made)
-	return made.Data.Token
-}
+// asset is a token that leads somewhere.
+const asset = `{"metadata":{"serial":"A-17"},"redirect_url":"https://example.com/asset"}`
 
+// minted makes a token.
+func (x *tamperedLedger) minted() string { return x.acme.CreateToken("assets", asset) }
+
+// mintingJob begins to make a token and returns the job.
 func (x *tamperedLedger) mintingJob() (job string) {
 	x.T.Helper()
-	x.acme.Post("/ledgers/assets/tokens", `{"metadata":{"serial":"A-17"},"redirect_url":"https://example.com/asset"}`).Decode(x.T, &job)
+	x.acme.Post("/ledgers/assets/tokens", asset).Decode(x.T, &job)
 	return job
 }
 
@@ -105,10 +102,8 @@ func (x *tamperedLedger) rehash() {
 }
 
 // verify runs `penstock ledger verify`.
-func (x *tamperedLedger) verify(args ...string) (string, int) {
-	var out bytes.Buffer
-	code := app.Run(append([]string{"ledger", "verify"}, args...), app.Environment{Context: x.T.Context(), Variables: x.Env, Stdin: nil, Stdout: &out, Stderr: &out, Version: "test"})
-	return out.String(), code
+func (x *tamperedLedger) verify(args ...string) e2e.Result {
+	return e2e.RunCommand(x.Env, "", append([]string{"ledger", "verify"}, args...)...)
 }
 
 // alarmed waits until /readyz names what is wrong; a job that is completed before
@@ -153,9 +148,7 @@ func TestARewrittenPastIsNotSigned(t *testing.T) {
 			x := newTamperedLedger(t)
 			tc.change(x)
 			x.alarmed(x.mintingJob(), tc.want)
-			if out, code := x.verify(); code != e2e.ExitFailed || !strings.Contains(out, tc.named) {
-				t.Errorf("exit code %d, want %q in\n%s", code, tc.named, out)
-			}
+			x.verify().Mentions(t, e2e.ExitFailed, tc.named)
 		})
 	}
 }
@@ -177,9 +170,7 @@ func TestAHeadThatGoesBackIsAnAlarm(t *testing.T) {
 				x.Run()
 			}
 			x.alarmed(x.mintingJob(), "its head goes back from 6 entries to 5")
-			if out, code := x.verify(); code != e2e.ExitFailed || !strings.Contains(out, "entries 5 to 5 are missing: the signed head has 6") {
-				t.Errorf("exit code %d\n%s", code, out)
-			}
+			x.verify().Mentions(t, e2e.ExitFailed, "entries 5 to 5 are missing: the signed head has 6")
 		})
 	}
 }
@@ -209,10 +200,7 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			defer x.putBack()
 			x.write(strings.Split(tc.statement, "; ")...)
-			out, code := x.verify()
-			if code != e2e.ExitFailed || !strings.Contains(out, tc.named) {
-				t.Errorf("exit code %d, want %q in\n%s", code, tc.named, out)
-			}
+			x.verify().Mentions(t, e2e.ExitFailed, tc.named)
 			for _, a := range []e2e.Response{
 				x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`), x.As("").Get("/t/" + x.tokens[0]),
 			} {
@@ -222,9 +210,7 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 			}
 		})
 	}
-	if out, code := x.verify(); code != e2e.ExitDone {
-		t.Errorf("as it was: exit code %d\n%s", code, out)
-	}
+	x.verify().Mentions(t, e2e.ExitDone)
 	x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"valid":true`)
 	relaytest.Eventually(t, "no alarm is left", func() (any, bool) {
 		a := x.Admin().Get("/readyz")
@@ -267,9 +253,11 @@ func TestACutHistoryIsNotWhole(t *testing.T) {
 		text, err := json.Marshal(map[string]any{"data": data, "meta": meta})
 		relaytest.NoError(t, err)
 		relaytest.NoError(t, os.WriteFile(name, text, 0o600))
-		if out, code := x.verify(name); !strings.Contains(out, tc.want) || (code == e2e.ExitDone) != (len(tc.cut) == 3) {
-			t.Errorf("%v: exit code %d, want %q in\n%s", tc.cut, code, tc.want, out)
+		code := e2e.ExitFailed
+		if len(tc.cut) == 3 {
+			code = e2e.ExitDone
 		}
+		x.verify(name).Mentions(t, code, tc.want)
 	}
 }
 
@@ -305,8 +293,6 @@ func TestPublishedHeadsShowARewrittenPast(t *testing.T) {
 		{[]string{"--head", kept, history}, "a history does not prove that the ledger begins with the earlier head of 6 entries", e2e.ExitFailed},
 		{[]string{"--ledger", "none"}, `no account has a ledger "none"`, e2e.ExitFailed},
 	} {
-		if out, code := x.verify(tc.args...); code != tc.code || !strings.Contains(out, tc.want) {
-			t.Errorf("%q: exit code %d, want %d and %q in\n%s", tc.args, code, tc.code, tc.want, out)
-		}
+		x.verify(tc.args...).Mentions(t, tc.code, tc.want)
 	}
 }

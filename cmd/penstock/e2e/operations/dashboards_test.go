@@ -23,7 +23,7 @@ import (
 func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 	t.Parallel()
 	s := &e2e.Site{Name: "influxd", Influx: influxtest.Start(t, influxtest.Options{})}
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_INFLUX_URL="+s.Influx.URL, "PENSTOCK_INFLUX_BUCKET=board")
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_INFLUX_URL="+s.Influx.URL, "PENSTOCK_INFLUX_BUCKET=board")
 	fill(g)
 	files, err := filepath.Glob(filepath.Join(e2e.Root(t), "deploy", "grafana", "dashboards", "*.json"))
 	relaytest.NoError(t, err)
@@ -39,11 +39,9 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) { showsAll(t, s.Influx, raw) })
 	}
 	t.Run("of a decoder", func(t *testing.T) {
-		code, out := g.RunCommand("dashboard", "--decoder", "sent")
-		if code != 0 {
-			t.Fatal(out)
-		}
-		showsAll(t, s.Influx, []byte(out))
+		got := g.RunCommand("", "dashboard", "--decoder", "sent")
+		got.Mentions(t, e2e.ExitDone)
+		showsAll(t, s.Influx, []byte(got.Stdout))
 	})
 	t.Run("loss is what the gaps in the counter say", func(t *testing.T) {
 		b := &board{t: t, db: s.Influx, all: map[string]string{"account": ".*"}, some: map[string][]string{"account": nil}}
@@ -81,9 +79,8 @@ func TestDashboardsShowWhatTheGatewayWrites(t *testing.T) {
 		"one that maps nothing, which shows nothing": {"--decoder " + g.As("acme-all-0123456").CreateDecoder("json", ""), "maps no keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, out := g.RunCommand(append([]string{"dashboard"}, strings.Fields(tc.args)...)...); !strings.Contains(out, tc.said) {
-				t.Errorf("%s", out)
-			}
+			got := g.RunCommand("", append([]string{"dashboard"}, strings.Fields(tc.args)...)...)
+			got.Mentions(t, got.Code, tc.said)
 		})
 	}
 }

@@ -33,7 +33,7 @@ func TestLogHasALineForWhatAnOperatorMustKnow(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, func(w http.ResponseWriter, _ e2e.SinkRequest, _ int) { w.WriteHeader(http.StatusGone) })
 	inventory := e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", (&e2e.Site{}).Mailbox())
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true")
+	g := e2e.NewGateway(t, e2e.Embedded(), inventory, "PENSTOCK_LOG_FORMAT=json", "PENSTOCK_LOG_ACCESS=true")
 	g.Spawn()
 	acme := g.As("acme-all-0123456")
 	const id = "the-id-of-a-proxy-1"

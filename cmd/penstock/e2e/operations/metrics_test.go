@@ -15,7 +15,7 @@ import (
 func TestMetricsAreWellNamedAndMeasureTheWay(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
 	acme := g.As("acme-all-0123456")
 	e2e.PostWebhook(t, acme, "/webhooks/lpwan", `{"deviceId": "metered", "temperature": 1}`)
 	acme.PostInboundText("metered-1", "447800015555", "measured")

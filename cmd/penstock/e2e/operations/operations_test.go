@@ -1,3 +1,5 @@
+// Package operations tests running the program: processes, logs, metrics, dashboards, TLS,
+// tracing, end to end.
 package operations
 
 import (
@@ -9,6 +11,15 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
 )
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, e2e.Suites{
+		"operations": testOperations,
+	})
+}
 
 func testOperations(t *testing.T, s *e2e.Site) {
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
@@ -65,9 +76,7 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	good := file("good.yaml", `{accounts: [{name: initech, tokens: [{token: initech-all-0123456}]}]}`)
@@ -109,14 +118,9 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 	}
 	t.Run("apply finds server and token in the settings", func(t *testing.T) {
 		env := []string{"PENSTOCK_LISTEN=" + strings.TrimPrefix(g.URL(), "http://"), "PENSTOCK_ADMIN_TOKEN=" + e2e.AdminToken}
-		if got := e2e.RunCommand(env, "", "apply", "-f", good); got.Code != 0 {
-			t.Errorf("exit %d: %s", got.Code, got.Stderr)
-		}
+		e2e.RunCommand(env, "", "apply", "-f", good).Mentions(t, 0)
 	})
 	t.Run("serve fails on settings that make no sense, with exit 1", func(t *testing.T) {
-		got := e2e.RunCommand([]string{"PENSTOCK_DELIVERY_SCHEDULE=soon"}, "", "serve")
-		if got.Code != 1 || !strings.Contains(got.Stderr, "PENSTOCK_DELIVERY_SCHEDULE") {
-			t.Errorf("exit %d: %s", got.Code, got.Stderr)
-		}
+		e2e.RunCommand([]string{"PENSTOCK_DELIVERY_SCHEDULE=soon"}, "", "serve").Mentions(t, 1, "PENSTOCK_DELIVERY_SCHEDULE")
 	})
 }

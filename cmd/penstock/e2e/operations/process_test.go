@@ -35,10 +35,7 @@ func testDrain(t *testing.T, s *e2e.Site) {
 	g.Spawn()
 	g.As("acme-all-0123456").PostInboundText("d1", "447800015555", "under way")
 	k.Await(t, "/longer", 1)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 	defer func() { _ = conn.Close() }()
 	const body = `{"deviceId": "slow", "temperature": 1}`
 	fmt.Fprintf(conn, "POST /webhooks/lorawan HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer acme-all-0123456\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:10])
@@ -93,24 +90,17 @@ func testRestart(t *testing.T, s *e2e.Site) {
 // readSecret reads a file that only its owner may read.
 func readSecret(t *testing.T, path string) string {
 	t.Helper()
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := relaytest.Must(os.Stat(path))(t)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("%s has the mode %s, want 0600", path, info.Mode())
 	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(raw))
+	return strings.TrimSpace(string(relaytest.Must(os.ReadFile(path))(t)))
 }
 
 // TestNothingConfigured starts the program as its first user does.
 func TestNothingConfigured(t *testing.T) {
 	t.Parallel()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, "", "PENSTOCK_ADMIN_TOKEN=", "PENSTOCK_INVENTORY=", "PENSTOCK_EGRESS_ALLOW=")
+	g := e2e.NewGateway(t, e2e.Embedded(), "", "PENSTOCK_ADMIN_TOKEN=", "PENSTOCK_INVENTORY=", "PENSTOCK_EGRESS_ALLOW=")
 	g.Spawn()
 	path := filepath.Join(g.DataDir(), e2e.DemoTokenFile)
 	demo := g.As(readSecret(t, path))

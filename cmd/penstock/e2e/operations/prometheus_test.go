@@ -39,19 +39,14 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "alerts.yaml"))
-	relaytest.NoError(t, err)
-	tests, err := os.ReadFile(filepath.Join(dir, "alerts_test.yaml"))
-	relaytest.NoError(t, err)
-	manual, err := os.ReadFile(filepath.Join(e2e.Root(t), "docs", "operations.md"))
-	relaytest.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok && !strings.Contains(string(tests), name) {
+	tests, manual := e2e.RepositoryFile(t, "deploy/prometheus/alerts_test.yaml"), e2e.RepositoryFile(t, "docs/operations.md")
+	for line := range strings.Lines(e2e.RepositoryFile(t, "deploy/prometheus/alerts.yaml")) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok && !strings.Contains(tests, name) {
 			t.Errorf("%s has no test", name)
 		}
 		if _, anchor, ok := strings.Cut(strings.TrimSpace(line), "operations.md#"); ok {
 			heading := "# " + strings.ReplaceAll(anchor, "-", " ") + "\n"
-			if !strings.Contains(strings.ToLower(string(manual)), heading) {
+			if !strings.Contains(strings.ToLower(manual), heading) {
 				t.Errorf("docs/operations.md has no section %s", anchor)
 			}
 		}
@@ -64,7 +59,7 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 	t.Parallel()
 	program := prometheusTool(t, "prometheus")
 	k := e2e.NewSink(t, nil)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "relays.yaml", "SINK", k.URL, "MAILBOX", "box@example.com"))
 	rules, err := filepath.Abs(filepath.Join(e2e.Root(t), "deploy", "prometheus", "alerts.yaml"))
 	relaytest.NoError(t, err)
 	dir, address := t.TempDir(), porttest.Address(t)

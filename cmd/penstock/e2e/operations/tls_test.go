@@ -55,14 +55,13 @@ func serialOf(t *testing.T, g *e2e.Gateway) int64 {
 // log level, while a connection stays open.
 func TestTLSAndHangup(t *testing.T) {
 	t.Parallel()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "inventory.yaml"))
-	cert, key, file := filepath.Join(g.Dir, "cert.pem"), filepath.Join(g.Dir, "key.pem"), filepath.Join(g.Dir, "penstock.yaml")
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
+	cert, key := filepath.Join(g.Dir, "cert.pem"), filepath.Join(g.Dir, "key.pem")
 	configure := func(level string) {
-		relaytest.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "tls: {cert_file: %q, key_file: %q}\nlog: {level: %s, access: true}\ndebug: {listen: %q}\n", cert, key, level, porttest.Address(t)), 0o600))
+		g.Configure(fmt.Sprintf("tls: {cert_file: %q, key_file: %q}\nlog: {level: %s, access: true}\ndebug: {listen: %q}\n", cert, key, level, porttest.Address(t)))
 	}
 	writeCertificate(t, cert, key, 1)
 	configure("info")
-	g.ConfigFile = file
 	pool := x509.NewCertPool()
 	text, err := os.ReadFile(cert)
 	relaytest.NoError(t, err)
@@ -120,7 +119,7 @@ func TestTLSAndHangup(t *testing.T) {
 	})
 	t.Run("what is wrong changes nothing", func(t *testing.T) {
 		relaytest.NoError(t, os.WriteFile(cert, []byte("torn"), 0o600))
-		relaytest.NoError(t, os.WriteFile(file, []byte("log: {level: loud}"), 0o600))
+		g.Configure("log: {level: loud}")
 		relaytest.NoError(t, g.Process.Process.Signal(syscall.SIGHUP))
 		said("certificate not reloaded; the present one stays")
 		said("configuration not reloaded: it has mistakes; the present one stays")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +28,7 @@ type collected struct {
 func collect(t *testing.T) *collected {
 	t.Helper()
 	c := new(collected)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	c.url = e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var all collector.ExportTraceServiceRequest
 		if err := proto.Unmarshal(body, &all); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Api-Key") != "collector-key" {
@@ -43,8 +42,6 @@ func collect(t *testing.T) *collected {
 			}
 		}
 	}))
-	t.Cleanup(server.Close)
-	c.url = server.URL
 	return c
 }
 
@@ -109,7 +106,7 @@ func TestTracesFollowTraffic(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, strings.ReplaceAll(tracedInventory, "SINK", k.URL),
+	g := e2e.Start(t, e2e.Embedded(), strings.ReplaceAll(tracedInventory, "SINK", k.URL),
 		"PENSTOCK_TRACING_URL="+c.url, "PENSTOCK_TRACING_HEADERS=api-key=collector-key", "PENSTOCK_DELIVERY_SCHEDULE=100ms,100ms")
 	of := func(n int) (id string, from e2e.Client) {
 		id = strings.Repeat(fmt.Sprint(n), 32)

@@ -1,3 +1,4 @@
+// Package rules tests rules and alarms, end to end.
 package rules
 
 import (
@@ -16,12 +17,19 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-const rulesSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, e2e.Suites{
+		"rules": testRules,
+	})
+}
 
 // rulesInventory is an account whose probes are decoded, and that may send.
 func rulesInventory(t *testing.T, credit int) string {
 	t.Helper()
-	return e2e.Fixture(t, "inventory.yaml", "  - name: acme\n", fmt.Sprintf("  - name: acme\n    credit: %d\n    webhook_secret: %s\n", credit, rulesSecret))
+	return e2e.Fixture(t, "inventory.yaml", "  - name: acme\n", fmt.Sprintf("  - name: acme\n    credit: %d\n    webhook_secret: %s\n", credit, e2e.WebhookSecret))
 }
 
 // ruleFixture is an account with a rule that says of the probe 70b3d57ed0001234 by every
@@ -129,7 +137,7 @@ func TestRulesSendEverywhere(t *testing.T) {
 		if n := len(r.sink.Requests("/shaped")) + len(r.sink.Requests("/got/70b3d57ed0001234")) + len(r.Mails(r.box)); n != 6 {
 			t.Errorf("%d requests and mails, want 6", n)
 		}
-		r.acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
+		e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":98}}`)
 		r.hasAlarm("cleared")
 	})
 }
@@ -138,7 +146,7 @@ func TestRulesSendEverywhere(t *testing.T) {
 func (r *ruleFixture) arrives(state, degrees string, n int) {
 	r.T.Helper()
 	posted := r.sink.Await(r.T, "/posted/"+state, 1)
-	key, err := webhooks.NewWebhook(rulesSecret)
+	key, err := webhooks.NewWebhook(e2e.WebhookSecret)
 	relaytest.NoError(r.T, err)
 	if err := key.Verify([]byte(posted.Body), posted.Header); err != nil {
 		r.T.Errorf("the signature: %v", err)
@@ -186,7 +194,7 @@ func (r *ruleFixture) hasAlarm(state string) {
 // TestRulesWithoutCredit has an SMS wait for credit, and everything else go out.
 func TestRulesWithoutCredit(t *testing.T) {
 	t.Parallel()
-	r := newRuleFixture(t, &e2e.Site{Name: "embedded"}, 0)
+	r := newRuleFixture(t, e2e.Embedded(), 0)
 	r.frame(0, 31.5)
 	r.sink.Await(t, "/posted/raised", 1)
 	var waiting []e2e.Delivery
@@ -207,7 +215,7 @@ func TestRulesWithoutCredit(t *testing.T) {
 		return r.Deliveries("kind=rule&number=" + ruleNumber), len(r.texts()) == 1
 	})
 	r.ended(5)
-	r.acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":4}}`)
+	e2e.CustomerOf(r.Gateway).Get("/v2/sms/credit").Is(t, 200, `{"data":{"credit":4}}`)
 
 	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"]}`).Mentions(t, 200, `"count":0`)
 	r.Admin().Post("/admin/deliveries/replay", `{"ids":["`+p.ID+`"],"include_delivered":true}`).Mentions(t, 200, `"count":1`)
@@ -218,7 +226,7 @@ func TestRulesWithoutCredit(t *testing.T) {
 // TestRulesThatAreRefused posts rules whose actions cannot be taken.
 func TestRulesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
+	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5), "PENSTOCK_EGRESS_ALLOW=")
 	acme := g.As("acme-all-0123456")
 	for action, want := range map[string][2]string{
 		`{"action":"http_post","parameters":["https://example.com/","http://10.1.2.3/%state"]}`:               {"actions[0].parameters[1]", "10.1.2.3"},
@@ -240,7 +248,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 // TestRulesWithSimulators has a gateway without back ends say what it only pretends.
 func TestRulesWithSimulators(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, rulesInventory(t, 5))
+	g := e2e.Start(t, e2e.Embedded(), rulesInventory(t, 5))
 	acme := g.As("acme-all-0123456")
 	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"]},{"action":"email","parameters":["ops@example.com"]}]}`).Mentions(t, 201)
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"testing"
 	"time"
@@ -16,10 +15,8 @@ import (
 func TestRulesSendOnceWhenKilled(t *testing.T) {
 	t.Parallel()
 	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 10)
-	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
-	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, rulesInventory(t, 100_000))
+	random := e2e.Random(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), rulesInventory(t, 100_000))
 	g.Spawn()
 	acme := g.As("acme-all-0123456")
 	acme.Post("/iot/rules", `{"name":"Forward","on":"reading","actions":[{"action":"sms","parameters":["447700900123"],"body":"'frame ' + uplink.f_cnt"}]}`).Mentions(t, 201)
@@ -39,7 +36,7 @@ func TestRulesSendOnceWhenKilled(t *testing.T) {
 		return left, len(left) == 0
 	})
 	var credit struct{ Data struct{ Credit int } }
-	acme.With("X-Auth-Token", "acme-all-0123456").Get("/v2/sms/credit").Decode(t, &credit)
+	e2e.CustomerOf(g).Get("/v2/sms/credit").Decode(t, &credit)
 	if paid := 100_000 - credit.Data.Credit; paid != frames || frames == 0 {
 		t.Errorf("%d frames, %d credits paid, %d deliveries", frames, paid, len(g.Deliveries("kind=rule&limit=1000")))
 	}

@@ -17,14 +17,6 @@ func notice(h e2e.SinkRequest, t *testing.T) (n e2e.RuleNotice) {
 	return n
 }
 
-// rule creates a rule over REST and returns its id.
-func rule(c e2e.Client, body string) string {
-	c.Gateway.T.Helper()
-	var made struct{ Data struct{ ID string } }
-	c.Post("/iot/rules", body).Decode(c.Gateway.T, &made)
-	return made.Data.ID
-}
-
 // sends posts a reading of a device, the n-th second of the test's time.
 func sends(c e2e.Client, t *testing.T, device string, at time.Time, celsius float64) {
 	t.Helper()
@@ -36,9 +28,9 @@ func testRules(t *testing.T, s *e2e.Site) {
 	k := e2e.NewSink(t, nil)
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	acme := g.As("acme-all-0123456")
-	hot := rule(acme, fmt.Sprintf(`{"name":"Hot","on":"reading","when":"values.temperature > 30","clear":"values.temperature < 28",
+	hot := acme.Create("/iot/rules", fmt.Sprintf(`{"name":"Hot","on":"reading","when":"values.temperature > 30","clear":"values.temperature < 28",
 "actions":[{"action":"http_post","parameters":["%s/hot"]}]}`, k.URL))
-	rule(acme, fmt.Sprintf(`{"name":"All","on":"reading","actions":[{"action":"http_post","parameters":["%s/all"]}]}`, k.URL))
+	acme.Create("/iot/rules", fmt.Sprintf(`{"name":"All","on":"reading","actions":[{"action":"http_post","parameters":["%s/all"]}]}`, k.URL))
 	began := time.Now().Add(-time.Hour).UTC()
 	send := func(second int, celsius float64) {
 		sends(acme, t, "probe", began.Add(time.Duration(second)*time.Second), celsius)

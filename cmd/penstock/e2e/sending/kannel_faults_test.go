@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // kannelFault is what happens to Kannel's first post of a message.
@@ -46,24 +47,18 @@ type kannelFront struct {
 	mu      sync.Mutex
 	tries   map[string]int // by Kannel's id
 	taken   map[string]int // by number: posts that the gateway has answered with 200
-	signal  kannelSignal
 	gateway http.Handler
 }
 
-func newKannelFront(t *testing.T, addr string) *kannelFront {
+func newKannelFront(t *testing.T, gateway string) *kannelFront {
 	t.Helper()
-	target, err := url.Parse("http://" + addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &kannelFront{tries: make(map[string]int), taken: make(map[string]int), signal: make(kannelSignal, 1)}
-	proxy := httputil.NewSingleHostReverseProxy(target)
+	f := &kannelFront{tries: make(map[string]int), taken: make(map[string]int)}
+	proxy := httputil.NewSingleHostReverseProxy(relaytest.Must(url.Parse(gateway))(t))
 	proxy.ModifyResponse = func(r *http.Response) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if r.StatusCode == http.StatusOK {
 			f.taken[r.Request.URL.Query().Get("to")]++
-			f.signal.changed()
 		}
 		return nil
 	}
@@ -105,7 +100,7 @@ func TestKannelRetries(t *testing.T) {
 	const each = 10
 	kannelPrograms(t)
 	sink, at := newKannelSink(t), porttest.Address(t)
-	k := startKannel(t, at, kannelToken, "http-queue-delay = 10", "http-queue-delay = 1")
+	k := startKannel(t, at, "http-queue-delay = 10", "http-queue-delay = 1")
 	var lines, want []string
 	for i, fault := range kannelFaults() {
 		for n := range each {
@@ -117,17 +112,15 @@ func TestKannelRetries(t *testing.T) {
 	smsc := k.carry(lines)
 	k.smsbox.says("HTTP: Retrying request") // nobody listens there yet
 
-	addr, drain := kannelGateway(t, kannelToken, sink.URL)
-	front := newKannelFront(t, addr)
+	g := kannelGateway(t, sink.url)
+	front := newKannelFront(t, g.URL())
 	server := kannelServe(t, at, front)
-	if !kannelAwait(front.signal, func() bool { return front.accepted(each) }) {
-		t.Error("Kannel has given up")
-	}
+	relaytest.Eventually(t, "the gateway has answered every message", func() (any, bool) { return "Kannel has given up", front.accepted(each) })
 	sink.receives(t, "/sms", len(want), "m", "d")
 	smsc.stop()
 	k.end()
 	server.Close()
-	drain()
+	relaytest.NoError(t, g.Stop())
 
 	got := sink.seen("/sms", "m", "d")
 	t.Run("each message arrives once", func(t *testing.T) { onceEach(t, got, want) })
@@ -139,8 +132,8 @@ func TestKannelRetries(t *testing.T) {
 		})
 	}
 	t.Run("nobody is texted that it failed", func(t *testing.T) {
-		if !smsc.log.has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", len(lines))) {
-			t.Errorf("fakesmsc got texts:\n%s", smsc.log.tail())
+		if !smsc.log.Has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", len(lines))) {
+			t.Errorf("fakesmsc got texts:\n%s", smsc.tail())
 		}
 	})
 }
@@ -148,10 +141,7 @@ func TestKannelRetries(t *testing.T) {
 // kannelServe serves at an address.
 func kannelServe(t *testing.T, addr string, h http.Handler) *httptest.Server {
 	t.Helper()
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := relaytest.Must(net.Listen("tcp", addr))(t)
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close()
 	s.Listener = l

@@ -1,23 +1,18 @@
 package sending
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
-	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // kannelPage is the operator's page. Kannel runs with its blocks as they stand,
@@ -28,21 +23,13 @@ const kannelPage = "docs/kannel.md"
 // Each old word must stand there.
 func kannelBlock(t *testing.T, language string, replace ...string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(e2e.Root(t), kannelPage))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(page), "```"+language+"\n")
-	block, _, closed := strings.Cut(rest, "\n```")
-	if !found || !closed {
-		t.Fatalf("%s has no block of %s", kannelPage, language)
-	}
-	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(block, replace[i]) {
-			t.Fatalf("the block %s of %s does not say %q", language, kannelPage, replace[i])
+	block := e2e.CodeBlock(t, kannelPage, language)
+	for pair := range slices.Chunk(replace, 2) {
+		if !strings.Contains(block, pair[0]) {
+			t.Fatalf("the block %s of %s does not say %q", language, kannelPage, pair[0])
 		}
 	}
-	return strings.NewReplacer(replace...).Replace(block) + "\n"
+	return strings.NewReplacer(replace...).Replace(block)
 }
 
 // kannelPrograms finds Kannel's programs. One that is missing fails the test, or
@@ -82,16 +69,14 @@ type kannel struct {
 }
 
 // startKannel starts both with the page's configuration, posting to an address.
-func startKannel(t *testing.T, addr, token string, replace ...string) *kannel {
+func startKannel(t *testing.T, addr string, replace ...string) *kannel {
 	t.Helper()
 	k := &kannel{t: t, programs: kannelPrograms(t), port: kannelPort(t)}
 	file := filepath.Join(t.TempDir(), "kannel.conf")
 	text := kannelBlock(t, "kannel", append(replace,
 		"13000", kannelPort(t), "13001", kannelPort(t), "13013", kannelPort(t), "10000", k.port,
-		"/var/spool/kannel", t.TempDir(), "/var/log/kannel", t.TempDir(), "TOKEN@127.0.0.1:8080", token+"@"+addr)...)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+		"/var/spool/kannel", t.TempDir(), "/var/log/kannel", t.TempDir(), "TOKEN@127.0.0.1:8080", kannelToken+"@"+addr)...)
+	relaytest.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	k.bearerbox = kannelRun(t, nil, k.programs["bearerbox"], file)
 	k.bearerbox.says("Start-up done")
 	k.smsbox = kannelRun(t, nil, k.programs["smsbox"], file)
@@ -108,13 +93,8 @@ func (k *kannel) carry(lines []string) *kannelChild {
 		}
 	}
 	stdin := filepath.Join(k.t.TempDir(), "messages")
-	if err := os.WriteFile(stdin, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		k.t.Fatal(err)
-	}
-	f, err := os.Open(stdin)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	relaytest.NoError(k.t, os.WriteFile(stdin, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	f := relaytest.Must(os.Open(stdin))(k.t)
 	defer func() { _ = f.Close() }()
 	n := fmt.Sprint(len(lines))
 	smsc := kannelRun(k.t, f, k.programs["fakesmsc"], "-H", "127.0.0.1", "-r", k.port, "-i", "0", "-m", n)
@@ -129,46 +109,7 @@ func (k *kannel) end() {
 }
 
 // kannelGateway runs a gateway with embedded back ends and the page's inventory.
-// The function it returns drains it; it may be called again.
-func kannelGateway(t *testing.T, token, sink string) (addr string, stop func()) {
+func kannelGateway(t *testing.T, sink string) *e2e.Gateway {
 	t.Helper()
-	dir, logs := t.TempDir(), newKannelLog()
-	file := filepath.Join(dir, "inventory.yaml")
-	text := kannelBlock(t, "yaml", "TOKEN", token, "http://127.0.0.1:9099", sink)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load("", []string{
-		"PENSTOCK_DATA_DIR=" + filepath.Join(dir, "data"), "PENSTOCK_INVENTORY=" + file,
-		"PENSTOCK_LISTEN=127.0.0.1:0", "PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	d, err := app.Open(ctx, cfg, slog.New(slog.NewTextHandler(logs, nil)), "test")
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		cancel()
-		t.Fatal(errors.Join(err, errors.New(d.Abandon())))
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- d.Serve(ctx, listener) }()
-	once := sync.OnceValue(func() error { cancel(); return <-ended })
-	stop = func() {
-		if err := once(); err != nil {
-			t.Errorf("the gateway did not end well: %v", err)
-		}
-	}
-	t.Cleanup(func() {
-		stop()
-		if t.Failed() {
-			t.Logf("the gateway printed at last:\n%s", logs.tail())
-		}
-	})
-	return listener.Addr().String(), stop
+	return e2e.Start(t, e2e.Embedded(), kannelBlock(t, "yaml", "TOKEN", kannelToken, "http://127.0.0.1:9099", sink))
 }

@@ -59,11 +59,8 @@ max-messages = 1
 // receipts come back through Kannel.
 func TestSendingOverKannel(t *testing.T) {
 	t.Parallel()
-	peer, k, addr := e2e.StartSMSC(t), e2e.NewSink(t, nil), porttest.Address(t)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
-	g.Configure("carriers:\n" + kannelSender(t, peer))
-	g.Run()
-	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	_, acme := newSender(t, kannelSender(t, peer), "PENSTOCK_LISTEN="+porttest.Address(t))
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "héllo €"}, "447700900200"))
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "Привет", "flash": true}, "447700901000"))
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "not to be delivered"}, "447700900309"))
@@ -80,13 +77,9 @@ func TestSendingOverKannel(t *testing.T) {
 		}
 		got[e.Submitted] = e
 	}
-	if e := got["447700900200"]; e.Text != "héllo €" || e.From != "447700900999" {
-		t.Errorf("the SMSC got %+v", e)
-	}
-	if e := got["447700901000"]; e.Text != "Привет" || e.Coding&0x10 == 0 {
-		t.Errorf("the SMSC got %+v", e)
-	}
-	if text != long {
-		t.Errorf("the SMSC got %q", text)
-	}
+	relaytest.Equal(t, "the text in the GSM alphabet", got["447700900200"].Text, "héllo €")
+	relaytest.Equal(t, "its originator", got["447700900200"].From, "447700900999")
+	relaytest.Equal(t, "the text in UCS-2", got["447700901000"].Text, "Привет")
+	relaytest.Equal(t, "whether it is a flash message", got["447700901000"].Coding&0x10 != 0, true)
+	relaytest.Equal(t, "the text of two parts", text, long)
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,27 +14,25 @@ import (
 	"unicode/utf16"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 const kannelToken = "a-token_for-Kannel"
 
 // kannelSink is the customer's endpoint. It keeps the query of every request.
 type kannelSink struct {
-	*httptest.Server
-	mu     sync.Mutex
-	hits   map[string][]url.Values // by path
-	signal kannelSignal
+	url  string
+	mu   sync.Mutex
+	hits map[string][]url.Values // by path
 }
 
 func newKannelSink(t *testing.T) *kannelSink {
-	s := &kannelSink{hits: make(map[string][]url.Values), signal: make(kannelSignal, 1)}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := &kannelSink{hits: make(map[string][]url.Values)}
+	s.url = e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.hits[r.URL.Path] = append(s.hits[r.URL.Path], r.URL.Query())
-		s.signal.changed()
 	}))
-	t.Cleanup(s.Close)
 	return s
 }
 
@@ -64,9 +61,10 @@ func (s *kannelSink) count(path string) int {
 // receives waits until so many different messages have come to a path.
 func (s *kannelSink) receives(t *testing.T, path string, n int, fields ...string) {
 	t.Helper()
-	if !kannelAwait(s.signal, func() bool { return s.count(path) >= n && len(s.seen(path, fields...)) >= n }) {
-		t.Errorf("%s: %d different messages came, want %d", path, len(s.seen(path, fields...)), n)
-	}
+	relaytest.Eventually(t, fmt.Sprintf("%d different messages at %s", n, path), func() (any, bool) {
+		came := s.count(path)
+		return came, came >= n && len(s.seen(path, fields...)) >= n
+	})
 }
 
 // kannelUCS2 writes a text as fakesmsc wants Unicode: its octets, URL-encoded.
@@ -159,8 +157,8 @@ func TestKannel(t *testing.T) {
 	t.Parallel()
 	kannelPrograms(t)
 	sink, began := newKannelSink(t), time.Now().Truncate(time.Second)
-	addr, drain := kannelGateway(t, kannelToken, sink.URL)
-	k := startKannel(t, addr, kannelToken)
+	g := kannelGateway(t, sink.url)
+	k := startKannel(t, strings.TrimPrefix(g.URL(), "http://"))
 
 	many, wantMany := kannelThousands(e2e.NumberFromEnv(t, "PENSTOCK_TEST_MESSAGES", 10_000))
 	sent := time.Now()
@@ -173,7 +171,7 @@ func TestKannel(t *testing.T) {
 	sink.receives(t, "/vmn", len(wantForms), "msg", "orig", "code", "stat", "udh")
 	further.stop()
 	k.end()
-	drain() // nothing is under way any more
+	relaytest.NoError(t, g.Stop()) // nothing is under way any more
 
 	t.Run("ten thousand messages arrive, each once", func(t *testing.T) {
 		onceEach(t, sink.seen("/sms", "m", "o", "d"), wantMany)
@@ -194,8 +192,8 @@ func TestKannel(t *testing.T) {
 	})
 	t.Run("nobody is texted back", func(t *testing.T) {
 		for n, c := range map[int]*kannelChild{len(many): smsc, len(forms): further} {
-			if !c.log.has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", n)) {
-				t.Errorf("fakesmsc got texts:\n%s", c.log.tail())
+			if !c.log.Has(fmt.Sprintf("fakesmsc: %d messages sent and 0 received", n)) {
+				t.Errorf("fakesmsc got texts:\n%s", c.tail())
 			}
 		}
 	})
@@ -204,9 +202,5 @@ func TestKannel(t *testing.T) {
 // kannelZone is that of %smsTime where nothing is configured.
 func kannelZone(t *testing.T) *time.Location {
 	t.Helper()
-	zone, err := time.LoadLocation("Europe/London")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return zone
+	return relaytest.Must(time.LoadLocation("Europe/London"))(t)
 }

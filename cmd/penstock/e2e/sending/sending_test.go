@@ -1,3 +1,5 @@
+// Package sending tests messages that accounts send: over an SMSC, Kannel, SOAP and REST v2,
+// end to end.
 package sending
 
 import (
@@ -13,19 +15,27 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+func TestMain(m *testing.M) { e2e.Main(m) }
+
 // senderInventory has an account that may send.
 func senderInventory(credit int) string {
 	return fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-token-0123456, scopes: [messaging, carrier]}]}]", credit)
+}
+
+// newSender runs a gateway with a carrier whose account may send, and returns the account.
+func newSender(t *testing.T, carrier string, settings ...string) (*e2e.Gateway, e2e.Client) {
+	t.Helper()
+	g := e2e.NewGateway(t, e2e.Embedded(), senderInventory(100), settings...)
+	g.Configure("carriers:\n" + carrier)
+	g.Run()
+	return g, g.XAuth("acme-token-0123456")
 }
 
 // TestSendingToAnSMSC sends over a bind, to an SMSC that reports in every form.
 func TestSendingToAnSMSC(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
-	g.Configure("carriers:\n" + peer.CarrierConfig("one", "answer_timeout: 1s", "window: 5"))
-	g.Run()
-	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	g, acme := newSender(t, peer.CarrierConfig("one", "answer_timeout: 1s", "window: 5"))
 	var numbers, want []string
 	for suffix, codes := range map[string]string{
 		"00": "8 1", "01": "8 1", "02": "8 1", "03": "8 1", "04": "8 1", "05": "8 1", "06": "8 1", "07": "8 1", "08": "8 1",
@@ -73,10 +83,7 @@ func TestSendingToAnSMSC(t *testing.T) {
 func TestSendingFormsToAnSMSC(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
-	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
-	g.Run()
-	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	_, acme := newSender(t, peer.CarrierConfig("one"))
 	long := strings.Repeat("0123456789", 20)
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "héllo €"}, "447700900200"))
 	acme.SendMessages(e2e.SendBody(t, k.URL, map[string]any{"message": "Привет", "flash": true, "originator": "Example"}, "447700900300"))
@@ -104,11 +111,7 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 			}
 			return got, len(got) == len(want)
 		})
-		for i := range want {
-			if fmt.Sprintf("%+v", got[i]) != fmt.Sprintf("%+v", want[i]) {
-				t.Errorf("to %s, part %d:\ngot  %+v\nwant %+v", to, i+1, got[i], want[i])
-			}
-		}
+		relaytest.Equal(t, "what the SMSC got for "+to, got, want)
 	}
 	e2e.AwaitReports(t, k, "447700900200:8", "447700900200:1", "447700900300:8", "447700900300:1", "447700900400:8", "447700900400:1",
 		"447700900500:8", "447700900500:1", "447700900600:8", "447700900600:1")
@@ -118,10 +121,8 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 // what it waits for.
 func TestSendingWithoutABind(t *testing.T) {
 	t.Parallel()
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
-	g.Configure("carriers:\n  - {type: smpp, name: one, addr: '127.0.0.1:1'}\n")
-	g.Run()
-	g.As("").With("X-Auth-Token", "acme-token-0123456").SendMessages(e2e.SendBody(t, "https://example.com", nil, "447700900123"))
+	g, acme := newSender(t, "  - {type: smpp, name: one, addr: '127.0.0.1:1'}\n")
+	acme.SendMessages(e2e.SendBody(t, "https://example.com", nil, "447700900123"))
 	relaytest.Eventually(t, "the message says that the carrier is not bound", func() (any, bool) {
 		body := g.Admin().Get("/admin/messages?account=1").Body
 		return body, strings.Contains(body, `"reason":"waits: the carrier one is not bound: waiting: connect: `)
@@ -134,7 +135,7 @@ func TestSendingKill(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
 	const orders = 30
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(10*orders))
+	g := e2e.NewGateway(t, e2e.Embedded(), senderInventory(10*orders))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "window: 5"))
 	g.Spawn()
 	taken := make(map[string]bool)
@@ -143,7 +144,7 @@ func TestSendingKill(t *testing.T) {
 		for n := range 10 {
 			numbers = append(numbers, fmt.Sprintf("4477%06d00", i*10+n))
 		}
-		answer, err := g.As("").With("X-Auth-Token", "acme-token-0123456").Try("POST", "/v2/sms/send", e2e.SendBody(t, k.URL, nil, numbers...))
+		answer, err := g.XAuth("acme-token-0123456").Try("POST", "/v2/sms/send", e2e.SendBody(t, k.URL, nil, numbers...))
 		if err == nil && answer.Status == 200 {
 			for _, n := range numbers {
 				taken[n] = true
@@ -186,9 +187,9 @@ func TestSendingKill(t *testing.T) {
 func TestSimulatedNetwork(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100))
+	g := e2e.NewGateway(t, e2e.Embedded(), senderInventory(100))
 	g.Spawn()
-	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	acme := g.XAuth("acme-token-0123456")
 	acme.SendMessages(e2e.SendBody(t, k.URL, nil, "447700900123", "447700909001", "447700909002", "447700909003", "447700909004"))
 	g.Kill()
 	g.Spawn()
@@ -203,11 +204,7 @@ func TestHTTPCarrier(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
 	partner := e2e.NewSink(t, nil)
-	addr := porttest.Address(t)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, senderInventory(100), "PENSTOCK_LISTEN="+addr)
-	g.Configure("carriers:\n  - {type: http, name: partner, url: '" + partner.URL + "/sms', token: secret}\n")
-	g.Run()
-	acme := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	g, acme := newSender(t, "  - {type: http, name: partner, url: '"+partner.URL+"/sms', token: secret}\n", "PENSTOCK_LISTEN="+porttest.Address(t))
 	acme.SendMessages(e2e.SendBody(t, k.URL, nil, "447700900123"))
 	h := partner.Await(t, "/sms", 1)
 	var m struct {

@@ -42,9 +42,7 @@ func TestSendsUnderKill(t *testing.T) {
 		o.work.Wait()
 		o.check(t, count)
 		g.HTTP.CloseIdleConnections() // those that never carried a request, too
-		if code := g.Terminate(); code != 0 {
-			t.Errorf("exit code %d at the end", code)
-		}
+		g.EndCleanly()
 	})
 }
 
@@ -66,7 +64,7 @@ func (o *orders) order(text string) {
 	if strings.HasSuffix(text, e2e.TomorrowMark) {
 		body = e2e.BodyForTomorrow(fmt.Sprintf(`"message":%q`, text))
 	}
-	caller := o.g.As("").With("X-Auth-Token", "acme-all-0123456").With("Idempotency-Key", text)
+	caller := e2e.CustomerOf(o.g).With("Idempotency-Key", text)
 	for time.Now().Before(o.until) {
 		a, err := caller.Try(http.MethodPost, "/v2/sms/send", body)
 		if err != nil || a.Status == http.StatusServiceUnavailable {
@@ -102,8 +100,8 @@ func (o *orders) check(t *testing.T, count int) {
 		t.Errorf("%d were sent and %d refused", len(o.sent), o.refused)
 	}
 	credit := o.g.Credit(t, 1)
-	relaytest.Equal(t, "what the ledger comes to", fmt.Sprint(credit.Meta.Balance), "0")
-	relaytest.Equal(t, "entries of the ledger", fmt.Sprint(len(credit.Data)), fmt.Sprint(count/2+1))
+	relaytest.Equal(t, "what the ledger comes to", credit.Meta.Balance, 0)
+	relaytest.Equal(t, "entries of the ledger", len(credit.Data), count/2+1)
 	want := map[string]string{}
 	for text := range o.sent {
 		want[text] = "delivered"
@@ -131,25 +129,12 @@ func difference(got, want map[string]string) (list []string) {
 func (o *orders) there(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for cursor := ""; ; {
-		var page struct {
-			Data []struct {
-				ID    int64
-				Parts []struct{ Data, State string }
-			}
-			Meta struct{ Next string }
+	for _, m := range e2e.List[e2e.SentParts](o.g.Admin(), "/admin/messages?account=1&limit=1000") {
+		text := m.Parts[0].Data
+		if found[text] != "" || o.sent[text] != m.ID {
+			t.Errorf("%q is there as %d, acknowledged as %d", text, m.ID, o.sent[text])
 		}
-		o.g.Admin().Get("/admin/messages?account=1&limit=1000"+cursor).Decode(t, &page)
-		for _, m := range page.Data {
-			text := m.Parts[0].Data
-			if found[text] != "" || o.sent[text] != m.ID {
-				t.Errorf("%q is there as %d, acknowledged as %d", text, m.ID, o.sent[text])
-			}
-			found[text] = m.Parts[0].State
-		}
-		if page.Meta.Next == "" {
-			return found
-		}
-		cursor = "&cursor=" + page.Meta.Next
+		found[text] = m.Parts[0].State
 	}
+	return found
 }

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -36,7 +35,7 @@ func deliverBody(to string, class, coding byte, text string) string {
 func TestSMSCFaults(t *testing.T) {
 	t.Parallel()
 	peer, k := e2e.StartSMSC(t), newKannelSink(t)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.SMSCInventory(k.URL))
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Spawn()
 	peer.Await("it is bound", func(e e2e.SMSCEvent) bool { return e.Bound == "bind_transceiver" && e.SystemID == "penstock" })
@@ -124,7 +123,7 @@ func TestSMSCJournalFull(t *testing.T) {
 	t.Parallel()
 	server := sqltest.StartPostgres(t)
 	peer, k := e2e.StartSMSC(t), newKannelSink(t)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.SMSCInventory(k.URL), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Run()
 	server.Kill()
@@ -154,7 +153,7 @@ func TestSMSCJournalFull(t *testing.T) {
 func TestSMSCRefusesTheBind(t *testing.T) {
 	t.Parallel()
 	peer := e2e.StartSMSC(t, "password=other")
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.SMSCInventory("http://127.0.0.1:9"))
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory("http://127.0.0.1:9"))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	g.Run()
 	relaytest.Eventually(t, "the reason is shown", func() (any, bool) {
@@ -182,7 +181,7 @@ func TestSMSCOverTLS(t *testing.T) {
 	go relayBytes(l, fmt.Sprint("127.0.0.1:", peer.Port))
 	peer.Port = l.Addr().(*net.TCPAddr).Port
 
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.SMSCInventory(k.URL))
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one", "tls: tls", "ca_file: "+file) + peer.CarrierConfig("stranger", "tls: tls"))
 	g.Run()
 	all, want := smscThousands(100)
@@ -222,14 +221,11 @@ func relayBytes(l net.Listener, addr string) {
 // TestSMPPPage checks the example of docs/smpp.md.
 func TestSMPPPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(e2e.Root(t), "docs", "smpp.md"))
+	c, err := config.Parse([]byte(e2e.CodeBlock(t, "docs/smpp.md", "yaml")), nil)
 	relaytest.NoError(t, err)
-	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
-	if block == nil {
-		t.Fatal("no example")
+	if len(c.Carriers) != 2 {
+		t.Fatalf("the example has %d carriers, want 2", len(c.Carriers))
 	}
-	c, err := config.Parse(block[1], nil)
-	if err != nil || len(c.Carriers) != 2 || c.Carriers[1].Bind != "receiver" || c.Carriers[0].Alphabet != "gsm7" {
-		t.Errorf("%v: %+v", err, c.Redacted().Carriers)
-	}
+	relaytest.Equal(t, "the bind of the second carrier", c.Carriers[1].Bind, "receiver")
+	relaytest.Equal(t, "the alphabet of the first carrier", c.Carriers[0].Alphabet, "gsm7")
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +85,7 @@ func TestSMSC(t *testing.T) {
 	t.Parallel()
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		peer, k := e2e.StartSMSC(t, "window=200", "seed=7", "enquire=100"), newKannelSink(t)
-		g := e2e.NewGateway(t, s, e2e.SMSCInventory(k.URL))
+		g := e2e.NewGateway(t, s, e2e.SMSCInventory(k.url))
 		g.Configure("carriers:\n" + peer.CarrierConfig("example-mobile", "enquire_link: 1s"))
 		g.Run()
 		all, want := smscThousands(e2e.NumberFromEnv(t, "PENSTOCK_TEST_MESSAGES", 10_000))
@@ -119,11 +118,9 @@ func TestSMSC(t *testing.T) {
 func TestSMSCKill(t *testing.T) {
 	t.Parallel()
 	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 20)
-	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
-	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	peer, k := e2e.StartSMSC(t, "window=50", fmt.Sprint("seed=", seed)), newKannelSink(t)
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.SMSCInventory(k.URL))
+	random := e2e.Random(t)
+	peer, k := e2e.StartSMSC(t, "window=50", fmt.Sprint("seed=", random.IntN(1_000_000))), newKannelSink(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))
 	all, want := smscThousands(e2e.NumberFromEnv(t, "PENSTOCK_TEST_MESSAGES", 10_000))
 	peer.Deliver(all)

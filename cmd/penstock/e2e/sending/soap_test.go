@@ -77,8 +77,8 @@ func runSOAPClient(t *testing.T, client []string, args ...string) []soapStep {
 func TestSOAPClients(t *testing.T) {
 	t.Parallel()
 	addr := porttest.Address(t)
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
-	acme := g.As("").With("X-Auth-Token", "acme-all-0123456")
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_LISTEN="+addr, "PENSTOCK_PUBLIC_URL=http://"+addr)
+	acme := e2e.CustomerOf(g)
 	left := 1000
 	for name, client := range soapClients() {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestSOAPClients(t *testing.T) {
 // TestSOAPCharges looks at what is charged where a request is refused.
 func TestSOAPCharges(t *testing.T) {
 	t.Parallel()
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
-	customer := g.As("").With("X-Auth-Token", "acme-token-0123456")
+	g := e2e.Start(t, e2e.Embedded(), "accounts: [{name: acme, credit: 1, tokens: [{token: acme-token-0123456}], soap: {username: acme, password: secret}}]")
+	customer := g.XAuth("acme-token-0123456")
 	for _, tc := range []struct{ name, body, want string }{
 		{"a text of 256 parts", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), ">hi<", ">"+strings.Repeat("a", 255*153+1)+"<", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: message: "},
 		{"an originator that no phone shows", strings.Replace(e2e.SOAPEnvelope("acme", "447700900123"), "<message>", "<originator>far too long a name</originator><message>", 1), "<responsecode>3</responsecode><creditsused>0</creditsused><description>Invalid request: originator: "},

@@ -3,14 +3,10 @@ package sims
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -19,9 +15,7 @@ import (
 // cdrFixture is what a switch posts.
 func cdrFixture(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(e2e.Root(t), "decoders", "cdr", "testdata", name))
-	relaytest.NoError(t, err)
-	return string(b)
+	return e2e.RepositoryFile(t, "decoders/cdr/testdata/"+name)
 }
 
 func TestCallRecordsFromSwitchToArchive(t *testing.T) {
@@ -29,7 +23,7 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
 		t.Parallel()
 		g := e2e.Start(t, s, e2e.Fixture(t, "contract.yaml"))
-		pbx, acme, box := g.As("acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-all-0123456"), s.Mailbox()
+		pbx, acme, box := g.As("acme-all-0123456"), e2e.CustomerOf(g), s.Mailbox()
 		g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-token-0123456"}]}]}`)
 		evil := `{"id":"=cmd()","start":"2026-11-21T00:00:00Z","from":"+447700900123","to":"@SUM(A1)"}`
 		for range 2 { // switches repeat what they think was lost
@@ -63,17 +57,19 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 			}
 		}
 		days := acme.DownloadArchive(acme.RequestArchive(strings.Replace(e2e.ArchiveOfNovember, "true", "false", 1)))
-		if names := slices.Sorted(maps.Keys(days)); !slices.Equal(names, []string{"cdr-20261120.csv", "cdr-20261121.csv"}) {
-			t.Errorf("%q", names)
+		relaytest.Equal(t, "the files of days", slices.Sorted(maps.Keys(days)), []string{"cdr-20261120.csv", "cdr-20261121.csv"})
+		var reasons []string
+		for _, event := range g.Events("kind=cdr&state=quarantined") {
+			reasons = append(reasons, event.Reason)
 		}
-		if set := g.Events("kind=cdr&state=quarantined"); len(set) != 2 || !strings.Contains(set[0].Reason, "id: offset") {
-			t.Errorf("%+v", set)
+		if len(reasons) != 2 || !strings.Contains(reasons[0], "id: offset") {
+			t.Errorf("quarantined: %q", reasons)
 		}
 		relaytest.Eventually(t, "the mail is out", func() (any, bool) {
 			found := g.Deliveries("kind=notice")
 			return found, len(found) == 1 && (found[0].State == "simulated" || found[0].State == "delivered")
 		})
-		g.As("").With("X-Auth-Token", "globex-token-0123456").Get("/v2/sip/cdr/"+handle+"/download").Is(t, 404, "")
+		g.XAuth("globex-token-0123456").Get("/v2/sip/cdr/"+handle+"/download").Is(t, 404, "")
 		acme.Get("/v2/sip/trunk/source-ips").Is(t, 200, `{"data":[{"source_ips":["192.0.2.1"]}]}`)
 	})
 }
@@ -82,24 +78,16 @@ func TestCallRecordsFromSwitchToArchive(t *testing.T) {
 // archives made: what was acknowledged is in the archive, once.
 func TestKillLosesNoCallRecords(t *testing.T) {
 	t.Parallel()
-	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", int(time.Now().UnixNano()%1_000_000))
-	t.Logf("PENSTOCK_TEST_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, e2e.Fixture(t, "contract.yaml"))
+	random := e2e.Random(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
 	g.Spawn()
-	pbx, acme := g.As("acme-all-0123456"), g.As("").With("X-Auth-Token", "acme-all-0123456")
+	pbx, acme := g.As("acme-all-0123456"), e2e.CustomerOf(g)
 	acknowledged, handle := make(map[string]bool), ""
 	for n := range 4 {
-		stop := time.After(time.Duration(100+random.IntN(400)) * time.Millisecond)
-		killed := make(chan struct{})
-		go func() { <-stop; g.Kill(); close(killed) }()
-		for i := 0; ; i++ {
+		untilKilled(g, random, func(i int) error {
 			id := fmt.Sprintf("k%d-%d", n, i)
 			a, err := pbx.Try("POST", "/inbound/cdr/sip", `{"id":"`+id+`","start":"2026-11-20T09:34:15Z","from":"1","to":"2"}`)
-			if err != nil {
-				break
-			}
-			if a.Status == 200 {
+			if err == nil && a.Status == 200 {
 				acknowledged[id] = true
 			}
 			if i == 5 {
@@ -108,9 +96,8 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 					handle, _, _ = strings.Cut(rest, `"`)
 				}
 			}
-		}
-		<-killed
-		g.Spawn()
+			return err
+		})
 	}
 	g.AwaitProcessed()
 	if handle == "" || len(acknowledged) < 20 {
@@ -129,7 +116,5 @@ func TestKillLosesNoCallRecords(t *testing.T) {
 			t.Errorf("%s is there %d times", id, found[id])
 		}
 	}
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	g.EndCleanly()
 }

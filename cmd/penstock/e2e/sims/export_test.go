@@ -40,15 +40,13 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 	for i := range exportSIMs {
 		fmt.Fprintf(&sims, `{iccid: %q},`, exportSIM(i))
 	}
-	g := e2e.NewGateway(t, &e2e.Site{Name: "embedded"}, `accounts: [{name: acme, tokens: [{token: acme-all-0123456, scopes: [cellular, carrier]}], sims: [`+sims.String()+`]}]`)
+	g := e2e.NewGateway(t, e2e.Embedded(), `accounts: [{name: acme, tokens: [{token: acme-all-0123456, scopes: [cellular, carrier]}], sims: [`+sims.String()+`]}]`)
 	g.Spawn()
 	begun := time.Now()
 	postUses(g, count)
 	counted(g, 30*time.Minute)
 	t.Logf("%d records are posted and kept after %s", count, time.Since(begun).Round(time.Second))
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	g.EndCleanly()
 	if file, err := os.Stat(filepath.Join(g.DataDir(), "usage", "usage.db")); err == nil {
 		t.Logf("they take %d MB", file.Size()/1_000_000)
 	}
@@ -58,10 +56,9 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 		t.Logf("the peak is that since the start: %v", err)
 	}
 	before := memory(g, "VmRSS")
-	acme := g.As("").With("X-Auth-Token", "acme-all-0123456")
+	acme := e2e.CustomerOf(g)
 	begun = time.Now()
-	id := acme.StartJob("/v3/mno/job/cdr", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
-	acme.AwaitJobStatus(id, "completed")
+	id := acme.CompleteJob("/v3/mno/job/cdr", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
 	made := time.Since(begun)
 	compareExport(g, id, count)
 	rise := memory(g, "VmHWM") - before
@@ -70,13 +67,10 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 		t.Errorf("the process took %d KiB more", rise)
 	}
 	begun = time.Now()
-	id = acme.StartJob("/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
-	acme.AwaitJobStatus(id, "completed")
+	id = acme.CompleteJob("/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
 	t.Logf("the usage report is made in %s; %d KiB at the peak", time.Since(begun).Round(time.Millisecond), memory(g, "VmHWM"))
 	compareReport(acme, id, count)
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	g.EndCleanly()
 }
 
 // postUses posts records as an operator does, 20,000 at a time, in CSV.
@@ -113,11 +107,9 @@ func counted(g *e2e.Gateway, most time.Duration) {
 // what was posted.
 func compareExport(g *e2e.Gateway, id string, count int) {
 	g.T.Helper()
-	req, err := http.NewRequestWithContext(g.T.Context(), http.MethodGet, g.URL()+"/v3/mno/job/"+id+"/cdr/stream", nil)
-	relaytest.NoError(g.T, err)
+	req := relaytest.Must(http.NewRequestWithContext(g.T.Context(), http.MethodGet, g.URL()+"/v3/mno/job/"+id+"/cdr/stream", nil))(g.T)
 	req.Header.Set("X-Auth-Token", "acme-all-0123456")
-	resp, err := (&http.Client{}).Do(req)
-	relaytest.NoError(g.T, err)
+	resp := relaytest.Must(http.DefaultClient.Do(req))(g.T)
 	defer func() { _ = resp.Body.Close() }()
 	if h := resp.Header; resp.StatusCode != 200 || h.Get("Content-Type") != "text/csv" || h.Get("Content-Disposition") != `attachment; filename="cdr-20261001-20261101.csv"` {
 		g.T.Fatalf("%d %v", resp.StatusCode, h)
@@ -145,33 +137,16 @@ func compareReport(c e2e.Client, id string, count int) {
 	for i := range count {
 		want[exportSIM(i)] += i * 7919 % 1_000_003
 	}
-	var report struct {
-		Data []struct {
-			ICCID string
-			Usage int
-		}
-	}
-	c.Get("/v3/mno/job/"+id+"/usage?per_page=500").Decode(c.Gateway.T, &report)
-	if len(report.Data) != len(want) {
-		c.Gateway.T.Errorf("the report has %d rows, want %d", len(report.Data), len(want))
-	}
-	for _, row := range report.Data {
-		if want[row.ICCID] != row.Usage {
-			c.Gateway.T.Errorf("%s used %d, want %d", row.ICCID, row.Usage, want[row.ICCID])
-		}
-	}
+	relaytest.Equal(c.Gateway.T, "the report", e2e.UsageBySIM(c.Gateway.T, c.Get("/v3/mno/job/"+id+"/usage?per_page=500")), want)
 }
 
 // memory reads a figure of the process, in KiB.
 func memory(g *e2e.Gateway, name string) int {
 	g.T.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid))
-	relaytest.NoError(g.T, err)
+	status := relaytest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid)))(g.T)
 	m := regexp.MustCompile(`(?m)^` + name + `:\s+(\d+) kB$`).FindSubmatch(bytes.TrimSpace(status))
 	if m == nil {
 		g.T.Fatalf("no %s in\n%s", name, status)
 	}
-	n, err := strconv.Atoi(string(m[1]))
-	relaytest.NoError(g.T, err)
-	return n
+	return relaytest.Must(strconv.Atoi(string(m[1])))(g.T)
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -41,9 +40,7 @@ type simCommand struct {
 func newSIMOperatorPeer(t *testing.T) *simOperatorPeer {
 	t.Helper()
 	p := &simOperatorPeer{commands: map[string]simCommand{}, effects: map[string][]string{}}
-	server := httptest.NewServer(p)
-	t.Cleanup(server.Close)
-	p.url = server.URL
+	p.url = e2e.NewServer(t, p)
 	return p
 }
 
@@ -122,9 +119,7 @@ type simEvent struct {
 func newSIMEvents(t *testing.T) *simEvents {
 	t.Helper()
 	e := &simEvents{told: map[string]simEvent{}}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	e.url = server.URL
+	e.url = e2e.NewServer(t, e)
 	return e
 }
 
@@ -189,14 +184,14 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 	g.Configure(fmt.Sprintf("operator: {type: http, url: %q}\n", peer.url))
 	g.Spawn()
 	g.Admin().Put("/admin/inventory", inventory).Mentions(t, 200)
-	r := &e2e.SIMJobRound{G: g, Acme: g.As("").With("X-Auth-Token", "acme-all-0123456"), Accepted: map[string]string{}, Answers: map[string]int{}}
-	register(r, t)
+	r := &jobRound{t: t, acme: e2e.CustomerOf(g), accepted: map[string]string{}, answers: map[string]int{}}
+	r.subscriber = r.acme.Create("/v3/mno/subscriber/register", `{"forename": "A", "surname": "B", "address": "C", "post_code": "D", "contact_no": "1"}`)
 	began, kills := time.Now(), 0
-	asked := askAll(r, slices.Sorted(maps.Keys(states)))
+	asked := r.askAll(slices.Sorted(maps.Keys(states)))
 	over := func() bool {
 		select {
 		case <-asked:
-			return unfinished(r) == 0
+			return r.unfinished() == 0
 		default:
 			return false
 		}
@@ -206,16 +201,14 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 		g.Kill()
 		g.Spawn()
 	}
-	relaytest.Eventually(t, "every job ends", func() (any, bool) { return r.Answers, over() })
-	found := r.Jobs(t)
+	relaytest.Eventually(t, "every job ends", func() (any, bool) { return r.answers, over() })
+	found := r.acme.SIMJobs()
 	relaytest.Eventually(t, "the callback has every end", func() (any, bool) {
 		n := len(events.ended())
 		return fmt.Sprintf("%d of %d", n, len(found)), n >= len(found)
 	})
-	check(r, t, found, states, peer, events)
+	r.check(found, states, peer, events)
 	t.Logf("%d jobs of %d SIMs, %d kills in %s; the operator was asked %d times for %d commands; %d events told %d times; answers %v",
-		len(found), len(states), kills, time.Since(began).Round(time.Second), peer.asked, len(peer.commands), len(events.told), events.count, r.Answers)
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d at the end", code)
-	}
+		len(found), len(states), kills, time.Since(began).Round(time.Second), peer.asked, len(peer.commands), len(events.told), events.count, r.answers)
+	g.EndCleanly()
 }

@@ -14,17 +14,20 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func register(r *e2e.SIMJobRound, t *testing.T) {
-	t.Helper()
-	var made struct{ Data struct{ ID string } }
-	r.Acme.Post("/v3/mno/subscriber/register",
-		`{"forename": "A", "surname": "B", "address": "C", "post_code": "D", "contact_no": "1"}`).Decode(t, &made)
-	r.Subscriber = made.Data.ID
+// jobRound has jobs done for an account's SIMs, and remembers what was answered.
+type jobRound struct {
+	t          *testing.T
+	acme       e2e.Client
+	subscriber string
+
+	mu       sync.Mutex
+	accepted map[string]string // SIMs by the jobs that were begun
+	answers  map[string]int
 }
 
 // askAll asks for two jobs of each SIM, one after the other, several SIMs at a
 // time; what it returns is closed at the end.
-func askAll(r *e2e.SIMJobRound, iccids []string) <-chan struct{} {
+func (r *jobRound) askAll(iccids []string) <-chan struct{} {
 	queue := make(chan string, 2*len(iccids))
 	for range 2 {
 		for _, iccid := range iccids {
@@ -36,7 +39,7 @@ func askAll(r *e2e.SIMJobRound, iccids []string) <-chan struct{} {
 	for range 8 {
 		work.Go(func() {
 			for iccid := range queue {
-				ask(r, iccid)
+				r.ask(iccid)
 			}
 		})
 	}
@@ -47,11 +50,11 @@ func askAll(r *e2e.SIMJobRound, iccids []string) <-chan struct{} {
 
 // ask asks for the job that a SIM is ready for until one is begun. Without an
 // answer it looks at the SIM again, which tells whether one was.
-func ask(r *e2e.SIMJobRound, iccid string) {
+func (r *jobRound) ask(iccid string) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for unsure := false; ; <-tick.C {
-		one, err := sim(r, iccid)
+		one, err := r.sim(iccid)
 		if err != nil {
 			continue
 		}
@@ -64,63 +67,64 @@ func ask(r *e2e.SIMJobRound, iccid string) {
 		path, body := "unsuspend", ""
 		switch one.Current {
 		case "pending":
-			path, body = "activate", fmt.Sprintf(`{"subscriber": %q}`, r.Subscriber)
+			path, body = "activate", fmt.Sprintf(`{"subscriber": %q}`, r.subscriber)
 		case "active":
 			path = "suspend"
 		}
-		a, err := r.Acme.Try(http.MethodPost, "/v3/mno/"+iccid+"/"+path, body)
+		a, err := r.acme.Try(http.MethodPost, "/v3/mno/"+iccid+"/"+path, body)
 		unsure = unsure || err != nil
-		if note(r, iccid, a, err) {
+		if r.note(iccid, a, err) {
 			return
 		}
 	}
 }
 
 // note remembers an answer and reports whether a job was begun.
-func note(r *e2e.SIMJobRound, iccid string, a e2e.Response, err error) bool {
-	r.Mu.Lock()
-	defer r.Mu.Unlock()
+func (r *jobRound) note(iccid string, a e2e.Response, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err != nil {
-		r.Answers["none"]++
+		r.answers["none"]++
 		return false
 	}
-	r.Answers[fmt.Sprint(a.Status)]++
+	r.answers[fmt.Sprint(a.Status)]++
 	if a.Status != http.StatusOK {
 		return false
 	}
 	_, id, _ := strings.Cut(a.Body, `"data":{"id":"`)
-	r.Accepted[id[:36]] = iccid
+	r.accepted[id[:36]] = iccid
 	return true
 }
 
-func sim(r *e2e.SIMJobRound, iccid string) (e2e.SIMState, error) {
-	a, err := r.Acme.Try(http.MethodGet, "/v3/mno/"+iccid, "")
+func (r *jobRound) sim(iccid string) (e2e.SIMState, error) {
+	a, err := r.acme.Try(http.MethodGet, "/v3/mno/"+iccid, "")
 	if err == nil && a.Status != http.StatusOK {
 		err = fmt.Errorf("status %d", a.Status)
 	}
 	var one struct{ Data e2e.SIMState }
 	if err == nil {
-		a.Decode(r.G.T, &one)
+		a.Decode(r.t, &one)
 	}
 	return one.Data, err
 }
 
 // unfinished is how many jobs have not ended.
-func unfinished(r *e2e.SIMJobRound) (n int) {
+func (r *jobRound) unfinished() (n int) {
 	for _, status := range []string{"queued", "processing"} {
 		var list struct{ Meta struct{ Total int } }
-		a, err := r.Acme.Try(http.MethodGet, "/v3/mno/job?per_page=1&status="+status, "")
+		a, err := r.acme.Try(http.MethodGet, "/v3/mno/job?per_page=1&status="+status, "")
 		if err != nil || a.Status != http.StatusOK {
 			return 1
 		}
-		a.Decode(r.G.T, &list)
+		a.Decode(r.t, &list)
 		n += list.Meta.Total
 	}
 	return n
 }
 
 // check compares what the jobs say with the operator, the events and the SIMs.
-func check(r *e2e.SIMJobRound, t *testing.T, found []e2e.SIMJob, states map[string]string, p *simOperatorPeer, e *simEvents) {
+func (r *jobRound) check(found []e2e.SIMJob, states map[string]string, p *simOperatorPeer, e *simEvents) {
+	t := r.t
 	t.Helper()
 	for _, wrong := range e.wrong {
 		t.Errorf("an event: %s", wrong)
@@ -133,14 +137,14 @@ func check(r *e2e.SIMJobRound, t *testing.T, found []e2e.SIMJob, states map[stri
 	for _, j := range found {
 		c, event := p.commands[j.ID], told["job-"+j.ID]
 		if known[j.ID] || j.Status != "completed" && j.Status != "failed" {
-			t.Errorf("%+v: listed twice, or without an end", j)
+			t.Errorf("job %s is %s: listed twice, or without an end", j.ID, j.Status)
 		}
 		known[j.ID] = true
 		if refused := strings.Contains(c.status, "refused"); c.Action != j.Action || refused != (j.Status == "failed") {
-			t.Errorf("%+v is not what the operator knows: %+v", j, c)
+			t.Errorf("job %s to %s is %s, but the operator knows %s: %s", j.ID, j.Action, j.Status, c.Action, c.status)
 		}
 		if event.Type != "job."+j.Status || event.Data.ICCID != c.ICCID || event.Data.Action != j.Action {
-			t.Errorf("%+v was told as %s", j, event.body)
+			t.Errorf("job %s to %s is %s, but was told as %s", j.ID, j.Action, j.Status, event.body)
 		}
 		if j.Status == "completed" {
 			history[c.ICCID] = append(history[c.ICCID], j.ID)
@@ -150,12 +154,12 @@ func check(r *e2e.SIMJobRound, t *testing.T, found []e2e.SIMJob, states map[stri
 	if len(p.commands) != len(found) || len(told) != len(found) {
 		t.Errorf("%d jobs, %d commands, %d ends were told", len(found), len(p.commands), len(told))
 	}
-	for id, iccid := range r.Accepted {
+	for id, iccid := range r.accepted {
 		if !known[id] || p.commands[id].ICCID != iccid {
 			t.Errorf("the job %s of %s was accepted and is lost", id, iccid)
 		}
 	}
-	checkSIMs(r, t, states, history, p)
+	r.checkSIMs(states, history, p)
 }
 
 func stateAfter(action string) string {
@@ -164,13 +168,13 @@ func stateAfter(action string) string {
 
 // checkSIMs compares each SIM with its history: that of its jobs and that which the
 // operator saw.
-func checkSIMs(r *e2e.SIMJobRound, t *testing.T, states map[string]string, history map[string][]string, p *simOperatorPeer) {
+func (r *jobRound) checkSIMs(states map[string]string, history map[string][]string, p *simOperatorPeer) {
+	t := r.t
 	t.Helper()
 	for _, iccid := range slices.Sorted(maps.Keys(states)) {
-		one, err := sim(r, iccid)
-		relaytest.NoError(t, err)
+		one := relaytest.Must(r.sim(iccid))(t)
 		if one.Current != states[iccid] || one.Requested != one.Current {
-			t.Errorf("%+v, but its jobs lead to %s", one, states[iccid])
+			t.Errorf("%s is %s, requested %s, but its jobs lead to %s", iccid, one.Current, one.Requested, states[iccid])
 		}
 		if !slices.Equal(history[iccid], p.effects[iccid]) {
 			t.Errorf("%s: completed jobs %v, effects %v", iccid, history[iccid], p.effects[iccid])

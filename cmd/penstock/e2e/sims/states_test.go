@@ -18,12 +18,12 @@ func TestSIMsThatAreSpecial(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
 	const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, fmt.Sprintf(`
+	g := e2e.Start(t, e2e.Embedded(), fmt.Sprintf(`
 accounts:
   - {name: acme, tokens: [{token: acme-all-0123456}], webhook_secret: %s, callback_url: %q, sims: [
       {iccid: "8944000000000009001"}, {iccid: "8944000000000009004"}, {iccid: "8944000000000009006"}]}
   - {name: globex, tokens: [{token: globex-all-0123456}]}`, secret, k.URL+"/events"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
-	acme, sims := g.Cellular("acme-all-0123456"), "/v3/mno/894400000000000"
+	acme, sims := e2e.CustomerOf(g), "/v3/mno/894400000000000"
 	const who = `{"subscriber": {"forename": "Ada"}}`
 
 	t.Run("an operator that is down is 424, and nothing is begun", func(t *testing.T) {
@@ -38,8 +38,8 @@ accounts:
 		acme.Get("/v3/mno/job/"+id+"/status").Is(t, 200, `{"success": true, "message": "Job found.",
 			"data": {"id": "`+id+`", "status": "failed", "error": "The simulated operator refuses."}}`)
 		acme.Get(sims+"9001").Mentions(t, 200, `"current_state":"pending","requested_state":"pending"`)
-		g.Cellular("globex-all-0123456").Get("/v3/mno/job/"+id+"/status").Is(t, 404, `{"success": false, "message": "Invalid job."}`)
-		g.Cellular("globex-all-0123456").Post(sims+"9001/activate", who).Is(t, 404, `{"success": false, "message": "SIM not found."}`)
+		g.XAuth("globex-all-0123456").Get("/v3/mno/job/"+id+"/status").Is(t, 404, `{"success": false, "message": "Invalid job."}`)
+		g.XAuth("globex-all-0123456").Post(sims+"9001/activate", who).Is(t, 404, `{"success": false, "message": "SIM not found."}`)
 	})
 	t.Run("another state than asked for is where the SIM is", func(t *testing.T) {
 		id := g.AwaitJob(acme.Post(sims+"9006/activate", who))
@@ -50,8 +50,7 @@ accounts:
 	})
 	t.Run("the callback gets each, signed", func(t *testing.T) {
 		k.Await(t, "/events", 5)
-		verify, err := webhooks.NewWebhook(secret)
-		relaytest.NoError(t, err)
+		verify := relaytest.Must(webhooks.NewWebhook(secret))(t)
 		types := map[string]int{}
 		for _, h := range k.Requests("/events") {
 			relaytest.NoError(t, verify.Verify([]byte(h.Body), h.Header))
@@ -61,8 +60,6 @@ accounts:
 				}
 			}
 		}
-		if types["job.completed"] != 1 || types["job.failed"] != 2 || types["sim.state_changed"] != 2 {
-			t.Errorf("told: %v", types)
-		}
+		relaytest.Equal(t, "what was told", types, map[string]int{"job.completed": 1, "job.failed": 2, "sim.state_changed": 2})
 	})
 }

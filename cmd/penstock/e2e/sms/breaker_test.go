@@ -49,9 +49,7 @@ func testBreaker(t *testing.T, s *e2e.Site) {
 	g.AwaitMetric("penstock_breakers_open", 1)
 	g.AwaitMetric("penstock_deliveries_parked", 1)
 
-	if code := g.Terminate(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	g.EndCleanly()
 	g.Spawn()
 	g.AwaitMetric("penstock_breakers_open", 1)
 	works.Store(true)
@@ -63,7 +61,5 @@ func testBreaker(t *testing.T, s *e2e.Site) {
 		return len(left), len(left) == 2*n
 	})
 	g.Admin().Get("/admin/breakers").Is(t, 200, `{"data": []}`)
-	if dead := g.Deliveries("state=dead"); len(dead) != 0 {
-		t.Errorf("dead: %+v", dead)
-	}
+	relaytest.Equal(t, "the number of dead deliveries", len(g.Deliveries("state=dead")), 0)
 }

@@ -18,7 +18,7 @@ accounts:
   - name: acme
     tokens: [{token: acme-token-0123456, scopes: [messaging]}, {token: twilio-token-0123456, scopes: [carrier], source: tw, secret: shh}]
     relays: {vmn: [{id: desk, number: "447860000001", action: desktopsms, parameters: [desk]}]}`
-	g := e2e.Start(t, &e2e.Site{Name: "embedded"}, inventory, "PENSTOCK_PUBLIC_URL=https://sms.example.com/gw")
+	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_PUBLIC_URL=https://sms.example.com/gw")
 	sign := func(text string) string {
 		m := hmac.New(sha1.New, []byte("shh"))
 		m.Write([]byte(text))
@@ -34,5 +34,5 @@ accounts:
 	twilio.With("X-Twilio-Signature", sign("https://sms.example.com/gw/inbound/sms/twilio/tw"+"MessageSidSM2MessageStatusdelivered")).
 		Post("/inbound/sms/twilio/tw", "MessageSid=SM2&MessageStatus=delivered").Is(t, 200, `<?xml version="1.0" encoding="UTF-8"?><Response></Response>`)
 	g.AwaitProcessed()
-	g.As("").With("X-Auth-Token", "acme-token-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, `"data":"hi"`, `"total":1`)
+	g.XAuth("acme-token-0123456").Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, `"data":"hi"`, `"total":1`)
 }

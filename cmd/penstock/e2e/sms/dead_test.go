@@ -3,7 +3,6 @@ package sms
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,17 +30,16 @@ func TestTwentyThousandDeadAreListedFilteredAndReplayed(t *testing.T) {
 		}
 		var corrected atomic.Bool
 		var arrived sync.Map
-		sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sink := e2e.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !corrected.Load() {
 				w.WriteHeader(http.StatusNotFound)
 				return
 			}
 			arrived.Store(r.URL.Path+" "+r.URL.Query().Get("m"), true)
 		}))
-		t.Cleanup(sink.Close)
 		var endpoints []string
 		for n := range endpointsEach {
-			endpoints = append(endpoints, fmt.Sprintf("%q", fmt.Sprintf("%s/load/%d?m=%%m", sink.URL, n)))
+			endpoints = append(endpoints, fmt.Sprintf("\"%s/load/%d?m=%%m\"", sink, n))
 		}
 		g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", `"SINK/load?m=%m&i=%i"`, strings.Join(endpoints, ", ")))
 		for n := range dead / endpointsEach {
@@ -50,19 +48,9 @@ func TestTwentyThousandDeadAreListedFilteredAndReplayed(t *testing.T) {
 		g.AwaitMetric("penstock_deliveries_dead_total", float64(dead))
 
 		began := time.Now()
-		seen, cursor := map[string]bool{}, ""
-		for {
-			var page struct {
-				Data []struct{ ID, State string }
-				Meta struct{ Next string }
-			}
-			g.Admin().Get("/admin/deliveries?state=dead&limit=1000&cursor="+cursor).Decode(t, &page)
-			for _, d := range page.Data {
-				seen[d.ID] = true
-			}
-			if cursor = page.Meta.Next; cursor == "" {
-				break
-			}
+		seen := map[string]bool{}
+		for _, d := range e2e.List[e2e.Delivery](g.Admin(), "/admin/deliveries?state=dead&limit=1000") {
+			seen[d.ID] = true
 		}
 		if len(seen) != dead {
 			t.Errorf("%d of %d are listed", len(seen), dead)

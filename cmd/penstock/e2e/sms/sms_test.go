@@ -1,3 +1,4 @@
+// Package sms tests inbound messages, their relays, deliveries and attempts, end to end.
 package sms
 
 import (
@@ -10,6 +11,21 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
 )
+
+func TestMain(m *testing.M) { e2e.Main(m) }
+
+// TestGateway runs every suite of this folder on every site.
+func TestGateway(t *testing.T) {
+	e2e.RunSuites(t, e2e.Suites{
+		"messages":     testMessages,
+		"placeholders": testPlaceholders,
+		"mails":        testMails,
+		"routes":       testRoutes,
+		"attempts":     testAttempts,
+		"egress":       testEgress,
+		"breaker":      testBreaker,
+	})
+}
 
 // hostile has what would break a URL, a form and a second pass of replacing.
 const hostile = "Rock & roll? 100% #1 +1 =x; %orig %m %i \"ünï\" €𝄞\nend"
@@ -26,10 +42,7 @@ func checkRecent(t *testing.T, what, text string, zone *time.Location) {
 func testPlaceholders(t *testing.T, s *e2e.Site) {
 	g, k, _ := e2e.StartWithRelays(t, s, nil)
 	acme := g.As("acme-all-0123456")
-	london, err := time.LoadLocation("Europe/London")
-	if err != nil {
-		t.Fatal(err)
-	}
+	london := relaytest.Must(time.LoadLocation("Europe/London"))(t)
 	t.Run("a geographic relay's GET has every placeholder replaced and escaped", func(t *testing.T) {
 		id := acme.PostInbound(map[string]any{"id": "p1", "from": "A/b c?%d#", "to": "447800055501", "text": hostile})
 		h := k.Await(t, "/get/A%2Fb%20c%3F%25d%23/in", 1)
@@ -37,10 +50,7 @@ func testPlaceholders(t *testing.T, s *e2e.Site) {
 			"m": hostile, "o": "A/b c?%d#", "d": "447800055501", "u": "", "i": id, "literal": "100%",
 		})
 		checkRecent(t, "%t", h.Query.Get("t"), time.UTC)
-		seconds, err := time.ParseDuration(h.Query.Get("x") + "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		seconds := relaytest.Must(time.ParseDuration(h.Query.Get("x") + "s"))(t)
 		checkRecent(t, "%x", time.Unix(int64(seconds.Seconds()), 0).UTC().Format(time.DateTime), time.UTC)
 		if h.Method != http.MethodGet || h.Body != "" {
 			t.Errorf("%s with the body %q", h.Method, h.Body)
@@ -158,9 +168,7 @@ func testMessages(t *testing.T, s *e2e.Site) {
 		t.Run(tc.action+" swallows", func(t *testing.T) {
 			id := acme.PostInboundText(tc.relay, tc.to, "for nobody")
 			g.AwaitProcessed()
-			if sent := g.Deliveries("relay=" + tc.relay); len(sent) != 0 {
-				t.Errorf("deliveries: %+v", sent)
-			}
+			relaytest.Equal(t, "the number of deliveries", len(g.Deliveries("relay="+tc.relay)), 0)
 			g.Admin().Get("/admin/events?state=done&kind=sms").Mentions(t, 200, id)
 		})
 	}
@@ -195,9 +203,8 @@ func testMessages(t *testing.T, s *e2e.Site) {
 				}
 			}
 		}
-		if count != 1 || len(g.Deliveries("relay=g-get")) != 2 {
-			t.Errorf("it was sent %d times; deliveries: %+v", count, g.Deliveries("relay=g-get"))
-		}
+		relaytest.Equal(t, "how often it was sent", count, 1)
+		relaytest.Equal(t, "the number of deliveries", len(g.Deliveries("relay=g-get")), 2)
 	})
 	t.Run("the same id from another carrier is another message", func(t *testing.T) {
 		before := len(k.Requests("/get/447700900123/in"))
@@ -238,12 +245,8 @@ func testRoutes(t *testing.T, s *e2e.Site) {
 			Mentions(t, 200, `"acme"`)
 		g.Admin().Post("/admin/events/replay", `{"state": "unrouted", "q": "33123456789"}`).Is(t, 200, `{"count": 1}`)
 		e2e.SameValues(t, k.Await(t, "/new", 1).Query, map[string]string{"m": "patience", "i": id})
-		if left := g.Events("state=unrouted&q=33123456789"); len(left) != 0 {
-			t.Errorf("still unrouted: %+v", left)
-		}
-		if left := g.Events("state=unrouted"); len(left) != 1 {
-			t.Errorf("unrouted: %+v, want the other account's", left)
-		}
+		relaytest.Equal(t, "how many are still unrouted", len(g.Events("state=unrouted&q=33123456789")), 0)
+		relaytest.Equal(t, "how many of the other account are unrouted", len(g.Events("state=unrouted")), 1)
 	})
 	t.Run("a replay sends nothing twice", func(t *testing.T) {
 		g.Admin().Post("/admin/events/replay", `{"kind": "sms", "q": "patience"}`).Is(t, 200, `{"count": 1}`)

@@ -5,6 +5,38 @@ import (
 	"strings"
 )
 
+// ApplyResult is what an apply says it did.
+type ApplyResult struct {
+	Data struct {
+		Accounts []struct {
+			ID   int64
+			Name string
+		}
+		Removed, Kept []string
+	}
+}
+
+// Apply puts an inventory and returns what changed.
+func (g *Gateway) Apply(query, document string) ApplyResult {
+	g.T.Helper()
+	var done ApplyResult
+	g.Admin().Put("/admin/inventory"+query, document).Decode(g.T, &done)
+	return done
+}
+
+// UserPassword is the password of every user of the tests.
+const UserPassword = "correct horse battery"
+
+// AddUser adds a user; account is JSON, empty for none.
+func (g *Gateway) AddUser(name, role, account string) {
+	g.T.Helper()
+	body := fmt.Sprintf(`{"name":%q,"role":%q,"password":%q}`, name, role, UserPassword)
+	if account != "" {
+		body = strings.TrimSuffix(body, "}") + `,"account":` + account + "}"
+	}
+	g.Admin().Post("/admin/users", body).Mentions(g.T, 201, `"name":"`+name+`"`)
+}
+
 // Explanation is an answer of the explain interface.
 type Explanation struct {
 	State, Reason, Outcome string
