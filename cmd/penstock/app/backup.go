@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/ingest/journal"
@@ -32,11 +32,11 @@ func databases() []string {
 
 // secrets are the small files of a data directory.
 func secrets() []string {
-	return []string{adminTokenFile, demoTokenFile, nodeFile, ledgerKeyFile}
+	return []string{client.AdminTokenFile, client.DemoTokenFile, nodeFile, ledgerKeyFile}
 }
 
 // Run copies, and prints which back ends need a backup of their own.
-func (b backupCommand) Run(w Environment) error {
+func (b backupCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(b.Config, w.Variables)
 	if err != nil {
 		return err
@@ -99,15 +99,17 @@ func copyDatabase(ctx context.Context, from, to string) error {
 	}
 	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
 	// A connection that may only query refuses VACUUM INTO as well.
-	if err := vacuumInto(ctx, write, to); err != nil {
+	if _, err := write.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
 		return err
 	}
-	return syncFile(to)
-}
-
-func vacuumInto(ctx context.Context, db *sql.DB, to string) error {
-	_, err := db.ExecContext(ctx, "VACUUM INTO ?", to)
-	return err
+	if err := os.Chmod(to, 0o600); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(to, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
 }
 
 // copyFile copies a file durably; none if there is no such file.
@@ -128,17 +130,6 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-func syncFile(path string) error {
-	if err := os.Chmod(path, 0o600); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // restoreCommand puts a backup into the data directory of a gateway that is
 // stopped. The journal there stays.
 type restoreCommand struct {
@@ -147,7 +138,7 @@ type restoreCommand struct {
 }
 
 // Run copies, and prints the next steps.
-func (r restoreCommand) Run(w Environment) error {
+func (r restoreCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(r.Config, w.Variables)
 	if err != nil {
 		return err

@@ -97,17 +97,9 @@ func (s smppIntake) take(ctx context.Context, a smpp.Arrival) (smpp.Wait, error)
 	}
 	return func(ctx context.Context) error {
 		_, err := staged.Wait(ctx)
-		span.End(time.Now(), textOf(err))
+		span.End(time.Now(), errorText(err))
 		return err
 	}, err
-}
-
-// textOf is the text of an error, empty for none.
-func textOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // alphabets returns the default alphabet of each SMSC.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/decoders/catalog"
@@ -18,7 +19,7 @@ type checkConfigCommand struct {
 
 // Run checks a configuration file together with the environment, and the
 // inventory it names.
-func (c checkConfigCommand) Run(w Environment) error {
+func (c checkConfigCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(c.File, w.Variables)
 	if err != nil {
 		return err

@@ -1,18 +1,19 @@
-// Package app is the gateway and its tools: one file per subcommand, and wire.go,
-// core.go and surfaces.go, which put the parts of the gateway together. Command penstock
-// and the end-to-end tests run it.
+// Package app is the gateway and its tools: one file per subcommand that is no client of
+// a running gateway, and wire.go, core.go and surfaces.go, which put the parts of the
+// gateway together. Command penstock and the end-to-end tests run it.
 package app
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
 )
 
 // The exit codes.
@@ -25,23 +26,23 @@ const (
 // commands is the command line.
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run the gateway."`
-	Apply       applyCommand       `cmd:"" help:"Apply an inventory to a running gateway."`
-	Export      exportCommand      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
+	Apply       client.Apply       `cmd:"" help:"Apply an inventory to a running gateway."`
+	Export      client.Export      `cmd:"" help:"Print the present state of a running gateway as an inventory."`
 	Schema      schemaCommand      `cmd:"" help:"Print the JSON Schema of inventories, for editors."`
-	Status      statusCommand      `cmd:"" help:"Show the back ends of a running gateway, and the gateways beside it."`
-	Tail        tailCommand        `cmd:"" help:"Print the events of a running gateway as they arrive."`
-	Send        sendCommand        `cmd:"" help:"Send an SMS through a running gateway."`
-	Replay      replayCommand      `cmd:"" help:"Replay events or deliveries of a running gateway."`
+	Status      client.Status      `cmd:"" help:"Show the back ends of a running gateway, and the gateways beside it."`
+	Tail        client.Tail        `cmd:"" help:"Print the events of a running gateway as they arrive."`
+	Send        client.Send        `cmd:"" help:"Send an SMS through a running gateway."`
+	Replay      client.Replay      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
-	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
+	Dashboard   client.Dashboard   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
 	Backup      backupCommand      `cmd:"" help:"Back up the data directory except the journal, also while the gateway runs."`
 	Restore     restoreCommand     `cmd:"" help:"Restore a backup into the data directory of a stopped gateway."`
 	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, then continue."`
 	Migrate     migrateCommand     `cmd:"" help:"Migrate the database schema to this version; --status lists the migrations."`
 	CheckConfig checkConfigCommand `cmd:"" name:"check-config" help:"Check a configuration file, and the inventory it names."`
-	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running gateway whether it is alive."`
-	User        userCommand        `cmd:"" help:"Manage who may sign in to the console and the admin API."`
-	Token       tokenCommand       `cmd:"" help:"Manage the tokens of accounts."`
+	Healthcheck client.Healthcheck `cmd:"" help:"Ask a running gateway whether it is alive."`
+	User        client.User        `cmd:"" help:"Manage who may sign in to the console and the admin API."`
+	Token       client.Token       `cmd:"" help:"Manage the tokens of accounts."`
 	Ledger      ledgerCommand      `cmd:"" help:"Verify ledgers and exports of them."`
 	Completion  completionCommand  `cmd:"" help:"Print a script that completes commands and options in bash, zsh or fish."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
@@ -49,25 +50,18 @@ type commands struct {
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
-// Environment is what a command runs in.
-type Environment struct {
-	Context        context.Context
-	Variables      []string // NAME=value
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Version        string // of the program
-}
-
 // Main runs the command that the process was started with, and ends the process with
 // its exit code.
 func Main(version string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	os.Exit(Run(os.Args[1:], Environment{ctx, os.Environ(), os.Stdin, os.Stdout, os.Stderr, version}))
+	os.Exit(Run(os.Args[1:], client.Environment{
+		Context: ctx, Variables: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version,
+	}))
 }
 
 // Run runs one command and returns its exit code.
-func Run(args []string, w Environment) int {
+func Run(args []string, w client.Environment) int {
 	var c commands
 	exited, code := false, exitDone
 	parser, err := kong.New(&c,

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
 )
 
 // completionCommand prints a script that completes commands and options.
@@ -13,7 +15,7 @@ type completionCommand struct {
 }
 
 // Run prints the script, which has the words that may follow each command.
-func (c completionCommand) Run(k *kong.Kong, w Environment) error {
+func (c completionCommand) Run(k *kong.Kong, w client.Environment) error {
 	script, form := bashCompletion, "    %q*) words=%q ;;\n"
 	switch c.Shell {
 	case "zsh":

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -51,7 +52,7 @@ func TestCompletion(t *testing.T) {
 func printedFor(t *testing.T, shell string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := Run([]string{"completion", shell}, Environment{t.Context(), nil, strings.NewReader(""), &out, &errs, "test"}); code != exitDone {
+	if code := Run([]string{"completion", shell}, client.Environment{Context: t.Context(), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, errs.String())
 	}
 	return out.String()

@@ -16,10 +16,8 @@ import (
 
 // The files of the data directory that the program itself keeps.
 const (
-	adminTokenFile = "admin-token"
-	demoTokenFile  = "demo-token"
-	nodeFile       = "node"
-	readingsDir    = "readings"
+	nodeFile    = "node"
+	readingsDir = "readings"
 )
 
 // kept returns the random text in a file of the data directory, which it creates at the

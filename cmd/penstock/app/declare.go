@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -84,7 +85,7 @@ func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 	if d.cfg.Database.URL != "" || !loopback(d.cfg.Listen) {
 		return nil
 	}
-	tokenPath := filepath.Join(d.cfg.DataDir, demoTokenFile)
+	tokenPath := filepath.Join(d.cfg.DataDir, client.DemoTokenFile)
 	empty, err := inv.Empty(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
 		d.log.Error("cannot read the inventory", "error", err)
@@ -99,7 +100,7 @@ func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 		}
 		return nil
 	}
-	token, _, err := kept(d.cfg.DataDir, demoTokenFile, 26)
+	token, _, err := kept(d.cfg.DataDir, client.DemoTokenFile, 26)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 // listens on a public address: the token has all scopes and is in scripts and shell
 // histories.
 func (d *Gateway) revokeDemo(ctx context.Context, inv *inventory.Service) error {
-	path := filepath.Join(d.cfg.DataDir, demoTokenFile)
+	path := filepath.Join(d.cfg.DataDir, client.DemoTokenFile)
 	b, err := os.ReadFile(path)
 	if loopback(d.cfg.Listen) || errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
@@ -39,12 +38,12 @@ type decodeCommand struct {
 	PostQuery   string   `help:"The query of the webhook's URL, for example event=up." placeholder:"QUERY"`
 
 	JSON bool `name:"json" help:"Print the result as JSON."`
-	adminFlags
+	client.Flags
 }
 
 // Run decodes the frames and prints the results. It fails if one of them could not be
 // decoded.
-func (d decodeCommand) Run(w Environment) error {
+func (d decodeCommand) Run(w client.Environment) error {
 	request, err := d.build(w)
 	if err != nil {
 		return err
@@ -72,9 +71,9 @@ func (d decodeCommand) Run(w Environment) error {
 }
 
 // try asks the gateway if a flag names an object of it, and decodes locally otherwise.
-func (d decodeCommand) try(w Environment, body []byte) (answer admin.TryAnswer, err error) {
+func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
-		got, err := d.ask(w, "decode", http.MethodPost, "/admin/decoders/try", body)
+		got, err := d.Ask(w, "decode", http.MethodPost, "/admin/decoders/try", body)
 		if err != nil {
 			return answer, err
 		}
@@ -100,13 +99,13 @@ func fields(err error) error {
 }
 
 // build converts the flags to a request.
-func (d decodeCommand) build(w Environment) (admin.TryRequest, error) {
+func (d decodeCommand) build(w client.Environment) (admin.TryRequest, error) {
 	r := admin.TryRequest{
 		Account: admin.AccountRef(d.Account), DecoderID: d.Decoder, DeviceID: d.Device,
 		Codec: d.Codec, UseRawPayload: d.Raw, Last: d.Last,
 	}
 	if d.Source != "" {
-		source, err := readFile(w, d.Source)
+		source, err := client.ReadFile(w, d.Source)
 		if err != nil {
 			return r, err
 		}
@@ -124,7 +123,7 @@ func (d decodeCommand) build(w Environment) (admin.TryRequest, error) {
 	return r, d.frames(w, &r)
 }
 
-func (d decodeCommand) frames(w Environment, r *admin.TryRequest) error {
+func (d decodeCommand) frames(w client.Environment, r *admin.TryRequest) error {
 	for _, text := range d.Hex {
 		r.Frames = append(r.Frames, admin.TryFrame{Hex: text, FPort: d.FPort, Time: d.Time})
 	}
@@ -132,7 +131,7 @@ func (d decodeCommand) frames(w Environment, r *admin.TryRequest) error {
 		r.Frames = append(r.Frames, admin.TryFrame{Base64: text, FPort: d.FPort, Time: d.Time})
 	}
 	for _, name := range d.Body {
-		body, err := readFile(w, name)
+		body, err := client.ReadFile(w, name)
 		if err != nil {
 			return err
 		}
@@ -144,12 +143,4 @@ func (d decodeCommand) frames(w Environment, r *admin.TryRequest) error {
 		})
 	}
 	return nil
-}
-
-// readFile reads a file, or the standard input for "-".
-func readFile(w Environment, name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(io.LimitReader(w.Stdin, 8<<20))
-	}
-	return os.ReadFile(name)
 }

@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
-	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -19,11 +17,7 @@ import (
 func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 	t.Parallel()
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "inventory.yaml"))
-	cfg, err := config.Load(g.ConfigFile, g.Env)
-	relaytest.NoError(t, err)
-	handler, _ := app.NewLog(g.Logs, cfg.Log)
-	d, err := app.Open(t.Context(), cfg, slog.New(handler), "test")
-	relaytest.NoError(t, err)
+	d := relaytest.Must(g.Open())(t)
 	set := app.SetClock(d)
 	g.Serve(d)
 
@@ -54,7 +48,7 @@ func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 		relaytest.NoError(t, app.SweepRecords(d))
 		status, r := g.Ready()
 		if said := strings.Contains(r.Backends["clock"].Error, "the clock has jumped"); status != http.StatusOK || said == step.relied {
-			t.Errorf("%s: /readyz %d %+v", step.name, status, r.Backends["clock"])
+			t.Errorf("%s: /readyz %d, the clock: %s", step.name, status, r.Backends["clock"].Error)
 		}
 		got := e2e.FormatReadings(acme.Readings(id, ""))
 		if kept := strings.Contains(got, "temperature=11"); kept != step.kept {
@@ -68,8 +62,7 @@ func TestAClockThatJumpsDeletesNothing(t *testing.T) {
 func TestSilentConnectionsDoNotHoldUpTheEnd(t *testing.T) {
 	g := e2e.Start(t, e2e.Embedded(), `{"accounts": []}`)
 	for range 3 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://"))
-		relaytest.NoError(t, err)
+		conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 		defer conn.Close()
 	}
 	g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)

@@ -58,48 +58,64 @@ func (d *Gateway) sweepRecords(ctx context.Context) error {
 	return d.records.sweep(ctx, d.clock.now())
 }
 
-// sizes holds the disk usage of the records, in bytes by kind.
-type sizes struct {
-	last atomic.Pointer[map[string]int64]
-}
-
-// Load returns what was measured last.
-func (s *sizes) Load() map[string]int64 {
-	if last := s.last.Load(); last != nil {
-		return *last
-	}
-	return nil
-}
-
-// watchSizes has the records measured, and returns a function that returns what was
-// measured last.
+// watchSizes has the disk usage of the records measured each hour, and soon after the
+// start, and returns a function that returns the bytes by kind that were measured last.
 func (d *Gateway) watchSizes() func() map[string]int64 {
-	s := new(sizes)
-	d.onStart(func(ctx context.Context) { s.measure(ctx, d) })
-	return s.Load
+	var last atomic.Pointer[map[string]int64]
+	last.Store(new(map[string]int64))
+	d.onStart(func(ctx context.Context) {
+		for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
+			if now, err := d.sizes(ctx); err != nil {
+				d.log.Warn("cannot read the size of the records", "error", err)
+			} else {
+				last.Store(&now)
+			}
+		}
+	})
+	return func() map[string]int64 { return *last.Load() }
 }
 
-// measure measures each hour, and soon after the start.
-func (s *sizes) measure(ctx context.Context, d *Gateway) {
-	for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
-		now, err := d.records.DB.Sizes(ctx)
-		if err == nil && d.cfg.Influx.URL == "" {
-			now["readings"], err = fileSize(filepath.Join(d.cfg.DataDir, "readings", readings.File))
-		}
-		if err != nil {
-			d.log.Warn("cannot read the size of the records", "error", err)
+func (d *Gateway) sizes(ctx context.Context) (map[string]int64, error) {
+	all, err := d.records.DB.Sizes(ctx)
+	if err != nil || d.cfg.Influx.URL != "" {
+		return all, err
+	}
+	file, err := os.Stat(filepath.Join(d.cfg.DataDir, readingsDir, readings.File))
+	if err == nil {
+		all["readings"] = file.Size()
+	}
+	return all, err
+}
+
+// expireEvery is how often readings that sensors no longer keep are deleted. A
+// reading outlives its sensor's retention_days by this much at most.
+const expireEvery = time.Hour
+
+// expire deletes expired readings, account after account: at the start, even if
+// another gateway did so recently, since a gateway may never run for an hour, and
+// then each hour. Accounts that one pass does not reach are next in the following.
+func (d *Gateway) expire(ctx context.Context) {
+	for start := true; start || pause(ctx, expireEvery); start = false {
+		mine, err := d.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
+		if err == nil && !mine && !start {
 			continue
 		}
-		s.last.Store(&now)
+		if err := d.expireReadings(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("old readings were not deleted, trying again in an hour", "error", err)
+		}
 	}
 }
 
-func fileSize(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
+// expireReadings deletes expired readings of all accounts, unless the clock has jumped.
+func (d *Gateway) expireReadings(ctx context.Context) error {
+	if d.clock.jumps() {
+		return nil
 	}
-	return info.Size(), nil
+	accounts, err := d.records.Accounts.Accounts(ctx)
+	for _, a := range accounts {
+		err = errors.Join(err, d.devices.Expire(ctx, a.ID))
+	}
+	return err
 }
 
 // pause waits and reports false if ctx ended meanwhile.

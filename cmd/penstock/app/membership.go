@@ -137,24 +137,30 @@ func (m *membership) save(seen witness) error {
 
 // verify compares the database with the witness and stops processing if it knows less.
 func (m *membership) verify(ctx context.Context) error {
-	id, err := m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) })
+	found, err := m.look(ctx)
 	if err != nil {
 		return err
 	}
-	m.database = id
-	beats, err := m.store.Checkpoint(ctx, m.self.Node, "")
-	if err != nil {
-		return err
-	}
+	m.database = found.Database
 	switch {
 	case m.seen.Database == "":
-		m.seen = witness{Node: m.self.Node, Database: id, Beats: beats}
-	case m.seen.Database != id:
+		m.seen = found
+	case m.seen.Database != found.Database:
 		m.halt("this is another database than the one that the journal was processed into")
-	case beats < m.seen.Beats:
+	case found.Beats < m.seen.Beats:
 		m.halt("the database is in an earlier state than this gateway has seen: it was restored from a backup")
 	}
 	return nil
+}
+
+// look reads the state of the database.
+func (m *membership) look(ctx context.Context) (found witness, err error) {
+	found.Node = m.self.Node
+	if found.Database, err = m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) }); err != nil {
+		return found, err
+	}
+	found.Beats, err = m.store.Checkpoint(ctx, m.self.Node, "")
+	return found, err
 }
 
 // halt stops processing, once.
@@ -315,17 +321,13 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if done.Ledgers, err = m.accept(ctx); err != nil {
 		return done, err
 	}
-	id, err := m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) })
-	if err != nil {
-		return done, err
-	}
-	beats, err := m.store.Checkpoint(ctx, m.self.Node, "")
+	found, err := m.look(ctx)
 	if err != nil {
 		return done, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen = witness{Node: m.self.Node, Database: id, Beats: beats}
+	m.seen = found
 	m.halted, m.stop = "", func() {}
 	close(m.resume)
 	m.resume = make(chan struct{})

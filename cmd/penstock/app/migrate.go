@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -16,7 +17,7 @@ type migrateCommand struct {
 }
 
 // Run migrates, and lists the steps.
-func (m migrateCommand) Run(w Environment) (err error) {
+func (m migrateCommand) Run(w client.Environment) (err error) {
 	cfg, err := config.Load(m.Config, w.Variables)
 	if err != nil {
 		return err

@@ -4,8 +4,10 @@ import (
 	"github.com/penstock/penstock/config"
 	simulated "github.com/penstock/penstock/delivery/embedded/operator"
 	"github.com/penstock/penstock/delivery/httpout"
+	ask "github.com/penstock/penstock/delivery/lookup"
 	"github.com/penstock/penstock/delivery/operator"
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/provisioning"
 )
 
@@ -31,7 +33,33 @@ func (d *Gateway) openOperator() (simOperator, error) {
 		}
 		to, one.Note = back, "http" // each command that cannot be given says so
 	}
+	d.checkAndLog(one)
+	return to, nil
+}
+
+// openLookup opens the service for number lookups.
+func (d *Gateway) openLookup(records *recordStores) (*lookup.Service, error) {
+	store, c := records.Lookups, d.cfg.Lookup
+	var back lookup.Backend = ask.NewSimulator(store)
+	one := admin.Backend{Name: "lookup", Note: "simulator, simulated", Check: always}
+	if c.Type == config.HTTP {
+		client, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow, Timeout: c.Timeout})
+		if err != nil {
+			return nil, err
+		}
+		if back, err = ask.NewHTTP(client, ask.HTTPOptions{URL: c.URL, Token: c.Token}); err != nil {
+			return nil, err
+		}
+		one.Note = "http" // each lookup that cannot be made says so
+	}
+	d.checkAndLog(one)
+	return lookup.New(
+		lookup.Deps{Backend: back, Cache: store, Credit: records.Credit, Logger: d.log},
+		lookup.Options{CacheTTL: c.Cache, Timeout: c.Timeout + c.Timeout/2})
+}
+
+// checkAndLog adds a back end that is not one of the stores.
+func (d *Gateway) checkAndLog(one admin.Backend) {
 	d.check(one)
 	d.log.Info("back end", "name", one.Name, "kind", one.Note)
-	return to, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/ingest/admin"
 )
 
@@ -13,15 +14,15 @@ import (
 type recoverCommand struct {
 	Journal string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
 	Config  string `help:"With --journal: the configuration file of the gateways." placeholder:"FILE"`
-	adminFlags
+	client.Flags
 }
 
 // Run recovers and prints how many events were processed.
-func (r recoverCommand) Run(w Environment) error {
+func (r recoverCommand) Run(w client.Environment) error {
 	if r.Journal != "" {
 		return recoverJournal(w, r.Journal, r.Config)
 	}
-	body, err := r.ask(w, "recover", http.MethodPost, "/admin/recover", nil)
+	body, err := r.Ask(w, "recover", http.MethodPost, "/admin/recover", nil)
 	if err != nil {
 		return err
 	}

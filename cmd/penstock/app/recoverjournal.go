@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
@@ -32,7 +33,7 @@ type recovery struct {
 }
 
 // recoverJournal recovers the journal of a data directory.
-func recoverJournal(w Environment, dir, file string) error {
+func recoverJournal(w client.Environment, dir, file string) error {
 	cfg, err := config.Load(file, w.Variables)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/app/logs"
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/httpd"
@@ -33,7 +34,7 @@ type serveCommand struct {
 }
 
 // Run serves until SIGTERM or SIGINT, then drains.
-func (s serveCommand) Run(w Environment) error {
+func (s serveCommand) Run(w client.Environment) error {
 	setGCPercent(w.Variables)
 	cfg, err := config.Load(s.Config, w.Variables)
 	if err != nil {

@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/delivery/oidc"
 	"github.com/penstock/penstock/delivery/telemetry"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/admin/traffic"
@@ -128,5 +130,21 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 		Users: user.New(records.Users, user.Options{SessionTime: d.cfg.Users.Session}), Provider: providerOf(d.cfg), Audit: records.Audit,
 		PublicURL: d.cfg.PublicURL, Program: p, Traffic: ring,
+	})
+}
+
+// Routes returns the HTTP application of the gateway; a test compares its routes with
+// the contract.
+func (d *Gateway) Routes() *httpd.App { return d.app }
+
+// providerOf returns the OpenID Connect provider; nil if none is configured.
+func providerOf(c config.Config) admin.Provider {
+	if c.OIDC.Issuer == "" {
+		return nil
+	}
+	return oidc.New(oidc.Options{
+		Issuer: c.OIDC.Issuer, ClientID: c.OIDC.ClientID, ClientSecret: c.OIDC.ClientSecret, RedirectURL: c.PublicURL + "/admin/oidc/callback",
+		Scopes: c.OIDC.Scopes, NameClaim: c.OIDC.NameClaim, RoleClaim: c.OIDC.RoleClaim, AccountClaim: c.OIDC.AccountClaim,
+		Roles: map[user.Role][]string{user.Admin: c.OIDC.Admin, user.Operator: c.OIDC.Operator, user.Viewer: c.OIDC.Viewer},
 	})
 }

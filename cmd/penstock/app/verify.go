@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/checkpoints"
 	"github.com/penstock/penstock/relay/account"
@@ -30,7 +31,7 @@ type verifyCommand struct {
 
 // Run verifies, prints a line for each ledger or file and one for each fault, and
 // fails if there is a fault.
-func (v verifyCommand) Run(w Environment) error {
+func (v verifyCommand) Run(w client.Environment) error {
 	heads, err := readAll(v.Head)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (v verifyCommand) file(text []byte, heads []string) (ledger.Report, error) 
 }
 
 // store verifies the ledgers in the store.
-func (v verifyCommand) store(w Environment, heads []string) (good bool, err error) {
+func (v verifyCommand) store(w client.Environment, heads []string) (good bool, err error) {
 	cfg, err := config.Load(v.Config, w.Variables)
 	if err != nil {
 		return false, err
@@ -111,12 +112,12 @@ func (v verifyCommand) store(w Environment, heads []string) (good bool, err erro
 		fmt.Fprintln(w.Stdout, problem)
 	}
 	good, found := len(lost) == 0, 0
-	shown := newProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
-	defer shown.end()
-	shown.expect(int64(len(accounts)))
+	shown := client.NewProgress(w, "verify", func(n int64) string { return fmt.Sprintf("%d accounts", n) })
+	defer shown.End()
+	shown.Expect(int64(len(accounts)))
 	for _, a := range accounts {
-		n, whole, err := v.account(w.Context, shown.over(w.Stdout), s, a, heads)
-		shown.add(1)
+		n, whole, err := v.account(w.Context, shown.Over(w.Stdout), s, a, heads)
+		shown.Add(1)
 		if err != nil {
 			return false, err
 		}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
 )
 
 type versionCommand struct{}
 
 // Run prints the version, the commit and the Go it was built with.
-func (versionCommand) Run(w Environment) error {
+func (versionCommand) Run(w client.Environment) error {
 	_, err := fmt.Fprintln(w.Stdout, versionText(w.Version))
 	return err
 }

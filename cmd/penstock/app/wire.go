@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/queue"
@@ -122,10 +123,10 @@ func (d *Gateway) openDataDir() (err error) {
 		return err
 	}
 	if d.cfg.AdminToken == "" {
-		if d.cfg.AdminToken, _, err = kept(d.cfg.DataDir, adminTokenFile, 26); err != nil {
+		if d.cfg.AdminToken, _, err = kept(d.cfg.DataDir, client.AdminTokenFile, 26); err != nil {
 			return err
 		}
-		d.log.Info("the admin token is kept in a file", "path", filepath.Join(d.cfg.DataDir, adminTokenFile))
+		d.log.Info("the admin token is kept in a file", "path", filepath.Join(d.cfg.DataDir, client.AdminTokenFile))
 	}
 	return nil
 }

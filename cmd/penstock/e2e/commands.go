@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/client"
 )
 
 // RunTool runs one of the program's commands with the gateway's settings, in a process of
@@ -56,7 +57,7 @@ type Result struct {
 // RunCommand runs one command of the program in this process.
 func RunCommand(env []string, stdin string, args ...string) Result {
 	var out, errs bytes.Buffer
-	code := app.Run(args, app.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Version: "test"})
+	code := app.Run(args, client.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Version: "test"})
 	return Result{strings.Join(args, " "), code, out.String(), errs.String()}
 }
 

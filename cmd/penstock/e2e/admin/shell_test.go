@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -59,7 +60,7 @@ func testTail(t *testing.T, g *e2e.Gateway) {
 	go func() {
 		var errs bytes.Buffer
 		args := []string{"tail", "-n", "1", "--kind", "uplink", "--account", "acme", "-q", "tail-", "--server", g.URL(), "--admin-token", e2e.AdminToken}
-		ended <- app.Run(args, app.Environment{Context: ctx, Variables: nil, Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs, Version: "test"})
+		ended <- app.Run(args, client.Environment{Context: ctx, Variables: nil, Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs, Version: "test"})
 	}()
 	relaytest.Eventually(t, "the last event", func() (any, bool) {
 		return out.String(), strings.Contains(out.String(), "tail-0") || strings.Contains(out.String(), "quarantined")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -116,7 +117,7 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
 			defer cancel()
 			var out bytes.Buffer
-			code := app.Run([]string{"serve"}, app.Environment{Context: ctx, Variables: []string{
+			code := app.Run([]string{"serve"}, client.Environment{Context: ctx, Variables: []string{
 				"PENSTOCK_DATABASE_URL=" + tc.url, "PENSTOCK_DATA_DIR=" + t.TempDir(), "PENSTOCK_LISTEN=127.0.0.1:0",
 			}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Version: "test"})
 			text := out.String()

@@ -1,28 +1,24 @@
-package app
+package client
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 
 	document "github.com/penstock/penstock/config/inventory"
 )
 
-// exportCommand writes the present state of a gateway as an inventory.
-type exportCommand struct {
+// Export writes the present state of a gateway as an inventory.
+type Export struct {
 	Document string `help:"The document; needed if there are several." placeholder:"NAME"`
-	adminFlags
+	Flags
 }
 
 // Run prints the document, with secrets masked: the gateway that wrote a mask takes it
 // for the secret.
-func (e exportCommand) Run(w Environment) error {
-	q := url.Values{"present": {"true"}}
-	if e.Document != "" {
-		q.Set("document", e.Document)
-	}
-	body, err := e.ask(w, "the export", http.MethodGet, "/admin/inventory?"+q.Encode(), nil)
+func (e Export) Run(w Environment) error {
+	q := given(map[string]string{"present": "true", "document": e.Document})
+	body, err := e.Ask(w, "the export", http.MethodGet, "/admin/inventory?"+q.Encode(), nil)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"fmt"
@@ -23,9 +23,9 @@ const (
 // clearLine is the sequence of ANSI that removes a line of a terminal.
 const clearLine = "\r\x1b[K"
 
-// progress shows how far work is, on one line of a terminal. A nil *progress shows
+// Progress shows how far work is, on one line of a terminal. A nil *Progress shows
 // nothing.
-type progress struct {
+type Progress struct {
 	out         io.Writer
 	what        string
 	began       time.Time
@@ -36,19 +36,19 @@ type progress struct {
 	drawing     sync.Mutex
 }
 
-// newProgress shows progress on standard error if that is a terminal. done and total
+// NewProgress shows progress on standard error if that is a terminal. done and total
 // are written by unit.
-func newProgress(w Environment, what string, unit func(n int64) string) *progress {
+func NewProgress(w Environment, what string, unit func(n int64) string) *Progress {
 	f, ok := w.Stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	p := &progress{out: f, what: what, began: time.Now(), unit: unit, quit: make(chan struct{})}
+	p := &Progress{out: f, what: what, began: time.Now(), unit: unit, quit: make(chan struct{})}
 	p.ended.Go(p.run)
 	return p
 }
 
-func (p *progress) run() {
+func (p *Progress) run() {
 	wait := progressAfter
 	for {
 		timer := time.NewTimer(wait)
@@ -66,7 +66,7 @@ func (p *progress) run() {
 }
 
 // line is what is shown now.
-func (p *progress) line() string {
+func (p *Progress) line() string {
 	done, total := p.done.Load(), p.total.Load()
 	line := p.what
 	if total > 0 {
@@ -78,22 +78,22 @@ func (p *progress) line() string {
 	return line + ", " + time.Since(p.began).Truncate(time.Second).String()
 }
 
-// expect says how much there is to do.
-func (p *progress) expect(total int64) {
+// Expect says how much there is to do.
+func (p *Progress) Expect(total int64) {
 	if p != nil {
 		p.total.Store(total)
 	}
 }
 
-// add says that n more are done.
-func (p *progress) add(n int64) {
+// Add says that n more are done.
+func (p *Progress) Add(n int64) {
 	if p != nil {
 		p.done.Add(n)
 	}
 }
 
-// end removes the line.
-func (p *progress) end() {
+// End removes the line.
+func (p *Progress) End() {
 	if p == nil {
 		return
 	}
@@ -104,9 +104,9 @@ func (p *progress) end() {
 	}
 }
 
-// over returns a writer for results, which may be on the same terminal: each removes
+// Over returns a writer for results, which may be on the same terminal: each removes
 // the line first.
-func (p *progress) over(out io.Writer) io.Writer {
+func (p *Progress) Over(out io.Writer) io.Writer {
 	if p == nil {
 		return out
 	}
@@ -115,7 +115,7 @@ func (p *progress) over(out io.Writer) io.Writer {
 
 type resultWriter struct {
 	io.Writer
-	over *progress
+	over *Progress
 }
 
 // Write implements io.Writer.
@@ -127,7 +127,7 @@ func (r resultWriter) Write(b []byte) (int, error) {
 }
 
 // reader counts what is read from r.
-func (p *progress) reader(r io.Reader) io.Reader {
+func (p *Progress) reader(r io.Reader) io.Reader {
 	if p == nil {
 		return r
 	}
@@ -136,13 +136,13 @@ func (p *progress) reader(r io.Reader) io.Reader {
 
 type countingReader struct {
 	io.Reader
-	to *progress
+	to *Progress
 }
 
 // Read implements io.Reader.
 func (c countingReader) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
-	c.to.add(int64(n))
+	c.to.Add(int64(n))
 	return n, err
 }
 

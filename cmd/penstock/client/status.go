@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 	"text/tabwriter"
 )
 
-// statusCommand shows how a running gateway does.
-type statusCommand struct {
+// Status shows how a running gateway does.
+type Status struct {
 	JSON bool `name:"json" help:"Print the gateway's answers as JSON."`
-	adminFlags
+	Flags
 }
 
 // readyAnswer is the answer of /readyz.
@@ -40,8 +40,8 @@ type gatewaysAnswer struct {
 }
 
 // Run prints the back ends and the gateways. It fails unless the gateway is ready.
-func (s statusCommand) Run(w Environment) error {
-	body, err := s.ask(w, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
+func (s Status) Run(w Environment) error {
+	body, err := s.Ask(w, "the status", http.MethodGet, "/readyz", nil, http.StatusServiceUnavailable)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s statusCommand) Run(w Environment) error {
 		return fmt.Errorf("the status: %w", err)
 	}
 	// The registry is in the database, which may be what is down.
-	registry, unlisted := s.ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
+	registry, unlisted := s.Ask(w, "the gateways", http.MethodGet, "/admin/gateways", nil)
 	var all gatewaysAnswer
 	if unlisted == nil {
 		unlisted = json.Unmarshal(registry, &all)

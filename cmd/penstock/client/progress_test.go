@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"bytes"
@@ -25,10 +25,8 @@ func terminal(t *testing.T) (person, program *os.File) {
 	}
 	t.Cleanup(func() { person.Close() })
 	relaytest.NoError(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	relaytest.NoError(t, err)
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	relaytest.NoError(t, err)
+	n := relaytest.Must(unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN))(t)
+	program = relaytest.Must(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { program.Close() })
 	return person, program
 }
@@ -41,12 +39,13 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 		_, _ = io.WriteString(w, `{"count": 7}`)
 	}))
 	t.Cleanup(gateway.Close)
-	args := []string{"replay", "events", "--state", "quarantined", "--server", gateway.URL, "--admin-token", "the-admin-token-0"}
+	var replay replayEventsCommand
+	replay.State, replay.Server, replay.AdminToken = "quarantined", gateway.URL, "the-admin-token-0"
 	person, program := terminal(t)
 	var out bytes.Buffer
-	ended := make(chan int, 1)
+	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(args, Environment{t.Context(), nil, strings.NewReader(""), &out, program, "test"})
+		ended <- replay.Run(Environment{t.Context(), nil, strings.NewReader(""), &out, program, "test"})
 		_ = program.Close()
 	}()
 	var seen []byte
@@ -57,18 +56,16 @@ func TestProgressIsShownToAPersonOnly(t *testing.T) {
 		seen = append(seen, b[:n]...)
 	}
 	close(slow)
-	if code := <-ended; code != 0 || out.String() != "7 events\n" {
-		t.Errorf("exit %d: %q", code, out.String())
-	}
+	relaytest.NoError(t, <-ended)
+	relaytest.Equal(t, "the output", out.String(), "7 events\n")
 	rest := make([]byte, 1000)
 	n, _ := person.Read(rest)
 	if all := string(append(seen, rest[:n]...)); !strings.HasSuffix(all, "\r\x1b[K") {
 		t.Errorf("the line stays: %q", all)
 	}
 	var piped bytes.Buffer
-	if code := Run(args, Environment{t.Context(), nil, strings.NewReader(""), &out, &piped, "test"}); code != 0 || piped.Len() > 0 {
-		t.Errorf("exit %d; not a terminal, and still: %q", code, piped.String())
-	}
+	relaytest.NoError(t, replay.Run(Environment{t.Context(), nil, strings.NewReader(""), &out, &piped, "test"}))
+	relaytest.Equal(t, "what is shown without a terminal", piped.String(), "")
 }
 
 func TestProgressLine(t *testing.T) {
@@ -79,9 +76,9 @@ func TestProgressLine(t *testing.T) {
 		{0, 0, "verify"}, {1500, 0, "verify, 2 kB"}, {0, 4000, "verify [....................] 0 kB of 4 kB"},
 		{1000, 4000, "verify [#####...............] 1 kB of 4 kB"}, {5000, 4000, "verify [####################] 5 kB of 4 kB"},
 	} {
-		p := &progress{what: "verify", unit: kilobytes}
-		p.add(tc.done)
-		p.expect(tc.total)
+		p := &Progress{what: "verify", unit: kilobytes}
+		p.Add(tc.done)
+		p.Expect(tc.total)
 		if got := p.line(); !strings.HasPrefix(got, tc.want+", ") {
 			t.Errorf("%d of %d: %q", tc.done, tc.total, got)
 		}

@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// tailCommand prints events as they arrive.
-type tailCommand struct {
+// Tail prints events as they arrive.
+type Tail struct {
 	Kind    string `help:"uplink, sms, receipt or cdr." placeholder:"KIND"`
 	State   string `help:"done, quarantined, unrouted or pending." placeholder:"STATE"`
 	Account string `help:"The account's name or id." placeholder:"ACCOUNT"`
@@ -21,7 +21,7 @@ type tailCommand struct {
 	Query   string `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
 	Last    int    `short:"n" help:"Begin with the last N events." placeholder:"N"`
 	JSON    bool   `name:"json" help:"Print each event as a line of JSON."`
-	adminFlags
+	Flags
 }
 
 // tailEvery is how often the gateway is asked, tailPage how many events a request asks
@@ -51,12 +51,19 @@ func (e tailEvent) at() time.Time {
 
 // Run prints events until it is interrupted. An event is printed when it arrives and
 // again when its state changes.
-func (c tailCommand) Run(w Environment) error {
-	f := follower{tailCommand: c, Environment: w, seen: map[string]string{}}
+func (c Tail) Run(w Environment) error {
+	f := follower{Tail: c, Environment: w, seen: map[string]string{}}
 	if err := f.begin(); err != nil {
 		return err
 	}
-	for pause(w.Context, tailEvery) {
+	tick := time.NewTicker(tailEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.Context.Done():
+			return nil
+		case <-tick.C:
+		}
 		found, err := f.since()
 		switch {
 		case err == nil:
@@ -65,12 +72,11 @@ func (c tailCommand) Run(w Environment) error {
 			return err
 		}
 	}
-	return nil
 }
 
 // follower remembers which events have been printed, in which state.
 type follower struct {
-	tailCommand
+	Tail
 	Environment
 	start time.Time         // of the newest event when it began
 	from  time.Time         // what is asked for
@@ -165,20 +171,14 @@ func firstLine(reason, raw string) string {
 }
 
 func (f *follower) filters() url.Values {
-	query := url.Values{}
-	for name, value := range map[string]string{
+	return given(map[string]string{
 		"kind": f.Kind, "state": f.State, "account": f.Account, "source": f.Source, "device": f.Device, "q": f.Query,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	return query
+	})
 }
 
 // page asks for a page of events.
 func (f *follower) page(query url.Values) ([]tailEvent, string, error) {
-	body, err := f.ask(f.Environment, "the events", http.MethodGet, "/admin/events?"+query.Encode(), nil)
+	body, err := f.Ask(f.Environment, "the events", http.MethodGet, "/admin/events?"+query.Encode(), nil)
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,16 +1,19 @@
-package app
+package client
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/ingest/admin"
 )
 
-// replayCommand makes a running gateway process events again or attempt deliveries
+// Replay makes a running gateway process events again or attempt deliveries
 // again.
-type replayCommand struct {
+type Replay struct {
 	Events     replayEventsCommand     `cmd:"" help:"Process events again: decode, route and store them with the current configuration."`
 	Deliveries replayDeliveriesCommand `cmd:"" help:"Attempt dead deliveries again."`
 }
@@ -26,7 +29,7 @@ type selectFlags struct {
 	Last    time.Duration `help:"Instead of --from: start of the time range before now, for example 24h." placeholder:"SPAN"`
 	Query   string        `short:"q" name:"q" help:"A text that it contains." placeholder:"TEXT"`
 	JSON    bool          `name:"json" help:"Print the gateway's answer as JSON."`
-	adminFlags
+	Flags
 }
 
 type replayEventsCommand struct {
@@ -100,13 +103,12 @@ func (f selectFlags) replay(w Environment, what string, s selection) error {
 	if err != nil {
 		return err
 	}
-	answer, err := f.ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
+	answer, err := f.Ask(w, "the replay", http.MethodPost, "/admin/"+what+"/replay", body)
 	if err != nil {
 		return err
 	}
 	if f.JSON {
-		_, err = fmt.Fprintf(w.Stdout, "%s\n", answer)
-		return err
+		return printLine(w, "%s", answer)
 	}
 	if s["dry_run"] == true {
 		return printDryRun(w.Stdout, answer)
@@ -115,6 +117,40 @@ func (f selectFlags) replay(w Environment, what string, s selection) error {
 	if err := json.Unmarshal(answer, &done); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
 	}
-	_, err = fmt.Fprintf(w.Stdout, "%d %s\n", done.Count, what)
+	return printLine(w, "%d %s", done.Count, what)
+}
+
+// printDryRun writes the result of a dry run as text.
+func printDryRun(to io.Writer, answer []byte) error {
+	var r admin.DryRun
+	if err := json.Unmarshal(answer, &r); err != nil {
+		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d events\n", r.Count)
+	if r.Examined > 0 {
+		fmt.Fprintf(&b, "%d examined: %d would be stored, %d quarantined; %d differ\n", r.Examined, r.Events.Done, r.Events.Quarantined, r.Events.Differ)
+		fmt.Fprintf(&b, "readings: %d added, %d changed, %d unchanged, %d remain\n", r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged, r.Readings.Stays)
+	}
+	for _, e := range r.Data {
+		fmt.Fprintf(&b, "%s %s -> %s %s\n", e.ID, e.State, e.NewState, e.NewReason)
+		for _, d := range e.Devices {
+			for _, v := range d.Readings {
+				fmt.Fprintf(&b, "  %s %s %s %s: %v -> %v\n", d.Identifier, v.Time, v.Key, v.Effect, word(v.Old), word(v.New))
+			}
+		}
+	}
+	if r.More {
+		b.WriteString("…\n")
+	}
+	_, err := io.WriteString(to, b.String())
 	return err
+}
+
+// word returns a number or a text as it is, "nothing" for nil.
+func word(v any) any {
+	if v == nil {
+		return "nothing"
+	}
+	return v
 }

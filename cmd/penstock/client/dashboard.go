@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"encoding/json"
@@ -10,20 +10,20 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 )
 
-// dashboardCommand prints a Grafana dashboard for the values of a decoder.
-type dashboardCommand struct {
+// Dashboard prints a Grafana dashboard for the values of a decoder.
+type Dashboard struct {
 	Decoder string `required:"" help:"The decoder's id." placeholder:"ID"`
 	Account string `help:"The account's name or id, if several accounts have a decoder with this id." placeholder:"ACCOUNT"`
-	adminFlags
+	Flags
 }
 
 // Run asks the gateway for the decoder's sensors and prints the dashboard.
-func (d dashboardCommand) Run(w Environment) error {
+func (d Dashboard) Run(w Environment) error {
 	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
 	if d.Account != "" {
 		target += "?account=" + url.QueryEscape(d.Account)
 	}
-	answer, err := d.ask(w, "dashboard", http.MethodGet, target, nil)
+	answer, err := d.Ask(w, "dashboard", http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}

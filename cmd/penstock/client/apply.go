@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"encoding/json"
@@ -6,12 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 )
 
-type applyCommand struct {
+type Apply struct {
 	File          string   `short:"f" required:"" help:"The inventory, YAML or JSON; - is the standard input." placeholder:"FILE"`
 	DryRun        bool     `help:"Show what would change, and change nothing."`
 	Reset         []string `help:"Set what lives on through REST to what the document says: credit, sims, relays, rules."`
@@ -19,13 +18,13 @@ type applyCommand struct {
 	AllowRemovals int      `help:"With --prune: remove up to this many records, also if they are many." placeholder:"N"`
 	Adopt         bool     `help:"Take over what the document declares from the documents that own it."`
 	JSON          bool     `name:"json" help:"Print the gateway's answer as JSON."`
-	adminFlags
+	Flags
 }
 
 // Run puts the inventory to a running gateway and prints what it did, or every
 // mistake.
-func (a applyCommand) Run(w Environment) error {
-	data, err := a.read(w)
+func (a Apply) Run(w Environment) error {
+	data, err := ReadFile(w, a.File)
 	if err != nil {
 		return err
 	}
@@ -41,22 +40,14 @@ func (a applyCommand) Run(w Environment) error {
 	if a.AllowRemovals != 0 {
 		q.Set("allow_removals", strconv.Itoa(a.AllowRemovals))
 	}
-	body, err := a.ask(w, "the inventory", http.MethodPut, "/admin/inventory?"+q.Encode(), data)
+	body, err := a.Ask(w, "the inventory", http.MethodPut, "/admin/inventory?"+q.Encode(), data)
 	if err != nil {
 		return err
 	}
 	if a.JSON {
-		_, err = fmt.Fprintf(w.Stdout, "%s\n", body)
-		return err
+		return printLine(w, "%s", body)
 	}
 	return printApplied(w.Stdout, body)
-}
-
-func (a applyCommand) read(w Environment) ([]byte, error) {
-	if a.File == "-" {
-		return io.ReadAll(io.LimitReader(w.Stdin, 8<<20+1))
-	}
-	return os.ReadFile(a.File)
 }
 
 // printApplied prints what an apply did, one line for each record.

@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"bufio"
@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 )
 
-// userCommand manages who may sign in to the console and the admin API.
-type userCommand struct {
+// User manages who may sign in to the console and the admin API.
+type User struct {
 	Add    userAddCommand    `cmd:"" help:"Add a user. The password is read from standard input, or asked for on a terminal."`
 	List   userListCommand   `cmd:"" help:"List the users."`
 	Set    userSetCommand    `cmd:"" help:"Change a user, which ends its sessions."`
@@ -27,7 +27,7 @@ type userAddCommand struct {
 	Name    string `arg:"" help:"The name to sign in with."`
 	Role    string `required:"" help:"viewer, operator, admin or account." placeholder:"ROLE"`
 	Account string `help:"The account's name or id, for the role account." placeholder:"ACCOUNT"`
-	adminFlags
+	Flags
 }
 
 // Run adds the user.
@@ -47,7 +47,7 @@ func (u userAddCommand) Run(w Environment) error {
 	return printLine(w, "user %s added as %s", made.Name, made.Role)
 }
 
-type userListCommand struct{ adminFlags }
+type userListCommand struct{ Flags }
 
 // shownUser is a user as the admin API lists it.
 type shownUser struct {
@@ -61,22 +61,20 @@ type shownUser struct {
 
 // Run prints a table.
 func (u userListCommand) Run(w Environment) error {
-	answer, err := u.ask(w, "list users", http.MethodGet, "/admin/users", nil)
+	answer, err := u.Ask(w, "list users", http.MethodGet, "/admin/users", nil)
 	if err != nil {
 		return err
 	}
-	var list struct {
-		Data []shownUser `json:"data"`
+	list, err := dataOf[[]shownUser]("list users", answer)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return fmt.Errorf("list users: the answer is not that of a gateway: %w", err)
-	}
-	if len(list.Data) == 0 {
+	if len(list) == 0 {
 		return printLine(w, "there are no users; add one with: penstock user add NAME --role admin")
 	}
 	table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NAME\tROLE\tACCOUNT\tPROVIDER\tSTATE\tLAST SIGN-IN")
-	for _, one := range list.Data {
+	for _, one := range list {
 		acct, state, signedIn := "-", "enabled", "never"
 		if one.Account != nil {
 			acct = fmt.Sprint(*one.Account)
@@ -99,7 +97,7 @@ type userSetCommand struct {
 	Password bool   `help:"Set a new password, read from standard input or asked for on a terminal."`
 	Disable  bool   `help:"Let the user sign in no more." xor:"state"`
 	Enable   bool   `help:"Let a disabled user sign in again." xor:"state"`
-	adminFlags
+	Flags
 }
 
 // Run changes the user.
@@ -133,37 +131,28 @@ func (u userSetCommand) Run(w Environment) error {
 
 type userRemoveCommand struct {
 	Name string `arg:"" help:"The user's name."`
-	adminFlags
+	Flags
 }
 
 // Run removes the user.
 func (u userRemoveCommand) Run(w Environment) error {
-	if _, err := u.ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil, http.StatusNoContent); err != nil {
+	if _, err := u.Ask(w, "user "+u.Name, http.MethodDelete, "/admin/users/"+url.PathEscape(u.Name), nil, http.StatusNoContent); err != nil {
 		return err
 	}
 	return printLine(w, "user %s removed", u.Name)
 }
 
 // change sends a user to the admin API and returns it as it is then.
-func (a adminFlags) change(w Environment, method, target string, body map[string]any, status int) (shownUser, error) {
+func (a Flags) change(w Environment, method, target string, body map[string]any, status int) (shownUser, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return shownUser{}, err
 	}
-	answer, err := a.ask(w, "the user", method, target, data, status)
+	answer, err := a.Ask(w, "the user", method, target, data, status)
 	if err != nil {
 		return shownUser{}, err
 	}
-	var one struct {
-		Data shownUser `json:"data"`
-	}
-	err = json.Unmarshal(answer, &one)
-	return one.Data, err
-}
-
-func printLine(w Environment, format string, args ...any) error {
-	_, err := fmt.Fprintf(w.Stdout, format+"\n", args...)
-	return err
+	return dataOf[shownUser]("the user", answer)
 }
 
 // readPassword reads a password: twice from a terminal, without showing it, else the

@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
-type healthcheckCommand struct {
+type Healthcheck struct {
 	Server string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 }
 
 // Run asks /healthz; it fails unless the gateway is alive.
-func (h healthcheckCommand) Run(w Environment) error {
+func (h Healthcheck) Run(w Environment) error {
 	client := http.DefaultClient
 	if h.Server == "" {
 		c, err := config.Load("", w.Variables)

@@ -1,4 +1,4 @@
-package app
+package client
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// tokenCommand manages the tokens of accounts.
-type tokenCommand struct {
+// Token manages the tokens of accounts.
+type Token struct {
 	Add    tokenAddCommand    `cmd:"" help:"Make a token for an account and print it. It is shown once."`
 	List   tokenListCommand   `cmd:"" help:"List the tokens of an account, or of all."`
 	Revoke tokenRevokeCommand `cmd:"" help:"Revoke a token, at every gateway."`
@@ -32,7 +32,7 @@ type tokenAddCommand struct {
 	Scopes  []string `help:"Of messaging, cellular, iot, ledger, webhook and carrier; default: the first four." placeholder:"SCOPE"`
 	Source  string   `help:"Names the token in the path, for senders that only sign." placeholder:"NAME"`
 	Secret  bool     `help:"Verify signatures with a secret, read from standard input or asked for on a terminal."`
-	adminFlags
+	Flags
 }
 
 // Run makes the token. Standard output has nothing but its text, for scripts.
@@ -49,11 +49,11 @@ func (a tokenAddCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.ask(w, "the token", http.MethodPost, "/admin/tokens", data, http.StatusCreated)
+	answer, err := a.Ask(w, "the token", http.MethodPost, "/admin/tokens", data, http.StatusCreated)
 	if err != nil {
 		return err
 	}
-	made, err := tokenIn(answer)
+	made, err := dataOf[shownToken]("the token", answer)
 	if err != nil {
 		return err
 	}
@@ -61,17 +61,9 @@ func (a tokenAddCommand) Run(w Environment) error {
 	return printLine(w, "%s", made.Token)
 }
 
-func tokenIn(answer []byte) (shownToken, error) {
-	var one struct {
-		Data shownToken `json:"data"`
-	}
-	err := json.Unmarshal(answer, &one)
-	return one.Data, err
-}
-
 type tokenListCommand struct {
 	Account string `help:"The account's name or id; default: all accounts." placeholder:"ACCOUNT"`
-	adminFlags
+	Flags
 }
 
 // Run prints a table.
@@ -80,22 +72,20 @@ func (l tokenListCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	answer, err := l.ask(w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
+	answer, err := l.Ask(w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
 	if err != nil {
 		return err
 	}
-	var list struct {
-		Data []shownToken `json:"data"`
+	list, err := dataOf[[]shownToken]("list tokens", answer)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return fmt.Errorf("list tokens: the answer is not that of a gateway: %w", err)
-	}
-	if len(list.Data) == 0 {
+	if len(list) == 0 {
 		return printLine(w, "there are no tokens; add one with: penstock token add --account ACCOUNT")
 	}
 	table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tACCOUNT\tSCOPES\tSOURCE\tCREATED\tDOCUMENT")
-	for _, t := range list.Data {
+	for _, t := range list {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, names[t.Account], strings.Join(t.Scopes, ","), orDash(&t.Source), orDash(t.CreatedAt), orDash(t.Document))
 	}
 	return table.Flush()
@@ -109,39 +99,34 @@ func orDash(text *string) string {
 }
 
 // accountNames returns the names of all accounts by id.
-func (a adminFlags) accountNames(w Environment) (map[int64]string, error) {
-	answer, err := a.ask(w, "list accounts", http.MethodGet, "/admin/accounts", nil)
+func (a Flags) accountNames(w Environment) (map[int64]string, error) {
+	answer, err := a.Ask(w, "list accounts", http.MethodGet, "/admin/accounts", nil)
 	if err != nil {
 		return nil, err
 	}
-	var list struct {
-		Data []struct {
-			ID   int64  `json:"id"`
-			Name string `json:"name"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return nil, fmt.Errorf("list accounts: the answer is not that of a gateway: %w", err)
-	}
-	names := make(map[int64]string, len(list.Data))
-	for _, one := range list.Data {
+	list, err := dataOf[[]struct {
+		ID   int64  `json:"id"`
+		Name string `json:"name"`
+	}]("list accounts", answer)
+	names := make(map[int64]string, len(list))
+	for _, one := range list {
 		names[one.ID] = one.Name
 	}
-	return names, nil
+	return names, err
 }
 
 type tokenRevokeCommand struct {
 	ID string `arg:"" help:"The token's id, as token list shows it."`
-	adminFlags
+	Flags
 }
 
 // Run revokes the token.
 func (r tokenRevokeCommand) Run(w Environment) error {
-	answer, err := r.ask(w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
+	answer, err := r.Ask(w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
 	if err != nil {
 		return err
 	}
-	was, err := tokenIn(answer)
+	was, err := dataOf[shownToken]("token "+r.ID, answer)
 	if err != nil {
 		return err
 	}

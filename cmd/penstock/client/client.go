@@ -1,0 +1,156 @@
+// Package client has the commands of penstock that are HTTP clients of a running gateway.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/config"
+)
+
+// Environment is what a command runs in.
+type Environment struct {
+	Context        context.Context
+	Variables      []string // NAME=value
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Version        string // of the program
+}
+
+// The files of the data directory with the gateway's admin token, and with a token of
+// the demo account.
+const (
+	AdminTokenFile = "admin-token"
+	DemoTokenFile  = "demo-token"
+)
+
+// Flags select the running gateway and the credentials of a command.
+type Flags struct {
+	Server     string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+	AdminToken string `help:"The admin token; default: the configuration's, or the one in the data directory." placeholder:"T"`
+}
+
+// Ask makes a request to the gateway's admin API and returns the body of a success.
+// An error begins with what and lists the invalid fields; also may be further codes of
+// a success.
+func (a Flags) Ask(w Environment, what, method, target string, data []byte, also ...int) ([]byte, error) {
+	c, err := config.Load("", w.Variables)
+	if err != nil {
+		return nil, err
+	}
+	if a.Server == "" {
+		a.Server = c.LocalURL()
+	}
+	if a.AdminToken == "" {
+		a.AdminToken = c.AdminToken
+	}
+	if a.AdminToken == "" {
+		if a.AdminToken, err = tokenFile(c, AdminTokenFile); err != nil {
+			return nil, fmt.Errorf("no admin token: give --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
+		}
+	}
+	status, body, err := do(w, what, method, a.Server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK && !slices.Contains(also, status) {
+		return nil, refusal(what, status, body)
+	}
+	return body, nil
+}
+
+// tokenFile reads a token from the data directory.
+func tokenFile(c config.Config, name string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(c.DataDir, name))
+	return strings.TrimSpace(string(b)), err
+}
+
+// do makes a request and reads the answer. It may take ten minutes, as a replay does, and
+// shows its progress.
+func do(w Environment, what, method, server, target string, data []byte, header http.Header) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(w.Context, 10*time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(server, "/")+target, bytes.NewReader(data))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header = header
+	shown := NewProgress(w, what, kilobytes)
+	defer shown.End()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	shown.Expect(max(0, resp.ContentLength))
+	body, err = io.ReadAll(shown.reader(io.LimitReader(resp.Body, 64<<20)))
+	return resp.StatusCode, body, err
+}
+
+// refusal lists what the gateway found wrong, one line per field.
+func refusal(what string, code int, body []byte) error {
+	status := fmt.Sprintf("%d %s", code, http.StatusText(code))
+	var answer struct {
+		Message string              `json:"message"`
+		Errors  map[string][]string `json:"errors"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Message == "" {
+		return fmt.Errorf("%s: %s: %s", what, status, body)
+	}
+	if len(answer.Errors) == 0 {
+		return fmt.Errorf("%s: %s: %s", what, status, answer.Message)
+	}
+	lines := []string{what + " was refused:"}
+	for _, path := range slices.Sorted(maps.Keys(answer.Errors)) {
+		for _, text := range answer.Errors[path] {
+			lines = append(lines, "  "+path+": "+text)
+		}
+	}
+	return fmt.Errorf("%s", strings.Join(lines, "\n"))
+}
+
+// dataOf returns the data of an answer.
+func dataOf[T any](what string, answer []byte) (T, error) {
+	var a struct {
+		Data T `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return a.Data, fmt.Errorf("%s: the answer is not that of a gateway: %w", what, err)
+	}
+	return a.Data, nil
+}
+
+// ReadFile reads a file, or the standard input for "-".
+func ReadFile(w Environment, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(w.Stdin, 8<<20+1))
+	}
+	return os.ReadFile(name)
+}
+
+func printLine(w Environment, format string, args ...any) error {
+	_, err := fmt.Fprintf(w.Stdout, format+"\n", args...)
+	return err
+}
+
+// given returns the parameters of a query that have a value.
+func given(values map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range values {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}

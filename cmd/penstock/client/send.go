@@ -1,0 +1,110 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/penstock/penstock/config"
+)
+
+// Send sends one SMS as an account does.
+type Send struct {
+	To      []string `arg:"" help:"The numbers, country code first."`
+	Text    string   `short:"m" required:"" help:"The text; - is the standard input." placeholder:"TEXT"`
+	From    string   `help:"The originator: digits, or up to 11 characters." placeholder:"NAME"`
+	Preview bool     `help:"Print parts and cost, and send nothing."`
+	Token   string   `help:"A token of the account with the scope messaging; default: the demo account's, in the data directory." placeholder:"T"`
+	JSON    bool     `name:"json" help:"Print the gateway's answer as JSON."`
+	Server  string   `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
+}
+
+// Run sends the message and prints the id of each part's entry, or with --preview what
+// it would cost.
+func (s Send) Run(w Environment) error {
+	if s.Text == "-" {
+		text, err := io.ReadAll(io.LimitReader(w.Stdin, 1<<20))
+		if err != nil {
+			return err
+		}
+		s.Text = string(text)
+	}
+	order := map[string]any{"destinations": s.To, "message": s.Text}
+	if s.From != "" {
+		order["originator"] = s.From
+	}
+	body, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	target := "/v2/sms/send"
+	if s.Preview {
+		target = "/v2/sms/preview"
+	}
+	answer, err := s.post(w, target, body)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.JSON:
+		return printLine(w, "%s", answer)
+	case s.Preview:
+		return printPreview(w, answer)
+	}
+	return printSent(w, answer)
+}
+
+func (s Send) post(w Environment, target string, body []byte) ([]byte, error) {
+	c, err := config.Load("", w.Variables)
+	if err != nil {
+		return nil, err
+	}
+	if s.Server == "" {
+		s.Server = c.LocalURL()
+	}
+	if s.Token == "" {
+		if s.Token, err = tokenFile(c, DemoTokenFile); err != nil {
+			return nil, fmt.Errorf("no token: give --token (%w)", err)
+		}
+	}
+	status, answer, err := do(w, "the message", http.MethodPost, s.Server, target, body,
+		http.Header{"Content-Type": {"application/json"}, "X-Auth-Token": {s.Token}})
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		var refusal struct{ Message string }
+		if json.Unmarshal(answer, &refusal) != nil || refusal.Message == "" {
+			refusal.Message = strings.TrimSpace(string(answer))
+		}
+		return nil, fmt.Errorf("the message was refused: %d %s: %s", status, http.StatusText(status), refusal.Message)
+	}
+	return answer, nil
+}
+
+func printSent(w Environment, answer []byte) error {
+	sent, err := dataOf[[]struct {
+		ID          int64
+		Destination string
+	}]("the message", answer)
+	for _, m := range sent {
+		if err == nil {
+			err = printLine(w, "message %d to %s queued", m.ID, m.Destination)
+		}
+	}
+	return err
+}
+
+func printPreview(w Environment, answer []byte) error {
+	p, err := dataOf[struct {
+		Parts     int   `json:"message_parts"`
+		Cost      int64 `json:"credit_cost"`
+		Available int64 `json:"available_credit"`
+	}]("the preview", answer)
+	if err != nil {
+		return err
+	}
+	return printLine(w, "%d parts, %d credits of %d available", p.Parts, p.Cost, p.Available)
+}
