@@ -34,7 +34,7 @@ type commands struct {
 	Send        client.Send        `cmd:"" help:"Send an SMS through a running gateway."`
 	Replay      client.Replay      `cmd:"" help:"Replay events or deliveries of a running gateway."`
 	Decode      decodeCommand      `cmd:"" help:"Run a decoder on frames, without storing anything."`
-	Dashboard   client.Dashboard   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
+	Dashboard   dashboardCommand   `cmd:"" help:"Print a Grafana dashboard for the values of a decoder."`
 	Backup      backupCommand      `cmd:"" help:"Back up the data directory except the journal, also while the gateway runs."`
 	Restore     restoreCommand     `cmd:"" help:"Restore a backup into the data directory of a stopped gateway."`
 	Recover     recoverCommand     `cmd:"" help:"Process the journal again after the database was restored, then continue."`

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/penstock/penstock/ingest/admin"
 )
 
 // Replay makes a running gateway process events again or attempt deliveries
@@ -120,9 +118,29 @@ func (f selectFlags) replay(w Environment, what string, s selection) error {
 	return printLine(w, "%d %s", done.Count, what)
 }
 
+// dryRun is the answer to a dry run, as the admin API documents it.
+type dryRun struct {
+	Count, Examined int
+	Events          struct{ Done, Quarantined, Differ int }
+	Readings        struct{ Added, Changed, Unchanged, Stays int }
+	Data            []struct {
+		ID, State string
+		NewState  string `json:"new_state"`
+		NewReason string `json:"new_reason"`
+		Devices   []struct {
+			Identifier string
+			Readings   []struct {
+				Time, Key, Effect string
+				Old, New          any
+			}
+		}
+	}
+	More bool
+}
+
 // printDryRun writes the result of a dry run as text.
 func printDryRun(to io.Writer, answer []byte) error {
-	var r admin.DryRun
+	var r dryRun
 	if err := json.Unmarshal(answer, &r); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
 	}

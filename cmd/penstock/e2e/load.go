@@ -251,10 +251,10 @@ func (c *Arrivals) Add(what, id string, r *http.Request) {
 }
 
 // Missing lists what did not come yet.
-func (c *Arrivals) Missing(wanted iter.Seq[string]) (out []string) {
+func (c *Arrivals) Missing(all iter.Seq[string]) (out []string) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for what := range wanted {
+	for what := range all {
 		if c.Seen[what] == nil {
 			out = append(out, what)
 		}

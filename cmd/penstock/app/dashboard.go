@@ -1,4 +1,4 @@
-package client
+package app
 
 import (
 	"encoding/json"
@@ -6,19 +6,20 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/deploy/grafana"
 	"github.com/penstock/penstock/ingest/admin"
 )
 
-// Dashboard prints a Grafana dashboard for the values of a decoder.
-type Dashboard struct {
+// dashboardCommand prints a Grafana dashboard for the values of a decoder.
+type dashboardCommand struct {
 	Decoder string `required:"" help:"The decoder's id." placeholder:"ID"`
 	Account string `help:"The account's name or id, if several accounts have a decoder with this id." placeholder:"ACCOUNT"`
-	Flags
+	client.Flags
 }
 
 // Run asks the gateway for the decoder's sensors and prints the dashboard.
-func (d Dashboard) Run(w Environment) error {
+func (d dashboardCommand) Run(w client.Environment) error {
 	target := "/admin/decoders/" + url.PathEscape(d.Decoder)
 	if d.Account != "" {
 		target += "?account=" + url.QueryEscape(d.Account)
