@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"time"
 )
 
 // jsonPost is a request with a body in JSON.
@@ -57,13 +55,7 @@ func answered(client *http.Client, req *http.Request, status int, into any) erro
 	return json.Unmarshal(body.Bytes(), into)
 }
 
-// serveHTTP serves a handler on a free address.
-func serveHTTP(h http.Handler) (*http.Server, string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, "", err
-	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }()
-	return server, listener.Addr().String(), nil
+// newClient is a client that keeps so many connections.
+func newClient(conns int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: conns, DisableCompression: true}}
 }

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// member is a device of the fleet and its one sensor.
-type member struct{ id, identifier, sensor string }
+// fleetDevice is a device of the fleet and its one sensor.
+type fleetDevice struct{ id, identifier, sensor string }
 
 // fleet is an account with many devices and a month of readings. As in fleets
 // that there are, a few devices measure and the many report now and then: of ten
 // devices the first has nine tenths of the readings.
 type fleet struct {
 	daemon   *daemon
-	members  []member
+	members  []fleetDevice
 	first    time.Time
 	measures int    // readings of a device that measures
 	reports  int    // readings of any other
@@ -38,7 +38,7 @@ func (f *fleet) readings(n int) int {
 }
 
 // measuring is a device that measures, any of them.
-func (f *fleet) measuring(n int) member { return f.members[n/oneIn*oneIn] }
+func (f *fleet) measuring(n int) fleetDevice { return f.members[n/oneIn*oneIn] }
 
 // month is how far the fleet's readings go back.
 const month = 31 * 24 * time.Hour
@@ -58,7 +58,7 @@ func readings(ctx context.Context, p *peers, s settings, r *report) error {
 		daemon: d, holds: ".|", first: time.Now().UTC().Truncate(time.Hour).Add(-month),
 		measures: s.readings / s.fleet * (oneIn - 1), reports: s.readings / s.fleet / (oneIn - 1),
 	}
-	for _, step := range []func(context.Context, settings) error{f.enlist, f.fill, f.settle} {
+	for _, step := range []func(context.Context, settings) error{f.createDevices, f.fill, f.settle} {
 		if err := step(ctx, s); err != nil {
 			return err
 		}
@@ -66,8 +66,8 @@ func readings(ctx context.Context, p *peers, s settings, r *report) error {
 	return f.measure(ctx, p, s, r)
 }
 
-// enlist sends a frame of every device, which creates it, and reads the ids.
-func (f *fleet) enlist(ctx context.Context, s settings) error {
+// createDevices sends a frame of every device, which creates it, and reads the ids.
+func (f *fleet) createDevices(ctx context.Context, s settings) error {
 	s.devices = s.fleet
 	s.decoder = "single"
 	if err := newLoad(f.daemon.addr, f.daemon.token, s).send(ctx, int64(s.fleet)); err != nil {
@@ -82,7 +82,7 @@ func (f *fleet) enlist(ctx context.Context, s settings) error {
 	if err := getJSON(ctx, http.DefaultClient, "http://"+f.daemon.addr+"/iot/devices", f.daemon.token, &list); err != nil {
 		return err
 	}
-	f.members = make([]member, len(list.Data))
+	f.members = make([]fleetDevice, len(list.Data))
 	return spread(s, span{end: int64(len(f.members))}, func(n int64) error {
 		var sensors struct{ Data []struct{ ID string } }
 		d := list.Data[n]
@@ -91,7 +91,7 @@ func (f *fleet) enlist(ctx context.Context, s settings) error {
 			err = fmt.Errorf("device %s has %d sensors", d.ID, len(sensors.Data))
 		}
 		if err == nil {
-			f.members[n] = member{d.ID, d.Identifier, sensors.Data[0].ID}
+			f.members[n] = fleetDevice{d.ID, d.Identifier, sensors.Data[0].ID}
 		}
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // What frames are meant to show beside Telegraf and with embedded back ends.
@@ -107,7 +108,7 @@ func (f *framePeers) reconcile(ctx context.Context, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.reconcile("frames with embedded back ends", f.sentEmbedded, stored, d.metric("penstock_quarantined_total{kind=\"uplink\"}"))
+		r.reconcile("frames with embedded back ends", f.sentEmbedded, stored, d.quarantined())
 		r.readingBytes = float64(d.readingsSize()-f.sizeBefore) / float64(readingsAFrame*(f.sentEmbedded-f.sentBefore))
 	}
 	return nil
@@ -142,14 +143,14 @@ func (r *report) printFramePeers(row func(cells ...any)) {
 			continue
 		}
 		loads := each(one.rounds, frameRound.load)
-		row(one.name+": frames accepted", rate(median(loads, outcome.rate)), ratio(r.against(one.rounds, r.bare, frameRound.rate)), "",
+		row(one.name+": frames accepted", rate(median(loads, outcome.rate)), ratio(ratios(one.rounds, frameRound.rate, r.bare, outcome.rate)), "",
 			number(median(loads, outcome.micros)), took(loads, p50), took(loads, p99))
-		row(one.name+": accepted and stored", rate(median(one.rounds, frameRound.storedRate)), ratio(r.against(one.rounds, r.bare, frameRound.storedRate)), "", "", "", "")
+		row(one.name+": accepted and stored", rate(median(one.rounds, frameRound.storedRate)), ratio(ratios(one.rounds, frameRound.storedRate, r.bare, outcome.rate)), "", "", "", "")
 	}
 	printTelegrafRatios(row, "", r.frames, r.telegraf)
 	printTelegrafRatios(row, "readings only: ", r.readingsOnly.gateway, r.readingsOnly.telegraf)
 	if len(r.embedded) > 0 {
-		row("stored, embedded / with Redis and InfluxDB", "", ratio(ratios(r.embedded, r.frames, frameRound.storedRate)), aim(aimEmbedded), "", "", "")
+		row("stored, embedded / with Redis and InfluxDB", "", ratio(ratios(r.embedded, frameRound.storedRate, r.frames, frameRound.storedRate)), aim(aimEmbedded), "", "", "")
 	}
 }
 
@@ -158,26 +159,17 @@ func printTelegrafRatios(row func(cells ...any), what string, gateway, telegraf 
 	if len(telegraf) == 0 {
 		return
 	}
-	row(what+"accepted / Telegraf's", "", ratio(ratios(gateway, telegraf, frameRound.rate)), aim(aimTelegraf), "", "", "")
-	row(what+"stored / Telegraf's", "", ratio(ratios(gateway, telegraf, frameRound.storedRate)), aim(aimTelegraf), "", "", "")
-	row(what+"CPU of program and stores / Telegraf's", "", ratio(ratios(gateway, telegraf, frameRound.allMicros)), "≤ "+ratio(aimTelegrafCPU), "", "", "")
+	beside := func(of func(frameRound) float64) string { return ratio(ratios(gateway, of, telegraf, of)) }
+	row(what+"accepted / Telegraf's", "", beside(frameRound.rate), aim(aimTelegraf), "", "", "")
+	row(what+"stored / Telegraf's", "", beside(frameRound.storedRate), aim(aimTelegraf), "", "", "")
+	row(what+"CPU of program and stores / Telegraf's", "", beside(frameRound.allMicros), "≤ "+ratio(aimTelegrafCPU), "", "", "")
 }
 
-// against is the median of a figure of rounds beside the rate of the floor in the
-// same round.
-func (r *report) against(rounds []frameRound, floor []outcome, of func(frameRound) float64) float64 {
+// ratios is the median of a figure of rounds beside a figure of other rounds.
+func ratios[A, B any](rounds []A, of func(A) float64, others []B, ofOther func(B) float64) float64 {
 	all := make([]float64, len(rounds))
 	for i := range all {
-		all[i] = of(rounds[i]) / floor[i].rate()
-	}
-	return median(all, same)
-}
-
-// ratios is the median of a figure of rounds beside the same of other rounds.
-func ratios(rounds, others []frameRound, of func(frameRound) float64) float64 {
-	all := make([]float64, len(rounds))
-	for i := range all {
-		all[i] = of(rounds[i]) / of(others[i])
+		all[i] = of(rounds[i]) / ofOther(others[i])
 	}
 	return median(all, same)
 }
@@ -206,4 +198,64 @@ func sayTelegraf(say func(format string, args ...any), what string, rounds []fra
 	all := each(rounds, frameRound.load)
 	say("%s: %s, InfluxDB %s; frames acknowledged and not stored: %d\n", what, number(median(all, outcome.micros)),
 		number(median(all, func(o outcome) float64 { return outcome{count: o.count, cpu: o.beside.influx}.micros() })), lost)
+}
+
+// readingsOnly are a gateway and a Telegraf that store the readings of frames and none of
+// their radio data. They share an InfluxDB of their own.
+type readingsOnly struct {
+	gateway            *daemon
+	telegraf           *telegraf
+	sent, sentTelegraf int64
+}
+
+// readingsOnlyRounds are their measurements.
+type readingsOnlyRounds struct {
+	gateway, telegraf []frameRound
+	lost              int64 // of Telegraf's frames
+}
+
+func (p *peers) readingsOnly(ctx context.Context, floor *bare, s settings) (o *readingsOnly, err error) {
+	env := p.env
+	p.env = append(env[:len(env):len(env)], "PENSTOCK_READINGS_RADIO_DATA=off")
+	defer func() { p.env = env }()
+	o = &readingsOnly{}
+	if o.gateway, err = p.daemon(ctx, s); err != nil {
+		return nil, err
+	}
+	if o.sent, err = warm(ctx, o.gateway, floor, s); err != nil {
+		return nil, err
+	}
+	if o.telegraf, err = p.telegraf(ctx, o.gateway, ""); err != nil {
+		return nil, err
+	}
+	s.seconds = time.Second
+	round, err := o.telegraf.round(ctx, s, 0)
+	o.sentTelegraf = round.count
+	return o, err
+}
+
+// round loads each once.
+func (o *readingsOnly) round(ctx context.Context, s settings, r *report) error {
+	g, err := o.gateway.round(ctx, s, o.sent)
+	if err != nil {
+		return err
+	}
+	t, err := o.telegraf.round(ctx, s, o.sentTelegraf)
+	if err != nil {
+		return err
+	}
+	o.sent, o.sentTelegraf = o.sent+g.count, o.sentTelegraf+t.count
+	r.readingsOnly.gateway, r.readingsOnly.telegraf = append(r.readingsOnly.gateway, g), append(r.readingsOnly.telegraf, t)
+	return nil
+}
+
+func (o *readingsOnly) reconcile(ctx context.Context, r *report) error {
+	stored, err := o.gateway.countPoints(ctx)
+	if err != nil {
+		return err
+	}
+	r.reconcile("frames whose readings only are stored", o.sent, stored, o.gateway.quarantined())
+	stored, err = o.telegraf.count(ctx)
+	r.readingsOnly.lost = o.sentTelegraf - stored
+	return err
 }

@@ -51,7 +51,7 @@ func frames(ctx context.Context, p *peers, s settings, r *report) error {
 		}
 	}
 	r.memory = memory(d.pid())
-	refused := d.metric("penstock_quarantined_total{kind=\"uplink\"}")
+	refused := d.quarantined()
 	stored, err := d.countPoints(ctx)
 	if err != nil {
 		return err
@@ -141,7 +141,8 @@ func warm(ctx context.Context, d *daemon, floor *bare, s settings) (int64, error
 // countPoints queries the store itself.
 func (d *daemon) countPoints(ctx context.Context) (int64, error) {
 	if d.beside.influx == nil {
-		return d.countEmbedded(ctx)
+		// Nothing but the gateway reads its file while it runs.
+		return d.metric("penstock_processed_total{kind=\"uplink\"}") - d.quarantined(), nil
 	}
 	return d.count(ctx, url.Values{"db": {"bench"}, "q": {`SELECT count(value) FROM temperature`}})
 }
@@ -166,8 +167,5 @@ func (d *daemon) count(ctx context.Context, q url.Values) (int64, error) {
 	return int64(n), nil
 }
 
-// countEmbedded trusts the gateway's own count, as nothing else reads its file
-// while it runs.
-func (d *daemon) countEmbedded(context.Context) (int64, error) {
-	return d.metric("penstock_processed_total{kind=\"uplink\"}") - d.metric("penstock_quarantined_total{kind=\"uplink\"}"), nil
-}
+// quarantined is how many frames the gateway has quarantined.
+func (d *daemon) quarantined() int64 { return d.metric("penstock_quarantined_total{kind=\"uplink\"}") }

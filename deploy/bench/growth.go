@@ -26,8 +26,8 @@ type grown struct {
 	rounds []frameRound
 }
 
-// grows measures frames of few and of many devices and accounts, in turns.
-func grows(ctx context.Context, p *peers, s settings, r *report) error {
+// measureGrowth measures frames of few and of many devices and accounts, in turns.
+func measureGrowth(ctx context.Context, p *peers, s settings, r *report) error {
 	for _, row := range sizes() {
 		found, err := p.grow(ctx, row, s, r)
 		if err != nil {
@@ -80,7 +80,7 @@ func (p *peers) grow(ctx context.Context, row []extent, s settings, r *report) (
 	if err != nil {
 		return nil, err
 	}
-	r.reconcile("frames of many sizes", sent, stored, d.metric("penstock_quarantined_total{kind=\"uplink\"}"))
+	r.reconcile("frames of many sizes", sent, stored, d.quarantined())
 	return found, nil
 }
 
@@ -114,14 +114,15 @@ func (r *report) printGrown(row func(cells ...any)) {
 	row("devices", "accounts", "accepted", "of the first", "stored", "of the first", "µs of CPU, stores included", "of the first", "of the gateway", "of InfluxDB", "aim")
 	for _, all := range r.grown {
 		for i, one := range all {
+			beside := func(of func(frameRound) float64) string { return ratio(ratios(one.rounds, of, all[0].rounds, of)) }
 			limit := ""
 			if i > 0 {
 				limit = fmt.Sprintf("within %.0f %%", 100*aimGrowth)
 			}
 			row(one.devices, one.accounts,
-				rate(median(one.rounds, frameRound.rate)), ratio(ratios(one.rounds, all[0].rounds, frameRound.rate)),
-				rate(median(one.rounds, frameRound.storedRate)), ratio(ratios(one.rounds, all[0].rounds, frameRound.storedRate)),
-				number(median(one.rounds, frameRound.allMicros)), ratio(ratios(one.rounds, all[0].rounds, frameRound.allMicros)),
+				rate(median(one.rounds, frameRound.rate)), beside(frameRound.rate),
+				rate(median(one.rounds, frameRound.storedRate)), beside(frameRound.storedRate),
+				number(median(one.rounds, frameRound.allMicros)), beside(frameRound.allMicros),
 				number(median(one.rounds, frameRound.ownMicros)), number(median(one.rounds, frameRound.influxMicros)), limit)
 		}
 	}

@@ -35,8 +35,8 @@ func hangingRelays(sink string) string {
 	return b.String()
 }
 
-// clinic is the sink of those endpoints: it notes when each message came.
-type clinic struct {
+// endpoints is the sink of those endpoints: it notes when each message came.
+type endpoints struct {
 	server *http.Server
 	addr   string
 
@@ -46,14 +46,14 @@ type clinic struct {
 	release chan struct{} // closed when what hangs is let go
 }
 
-func newClinic() (*clinic, error) {
-	c := &clinic{sent: make(map[string]time.Time), release: make(chan struct{})}
+func newEndpoints() (*endpoints, error) {
+	c := &endpoints{sent: make(map[string]time.Time), release: make(chan struct{})}
 	var err error
-	c.server, c.addr, err = serveHTTP(c)
+	c.server, c.addr, err = servers.Serve("127.0.0.1:0", c)
 	return c, err
 }
 
-func (c *clinic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now, text := time.Now(), r.URL.Query().Get("m")
 	c.mu.Lock()
 	release := c.release
@@ -72,34 +72,34 @@ func (c *clinic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "ok")
 }
 
-func (c *clinic) send(text string) {
+func (c *endpoints) send(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent[text] = time.Now()
 }
 
-func (c *clinic) arrived() int {
+func (c *endpoints) arrived() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.took)
 }
 
 // begin forgets an earlier run; what hangs is held again.
-func (c *clinic) begin() {
+func (c *endpoints) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took, c.release = nil, make(chan struct{})
 }
 
-// letGo ends what hangs.
-func (c *clinic) letGo() {
+// endHanging ends what hangs.
+func (c *endpoints) endHanging() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.release)
 }
 
 // p is a quantile of the times that messages took.
-func (c *clinic) p(q float64) time.Duration {
+func (c *endpoints) p(q float64) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slices.Sort(c.took)
@@ -109,7 +109,7 @@ func (c *clinic) p(q float64) time.Duration {
 // hanging measures the time from the carrier's post to the arrival at endpoints
 // that work, in turns without and with one that hangs.
 func hanging(ctx context.Context, p *peers, s settings, r *report) error {
-	c, err := newClinic()
+	c, err := newEndpoints()
 	if err != nil {
 		return err
 	}
@@ -136,11 +136,11 @@ func hanging(ctx context.Context, p *peers, s settings, r *report) error {
 }
 
 // run sends for a while and returns the p99 of the endpoints that work.
-func (c *clinic) run(ctx context.Context, d *daemon, s settings, run int, sick bool) (time.Duration, error) {
+func (c *endpoints) run(ctx context.Context, d *daemon, s settings, run int, sick bool) (time.Duration, error) {
 	c.begin()
 	most := int64(s.seconds.Seconds() * hangingRate / 2)
 	healthy, start := 0, time.Now()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
+	client := newClient(s.conns)
 	var mu sync.Mutex
 	err := spread(s, span{end: most}, func(n int64) error {
 		time.Sleep(time.Until(start.Add(time.Duration(n) * time.Second / hangingRate)))
@@ -164,7 +164,7 @@ func (c *clinic) run(ctx context.Context, d *daemon, s settings, run int, sick b
 	if err := servers.Until(ctx, time.Minute, "every message at the endpoints that work", func() bool { return c.arrived() == healthy }); err != nil {
 		return 0, err
 	}
-	c.letGo()
+	c.endHanging()
 	return c.p(0.99), servers.Until(ctx, 2*time.Minute, "nothing under way", func() bool {
 		return d.metric("penstock_deliveries_running") == 0 && d.metric("penstock_deliveries_waiting") == 0
 	})

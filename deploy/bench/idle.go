@@ -21,21 +21,21 @@ const (
 	aimBinary = 40_000_000
 )
 
-// idleness is a gateway for which nothing is configured, in an empty directory.
-type idleness struct {
+// idleResult is a gateway for which nothing is configured, in an empty directory.
+type idleResult struct {
 	starts   []time.Duration // from the start of the process until it is ready
 	cpu      []time.Duration // used by then
 	resident int64           // once it has been idle for a while
 	binary   int64           // bytes of the program
 }
 
-// idles measures the start of such gateways, and the memory of the last one.
-func idles(ctx context.Context, p *peers, s settings, r *report) error {
+// measureIdle measures the start of such gateways, and the memory of the last one.
+func measureIdle(ctx context.Context, p *peers, s settings, r *report) error {
 	info, err := os.Stat(s.binary)
 	if err != nil {
 		return err
 	}
-	found := &idleness{binary: info.Size()}
+	found := &idleResult{binary: info.Size()}
 	for n := range s.rounds {
 		cmd, took, err := p.startEmpty(ctx, s, filepath.Join(p.Dir, "idle"+strconv.Itoa(n)))
 		if err != nil {
@@ -61,12 +61,8 @@ func (p *peers) startEmpty(ctx context.Context, s settings, dir string) (*exec.C
 		return nil, 0, err
 	}
 	err = servers.UntilEvery(ctx, 2*time.Millisecond, servers.StartTime, "the gateway ready", func() bool {
-		resp, err := http.Get("http://" + addr + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		status, _ := servers.Get(ctx, "http://"+addr+"/readyz")
+		return status == http.StatusOK
 	})
 	return cmd, time.Since(start), servers.Explain(cmd, err)
 }

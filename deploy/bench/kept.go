@@ -47,9 +47,9 @@ type keptList struct {
 	aim time.Duration
 }
 
-// keeps fills a gateway with messages and dead deliveries, starts it again, and
+// measureKept fills a gateway with messages and dead deliveries, starts it again, and
 // asks for its lists.
-func keeps(ctx context.Context, p *peers, s settings, r *report) error {
+func measureKept(ctx context.Context, p *peers, s settings, r *report) error {
 	if s.kept == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func keeps(ctx context.Context, p *peers, s settings, r *report) error {
 
 // fillKept sends messages through the simulated carrier, and has inbound ones die.
 func (d *daemon) fillKept(ctx context.Context, k *kept, s settings) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns}}
+	client := newClient(s.conns)
 	defer client.CloseIdleConnections()
 	s.conns = min(s.conns, 8)
 	if err := spread(s, span{0, k.messages / perKeptOrder}, func(i int64) error {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -46,29 +44,28 @@ type latencies struct {
 // latency measures how long things take while a gateway has a tenth of the work that
 // it could do.
 func latency(ctx context.Context, p *peers, s settings, r *report) error {
-	c, err := newClinic()
+	c, err := newEndpoints()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.server.Close() }()
 	p.relays = hangingRelays(c.addr)
 	defer func() { p.relays = "" }()
-	d, err := p.daemon(ctx, s)
+	d, err := p.site(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer d.stop()
-	at := &site{daemon: d, s: s, next: new(atomic.Int64), base: time.Now().Add(-6 * time.Hour)}
-	peak, err := at.run(ctx, at.crowd(s.conns, 0), s.seconds)
+	peak, err := d.run(ctx, d.sender(s.conns, 0), s.seconds)
 	if err != nil {
 		return err
 	}
 	l := &latencies{rate: peak.goodput() / peakPart}
 	for round := range s.rounds {
-		if err := at.settle(ctx); err != nil {
+		if err := d.settle(ctx); err != nil {
 			return err
 		}
-		if err := l.round(ctx, at, c, round); err != nil {
+		if err := l.round(ctx, d, c, round); err != nil {
 			return err
 		}
 	}
@@ -78,12 +75,12 @@ func latency(ctx context.Context, p *peers, s settings, r *report) error {
 }
 
 // round measures each thing once.
-func (l *latencies) round(ctx context.Context, d *site, c *clinic, round int) error {
+func (l *latencies) round(ctx context.Context, d *site, c *endpoints, round int) error {
 	fsync, err := fsyncP99(d.dir)
 	if err != nil {
 		return err
 	}
-	calm, err := d.run(ctx, d.crowd(d.s.conns, l.rate), d.s.seconds)
+	calm, err := d.run(ctx, d.sender(d.s.conns, l.rate), d.s.seconds)
 	if err != nil {
 		return err
 	}
@@ -110,7 +107,7 @@ func (l *latencies) probe(ctx context.Context, d *site, round int) error {
 	for i := range probers {
 		wg.Go(func() { found[i], errs[i] = d.probe(ctx, ctxLoad, round, i) })
 	}
-	_, err := d.run(ctxLoad, d.crowd(d.s.conns, l.rate), d.s.seconds)
+	_, err := d.run(ctxLoad, d.sender(d.s.conns, l.rate), d.s.seconds)
 	wg.Wait()
 	for _, some := range found {
 		d.acceptedSum += int64(len(some))
@@ -147,7 +144,7 @@ func (d *site) probe(ctx, during context.Context, round, i int) (found []time.Du
 	if d.beside.influx == nil {
 		return nil, nil
 	}
-	// A network never sends a number twice; those of the crowd are lower.
+	// A network never sends a number twice; those of the senders are lower.
 	for n := int64(i+1)*1e8 + int64(round)*1e6; during.Err() == nil; n++ {
 		one := d.s
 		one.conns, one.devices, one.firstDevice = 1, 1, int64(probeDevice+i)
@@ -171,10 +168,10 @@ func (d *site) probe(ctx, during context.Context, round, i int) (found []time.Du
 }
 
 // calm sends messages at a rate and waits for all of them at their endpoints.
-func (c *clinic) calm(ctx context.Context, d *daemon, s settings, round int) error {
+func (c *endpoints) calm(ctx context.Context, d *daemon, s settings, round int) error {
 	c.begin()
 	count, start := int64(s.seconds.Seconds()*calmRate), time.Now()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
+	client := newClient(s.conns)
 	defer client.CloseIdleConnections()
 	if err := spread(s, span{end: count}, func(n int64) error {
 		sleep(ctx, time.Until(start.Add(time.Duration(n)*time.Second/calmRate)))

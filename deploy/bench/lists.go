@@ -43,7 +43,7 @@ type listed struct {
 type page struct {
 	name  string
 	walks bool // may take longer
-	query func(h herd, n int) (query string, total, count int)
+	query func(acct simAccount, n int) (query string, total, count int)
 }
 
 // pages are the pages that are requested.
@@ -51,53 +51,53 @@ func pages() []page {
 	var out []page
 	for _, column := range []string{"iccid", "imsi", "msisdn"} {
 		for i, place := range []string{"first", "middle", "last"} {
-			out = append(out, page{name: place + " page by " + column, query: func(h herd, n int) (string, int, int) {
-				number := []int{1, h.n / pageSize / 2, h.n / pageSize}[i]
-				return fmt.Sprintf("order_by=%s&order_direction=%s&page=%d", column, []string{"asc", "desc"}[n%2], number), h.n, pageSize
+			out = append(out, page{name: place + " page by " + column, query: func(acct simAccount, n int) (string, int, int) {
+				number := []int{1, acct.n / pageSize / 2, acct.n / pageSize}[i]
+				return fmt.Sprintf("order_by=%s&order_direction=%s&page=%d", column, []string{"asc", "desc"}[n%2], number), acct.n, pageSize
 			}})
 		}
 	}
 	for _, column := range []string{"iccid", "imsi", "msisdn"} {
 		out = append(out,
-			page{name: column + " =", query: func(h herd, n int) (string, int, int) {
-				return filtered(column, "=", h.value(column, n*7%h.n)), 1, 1
+			page{name: column + " =", query: func(acct simAccount, n int) (string, int, int) {
+				return filtered(column, "=", acct.value(column, n*7%acct.n)), 1, 1
 			}},
-			page{name: column + " starts_with, 100 found", query: func(h herd, n int) (string, int, int) {
-				v := h.value(column, n*7%h.n)
+			page{name: column + " starts_with, 100 found", query: func(acct simAccount, n int) (string, int, int) {
+				v := acct.value(column, n*7%acct.n)
 				return filtered(column, "starts_with", v[:len(v)-2]), 100, pageSize
 			}},
-			page{name: column + " like, any page of all", query: func(h herd, n int) (string, int, int) {
-				return filtered(column, "like", h.value(column, 0)[:3]+"%") + fmt.Sprintf("&page=%d", 1+n*31%(h.n/pageSize)), h.n, pageSize
+			page{name: column + " like, any page of all", query: func(acct simAccount, n int) (string, int, int) {
+				return filtered(column, "like", acct.value(column, 0)[:3]+"%") + fmt.Sprintf("&page=%d", 1+n*31%(acct.n/pageSize)), acct.n, pageSize
 			}},
-			page{name: column + " !=, any page", walks: true, query: func(h herd, n int) (string, int, int) {
-				return filtered(column, "!=", h.value(column, n*7%h.n)) + fmt.Sprintf("&page=%d", 1+n*31%(h.n/pageSize)), h.n - 1, -1
+			page{name: column + " !=, any page", walks: true, query: func(acct simAccount, n int) (string, int, int) {
+				return filtered(column, "!=", acct.value(column, n*7%acct.n)) + fmt.Sprintf("&page=%d", 1+n*31%(acct.n/pageSize)), acct.n - 1, -1
 			}},
 		)
 	}
-	out = append(out, page{name: "iccid and msisdn starts_with, a tenth each", walks: true, query: func(h herd, _ int) (string, int, int) {
-		iccid, msisdn := h.tenth("8944", 15), h.tenth("447", 9)
-		return filtered("iccid", "starts_with", iccid) + "&" + filtered("msisdn", "starts_with", msisdn), h.both, min(h.both, pageSize)
+	out = append(out, page{name: "iccid and msisdn starts_with, a tenth each", walks: true, query: func(acct simAccount, _ int) (string, int, int) {
+		iccid, msisdn := acct.tenth("8944", 15), acct.tenth("447", 9)
+		return filtered("iccid", "starts_with", iccid) + "&" + filtered("msisdn", "starts_with", msisdn), acct.both, min(acct.both, pageSize)
 	}})
-	return append(out, page{name: "imsi starts_with, a tenth found, middle page by msisdn", walks: true, query: func(h herd, _ int) (string, int, int) {
-		return filtered("imsi", "starts_with", h.tenth("23415", 10)) + fmt.Sprintf("&order_by=msisdn&page=%d", max(1, h.n/10/pageSize/2)), h.n / 10, pageSize
+	return append(out, page{name: "imsi starts_with, a tenth found, middle page by msisdn", walks: true, query: func(acct simAccount, _ int) (string, int, int) {
+		return filtered("imsi", "starts_with", acct.tenth("23415", 10)) + fmt.Sprintf("&order_by=msisdn&page=%d", max(1, acct.n/10/pageSize/2)), acct.n / 10, pageSize
 	}})
 }
 
 // tenth is what a tenth of the values of a column begin with: those are a head and
 // a number of so many digits.
-func (h herd) tenth(head string, digits int) string {
-	return head + strings.Repeat("0", digits-len(strconv.Itoa(h.n-1))) + "4"
+func (acct simAccount) tenth(head string, digits int) string {
+	return head + strings.Repeat("0", digits-len(strconv.Itoa(acct.n-1))) + "4"
 }
 
 // value is a column of the i-th SIM.
-func (h herd) value(column string, i int) string {
+func (acct simAccount) value(column string, i int) string {
 	switch column {
 	case "imsi":
-		return h.imsi(i)
+		return acct.imsi(i)
 	case "msisdn":
-		return h.msisdn(i)
+		return acct.msisdn(i)
 	}
-	return h.iccid(i)
+	return acct.iccid(i)
 }
 
 func filtered(column, operator, value string) string {
@@ -108,7 +108,7 @@ func filtered(column, operator, value string) string {
 const pagesARound = 400
 
 // measure requests every page in turns with the bare read.
-func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, small herd, s settings) error {
+func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, small simAccount, s settings) error {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // what this program collects is not measured
@@ -120,8 +120,8 @@ func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, smal
 				return err
 			}
 			var took [2]outcome
-			for i, h := range []herd{large, small} {
-				if took[i], err = p.run(d, client, h); err != nil {
+			for i, acct := range []simAccount{large, small} {
+				if took[i], err = p.run(d, client, acct); err != nil {
 					return err
 				}
 			}
@@ -135,21 +135,21 @@ func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, smal
 }
 
 // run requests a page of one account for the time of a round.
-func (p page) run(d *daemon, client *http.Client, h herd) (outcome, error) {
+func (p page) run(d *daemon, client *http.Client, acct simAccount) (outcome, error) {
 	times := pagesARound
-	if p.walks && h.n > smallHerd {
+	if p.walks && acct.n > smallAccount {
 		times = pagesARound / 20
 	}
 	var body bytes.Buffer
 	return timed(times, func(n int) error {
-		query, total, count := p.query(h, n)
+		query, total, count := p.query(acct, n)
 		if count < 0 { // the last page lacks one
 			count = pageSize
-			if number := 1 + n*31%(h.n/pageSize); number == h.n/pageSize {
+			if number := 1 + n*31%(acct.n/pageSize); number == acct.n/pageSize {
 				count--
 			}
 		}
-		return d.page(client, &body, h, query+fmt.Sprintf("&per_page=%d", pageSize), total, count)
+		return d.page(client, &body, acct, query+fmt.Sprintf("&per_page=%d", pageSize), total, count)
 	})
 }
 

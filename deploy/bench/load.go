@@ -172,8 +172,13 @@ const frameBody = `{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":"%s
 	`"spreadingFactor":11,"codeRate":"CR_4_5"}}}}`
 
 func (l *load) result() outcome {
-	slices.Sort(l.latencies)
-	return outcome{count: int64(len(l.latencies)), took: l.took, p50: quantile(l.latencies, 0.50), p99: quantile(l.latencies, 0.99)}
+	return outcomeOf(l.latencies, l.took)
+}
+
+// outcomeOf is that of so many requests, whose times it sorts.
+func outcomeOf(times []time.Duration, took time.Duration) outcome {
+	slices.Sort(times)
+	return outcome{count: int64(len(times)), took: took, p50: quantile(times, 0.50), p99: quantile(times, 0.99)}
 }
 
 func quantile(sorted []time.Duration, q float64) time.Duration {

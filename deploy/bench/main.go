@@ -94,10 +94,10 @@ type part struct {
 
 func parts() []part {
 	return []part{
-		{name: "frames", run: frames}, {name: "overload", run: overload}, {name: "rules", run: ruled}, {name: "scripts", run: scripted},
-		{name: "relayed", run: relayed}, {name: "hanging", run: hanging}, {name: "latency", run: latency}, {name: "idle", run: idles},
-		{name: "readings", run: readings}, {name: "sims", run: sims}, {name: "sends", run: sends}, {name: "kept", run: keeps},
-		{name: "growth", run: grows, long: true}, {name: "soak", run: soaks, long: true}, {name: "applied", run: applies, long: true},
+		{name: "frames", run: frames}, {name: "overload", run: overload}, {name: "rules", run: measureRules}, {name: "scripts", run: measureScripts},
+		{name: "relayed", run: relayed}, {name: "hanging", run: hanging}, {name: "latency", run: latency}, {name: "idle", run: measureIdle},
+		{name: "readings", run: readings}, {name: "sims", run: sims}, {name: "sends", run: sends}, {name: "kept", run: measureKept},
+		{name: "growth", run: measureGrowth, long: true}, {name: "soak", run: measureSoak, long: true}, {name: "applied", run: measureApplied, long: true},
 	}
 }
 

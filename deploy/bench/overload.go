@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,11 +36,11 @@ const (
 
 // overloaded are the results under overload.
 type overloaded struct {
-	peak, flood               tally
+	peak, flood               counts
 	before                    time.Duration // the quiet account's p99 when nothing else happens
 	rss, most                 int64
 	normal, drained           time.Duration // after the load, until answers are normal and everything is stored
-	healthy, beside, flooding tally
+	healthy, beside, flooding counts
 	heads, bodies             int64 // slow connections that were opened
 }
 
@@ -55,19 +53,19 @@ type site struct {
 	acceptedSum int64
 }
 
-func (d *site) crowd(conns int, rate float64) *crowd {
-	return &crowd{addr: d.addr, token: d.token, conns: conns, rate: rate, devices: int64(d.s.devices), next: d.next, base: d.base}
+func (d *site) sender(conns int, rate float64) *sender {
+	return &sender{addr: d.addr, token: d.token, conns: conns, rate: rate, devices: int64(d.s.devices), next: d.next, base: d.base}
 }
 
 // quiet is the other account, whose devices are its own.
-func (d *site) quiet() *crowd {
-	c := d.crowd(quietConns, quietRate)
+func (d *site) quiet() *sender {
+	c := d.sender(quietConns, quietRate)
 	c.token, c.devices, c.firstDevice = "quiet-token-0123456", quietDevices, 1<<20
 	return c
 }
 
-// run lets a crowd send for a while.
-func (d *site) run(ctx context.Context, c *crowd, length time.Duration) (tally, error) {
+// run lets a sender send for a while.
+func (d *site) run(ctx context.Context, c *sender, length time.Duration) (counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	before := cpu(d.pid())
@@ -77,35 +75,40 @@ func (d *site) run(ctx context.Context, c *crowd, length time.Duration) (tally, 
 	return t, err
 }
 
+// site starts a gateway for senders.
+func (p *peers) site(ctx context.Context, s settings) (*site, error) {
+	d, err := p.daemon(ctx, s)
+	return &site{daemon: d, s: s, next: new(atomic.Int64), base: time.Now().Add(-6 * time.Hour)}, err
+}
+
 // settle waits until everything that was accepted is stored.
 func (d *site) settle(ctx context.Context) error { return d.stored(ctx, d.acceptedSum) }
 
 // overload measures what a gateway does with more than it can take.
 func overload(ctx context.Context, p *peers, s settings, r *report) error {
-	d, err := p.daemon(ctx, s)
+	d, err := p.site(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer d.stop()
 	o := &overloaded{}
-	at := &site{daemon: d, s: s, next: new(atomic.Int64), base: time.Now().Add(-6 * time.Hour)}
 	for _, stage := range []func(context.Context, *site, *overloaded) error{findPeak, floodAll, slowClients, floodOfOne} {
-		if err := stage(ctx, at, o); err != nil {
+		if err := stage(ctx, d, o); err != nil {
 			return err
 		}
-		if err := at.settle(ctx); err != nil {
+		if err := d.settle(ctx); err != nil {
 			return err
 		}
 	}
 	o.most = memory(d.pid())
-	r.reconcile("frames under overload", at.acceptedSum, d.metric("penstock_accepted_total{kind=\"uplink\"}"), 0)
+	r.reconcile("frames under overload", d.acceptedSum, d.metric("penstock_accepted_total{kind=\"uplink\"}"), 0)
 	r.overloaded = o
 	return nil
 }
 
 // findPeak measures the quiet account alone, then the most that is accepted.
 func findPeak(ctx context.Context, d *site, o *overloaded) error {
-	for _, c := range []*crowd{d.crowd(d.s.conns, 0), d.quiet()} {
+	for _, c := range []*sender{d.sender(d.s.conns, 0), d.quiet()} {
 		if _, err := d.run(ctx, c, 2*time.Second); err != nil {
 			return err
 		}
@@ -119,7 +122,7 @@ func findPeak(ctx context.Context, d *site, o *overloaded) error {
 	}
 	o.before = alone.p(0.99)
 	for range d.s.rounds {
-		t, err := d.run(ctx, d.crowd(d.s.conns, 0), d.s.seconds)
+		t, err := d.run(ctx, d.sender(d.s.conns, 0), d.s.seconds)
 		if err != nil {
 			return err
 		}
@@ -139,7 +142,7 @@ func floodAll(ctx context.Context, d *site, o *overloaded) (err error) {
 	watched, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { o.rss = mostResident(watched, d.pid()) })
-	o.flood, err = d.run(ctx, d.crowd(overloadConns, overloadFactor*o.peak.goodput()), 2*d.s.seconds)
+	o.flood, err = d.run(ctx, d.sender(overloadConns, overloadFactor*o.peak.goodput()), 2*d.s.seconds)
 	stop()
 	wg.Wait()
 	if err != nil {
@@ -172,7 +175,7 @@ func floodOfOne(ctx context.Context, d *site, o *overloaded) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	var err error
-	wg.Go(func() { o.flooding, err = d.crowd(floodConns, 0).run(ctx) })
+	wg.Go(func() { o.flooding, err = d.sender(floodConns, 0).run(ctx) })
 	beside, quietErr := d.quiet().run(ctx)
 	wg.Wait()
 	o.beside = beside
@@ -188,7 +191,7 @@ func floodOfOne(ctx context.Context, d *site, o *overloaded) error {
 func slowClients(ctx context.Context, d *site, o *overloaded) error {
 	slow, stop := context.WithCancel(ctx)
 	defer stop()
-	request := d.crowd(1, 0).newFrame().numbered(0)
+	request := d.sender(1, 0).newFrame().numbered(0)
 	body := strings.Index(string(request), "\r\n\r\n") + len("\r\n\r\n") + 1
 	var heads, bodies atomic.Int64
 	var wg sync.WaitGroup
@@ -201,7 +204,7 @@ func slowClients(ctx context.Context, d *site, o *overloaded) error {
 	}
 	err := servers.Until(ctx, time.Minute, "every slow connection open", func() bool { return heads.Load()+bodies.Load() >= slowConns })
 	if err == nil {
-		c := d.crowd(d.s.conns, healthyRate)
+		c := d.sender(d.s.conns, healthyRate)
 		o.healthy, err = d.run(ctx, c, 2*d.s.seconds)
 	}
 	stop()
@@ -231,11 +234,7 @@ func drip(ctx context.Context, addr string, request []byte, begin int, opened *a
 // mostResident is the most memory that a process holds until ctx ends, in bytes.
 func mostResident(ctx context.Context, pid int) (most int64) {
 	for sleep(ctx, 50*time.Millisecond) {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-		if f := strings.Fields(string(b)); err == nil && len(f) > 1 {
-			pages, _ := strconv.ParseInt(f[1], 10, 64)
-			most = max(most, pages*int64(os.Getpagesize()))
-		}
+		most = max(most, resident(pid))
 	}
 	return most
 }

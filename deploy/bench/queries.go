@@ -19,7 +19,7 @@ import (
 // is held against. Both make the request for a device and a day of the month.
 type query struct {
 	name, floor   string
-	gateway, bare func(m member, day int) *http.Request
+	gateway, bare func(m fleetDevice, day int) *http.Request
 	conns         int
 	p99           bool    // what the ratio is of; else the median
 	most          float64 // of the ratio
@@ -53,7 +53,7 @@ const (
 // queries are those that are measured.
 func (f *fleet) queries(hgetall string) []query {
 	moment := func(t time.Time) string { return url.QueryEscape(t.Format(time.DateTime)) }
-	get := func(m member, path string) *http.Request {
+	get := func(m fleetDevice, path string) *http.Request {
 		req := f.request("http://" + f.daemon.addr + "/iot/devices/" + m.id + "/readings" + path)
 		req.Header.Set("Authorization", f.daemon.token)
 		return req
@@ -61,26 +61,26 @@ func (f *fleet) queries(hgetall string) []query {
 	return []query{
 		{
 			name: "latest readings of a device", floor: "bare HGETALL over HTTP", conns: 8, p99: true, most: mostLatest,
-			gateway: func(m member, _ int) *http.Request { return get(m, "/latest") },
-			bare:    func(m member, _ int) *http.Request { return f.request("http://" + hgetall + "/" + m.id) },
+			gateway: func(m fleetDevice, _ int) *http.Request { return get(m, "/latest") },
+			bare:    func(m fleetDevice, _ int) *http.Request { return f.request("http://" + hgetall + "/" + m.id) },
 		},
 		{
 			name: "a day of raw readings", floor: "the same of InfluxDB", conns: 4, most: mostQuery,
-			gateway: func(m member, day int) *http.Request {
+			gateway: func(m fleetDevice, day int) *http.Request {
 				from := f.day(day)
 				return get(m, "?startDate="+moment(from)+"&endDate="+moment(from.Add(24*time.Hour-time.Second)))
 			},
-			bare: func(m member, day int) *http.Request {
+			bare: func(m fleetDevice, day int) *http.Request {
 				from := f.day(day)
 				return f.ask(m, "SELECT value, text FROM temperature", from, from.Add(24*time.Hour-1), " GROUP BY * ORDER BY time DESC LIMIT 1000")
 			},
 		},
 		{
 			name: "a month aggregated by hour", floor: "the same of InfluxDB", conns: 4, most: mostQuery,
-			gateway: func(m member, _ int) *http.Request {
+			gateway: func(m fleetDevice, _ int) *http.Request {
 				return get(m, "/aggregate?type=ave&granularity=hour&startDate="+moment(f.first)+"&endDate="+moment(f.first.Add(month-time.Second)))
 			},
-			bare: func(m member, _ int) *http.Request {
+			bare: func(m fleetDevice, _ int) *http.Request {
 				return f.ask(m, "SELECT mean(value) FROM temperature", f.first, f.first.Add(month-1), " GROUP BY sensor_id, time(3600s, 0s) fill(none) LIMIT 100001")
 			},
 		},
@@ -98,7 +98,7 @@ func (f *fleet) request(target string) *http.Request {
 }
 
 // ask is a query of InfluxQL about a device, as the gateway's store asks it.
-func (f *fleet) ask(m member, selection string, from, to time.Time, rest string) *http.Request {
+func (f *fleet) ask(m fleetDevice, selection string, from, to time.Time, rest string) *http.Request {
 	text := selection + " WHERE account = $account AND device_id = $device AND time >= " + strconv.FormatInt(from.UnixNano(), 10) +
 		" AND time <= " + strconv.FormatInt(to.UnixNano(), 10) + rest
 	q := url.Values{"db": {"bench"}, "epoch": {"ns"}, "q": {text}, "params": {`{"account":"1","device":"` + m.id + `"}`}}
@@ -107,7 +107,7 @@ func (f *fleet) ask(m member, selection string, from, to time.Time, rest string)
 
 // measure runs every query on both sides, in turns.
 func (f *fleet) measure(ctx context.Context, p *peers, s settings, r *report) error {
-	hgetall, err := p.hgetall(ctx, f.daemon.beside.redis.Addr)
+	hgetall, err := p.bare(ctx, "-redis", f.daemon.beside.redis.Addr)
 	if err != nil {
 		return err
 	}
@@ -134,10 +134,10 @@ func (f *fleet) measure(ctx context.Context, p *peers, s settings, r *report) er
 
 // run makes requests of one side for a fixed time. Every answer has to be 200
 // and to hold a number of the device.
-func (f *fleet) run(ctx context.Context, q query, of func(member, int) *http.Request, s settings) (outcome, error) {
+func (f *fleet) run(ctx context.Context, q query, of func(fleetDevice, int) *http.Request, s settings) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.seconds/2)
 	defer cancel()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: q.conns, DisableCompression: true}}
+	client := newClient(q.conns)
 	defer client.CloseIdleConnections()
 	var (
 		mu    sync.Mutex
@@ -162,7 +162,7 @@ func (f *fleet) run(ctx context.Context, q query, of func(member, int) *http.Req
 	return outcome{count: int64(len(all)), took: time.Since(start), p50: quantile(all, 0.50), p99: quantile(all, 0.99)}, first
 }
 
-func (f *fleet) connection(ctx context.Context, client *http.Client, of func(member, int) *http.Request) (took []time.Duration, err error) {
+func (f *fleet) connection(ctx context.Context, client *http.Client, of func(fleetDevice, int) *http.Request) (took []time.Duration, err error) {
 	var body bytes.Buffer
 	for ctx.Err() == nil {
 		body.Reset()

@@ -27,7 +27,7 @@ type sink struct {
 func newSink() (*sink, error) {
 	s := &sink{seen: make(map[string]int)}
 	var err error
-	s.server, s.addr, err = serveHTTP(s)
+	s.server, s.addr, err = servers.Serve("127.0.0.1:0", s)
 	return s, err
 }
 
@@ -129,7 +129,7 @@ type span struct{ first, end int64 }
 func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
 
 func bareGets(ctx context.Context, addr string, numbers span, s settings) (outcome, error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
+	client := newClient(s.conns)
 	start := time.Now()
 	err := spread(s, numbers, func(n int64) error {
 		q := "m=" + url.QueryEscape(messageText(n)) + "&o=447700900123&d=447800012345"
@@ -171,7 +171,7 @@ func spread(s settings, numbers span, do func(n int64) error) error {
 }
 
 func postMessages(ctx context.Context, d *daemon, numbers span, s settings) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns, DisableCompression: true}}
+	client := newClient(s.conns)
 	return spread(s, numbers, func(n int64) error {
 		return post(ctx, client, d, fmt.Sprintf("b%d", n), "447800012345", messageText(n))
 	})

@@ -13,8 +13,8 @@ type report struct {
 	settings settings
 	bare     []outcome
 	frames   []frameRound
-	ruled    []ruledRound
-	scripted []scriptedRound
+	ruled    pairRounds
+	scripted pairRounds
 
 	telegraf, embedded []frameRound
 	noTelegraf         string // why there is none
@@ -39,7 +39,7 @@ type report struct {
 	kept                        *kept
 	overloaded                  *overloaded
 	latencies                   *latencies
-	idle                        *idleness
+	idle                        *idleResult
 	soaked                      *soaked
 	grown                       [][]grown
 	applied                     *applied
@@ -83,28 +83,20 @@ type figure struct {
 
 func (r *report) figures() []figure {
 	return []figure{
-		r.figure("frames accepted", aimAccepted, func(f frameRound) float64 { return f.rate() }),
+		r.figure("frames accepted", aimAccepted, frameRound.rate),
 		r.figure("frames stored during the load", 0, func(f frameRound) float64 { return float64(f.storedInLoad) / f.took.Seconds() }),
-		r.figure("frames accepted and stored", aimStored, func(f frameRound) float64 { return f.storedRate() }),
+		r.figure("frames accepted and stored", aimStored, frameRound.storedRate),
 	}
 }
 
 func (r *report) figure(name string, aim float64, rate func(frameRound) float64) figure {
-	ratios := make([]float64, len(r.frames))
-	for i := range ratios {
-		ratios[i] = rate(r.frames[i]) / r.bare[i].rate()
-	}
-	return figure{name: name, rate: median(r.frames, rate), ratio: median(ratios, same), aim: aim}
+	return figure{name: name, rate: median(r.frames, rate), ratio: ratios(r.frames, rate, r.bare, outcome.rate), aim: aim}
 }
 
 func (r *report) relayFigure() figure {
-	ratios := make([]float64, len(r.relayed))
-	for i := range ratios {
-		ratios[i] = r.relayed[i].rate() / r.bareGets[i].rate()
-	}
 	return figure{
 		name: "messages relayed to the sink", aim: aimRelayed,
-		rate: median(r.relayed, func(m relayRound) float64 { return m.rate() }), ratio: median(ratios, same),
+		rate: median(r.relayed, relayRound.rate), ratio: ratios(r.relayed, relayRound.rate, r.bareGets, outcome.rate),
 	}
 }
 
@@ -190,7 +182,7 @@ func (r *report) printLoads(row func(cells ...any)) {
 	row("bare client, GETs", rate(median(r.bareGets, outcome.rate)), "1.00", "", "", "", "")
 	row("messages accepted", rate(median(r.relayed, relayRound.acceptedRate)), "", "", "", "", "")
 	relay := r.relayFigure()
-	row(relay.name, rate(relay.rate), ratio(relay.ratio), aim(relay.aim), number(median(r.relayed, func(m relayRound) float64 { return m.micros() })), "", "")
+	row(relay.name, rate(relay.rate), ratio(relay.ratio), aim(relay.aim), number(median(r.relayed, relayRound.micros)), "", "")
 	r.printRelayPeers(row)
 }
 

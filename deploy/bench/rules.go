@@ -15,17 +15,23 @@ const (
 	rulesDevices = 10_000
 )
 
-// ruledRound is the same load on a gateway without rules and on one with them.
-type ruledRound struct{ without, with frameRound }
+// pairRounds are the rounds of the same load in two ways, in turns.
+type pairRounds struct{ first, second []frameRound }
 
-// ratio is the frames stored per second with rules beside those without.
-func (r ruledRound) ratio() float64 {
-	return r.with.storedRate() / r.without.storedRate()
+// rates are the medians of the frames stored a second.
+func (p pairRounds) rates() (first, second float64) {
+	return median(p.first, frameRound.storedRate), median(p.second, frameRound.storedRate)
 }
 
-// ruled measures what rules cost frames: two gateways, one of which has rules, are
+// compared is the ratio of those of the same round, and what a frame costs either way.
+func (p pairRounds) compared(aim float64) string {
+	return fmt.Sprintf("ratio %.2f, aim ≥ %.2f; µs of CPU per frame %.1f and %.1f", ratios(p.second, frameRound.storedRate, p.first, frameRound.storedRate), aim,
+		median(p.first, frameRound.micros), median(p.second, frameRound.micros))
+}
+
+// measureRules measures what rules cost frames: two gateways, one of which has rules, are
 // loaded in turns.
-func ruled(ctx context.Context, p *peers, s settings, r *report) error {
+func measureRules(ctx context.Context, p *peers, s settings, r *report) error {
 	s.devices = rulesDevices
 	floor, err := p.bare(ctx)
 	if err != nil {
@@ -56,7 +62,7 @@ func ruled(ctx context.Context, p *peers, s settings, r *report) error {
 			}
 			sent[i] += f[i].count
 		}
-		r.ruled = append(r.ruled, ruledRound{f[0], f[1]})
+		r.ruled.first, r.ruled.second = append(r.ruled.first, f[0]), append(r.ruled.second, f[1])
 	}
 	if n := both[1].metric("penstock_rules_frames_total"); n != sent[1] {
 		return fmt.Errorf("rules looked at %d of %d frames", n, sent[1])
@@ -66,7 +72,7 @@ func ruled(ctx context.Context, p *peers, s settings, r *report) error {
 		if err != nil {
 			return err
 		}
-		r.reconcile([]string{"frames without rules", "frames with rules"}[i], sent[i], stored, d.metric("penstock_quarantined_total{kind=\"uplink\"}"))
+		r.reconcile([]string{"frames without rules", "frames with rules"}[i], sent[i], stored, d.quarantined())
 	}
 	return nil
 }
@@ -94,12 +100,10 @@ func (d *daemon) createRules(ctx context.Context) error {
 const aimRuled = 0.9
 
 func (r *report) printRuled(say func(format string, args ...any)) {
-	if len(r.ruled) == 0 {
+	if len(r.ruled.first) == 0 {
 		return
 	}
-	without := each(r.ruled, func(one ruledRound) frameRound { return one.without })
-	with := each(r.ruled, func(one ruledRound) frameRound { return one.with })
-	say("frames of %d devices accepted and stored, medians of %d rounds: %.0f/s without rules, %.0f/s with %d, of which ten look at each frame; ratio %.2f, aim ≥ %.2f; µs of CPU per frame %.1f and %.1f\n",
-		rulesDevices, len(r.ruled), median(without, frameRound.storedRate), median(with, frameRound.storedRate), rulesCount,
-		median(r.ruled, ruledRound.ratio), aimRuled, median(without, frameRound.micros), median(with, frameRound.micros))
+	without, with := r.ruled.rates()
+	say("frames of %d devices accepted and stored, medians of %d rounds: %.0f/s without rules, %.0f/s with %d, of which ten look at each frame; %s\n",
+		rulesDevices, len(r.ruled.first), without, with, rulesCount, r.ruled.compared(aimRuled))
 }

@@ -180,7 +180,7 @@ func (d *daemon) sendRound(ctx context.Context, n int64, s settings) (r sendRoun
 
 // order orders messages over as many connections as the load has.
 func (d *daemon) order(ctx context.Context, n int64, at string, s settings) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: s.conns}}
+	client := newClient(s.conns)
 	defer client.CloseIdleConnections()
 	return spread(s, span{0, n / perOrder}, func(i int64) error {
 		return d.sendOrder(ctx, client, i*perOrder, perOrder, at)

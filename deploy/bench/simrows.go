@@ -45,7 +45,7 @@ const (
 
 // fillBoth fills two accounts and leaves the tables as the server's housekeeping
 // would. It returns how many bytes a SIM of the first one takes on disk.
-func fillBoth(ctx context.Context, c *pgx.Conn, large, small herd) (float64, error) {
+func fillBoth(ctx context.Context, c *pgx.Conn, large, small simAccount) (float64, error) {
 	before, err := size(ctx, c)
 	if err != nil {
 		return 0, err
@@ -65,20 +65,20 @@ func fillBoth(ctx context.Context, c *pgx.Conn, large, small herd) (float64, err
 }
 
 // fill writes the SIMs of an account and the blocks of their list.
-func fill(ctx context.Context, c *pgx.Conn, h herd) error {
-	for from := 0; from < h.n; from += fillPiece {
-		to := min(from+fillPiece, h.n)
-		text := fmt.Sprintf(insertSIMs, h.account, join(from, to, h.iccid), join(from, to, h.imsi), join(from, to, h.msisdn))
+func fill(ctx context.Context, c *pgx.Conn, acct simAccount) error {
+	for from := 0; from < acct.n; from += fillPiece {
+		to := min(from+fillPiece, acct.n)
+		text := fmt.Sprintf(insertSIMs, acct.account, join(from, to, acct.iccid), join(from, to, acct.imsi), join(from, to, acct.msisdn))
 		if _, err := c.Exec(ctx, text); err != nil {
 			return err
 		}
 	}
 	columns := []string{"iccid", "imsi", "msisdn"}
-	if h.n < blockSize {
+	if acct.n < blockSize {
 		columns = columns[:1]
 	}
 	for i, column := range columns {
-		if _, err := c.Exec(ctx, fmt.Sprintf(insertBlocks, h.account, i, column, blockSize)); err != nil {
+		if _, err := c.Exec(ctx, fmt.Sprintf(insertBlocks, acct.account, i, column, blockSize)); err != nil {
 			return err
 		}
 	}
@@ -93,12 +93,12 @@ func size(ctx context.Context, c *pgx.Conn) (n int64, err error) {
 }
 
 // readSIMs reads the rows of SIMs by their primary key.
-func readSIMs(ctx context.Context, c *pgx.Conn, h herd, from, count int) error {
+func readSIMs(ctx context.Context, c *pgx.Conn, acct simAccount, from, count int) error {
 	keys := make([]string, count)
 	for i := range keys {
-		keys[i] = h.iccid((from + i) % h.n)
+		keys[i] = acct.iccid((from + i) % acct.n)
 	}
-	rows, err := c.Query(ctx, selectSIMs, h.account, keys)
+	rows, err := c.Query(ctx, selectSIMs, acct.account, keys)
 	if err != nil {
 		return err
 	}

@@ -5,39 +5,38 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// herd is an account and its SIMs, n of them.
-type herd struct {
+// simAccount is an account and its SIMs, n of them.
+type simAccount struct {
 	account int
 	token   string
 	n       int
 	both    int // SIMs whose ICCID and MSISDN both begin as a tenth of them do
 }
 
-func newHerd(account int, token string, n int) herd {
-	h := herd{account: account, token: token, n: n}
-	iccid, msisdn := h.tenth("8944", 15), h.tenth("447", 9)
+func newSIMAccount(account int, token string, n int) simAccount {
+	acct := simAccount{account: account, token: token, n: n}
+	iccid, msisdn := acct.tenth("8944", 15), acct.tenth("447", 9)
 	for i := range n {
-		if strings.HasPrefix(h.iccid(i), iccid) && strings.HasPrefix(h.msisdn(i), msisdn) {
-			h.both++
+		if strings.HasPrefix(acct.iccid(i), iccid) && strings.HasPrefix(acct.msisdn(i), msisdn) {
+			acct.both++
 		}
 	}
-	return h
+	return acct
 }
 
 // The numbers of the i-th SIM: three orders of the same SIMs.
-func (h herd) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
-func (h herd) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%h.n) }
-func (h herd) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%h.n) }
+func (acct simAccount) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
+func (acct simAccount) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%acct.n) }
+func (acct simAccount) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%acct.n) }
 
-// smallHerd is compared with a large one.
-const smallHerd = 1000
+// smallAccount is compared with a large one.
+const smallAccount = 1000
 
 // sims measures pages of an account's SIMs beside a bare read of as many rows, and
 // beside the same pages of a small account.
@@ -55,7 +54,7 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 		return err
 	}
 	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	large, small := newHerd(1, d.token, s.sims), newHerd(2, "small-token-0123456", smallHerd)
+	large, small := newSIMAccount(1, d.token, s.sims), newSIMAccount(2, "small-token-0123456", smallAccount)
 	r.lists = &lists{sims: s.sims}
 	if r.lists.bytes, err = fillBoth(ctx, c, large, small); err != nil {
 		return err
@@ -65,13 +64,13 @@ func sims(ctx context.Context, p *peers, s settings, r *report) error {
 
 // page requests a page of the gateway and checks the total and the count. The body is
 // read into memory that is used again: what this program collects is not measured.
-func (d *daemon) page(client *http.Client, body *bytes.Buffer, h herd, query string, total, count int) error {
+func (d *daemon) page(client *http.Client, body *bytes.Buffer, acct simAccount, query string, total, count int) error {
 	body.Reset()
 	req, err := http.NewRequest(http.MethodGet, "http://"+d.addr+"/v3/mno?"+query, http.NoBody)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("X-Auth-Token", h.token)
+	req.Header.Set("X-Auth-Token", acct.token)
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
@@ -99,6 +98,5 @@ func timed(times int, do func(n int) error) (outcome, error) {
 		}
 		took[n] = time.Since(began)
 	}
-	slices.Sort(took)
-	return outcome{count: int64(times), took: time.Since(start), p50: quantile(took, 0.50), p99: quantile(took, 0.99)}, nil
+	return outcomeOf(took, time.Since(start)), nil
 }

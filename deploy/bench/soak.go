@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -27,32 +26,31 @@ type soaked struct {
 	journal, readings int64   // the most of one, the size of the other at the end
 }
 
-// soaks loads a gateway for a long time and watches its memory and its disk.
-func soaks(ctx context.Context, p *peers, s settings, r *report) error {
+// measureSoak loads a gateway for a long time and watches its memory and its disk.
+func measureSoak(ctx context.Context, p *peers, s settings, r *report) error {
 	s.embedded = true
 	p.env = []string{"PENSTOCK_JOURNAL_MAX_BYTES=256MiB"}
-	d, err := p.daemon(ctx, s)
+	d, err := p.site(ctx, s)
 	p.env = nil
 	if err != nil {
 		return err
 	}
 	defer d.stop()
-	at := &site{daemon: d, s: s, next: new(atomic.Int64), base: time.Now().Add(-6 * time.Hour)}
 	found := &soaked{took: s.soak}
 	watched, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { found.watch(watched, d, s.soak/soakSettles) })
-	t, err := at.run(ctx, at.crowd(s.conns, soakRate), s.soak)
+	wg.Go(func() { found.watch(watched, d.daemon, s.soak/soakSettles) })
+	t, err := d.run(ctx, d.sender(s.conns, soakRate), s.soak)
 	stop()
 	wg.Wait()
 	if err != nil {
 		return err
 	}
-	if err := at.settle(ctx); err != nil {
+	if err := d.settle(ctx); err != nil {
 		return err
 	}
 	found.frames, found.readings = t.accepted, d.readingsSize()
-	r.reconcile("frames of the soak", at.acceptedSum, d.metric("penstock_accepted_total{kind=\"uplink\"}"), t.refused)
+	r.reconcile("frames of the soak", d.acceptedSum, d.metric("penstock_accepted_total{kind=\"uplink\"}"), t.refused)
 	r.soaked = found
 	return nil
 }

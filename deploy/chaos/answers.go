@@ -1,17 +1,16 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync/atomic"
-	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // answers passes HTTP requests on to InfluxDB, or answers them as an InfluxDB does
@@ -45,17 +44,13 @@ func refusals() []refusal {
 }
 
 func newAnswers(target string) (*answers, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	a := &answers{addr: l.Addr().String(), pass: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: target})}
+	a := &answers{pass: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: target})}
 	a.pass.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // as a connection that broke
 	a.pass.ErrorLog = log.New(io.Discard, "", 0)
 	a.pass.Transport = &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}
-	server := &http.Server{Handler: a, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(l) }()
-	return a, nil
+	var err error
+	_, a.addr, err = servers.Serve("127.0.0.1:0", a)
+	return a, err
 }
 
 func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,12 +70,7 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // faults are the answers as faults.
 func (a *answers) faults() (all []fault) {
 	for _, one := range refusals() {
-		all = append(all, fault{fmt.Sprintf("InfluxDB answers %d", one.status), func(ctx context.Context, lasts time.Duration) error {
-			a.fault.Store(&one)
-			wait(ctx, lasts)
-			a.fault.Store(nil)
-			return nil
-		}})
+		all = append(all, lasting(fmt.Sprintf("InfluxDB answers %d", one.status), func() { a.fault.Store(&one) }, func() { a.fault.Store(nil) }))
 	}
 	return all
 }

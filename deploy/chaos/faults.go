@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -94,62 +95,50 @@ func (s *site) gatewayFaults(random *rand.Rand) []fault {
 
 // outsideFaults are those of the SMSC, the sink and the mailbox.
 func (s *site) outsideFaults() []fault {
-	all := []fault{
-		{"the SMSC is killed", func(ctx context.Context, lasts time.Duration) error {
-			s.smsc.kill()
-			wait(ctx, lasts)
-			return s.smsc.start()
-		}},
-		{"the sink is killed", func(ctx context.Context, lasts time.Duration) error {
-			s.sink.kill()
-			wait(ctx, lasts)
-			return s.sink.start()
-		}},
-	}
-	for _, one := range []struct {
-		name string
-		manner
-	}{{"the sink answers 500", failing}, {"the sink hangs", hanging}, {"the sink drips", dripping}, {"the sink resets", resetting}} {
-		all = append(all, fault{one.name, func(ctx context.Context, lasts time.Duration) error {
-			s.sink.begin(one.manner)
-			wait(ctx, lasts)
-			s.sink.end()
-			return nil
-		}})
-	}
-	all = append(all, fault{"the mail server is killed", func(ctx context.Context, lasts time.Duration) error {
-		s.mailbox.kill()
+	all := []fault{stopped("the SMSC", s.smsc), stopped("the sink", s.sink)}
+	all = append(all, mannerFaults("the sink", &s.sink.manners, map[manner]string{failing: "answers 500", hanging: "hangs", dripping: "drips", resetting: "resets"})...)
+	all = append(all, stopped("the mail server", s.mailbox))
+	all = append(all, mannerFaults("the mail server", &s.mailbox.manners, map[manner]string{failing: "answers 451", hanging: "hangs", resetting: "resets"})...)
+	return slices.Concat(all, networkFaults("the SMSC", s.far), networkFaults("the mail server", s.mails))
+}
+
+// stopped has a server of ours killed and started later.
+func stopped(name string, server interface {
+	kill()
+	start() error
+}) fault {
+	return fault{name + " is killed", func(ctx context.Context, lasts time.Duration) error {
+		server.kill()
 		wait(ctx, lasts)
-		return s.mailbox.start()
-	}})
-	for _, one := range []struct {
-		name string
-		manner
-	}{{"the mail server answers 451", failing}, {"the mail server hangs", hanging}, {"the mail server resets", resetting}} {
-		all = append(all, fault{one.name, func(ctx context.Context, lasts time.Duration) error {
-			s.mailbox.begin(one.manner)
-			wait(ctx, lasts)
-			s.mailbox.end()
-			return nil
-		}})
+		return server.start()
+	}}
+}
+
+// mannerFaults have a server answer in ways that have names.
+func mannerFaults(name string, m *manners, names map[manner]string) (all []fault) {
+	for _, how := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, lasting(name+" "+names[how], func() { m.begin(how) }, m.end))
 	}
-	return append(append(all, networkFaults("the SMSC", s.far)...), networkFaults("the mail server", s.mails)...)
+	return all
+}
+
+// lasting is a fault that begins, and ends after a while.
+func lasting(name string, begin, end func()) fault {
+	return fault{name, func(ctx context.Context, lasts time.Duration) error {
+		begin()
+		wait(ctx, lasts)
+		end()
+		return nil
+	}}
 }
 
 // networkFaults are those between the gateways and a server.
 func networkFaults(name string, p *proxy) []fault {
-	lasting := func(t condition) func(context.Context, time.Duration) error {
-		return func(ctx context.Context, lasts time.Duration) error {
-			p.begin(t)
-			wait(ctx, lasts)
-			p.heal()
-			return nil
-		}
-	}
+	under := func(c condition) func() { return func() { p.begin(c) } }
 	return []fault{
-		{name + " is cut off", lasting(cut)},
-		{name + " is slow", lasting(delayed)},
-		{name + " is behind a black hole", lasting(stalled)},
+		lasting(name+" is cut off", under(cut), p.heal),
+		lasting(name+" is slow", under(delayed), p.heal),
+		lasting(name+" is behind a black hole", under(stalled), p.heal),
 		{name + " has its connections reset", func(ctx context.Context, _ time.Duration) error {
 			for range 3 {
 				p.reset()

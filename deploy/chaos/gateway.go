@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
 )
@@ -96,18 +95,8 @@ func (g *gateway) explain(err error) error {
 
 // status is the status of the answer to a GET, 0 if there is none.
 func (g *gateway) status(ctx context.Context, path string) int {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.addr+path, http.NoBody)
-	if err != nil {
-		return 0
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode
+	status, _ := servers.Get(ctx, "http://"+g.addr+path)
+	return status
 }
 
 // end ends the process with a signal, waits for it and returns its exit code.

@@ -98,6 +98,15 @@ func (f findings) see(kind, id string, times int, undone string) {
 	f[kind][id] = sighting{before.times + times, undone}
 }
 
+// seeOnce notes that an item was found. A second time it is there as another, which was
+// never sent.
+func (f findings) seeOnce(kind, id string) {
+	f.see(kind, id, 1, "")
+	if f[kind][id].times > 1 {
+		f.see(kind, id+" (again)", 1, "")
+	}
+}
+
 // verdict is the reconciliation of a kind.
 type verdict struct {
 	kind            string

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/mail"
 	"strings"
-	"sync"
 
 	"github.com/emersion/go-smtp"
 
@@ -19,14 +18,11 @@ type mailbox struct {
 	addr   string
 	sink   *sink // which remembers
 	server *smtp.Server
-
-	mu     sync.Mutex
-	manner manner
-	ended  chan struct{} // closed when it accepts again
+	manners
 }
 
 func newMailbox(s *sink) (*mailbox, error) {
-	m := &mailbox{addr: servers.FreeAddr(), sink: s, ended: make(chan struct{})}
+	m := &mailbox{addr: servers.FreeAddr(), sink: s}
 	return m, m.start()
 }
 
@@ -43,19 +39,6 @@ func (m *mailbox) start() error {
 
 // kill ends the server with its connections.
 func (m *mailbox) kill() { _ = m.server.Close() }
-
-func (m *mailbox) begin(how manner) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.manner, m.ended = how, make(chan struct{})
-}
-
-func (m *mailbox) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.manner = accepting
-	close(m.ended)
-}
 
 // NewSession begins a connection.
 func (m *mailbox) NewSession(c *smtp.Conn) (smtp.Session, error) { return &mailSession{m, c}, nil }
@@ -74,9 +57,7 @@ func (s *mailSession) Logout() error                        { return nil }
 
 // Data takes a mail, as the manner has it.
 func (s *mailSession) Data(r io.Reader) error {
-	s.mu.Lock()
-	how, ended := s.manner, s.ended
-	s.mu.Unlock()
+	how, ended := s.now()
 	one, err := mail.ReadMessage(r)
 	if err != nil {
 		return err

@@ -172,10 +172,7 @@ func (s *site) findSubscribers(ctx context.Context, f findings) error {
 			return nil
 		}
 		for _, one := range list.Data {
-			f.see(ofSubscribers, one.Surname, 1, "")
-			if f[ofSubscribers][one.Surname].times > 1 {
-				f.see(ofSubscribers, one.Surname+" (again)", 1, "")
-			}
+			f.seeOnce(ofSubscribers, one.Surname)
 		}
 	}
 }
@@ -216,10 +213,7 @@ func (s *site) findUses(ctx context.Context, f findings) error {
 		return fmt.Errorf("%s: %d %.300s: %w", a.of, a.status, a.body, err)
 	}
 	for _, row := range rows[1:] {
-		f.see(ofUses, row[0], 1, "")
-		if f[ofUses][row[0]].times > 1 {
-			f.see(ofUses, row[0]+" (again)", 1, "")
-		}
+		f.seeOnce(ofUses, row[0])
 	}
 	var usage struct{ Data []struct{ Usage int } }
 	if err := s.load(ctx, "/v3/mno/job/"+report+"/usage?per_page=500", &usage); err != nil {
@@ -289,10 +283,7 @@ func findRows(f findings, file *zip.File) error {
 		return fmt.Errorf("%s: %d rows: %w", file.Name, len(rows), err)
 	}
 	for _, row := range rows[1:] {
-		f.see(ofCalls, row[0], 1, "")
-		if f[ofCalls][row[0]].times > 1 {
-			f.see(ofCalls, row[0]+" (again)", 1, "")
-		}
+		f.seeOnce(ofCalls, row[0])
 	}
 	return nil
 }

@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // find looks for everything that was sent.
@@ -104,23 +105,12 @@ func (s *site) quiet(ctx context.Context) (ok bool, waiting string) {
 // lag is how many entries a gateway has accepted and not processed, -1 if it does
 // not say.
 func lag(ctx context.Context, g *gateway) int {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.addr+"/metrics", http.NoBody)
-	if err != nil {
-		return -1
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return -1
-	}
-	defer func() { _ = resp.Body.Close() }()
-	var text strings.Builder
-	if _, err := io.Copy(&text, resp.Body); err != nil {
+	status, text := servers.Get(ctx, "http://"+g.addr+"/metrics")
+	if status == 0 {
 		return -1
 	}
 	sum := 0
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(string(text)) {
 		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "penstock_lag{") {
 			n, _ := strconv.ParseFloat(value, 64)
 			sum += int(n)

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -11,26 +10,14 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// manner is how the sink answers.
-type manner int
-
-const (
-	accepting manner = iota
-	failing          // 500
-	hanging          // no answer
-	dripping         // 200, and the body comes drop by drop
-	resetting        // the connection is reset
-)
-
 // sink is the endpoint of the account's relays, reports and callbacks. It remembers
 // what it has taken: what it answers with 200.
 type sink struct {
 	addr   string
 	server *http.Server
+	manners
 
-	mu     sync.Mutex
-	manner manner
-	ended  chan struct{} // closed when it accepts again
+	seenMu sync.Mutex
 	seen   map[string]*arrivals
 }
 
@@ -45,45 +32,25 @@ type arrivals struct {
 }
 
 func newSink() (*sink, error) {
-	s := &sink{addr: servers.FreeAddr(), ended: make(chan struct{}), seen: map[string]*arrivals{}}
+	s := &sink{addr: servers.FreeAddr(), seen: map[string]*arrivals{}}
 	return s, s.start()
 }
 
-func (s *sink) start() error {
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		return err
-	}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	go func(server *http.Server) { _ = server.Serve(l) }(s.server)
-	return nil
+func (s *sink) start() (err error) {
+	s.server, _, err = servers.Serve(s.addr, s)
+	return err
 }
 
 // kill ends the sink with its connections.
 func (s *sink) kill() { _ = s.server.Close() }
 
-func (s *sink) begin(m manner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.manner, s.ended = m, make(chan struct{})
-}
-
-func (s *sink) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.manner = accepting
-	close(s.ended)
-}
-
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	m, ended := s.manner, s.ended
-	s.mu.Unlock()
+	how, ended := s.now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	switch m {
+	switch how {
 	case failing:
 		http.Error(w, "not now", http.StatusInternalServerError)
 	case hanging:
@@ -145,8 +112,8 @@ func (s *sink) take(r *http.Request, body []byte) {
 
 // remember remembers that something came, and under which id.
 func (s *sink) remember(what, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.seenMu.Lock()
+	defer s.seenMu.Unlock()
 	if s.seen[what] == nil {
 		s.seen[what] = &arrivals{ids: map[string]bool{}}
 	}
@@ -160,8 +127,8 @@ func (s *sink) remember(what, id string) {
 
 // repeated returns when things were taken that came again.
 func (s *sink) repeated() (all []time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.seenMu.Lock()
+	defer s.seenMu.Unlock()
 	for _, a := range s.seen {
 		all = append(all, a.again...)
 	}
@@ -170,8 +137,8 @@ func (s *sink) repeated() (all []time.Time) {
 
 // times is how often something came.
 func (s *sink) times(what string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.seenMu.Lock()
+	defer s.seenMu.Unlock()
 	if a := s.seen[what]; a != nil {
 		return a.times
 	}

@@ -123,15 +123,21 @@ func Reachable(ctx context.Context, addr string) error {
 	})
 }
 
-// FreeAddr is a loopback address on which no process listens. Its port is below those
-// that the system gives to outgoing connections and to listeners that ask for any.
+// given are the addresses that FreeAddr has returned.
+var given sync.Map
+
+// FreeAddr is a loopback address on which no process listens, another one at each call.
+// Its port is below those that the system gives to outgoing connections and to listeners
+// that ask for any.
 func FreeAddr() string {
 	const first, count = 10_000, 20_000
 	for {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(count)))
 		if l, err := net.Listen("tcp", addr); err == nil {
 			_ = l.Close()
-			return addr
+			if _, again := given.LoadOrStore(addr, true); !again {
+				return addr
+			}
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 
@@ -14,6 +16,48 @@ import (
 
 	"github.com/penstock/penstock/deploy/servers"
 )
+
+// serveBare is the floor: the same framework, doing nothing.
+func serveBare(addr string) error {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/*", func(c *fiber.Ctx) error {
+		c.Status(fiber.StatusNoContent)
+		return nil
+	})
+	return app.Listen(addr)
+}
+
+// bare is the floor's process.
+type bare struct {
+	proc *exec.Cmd
+	addr string
+}
+
+// bare starts the floor, with further flags of this program.
+func (p *peers) bare(ctx context.Context, flags ...string) (*bare, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	b := &bare{addr: servers.FreeAddr()}
+	if b.proc, err = p.Start(ctx, "bare", nil, self, append([]string{"-bare", b.addr}, flags...)...); err != nil {
+		return nil, err
+	}
+	return b, servers.Reachable(ctx, b.addr)
+}
+
+// round measures the floor with the load that the gateway gets: the same
+// client, the same requests.
+func (b *bare) round(ctx context.Context, token string, s settings) (outcome, error) {
+	before := cpu(b.proc.Process.Pid)
+	l := newLoad(b.addr, token, s)
+	if err := l.run(ctx, s.seconds); err != nil {
+		return outcome{}, err
+	}
+	o := l.result()
+	o.cpu = cpu(b.proc.Process.Pid) - before
+	return o, nil
+}
 
 // serveHGETALL is the floor of the latest readings: the same framework, one
 // HGETALL of the device's hash, its fields and values as JSON. It speaks to Redis
@@ -103,17 +147,4 @@ func (c *redisConn) text() (string, error) {
 	b := make([]byte, n+2)
 	_, err = io.ReadFull(c.answers, b)
 	return string(b[:n]), err
-}
-
-// hgetall starts the floor as a process of its own.
-func (p *peers) hgetall(ctx context.Context, redis string) (*bare, error) {
-	self, err := executable()
-	if err != nil {
-		return nil, err
-	}
-	b := &bare{addr: servers.FreeAddr()}
-	if b.proc, err = p.Start(ctx, "hgetall", nil, self, "-bare", b.addr, "-redis", redis); err != nil {
-		return nil, err
-	}
-	return b, servers.Reachable(ctx, b.addr)
 }

@@ -26,18 +26,18 @@ type applied struct {
 	restart        time.Duration
 }
 
-// applies gives documents to a gateway and starts it again.
-func applies(ctx context.Context, p *peers, s settings, r *report) error {
+// measureApplied gives documents to a gateway and starts it again.
+func measureApplied(ctx context.Context, p *peers, s settings, r *report) error {
 	s.embedded = true
 	d, err := p.daemon(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer d.stop()
-	h, a, start := newHerd(1, "", s.applied), &applied{sims: s.applied}, time.Now()
-	for from := 0; from < h.n; from += appliedAtOnce {
+	acct, a, start := newSIMAccount(1, "", s.applied), &applied{sims: s.applied}, time.Now()
+	for from := 0; from < acct.n; from += appliedAtOnce {
 		began := time.Now()
-		if err := d.applySIMs(ctx, s, h, from, min(from+appliedAtOnce, h.n)); err != nil {
+		if err := d.applySIMs(ctx, s, acct, from, min(from+appliedAtOnce, acct.n)); err != nil {
 			return err
 		}
 		a.last = time.Since(began)
@@ -53,9 +53,9 @@ func applies(ctx context.Context, p *peers, s settings, r *report) error {
 }
 
 // applySIMs gives a document to the gateway.
-func (d *daemon) applySIMs(ctx context.Context, s settings, h herd, from, to int) error {
+func (d *daemon) applySIMs(ctx context.Context, s settings, acct simAccount, from, to int) error {
 	file := filepath.Join(d.dir, "sims.yaml")
-	if err := writeSIMs(file, h, from, to); err != nil {
+	if err := writeSIMs(file, acct, from, to); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, s.binary, "apply", "--file", file)
@@ -67,7 +67,7 @@ func (d *daemon) applySIMs(ctx context.Context, s settings, h herd, from, to int
 }
 
 // writeSIMs writes a document of its own name with some SIMs of an account.
-func writeSIMs(file string, h herd, from, to int) error {
+func writeSIMs(file string, acct simAccount, from, to int) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func writeSIMs(file string, h herd, from, to int) error {
 	w := bufio.NewWriter(f)
 	_, _ = fmt.Fprintf(w, "document: sims-%d\naccounts:\n  - name: many\n    sims:\n", from)
 	for i := from; i < to; i++ {
-		_, _ = fmt.Fprintf(w, "      - {iccid: %q, imsi: %q, msisdn: %q, pin: \"1234\", puk: \"12345678\"}\n", h.iccid(i), h.imsi(i), h.msisdn(i))
+		_, _ = fmt.Fprintf(w, "      - {iccid: %q, imsi: %q, msisdn: %q, pin: \"1234\", puk: \"12345678\"}\n", acct.iccid(i), acct.imsi(i), acct.msisdn(i))
 	}
 	return w.Flush()
 }

@@ -19,14 +19,9 @@ var (
 // the expr decoder.
 const aimScripted = 0.6
 
-// scriptedRound is the same load through two decoders.
-type scriptedRound struct{ expr, javascript frameRound }
-
-func (r scriptedRound) ratio() float64 { return r.javascript.storedRate() / r.expr.storedRate() }
-
-// scripted measures what a published codec costs: frames of two decoders are sent to
+// measureScripts measures what a published codec costs: frames of two decoders are sent to
 // one gateway in turns.
-func scripted(ctx context.Context, p *peers, s settings, r *report) error {
+func measureScripts(ctx context.Context, p *peers, s settings, r *report) error {
 	for _, one := range []struct{ codec, source string }{{"expr", codecExpr}, {"javascript", codecJavaScript}} {
 		p.decoders += fmt.Sprintf("      - {id: %[1]s, name: %[1]s, type: lorawan, codec: %[1]s, useRawPayload: true, source: %[2]q, "+
 			"sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}\n", one.codec, one.source)
@@ -49,26 +44,24 @@ func scripted(ctx context.Context, p *peers, s settings, r *report) error {
 		switch {
 		case i < 2: // the first ones import devices
 		case i%2 == 0:
-			r.scripted = append(r.scripted, scriptedRound{expr: f})
+			r.scripted.first = append(r.scripted.first, f)
 		default:
-			r.scripted[len(r.scripted)-1].javascript = f
+			r.scripted.second = append(r.scripted.second, f)
 		}
 	}
 	stored, err := d.countPoints(ctx)
 	if err != nil {
 		return err
 	}
-	r.reconcile("frames of scripts", sent, stored, d.metric("penstock_quarantined_total{kind=\"uplink\"}"))
+	r.reconcile("frames of scripts", sent, stored, d.quarantined())
 	return nil
 }
 
 func (r *report) printScripted(say func(format string, args ...any)) {
-	if len(r.scripted) == 0 {
+	if len(r.scripted.second) == 0 {
 		return
 	}
-	expr := each(r.scripted, func(one scriptedRound) frameRound { return one.expr })
-	javascript := each(r.scripted, func(one scriptedRound) frameRound { return one.javascript })
-	say("frames accepted and stored, medians of %d rounds: %.0f/s by an expr decoder, %.0f/s by a JavaScript codec of 40 lines; ratio %.2f, aim ≥ %.2f; µs of CPU per frame %.1f and %.1f\n",
-		len(r.scripted), median(expr, frameRound.storedRate), median(javascript, frameRound.storedRate),
-		median(r.scripted, scriptedRound.ratio), aimScripted, median(expr, frameRound.micros), median(javascript, frameRound.micros))
+	expr, javascript := r.scripted.rates()
+	say("frames accepted and stored, medians of %d rounds: %.0f/s by an expr decoder, %.0f/s by a JavaScript codec of 40 lines; %s\n",
+		len(r.scripted.second), expr, javascript, r.scripted.compared(aimScripted))
 }

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// crowd is a client that posts frames of one account over many connections, at a
+// sender is a client that posts frames of one account over many connections, at a
 // rate whatever the answers are, or on each connection as fast as they come. Frames
 // are told apart by number, device and time as those of a load, but cost the client
 // less: it shares the processors with the gateway.
-type crowd struct {
+type sender struct {
 	addr, token string
 	conns       int
 	rate        float64 // frames a second; 0: as fast as they are answered
@@ -28,29 +28,29 @@ type crowd struct {
 	base        time.Time
 }
 
-// tally is how many frames of a crowd were accepted, refused and lost.
-type tally struct {
+// counts is how many frames of a sender were accepted, refused and lost.
+type counts struct {
 	accepted, refused, broken int64 // broken: the connection ended without an answer
 	took                      time.Duration
 	cpu                       time.Duration   // of the gateway
 	latencies                 []time.Duration // of those accepted, sorted
 }
 
-func (t tally) goodput() float64 { return float64(t.accepted) / t.took.Seconds() }
+func (t counts) goodput() float64 { return float64(t.accepted) / t.took.Seconds() }
 
-func (t tally) sent() float64 {
+func (t counts) sent() float64 {
 	return float64(t.accepted+t.refused+t.broken) / t.took.Seconds()
 }
 
 // micros is the gateway's CPU per accepted frame, in microseconds.
-func (t tally) micros() float64 { return outcome{count: t.accepted, cpu: t.cpu}.micros() }
+func (t counts) micros() float64 { return outcome{count: t.accepted, cpu: t.cpu}.micros() }
 
-func (t tally) p(q float64) time.Duration { return quantile(t.latencies, q) }
+func (t counts) p(q float64) time.Duration { return quantile(t.latencies, q) }
 
 // run sends until ctx ends.
-func (c *crowd) run(ctx context.Context) (tally, error) {
+func (c *sender) run(ctx context.Context) (counts, error) {
 	var mu sync.Mutex
-	var all tally
+	var all counts
 	var wg sync.WaitGroup
 	errs := make([]error, c.conns)
 	start := time.Now()
@@ -73,7 +73,7 @@ func (c *crowd) run(ctx context.Context) (tally, error) {
 // connection sends the frames of one connection: every so often, or the next one
 // once the last one is answered. A frame that is late because of the answer to the
 // one before it is not made up for.
-func (c *crowd) connection(ctx context.Context, start time.Time, i int) (t tally, err error) {
+func (c *sender) connection(ctx context.Context, start time.Time, i int) (t counts, err error) {
 	var pause time.Duration
 	due := start
 	if c.rate > 0 {
@@ -144,7 +144,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // frame is the request of a frame, in which what tells it from others is overwritten
 // in place.
 type frame struct {
-	c                          *crowd
+	c                          *sender
 	request                    []byte
 	id, at, device, frameCount int
 }
@@ -157,7 +157,7 @@ const (
 	timeForm     = "2006-01-02T15:04:05.000000Z"
 )
 
-func (c *crowd) newFrame() *frame {
+func (c *sender) newFrame() *frame {
 	const count = 1_000_000 // its width is that of every count
 	body := fmt.Sprintf(frameBody, 0, timeForm, 0, 0, count, "AWcA8gJoUA==", 24.2, 40.0)
 	head := fmt.Sprintf("POST /webhooks/lorawan?event=up&decoder_id=bench HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
