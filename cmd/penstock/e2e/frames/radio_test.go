@@ -29,9 +29,7 @@ func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 				acme.Post("/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json")).Is(t, 200, "")
 				g.AwaitProcessed()
 				device := acme.AwaitDevice("70b3d57ed0001234")
-				if got := acme.Readings(device, ""); len(got) != 2 {
-					t.Errorf("readings: %+v", got)
-				}
+				relaytest.Equal(t, "the number of readings", len(acme.Readings(device, "")), 2)
 				if s.Influx != nil {
 					relaytest.Equal(t, "fields of the measurement uplink", fieldKeys(t, db, bucket), tc.fields)
 				}
