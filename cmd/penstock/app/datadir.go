@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -32,7 +33,7 @@ func kept(dir, name string, length int) (text string, fresh bool, err error) {
 		return "", false, fmt.Errorf("data directory: %w", err)
 	}
 	text = strings.ToLower(rand.Text())[:length]
-	if err := writeDurably(dir, name, text+"\n"); err != nil {
+	if err := durable.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
 		return "", false, fmt.Errorf("data directory: %w", err)
 	}
 	return text, true, nil
@@ -60,25 +61,4 @@ func checkDatabases(cfg config.Config) error {
 func missing(path string) bool {
 	info, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
-}
-
-// writeDurably writes a file atomically and syncs it.
-func writeDurably(dir, name, text string) error {
-	f, err := os.CreateTemp(dir, name+".*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/checkpoints"
+	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
@@ -33,7 +34,7 @@ func makeMasterKey(cfg config.Config, log *slog.Logger) error {
 	if _, err := os.Stat(path); cfg.Ledger.MasterKey != "" || cfg.Ledger.MasterKeyFile != "" || !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err := writeDurably(cfg.DataDir, ledgerKeyFile, vault.NewMasterKey()+"\n"); err != nil {
+	if err := durable.WriteFile(path, []byte(vault.NewMasterKey()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	log.Info("created a master key for ledgers and saved it to a file", "path", path)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
@@ -132,7 +133,7 @@ func (m *membership) save(seen witness) error {
 	if err != nil {
 		return err
 	}
-	return writeDurably(m.dir, databaseFile, string(b)+"\n")
+	return durable.WriteFile(filepath.Join(m.dir, databaseFile), append(b, '\n'), 0o600)
 }
 
 // verify compares the database with the witness and stops processing if it knows less.
