@@ -10,6 +10,7 @@ import (
 	"strings"
 )
 
+// Apply is the command that puts an inventory to a running gateway.
 type Apply struct {
 	File          string   `short:"f" required:"" help:"The inventory, YAML or JSON; - is the standard input." placeholder:"FILE"`
 	DryRun        bool     `help:"Show what would change, and change nothing."`

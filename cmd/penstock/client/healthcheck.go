@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/config"
 )
 
+// Healthcheck is the command that containers run to learn whether the gateway is alive.
 type Healthcheck struct {
 	Server string `aliases:"url" help:"The gateway's URL; default: the listen address of the configuration." placeholder:"URL"`
 }

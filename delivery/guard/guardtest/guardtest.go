@@ -50,18 +50,19 @@ func Refuse(t *testing.T, try func(t *testing.T, host, port string, literal bool
 		t.Fatalf("%d vectors, want at least 60", n)
 	}
 	port, hits := Listen(t)
-	run := func(name, host string, literal bool) {
+	run := func(t *testing.T, name, host string, literal bool) {
+		t.Helper()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			try(t, host, port, literal)
 		})
 	}
-	t.Run("vectors", func(t *testing.T) {
+	t.Run("vectors", func(t *testing.T) { // ends when all of its parallel subtests have
 		for name, addr := range Addresses() {
-			run(name, addr, true)
+			run(t, name, addr, true)
 		}
 		for name, host := range Names() {
-			run("name: "+name, host, false)
+			run(t, "name: "+name, host, false)
 		}
 	})
 	if n := hits.Load(); n != 0 {

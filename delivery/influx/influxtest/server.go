@@ -180,7 +180,8 @@ func (s *Server) post(t testing.TB, path, contentType, body string) (status int,
 	if user, password, ok := strings.Cut(s.Token, ":"); ok {
 		req.SetBasicAuth(user, password)
 	}
-	resp := relaytest.Must(http.DefaultClient.Do(req))(t)
+	resp, err := http.DefaultClient.Do(req)
+	relaytest.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode, string(relaytest.Must(io.ReadAll(resp.Body))(t))
 }
