@@ -207,6 +207,8 @@ func (f *findings) arrived(m *mixed, e *endpoint) {
 		f.lost = append(f.lost, "the endpoint was not told: "+what)
 	}
 	f.repeated, f.unlike = e.Repeated()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	for what := range e.Seen {
 		text, message := strings.CutPrefix(what, "message ")
 		_, whole := m.acked[ofJoined][text]
