@@ -67,14 +67,11 @@ func (r *relayJSON) holds(text string) bool {
 	return slices.ContainsFunc(seen, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(text)) })
 }
 
-// relayPlace is the cursor of a list of relays: account, kind and id.
-const relayPlace = "%d %s %s"
-
 // listRelays lists the relays of one or all accounts, by account, kind and id.
 func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	acct, kind, text, limit := sel.account(), oneOf(sel, "kind", inbound.Geographic, inbound.VirtualNumber), sel.text("q"), sel.limit()
 	var after inbound.Ref
-	sel.place(relayPlace, &after.Account, &after.Kind, &after.ID)
+	place(sel, &after.ID, &after.Account, &after.Kind)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -94,7 +91,7 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out, next := cut(out, limit, func(r relayJSON) string { return placeCursor(relayPlace, r.Account, r.Kind, r.ID) })
+	out, next := cut(out, limit, func(r relayJSON) string { return placeCursor("%d %s %s", r.Account, r.Kind, r.ID) })
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
 }
 

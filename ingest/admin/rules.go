@@ -85,15 +85,11 @@ func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) 
 	return out, nil
 }
 
-// rulePlace is the cursor of a list of rules: account, time of creation in milliseconds,
-// and id.
-const rulePlace = "%d %d %s"
-
 // listRules lists the rules of one or all accounts, by account and creation.
 func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	acct, limit := sel.account(), sel.limit()
 	after, created := rule.Ref{}, int64(0)
-	sel.place(rulePlace, &after.Account, &created, &after.ID)
+	place(sel, &after.ID, &after.Account, &created)
 	after.CreatedAt = time.UnixMilli(created)
 	if err := sel.Err(); err != nil {
 		return err
@@ -106,7 +102,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	found, next := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
-		return placeCursor(rulePlace, r.Account, r.Of.CreatedAt.UnixMilli(), r.Of.ID)
+		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixMilli(), r.Of.ID)
 	})
 	return c.JSON(fiber.Map{"data": httpd.Each(found, ruleOf), "meta": fiber.Map{"next": next}})
 }

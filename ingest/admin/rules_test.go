@@ -39,6 +39,7 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 		{"a page after the last", "GET /admin/rules?account=1&cursor=MSAxNzcyMzY2NDAwMDAwIHdldA", "", `200 {"data":[],"meta":{"next":""}}`},
 		{"rules of another account", "GET /admin/rules?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
 		{"rules of all accounts", "GET /admin/rules", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
+		{"a cursor without an id", "GET /admin/rules?cursor=MSAwIA", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
 		{"a cursor of another list", "GET /admin/rules?cursor=1", "", invalid(`"cursor":["This is not a cursor of this list."]`)},
 		{"alarms of all accounts", "GET /admin/alarms", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":""}],"meta":{"next":""}}`},
 		{"rules of an unknown account", "GET /admin/rules?account=9", "", `404 {"message":"Not found."}`},

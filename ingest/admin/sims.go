@@ -80,10 +80,8 @@ func simOf(f sim.Found, names map[account.ID]string, bytes int64) simJSON {
 	return out
 }
 
-const (
-	maxSIMs  = 500     // of a page
-	simPlace = "%d %s" // the cursor of a list: account and ICCID
-)
+// maxSIMs is the most SIMs of a page.
+const maxSIMs = 500
 
 // listSIMs lists SIMs of one or all accounts, by account and ICCID.
 func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
@@ -93,7 +91,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 		Account: sel.account(), Text: strings.TrimPrefix(strings.TrimSpace(sel.text("q")), "+"), State: oneOf(sel, "state", sim.States()...), Pool: sel.text("pool"),
 		Limit: limit + 1,
 	}
-	sel.place(simPlace, &f.After.Account, &f.After.ICCID)
+	place(sel, &f.After.ICCID, &f.After.Account)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -105,7 +103,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	found, next := cut(found, limit, func(f sim.Found) string { return placeCursor(simPlace, f.Account, f.ICCID) })
+	found, next := cut(found, limit, func(f sim.Found) string { return placeCursor("%d %s", f.Account, f.ICCID) })
 	bytes, err := s.monthBytes(ctx, found)
 	if err != nil {
 		return err

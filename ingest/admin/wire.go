@@ -248,20 +248,28 @@ func (s *selection) before() uint64 {
 	return n
 }
 
-// place reads a cursor of placeCursor; without one the parts of the key stay as they are.
-func (s *selection) place(format string, key ...any) {
+// place reads a cursor of placeCursor: the parts of a key, of which the last is a text
+// that may be empty or have spaces. Without a cursor they stay as they are.
+func place[T ~string](s *selection, last *T, parts ...any) {
 	cursor := s.cursor()
 	if cursor == "" {
 		return
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		_, err = fmt.Sscanf(string(b), format, key...)
+	texts := strings.SplitN(string(b), " ", len(parts)+1)
+	if err != nil || len(texts) != len(parts)+1 {
+		s.Add("cursor", notACursor)
+		return
 	}
-	if err != nil {
-		s.Add("cursor", "This is not a cursor of this list.")
+	for i, part := range parts {
+		if _, err := fmt.Sscan(texts[i], part); err != nil {
+			s.Add("cursor", notACursor)
+		}
 	}
+	*last = T(texts[len(parts)])
 }
+
+const notACursor = "This is not a cursor of this list."
 
 // placeCursor returns a cursor that holds the key of a record.
 func placeCursor(format string, key ...any) string {
