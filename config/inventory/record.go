@@ -15,8 +15,8 @@ type records[O any] struct {
 }
 
 // list describes the records of one kind: kind and path are those of a Thing, key
-// tells the records apart, label names one for people, and join puts a fresh record
-// over an old one.
+// returns the unique key of a record, label its name in messages, and join merges a
+// fresh record into an old one.
 func list[O, T any](kind, path string, of func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) records[O] {
 	return records[O]{
 		merge:   func(old, fresh *O) { *of(old) = merge(*of(old), *of(fresh), key, join) },
@@ -30,8 +30,8 @@ func list[O, T any](kind, path string, of func(*O) *[]T, key, label func(T) stri
 	}
 }
 
-// named is list for records that are told apart by what people know them by, and of
-// which a fresh one replaces an old one.
+// named is list for records whose key is also their label; a fresh record replaces the
+// old one.
 func named[O, T any](kind, path string, of func(*O) *[]T, key func(T) string) records[O] {
 	return list(kind, path, of, key, key, func(_, fresh T) T { return fresh })
 }

@@ -16,7 +16,7 @@ import (
 
 // sender is a client that posts frames of one account over many connections, at a
 // rate whatever the answers are, or on each connection as fast as they come. Frames
-// are told apart by number, device and time as those of a load, but cost the client
+// differ in number, device and time as those of a load, but cost the client
 // less: it shares the processors with the gateway.
 type sender struct {
 	addr, token string

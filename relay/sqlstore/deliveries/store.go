@@ -172,7 +172,7 @@ WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2
 	if err != nil {
 		return err
 	}
-	// These are found by the time of creation, which needs no index more: what was created
+	// These are found by the time of creation, which needs no further index: what was created
 	// so late has not expired.
 	for _, state := range []outbox.State{outbox.Delivered, outbox.Simulated} {
 		err = s.sweep(ctx, `
