@@ -1,6 +1,9 @@
 package jsonbody
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // scalar reads a string, number or literal.
 func (r *Reader) scalar() Value {
@@ -50,16 +53,17 @@ func (r *Reader) scanString() (raw []byte, escaped bool) {
 }
 
 // plain passes over bytes that stand for themselves, eight at a time where it
-// can: the sums below leave a high bit only where a byte is a quote, a
-// backslash or below 0x20.
+// can: the lowest of the high bits that the sums below leave is in the first byte
+// that is a quote, a backslash or below 0x20.
 func (r *Reader) plain() {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	b, i := r.b, r.i
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^(ones*'"'), w^(ones*'\\')
-		if ((quote-ones)&^quote|(slash-ones)&^slash|(w-ones*0x20)&^w)&highs != 0 {
-			break
+		if special := ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & highs; special != 0 {
+			r.i = i + bits.TrailingZeros64(special)/8
+			return
 		}
 	}
 	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {

@@ -73,11 +73,13 @@ type frames struct {
 func (b *frames) add(d document, read readFrame) error {
 	b.notes = notes{sender: b.sender}
 	d.notes = &b.notes
-	f := decoders.Frame{Sender: string(b.sender)}
-	read(d, &f)
-	err := d.notes.write(&f)
-	if err == nil && f.Kind != "" {
-		b.list = append(b.list, f)
+	n := len(b.list)
+	b.list = append(b.list, decoders.Frame{Sender: string(b.sender)})
+	f := &b.list[n]
+	read(d, f)
+	err := d.notes.write(f)
+	if err != nil || f.Kind == "" {
+		b.list = b.list[:n]
 	}
 	return err
 }
