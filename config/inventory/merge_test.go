@@ -1,21 +1,17 @@
 package inventory_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestMergeOfTheSameChangesNothing(t *testing.T) {
 	d := contract(t)
-	if got := inventory.Merge(d, d); !reflect.DeepEqual(got, d) {
-		t.Errorf("got %+v", got)
-	}
-	if gone := inventory.Omitted(d, d); !reflect.DeepEqual(gone, inventory.Document{}) {
-		t.Errorf("omitted %+v", gone)
-	}
+	relaytest.Equal(t, "the merged document", inventory.Merge(d, d), d)
+	relaytest.Equal(t, "what is omitted", inventory.Omitted(d, d), inventory.Document{})
 }
 
 func TestMergeKeepsWhatIsOmitted(t *testing.T) {
@@ -33,9 +29,7 @@ accounts:
 		{SensorTypeID: "temperature", Key: "temperature_1"}, {SensorTypeID: "temperature", Key: "temperature_9"},
 	}}}
 	want.Accounts = append(want.Accounts, inventory.Account{Name: "other"})
-	if got := inventory.Merge(old, fresh); !reflect.DeepEqual(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", encode(t, got), encode(t, want))
-	}
+	relaytest.Equal(t, "the merged document", inventory.Merge(old, fresh), want)
 }
 
 func TestOmittedNamesWhatAPruneRemoves(t *testing.T) {
@@ -48,9 +42,7 @@ func TestOmittedNamesWhatAPruneRemoves(t *testing.T) {
 		{Name: "acme", SOAP: old.Accounts[0].SOAP, Relays: inventory.Relays{VMN: old.Accounts[0].Relays.VMN}, SIMs: old.Accounts[0].SIMs, Rules: old.Accounts[0].Rules[:1]},
 		{Name: "gone"},
 	}}
-	if got := inventory.Omitted(old, fresh); !reflect.DeepEqual(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", encode(t, got), encode(t, want))
-	}
+	relaytest.Equal(t, "what is omitted", inventory.Omitted(old, fresh), want)
 }
 
 func TestSealedAndMaskedShowNoSecret(t *testing.T) {
@@ -67,45 +59,34 @@ func TestSealedAndMaskedShowNoSecret(t *testing.T) {
 			t.Errorf("masked shows %s", secret)
 		}
 	}
-	if d.Accounts[0].Tokens[0].Token != "acme-token-0123456" {
-		t.Error("the document itself was changed")
-	}
-	if again := encode(t, inventory.Seal(inventory.Seal(d))); again != sealed {
-		t.Errorf("sealed twice: %s", again)
-	}
-	if hidden := encode(t, inventory.Mask(inventory.Seal(d))); hidden != masked {
-		t.Errorf("masked after sealing:\n%s\nbefore:\n%s", hidden, masked)
-	}
+	relaytest.Equal(t, "the document itself", d, contract(t))
+	relaytest.Equal(t, "the document sealed twice", encode(t, inventory.Seal(inventory.Seal(d))), sealed)
+	relaytest.Equal(t, "the document masked after sealing", encode(t, inventory.Mask(inventory.Seal(d))), masked)
 }
 
 func TestMaskHandedBackLeavesTheSecret(t *testing.T) {
 	sealed := inventory.Seal(contract(t))
 	back := encode(t, inventory.Mask(sealed))
-	if got := parse(t, back, inventory.Options{Known: sealed}); !reflect.DeepEqual(got, sealed) {
-		t.Errorf("got\n%s\nwant\n%s", encode(t, got), encode(t, sealed))
-	}
+	relaytest.Equal(t, "the document that was handed back", parse(t, back, inventory.Options{Known: sealed}), sealed)
 }
 
 func TestHashIsTheSameSealedOrNot(t *testing.T) {
 	d := contract(t).Accounts[0]
 	s := inventory.Seal(contract(t)).Accounts[0]
-	if d.Tokens[0].Hash() != s.Tokens[0].Hash() || d.SOAP.Hash() != s.SOAP.Hash() || len(d.SOAP.Hash()) != 64 {
-		t.Errorf("%s, %s", d.Tokens[0].Hash(), s.Tokens[0].Hash())
-	}
+	relaytest.Equal(t, "the hash of the sealed token", s.Tokens[0].Hash(), d.Tokens[0].Hash())
+	relaytest.Equal(t, "the hash of the sealed password", s.SOAP.Hash(), d.SOAP.Hash())
+	relaytest.Equal(t, "the length of a hash", len(d.SOAP.Hash()), 64)
 }
 
 func TestAStretchedPasswordStaysSo(t *testing.T) {
 	const kept = "$argon2id$v=19$m=64,t=1,p=1$c2FsdA$a2V5"
 	d := contract(t)
 	d.Accounts[0].SOAP.Password = kept
-	if got := inventory.Seal(d).Accounts[0].SOAP.Password; got != kept {
-		t.Errorf("sealed as %s", got)
-	}
+	relaytest.Equal(t, "the sealed password", inventory.Seal(d).Accounts[0].SOAP.Password, kept)
 	back := encode(t, inventory.Mask(d))
 	if strings.Contains(back, "argon2id") {
 		t.Errorf("masked shows %s", kept)
 	}
-	if got := parse(t, back, inventory.Options{Known: inventory.Seal(d)}); got.Accounts[0].SOAP.Password != kept {
-		t.Errorf("unmasked to %s", got.Accounts[0].SOAP.Password)
-	}
+	got := parse(t, back, inventory.Options{Known: inventory.Seal(d)})
+	relaytest.Equal(t, "the password that was handed back", got.Accounts[0].SOAP.Password, kept)
 }

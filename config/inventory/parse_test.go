@@ -3,39 +3,28 @@ package inventory_test
 import (
 	"errors"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func contract(t testing.TB) inventory.Document {
 	t.Helper()
-	text, err := os.ReadFile("testdata/contract.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := relaytest.Must(os.ReadFile("testdata/contract.yaml"))(t)
 	return parse(t, string(text), inventory.Options{})
 }
 
 func parse(t testing.TB, text string, o inventory.Options) inventory.Document {
 	t.Helper()
-	d, err := inventory.Parse([]byte(text), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *d
+	return *relaytest.Must(inventory.Parse([]byte(text), o))(t)
 }
 
 func encode(t testing.TB, d inventory.Document) string {
 	t.Helper()
-	text, err := inventory.Encode(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(relaytest.Must(inventory.Encode(d))(t))
 }
 
 func TestParseReadsEverySection(t *testing.T) {
@@ -77,31 +66,22 @@ func TestParseReadsEverySection(t *testing.T) {
 		}},
 	}
 	got := contract(t)
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-	if again := parse(t, encode(t, got), inventory.Options{}); !reflect.DeepEqual(again, got) {
-		t.Errorf("after encoding: %+v", again)
-	}
+	relaytest.Equal(t, "the document", got, want)
+	relaytest.Equal(t, "the document after encoding", parse(t, encode(t, got), inventory.Options{}), got)
 }
 
 func TestParseReadsThePaceOfRelays(t *testing.T) {
 	d := parse(t, "accounts: [{name: a, relays: {geo: [{id: g, prefix: 44, action: black_hole, pace: {concurrency: 4, per_second: 0.5, ordered: true}}], "+
 		"vmn: [{id: v, number: 447, action: inactive, pace: {ordered: true}}]}}]", inventory.Options{})
 	r := d.Accounts[0].Relays
-	if want := (inventory.Pace{Concurrency: 4, PerSecond: 0.5, Ordered: true}); r.Geo[0].Pace != want || r.VMN[0].Pace != (inventory.Pace{Ordered: true}) {
-		t.Errorf("got %+v", r)
-	}
-	if again := parse(t, encode(t, d), inventory.Options{}); !reflect.DeepEqual(again, d) {
-		t.Errorf("after encoding: %+v", again)
-	}
+	relaytest.Equal(t, "the pace of the relay by prefix", r.Geo[0].Pace, inventory.Pace{Concurrency: 4, PerSecond: 0.5, Ordered: true})
+	relaytest.Equal(t, "the pace of the relay by number", r.VMN[0].Pace, inventory.Pace{Ordered: true})
+	relaytest.Equal(t, "the document after encoding", parse(t, encode(t, d), inventory.Options{}), d)
 }
 
 func TestDemoIsValid(t *testing.T) {
 	d := inventory.Demo(inventory.DemoOptions{Token: "random-token-0123456"})
-	if again := parse(t, encode(t, d), inventory.Options{}); !reflect.DeepEqual(again, d) {
-		t.Errorf("got %+v", again)
-	}
+	relaytest.Equal(t, "the document after encoding", parse(t, encode(t, d), inventory.Options{}), d)
 }
 
 // acct is an account's fields in a document that is otherwise in order.
@@ -270,11 +250,7 @@ func TestCallbackMayBePlainWhereAllowed(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	text, err := os.ReadFile("testdata/contract.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(text)
+	f.Add(relaytest.Must(os.ReadFile("testdata/contract.yaml"))(f))
 	for _, seed := range []string{`{"accounts":[{"name":"a","tokens":[{"token":"masked:"}]}]}`, acct("sims: [{iccid: '8944000000000000001', puk: 'masked:'}]"), "accounts: &a [*a]"} {
 		f.Add([]byte(seed))
 	}
@@ -284,10 +260,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again := parse(t, encode(t, *d), inventory.Options{Known: standing})
-		if !reflect.DeepEqual(again, *d) {
-			t.Errorf("after encoding\n%+v\nbefore\n%+v", again, *d)
-		}
+		relaytest.Equal(t, "the document after encoding", parse(t, encode(t, *d), inventory.Options{Known: standing}), *d)
 		merged := inventory.Merge(standing, *d)
 		if once, twice := encode(t, merged), encode(t, inventory.Merge(merged, *d)); once != twice {
 			t.Errorf("merged once\n%s\ntwice\n%s", once, twice)

@@ -11,63 +11,36 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func schema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text, err := inventory.Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := relaytest.Must(jsonschema.UnmarshalJSON(bytes.NewReader(relaytest.Must(inventory.Schema())(t))))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("inventory.json", doc); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("inventory.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	relaytest.NoError(t, c.AddResource("inventory.json", doc))
+	return relaytest.Must(c.Compile("inventory.json"))(t)
 }
 
 // validate holds a YAML document against the schema, as an editor does.
 func validate(t *testing.T, s *jsonschema.Schema, text string) error {
 	t.Helper()
 	var fromYAML any
-	if err := yaml.Unmarshal([]byte(text), &fromYAML); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(fromYAML)
-	if err != nil {
-		t.Fatal(err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	relaytest.NoError(t, yaml.Unmarshal([]byte(text), &fromYAML))
+	raw := relaytest.Must(json.Marshal(fromYAML))(t)
+	value := relaytest.Must(jsonschema.UnmarshalJSON(bytes.NewReader(raw)))(t)
 	return s.Validate(value)
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(relaytest.Must(os.ReadFile(path))(t))
 }
 
 func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
 	_, page, _ := strings.Cut(read(t, "../../docs/inventory.md"), "```yaml\n")
 	page, _, _ = strings.Cut(page, "```")
-	exported, err := inventory.EncodeYAML(inventory.Mask(contract(t)), "exported")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exported := relaytest.Must(inventory.EncodeYAML(inventory.Mask(contract(t)), "exported"))(t)
 	demo := encode(t, inventory.Demo(inventory.DemoOptions{Token: "random-token-0123456"}))
 	s := schema(t)
 	for name, text := range map[string]string{
