@@ -27,22 +27,25 @@ func Source(body []byte) string {
 
 // Parse reads every record of a call of a post. Errors are of the records that
 // cannot be read, at most 20; the others are returned.
-func Parse(body []byte) ([]Call, []error) {
-	r := records[Call]{body: content(body)}
+func Parse(body []byte) ([]Call, []error) { return read(content(body), object, asteriskLines) }
+
+// read reads records in JSON by object, and others by lines.
+func read[T any](body []byte, object func(raw json.RawMessage, at int) (T, error), lines func(*records[T])) ([]T, []error) {
+	r := records[T]{body: body}
 	switch {
-	case len(r.body) == 0:
+	case len(body) == 0:
 		r.fail(reject("cdr", "body", 0, "is empty"))
-	case isJSON(r.body):
+	case isJSON(body):
 		r.json(object)
 	default:
-		asteriskLines(&r)
+		lines(&r)
 	}
 	return r.found, r.errs
 }
 
 // content is the body without blanks around it, and out of its form field.
 func content(body []byte) []byte {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
+	body = stripped(body)
 	form, ok := bytes.CutPrefix(body, []byte("cdr="))
 	if !ok {
 		return body
@@ -55,6 +58,11 @@ func content(body []byte) []byte {
 		text = plain
 	}
 	return bytes.TrimSpace([]byte(text))
+}
+
+// stripped is the body without a byte order mark and blanks around it.
+func stripped(body []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
 }
 
 func isJSON(body []byte) bool { return len(body) > 0 && (body[0] == '{' || body[0] == '[') }

@@ -80,23 +80,7 @@ func UseSource(body []byte) string {
 
 // ParseUses reads every record of what SIMs used of a post. Errors are of the
 // records that cannot be read, at most 20; the others are returned.
-func ParseUses(body []byte) ([]Use, []error) {
-	r := records[Use]{body: stripped(body)}
-	switch {
-	case len(r.body) == 0:
-		r.fail(reject("cdr", "body", 0, "is empty"))
-	case isJSON(r.body):
-		r.json(useObject)
-	default:
-		useLines(&r)
-	}
-	return r.found, r.errs
-}
-
-// stripped is the body without a byte order mark and blanks around it.
-func stripped(body []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\ufeff")))
-}
+func ParseUses(body []byte) ([]Use, []error) { return read(stripped(body), useObject, useLines) }
 
 // useObject reads a record in JSON.
 func useObject(raw json.RawMessage, at int) (Use, error) {
