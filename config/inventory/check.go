@@ -135,10 +135,4 @@ func either(names []string) string {
 
 func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-func clipValue(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clipValue(s string) string { return strict.Clip(s, 60) }

@@ -26,7 +26,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 	case v.Kind() == reflect.String: // perhaps a secret: not repeated
 		d.mistakes.Add(at.path, "expected text in quotes")
 	default:
-		d.mistakes.Add(at.path, "expected %s, got %q", describeKind(v.Kind()), clipValue(n.Value, maxValue))
+		d.mistakes.Add(at.path, "expected %s, got %q", describeKind(v.Kind()), Clip(n.Value, maxValue))
 	}
 }
 
@@ -70,7 +70,7 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
 		return
 	}
 	if err := d.setText(n.Value, v); err != nil {
-		d.mistakes.Add(at.path, "%s, got %q", err, clipValue(n.Value, maxValue))
+		d.mistakes.Add(at.path, "%s, got %q", err, Clip(n.Value, maxValue))
 	}
 }
 
@@ -147,7 +147,8 @@ func shape(n *yaml.Node) string {
 	return "a single value"
 }
 
-func clipValue(s string, most int) string {
+// Clip cuts a text that is quoted in a mistake to most bytes and an ellipsis.
+func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -24,7 +24,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, at place) {
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && len(d.mistakes) <= maxMistakes; i += 2 {
 		key := n.Content[i].Value
-		child := place{join(at.path, clipValue(key, maxKey)), at.depth + 1}
+		child := place{join(at.path, Clip(key, maxKey)), at.depth + 1}
 		index, known := fields[key]
 		switch {
 		case !known || n.Content[i].Kind != yaml.ScalarNode:
