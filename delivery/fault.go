@@ -31,7 +31,7 @@ func Unsendable(err error) error { return unsendable{err} }
 // classifyError classifies an attempt without a response. Reasons are stored and
 // shown, so senders must return errors without secrets.
 func classifyError(err error) Verdict {
-	v := Verdict{Class: Retry, Reason: clipReason(err.Error()), Public: publicReason(err)}
+	v := Verdict{Class: Retry, Reason: ClipReason(err.Error()), Public: publicReason(err)}
 	if _, refused := errors.AsType[*guard.Error](err); refused {
 		v.Class = Dead
 	} else if _, never := errors.AsType[unsendable](err); never {

@@ -94,12 +94,12 @@ func redirectReason(status int, header http.Header) string {
 	if location == "" {
 		return statusReason(status)
 	}
-	return clipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), guard.Redact(location)))
+	return ClipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), guard.Redact(location)))
 }
 
-// clipReason limits the length of a reason, because reasons are stored with
-// every attempt.
-func clipReason(s string) string {
+// ClipReason cuts a reason to 300 bytes and an ellipsis, because reasons are stored
+// with every attempt.
+func ClipReason(s string) string {
 	const most = 300
 	if len(s) <= most {
 		return s
@@ -116,7 +116,7 @@ func ClassifyMail(code int, text string, err error) Verdict {
 	case code >= 200 && code <= 299:
 		return Verdict{Class: Delivered}
 	case code >= 500 && code <= 599:
-		return Verdict{Class: Dead, Reason: clipReason(fmt.Sprintf("answered %d %s", code, text))}
+		return Verdict{Class: Dead, Reason: ClipReason(fmt.Sprintf("answered %d %s", code, text))}
 	}
-	return Verdict{Class: Retry, Reason: clipReason(fmt.Sprintf("answered %d %s", code, text))}
+	return Verdict{Class: Retry, Reason: ClipReason(fmt.Sprintf("answered %d %s", code, text))}
 }

@@ -30,6 +30,9 @@ type Response struct {
 	BodyErr error
 }
 
+// OK reports whether the status is 2xx.
+func (r Response) OK() bool { return r.Status >= 200 && r.Status <= 299 }
+
 // maxExcerpt is how many bytes of a response are stored with an attempt.
 const maxExcerpt = 1 << 10
 
@@ -38,6 +41,19 @@ func (r Response) Excerpt() string {
 	head := r.Body[:min(len(r.Body), maxExcerpt)]
 	text := strings.ToValidUTF8(string(head), "")
 	return strings.ReplaceAll(text, "\x00", "")
+}
+
+// JSONRequest returns a request to a back end that speaks JSON. The token is sent as
+// Authorization: Bearer, unless it is empty; a nil body is none.
+func JSONRequest(method, url, token string, body []byte) outbox.Request {
+	req := outbox.Request{Method: method, URL: url, Headers: map[string]string{"Accept": "application/json"}, Body: body}
+	if body != nil {
+		req.ContentType = "application/json"
+	}
+	if token != "" {
+		req.Headers["Authorization"] = "Bearer " + token
+	}
+	return req
 }
 
 // Doer makes one request within a timeout; *Client implements it.

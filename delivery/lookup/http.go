@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/lookup"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // placeholder is where the number stands in a back end's URL.
@@ -42,11 +41,7 @@ func NewHTTP(c httpout.Doer, o HTTPOptions) (*HTTP, error) {
 // Find asks the back end. Anything but 200 with a lookup result is
 // relay.KindUnavailable.
 func (h *HTTP) Find(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
-	req := outbox.Request{Method: http.MethodGet, URL: h.url(number), Headers: map[string]string{"Accept": "application/json"}}
-	if h.opts.Token != "" {
-		req.Headers["Authorization"] = "Bearer " + h.opts.Token
-	}
-	resp, err := h.client.Do(ctx, req)
+	resp, err := h.client.Do(ctx, httpout.JSONRequest(http.MethodGet, h.url(number), h.opts.Token, nil))
 	if err != nil {
 		return lookup.Result{}, relay.Errorf(relay.KindUnavailable, "lookup: %w", err)
 	}

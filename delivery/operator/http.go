@@ -68,7 +68,7 @@ func (h *HTTP) Ready(ctx context.Context, _ string) error {
 	if err != nil {
 		return relay.Errorf(relay.KindUnavailable, "operator: %w", err)
 	}
-	if resp.Status < 200 || resp.Status > 299 {
+	if !resp.OK() {
 		return relay.Errorf(relay.KindUnavailable, "operator: not ready, status %d", resp.Status)
 	}
 	h.lastResponse.Store(h.opts.Now().UnixNano())
@@ -76,17 +76,9 @@ func (h *HTTP) Ready(ctx context.Context, _ string) error {
 }
 
 func (h *HTTP) request(method, path, key string, body []byte) outbox.Request {
-	req := outbox.Request{
-		Method: method, URL: h.opts.URL + path, Headers: map[string]string{"Accept": "application/json"}, Body: body,
-	}
-	if body != nil {
-		req.ContentType = "application/json"
-	}
+	req := httpout.JSONRequest(method, h.opts.URL+path, h.opts.Token, body)
 	if key != "" {
 		req.Headers["Idempotency-Key"] = key
-	}
-	if h.opts.Token != "" {
-		req.Headers["Authorization"] = "Bearer " + h.opts.Token
 	}
 	return req
 }
@@ -157,7 +149,7 @@ func classifyMessage(resp httpout.Response) error {
 	switch {
 	case err == nil && a.Status == refused:
 		return delivery.Unsendable(errors.New("the operator refuses the message: " + a.reason()))
-	case resp.Status >= 200 && resp.Status <= 299:
+	case resp.OK():
 		return nil
 	case resp.Status >= 500 || resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusRequestTimeout:
 		return fmt.Errorf("the operator answered with status %d", resp.Status)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/httpout"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
@@ -99,10 +101,7 @@ func parseResponse(body []byte) (response, error) {
 	return a, nil
 }
 
-// maxReason is the maximum length of a reason, in bytes.
-const maxReason = 300
-
-// reason returns the reason without unprintable characters, shortened to maxReason.
+// reason returns the reason without unprintable characters, clipped.
 func (r response) reason() string {
 	text := strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
@@ -110,13 +109,7 @@ func (r response) reason() string {
 		}
 		return c
 	}, r.Reason)
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "") + "…"
-	}
-	if text == "" {
-		return "no reason was given"
-	}
-	return text
+	return cmp.Or(delivery.ClipReason(text), "no reason was given")
 }
 
 // maxRetryAfter caps the delay that the back end may ask for.

@@ -95,11 +95,9 @@ func (c *Client) request(s *carrier.Submission) (outbox.Request, error) {
 		m.Data = hex.EncodeToString(s.Data)
 	}
 	body, err := json.Marshal(m)
-	headers := map[string]string{"Idempotency-Key": s.ID, "Accept": "application/json"}
-	if c.o.Token != "" {
-		headers["Authorization"] = "Bearer " + c.o.Token
-	}
-	return outbox.Request{Method: http.MethodPost, URL: c.o.URL, ContentType: "application/json", Headers: headers, Body: body}, err
+	req := httpout.JSONRequest(http.MethodPost, c.o.URL, c.o.Token, body)
+	req.Headers["Idempotency-Key"] = s.ID
+	return req, err
 }
 
 // outcomeOf converts a response. A status about the message rejects it; a status
@@ -117,7 +115,7 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusInternalServerError, http.StatusGatewayTimeout:
 		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
 	}
-	if r.Status >= 200 && r.Status < 300 {
+	if r.OK() {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
 	after := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())

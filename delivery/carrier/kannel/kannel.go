@@ -81,7 +81,7 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 func outcomeOf(r httpout.Response) carrier.Outcome {
 	reason := fmt.Sprintf("kannel answered with %d: %s", r.Status, firstLine(r.Excerpt()))
 	switch {
-	case r.Status >= 200 && r.Status < 300:
+	case r.OK():
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	case r.Status == http.StatusBadRequest:
 		return carrier.Outcome{Verdict: carrier.Rejected, Reason: reason}
