@@ -1,29 +1,24 @@
 package restv3
 
 import (
+	"context"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// begun answers with the job that was begun.
-func begun(c *fiber.Ctx, message, id string, err error) error {
-	if err != nil {
-		return err
-	}
-	return done(c, fiber.StatusOK, message, fiber.Map{"id": id})
+// begin returns a handler that answers with the job that was begun.
+func begin(message string, start func(*fiber.Ctx) (id string, err error)) fiber.Handler {
+	return record(fiber.StatusOK, message, start, func(id string) fiber.Map { return fiber.Map{"id": id} })
 }
 
-// activate is operation 3.
-func (s *Surface) activate(c *fiber.Ctx) error {
-	in, err := inputOf(c)
-	if err != nil {
-		return err
-	}
-	a := provisioning.Activation{}
+// activation reads the parameters of operation 3.
+func (in input) activation() (a provisioning.Activation) {
 	for _, service := range []string{sim.Service4G, sim.Service5G} {
 		if on := in.Flag(service); on != nil && *on {
 			a.Services = append(a.Services, service)
@@ -40,62 +35,51 @@ func (s *Surface) activate(c *fiber.Ctx) error {
 	default:
 		in.AddNamed("subscriber", "The %s must be a string or an object.")
 	}
-	if err := in.Err(); err != nil {
-		return err
-	}
-	id, err := s.Actions.Activate(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), a)
-	return begun(c, "SIM activation requested.", id, err)
+	return a
 }
 
 // setService is operation 4, and its opposite.
-func (s *Surface) setService(do provisioning.Action, message string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		in, err := inputOf(c)
-		if err != nil {
-			return err
-		}
-		service := in.Text("service")
-		if err := in.Err(); err != nil {
-			return err
-		}
-		id, err := s.Actions.SetService(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do, service)
-		return begun(c, message, id, err)
-	}
+func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, error) {
+	service := func(in input) string { return in.Text("service") }
+	return change("iccid", service, func(ctx context.Context, acct account.ID, iccid, service string) (string, error) {
+		return s.Actions.SetService(ctx, acct, iccid, do, service)
+	})
 }
 
-// change is operation 5, and what the states call for beside it.
-func (s *Surface) change(do provisioning.Action, message string) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		id, err := s.Actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
-		return begun(c, message, id, err)
+// changeState is operation 5, and what the states call for beside it.
+func (s *Surface) changeState(do provisioning.Action) func(*fiber.Ctx) (string, error) {
+	return func(c *fiber.Ctx) (string, error) {
+		return s.Actions.Change(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), do)
 	}
 }
 
 // reassign is operation 7.
-func (s *Surface) reassign(c *fiber.Ctx) error {
-	in, err := inputOf(c)
+func (s *Surface) reassign(c *fiber.Ctx) (string, error) {
+	r, err := read(c, func(in input) provisioning.Reassignment {
+		return provisioning.Reassignment{
+			Target: in.Text("target_subscriber"), Source: in.Text("source_subscriber"), Named: in.iccids(),
+		}
+	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	r := provisioning.Reassignment{
-		Target: in.Text("target_subscriber"), Source: in.Text("source_subscriber"), Named: in.Texts("iccids"),
-	}
-	if err := in.Err(); err != nil {
-		return err
-	}
-	id, err := s.Actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)
-	return begun(c, "Reassignment requested.", id, err)
+	return s.Actions.Reassign(c.UserContext(), httpd.AccountOf(c), r)
 }
 
 // setCallback is operation 27.
 func (s *Surface) setCallback(c *fiber.Ctx) error {
-	in, err := inputOf(c)
+	url, err := read(c, func(in input) string { return in.Text("callback_url") })
 	if err != nil {
 		return err
 	}
-	url := in.Text("callback_url")
-	if err := in.Err(); err != nil {
+	return nothing(c, s.SIMs.SetCallback(c.UserContext(), httpd.AccountOf(c), url))
+}
+
+// nothing answers 204.
+func nothing(c *fiber.Ctx, err error) error {
+	if err != nil {
 		return err
 	}
-	return nothing(c, s.SIMs.SetCallback(c.UserContext(), httpd.AccountOf(c), url))
+	c.Status(fiber.StatusNoContent)
+	return nil
 }

@@ -1,6 +1,7 @@
 package restv3
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 )
 
 // maxBody is the longest body of an operation, in bytes.
@@ -42,6 +44,28 @@ func inputOf(c *fiber.Ctx) (input, error) {
 		return input{}, err
 	}
 	return inputFrom(params.OfObject(body).Or(params.OfValues(asked, true))), nil
+}
+
+// read returns what fields reads from the parameters of a request.
+func read[T any](c *fiber.Ctx, fields func(input) T) (out T, err error) {
+	in, err := inputOf(c)
+	if err != nil {
+		return out, err
+	}
+	out = fields(in)
+	return out, in.Err()
+}
+
+// change returns a function that applies do to the record that a path parameter names,
+// with what fields reads.
+func change[A, B any](name string, fields func(input) A, do func(context.Context, account.ID, string, A) (B, error)) func(*fiber.Ctx) (B, error) {
+	return func(c *fiber.Ctx) (out B, err error) {
+		in, err := read(c, fields)
+		if err != nil {
+			return out, err
+		}
+		return do(c.UserContext(), httpd.AccountOf(c), params.Path(c, name), in)
+	}
 }
 
 // queryOf reads the query, copied out of Fiber's buffer.

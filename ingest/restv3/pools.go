@@ -10,17 +10,13 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// poolIn reads a new pool or a change to one.
-func poolIn(c *fiber.Ctx) (change sim.PoolChange, err error) {
-	in, err := inputOf(c)
-	if err != nil {
-		return change, err
-	}
-	change = sim.PoolChange{Name: in.Optional("name"), Limit: in.limit()}
+// pool reads a new pool or a change to one.
+func (in input) pool() sim.PoolChange {
+	change := sim.PoolChange{Name: in.Optional("name"), Limit: in.limit()}
 	if in.Value("recipients") != nil {
 		change.Recipients = new(in.recipients())
 	}
-	return change, in.Err()
+	return change
 }
 
 // recipients reads an array of objects.
@@ -37,7 +33,7 @@ func (in input) recipients() []sim.Recipient {
 			in.AddNamed(at, "The %s must be an object.")
 		}
 		one := inputFrom(params.OfObject(members))
-		out[i] = sim.Recipient{Email: one.Text("email"), Number: one.Text("number")}
+		out[i] = one.recipient()
 		in.AddAll(at+".", one.Problems)
 	}
 	return out
@@ -45,34 +41,24 @@ func (in input) recipients() []sim.Recipient {
 
 // createPool is operation 17.
 func (s *Surface) createPool(c *fiber.Ctx) (sim.Pool, error) {
-	change, err := poolIn(c)
+	change, err := read(c, input.pool)
 	if err != nil {
 		return sim.Pool{}, err
 	}
 	return s.SIMs.CreatePool(c.UserContext(), httpd.AccountOf(c), change)
 }
 
-// changePool is operation 18.
-func (s *Surface) changePool(c *fiber.Ctx) (sim.Pool, error) {
-	change, err := poolIn(c)
-	if err != nil {
-		return sim.Pool{}, err
-	}
-	return s.SIMs.ChangePool(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), change)
+// removePoolRecipient is operation 20.
+func (s *Surface) removePoolRecipient(c *fiber.Ctx) error {
+	return nothing(c, s.SIMs.RemovePoolRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), params.Path(c, "recipientId")))
 }
 
-// iccidsIn reads a list of ICCIDs.
-func iccidsIn(c *fiber.Ctx) ([]string, error) {
-	in, err := inputOf(c)
-	if err != nil {
-		return nil, err
-	}
-	return in.Texts("iccids"), in.Err()
-}
+// iccids reads a list of ICCIDs.
+func (in input) iccids() []string { return in.Texts("iccids") }
 
 // attach is operation 21.
 func (s *Surface) attach(c *fiber.Ctx) error {
-	list, err := iccidsIn(c)
+	list, err := read(c, input.iccids)
 	if err != nil {
 		return err
 	}
@@ -80,15 +66,6 @@ func (s *Surface) attach(c *fiber.Ctx) error {
 		return err
 	}
 	return done(c, fiber.StatusCreated, "ICCIDs attached to the pool.", nil)
-}
-
-// detach is operation 22.
-func (s *Surface) detach(c *fiber.Ctx) (sim.Pool, error) {
-	list, err := iccidsIn(c)
-	if err != nil {
-		return sim.Pool{}, err
-	}
-	return s.SIMs.Detach(c.UserContext(), httpd.AccountOf(c), params.Path(c, "poolId"), list)
 }
 
 // listPoolSIMs is operation 23.

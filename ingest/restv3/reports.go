@@ -26,15 +26,8 @@ type orderedJSON struct {
 // order is operations 13 and 15: it has a job made.
 func order(message string, request func(context.Context, account.ID, usage.Request) (string, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		in, err := inputOf(c)
+		ask, err := read(c, input.usage)
 		if err != nil {
-			return err
-		}
-		ask := usage.Request{
-			Start: in.moment("start_time"), End: in.moment("end_time"),
-			Subscriber: in.Text("subscriber_id"), Name: in.Text("name"),
-		}
-		if err := in.Err(); err != nil {
 			return err
 		}
 		id, err := request(c.UserContext(), httpd.AccountOf(c), ask)
@@ -47,6 +40,14 @@ func order(message string, request func(context.Context, account.ID, usage.Reque
 		out := orderedJSON{Message: message}
 		out.Data.ID = id
 		return c.JSON(out)
+	}
+}
+
+// usage reads the parameters of a report.
+func (in input) usage() usage.Request {
+	return usage.Request{
+		Start: in.moment("start_time"), End: in.moment("end_time"),
+		Subscriber: in.Text("subscriber_id"), Name: in.Text("name"),
 	}
 }
 

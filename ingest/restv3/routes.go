@@ -26,22 +26,22 @@ func New(d Deps) *Surface { return &Surface{d} }
 
 // Mount adds the operations to the app, in the specification's order, except that
 // what an ICCID would be mistaken for stands before it.
-func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/v3/mno", problems(), auth.Require(account.Cellular, style()))
 
 	sims, subscribers := sim.Columns(), sim.SubscriberColumns()
 
 	r.Get("/", list("SIMs found.", sims, sims, s.listSIMs, simOf))
-	r.Post("/:iccid/activate", s.activate)
-	r.Post("/:iccid/service/add", s.setService(provisioning.AddService, "Service addition requested."))
-	r.Post("/:iccid/unsuspend", s.change(provisioning.Unsuspend, "SIM unsuspension requested."))
-	r.Put("/:iccid/usage-limit", record(fiber.StatusOK, "Usage limit updated.", s.setLimit, limitedOf))
-	r.Post("/sim/bulk-reassign", s.reassign)
-	r.Post("/:iccid/suspend", s.change(provisioning.Suspend, "SIM suspension requested."))
-	r.Post("/:iccid/terminate", s.change(provisioning.Terminate, "SIM termination requested."))
-	r.Post("/:iccid/service/remove", s.setService(provisioning.RemoveService, "Service removal requested."))
+	r.Post("/:iccid/activate", begin("SIM activation requested.", change("iccid", input.activation, s.Actions.Activate)))
+	r.Post("/:iccid/service/add", begin("Service addition requested.", s.setService(provisioning.AddService)))
+	r.Post("/:iccid/unsuspend", begin("SIM unsuspension requested.", s.changeState(provisioning.Unsuspend)))
+	r.Put("/:iccid/usage-limit", record(fiber.StatusOK, "Usage limit updated.", change("iccid", input.limit, s.SIMs.SetLimit), limitedOf))
+	r.Post("/sim/bulk-reassign", begin("Reassignment requested.", s.reassign))
+	r.Post("/:iccid/suspend", begin("SIM suspension requested.", s.changeState(provisioning.Suspend)))
+	r.Post("/:iccid/terminate", begin("SIM termination requested.", s.changeState(provisioning.Terminate)))
+	r.Post("/:iccid/service/remove", begin("Service removal requested.", s.setService(provisioning.RemoveService)))
 
-	r.Post("/:iccid/recipient", record(fiber.StatusCreated, "Recipient added.", s.addRecipient, watchedOf))
+	r.Post("/:iccid/recipient", record(fiber.StatusCreated, "Recipient added.", change("iccid", input.recipient, s.SIMs.AddRecipient), watchedOf))
 	r.Delete("/recipient/:simRecipientId", s.removeRecipient)
 
 	r.Get("/job", s.listJobs)
@@ -52,11 +52,11 @@ func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
 	r.Get("/job/:id/usage", s.usageReport)
 
 	r.Post("/pool", record(fiber.StatusCreated, "Pool created.", s.createPool, poolOf))
-	r.Put("/pool/:poolId", record(fiber.StatusOK, "Pool updated.", s.changePool, poolOf))
-	r.Post("/pool/:poolId/recipient", record(fiber.StatusCreated, "Recipient added.", s.addPoolRecipient, poolOf))
+	r.Put("/pool/:poolId", record(fiber.StatusOK, "Pool updated.", change("poolId", input.pool, s.SIMs.ChangePool), poolOf))
+	r.Post("/pool/:poolId/recipient", record(fiber.StatusCreated, "Recipient added.", change("poolId", input.recipient, s.SIMs.AddPoolRecipient), poolOf))
 	r.Delete("/pool/:poolId/recipient/:recipientId", s.removePoolRecipient)
 	r.Post("/pool/:poolId/iccid", s.attach)
-	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", s.detach, poolOf))
+	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", change("poolId", input.iccids, s.SIMs.Detach), poolOf))
 	r.Get("/pool/:poolId/iccid", list("SIMs found.", sims, sims, s.listPoolSIMs, simOf))
 
 	r.Get("/subscriber", list("Subscribers found.", subscribers, subscribers[1:], s.listSubscribers, subscriberOf))

@@ -18,19 +18,6 @@ func (s *Surface) getSIM(c *fiber.Ctx) (sim.SIM, error) {
 	return s.SIMs.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
 }
 
-// setLimit is operation 6.
-func (s *Surface) setLimit(c *fiber.Ctx) (sim.SIM, error) {
-	in, err := inputOf(c)
-	if err != nil {
-		return sim.SIM{}, err
-	}
-	change := in.limit()
-	if err := in.Err(); err != nil {
-		return sim.SIM{}, err
-	}
-	return s.SIMs.SetLimit(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"), change)
-}
-
 // limit reads the parameters of a monthly limit.
 func (in input) limit() sim.LimitChange {
 	c := sim.LimitChange{
@@ -41,4 +28,41 @@ func (in input) limit() sim.LimitChange {
 		c.Cap = new(sim.Cap(*text))
 	}
 	return c
+}
+
+// recipient reads e-mail address and number of a recipient.
+func (in input) recipient() sim.Recipient {
+	return sim.Recipient{Email: in.Text("email"), Number: in.Text("number")}
+}
+
+// removeRecipient is operation 10.
+func (s *Surface) removeRecipient(c *fiber.Ctx) error {
+	return nothing(c, s.SIMs.RemoveRecipient(c.UserContext(), httpd.AccountOf(c), params.Path(c, "simRecipientId")))
+}
+
+// listSubscribers is operation 24.
+func (s *Surface) listSubscribers(c *fiber.Ctx, q sim.Query) ([]sim.Subscriber, int, error) {
+	return s.SIMs.ListSubscribers(c.UserContext(), httpd.AccountOf(c), q)
+}
+
+// listSubscriberSIMs is operation 25.
+func (s *Surface) listSubscriberSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
+	return s.SIMs.SubscriberSIMs(c.UserContext(), httpd.AccountOf(c), params.Path(c, "subscriber"), q)
+}
+
+// register is operation 26.
+func (s *Surface) register(c *fiber.Ctx) (sim.Subscriber, error) {
+	who, err := read(c, input.subscriber)
+	if err != nil {
+		return sim.Subscriber{}, err
+	}
+	return s.SIMs.Register(c.UserContext(), httpd.AccountOf(c), who, sim.Required())
+}
+
+// subscriber reads the fields of a subscriber.
+func (in input) subscriber() (who sim.Subscriber) {
+	for _, f := range who.Fields() {
+		*f.Value = in.Text(f.Name)
+	}
+	return who
 }
