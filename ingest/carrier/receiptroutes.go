@@ -52,7 +52,7 @@ func SimulatedReceipt(ref, state string) intake.Entry {
 
 // MountReceipts adds the paths for delivery receipts. They accept signed URLs and tokens
 // of carriers.
-func (s *Surface) MountReceipts(app fiber.Router, auth *httpd.Auth, in Intake, signer Signer) {
+func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, in Intake, signer Signer) {
 	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	for _, kind := range []string{"json", "kannel"} {
 		admit, handler := signed(signer, auth.Require(account.Carrier, style())), s.receive(in, kind)

@@ -53,7 +53,7 @@ func New(in Intake, o Options) *Surface {
 
 // Mount adds the paths to the app: one per adapter, with an optional source, which names
 // a token.
-func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	inbound := app.Group("/inbound/sms")
 	for name, a := range s.adapters {
 		admit, handler := auth.Require(account.Carrier, style()), s.take(name, a)

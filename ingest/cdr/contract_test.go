@@ -3,12 +3,9 @@ package cdr
 import (
 	"testing"
 
-	"github.com/gofiber/fiber/v2"
-
-	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), func(app *fiber.App, auth *httpd.Auth) { New(nil, Options{}).Mount(app, auth) })
+	contracttest.Surface(t, OpenAPI(), New(nil, Options{}).Mount)
 }

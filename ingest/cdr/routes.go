@@ -51,7 +51,7 @@ type form struct {
 }
 
 // Mount adds the paths to the app.
-func (s *Surface) Mount(app fiber.Router, auth *httpd.Auth) {
+func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	for _, f := range []form{
 		{sipPath, cdr.Source, func(b []byte) (int, []error) { found, problems := cdr.Parse(b); return len(found), problems }},
 		{simPath, cdr.UseSource, func(b []byte) (int, []error) { found, problems := cdr.ParseUses(b); return len(found), problems }},

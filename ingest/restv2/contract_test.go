@@ -3,12 +3,9 @@ package restv2
 import (
 	"testing"
 
-	"github.com/gofiber/fiber/v2"
-
-	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 )
 
 func TestRoutesAreOperationsOfTheContract(t *testing.T) {
-	contracttest.Surface(t, OpenAPI(), func(app *fiber.App, auth *httpd.Auth) { New(Deps{}).Mount(app, auth) })
+	contracttest.Surface(t, OpenAPI(), New(Deps{}).Mount)
 }
