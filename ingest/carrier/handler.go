@@ -23,7 +23,7 @@ func (s *Surface) take(name string, a Adapter) fiber.Handler {
 		}
 		id, err := s.intake.Accept(c.UserContext(), &entry)
 		if err != nil {
-			return s.notAccepted(c, err)
+			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
 		}
 		return a.Answer(c, id)
 	}
@@ -59,14 +59,4 @@ func refuse(c *fiber.Ctx, err error) error {
 		return err
 	}
 	return httpd.Invalid(c, relay.FieldsOf(err))
-}
-
-// notAccepted answers a post that the journal did not accept. The carrier repeats it
-// later.
-func (s *Surface) notAccepted(c *fiber.Ctx, err error) error {
-	if errors.Is(err, intake.ErrTooLarge) {
-		return httpd.ErrBodyTooLarge
-	}
-	s.logger.ErrorContext(c.UserContext(), "message not accepted", "account", httpd.AccountOf(c), "error", err)
-	return httpd.Unavailable(c)
 }

@@ -91,7 +91,7 @@ func (s *Surface) receive(in Intake, kind string) fiber.Handler {
 		id, err := in.Accept(c.UserContext(), &entry)
 		switch {
 		case err != nil:
-			return s.notAccepted(c, err)
+			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
 		case kind == "json":
 			return answerID(c, id)
 		}

@@ -3,7 +3,6 @@ package cdr
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/gofiber/fiber/v2"
@@ -75,12 +74,8 @@ func (s *Surface) take(c *fiber.Ctx, f form) error {
 		ContentType: string(c.Request().Header.ContentType()), Body: append([]byte(nil), body...),
 	}
 	id, err := s.intake.Accept(c.UserContext(), &entry)
-	switch {
-	case errors.Is(err, intake.ErrTooLarge):
-		return httpd.ErrBodyTooLarge
-	case err != nil:
-		s.logger.ErrorContext(c.UserContext(), "call records not accepted", "account", entry.Account, "error", err)
-		return httpd.Unavailable(c)
+	if err != nil {
+		return httpd.NotAccepted(c, s.logger, "call records not accepted", err)
 	}
 	return c.JSON(fiber.Map{"data": fiber.Map{"id": id, "records": records, "refused": len(problems)}})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -208,6 +209,16 @@ const (
 func Unavailable(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
 	return Message(c, fiber.StatusServiceUnavailable, unavailable)
+}
+
+// NotAccepted answers for a post that the journal did not accept, whose sender repeats
+// it later; message says in the log what was not accepted.
+func NotAccepted(c *fiber.Ctx, log *slog.Logger, message string, err error) error {
+	if errors.Is(err, journal.ErrTooLarge) {
+		return ErrBodyTooLarge
+	}
+	log.ErrorContext(c.UserContext(), message, "account", AccountOf(c), "error", err) //nolint:sloglint // constants of the callers
+	return Unavailable(c)
 }
 
 // NotFound answers requests that no route matched.

@@ -52,7 +52,7 @@ func (s *Surface) acceptPost(c *fiber.Ctx) error {
 		return err
 	}
 	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-		return s.notAccepted(c, err)
+		return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
 	}
 	return reply(c, &r)
 }
@@ -67,7 +67,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 	}
 	if needsOwnReply(&r) {
 		if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-			return s.notAccepted(c, err)
+			return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
 		}
 		return reply(c, &r)
 	}
@@ -75,7 +75,7 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 	result := s.waiters.add(r.entry.Waiter)
 	defer s.waiters.remove(r.entry.Waiter)
 	if _, err := s.intake.Accept(c.UserContext(), &r.entry); err != nil {
-		return s.notAccepted(c, err)
+		return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
 	}
 	httpd.Waiting(c)
 	return c.JSON(fiber.Map{"data": s.updated(c.UserContext(), result)})
@@ -149,15 +149,6 @@ func (s *Surface) protobuf(c *fiber.Ctx, e *intake.Entry) error {
 		s.logger.WarnContext(c.UserContext(), "protobuf refused", "account", e.Account, "path", c.Route().Path, "error", err)
 	}
 	return fiber.NewError(fiber.StatusUnsupportedMediaType, "Protobuf is not supported: set the integration's encoding to JSON.")
-}
-
-// notAccepted answers for an entry that the journal did not accept.
-func (s *Surface) notAccepted(c *fiber.Ctx, err error) error {
-	if errors.Is(err, intake.ErrTooLarge) {
-		return httpd.ErrBodyTooLarge
-	}
-	s.logger.ErrorContext(c.UserContext(), "frame not accepted", "account", httpd.AccountOf(c), "error", err)
-	return httpd.Unavailable(c)
 }
 
 // webhookName returns the webhook's name within a path: lorawan, community, …
