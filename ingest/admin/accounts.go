@@ -46,6 +46,14 @@ func (s *Surface) accountNames(ctx context.Context) (map[account.ID]string, erro
 	return out, err
 }
 
+// checkedNames returns the accounts' names by id, or what is wrong with the fields.
+func (s *Surface) checkedNames(sel *selection) (map[account.ID]string, error) {
+	if err := sel.Err(); err != nil {
+		return nil, err
+	}
+	return s.accountNames(sel.c.UserContext())
+}
+
 // namedLike returns the accounts whose name holds a text, in any case.
 func namedLike(names map[account.ID]string, text string) (out []account.ID) {
 	for id, name := range names {

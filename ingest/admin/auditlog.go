@@ -48,5 +48,5 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": httpd.Each(found, auditOf), "meta": fiber.Map{"next": next}})
+	return sendPage(c, httpd.Each(found, auditOf), next)
 }

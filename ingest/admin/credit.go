@@ -82,5 +82,5 @@ func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
 	for i := range out {
 		out[i].Balance = balances[out[i].Account]
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }

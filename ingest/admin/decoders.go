@@ -25,10 +25,7 @@ type decoderJSON struct {
 func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	acct, limit, cursor := sel.account(), sel.limit(), sel.cursor()
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	names, err := s.accountNames(ctx)
+	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
 	}
@@ -42,7 +39,7 @@ func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 			Keys: httpd.Each(d.Sensors, func(m iot.Mapping) string { return m.Key }),
 		}
 	})
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // changedDecoder is what an operator may change in a decoder; nil fields stay.

@@ -81,7 +81,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	for i := range out {
 		out[i].hideText(c)
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // replayDeliveries queues deliveries again, by default dead ones.

@@ -85,10 +85,7 @@ func (s *Surface) deviceFilter(sel *selection) iot.DeviceFilter {
 func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	f := s.deviceFilter(sel)
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	names, err := s.accountNames(ctx)
+	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
 	}

@@ -107,10 +107,7 @@ func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	limit := sel.limit()
 	f := job.Search{Account: sel.account(), State: oneOf(sel, "state", job.States()...), Kind: job.Kind(sel.text("kind")), Before: int64(sel.before()), Limit: limit + 1} //nolint:gosec // a place
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	names, err := s.accountNames(ctx)
+	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
 	}
@@ -120,5 +117,5 @@ func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
 	}
 	found, next := cut(found, limit, func(j job.Found) string { return strconv.FormatInt(j.Place, 10) })
 	out := httpd.Each(found, func(j job.Found) jobJSON { return jobOf(j, names) })
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }

@@ -44,10 +44,7 @@ func ledgerOf(o ledger.Overview, names map[account.ID]string) ledgerJSON {
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	ctx := c.UserContext()
 	acct, limit, before := sel.account(), sel.limit(), sel.before()
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	names, err := s.accountNames(ctx)
+	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
 	}
@@ -61,7 +58,7 @@ func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
 	if from+limit < len(all) {
 		next = strconv.Itoa(from + limit)
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // ledgerEntryJSON is an entry of a ledger.
@@ -90,7 +87,7 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 	if n := len(found); n == limit && found[n-1].Sequence > 0 {
 		next = strconv.FormatInt(found[n-1].Sequence, 10)
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // ledgerTokenJSON is a token as the operator sees it, with the proof of its history.

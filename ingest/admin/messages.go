@@ -112,7 +112,7 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	if next > 0 {
 		cursor = next.String()
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": cursor}})
+	return sendPage(c, out, cursor)
 }
 
 // resendMessages sends parts with an unknown outcome again.

@@ -92,7 +92,7 @@ func (s *Surface) listRelays(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	out, next := cut(out, limit, func(r relayJSON) string { return placeCursor("%d %s %s", r.Account, r.Kind, r.ID) })
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // namedRelay finds the relay of a path; the account is named in the query or the body.

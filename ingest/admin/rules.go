@@ -104,7 +104,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	found, next := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
 		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixMilli(), r.Of.ID)
 	})
-	return c.JSON(fiber.Map{"data": httpd.Each(found, ruleOf), "meta": fiber.Map{"next": next}})
+	return sendPage(c, httpd.Each(found, ruleOf), next)
 }
 
 // mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for
@@ -141,7 +141,7 @@ func (s *Surface) listAlarms(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // operator is the name under which the admin token acknowledges alarms.
@@ -225,11 +225,6 @@ func (s *Surface) tryRule(c *fiber.Ctx) error {
 }
 
 func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedRuleJSON, error) {
-	out := triedRuleJSON{Time: formatTime(r.Time), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD")}
-	if r.State != "" {
-		out.State = &r.State
-	}
-	var err error
-	out.Requests, err = outbox.Preview(ctx, r.Requests, s.Preview)
-	return out, err
+	requests, err := outbox.Preview(ctx, r.Requests, s.Preview)
+	return triedRuleJSON{formatTime(r.Time), r.Matched, httpd.OrNull(r.State), strings.ToValidUTF8(r.Why, "\uFFFD"), requests}, err
 }

@@ -92,10 +92,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 		Limit: limit + 1,
 	}
 	place(sel, &f.After.ICCID, &f.After.Account)
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	names, err := s.accountNames(ctx)
+	names, err := s.checkedNames(sel)
 	if err != nil {
 		return err
 	}
@@ -112,7 +109,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 	for i, one := range found {
 		out[i] = simOf(one, names, bytes[i])
 	}
-	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next}})
+	return sendPage(c, out, next)
 }
 
 // monthBytes returns what SIMs have used this month, in their order.

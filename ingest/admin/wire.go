@@ -294,9 +294,9 @@ func (s *selection) require() {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-func formatTimeOrNil(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return new(formatTime(t))
+func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, time.RFC3339Nano) }
+
+// sendPage answers with a page of a list and the cursor of the next page, "" for none.
+func sendPage[T any](c *fiber.Ctx, records []T, next string) error {
+	return c.JSON(fiber.Map{"data": records, "meta": fiber.Map{"next": next}})
 }

@@ -30,8 +30,8 @@ type alarmJSON struct {
 func alarmOf(a rule.Alarm) alarmJSON {
 	return alarmJSON{
 		ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: formatTime(a.RaisedAt),
-		ClearedAt: formatOptionalTime(a.ClearedAt), Readings: rule.ValuesOf(a.Readings),
-		AcknowledgedAt: formatOptionalTime(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+		ClearedAt: formatTimeOrNil(a.ClearedAt), Readings: rule.ValuesOf(a.Readings),
+		AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
 	}
 }
 

@@ -2,7 +2,6 @@ package iotapi
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -38,16 +37,8 @@ type frameJSON struct {
 
 func frameOf(f iot.RawFrame) frameJSON {
 	return frameJSON{
-		ID: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: formatOptionalTime(f.Time), Sender: f.Sender, Kind: f.Kind,
+		ID: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: formatTimeOrNil(f.Time), Sender: f.Sender, Kind: f.Kind,
 		FCnt: f.FCnt, FPort: f.FPort, Payload: f.Payload, Encrypted: f.Encrypted, Object: f.Object, Samples: f.Samples,
 		Truncated: f.Truncated, RSSI: f.RSSI, SNR: f.SNR, Gateways: f.Gateways, Refused: f.Refused, Note: f.Note,
 	}
-}
-
-// formatOptionalTime formats a time; nil for the zero time.
-func formatOptionalTime(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return new(formatTime(t))
 }

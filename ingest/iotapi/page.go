@@ -42,8 +42,7 @@ func pages[A, B any](list func(*fiber.Ctx) ([]A, error), shown func(A) B) fiber.
 		if err != nil {
 			return err
 		}
-		from := min(page.Offset(), len(all))
-		return sendData(c, fiber.StatusOK, httpd.Each(all[from:from+min(page.PerPage, len(all)-from)], shown))
+		return sendData(c, fiber.StatusOK, httpd.Each(httpd.PageOf(page, all), shown))
 	}
 }
 

@@ -31,7 +31,7 @@ type failuresJSON struct {
 func ruleOf(r rule.Rule) ruleJSON {
 	return ruleJSON{
 		Document: rule.DocumentOf(r), CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
-		Failures: failuresJSON{r.Failures.Count, formatOptionalTime(r.Failures.LastAt), r.Failures.Last},
+		Failures: failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last},
 	}
 }
 
@@ -83,15 +83,6 @@ func (s *Surface) deleteRule(c *fiber.Ctx) error {
 	return c.SendStatus(fiber.StatusNoContent)
 }
 
-// pagination is meta.pagination, as the v2 lists have it.
-type pagination struct {
-	Total       int `json:"total"`
-	Count       int `json:"count"`
-	PerPage     int `json:"per_page"`
-	CurrentPage int `json:"current_page"`
-	TotalPages  int `json:"total_pages"`
-}
-
 func (s *Surface) listRules(c *fiber.Ctx) error {
 	page, err := pageOf(c)
 	if err != nil {
@@ -102,11 +93,8 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 		return err
 	}
 	page.PerPage = min(page.PerPage, max(relay.MaxPerPage, len(all))) // a whole list is one page
-	from := min(page.Offset(), len(all))
-	shown := all[from:min(from+page.PerPage, len(all))]
-	return c.JSON(fiber.Map{"data": httpd.Each(shown, ruleOf), "meta": fiber.Map{"pagination": pagination{
-		Total: len(all), Count: len(shown), PerPage: page.PerPage, CurrentPage: page.Number, TotalPages: page.Pages(len(all)),
-	}}})
+	shown := httpd.Each(httpd.PageOf(page, all), ruleOf)
+	return c.JSON(fiber.Map{"data": shown, "meta": fiber.Map{"pagination": httpd.PaginationOf(page, len(shown), len(all))}})
 }
 
 // triedJSON is what a rule would have done with one frame.
@@ -141,11 +129,6 @@ func (s *Surface) tryRule(c *fiber.Ctx) ([]triedJSON, error) {
 }
 
 func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedJSON, error) {
-	out := triedJSON{Time: formatTime(r.Time), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD")}
-	if r.State != "" {
-		out.State = &r.State
-	}
-	var err error
-	out.Requests, err = outbox.Preview(ctx, r.Requests, s.Preview)
-	return out, err
+	requests, err := outbox.Preview(ctx, r.Requests, s.Preview)
+	return triedJSON{formatTime(r.Time), r.Matched, httpd.OrNull(r.State), strings.ToValidUTF8(r.Why, "\uFFFD"), requests}, err
 }

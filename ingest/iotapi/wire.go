@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
@@ -159,14 +160,10 @@ type sensorJSON struct {
 }
 
 func sensorOf(s iot.Sensor) sensorJSON {
-	out := sensorJSON{
-		ID: s.ID, DeviceID: s.DeviceID, Key: s.Key, Name: s.Name, Slope: s.Slope, Offset: s.Offset,
+	return sensorJSON{
+		ID: s.ID, DeviceID: s.DeviceID, Key: s.Key, Name: s.Name, Slope: s.Slope, Offset: s.Offset, RetentionDays: httpd.OrNull(max(0, s.RetentionDays)),
 		SensorTypeID: s.SensorTypeID, CreatedAt: formatTime(s.CreatedAt), UpdatedAt: formatTime(s.UpdatedAt),
 	}
-	if s.RetentionDays > 0 {
-		out.RetentionDays = &s.RetentionDays
-	}
-	return out
 }
 
 func decimal(v *float64) *string {
@@ -177,3 +174,5 @@ func decimal(v *float64) *string {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(iot.TimeFormat) }
+
+func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, iot.TimeFormat) }

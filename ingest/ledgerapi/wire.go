@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 )
@@ -41,7 +42,7 @@ func validityOf(v ledger.Validity, now time.Time) validityJSON {
 		return out
 	}
 	out.ExpiresAt, out.ExpiryPeriod, out.RemainingClaims = formatTimeOrNil(v.Token.ExpiresAt), v.Left(now), v.Token.Remaining()
-	out.RedirectURL, out.RedirectMeta = given(v.Token.RedirectURL), v.Token.RedirectMeta
+	out.RedirectURL, out.RedirectMeta = httpd.OrNull(v.Token.RedirectURL), v.Token.RedirectMeta
 	return out
 }
 
@@ -51,7 +52,7 @@ type statusJSON struct {
 	Error  *string   `json:"error"`
 }
 
-func statusOf(st ledger.Status) statusJSON { return statusJSON{st.State, given(st.Error)} }
+func statusOf(st ledger.Status) statusJSON { return statusJSON{st.State, httpd.OrNull(st.Error)} }
 
 // detailsJSON are the details of a token, when its job is completed.
 type detailsJSON struct {
@@ -69,7 +70,7 @@ type detailsJSON struct {
 
 func (s *Surface) detailsOf(d ledger.Details, state job.State) detailsJSON {
 	out := detailsJSON{
-		Status: state, Token: d.Text, Ledger: d.LedgerHash, PrivateToken: given(d.Private), Certificate: given(d.Certificate),
+		Status: state, Token: d.Text, Ledger: d.LedgerHash, PrivateToken: httpd.OrNull(d.Private), Certificate: httpd.OrNull(d.Certificate),
 		ExpiresAt: formatTimeOrNil(d.ExpiresAt), RemainingClaims: d.Remaining(), Metadata: d.AllMetadata(),
 	}
 	if d.RedirectURL != "" {
@@ -78,17 +79,4 @@ func (s *Surface) detailsOf(d ledger.Details, state job.State) detailsJSON {
 	return out
 }
 
-// given is null for what is not there.
-func given(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-func formatTimeOrNil(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t.UTC().Format(ledger.TimeFormat))
-}
+func formatTimeOrNil(t time.Time) *string { return httpd.TimeOrNull(t, ledger.TimeFormat) }

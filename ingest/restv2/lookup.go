@@ -49,14 +49,7 @@ type networkJSON struct {
 func lookupOf(r lookup.Result) lookupJSON {
 	return lookupJSON{
 		Number: string(r.Number), Status: statusJSON{int(r.Code), r.Code.String()},
-		MCC: r.MCC, MNC: r.MNC, Network: networkJSON{r.Network, r.Country, orNull(r.Contact)},
-		IMSI: orNull(r.IMSI), Ported: r.Ported, Roaming: r.Roaming,
+		MCC: r.MCC, MNC: r.MNC, Network: networkJSON{r.Network, r.Country, httpd.OrNull(r.Contact)},
+		IMSI: httpd.OrNull(r.IMSI), Ported: r.Ported, Roaming: r.Roaming,
 	}
-}
-
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

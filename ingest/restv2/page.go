@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 )
@@ -28,12 +29,8 @@ func pageOf(c *fiber.Ctx) (relay.Page, error) {
 
 // pagination is meta.pagination of the specification.
 type pagination struct {
-	Total       int    `json:"total"`
-	Count       int    `json:"count"`
-	PerPage     int    `json:"per_page"`
-	CurrentPage int    `json:"current_page"`
-	TotalPages  int    `json:"total_pages"`
-	Links       []link `json:"links"`
+	httpd.Pagination
+	Links []link `json:"links"`
 }
 
 // link leads to the page before or after; the specification has an array and
@@ -45,8 +42,7 @@ type link struct {
 
 // list answers with a page of a whole list.
 func list[T any](c *fiber.Ctx, page relay.Page, all []T) error {
-	from := min(page.Offset(), len(all))
-	return paged(c, page, all[from:min(from+page.PerPage, len(all))], len(all))
+	return paged(c, page, httpd.PageOf(page, all), len(all))
 }
 
 // paged answers with a page that was read alone.
@@ -54,10 +50,7 @@ func paged[T any](c *fiber.Ctx, page relay.Page, records []T, total int) error {
 	if records == nil {
 		records = []T{}
 	}
-	block := pagination{
-		Total: total, Count: len(records), PerPage: page.PerPage,
-		CurrentPage: page.Number, TotalPages: page.Pages(total), Links: []link{},
-	}
+	block := pagination{httpd.PaginationOf(page, len(records), total), []link{}}
 	if page.Number > 1 {
 		block.Links = append(block.Links, link{"previous", pageURL(c, min(page.Number-1, block.TotalPages))})
 	}

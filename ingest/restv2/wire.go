@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
@@ -83,15 +84,11 @@ type inboxMessageJSON struct {
 
 func inboxMessageOf(k inbound.InboxMessage) inboxMessageJSON {
 	m := &k.Message
-	out := inboxMessageJSON{
-		ID: m.ID, Source: m.From, Destination: m.To, Received: m.ReceivedAt.UTC().Format(time.DateTime),
+	return inboxMessageJSON{
+		ID: m.ID, Source: m.From, Destination: m.To, Received: formatTime(m.ReceivedAt), Sent: httpd.TimeOrNull(m.SentAt, time.DateTime),
 		Data: m.Body(), Code: int(m.Coding), Stat: int(m.Status), UDH: hex.EncodeToString(m.UDH),
 		Network: m.Network, Labels: append([]string{}, k.Labels...),
 	}
-	if !m.SentAt.IsZero() {
-		out.Sent = new(m.SentAt.UTC().Format(time.DateTime))
-	}
-	return out
 }
 
 func data(c *fiber.Ctx, v any) error { return c.JSON(fiber.Map{"data": v}) }
@@ -138,15 +135,11 @@ type metaJSON struct {
 }
 
 func previewOf(o message.Order, v message.Preview) previewJSON {
-	out := previewJSON{
+	return previewJSON{
 		MessageParts: v.Parts, CreditCost: v.Cost, AvailableCredit: v.Credit,
 		MessageMeta: metaJSON{
 			Originator: o.Originator, DLRType: o.Report.Type(), DLRData: o.Report.URL, IP: o.IP,
-			Flash: o.Flash, ReplaceSMS: o.Replace, AccountID: o.Account,
+			Flash: o.Flash, ReplaceSMS: o.Replace, AccountID: o.Account, SendTime: httpd.TimeOrNull(o.SendAt, time.DateTime),
 		},
 	}
-	if !o.SendAt.IsZero() {
-		out.MessageMeta.SendTime = new(formatTime(o.SendAt))
-	}
-	return out
 }

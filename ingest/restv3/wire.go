@@ -65,15 +65,7 @@ type limitedJSON struct {
 }
 
 func limitedOf(s sim.SIM) limitedJSON {
-	return limitedJSON{simOf(s), s.Limit.Monthly, orNull(s.Limit.Warning), string(s.Limit.Cap)}
-}
-
-// orNull is a number, null for 0.
-func orNull(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
+	return limitedJSON{simOf(s), s.Limit.Monthly, httpd.OrNull(s.Limit.Warning), string(s.Limit.Cap)}
 }
 
 // recipientJSON is a recipient of a SIM or of a pool.
@@ -84,11 +76,7 @@ type recipientJSON struct {
 }
 
 func recipientOf(r sim.Recipient) recipientJSON {
-	out := recipientJSON{ID: r.ID, Email: r.Email}
-	if r.Number != "" {
-		out.Number = &r.Number
-	}
-	return out
+	return recipientJSON{r.ID, r.Email, httpd.OrNull(r.Number)}
 }
 
 // watchedJSON is a SIM with its recipients.
@@ -113,7 +101,7 @@ type poolJSON struct {
 
 func poolOf(p sim.Pool) poolJSON {
 	return poolJSON{
-		ID: p.ID, Name: p.Name, MonthlyLimit: orNull(p.Limit.Monthly), Warning: orNull(p.Limit.Warning),
+		ID: p.ID, Name: p.Name, MonthlyLimit: httpd.OrNull(p.Limit.Monthly), Warning: httpd.OrNull(p.Limit.Warning),
 		CapLimitType: string(p.Limit.Cap), Recipients: httpd.Each(p.Recipients, recipientOf),
 	}
 }

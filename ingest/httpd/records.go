@@ -1,0 +1,53 @@
+package httpd
+
+import (
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Each returns the records of a list as a surface shows them. An empty list stays a
+// list in JSON.
+func Each[A, B any](list []A, shown func(A) B) []B {
+	out := make([]B, len(list))
+	for i, v := range list {
+		out[i] = shown(v)
+	}
+	return out
+}
+
+// OrNull returns a value for JSON, where the zero value is null.
+func OrNull[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
+	}
+	return &v
+}
+
+// TimeOrNull returns a time for JSON, in UTC; the zero time is null.
+func TimeOrNull(t time.Time, layout string) *string {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC().Format(layout))
+}
+
+// PageOf returns the records of a page of a whole list.
+func PageOf[T any](p relay.Page, all []T) []T {
+	from := min(p.Offset(), len(all))
+	return all[from : from+min(p.PerPage, len(all)-from)]
+}
+
+// Pagination is meta.pagination of a list.
+type Pagination struct {
+	Total       int `json:"total"`
+	Count       int `json:"count"`
+	PerPage     int `json:"per_page"`
+	CurrentPage int `json:"current_page"`
+	TotalPages  int `json:"total_pages"`
+}
+
+// PaginationOf describes a page with count records of a list of total.
+func PaginationOf(p relay.Page, count, total int) Pagination {
+	return Pagination{Total: total, Count: count, PerPage: p.PerPage, CurrentPage: p.Number, TotalPages: p.Pages(total)}
+}
