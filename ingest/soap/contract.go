@@ -46,54 +46,42 @@ func operations() []operation {
 	return []operation{
 		{
 			name: "SoapSendSms", action: "sendsms", summary: "Sends a text, as a message or as a flash message.", send: sendText,
-			children: slices.Concat(
-				addressed(),
-				[]element{
-					{name: "message", param: "message", kind: textKind()},
-					{name: "messagetype", param: "flash", kind: enumKind("text", "flash")},
-					{name: "maxconcat", param: "max_parts", kind: between(1, 255), optional: true},
-				},
-				scheduled(),
+			children: childrenOf(
+				element{name: "message", param: "message", kind: textKind()},
+				element{name: "messagetype", param: "flash", kind: enumKind("text", "flash")},
+				element{name: "maxconcat", param: "max_parts", kind: between(1, 255), optional: true},
 			),
 		},
 		{
 			name: "SoapSendBinarySms", action: "sendbinarysms", summary: "Sends octets, with a user data header.", send: sendBinary,
-			children: slices.Concat(
-				addressed(),
-				[]element{
-					{name: "data", param: "data", kind: octetsKind()},
-					{name: "udh", param: "udh", kind: octetsKind().orEmpty()},
-				},
-				scheduled(),
-				[]element{{name: "encoding", param: "encoding", kind: numberKind("7", "8", "16"), optional: true}},
-			),
+			children: append(childrenOf(
+				element{name: "data", param: "data", kind: octetsKind()},
+				element{name: "udh", param: "udh", kind: octetsKind().orEmpty()},
+			), element{name: "encoding", param: "encoding", kind: numberKind("7", "8", "16"), optional: true}),
 		},
 		{
 			name: "SoapSendWapPush", action: "sendwappush", summary: "Sends a link as a WAP push service indication.", send: sendPush,
-			children: slices.Concat(
-				addressed(),
-				[]element{
-					{name: "waptitle", param: "title", kind: textKind()},
-					{name: "wapurl", param: "url", kind: textKind()},
-				},
-				scheduled(),
+			children: childrenOf(
+				element{name: "waptitle", param: "title", kind: textKind()},
+				element{name: "wapurl", param: "url", kind: textKind()},
 			),
 		},
 		{
 			name: "SoapSendMMSNot", action: "sendmmsnot", summary: "Sends the notification that an MMS can be fetched.", send: sendNotification,
-			children: slices.Concat(
-				addressed(),
-				[]element{
-					{name: "subject", param: "subject", kind: textKind()},
-					{name: "mmsurl", param: "url", kind: textKind()},
-					{name: "filesize", param: "size", kind: between(0, 1<<32-1)},
-					{name: "class", param: "class", kind: numberKind("80", "81", "82", "83")},
-					{name: "expiry", param: "expiry", kind: atLeast(0)},
-				},
-				scheduled(),
+			children: childrenOf(
+				element{name: "subject", param: "subject", kind: textKind()},
+				element{name: "mmsurl", param: "url", kind: textKind()},
+				element{name: "filesize", param: "size", kind: between(0, 1<<32-1)},
+				element{name: "class", param: "class", kind: numberKind("80", "81", "82", "83")},
+				element{name: "expiry", param: "expiry", kind: atLeast(0)},
 			),
 		},
 	}
+}
+
+// childrenOf returns the children of a request: those of its message, and those that all have.
+func childrenOf(message ...element) []element {
+	return slices.Concat(addressed(), message, scheduled())
 }
 
 // maxDestinations is how many numbers a request may name.
