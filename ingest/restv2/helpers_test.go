@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -35,10 +34,7 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 
 func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	t.Helper()
-	a := &api{t: t, networks: &networks{}, sip: &office{}, db: recordstest.Open(t)}
-	doc, err := openapi.Load(OpenAPI())
-	relaytest.NoError(t, err)
-	a.check = contracttest.New(doc)
+	a := &api{t: t, networks: &networks{}, sip: &office{}, db: recordstest.Open(t), check: contracttest.Open(t, OpenAPI())}
 	for _, r := range relays {
 		relaytest.NoError(t, a.db.Inbound.Put(t.Context(), r))
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -49,10 +48,7 @@ func (lenient) EnforcePool(context.Context, account.ID, string) error      { ret
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
-	a := &api{t: t, db: recordstest.Open(t)}
-	doc, err := openapi.Load(OpenAPI())
-	relaytest.NoError(t, err)
-	a.check = contracttest.New(doc)
+	a := &api{t: t, db: recordstest.Open(t), check: contracttest.Open(t, OpenAPI())}
 	sims, err := sim.New(sim.Deps{
 		SIMs: a.db.SIMs, Pools: a.db.Pools, Subscribers: a.db.Subscribers, Callbacks: a.db.Accounts, Prober: hermit{}, Limits: lenient{},
 	}, sim.Options{Now: clock})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -97,9 +96,7 @@ func newReports(t *testing.T) (*api, *stock) {
 	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
 	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
 	relaytest.NoError(t, err)
-	doc, err := openapi.Load(OpenAPI())
-	relaytest.NoError(t, err)
-	a := &api{t: t, check: contracttest.New(doc), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
+	a := &api{t: t, check: contracttest.Open(t, OpenAPI()), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
 	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(known{}, "", time.Now))
 	a.app.Use(httpd.NotFound)
 	return a, s

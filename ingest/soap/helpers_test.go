@@ -16,7 +16,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/ingest/openapi"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -95,10 +94,7 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	w := &wire{t: t, messages: &messageService{}, logins: newLoginStore()}
-	doc, err := openapi.Load(OpenAPI())
-	relaytest.NoError(t, err)
-	w.check = contracttest.New(doc)
+	w := &wire{t: t, messages: &messageService{}, logins: newLoginStore(), check: contracttest.Open(t, OpenAPI())}
 	s := New(Deps{Messages: w.messages, Logins: w.logins}, Options{
 		PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
 	})

@@ -17,6 +17,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // Exchange is a request and its answer as they went over the wire, the request's
@@ -44,6 +46,12 @@ type Checker struct {
 // New returns a Checker over a document.
 func New(doc *openapi3.T) *Checker {
 	return &Checker{doc: doc, seen: make(map[string]bool), examples: Examples{}, present: make(map[*openapi3.Schema]*presence)}
+}
+
+// Open returns a Checker over a contract; it ends the test if that cannot be read.
+func Open(t testing.TB, contract []byte) *Checker {
+	t.Helper()
+	return New(relaytest.Must(openapi.Load(contract))(t))
 }
 
 // Ask makes a request and returns status and body of the answer. It fails the test, and
