@@ -45,7 +45,7 @@ func FuzzScan(f *testing.F) {
 		for off < v.end {
 			if len(bad) > 0 && bad[0].off == off {
 				if bad[0].end <= off || bad[0].first != last+1 || bad[0].last < last {
-					t.Fatalf("hole %+v at %d behind record %d", bad[0], off, last)
+					t.Fatalf("the bad range from %d to %d has the records %d to %d, behind record %d", bad[0].off, bad[0].end, bad[0].first, bad[0].last, last)
 				}
 				off, last, bad = bad[0].end, bad[0].last, bad[1:]
 				continue
