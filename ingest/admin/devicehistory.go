@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -108,17 +110,22 @@ type rawFrameJSON struct {
 	Note       string          `json:"note"`
 }
 
-// listDeviceFrames lists the raw frames kept of a device, newest first.
-func (s *Surface) listDeviceFrames(c *fiber.Ctx, sel *selection) error {
-	acct, d, err := s.ofDevice(c, sel)
-	if err != nil {
-		return err
+// maxOfDevice is the most raw frames or event markers of an answer.
+const maxOfDevice = 500
+
+// listOfDevice answers with what list finds of a device.
+func listOfDevice[A, B any](s *Surface, list func(context.Context, account.ID, string) ([]A, error), shown func(A) B) func(*fiber.Ctx, *selection) error {
+	return func(c *fiber.Ctx, sel *selection) error {
+		acct, d, err := s.ofDevice(c, sel)
+		if err != nil {
+			return err
+		}
+		found, err := list(c.UserContext(), acct, d.ID)
+		if err != nil {
+			return err
+		}
+		return c.JSON(fiber.Map{"data": httpd.Each(found[:min(len(found), maxOfDevice)], shown)})
 	}
-	frames, err := s.IoT.Frames(c.UserContext(), acct, d.ID)
-	if err != nil {
-		return err
-	}
-	return c.JSON(fiber.Map{"data": httpd.Each(frames, rawFrameOf)})
 }
 
 func rawFrameOf(f iot.RawFrame) rawFrameJSON {
@@ -136,21 +143,4 @@ type markerJSON struct {
 	Comment string `json:"comment"`
 }
 
-// maxMarkers is the most event markers of an answer.
-const maxMarkers = 500
-
-// listDeviceMarkers lists the newest event markers of a device, newest first.
-func (s *Surface) listDeviceMarkers(c *fiber.Ctx, sel *selection) error {
-	acct, d, err := s.ofDevice(c, sel)
-	if err != nil {
-		return err
-	}
-	markers, err := s.IoT.Markers(c.UserContext(), acct, d.ID)
-	if err != nil {
-		return err
-	}
-	out := httpd.Each(markers[:min(len(markers), maxMarkers)], func(m iot.Marker) markerJSON {
-		return markerJSON{m.ID, formatTime(m.CreatedAt), m.Comment}
-	})
-	return c.JSON(fiber.Map{"data": out})
-}
+func markerOf(m iot.Marker) markerJSON { return markerJSON{m.ID, formatTime(m.CreatedAt), m.Comment} }

@@ -58,17 +58,15 @@ func appliedOf(a inventory.Applied) appliedJSON {
 // declares, or with present=true how its records are now.
 func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 	name, present := sel.text("document"), sel.flag("present")
-	if err := sel.Err(); err != nil {
-		return err
+	var d inventory.Document
+	err := sel.Err()
+	switch {
+	case err != nil:
+	case name == "" && !present:
+		d, err = s.Inventory.Declared(c.UserContext())
+	default:
+		d, err = s.Inventory.Document(c.UserContext(), name, present)
 	}
-	if name == "" && !present {
-		d, err := s.Inventory.Declared(c.UserContext())
-		if err != nil {
-			return err
-		}
-		return c.JSON(d)
-	}
-	d, err := s.Inventory.Document(c.UserContext(), name, present)
 	if err != nil {
 		return err
 	}
