@@ -9,11 +9,10 @@ import (
 
 // Store stores jobs.
 type Store interface {
+	Getter
+
 	// Create saves a new job, queued and due. A job whose id exists is left unchanged.
 	Create(ctx context.Context, j Job) error
-
-	// Get loads a job; relay.KindNotFound if there is none.
-	Get(ctx context.Context, acct account.ID, id string) (Job, error)
 
 	// Lease takes the right to run a job until the given time and makes it
 	// processing. It answers false, with the job as it stands, if that has ended
@@ -33,6 +32,12 @@ type Store interface {
 type Submitter interface {
 	// Submit saves a job and schedules it. If it returns no error, the job will run.
 	Submit(ctx context.Context, j Job) error
+}
+
+// Getter loads jobs.
+type Getter interface {
+	// Get loads a job; relay.KindNotFound if the account has none of the id.
+	Get(ctx context.Context, acct account.ID, id string) (Job, error)
 }
 
 // Filter selects jobs of a list; zero fields select all.

@@ -19,23 +19,13 @@ type Deps struct {
 	Store Store
 	Vault *vault.Vault
 	// Jobs returns saved jobs, Submit takes new ones and calls Runners.
-	Jobs interface {
-		Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
-	}
+	Jobs   job.Getter
 	Submit job.Submitter
-	// Events sends events to an account's callback; nil disables them.
-	Events Events
+	Events outbox.Notifier // nil disables events
 	// Heads keeps the last heads outside the store; nil: in memory, so that what
 	// was changed while the program did not run is not noticed.
 	Heads Heads
 	Now   func() time.Time
-}
-
-// Events sends events to an account's callback URL.
-type Events interface {
-	// Notify saves the event for the account's callback, if it has one. An event
-	// whose id was saved before is not sent again.
-	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
 }
 
 // Options are optional settings; the zero value works.

@@ -27,7 +27,7 @@ type site struct {
 	sent    []outbox.Event
 	masters []string
 	heads   ledger.Heads
-	events  ledger.Events
+	events  outbox.Notifier
 	options ledger.Options
 }
 

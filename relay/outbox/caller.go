@@ -10,6 +10,13 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
+// Notifier sends events to accounts' callback URLs.
+type Notifier interface {
+	// Notify saves an event for the account's callback, if it has one, and dispatches
+	// it. An event whose id was saved before is not sent again.
+	Notify(ctx context.Context, acct account.ID, e Event) error
+}
+
 // Caller sends events to accounts' callback URLs as deliveries: retried, signed
 // and listed.
 type Caller struct {
@@ -22,8 +29,7 @@ type Caller struct {
 	Now   func() time.Time
 }
 
-// Notify saves an event for the account's callback, if it has one, and dispatches
-// it. An event whose id was saved before is not sent again.
+// Notify implements Notifier.
 func (c Caller) Notify(ctx context.Context, acct account.ID, e Event) error {
 	send, err := c.Prepare(ctx, acct, e)
 	if err == nil && send != nil {

@@ -26,15 +26,13 @@ type Orders interface {
 
 // Jobs loads jobs.
 type Jobs interface {
-	Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
+	job.Getter
 	job.Lister
 }
 
 // Events sends events to an account's callback URL.
 type Events interface {
-	// Notify saves the event for the account's callback, if it has one. An event with
-	// an id that was saved before is not sent again.
-	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
+	outbox.Notifier
 	// Prepare saves the event without sending it; send sends it. send is nil if there
 	// is nothing to send.
 	Prepare(ctx context.Context, acct account.ID, e outbox.Event) (send func(), err error)

@@ -42,8 +42,8 @@ type Archives interface {
 
 // Jobs submits and loads jobs.
 type Jobs interface {
-	Submit(ctx context.Context, j job.Job) error
-	Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
+	job.Submitter
+	job.Getter
 }
 
 // Deliveries saves the mail that announces an archive.

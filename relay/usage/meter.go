@@ -18,7 +18,7 @@ import (
 type MeterDeps struct {
 	Counters   Counters
 	SIMs       SIMs
-	Events     Events
+	Events     outbox.Notifier
 	Deliveries outbox.Creator // of mails to recipients
 	Dispatcher outbox.Dispatcher
 	Suspender  Suspender

@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -94,11 +93,6 @@ type Exports interface {
 
 // Jobs submits and loads jobs.
 type Jobs interface {
-	Submit(ctx context.Context, j job.Job) error
-	Get(ctx context.Context, acct account.ID, id string) (job.Job, error)
-}
-
-// Events sends events to an account's callback.
-type Events interface {
-	Notify(ctx context.Context, acct account.ID, e outbox.Event) error
+	job.Submitter
+	job.Getter
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 )
 
@@ -64,7 +65,7 @@ func masterKeys(cfg config.Config) ([]string, error) {
 
 // newLedgers creates the ledger service over a store. The keys that encrypt its
 // secrets also encrypt those of accounts and tokens, and the inventory.
-func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events ledger.Events, o ledger.Options) (*ledger.Service, error) {
+func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, o ledger.Options) (*ledger.Service, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ type ledgerService struct {
 	log       *slog.Logger
 }
 
-func (d *Gateway) openLedgers(records *recordStores, events ledger.Events) (*ledgerService, error) {
+func (d *Gateway) openLedgers(records *recordStores, events outbox.Notifier) (*ledgerService, error) {
 	if err := makeMasterKey(d.cfg, d.log); err != nil {
 		return nil, err
 	}
