@@ -1,8 +1,6 @@
 package sip
 
 import (
-	"net/mail"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -49,15 +47,10 @@ func (a Request) check() error {
 	if a.Format != "" && a.Format != UKv3a {
 		p.Add("format", "The format must be UKv3a.")
 	}
-	if a.Email != "" && !address(a.Email) {
+	if a.Email != "" && relay.CheckAddress(a.Email) != nil {
 		p.Add("email", "The email must be one mail address.")
 	}
 	return p.Err()
-}
-
-func address(s string) bool {
-	a, err := mail.ParseAddress(s)
-	return err == nil && a.Address == s && len(s) <= 254 && !strings.ContainsAny(s, "\r\n")
 }
 
 // Trunk lists the source addresses of an account's calls.

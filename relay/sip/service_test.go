@@ -94,6 +94,8 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s: %v", name, fields)
 		}
 	}
+	_, err = s.Request(t.Context(), 3, Request{From: day, To: day, Email: "jörg@example.com"})
+	relaytest.Equal(t, "the problems of an address that is not ASCII", relay.FieldsOf(err), map[string][]string{"email": {"The email must be one mail address."}})
 	if len(h.jobs) != 2 {
 		t.Errorf("%d jobs", len(h.jobs))
 	}
