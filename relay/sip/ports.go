@@ -7,7 +7,6 @@ import (
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Record is a call of an account.
@@ -44,9 +43,4 @@ type Archives interface {
 type Jobs interface {
 	job.Submitter
 	job.Getter
-}
-
-// Deliveries saves the mail that announces an archive.
-type Deliveries interface {
-	Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error)
 }

@@ -1,7 +1,6 @@
 package sip
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,19 +15,16 @@ import (
 
 // Deps are the dependencies of a Service; all but Now are required.
 type Deps struct {
-	Jobs       Jobs
-	Archives   Archives
-	Deliveries Deliveries
-	Dispatcher outbox.Dispatcher
-	Now        func() time.Time
+	Jobs     Jobs
+	Archives Archives
+	Mails    outbox.Mailer
+	Now      func() time.Time
 }
 
 // Options are optional settings.
 type Options struct {
 	// PublicURL is the base URL of downloads, without a slash at the end.
-	PublicURL  string
-	MailDomain string        // the right side of Message-IDs
-	Lease      time.Duration // of a mail's first attempt; 0 means 1 min
+	PublicURL string
 }
 
 // Service exports archives of calls.
@@ -39,13 +35,12 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Jobs == nil || d.Archives == nil || d.Deliveries == nil || d.Dispatcher == nil {
+	if d.Jobs == nil || d.Archives == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil {
 		return nil, errors.New("sip: jobs, archives, deliveries and dispatcher are needed")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	o.Lease, o.MailDomain = cmp.Or(o.Lease, time.Minute), cmp.Or(o.MailDomain, "localhost")
 	return &Service{deps: d, opts: o}, nil
 }
 
@@ -124,20 +119,11 @@ func (s *Service) notify(ctx context.Context, o Order, calls int64) error {
 	if o.Email == "" {
 		return nil
 	}
-	now := s.deps.Now()
-	mails := []outbox.Delivery{{
-		ID: o.Handle + "-ready", Account: o.Account, Kind: outbox.KindNotice, MessageID: o.Handle, CreatedAt: now,
-		Mail: &outbox.Mail{
-			To: o.Email, Subject: "Your call records are ready", MessageID: o.Handle + "@" + s.opts.MailDomain,
-			Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
-				"Fetch them with your API token before %s UTC from\n%s/v2/sip/cdr/%s/download\n",
-				o.From.Format(time.DateTime), o.To.Add(-time.Second).Format(time.DateTime), calls,
-				o.ExpiresAt().Format(time.DateTime), s.opts.PublicURL, o.Handle),
-		},
-	}}
-	existing, err := s.deps.Deliveries.Create(ctx, mails, now.Add(s.opts.Lease))
-	if err == nil && len(existing) == 0 {
-		s.deps.Dispatcher.Dispatch(mails)
-	}
-	return err
+	return s.deps.Mails.Send(ctx, o.Account, o.Handle, outbox.Notice{
+		ID: o.Handle + "-ready", To: o.Email, Subject: "Your call records are ready",
+		Text: fmt.Sprintf("The call records from %s to %s (UTC) are ready: %d calls.\n\n"+
+			"Fetch them with your API token before %s UTC from\n%s/v2/sip/cdr/%s/download\n",
+			o.From.Format(time.DateTime), o.To.Add(-time.Second).Format(time.DateTime), calls,
+			o.ExpiresAt().Format(time.DateTime), s.opts.PublicURL, o.Handle),
+	})
 }

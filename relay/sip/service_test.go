@@ -57,8 +57,9 @@ func (h *world) Dispatch(ds []outbox.Delivery) { h.sent += len(ds) }
 func newService(t *testing.T) (*Service, *world) {
 	t.Helper()
 	h := &world{jobs: map[string]job.Job{}, now: noon()}
-	s, err := New(Deps{Jobs: h, Archives: h, Deliveries: h, Dispatcher: h, Now: func() time.Time { return h.now }},
-		Options{PublicURL: "https://gw", MailDomain: "gw"})
+	now := func() time.Time { return h.now }
+	s, err := New(Deps{Jobs: h, Archives: h, Mails: outbox.Mailer{Store: h, Dispatcher: h, Domain: "gw", Now: now}, Now: now},
+		Options{PublicURL: "https://gw"})
 	relaytest.NoError(t, err)
 	return s, h
 }
@@ -154,6 +155,7 @@ func TestRunMakesTheArchiveAndNotifiesOnce(t *testing.T) {
 		"Fetch them with your API token before 2026-11-20 14:00:00 UTC from\nhttps://gw/v2/sip/cdr/HANDLE/download\n"
 	relaytest.Equal(t, "the text of the mail", strings.ReplaceAll(m.Mail.Text, o.Handle, "HANDLE"), want)
 	relaytest.Equal(t, "address, kind and account of the mail", []any{m.Mail.To, m.Kind, int(m.Account)}, []any{"a@example.com", outbox.KindNotice, 3})
+	relaytest.Equal(t, "subject and message id of the mail", []string{m.MessageID, m.Mail.MessageID}, []string{o.Handle, o.Handle + "-ready@gw"})
 }
 
 func TestRunLeavesWhatItMust(t *testing.T) {

@@ -52,8 +52,8 @@ func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0
 func (w *fixture) meter() *Meter {
 	w.t.Helper()
 	m, err := NewMeter(MeterDeps{
-		Counters: w, SIMs: w, Events: w, Deliveries: w, Dispatcher: w, Suspender: w, Jobs: w, Now: w.clock.Now,
-	}, MeterOptions{})
+		Counters: w, SIMs: w, Events: w, Mails: outbox.Mailer{Store: w, Dispatcher: w, Now: w.clock.Now}, Suspender: w, Jobs: w, Now: w.clock.Now,
+	})
 	relaytest.NoError(w.t, err)
 	return m
 }

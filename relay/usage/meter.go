@@ -16,38 +16,27 @@ import (
 
 // MeterDeps are the dependencies of a Meter; all but Now are required.
 type MeterDeps struct {
-	Counters   Counters
-	SIMs       SIMs
-	Events     outbox.Notifier
-	Deliveries outbox.Creator // of mails to recipients
-	Dispatcher outbox.Dispatcher
-	Suspender  Suspender
-	Jobs       job.Submitter
-	Now        func() time.Time
-}
-
-// MeterOptions are optional settings.
-type MeterOptions struct {
-	MailDomain string        // the right side of Message-IDs
-	Lease      time.Duration // of a mail's first attempt; 0 means 1 min
+	Counters  Counters
+	SIMs      SIMs
+	Events    outbox.Notifier
+	Mails     outbox.Mailer // to recipients
+	Suspender Suspender
+	Jobs      job.Submitter
+	Now       func() time.Time
 }
 
 // Meter counts the usage of SIMs and enforces their limits.
-type Meter struct {
-	deps MeterDeps
-	opts MeterOptions
-}
+type Meter struct{ deps MeterDeps }
 
 // NewMeter returns a Meter.
-func NewMeter(d MeterDeps, o MeterOptions) (*Meter, error) {
-	if d.Counters == nil || d.SIMs == nil || d.Events == nil || d.Deliveries == nil || d.Dispatcher == nil || d.Suspender == nil || d.Jobs == nil {
+func NewMeter(d MeterDeps) (*Meter, error) {
+	if d.Counters == nil || d.SIMs == nil || d.Events == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil || d.Suspender == nil || d.Jobs == nil {
 		return nil, errors.New("usage: a dependency of the meter is missing")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	o.Lease, o.MailDomain = cmp.Or(o.Lease, time.Minute), cmp.Or(o.MailDomain, "localhost")
-	return &Meter{deps: d, opts: o}, nil
+	return &Meter{d}, nil
 }
 
 // Take saves and counts records and enforces their limits. unknown are the indexes

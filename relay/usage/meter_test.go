@@ -331,7 +331,7 @@ func TestRecordsOfUnknownSIMsAreNotCounted(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the records of unknown SIMs", unknown, []int{0, 2})
 	relaytest.Equal(t, "the number of stored records", len(w.records), 1)
-	if _, err := NewMeter(MeterDeps{}, MeterOptions{}); err == nil {
+	if _, err := NewMeter(MeterDeps{}); err == nil {
 		t.Error("a meter of nothing")
 	}
 }

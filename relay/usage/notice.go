@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
@@ -43,10 +42,9 @@ func (m *Meter) notifyDue(ctx context.Context, one limited, bytes int64, due Ste
 
 // notify sends an event to the callback and mails to the recipients.
 func (m *Meter) notify(ctx context.Context, one limited, event string, bytes int64, what string, threshold int64) error {
-	now := m.deps.Now()
 	id := fmt.Sprintf("%s-%s", event, one.key())
 	if err := m.deps.Events.Notify(ctx, one.account, outbox.Event{
-		ID: id, Type: event, CreatedAt: now, About: one.subject.ID, Data: one.data(bytes),
+		ID: id, Type: event, CreatedAt: m.deps.Now(), About: one.subject.ID, Data: one.data(bytes),
 	}); err != nil {
 		return err
 	}
@@ -55,7 +53,11 @@ func (m *Meter) notify(ctx context.Context, one limited, event string, bytes int
 	if event == LimitReached && one.limit.Cap == sim.Block {
 		text += "\nThe limit is set to block: the operator is asked to suspend what uses it.\n"
 	}
-	return m.mail(ctx, one, id, fmt.Sprintf("%s %s", one.title(), what), text, now)
+	mails := make([]outbox.Notice, len(one.recipients))
+	for i, to := range one.recipients {
+		mails[i] = outbox.Notice{ID: id + "-" + hashOf(to.Email), To: to.Email, Subject: one.title() + " " + what, Text: text}
+	}
+	return m.deps.Mails.Send(ctx, one.account, one.subject.ID, mails...)
 }
 
 func amount(bytes int64) string {
@@ -63,22 +65,6 @@ func amount(bytes int64) string {
 		return "none"
 	}
 	return fmt.Sprintf("%d bytes", bytes)
-}
-
-// mail sends a mail to each recipient.
-func (m *Meter) mail(ctx context.Context, one limited, id, subject, text string, now time.Time) error {
-	if len(one.recipients) == 0 {
-		return nil
-	}
-	mails := make([]outbox.Delivery, len(one.recipients))
-	for i, to := range one.recipients {
-		own := id + "-" + hashOf(to.Email)
-		mails[i] = outbox.Delivery{
-			ID: own, Account: one.account, Kind: outbox.KindNotice, MessageID: one.subject.ID, CreatedAt: now,
-			Mail: &outbox.Mail{To: to.Email, Subject: subject, Text: text, MessageID: own + "@" + m.opts.MailDomain},
-		}
-	}
-	return outbox.Send(ctx, m.deps.Deliveries, m.deps.Dispatcher, mails, now.Add(m.opts.Lease))
 }
 
 // hashOf identifies an address without revealing it.

@@ -92,7 +92,7 @@ func (d *Gateway) openServices(back backends, out outbound) (s services, err err
 	if err != nil {
 		return s, err
 	}
-	calls, err := d.newSIP(back.records, files, out.queue, pending)
+	calls, err := d.newSIP(back.records, files, out.mails, pending)
 	if err != nil {
 		return s, err
 	}
@@ -115,6 +115,7 @@ type outbound struct {
 	prober   prober
 	preview  outbox.Previewer
 	events   outbox.Caller // sends events to accounts' callback URLs
+	mails    outbox.Mailer
 }
 
 func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err error) {
@@ -153,6 +154,9 @@ func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err
 		return a.CallbackURL, err // empty if it has none
 	}
 	out.events = outbox.Caller{CallbackURL: callbackURL, Store: back.records.Deliveries, Dispatcher: out.queue, Lease: out.queue.Lease(), Now: time.Now}
+	out.mails = outbox.Mailer{
+		Store: back.records.Deliveries, Dispatcher: out.queue, Domain: mailDomain(d.cfg.SMTP.From), Lease: out.queue.Lease(), Now: time.Now,
+	}
 	return out, nil
 }
 

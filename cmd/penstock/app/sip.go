@@ -2,8 +2,8 @@ package app
 
 import (
 	"github.com/penstock/penstock/delivery/archive"
-	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sip"
 )
 
@@ -15,10 +15,6 @@ func (d *Gateway) openArchive(r *recordStores) *archive.Store {
 }
 
 // newSIP creates the service for archives of SIP calls.
-func (d *Gateway) newSIP(r *recordStores, files *archive.Store, out *queue.Queue, run job.Submitter) (*sip.Service, error) {
-	return sip.New(sip.Deps{
-		Jobs: submitted{run, r.Jobs}, Archives: files, Deliveries: r.Deliveries, Dispatcher: out,
-	}, sip.Options{
-		PublicURL: d.cfg.PublicURL, MailDomain: mailDomain(d.cfg.SMTP.From), Lease: out.Lease(),
-	})
+func (d *Gateway) newSIP(r *recordStores, files *archive.Store, mails outbox.Mailer, run job.Submitter) (*sip.Service, error) {
+	return sip.New(sip.Deps{Jobs: submitted{run, r.Jobs}, Archives: files, Mails: mails}, sip.Options{PublicURL: d.cfg.PublicURL})
 }

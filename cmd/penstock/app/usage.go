@@ -15,9 +15,8 @@ import (
 // newMeter creates the meter of SIM usage.
 func (d *Gateway) newMeter(r *recordStores, out outbound, suspend usage.Suspender, run job.Submitter) (*usage.Meter, error) {
 	return usage.NewMeter(usage.MeterDeps{
-		Counters: r.Usage, SIMs: directoryOf(r), Events: out.events, Deliveries: r.Deliveries, Dispatcher: out.queue,
-		Suspender: suspend, Jobs: run,
-	}, usage.MeterOptions{MailDomain: mailDomain(d.cfg.SMTP.From), Lease: out.queue.Lease()})
+		Counters: r.Usage, SIMs: directoryOf(r), Events: out.events, Mails: out.mails, Suspender: suspend, Jobs: run,
+	})
 }
 
 // openUsage opens the service that exports the usage of SIMs.

@@ -1,0 +1,41 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// Mailer sends notices by e-mail as deliveries: retried and listed.
+type Mailer struct {
+	Store      Creator
+	Dispatcher Dispatcher
+	Domain     string        // the right side of Message-IDs; empty means localhost
+	Lease      time.Duration // of a mail's first attempt
+	Now        func() time.Time
+}
+
+// Notice is a mail to one address.
+type Notice struct {
+	ID                string // the delivery's
+	To, Subject, Text string
+}
+
+// Send sends notices of an account; about is their subject, for searches of
+// deliveries. A notice whose id was saved before is not sent again.
+func (m Mailer) Send(ctx context.Context, acct account.ID, about string, notices ...Notice) error {
+	if len(notices) == 0 {
+		return nil
+	}
+	now := m.Now()
+	mails := make([]Delivery, len(notices))
+	for i, n := range notices {
+		mails[i] = Delivery{
+			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: about, CreatedAt: now,
+			Mail: &Mail{To: n.To, Subject: n.Subject, Text: n.Text, MessageID: n.ID + "@" + cmp.Or(m.Domain, "localhost")},
+		}
+	}
+	return Send(ctx, m.Store, m.Dispatcher, mails, now.Add(m.Lease))
+}
