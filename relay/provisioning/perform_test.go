@@ -1,12 +1,15 @@
 package provisioning_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -305,4 +308,23 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 		y.clock.Advance(time.Second)
 	}
 	relaytest.Equal(t, "the states of both jobs", []job.State{y.run(one).State, y.run(two).State}, []job.State{job.Completed, job.Completed})
+}
+
+// failingSIMs are SIMs that cannot be changed.
+type failingSIMs struct{ sim.SIMs }
+
+func (failingSIMs) Change(_ context.Context, _ account.ID, iccid sim.ICCID, _ func(*sim.SIM) error) (sim.SIM, error) {
+	return sim.SIM{}, fmt.Errorf("change of %s", iccid)
+}
+
+func TestReassignReturnsTheErrorOfTheFirstSIM(t *testing.T) {
+	y := newFixture(t)
+	a, err := provisioning.New(provisioning.Deps{
+		SIMs: failingSIMs{y.db.SIMs}, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
+	}, provisioning.Options{Now: y.clock.Now})
+	relaytest.NoError(t, err)
+	input, err := json.Marshal(provisioning.Reassignment{Target: "anna", ICCIDs: []sim.ICCID{"8944000000000000001", "8944000000000000002"}})
+	relaytest.NoError(t, err)
+	_, err = a.Runners()[provisioning.BulkReassign.Kind()].Run(t.Context(), job.Job{ID: "j", Account: 1, Input: input, CreatedAt: y.clock.Now()})
+	relaytest.Equal(t, "the error", fmt.Sprint(err), "change of 8944000000000000001")
 }

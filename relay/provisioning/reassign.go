@@ -1,6 +1,7 @@
 package provisioning
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -135,13 +136,12 @@ func (a *Actions) remaining(ctx context.Context, acct account.ID, r Reassignment
 const concurrency = 16
 
 // assign assigns SIMs to a subscriber. It skips SIMs that were reassigned or deleted
-// meanwhile.
+// meanwhile, and returns the first error in the order of the SIMs.
 func (a *Actions) assign(ctx context.Context, acct account.ID, some []sim.ICCID, r Reassignment) error {
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var first error
+	errs := make([]error, len(some))
 	slots := make(chan struct{}, concurrency)
-	for _, iccid := range some {
+	for i, iccid := range some {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -151,13 +151,11 @@ func (a *Actions) assign(ctx context.Context, acct account.ID, some []sim.ICCID,
 				}
 				return nil
 			})
-			if err != nil && relay.KindOf(err) != relay.KindNotFound {
-				mu.Lock()
-				defer mu.Unlock()
-				first = err
+			if relay.KindOf(err) != relay.KindNotFound {
+				errs[i] = err
 			}
 		})
 	}
 	wg.Wait()
-	return first
+	return cmp.Or(errs...)
 }
