@@ -27,7 +27,7 @@ type Trial struct {
 	Rule     Rule // looked at if RuleID is empty
 	RuleID   string
 	DeviceID string
-	Last     int
+	Last     int // frames; 0 means 10
 }
 
 // TrialResult is what a rule would have done with one frame.
@@ -77,7 +77,7 @@ func (q TrialRequest) Error(err error) error {
 	}
 	p := relay.Problems{}
 	for field, problems := range relay.FieldsOf(err) {
-		if field != "device_id" && field != "last" {
+		if field != "device_id" {
 			field = "rule." + field
 		}
 		p[field] = problems
@@ -102,9 +102,6 @@ func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialRes
 	p, err := s.check(&r)
 	if err != nil {
 		return nil, err
-	}
-	if t.Last < 0 || t.Last > maxTried {
-		return nil, relay.Invalid("last", "must be between 1 and 100")
 	}
 	device, err := s.deps.Fleet.Device(ctx, acct, t.DeviceID)
 	if err != nil {
