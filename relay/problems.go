@@ -37,6 +37,13 @@ func (p Problems) Limit(field, value string, most int) {
 	}
 }
 
+// Assign sets a field to the value that a request has for it; nil leaves the field.
+func Assign[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
 // Problem returns the error of one problem, worded as AddNamed does.
 func Problem(field, text string) error {
 	p := Problems{}

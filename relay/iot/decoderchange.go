@@ -46,15 +46,15 @@ func (c DecoderChange) apply(d *Decoder) {
 	if c.Codec != nil && cmp.Or(*c.Codec, "json") != d.Codec {
 		d.Codec, d.Source = cmp.Or(*c.Codec, "json"), ""
 	}
-	assign(&d.Name, c.Name)
-	assign(&d.Description, c.Description)
-	assign(&d.Type, c.Type)
-	assign(&d.MACVersion, c.MACVersion)
-	assign(&d.Revision, c.Revision)
-	assign(&d.ClassB, c.ClassB)
-	assign(&d.ClassC, c.ClassC)
-	assign(&d.UseRawPayload, c.UseRawPayload)
-	assign(&d.Source, c.Source)
+	relay.Assign(&d.Name, c.Name)
+	relay.Assign(&d.Description, c.Description)
+	relay.Assign(&d.Type, c.Type)
+	relay.Assign(&d.MACVersion, c.MACVersion)
+	relay.Assign(&d.Revision, c.Revision)
+	relay.Assign(&d.ClassB, c.ClassB)
+	relay.Assign(&d.ClassC, c.ClassC)
+	relay.Assign(&d.UseRawPayload, c.UseRawPayload)
+	relay.Assign(&d.Source, c.Source)
 }
 
 // check checks only the fields that change: a decoder of the inventory may have no

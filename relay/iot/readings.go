@@ -66,10 +66,10 @@ func (s *Service) ChangeSensor(ctx context.Context, acct account.ID, sensorID st
 		return sensor, err
 	}
 	return s.store.ChangeSensor(ctx, acct, sensor.DeviceID, sensor.Key, func(sensor *Sensor) error {
-		assign(&sensor.Name, c.Name)
-		assign(&sensor.Slope, c.Slope)
-		assign(&sensor.Offset, c.Offset)
-		assign(&sensor.RetentionDays, c.RetentionDays)
+		relay.Assign(&sensor.Name, c.Name)
+		relay.Assign(&sensor.Slope, c.Slope)
+		relay.Assign(&sensor.Offset, c.Offset)
+		relay.Assign(&sensor.RetentionDays, c.RetentionDays)
 		sensor.UpdatedAt = s.options.Now().UTC()
 		return nil
 	})
@@ -90,12 +90,6 @@ func (c SensorChange) check() error {
 		p.Add("retention_days", "The retention days must be at least 0.")
 	}
 	return p.Err()
-}
-
-func assign[T any](to, from *T) {
-	if from != nil {
-		*to = *from
-	}
 }
 
 func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) (Sensor, error) {

@@ -175,9 +175,9 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	if c.Comment != nil {
 		p.Limit("comment", *c.Comment, maxComment)
 	}
-	assign(&d.Name, c.Name)
-	assign(&d.Comment, c.Comment)
-	assign(&d.DecoderID, c.DecoderID)
+	relay.Assign(&d.Name, c.Name)
+	relay.Assign(&d.Comment, c.Comment)
+	relay.Assign(&d.DecoderID, c.DecoderID)
 	within(p, "longitude", c.Longitude, 180, &d.Longitude)
 	within(p, "latitude", c.Latitude, 90, &d.Latitude)
 	within(p, "altitude", c.Altitude, 1e6, &d.Altitude)

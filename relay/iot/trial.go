@@ -126,7 +126,7 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 	if t.Sensors != nil {
 		decoder.Sensors = t.Sensors
 	}
-	assign(&decoder.UseRawPayload, t.UseRawPayload)
+	relay.Assign(&decoder.UseRawPayload, t.UseRawPayload)
 	// Compiled once: on a busy machine a source that compiles may take too long the
 	// next time.
 	program, err := s.newProgram(decoder)

@@ -76,14 +76,14 @@ type Change struct {
 // texts that are no durations; Compile checks everything else.
 func (c Change) Apply(r *Rule) error {
 	p := relay.Problems{}
-	set(&r.Name, c.Name)
-	set(&r.Enabled, c.Enabled)
-	set(&r.On, c.On)
-	set(&r.Devices, c.Devices)
-	set(&r.When, c.When)
-	set(&r.Clear, c.Clear)
-	set(&r.Ordered, c.Ordered)
-	set(&r.Actions, c.Actions)
+	relay.Assign(&r.Name, c.Name)
+	relay.Assign(&r.Enabled, c.Enabled)
+	relay.Assign(&r.On, c.On)
+	relay.Assign(&r.Devices, c.Devices)
+	relay.Assign(&r.When, c.When)
+	relay.Assign(&r.Clear, c.Clear)
+	relay.Assign(&r.Ordered, c.Ordered)
+	relay.Assign(&r.Actions, c.Actions)
 	setDuration(p, "for", &r.For, c.For)
 	setDuration(p, "silent_for", &r.SilentFor, c.SilentFor)
 	if c.Repeat != nil {
@@ -103,12 +103,6 @@ func (c Change) New() (Rule, error) {
 	r := Rule{Enabled: true}
 	err := c.Apply(&r)
 	return r, err
-}
-
-func set[T any](field *T, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }
 
 func setDuration(p relay.Problems, name string, field *time.Duration, text *string) {

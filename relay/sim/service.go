@@ -125,9 +125,7 @@ func (c LimitChange) to(l Limit) (Limit, error) {
 	if c.Warning != nil || c.NoWarning {
 		l.Warning = value(c.Warning)
 	}
-	if c.Cap != nil {
-		l.Cap = *c.Cap
-	}
+	relay.Assign(&l.Cap, c.Cap)
 	if l.Monthly > 0 && l.Warning > l.Monthly {
 		return l, relay.Problem("monthly_usage_limit_warning", "The %s must not be above the monthly usage limit.")
 	}

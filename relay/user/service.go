@@ -128,12 +128,8 @@ func (u *User) apply(c Change, hash string, now time.Time) error {
 			u.Account = 0
 		}
 	}
-	if c.Account != nil {
-		u.Account = *c.Account
-	}
-	if c.Disabled != nil {
-		u.Disabled = *c.Disabled
-	}
+	relay.Assign(&u.Account, c.Account)
+	relay.Assign(&u.Disabled, c.Disabled)
 	if hash != "" {
 		u.Password = hash
 	}
