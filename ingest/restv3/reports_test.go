@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -32,7 +33,7 @@ type stock struct {
 	down  bool
 }
 
-func (s *stock) Any(_ context.Context, acct account.ID, in usage.Span, _ []string) (bool, error) {
+func (s *stock) Any(_ context.Context, acct account.ID, in usage.Span, _ []sim.ICCID) (bool, error) {
 	return acct == 1 && in.To.After(clock().AddDate(0, 0, -19)), nil
 }
 
@@ -41,8 +42,11 @@ func (s *stock) Rows(_ context.Context, _ string, offset, limit int) ([]usage.Ro
 	return rows[min(offset, 3):min(offset+limit, 3)], nil
 }
 
-func (s *stock) Company(context.Context, account.ID, string) (string, error) {
-	return "", relay.Errorf(relay.KindNotFound, "subscriber")
+// noSubscribers are the subscribers of an account without any.
+type noSubscribers struct{}
+
+func (noSubscribers) Get(context.Context, account.ID, string) (sim.Subscriber, error) {
+	return sim.Subscriber{}, relay.Errorf(relay.KindNotFound, "subscriber")
 }
 
 func (s *stock) Submit(_ context.Context, j job.Job) error {
@@ -94,7 +98,7 @@ func (known) TokenBySource(context.Context, string) (account.Token, error) {
 func newReports(t *testing.T) (*api, *stock) {
 	t.Helper()
 	s := &stock{jobs: map[string]job.Job{}, files: map[string]string{}}
-	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
+	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Subscribers: noSubscribers{}, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
 	relaytest.NoError(t, err)
 	a := &api{t: t, check: contracttest.Open(t, OpenAPI()), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
 	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(known{}, "", time.Now))

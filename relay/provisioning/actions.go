@@ -186,8 +186,8 @@ func (a *Actions) job(acct account.ID, do Action, input any) (job.Job, error) {
 // It does nothing for a SIM that is not in service or about to leave it. It returns
 // KindUnavailable while another job of the SIM is in progress or the operator is
 // unavailable.
-func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid string) error {
-	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
+func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid sim.ICCID) error {
+	one, err := a.deps.SIMs.Get(ctx, acct, iccid)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return nil

@@ -299,7 +299,7 @@ func TestASavedJobIsAnsweredThoughTheQueueIsDown(t *testing.T) {
 func TestALimitSuspendsActiveSIMsOnce(t *testing.T) {
 	y := newFixture(t)
 	const active = "8944000000000000002"
-	suspend := func(iccid string) relay.Kind {
+	suspend := func(iccid sim.ICCID) relay.Kind {
 		err := y.a.Suspend(t.Context(), 1, iccid)
 		if err != nil && relay.KindOf(err) == relay.KindUnexpected {
 			t.Fatal(err)
@@ -311,9 +311,9 @@ func TestALimitSuspendsActiveSIMsOnce(t *testing.T) {
 		relaytest.NoError(t, err)
 		return total
 	}
-	for _, iccid := range []string{"8944000000000000001", "8944000000000000003", "8944000000000000004", "8944000000000000099", "x"} {
-		relaytest.Equal(t, "the kind of error for SIM "+iccid, suspend(iccid), relay.KindUnexpected)
-		relaytest.Equal(t, "the number of jobs after SIM "+iccid, jobs(), 0)
+	for _, iccid := range []sim.ICCID{"8944000000000000001", "8944000000000000003", "8944000000000000004", "8944000000000000099", "x"} {
+		relaytest.Equal(t, "the kind of error for SIM "+string(iccid), suspend(iccid), relay.KindUnexpected)
+		relaytest.Equal(t, "the number of jobs after SIM "+string(iccid), jobs(), 0)
 	}
 	id, err := y.ask(provisioning.AddService, active)
 	relaytest.NoError(t, err)

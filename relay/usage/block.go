@@ -30,10 +30,10 @@ const (
 
 // blocking is the input of such a job: SIMs, or a pool.
 type blocking struct {
-	ICCIDs []string `json:"iccids,omitempty"`
-	Pool   string   `json:"pool,omitempty"`
-	Scan   string   `json:"walk,omitempty"`  // the name that all jobs on the pool share
-	After  string   `json:"after,omitempty"` // the last ICCID of the job before
+	ICCIDs []sim.ICCID `json:"iccids,omitempty"`
+	Pool   string      `json:"pool,omitempty"`
+	Scan   string      `json:"walk,omitempty"`  // the name that all jobs on the pool share
+	After  sim.ICCID   `json:"after,omitempty"` // the last ICCID of the job before
 }
 
 func (m *Meter) submit(ctx context.Context, acct account.ID, id string, b blocking, keep time.Duration) error {
@@ -51,7 +51,7 @@ func (m *Meter) submit(ctx context.Context, acct account.ID, id string, b blocki
 // or their pool, have reached a limit that blocks. Callers use it for SIMs that were
 // activated or attached to a pool, or whose limit has changed; Take does the same
 // for the SIMs of records.
-func (m *Meter) EnforceSIMs(ctx context.Context, acct account.ID, iccids []string) error {
+func (m *Meter) EnforceSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
 	found, err := m.overLimit(ctx, acct, iccids)
 	if err != nil || len(found) == 0 {
 		return err
@@ -84,14 +84,14 @@ func (m *Meter) blockPool(ctx context.Context, acct account.ID, s Subject) error
 
 // blockSIMs suspends the SIMs of records. One job serves all records that find the
 // same limit reached.
-func (m *Meter) blockSIMs(ctx context.Context, acct account.ID, iccids []string) error {
+func (m *Meter) blockSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
 	found, err := m.overLimit(ctx, acct, iccids)
 	if err != nil {
 		return err
 	}
 	for _, one := range found {
 		id := fmt.Sprintf("%s-%s-%s-%s-%d", one.iccid, one.of.Scope, one.of.ID, one.of.Month, one.limit)
-		if err := m.submit(ctx, acct, id, blocking{ICCIDs: []string{one.iccid}}, time.Millisecond); err != nil {
+		if err := m.submit(ctx, acct, id, blocking{ICCIDs: []sim.ICCID{one.iccid}}, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 }
 
 // nextSIMs returns the SIMs of one job.
-func (m *Meter) nextSIMs(ctx context.Context, acct account.ID, b blocking) ([]string, error) {
+func (m *Meter) nextSIMs(ctx context.Context, acct account.ID, b blocking) ([]sim.ICCID, error) {
 	if b.Pool == "" {
 		return b.ICCIDs, nil
 	}
@@ -133,10 +133,10 @@ func (m *Meter) nextSIMs(ctx context.Context, acct account.ID, b blocking) ([]st
 	if err != nil || !over {
 		return nil, err
 	}
-	iccids, err := m.deps.SIMs.OfPool(ctx, acct, b.Pool, b.After, pageSize)
+	iccids, err := m.deps.SIMs.Scan(ctx, acct, sim.Scope{Pool: b.Pool}, b.After, pageSize)
 	if err == nil && len(iccids) == pageSize {
 		b.After = iccids[pageSize-1]
-		err = m.submit(ctx, acct, b.Scan+"-"+b.After, b, scanLife)
+		err = m.submit(ctx, acct, b.Scan+"-"+string(b.After), b, scanLife)
 	}
 	return iccids, err
 }
@@ -161,7 +161,7 @@ func (m *Meter) poolOver(ctx context.Context, acct account.ID, id string) (bool,
 
 // pool loads a pool; a deleted one has no limit.
 func (m *Meter) pool(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
-	pool, err := m.deps.SIMs.Pool(ctx, acct, id)
+	pool, err := m.deps.Pools.Get(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return sim.Pool{}, nil
 	}
@@ -175,17 +175,17 @@ func (m *Meter) current(of Scope, id string) Subject {
 
 // overrun is a SIM in service although a limit that blocks is reached.
 type overrun struct {
-	iccid string
+	iccid sim.ICCID
 	of    Subject // the SIM or its pool
 	limit int64   // bytes
 }
 
 // overLimit returns those of an account's SIMs that are in service although they, or
 // their pool, have reached a limit that blocks.
-func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []string) ([]overrun, error) {
+func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([]overrun, error) {
 	var out []overrun
 	for some := range slices.Chunk(iccids, lookupBatch) {
-		sims, err := m.deps.SIMs.Find(ctx, acct, some)
+		sims, err := m.deps.SIMs.GetMany(ctx, acct, some)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +198,7 @@ func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []string)
 			if !there || !one.InService() {
 				continue
 			}
-			for _, s := range []Subject{m.current(OfSIM, iccid), m.current(OfPool, one.Pool)} {
+			for _, s := range []Subject{m.current(OfSIM, string(iccid)), m.current(OfPool, one.Pool)} {
 				if limit, is := reached[s]; is {
 					out = append(out, overrun{iccid, s, limit})
 					break
@@ -211,13 +211,13 @@ func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []string)
 
 // reached returns the limits that block and are reached, of SIMs in service and
 // their pools.
-func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[string]sim.SIM) (map[Subject]int64, error) {
+func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
 	limits := make(map[Subject]sim.Limit)
 	for iccid, one := range sims {
 		if !one.InService() {
 			continue
 		}
-		limits[m.current(OfSIM, iccid)] = one.Limit
+		limits[m.current(OfSIM, string(iccid))] = one.Limit
 		s := m.current(OfPool, one.Pool)
 		if _, known := limits[s]; known || one.Pool == "" {
 			continue

@@ -22,11 +22,11 @@ import (
 // fixture has the ports of a meter and a service in memory, for account 1. The operation
 // that broken names fails once.
 type fixture struct {
-	t       *testing.T
-	clock   *relaytest.Clock
-	sims    map[string]sim.SIM
-	pools   map[string]sim.Pool
-	company map[string]string
+	t           *testing.T
+	clock       *relaytest.Clock
+	sims        map[sim.ICCID]sim.SIM
+	pools       table[sim.Pool]
+	subscribers table[sim.Subscriber]
 
 	records []Record
 	totals  map[Subject]Total
@@ -41,7 +41,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	return &fixture{
-		t: t, clock: relaytest.NewClock(at(20, 12)), sims: map[string]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: map[string]sim.Pool{}, company: map[string]string{},
+		t: t, clock: relaytest.NewClock(at(20, 12)), sims: map[sim.ICCID]sim.SIM{"A": {}, "B": {}, "C": {}}, pools: table[sim.Pool]{}, subscribers: table[sim.Subscriber]{},
 		totals: map[Subject]Total{}, reports: map[string][]Row{}, files: map[string]string{}, jobs: map[string]job.Job{},
 		sent: map[string]outbox.Delivery{},
 	}
@@ -52,7 +52,7 @@ func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0
 func (w *fixture) meter() *Meter {
 	w.t.Helper()
 	m, err := NewMeter(MeterDeps{
-		Counters: w, SIMs: w, Events: w, Mails: outbox.Mailer{Store: w, Dispatcher: w, Now: w.clock.Now}, Suspender: w, Jobs: w, Now: w.clock.Now,
+		Counters: w, SIMs: w, Pools: w.pools, Events: w, Mails: outbox.Mailer{Store: w, Dispatcher: w, Now: w.clock.Now}, Suspender: w, Jobs: w, Now: w.clock.Now,
 	})
 	relaytest.NoError(w.t, err)
 	return m
@@ -61,7 +61,7 @@ func (w *fixture) meter() *Meter {
 func (w *fixture) service() *Service {
 	w.t.Helper()
 	s, err := New(Deps{
-		Records: w, Reports: w, SIMs: w, Jobs: w, Files: w, Exports: w, Now: w.clock.Now,
+		Records: w, Reports: w, SIMs: w, Subscribers: w.subscribers, Jobs: w, Files: w, Exports: w, Now: w.clock.Now,
 	}, Options{List: "mno", Page: 2})
 	relaytest.NoError(w.t, err)
 	return s
@@ -119,9 +119,9 @@ func (w *fixture) RemoveSteps(_ context.Context, _ account.ID, s Subject, steps 
 	return nil
 }
 
-func (w *fixture) within(iccid string, in Span) (found []StoredRecord) {
+func (w *fixture) within(iccid sim.ICCID, in Span) (found []StoredRecord) {
 	for i, r := range w.records {
-		if (iccid == "" || r.Use.ICCID == iccid) && !r.Use.Start.Before(in.From) && r.Use.Start.Before(in.To) {
+		if (iccid == "" || r.Use.ICCID == string(iccid)) && !r.Use.Start.Before(in.From) && r.Use.Start.Before(in.To) {
 			found = append(found, StoredRecord{Cursor{r.Use.Start, int64(i + 1)}, r.Use})
 		}
 	}
@@ -129,11 +129,11 @@ func (w *fixture) within(iccid string, in Span) (found []StoredRecord) {
 	return found
 }
 
-func (w *fixture) Any(_ context.Context, _ account.ID, in Span, iccids []string) (bool, error) {
-	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool { return iccids == nil || slices.Contains(iccids, k.Use.ICCID) }), nil
+func (w *fixture) Any(_ context.Context, _ account.ID, in Span, iccids []sim.ICCID) (bool, error) {
+	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool { return iccids == nil || slices.Contains(iccids, sim.ICCID(k.Use.ICCID)) }), nil
 }
 
-func (w *fixture) Read(_ context.Context, _ account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
+func (w *fixture) Read(_ context.Context, _ account.ID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
 	found := w.within(iccid, in)
 	found = found[1+slices.IndexFunc(found, func(k StoredRecord) bool { return k.Cursor == behind }):]
 	return found[:min(limit, len(found))], nil
@@ -172,9 +172,9 @@ func (w *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, 
 
 func (w *fixture) Sweep(context.Context, time.Time) error { return nil }
 
-func (w *fixture) Find(_ context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error) {
+func (w *fixture) GetMany(_ context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
 	w.most = max(w.most, len(iccids))
-	found := make(map[string]sim.SIM)
+	found := make(map[sim.ICCID]sim.SIM)
 	for _, iccid := range iccids {
 		if line, ok := w.sims[iccid]; ok && acct == 1 {
 			line.State, line.Requested = cmp.Or(line.State, sim.Active), sim.Active
@@ -184,53 +184,40 @@ func (w *fixture) Find(_ context.Context, acct account.ID, iccids []string) (map
 	return found, w.fails("lines")
 }
 
-func (w *fixture) Pool(_ context.Context, _ account.ID, id string) (sim.Pool, error) {
-	p, ok := w.pools[id]
-	if !ok {
-		return p, relay.Errorf(relay.KindNotFound, "pool %s", id)
-	}
-	return p, nil
-}
-
-func (w *fixture) of(which func(sim.SIM) bool, after string, limit int) (found []string) {
+func (w *fixture) Scan(_ context.Context, _ account.ID, in sim.Scope, after sim.ICCID, limit int) (found []sim.ICCID, err error) {
 	for iccid, line := range w.sims {
-		if iccid > after && which(line) {
+		if iccid > after && (in.Pool == "" || line.Pool == in.Pool) && (in.Subscriber == "" || line.Subscriber == in.Subscriber) {
 			found = append(found, iccid)
 		}
 	}
 	slices.Sort(found)
-	return found[:min(limit, len(found))]
+	return found[:min(limit, len(found))], nil
 }
 
-func (w *fixture) OfPool(_ context.Context, _ account.ID, pool, after string, limit int) ([]string, error) {
-	return w.of(func(l sim.SIM) bool { return l.Pool == pool }, after, limit), nil
-}
+// table has pools or subscribers by their ids.
+type table[T any] map[string]T
 
-func (w *fixture) OfSubscriber(_ context.Context, _ account.ID, subscriber, after string, limit int) ([]string, error) {
-	return w.of(func(l sim.SIM) bool { return l.Subscriber == subscriber }, after, limit), nil
-}
-
-func (w *fixture) Company(_ context.Context, _ account.ID, id string) (string, error) {
-	name, ok := w.company[id]
+func (t table[T]) Get(_ context.Context, _ account.ID, id string) (T, error) {
+	found, ok := t[id]
 	if !ok {
-		return "", relay.Errorf(relay.KindNotFound, "subscriber %s", id)
+		return found, relay.Errorf(relay.KindNotFound, "no record has the id %s", id)
 	}
-	return name, nil
+	return found, nil
 }
 
-func (w *fixture) Suspend(_ context.Context, _ account.ID, iccid string) error {
-	if err := w.fails("suspend " + iccid); err != nil {
+func (w *fixture) Suspend(_ context.Context, _ account.ID, iccid sim.ICCID) error {
+	if err := w.fails("suspend " + string(iccid)); err != nil {
 		return err
 	}
 	if line := w.sims[iccid]; line.State != sim.Suspended {
 		w.set(iccid, func(l *sim.SIM) { l.State = sim.Suspended })
-		w.events = append(w.events, "suspend "+iccid)
+		w.events = append(w.events, "suspend "+string(iccid))
 	}
 	return nil
 }
 
 // set changes a SIM.
-func (w *fixture) set(iccid string, change func(*sim.SIM)) {
+func (w *fixture) set(iccid sim.ICCID, change func(*sim.SIM)) {
 	line := w.sims[iccid]
 	change(&line)
 	w.sims[iccid] = line

@@ -18,6 +18,7 @@ import (
 type MeterDeps struct {
 	Counters  Counters
 	SIMs      SIMs
+	Pools     Pools
 	Events    outbox.Notifier
 	Mails     outbox.Mailer // to recipients
 	Suspender Suspender
@@ -30,7 +31,7 @@ type Meter struct{ deps MeterDeps }
 
 // NewMeter returns a Meter.
 func NewMeter(d MeterDeps) (*Meter, error) {
-	if d.Counters == nil || d.SIMs == nil || d.Events == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil || d.Suspender == nil || d.Jobs == nil {
+	if d.Counters == nil || d.SIMs == nil || d.Pools == nil || d.Events == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil || d.Suspender == nil || d.Jobs == nil {
 		return nil, errors.New("usage: a dependency of the meter is missing")
 	}
 	if d.Now == nil {
@@ -49,7 +50,7 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 	}
 	known := make([]Record, 0, len(records))
 	for i, r := range records {
-		one, ok := sims[r.Account][r.Use.ICCID]
+		one, ok := sims[r.Account][sim.ICCID(r.Use.ICCID)]
 		if !ok {
 			unknown = append(unknown, i)
 			continue
@@ -67,19 +68,19 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 const lookupBatch = 1000
 
 // findSIMs looks up the SIMs of records, by account and ICCID.
-func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]map[string]sim.SIM, error) {
-	asked := make(map[account.ID]map[string]bool)
+func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]map[sim.ICCID]sim.SIM, error) {
+	asked := make(map[account.ID]map[sim.ICCID]bool)
 	for _, r := range records {
 		if asked[r.Account] == nil {
-			asked[r.Account] = make(map[string]bool)
+			asked[r.Account] = make(map[sim.ICCID]bool)
 		}
-		asked[r.Account][r.Use.ICCID] = true
+		asked[r.Account][sim.ICCID(r.Use.ICCID)] = true
 	}
-	sims := make(map[account.ID]map[string]sim.SIM, len(asked))
+	sims := make(map[account.ID]map[sim.ICCID]sim.SIM, len(asked))
 	for acct, iccids := range asked {
-		sims[acct] = make(map[string]sim.SIM, len(iccids))
+		sims[acct] = make(map[sim.ICCID]sim.SIM, len(iccids))
 		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
-			found, err := m.deps.SIMs.Find(ctx, acct, some)
+			found, err := m.deps.SIMs.GetMany(ctx, acct, some)
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +94,7 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]
 // counted before, because a process may have died in between. Notifications are
 // sent once. A limit that blocks is enforced whenever it is reached, but for the
 // current month only: late records of last month must not suspend a SIM now.
-func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.ID]map[string]sim.SIM) error {
+func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.ID]map[sim.ICCID]sim.SIM) error {
 	all, err := m.limited(ctx, records, sims)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.
 
 // enforceReached suspends the SIMs of records whose limits are reached.
 func (m *Meter) enforceReached(ctx context.Context, records []Record, reached map[counter]bool) error {
-	iccids := make(map[account.ID][]string)
+	iccids := make(map[account.ID][]sim.ICCID)
 	seen := make(map[counter]bool)
 	for _, r := range records {
 		own, pool := r.counters()
@@ -132,7 +133,7 @@ func (m *Meter) enforceReached(ctx context.Context, records []Record, reached ma
 			continue
 		}
 		seen[own] = true
-		iccids[r.Account] = append(iccids[r.Account], r.Use.ICCID)
+		iccids[r.Account] = append(iccids[r.Account], sim.ICCID(r.Use.ICCID))
 	}
 	for acct, some := range iccids {
 		if err := m.blockSIMs(ctx, acct, some); err != nil {
@@ -166,14 +167,14 @@ func (r Record) counters() (own, pool counter) {
 }
 
 // limited finds the subjects of records that have a limit.
-func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.ID]map[string]sim.SIM) ([]limited, error) {
+func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.ID]map[sim.ICCID]sim.SIM) ([]limited, error) {
 	seen := make(map[counter]bool)
 	var all []limited
 	for _, r := range records {
 		own, of := r.counters()
 		if !seen[own] {
 			seen[own] = true
-			if one := sims[r.Account][r.Use.ICCID]; one.Limit.IsSet() {
+			if one := sims[r.Account][sim.ICCID(r.Use.ICCID)]; one.Limit.IsSet() {
 				all = append(all, limited{counter: own, limit: one.Limit, recipients: one.Recipients})
 			}
 		}

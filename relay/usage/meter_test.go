@@ -142,7 +142,7 @@ func TestALargePoolIsBlockedPieceByPiece(t *testing.T) {
 	w := newFixture(t)
 	w.pools["p"] = sim.Pool{Limit: sim.Limit{Monthly: 1, Cap: sim.Block}}
 	for i := range 2*pageSize + 1 {
-		w.sims[fmt.Sprintf("P%05d", i)] = sim.SIM{Pool: "p"}
+		w.sims[sim.ICCID(fmt.Sprintf("P%05d", i))] = sim.SIM{Pool: "p"}
 	}
 	w.broken = "suspend P00700" // another job has it in its hands
 	w.take(use("1", "P00000", at(1, 0), 1))
@@ -173,11 +173,11 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 	}{
 		"a SIM that is unsuspended": {func(t *testing.T, w *fixture, m *Meter) {
 			w.set("A", back)
-			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"A", "C", "nobody's"}))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"A", "C", "nobody's"}))
 		}, []string{"suspend A"}},
 		"a SIM that is unsuspended in a blocked pool": {func(t *testing.T, w *fixture, m *Meter) {
 			w.set("B", back)
-			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"B"}))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"B"}))
 		}, []string{"suspend B"}},
 		"one that is unsuspended unseen, with its next record": {func(_ *testing.T, w *fixture, _ *Meter) {
 			w.set("A", back)
@@ -197,11 +197,11 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			w.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.take(use("c1", "C", at(2, 0), 50))
 			w.sims["C"] = sim.SIM{Limit: sim.Limit{Monthly: 50, Cap: sim.Block}}
-			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"C"}))
 		}, []string{"suspend C"}},
 		"a SIM that is attached to a blocked pool": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["C"] = sim.SIM{Pool: "p"}
-			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C"}))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"C"}))
 		}, []string{"suspend C"}},
 		"a pool's limit that is raised and reached again by one of its SIMs": {func(t *testing.T, w *fixture, m *Meter) {
 			w.sims["B"], w.sims["C"] = sim.SIM{Pool: "p"}, sim.SIM{Pool: "p"}
@@ -222,7 +222,7 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			w.sims["E"] = sim.SIM{Limit: sim.Limit{Monthly: 100, Cap: sim.Block}}
 			w.pools["q"] = sim.Pool{Limit: sim.Limit{Monthly: 1000, Cap: sim.Block}}
 			w.take(use("d1", "D", at(2, 0), 99), use("e1", "E", at(2, 0), 99))
-			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"C", "D", "E"}))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"C", "D", "E"}))
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "q"))
 			enforce(t, w, m.EnforcePool(t.Context(), 1, "nobody's"))
 		}, nil},
@@ -230,7 +230,7 @@ func TestABlockingLimitIsEnforcedWithinTheMonth(t *testing.T) {
 			w.clock.Advance(30 * 24 * time.Hour)
 			w.set("A", back)
 			w.set("B", back)
-			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []string{"A", "B"}))
+			enforce(t, w, m.EnforceSIMs(t.Context(), 1, []sim.ICCID{"A", "B"}))
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestManySIMsAreLookedUpPieceByPiece(t *testing.T) {
 	var records []Record
 	for i := range 2*lookupBatch + 1 {
 		iccid := fmt.Sprintf("M%05d", i)
-		w.sims[iccid] = sim.SIM{}
+		w.sims[sim.ICCID(iccid)] = sim.SIM{}
 		records = append(records, use(iccid, iccid, at(1, 0), 1))
 	}
 	w.take(records...)

@@ -28,10 +28,10 @@ type Counters interface {
 type Records interface {
 	// Any reports whether there are records in a time, of the given SIMs only
 	// unless iccids is nil.
-	Any(ctx context.Context, acct account.ID, in Span, iccids []string) (bool, error)
+	Any(ctx context.Context, acct account.ID, in Span, iccids []sim.ICCID) (bool, error)
 	// Read returns records in the order of their starts, behind a place, at most
 	// limit; of one SIM only unless iccid is empty.
-	Read(ctx context.Context, acct account.ID, iccid string, in Span, behind Cursor, limit int) ([]StoredRecord, error)
+	Read(ctx context.Context, acct account.ID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error)
 	// Sums adds up the usage of each SIM in a period and passes it on step by step.
 	Sums(ctx context.Context, acct account.ID, in Span, each func([]Sum) error) error
 }
@@ -52,19 +52,20 @@ type Row struct {
 	Bytes                      int64
 }
 
-// SIMs knows SIMs, pools and subscribers of accounts.
+// SIMs reads the SIMs of accounts; sim.SIMs documents the methods.
 type SIMs interface {
-	// Find returns the SIMs that the account has, by ICCID.
-	Find(ctx context.Context, acct account.ID, iccids []string) (map[string]sim.SIM, error)
-	// Pool loads a pool; relay.KindNotFound if the account has none of the id.
-	Pool(ctx context.Context, acct account.ID, id string) (sim.Pool, error)
-	// OfPool and OfSubscriber return at most limit ICCIDs that come after one, ""
-	// for the first.
-	OfPool(ctx context.Context, acct account.ID, pool, after string, limit int) ([]string, error)
-	OfSubscriber(ctx context.Context, acct account.ID, subscriber, after string, limit int) ([]string, error)
-	// Company returns a subscriber's company name; relay.KindNotFound if the
-	// account has no such subscriber.
-	Company(ctx context.Context, acct account.ID, subscriber string) (string, error)
+	GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
+	Scan(ctx context.Context, acct account.ID, in sim.Scope, after sim.ICCID, limit int) ([]sim.ICCID, error)
+}
+
+// Pools reads pools.
+type Pools interface {
+	Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error) // relay.KindNotFound if there is none
+}
+
+// Subscribers reads subscribers.
+type Subscribers interface {
+	Get(ctx context.Context, acct account.ID, id string) (sim.Subscriber, error) // relay.KindNotFound if there is none
 }
 
 // Suspender suspends SIMs.
@@ -72,7 +73,7 @@ type Suspender interface {
 	// Suspend orders the suspension of a SIM. It does nothing for a SIM that is not in
 	// service or about to leave it, and returns relay.KindUnavailable while the
 	// suspension cannot be ordered.
-	Suspend(ctx context.Context, acct account.ID, iccid string) error
+	Suspend(ctx context.Context, acct account.ID, iccid sim.ICCID) error
 }
 
 // Files makes files and keeps them for a time.

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // orderOf decodes the input of a job.
@@ -45,8 +46,8 @@ func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cd
 	if o.Subscriber == "" {
 		return s.eachOf(ctx, acct, "", o.span(), do)
 	}
-	for after := ""; ; {
-		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, o.Subscriber, after, pageSize)
+	for after := sim.ICCID(""); ; {
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: o.Subscriber}, after, pageSize)
 		if err != nil || len(iccids) == 0 {
 			return err
 		}
@@ -60,7 +61,7 @@ func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cd
 }
 
 // eachOf passes on the records of a SIM, or of all if iccid is empty.
-func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid string, in Span, do func(cdr.Use) error) error {
+func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid sim.ICCID, in Span, do func(cdr.Use) error) error {
 	var behind Cursor
 	for {
 		page, err := s.deps.Records.Read(ctx, acct, iccid, in, behind, s.opts.Page)
@@ -105,17 +106,17 @@ func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 
 // rows adds the subscribers of the SIMs. companies caches the subscribers' names.
 func (s *Service) rows(ctx context.Context, acct account.ID, sums []Sum, companies map[string]string) ([]Row, error) {
-	iccids := make([]string, len(sums))
+	iccids := make([]sim.ICCID, len(sums))
 	for i, sum := range sums {
-		iccids[i] = sum.ICCID
+		iccids[i] = sim.ICCID(sum.ICCID)
 	}
-	sims, err := s.deps.SIMs.Find(ctx, acct, iccids)
+	sims, err := s.deps.SIMs.GetMany(ctx, acct, iccids)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]Row, len(sums))
 	for i, sum := range sums {
-		rows[i] = Row{ICCID: sum.ICCID, Subscriber: sims[sum.ICCID].Subscriber, Bytes: sum.Bytes}
+		rows[i] = Row{ICCID: sum.ICCID, Subscriber: sims[iccids[i]].Subscriber, Bytes: sum.Bytes}
 		if rows[i].Company, err = s.company(ctx, acct, rows[i].Subscriber, companies); err != nil {
 			return nil, err
 		}
@@ -130,13 +131,13 @@ func (s *Service) company(ctx context.Context, acct account.ID, id string, known
 	if name, ok := known[id]; ok || id == "" {
 		return name, nil
 	}
-	name, err := s.deps.SIMs.Company(ctx, acct, id)
+	found, err := s.deps.Subscribers.Get(ctx, acct, id)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return "", err
 	}
 	if len(known) >= maxCompanies {
 		clear(known)
 	}
-	known[id] = name
-	return name, nil
+	known[id] = found.CompanyName
+	return found.CompanyName, nil
 }

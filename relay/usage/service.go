@@ -12,17 +12,19 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/sim"
 )
 
 // Deps are the dependencies of a Service; all but Now are required.
 type Deps struct {
-	Records Records
-	Reports Reports
-	SIMs    SIMs
-	Jobs    Jobs
-	Files   Files   // of CDRs
-	Exports Exports // of reports
-	Now     func() time.Time
+	Records     Records
+	Reports     Reports
+	SIMs        SIMs
+	Subscribers Subscribers
+	Jobs        Jobs
+	Files       Files   // of CDRs
+	Exports     Exports // of reports
+	Now         func() time.Time
 }
 
 // Options are optional settings.
@@ -41,8 +43,8 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Records == nil || d.Reports == nil || d.SIMs == nil || d.Jobs == nil || d.Files == nil || d.Exports == nil {
-		return nil, errors.New("usage: records, reports, SIMs, jobs, files and exports are needed")
+	if d.Records == nil || d.Reports == nil || d.SIMs == nil || d.Subscribers == nil || d.Jobs == nil || d.Files == nil || d.Exports == nil {
+		return nil, errors.New("usage: records, reports, SIMs, subscribers, jobs, files and exports are needed")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -60,7 +62,7 @@ func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Request) (s
 		return "", err
 	}
 	if a.Subscriber != "" {
-		_, err := s.deps.SIMs.Company(ctx, acct, a.Subscriber)
+		_, err := s.deps.Subscribers.Get(ctx, acct, a.Subscriber)
 		if relay.KindOf(err) == relay.KindNotFound {
 			err = relay.Invalid("subscriber_id", "The selected subscriber id is invalid.")
 		}
@@ -95,8 +97,8 @@ func (s *Service) present(ctx context.Context, acct account.ID, a Request) error
 		}
 		return err
 	}
-	for after := ""; ; {
-		iccids, err := s.deps.SIMs.OfSubscriber(ctx, acct, a.Subscriber, after, pageSize)
+	for after := sim.ICCID(""); ; {
+		iccids, err := s.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: a.Subscriber}, after, pageSize)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func (w *fixture) run(s *Service, id string) job.Job {
 // fill has five records of three SIMs.
 func (w *fixture) fill() {
 	w.sims["A"], w.sims["B"], w.sims["C"] = sim.SIM{Subscriber: "s1"}, sim.SIM{Subscriber: "s2"}, sim.SIM{}
-	w.company["s1"], w.company["s2"], w.company["s3"] = "Acme", "", "Idle"
+	w.subscribers["s1"], w.subscribers["s2"], w.subscribers["s3"] = sim.Subscriber{CompanyName: "Acme"}, sim.Subscriber{}, sim.Subscriber{CompanyName: "Idle"}
 	w.take(use("1", "A", at(3, 0), 1), use("2", "B", at(2, 0), 2), use("3", "C", at(2, 0), 4), use("4", "A", at(1, 0), 8), use("5", "A", at(30, 0), 16))
 }
 

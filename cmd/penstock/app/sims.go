@@ -27,7 +27,7 @@ type simServices struct {
 func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s simServices, err error) {
 	// Actions enforce the limits that the meter knows, and the meter suspends SIMs by
 	// actions: limits is completed when both are there.
-	limits := new(meterLimits)
+	limits := new(limitEnforcer)
 	s.limits = limits
 	s.actions, err = provisioning.New(provisioning.Deps{
 		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.Orders, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Limits: limits,
@@ -38,7 +38,7 @@ func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s 
 	if s.meter, err = d.newMeter(r, out, s.actions, run); err != nil {
 		return s, err
 	}
-	limits.meter = s.meter
+	limits.Meter = s.meter
 	s.sims, err = sim.New(sim.Deps{
 		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: out.prober, Limits: limits,
 	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
@@ -48,6 +48,9 @@ func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s 
 	s.usage, err = d.openUsage(r, run)
 	return s, err
 }
+
+// limitEnforcer is a sim.LimitEnforcer whose meter is set later.
+type limitEnforcer struct{ *usage.Meter }
 
 // prober checks callback URLs with a request like those of events: from the same
 // client, with a signature.

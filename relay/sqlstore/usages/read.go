@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/usage"
 )
@@ -45,7 +46,7 @@ ORDER BY sims.subject`
 )
 
 // Any reports whether there are records in a time.
-func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids []string) (bool, error) {
+func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids []sim.ICCID) (bool, error) {
 	query, args := anyRecord, []any{acct, in.From.UnixMicro(), in.To.UnixMicro()}
 	if iccids != nil {
 		query, args = anyOfSIMs, append(args, sqlstore.Column("iccid", iccids))
@@ -55,7 +56,7 @@ func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids 
 }
 
 // Read returns a page of records.
-func (s *Store) Read(ctx context.Context, acct account.ID, iccid string, in usage.Span, behind usage.Cursor, limit int) ([]usage.StoredRecord, error) {
+func (s *Store) Read(ctx context.Context, acct account.ID, iccid sim.ICCID, in usage.Span, behind usage.Cursor, limit int) ([]usage.StoredRecord, error) {
 	start, n := in.From.UnixMicro(), int64(0)
 	if behind.N != 0 {
 		start, n = behind.Start.UnixMicro(), behind.N

@@ -14,6 +14,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	"github.com/penstock/penstock/relay/usage"
@@ -54,7 +55,7 @@ func put(t *testing.T, s *Store, records ...usage.Record) {
 	}
 }
 
-func all(t *testing.T, s *Store, acct account.ID, iccid string, from, to int) (found []cdr.Use) {
+func all(t *testing.T, s *Store, acct account.ID, iccid sim.ICCID, from, to int) (found []cdr.Use) {
 	t.Helper()
 	var behind usage.Cursor
 	for {
@@ -81,7 +82,7 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 	b, e, a := record(1, "b", "A", 5, 2).Use, record(1, "e", "A", 5, 32).Use, record(1, "a", "A", 9, 1).Use
 	for _, tc := range []struct {
 		name  string
-		iccid string
+		iccid sim.ICCID
 		want  []cdr.Use
 	}{
 		{"all, by time, then by arrival, together by id", "", []cdr.Use{odd.Use, b, e, a}},
@@ -160,16 +161,16 @@ func testAny(t *testing.T, s *Store) {
 		name     string
 		acct     account.ID
 		from, to int
-		iccids   []string
+		iccids   []sim.ICCID
 		want     bool
 	}{
 		{"the time it starts", 1, 5, 6, nil, true},
 		{"a time that ends when it starts", 1, 4, 5, nil, false},
 		{"another account", 2, 0, 9, nil, false},
-		{"its SIM among others", 1, 5, 6, []string{"B", "A"}, true},
-		{"its SIM at another time", 1, 6, 9, []string{"A"}, false},
-		{"another SIM", 1, 0, 9, []string{"B"}, false},
-		{"no SIM at all", 1, 0, 9, []string{}, false},
+		{"its SIM among others", 1, 5, 6, []sim.ICCID{"B", "A"}, true},
+		{"its SIM at another time", 1, 6, 9, []sim.ICCID{"A"}, false},
+		{"another SIM", 1, 0, 9, []sim.ICCID{"B"}, false},
+		{"no SIM at all", 1, 0, 9, []sim.ICCID{}, false},
 	} {
 		if got, err := s.Any(t.Context(), tc.acct, usage.Span{From: at(tc.from), To: at(tc.to)}, tc.iccids); err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v", tc.name, got, err)
