@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -53,22 +52,19 @@ func (a Apply) Run(w Environment) error {
 
 // printApplied prints what an apply did, one line for each record.
 func printApplied(out io.Writer, answer []byte) error {
-	var a struct {
-		Data struct {
-			Document string
-			DryRun   bool `json:"dry_run"`
-			Accounts []struct {
-				ID   int64
-				Name string
-			}
-			Added, Changed, Removed, Kept []string
-			AllowRemovals                 int `json:"allow_removals"`
+	d, err := dataOf[struct {
+		Document string
+		DryRun   bool `json:"dry_run"`
+		Accounts []struct {
+			ID   int64
+			Name string
 		}
+		Added, Changed, Removed, Kept []string
+		AllowRemovals                 int `json:"allow_removals"`
+	}]("the inventory", answer)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return fmt.Errorf("the inventory: %w: %s", err, strings.TrimSpace(string(answer)))
-	}
-	d := a.Data
 	for _, acct := range d.Accounts {
 		_, _ = fmt.Fprintf(out, "account %q has the id %d\n", acct.Name, acct.ID)
 	}
@@ -87,7 +83,7 @@ func printApplied(out io.Writer, answer []byte) error {
 	if d.DryRun {
 		what = "dry run, nothing changed"
 	}
-	_, err := fmt.Fprintf(out, "document %s: %d added, %d changed, %d removed, %d kept (%s)\n",
+	_, err = fmt.Fprintf(out, "document %s: %d added, %d changed, %d removed, %d kept (%s)\n",
 		d.Document, len(d.Added), len(d.Changed), len(d.Removed), len(d.Kept), what)
 	return err
 }

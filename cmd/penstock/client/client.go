@@ -3,6 +3,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/penstock/penstock/config"
@@ -49,18 +51,13 @@ func (a Flags) Ask(w Environment, what, method, target string, data []byte, also
 	if err != nil {
 		return nil, err
 	}
-	if a.Server == "" {
-		a.Server = c.LocalURL()
-	}
-	if a.AdminToken == "" {
-		a.AdminToken = c.AdminToken
-	}
+	a.AdminToken = cmp.Or(a.AdminToken, c.AdminToken)
 	if a.AdminToken == "" {
 		if a.AdminToken, err = tokenFile(c, AdminTokenFile); err != nil {
 			return nil, fmt.Errorf("no admin token: give --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
 		}
 	}
-	status, body, err := do(w, what, method, a.Server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
+	status, body, err := do(w, what, method, cmp.Or(a.Server, c.LocalURL()), target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +128,22 @@ func dataOf[T any](what string, answer []byte) (T, error) {
 	return a.Data, nil
 }
 
+// ask makes a request to the gateway's admin API, with fields as its body unless they are
+// nil, and returns the data of the answer.
+func ask[T any](a Flags, w Environment, what, method, target string, fields map[string]any, also ...int) (data T, err error) {
+	var body []byte
+	if fields != nil {
+		if body, err = json.Marshal(fields); err != nil {
+			return data, err
+		}
+	}
+	answer, err := a.Ask(w, what, method, target, body, also...)
+	if err != nil {
+		return data, err
+	}
+	return dataOf[T](what, answer)
+}
+
 // ReadFile reads a file, or the standard input for "-".
 func ReadFile(w Environment, name string) ([]byte, error) {
 	if name == "-" {
@@ -142,6 +155,21 @@ func ReadFile(w Environment, name string) ([]byte, error) {
 func printLine(w Environment, format string, args ...any) error {
 	_, err := fmt.Fprintf(w.Stdout, format+"\n", args...)
 	return err
+}
+
+// printTable prints rows of cells in columns.
+func printTable(out io.Writer, rows [][]string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, cells := range rows {
+		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
+}
+
+// filled returns the fields of a request without those that are empty or false.
+func filled(fields map[string]any) map[string]any {
+	maps.DeleteFunc(fields, func(_ string, value any) bool { return value == "" || value == false })
+	return fields
 }
 
 // given returns the parameters of a query that have a value.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -49,55 +50,27 @@ type replayDeliveriesCommand struct {
 
 // Run replays events and prints how many there were.
 func (r replayEventsCommand) Run(w Environment) error {
-	s := r.selection()
-	s.put("source", r.Source)
-	s.put("device", r.Device)
-	s.put("dry_run", r.DryRun)
-	s.put("rules", r.Rules)
-	return r.replay(w, "events", s)
+	return r.replay(w, "events", map[string]any{"source": r.Source, "device": r.Device, "dry_run": r.DryRun, "rules": r.Rules})
 }
 
 // Run replays deliveries and prints how many there were.
 func (r replayDeliveriesCommand) Run(w Environment) error {
-	s := r.selection()
-	s.put("relay", r.Relay)
-	s.put("number", r.Number)
-	s.put("target", r.Target)
-	s.put("reason", r.Reason)
-	s.put("include_delivered", r.IncludeDelivered)
-	return r.replay(w, "deliveries", s)
+	return r.replay(w, "deliveries", map[string]any{
+		"relay": r.Relay, "number": r.Number, "target": r.Target, "reason": r.Reason, "include_delivered": r.IncludeDelivered,
+	})
 }
 
-// selection is the body of a replay.
-type selection map[string]any
-
-// put adds a field that is given.
-func (s selection) put(name string, v any) {
-	if v != "" && v != false {
-		s[name] = v
-	}
-}
-
-func (f selectFlags) selection() selection {
-	s := selection{}
-	if len(f.IDs) > 0 {
-		s["ids"] = f.IDs
-	}
-	s.put("state", f.State)
-	s.put("account", f.Account)
-	s.put("kind", f.Kind)
-	s.put("from", f.From)
-	s.put("to", f.To)
-	s.put("q", f.Query)
+// replay asks the gateway to replay what the common filters and more fields select, and
+// prints its count.
+func (f selectFlags) replay(w Environment, what string, fields map[string]any) error {
 	if f.Last > 0 && f.From == "" {
-		s["from"] = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
+		f.From = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
 	}
-	return s
-}
-
-// replay asks the gateway and prints its count.
-func (f selectFlags) replay(w Environment, what string, s selection) error {
-	body, err := json.Marshal(s)
+	maps.Copy(fields, map[string]any{"state": f.State, "account": f.Account, "kind": f.Kind, "from": f.From, "to": f.To, "q": f.Query})
+	if len(f.IDs) > 0 {
+		fields["ids"] = f.IDs
+	}
+	body, err := json.Marshal(filled(fields))
 	if err != nil {
 		return err
 	}
@@ -108,17 +81,18 @@ func (f selectFlags) replay(w Environment, what string, s selection) error {
 	if f.JSON {
 		return printLine(w, "%s", answer)
 	}
-	if s["dry_run"] == true {
-		return printDryRun(w.Stdout, answer)
-	}
-	var done struct{ Count int }
+	var done dryRun
 	if err := json.Unmarshal(answer, &done); err != nil {
 		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
+	}
+	if fields["dry_run"] == true {
+		return printDryRun(w.Stdout, done)
 	}
 	return printLine(w, "%d %s", done.Count, what)
 }
 
-// dryRun is the answer to a dry run, as the admin API documents it.
+// dryRun is the answer to a dry run, as the admin API documents it; that to a replay has
+// the count only.
 type dryRun struct {
 	Count, Examined int
 	Events          struct{ Done, Quarantined, Differ int }
@@ -139,11 +113,7 @@ type dryRun struct {
 }
 
 // printDryRun writes the result of a dry run as text.
-func printDryRun(to io.Writer, answer []byte) error {
-	var r dryRun
-	if err := json.Unmarshal(answer, &r); err != nil {
-		return fmt.Errorf("the replay: %w: %s", err, strings.TrimSpace(string(answer)))
-	}
+func printDryRun(to io.Writer, r dryRun) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d events\n", r.Count)
 	if r.Examined > 0 {

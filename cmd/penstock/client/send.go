@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,15 +62,12 @@ func (s Send) post(w Environment, target string, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Server == "" {
-		s.Server = c.LocalURL()
-	}
 	if s.Token == "" {
 		if s.Token, err = tokenFile(c, DemoTokenFile); err != nil {
 			return nil, fmt.Errorf("no token: give --token (%w)", err)
 		}
 	}
-	status, answer, err := do(w, "the message", http.MethodPost, s.Server, target, body,
+	status, answer, err := do(w, "the message", http.MethodPost, cmp.Or(s.Server, c.LocalURL()), target, body,
 		http.Header{"Content-Type": {"application/json"}, "X-Auth-Token": {s.Token}})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"text/tabwriter"
 )
 
 // Status shows how a running gateway does.
@@ -68,25 +67,24 @@ func (s Status) Run(w Environment) error {
 
 func printStatus(out io.Writer, ready readyAnswer, all gatewaysAnswer) error {
 	_, _ = fmt.Fprintf(out, "%s\n\n", ready.Status)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "BACK END\tSTATUS\tNOTE")
+	rows := [][]string{{"BACK END", "STATUS", "NOTE"}}
 	for _, name := range slices.Sorted(maps.Keys(ready.Backends)) {
 		b := ready.Backends[name]
 		note := b.Note
 		if b.Error != "" {
 			note += ": " + b.Error
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", name, b.Status, note)
+		rows = append(rows, []string{name, b.Status, note})
 	}
 	if len(all.Data) > 0 {
-		_, _ = fmt.Fprintln(table, "\nGATEWAY\tSTATUS\tURL\tVERSION\tSTARTED\tLAST SEEN")
+		rows = append(rows, nil, []string{"GATEWAY", "STATUS", "URL", "VERSION", "STARTED", "LAST SEEN"})
 	}
 	for _, g := range all.Data {
 		state := "ok"
 		if g.Away {
 			state = "away"
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", g.Node, state, g.URL, g.Version, g.StartedAt, g.SeenAt)
+		rows = append(rows, []string{g.Node, state, g.URL, g.Version, g.StartedAt, g.SeenAt})
 	}
-	return table.Flush()
+	return printTable(out, rows)
 }

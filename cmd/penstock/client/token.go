@@ -1,12 +1,10 @@
 package client
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 )
 
 // Token manages the tokens of accounts.
@@ -45,15 +43,7 @@ func (a tokenAddCommand) Run(w Environment) error {
 		}
 		body["secret"] = secret
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	answer, err := a.Ask(w, "the token", http.MethodPost, "/admin/tokens", data, http.StatusCreated)
-	if err != nil {
-		return err
-	}
-	made, err := dataOf[shownToken]("the token", answer)
+	made, err := ask[shownToken](a.Flags, w, "the token", http.MethodPost, "/admin/tokens", body, http.StatusCreated)
 	if err != nil {
 		return err
 	}
@@ -72,23 +62,18 @@ func (l tokenListCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	answer, err := l.Ask(w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	list, err := dataOf[[]shownToken]("list tokens", answer)
+	list, err := ask[[]shownToken](l.Flags, w, "list tokens", http.MethodGet, "/admin/tokens?"+url.Values{"account": {l.Account}}.Encode(), nil)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return printLine(w, "there are no tokens; add one with: penstock token add --account ACCOUNT")
 	}
-	table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tACCOUNT\tSCOPES\tSOURCE\tCREATED\tDOCUMENT")
+	rows := [][]string{{"ID", "ACCOUNT", "SCOPES", "SOURCE", "CREATED", "DOCUMENT"}}
 	for _, t := range list {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, names[t.Account], strings.Join(t.Scopes, ","), orDash(&t.Source), orDash(t.CreatedAt), orDash(t.Document))
+		rows = append(rows, []string{t.ID, names[t.Account], strings.Join(t.Scopes, ","), orDash(&t.Source), orDash(t.CreatedAt), orDash(t.Document)})
 	}
-	return table.Flush()
+	return printTable(w.Stdout, rows)
 }
 
 func orDash(text *string) string {
@@ -100,14 +85,10 @@ func orDash(text *string) string {
 
 // accountNames returns the names of all accounts by id.
 func (a Flags) accountNames(w Environment) (map[int64]string, error) {
-	answer, err := a.Ask(w, "list accounts", http.MethodGet, "/admin/accounts", nil)
-	if err != nil {
-		return nil, err
-	}
-	list, err := dataOf[[]struct {
+	list, err := ask[[]struct {
 		ID   int64  `json:"id"`
 		Name string `json:"name"`
-	}]("list accounts", answer)
+	}](a, w, "list accounts", http.MethodGet, "/admin/accounts", nil)
 	names := make(map[int64]string, len(list))
 	for _, one := range list {
 		names[one.ID] = one.Name
@@ -122,11 +103,7 @@ type tokenRevokeCommand struct {
 
 // Run revokes the token.
 func (r tokenRevokeCommand) Run(w Environment) error {
-	answer, err := r.Ask(w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
-	if err != nil {
-		return err
-	}
-	was, err := dataOf[shownToken]("token "+r.ID, answer)
+	was, err := ask[shownToken](r.Flags, w, "token "+r.ID, http.MethodDelete, "/admin/tokens/"+url.PathEscape(r.ID), nil)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package client
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/term"
 )
@@ -36,11 +34,8 @@ func (u userAddCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	body := map[string]any{"name": u.Name, "role": u.Role, "password": password}
-	if u.Account != "" {
-		body["account"] = u.Account
-	}
-	made, err := u.change(w, http.MethodPost, "/admin/users", body, http.StatusCreated)
+	body := filled(map[string]any{"name": u.Name, "role": u.Role, "password": password, "account": u.Account})
+	made, err := ask[shownUser](u.Flags, w, "the user", http.MethodPost, "/admin/users", body, http.StatusCreated)
 	if err != nil {
 		return err
 	}
@@ -61,19 +56,14 @@ type shownUser struct {
 
 // Run prints a table.
 func (u userListCommand) Run(w Environment) error {
-	answer, err := u.Ask(w, "list users", http.MethodGet, "/admin/users", nil)
-	if err != nil {
-		return err
-	}
-	list, err := dataOf[[]shownUser]("list users", answer)
+	list, err := ask[[]shownUser](u.Flags, w, "list users", http.MethodGet, "/admin/users", nil)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return printLine(w, "there are no users; add one with: penstock user add NAME --role admin")
 	}
-	table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tROLE\tACCOUNT\tPROVIDER\tSTATE\tLAST SIGN-IN")
+	rows := [][]string{{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}}
 	for _, one := range list {
 		acct, state, signedIn := "-", "enabled", "never"
 		if one.Account != nil {
@@ -85,9 +75,9 @@ func (u userListCommand) Run(w Environment) error {
 		if one.SignedInAt != nil {
 			signedIn = *one.SignedInAt
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", one.Name, one.Role, acct, one.Provider, state, signedIn)
+		rows = append(rows, []string{one.Name, one.Role, acct, one.Provider, state, signedIn})
 	}
-	return table.Flush()
+	return printTable(w.Stdout, rows)
 }
 
 type userSetCommand struct {
@@ -102,13 +92,7 @@ type userSetCommand struct {
 
 // Run changes the user.
 func (u userSetCommand) Run(w Environment) error {
-	body := map[string]any{}
-	if u.Role != "" {
-		body["role"] = u.Role
-	}
-	if u.Account != "" {
-		body["account"] = u.Account
-	}
+	body := filled(map[string]any{"role": u.Role, "account": u.Account})
 	if u.Disable || u.Enable {
 		body["disabled"] = u.Disable
 	}
@@ -122,7 +106,7 @@ func (u userSetCommand) Run(w Environment) error {
 	if len(body) == 0 {
 		return errors.New("nothing to change: give --role, --account, --password, --disable or --enable")
 	}
-	is, err := u.change(w, http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), body, http.StatusOK)
+	is, err := ask[shownUser](u.Flags, w, "the user", http.MethodPatch, "/admin/users/"+url.PathEscape(u.Name), body)
 	if err != nil {
 		return err
 	}
@@ -140,19 +124,6 @@ func (u userRemoveCommand) Run(w Environment) error {
 		return err
 	}
 	return printLine(w, "user %s removed", u.Name)
-}
-
-// change sends a user to the admin API and returns it as it is then.
-func (a Flags) change(w Environment, method, target string, body map[string]any, status int) (shownUser, error) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return shownUser{}, err
-	}
-	answer, err := a.Ask(w, "the user", method, target, data, status)
-	if err != nil {
-		return shownUser{}, err
-	}
-	return dataOf[shownUser]("the user", answer)
 }
 
 // readPassword reads a password: twice from a terminal, without showing it, else the
