@@ -1,18 +1,15 @@
 package httpd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -53,23 +50,12 @@ func TestTheRequestIDOfAClientIsKept(t *testing.T) {
 }
 
 // jsonLog is a log whose lines can be read while it is written.
-type jsonLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *jsonLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type jsonLog struct{ relaytest.Buffer }
 
 // requests returns the lines about requests, without what differs each time.
 func (l *jsonLog) requests(t *testing.T) (out []map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(l.Take()) {
 		var m map[string]any
 		relaytest.NoError(t, json.Unmarshal([]byte(line), &m))
 		if m["msg"] != "request" {
@@ -80,7 +66,6 @@ func (l *jsonLog) requests(t *testing.T) (out []map[string]any) {
 		}
 		out = append(out, m)
 	}
-	l.text.Reset()
 	return out
 }
 
@@ -117,9 +102,7 @@ func TestTheAccessLogHasALineForEveryRequest(t *testing.T) {
 				delete(got[0], "bytes")
 				delete(tc.want, "bytes")
 			}
-			if d := cmp.Diff([]map[string]any{tc.want}, got); d != "" {
-				t.Error(d)
-			}
+			relaytest.Equal(t, "the lines about requests", got, []map[string]any{tc.want})
 		})
 	}
 	t.Run("a head that cannot be read", func(t *testing.T) {

@@ -145,30 +145,12 @@ type busy struct {
 	limits   *Limits
 	came     chan struct{}
 	end      chan struct{}
-	log      *syncText
-}
-
-// syncText is a text that is written and read concurrently.
-type syncText struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncText) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+	log      *relaytest.Buffer
 }
 
 func newBusy(t *testing.T, o LimitOptions) *busy {
 	t.Helper()
-	b := &busy{came: make(chan struct{}, 1000), end: make(chan struct{}), log: &syncText{}}
+	b := &busy{came: make(chan struct{}, 1000), end: make(chan struct{}), log: &relaytest.Buffer{}}
 	o.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	b.limits = NewLimits(o)
 	app := New(Options{Logger: quiet(), Limits: b.limits})

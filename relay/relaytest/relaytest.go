@@ -5,6 +5,7 @@
 package relaytest
 
 import (
+	"bytes"
 	"reflect"
 	"sync"
 	"testing"
@@ -97,4 +98,40 @@ func (c *Clock) Advance(by time.Duration) time.Time {
 	defer c.mu.Unlock()
 	c.now = c.now.Add(by)
 	return c.now
+}
+
+// Buffer collects what is written to it. It is safe for concurrent use.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends to the text.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns the text.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// Has reports whether the text contains some words.
+func (b *Buffer) Has(words string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Contains(b.text.Bytes(), []byte(words))
+}
+
+// Take returns the text and empties the buffer.
+func (b *Buffer) Take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	text := b.text.String()
+	b.text.Reset()
+	return text
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -228,31 +227,7 @@ func (g *Gateway) EndCleanly() {
 }
 
 // Transcript collects the output of a gateway. It is safe for concurrent use.
-type Transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write appends to the transcript.
-func (l *Transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// String returns the whole output.
-func (l *Transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// Has reports whether the output contains some words.
-func (l *Transcript) Has(words string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Contains(l.text.Bytes(), []byte(words))
-}
+type Transcript struct{ relaytest.Buffer }
 
 // Tail returns the last lines.
 func (l *Transcript) Tail(lines int) string {

@@ -1,53 +1,36 @@
 package logs_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/penstock/penstock/cmd/penstock/app/logs"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // lines is where a log is written to.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type lines struct{ relaytest.Buffer }
 
 // since returns the lines without their times.
 func (l *lines) since() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var out []string
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(l.Take()) {
 		_, line, _ = strings.Cut(line, " ")
 		out = append(out, strings.TrimSpace(line))
 	}
-	l.text.Reset()
 	return out
 }
 
 func expect(t *testing.T, l *lines, want ...string) {
 	t.Helper()
-	if d := cmp.Diff(want, l.since()); d != "" {
-		t.Errorf("want -, got +\n%s", d)
-	}
+	relaytest.Equal(t, "the log", l.since(), want)
 }
 
 func TestARepeatedFaultIsWrittenOnceInTenSeconds(t *testing.T) {
@@ -160,13 +143,11 @@ func TestLinesHaveTheAttributesOfTheirContext(t *testing.T) {
 	}}))
 	log.InfoContext(context.WithValue(context.Background(), key{}, "r-1"), "done", "account", 7)
 	var got map[string]any
-	if err := json.Unmarshal(out.text.Bytes(), &got); err != nil {
+	if err := json.Unmarshal([]byte(out.Take()), &got); err != nil {
 		t.Fatal(err)
 	}
 	delete(got, "time")
-	if d := cmp.Diff(map[string]any{"level": "INFO", "msg": "done", "account": 7.0, "request_id": "r-1"}, got); d != "" {
-		t.Error(d)
-	}
+	relaytest.Equal(t, "the line", got, map[string]any{"level": "INFO", "msg": "done", "account": 7.0, "request_id": "r-1"})
 }
 
 func BenchmarkSuppressed(b *testing.B) {
