@@ -36,24 +36,10 @@ type smsc struct {
 	taken    atomic.Int64
 }
 
-func newSMSC() (*smsc, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	s := &smsc{listener: l}
-	go s.serve()
-	return s, nil
-}
-
-func (s *smsc) serve() {
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			return
-		}
-		go s.talk(conn)
-	}
+func newSMSC() (s *smsc, err error) {
+	s = &smsc{}
+	s.listener, err = servers.Listen("127.0.0.1:0", s.talk)
+	return s, err
 }
 
 // talk answers PDUs; the answers to what came together leave together.

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // condition is the treatment of connections by a proxy.
@@ -31,23 +33,13 @@ type proxy struct {
 }
 
 func newProxy(target string) (*proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	p := &proxy{target: target, healed: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	var err error
+	if p.listener, err = servers.Listen("127.0.0.1:0", p.pass); err != nil {
 		return nil, err
 	}
-	p := &proxy{addr: l.Addr().String(), target: target, listener: l, healed: make(chan struct{}), conns: map[net.Conn]struct{}{}}
-	go p.serve()
+	p.addr = p.listener.Addr().String()
 	return p, nil
-}
-
-func (p *proxy) serve() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		go p.pass(client)
-	}
 }
 
 // now is the condition that there is, and the end of it.

@@ -6,23 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/deploy/servers"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // TestProxyConditions sends a byte through a proxy to a server that returns it.
 func TestProxyConditions(t *testing.T) {
-	server, err := net.Listen("tcp", "127.0.0.1:0")
+	server, err := servers.Listen("127.0.0.1:0", func(conn net.Conn) { _, _ = io.Copy(conn, conn); _ = conn.Close() })
 	relaytest.NoError(t, err)
 	defer server.Close()
-	go func() {
-		for {
-			conn, err := server.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
-		}
-	}()
 	p, err := newProxy(server.Addr().String())
 	relaytest.NoError(t, err)
 	dial := func() net.Conn {

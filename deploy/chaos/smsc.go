@@ -52,14 +52,13 @@ func newSMSC() (*smsc, error) {
 }
 
 func (s *smsc) start() error {
-	l, err := net.Listen("tcp", s.addr)
+	l, err := servers.Listen(s.addr, s.serve)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.listener = l
-	s.mu.Unlock()
-	go s.serve(l)
 	return nil
 }
 
@@ -73,19 +72,13 @@ func (s *smsc) kill() {
 	}
 }
 
-func (s *smsc) serve(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		c := &link{conn: conn, pending: map[int32]*delivery{}}
-		s.mu.Lock()
-		s.links[c] = true
-		s.mu.Unlock()
-		go s.read(c)
-		go s.feed(c)
-	}
+func (s *smsc) serve(conn net.Conn) {
+	c := &link{conn: conn, pending: map[int32]*delivery{}}
+	s.mu.Lock()
+	s.links[c] = true
+	s.mu.Unlock()
+	go s.feed(c)
+	s.read(c)
 }
 
 // read answers what an ESME sends, until the link ends. What was not answered is

@@ -19,6 +19,25 @@ func Serve(addr string, h http.Handler) (*http.Server, string, error) {
 	return server, l.Addr().String(), nil
 }
 
+// Listen serves connections on an address, whose port may be 0: each in a goroutine of its
+// own, until the listener is closed.
+func Listen(addr string, serve func(net.Conn)) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return l, nil
+}
+
 // Get makes a GET, which takes ten seconds at most. The status is 0 if there is no whole
 // answer.
 func Get(ctx context.Context, url string) (status int, body []byte) {
