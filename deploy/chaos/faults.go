@@ -96,9 +96,9 @@ func (s *site) gatewayFaults(random *rand.Rand) []fault {
 // outsideFaults are those of the SMSC, the sink and the mailbox.
 func (s *site) outsideFaults() []fault {
 	all := []fault{stopped("the SMSC", s.smsc), stopped("the sink", s.sink)}
-	all = append(all, mannerFaults("the sink", &s.sink.manners, map[manner]string{failing: "answers 500", hanging: "hangs", dripping: "drips", resetting: "resets"})...)
+	all = append(all, mannerFaults("the sink", &s.sink.phase, map[manner]string{failing: "answers 500", hanging: "hangs", dripping: "drips", resetting: "resets"})...)
 	all = append(all, stopped("the mail server", s.mailbox))
-	all = append(all, mannerFaults("the mail server", &s.mailbox.manners, map[manner]string{failing: "answers 451", hanging: "hangs", resetting: "resets"})...)
+	all = append(all, mannerFaults("the mail server", &s.mailbox.phase, map[manner]string{failing: "answers 451", hanging: "hangs", resetting: "resets"})...)
 	return slices.Concat(all, networkFaults("the SMSC", s.far), networkFaults("the mail server", s.mails))
 }
 
@@ -115,9 +115,9 @@ func stopped(name string, server interface {
 }
 
 // mannerFaults have a server answer in ways that have names.
-func mannerFaults(name string, m *manners, names map[manner]string) (all []fault) {
+func mannerFaults(name string, m *phase[manner], names map[manner]string) (all []fault) {
 	for _, how := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, lasting(name+" "+names[how], func() { m.begin(how) }, m.end))
+		all = append(all, lasting(name+" "+names[how], func() { m.begin(how) }, func() { m.end() }))
 	}
 	return all
 }

@@ -18,7 +18,7 @@ type mailbox struct {
 	addr   string
 	sink   *sink // which remembers
 	server *smtp.Server
-	manners
+	phase[manner]
 }
 
 func newMailbox(s *sink) (*mailbox, error) {

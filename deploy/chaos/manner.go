@@ -13,30 +13,34 @@ const (
 	resetting        // the connection is reset
 )
 
-// manners is the manner that there is.
-type manners struct {
-	mu     sync.Mutex
-	manner manner
-	ended  chan struct{} // closed when it accepts again
+// phase is a value that differs from its zero value for a time.
+type phase[T any] struct {
+	mu    sync.Mutex
+	value T
+	ended chan struct{} // closed when the value is the zero value again
 }
 
-// begin sets a manner that end ends.
-func (m *manners) begin(how manner) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.manner, m.ended = how, make(chan struct{})
+// begin sets a value until end is called.
+func (p *phase[T]) begin(value T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.value, p.ended = value, make(chan struct{})
 }
 
-func (m *manners) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.manner = accepting
-	close(m.ended)
+// end sets the zero value and returns the one before.
+func (p *phase[T]) end() T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var zero T
+	before := p.value
+	p.value = zero
+	close(p.ended)
+	return before
 }
 
-// now is the manner that there is, and the end of it.
-func (m *manners) now() (manner, <-chan struct{}) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.manner, m.ended
+// now is the value that there is, and the end of it.
+func (p *phase[T]) now() (T, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.value, p.ended
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -26,14 +25,12 @@ type proxy struct {
 	addr, target string
 	listener     net.Listener
 
-	mu        sync.Mutex
-	condition condition
-	healed    chan struct{} // closed when the condition ends
-	conns     map[net.Conn]struct{}
+	phase[condition]
+	conns map[net.Conn]struct{} // under the lock of the phase
 }
 
 func newProxy(target string) (*proxy, error) {
-	p := &proxy{target: target, healed: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	p := &proxy{target: target, conns: map[net.Conn]struct{}{}}
 	var err error
 	if p.listener, err = servers.Listen("127.0.0.1:0", p.pass); err != nil {
 		return nil, err
@@ -42,18 +39,9 @@ func newProxy(target string) (*proxy, error) {
 	return p, nil
 }
 
-// now is the condition that there is, and the end of it.
-func (p *proxy) now() (condition, <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.condition, p.healed
-}
-
 // begin sets a condition that heal ends.
 func (p *proxy) begin(t condition) {
-	p.mu.Lock()
-	p.condition, p.healed = t, make(chan struct{})
-	p.mu.Unlock()
+	p.phase.begin(t)
 	if t == cut {
 		p.reset()
 	}
@@ -62,12 +50,7 @@ func (p *proxy) begin(t condition) {
 // heal ends a condition. What a stalled proxy has read is gone, and so are its
 // connections.
 func (p *proxy) heal() {
-	p.mu.Lock()
-	ended := p.condition
-	p.condition = normal
-	close(p.healed)
-	p.mu.Unlock()
-	if ended == stalled {
+	if p.end() == stalled {
 		p.reset()
 	}
 }
@@ -88,7 +71,7 @@ func (p *proxy) reset() {
 func (p *proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.condition == cut {
+	if p.value == cut {
 		return false
 	}
 	p.conns[c] = struct{}{}

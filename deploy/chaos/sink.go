@@ -15,7 +15,7 @@ import (
 type sink struct {
 	addr   string
 	server *http.Server
-	manners
+	phase[manner]
 
 	seenMu sync.Mutex
 	seen   map[string]*arrivals
