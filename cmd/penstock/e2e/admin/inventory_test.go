@@ -31,9 +31,8 @@ func testInventory(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("applied again it changes nothing", func(t *testing.T) {
 		first, second := g.Apply("", document), g.Apply("", document)
-		if first.Data.Accounts[0] != second.Data.Accounts[0] || len(second.Data.Removed)+len(second.Data.Kept) > 0 {
-			t.Errorf("%+v then %+v", first, second)
-		}
+		relaytest.Equal(t, "the account", second.Data.Accounts[0], first.Data.Accounts[0])
+		relaytest.Equal(t, "the number of removed and kept records", len(second.Data.Removed)+len(second.Data.Kept), 0)
 		relaytest.Equal(t, "the inventory", declared(g), before)
 	})
 	t.Run("it shows no secret", func(t *testing.T) {

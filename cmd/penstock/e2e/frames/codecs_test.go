@@ -111,6 +111,9 @@ func testLongSource(t *testing.T, s *e2e.Site) {
 	e2e.PostWebhook(t, acme, "/webhooks/lorawan?event=up&decoder_id="+long, e2e.Fixture(t, "chirpstack/up.json", "70b3d57ed0001234", fridge))
 	g.AwaitProcessed()
 	if got := e2e.FormatReadings(acme.Readings(acme.AwaitDevice(fridge), "")); !strings.HasPrefix(got, "temperature=3@") {
-		t.Errorf("%s; events %+v", got, g.Events("state=quarantined"))
+		t.Errorf("readings %q, want temperature 3", got)
+		for _, e := range g.Events("state=quarantined") {
+			t.Errorf("%s is in quarantine: %s", e.ID, e.Reason)
+		}
 	}
 }

@@ -49,8 +49,11 @@ func testCorrectedDecoder(t *testing.T, s *e2e.Site) {
 	const wrong = "temperature=3@2026-03-01 10:03:00 temperature=6552.6@2026-03-01 10:01:00 temperature=4@2026-03-01 10:00:00"
 	relaytest.Equal(t, "readings of the hasty decoder", e2e.FormatReadings(acme.Readings(id, "")), wrong)
 	set := g.Events("state=quarantined&device=" + fridge)
-	if len(set) != 1 || !strings.Contains(set[0].Reason, "line 2, column") {
-		t.Fatalf("in quarantine: %+v", set)
+	if len(set) != 1 {
+		t.Fatalf("%d events are in quarantine, want 1", len(set))
+	}
+	if !strings.Contains(set[0].Reason, "line 2, column") {
+		t.Fatalf("the reason is %q, want one that names line 2 and a column", set[0].Reason)
 	}
 	tried(g, decoder, id)
 	relaytest.Equal(t, "readings after trying", e2e.FormatReadings(acme.Readings(id, "")), wrong)

@@ -142,7 +142,7 @@ func testDevices(t *testing.T, s *e2e.Site) {
 		}
 		acme.Get("/iot/devices/"+id+"/frames").Decode(t, &list)
 		if len(list.Data) != 2 {
-			t.Fatalf("%d frames, want 2: %+v", len(list.Data), list.Data)
+			t.Fatalf("%d frames, want 2", len(list.Data))
 		}
 		torn, first := list.Data[0], list.Data[1]
 		want := first

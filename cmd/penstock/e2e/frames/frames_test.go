@@ -48,8 +48,11 @@ func testFrames(t *testing.T, s *e2e.Site) {
 			t.Errorf("readings: %s, want the same two", e2e.FormatReadings(got))
 		}
 		first := e2e.ReadingsOf(acme.LatestReadings(id), "temperature_3")[0]
-		if first.DeviceID != id || first.SensorID == "" || first.Name != "Temperature" || first.MetricUnits != "°C" || first.ImperialUnits != "°F" {
-			t.Errorf("the record is incomplete: %+v", first)
+		complete := first
+		complete.DeviceID, complete.Name, complete.MetricUnits, complete.ImperialUnits = id, "Temperature", "°C", "°F"
+		relaytest.Equal(t, "the record", first, complete)
+		if first.SensorID == "" {
+			t.Error("the record names no sensor")
 		}
 		acme.Get("/iot/devices/"+id).Mentions(t, 200, `"name":"Probe 7"`, `"type":"lorawan"`, `"decoder_id":"lpp"`, `"location_id":"arrivals"`)
 	})
@@ -109,7 +112,7 @@ func testFrames(t *testing.T, s *e2e.Site) {
 	})
 	t.Run("nothing was quarantined by all this", func(t *testing.T) {
 		for _, e := range g.Events("state=quarantined") {
-			t.Errorf("in quarantine: %+v", e)
+			t.Errorf("%s from %s is in quarantine: %s", e.ID, e.Source, e.Reason)
 		}
 	})
 	if s.Influx != nil {

@@ -85,9 +85,11 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			acme.Post("/webhooks/generic/"+device+"?decoder_id=sent", `{"door": "open", "filler": [`+repeated(n, "%d")+`]}`).Mentions(t, 200, `"text":"open"`)
 			g.AwaitProcessed()
 			set := g.Events("q=" + device)
-			if len(set) != 1 || set[0].State != state || strings.Contains(set[0].Reason, "10000 readings") != (state == "quarantined") {
-				t.Errorf("%d values more: %+v", n, set)
+			if len(set) != 1 {
+				t.Fatalf("%d events of a frame with %d values more, want 1", len(set), n)
 			}
+			relaytest.Equal(t, "the state of the event of "+device, set[0].State, state)
+			relaytest.Equal(t, "whether the reason is the number of readings", strings.Contains(set[0].Reason, "10000 readings"), state == "quarantined")
 			relaytest.Equal(t, "readings", fmt.Sprint(len(acme.Readings(acme.AwaitDevice(device), ""))), "1")
 		}
 	})
@@ -122,9 +124,8 @@ func testPosts(t *testing.T, s *e2e.Site) {
 			}
 			var told admin.DryRun
 			g.Admin().Post("/admin/events/replay", `{"ids": ["`+g.Events("q=gate")[0].ID+`"], "dry_run": true}`).Decode(t, &told)
-			if told.Readings.Changed != 0 || told.Readings.Unchanged != 1 {
-				t.Errorf("a dry run of what is stored: %+v", told)
-			}
+			relaytest.Equal(t, "the readings that a dry run changes", told.Readings.Changed, 0)
+			relaytest.Equal(t, "the readings that it leaves unchanged", told.Readings.Unchanged, 1)
 		}
 	})
 	t.Run("a counter that begins anew brings new frames, and a repetition names the event it repeats", func(t *testing.T) {
@@ -151,9 +152,9 @@ func testPosts(t *testing.T, s *e2e.Site) {
 		}
 		for i, e := range set { // newest first
 			repeats := strings.HasPrefix(e.Outcome, "repeats "+set[2].ID+", dropped; uplink of "+eui)
-			if e.State != "done" || e.Reason != "" || repeats != (i < 2) {
-				t.Errorf("event %d: %+v", i, e)
-			}
+			relaytest.Equal(t, "the state of the event "+e.ID, e.State, "done")
+			relaytest.Equal(t, "the reason of the event "+e.ID, e.Reason, "")
+			relaytest.Equal(t, "whether the event "+e.ID+" repeats the third", repeats, i < 2)
 		}
 		if got := g.Events("state=done&q=repeats"); len(got) != 2 {
 			t.Errorf("%d events are found as repetitions", len(got))

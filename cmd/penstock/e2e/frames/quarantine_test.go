@@ -37,7 +37,7 @@ func testQuarantine(t *testing.T, s *e2e.Site) {
 		g.AwaitProcessed()
 		set := g.Events("state=quarantined&device=" + devEUI)
 		if len(set) != 1 || set[0].Reason == "" {
-			t.Fatalf("in quarantine: %+v", set)
+			t.Fatalf("%d events are in quarantine, want one with a reason", len(set))
 		}
 		id := acme.AwaitDevice(devEUI)
 		relaytest.Equal(t, "readings before", e2e.FormatReadings(acme.Readings(id, "")), "")

@@ -77,13 +77,10 @@ func testReadings(t *testing.T, s *e2e.Site) {
 		acme.Get("/iot/devices/"+id+"/sensors?searchKey=nothing").Is(t, 200, `{"data": []}`)
 	})
 	t.Run("devices are listed whole", func(t *testing.T) {
-		var list struct {
-			Data []struct{ ID, Identifier, Type string }
-		}
+		type device struct{ ID, Identifier, Type string }
+		var list struct{ Data []device }
 		acme.Get("/iot/devices").Decode(t, &list)
-		if len(list.Data) != 1 || list.Data[0].ID != id || list.Data[0].Identifier != "shed" || list.Data[0].Type != "other" {
-			t.Errorf("devices: %+v", list.Data)
-		}
+		relaytest.Equal(t, "the devices", list.Data, []device{{id, "shed", "other"}})
 	})
 	t.Run("a change of a sensor is checked", func(t *testing.T) {
 		sensor := "/iot/sensors/" + acme.LatestReadings(id)[0].SensorID

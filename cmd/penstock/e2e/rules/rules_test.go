@@ -182,13 +182,10 @@ func (r *ruleFixture) arrives(state, degrees string, n int) {
 // hasAlarm checks that there is one alarm, in a state.
 func (r *ruleFixture) hasAlarm(state string) {
 	r.T.Helper()
-	var list struct {
-		Data []struct{ State string }
-	}
+	type alarm struct{ State string }
+	var list struct{ Data []alarm }
 	r.acme.Get("/iot/alarms?rule_id="+r.rule).Decode(r.T, &list)
-	if len(list.Data) != 1 || list.Data[0].State != state {
-		r.T.Errorf("alarms %+v, want one that is %s", list.Data, state)
-	}
+	relaytest.Equal(r.T, "the alarms", list.Data, []alarm{{state}})
 }
 
 // TestRulesWithoutCredit has an SMS wait for credit, and everything else go out.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func notice(h e2e.SinkRequest, t *testing.T) (n e2e.RuleNotice) {
@@ -38,18 +39,21 @@ func testRules(t *testing.T, s *e2e.Site) {
 	send(0, 20)
 	send(1, 31.5)
 	raised := notice(k.Await(t, "/hot", 1), t)
-	if raised.State != "raised" || raised.Rule.ID != hot || raised.AlarmID == "" || raised.Device.Identifier != "probe" ||
-		raised.Readings["temperature"].Value != 31.5 || raised.Readings["temperature"].Units != "°C" {
-		t.Errorf("raised: got %+v", raised)
+	if raised.AlarmID == "" {
+		t.Error("the raised alarm has no id")
 	}
+	relaytest.Equal(t, "the state of the raised alarm", raised.State, "raised")
+	relaytest.Equal(t, "its rule", raised.Rule.ID, hot)
+	relaytest.Equal(t, "its device", raised.Device.Identifier, "probe")
+	relaytest.Equal(t, "its temperature", raised.Readings["temperature"].Value, 31.5)
+	relaytest.Equal(t, "the unit of its temperature", raised.Readings["temperature"].Units, "°C")
 	for n := range 20 {
 		send(2+n, 29+float64(n%3))
 	}
 	send(30, 27)
 	cleared := notice(k.Await(t, "/hot", 2), t)
-	if cleared.State != "cleared" || cleared.AlarmID != raised.AlarmID {
-		t.Errorf("cleared: got %+v", cleared)
-	}
+	relaytest.Equal(t, "the state of the cleared alarm", cleared.State, "cleared")
+	relaytest.Equal(t, "the id of the cleared alarm", cleared.AlarmID, raised.AlarmID)
 	acme.Gateway.AwaitProcessed()
 	k.Await(t, "/all", 23)
 	if n := len(k.Requests("/hot")); n != 2 {
