@@ -50,7 +50,7 @@ func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
 	sum := int64(0)
 	for i := len(l.Data) - 1; i >= 0; i-- {
 		if sum += l.Data[i].Credits; sum != l.Data[i].Balance || sum < 0 {
-			t.Errorf("entry %+v, the sum is %d", l.Data[i], sum)
+			t.Errorf("the balance after %q is %d, the entries up to it come to %d", l.Data[i].Reason, l.Data[i].Balance, sum)
 		}
 	}
 	if sum != l.Meta.Balance {

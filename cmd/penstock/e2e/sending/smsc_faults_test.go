@@ -63,8 +63,10 @@ func TestSMSCFaults(t *testing.T) {
 				set := g.Events("kind=sms&state=quarantined&source=smpp&device=smpp/one")
 				return set, len(set) == i+1
 			})
-			if e := g.Events("kind=sms&state=quarantined")[0]; e.Reason != tc.reason || e.Raw != tc.raw && e.Raw != rawText(t, tc.raw) {
-				t.Errorf("event %+v\nwant %s, %s", e, tc.reason, tc.raw)
+			e := g.Events("kind=sms&state=quarantined")[0]
+			relaytest.Equal(t, "the reason of the event", e.Reason, tc.reason)
+			if e.Raw != tc.raw && e.Raw != rawText(t, tc.raw) {
+				t.Errorf("the event shows %q, want %q", e.Raw, tc.raw)
 			}
 		}
 		peer.SendRaw(rawPDU(5, 0x7010, deliverBody("447800000001", 0, 0, "after all")))
@@ -145,7 +147,7 @@ func TestSMSCJournalFull(t *testing.T) {
 	relaytest.NoError(t, g.Stop())
 	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
 	if end.Refused == 0 || end.Answered < len(want) {
-		t.Errorf("the SMSC counts %+v", end)
+		t.Errorf("the gateway refused %d messages and answered %d, want some and at least %d", end.Refused, end.Answered, len(want))
 	}
 }
 

@@ -85,14 +85,14 @@ func TestSOAPClients(t *testing.T) {
 			got := runSOAPClient(t, client, g.URL()+"/soap?wsdl", "acme", "secret")
 			want := soapSteps()
 			if len(got) != len(want) {
-				t.Fatalf("%d steps, want %d: %+v", len(got), len(want), got)
+				t.Fatalf("%d steps, want %d", len(got), len(want))
 			}
 			for i, w := range want {
 				s := got[i]
-				if s.Step != w.Step || s.ResponseCode != w.ResponseCode || s.CreditsUsed != w.CreditsUsed ||
-					!strings.Contains(s.Description, w.Description) || s.Fault != w.Fault {
-					t.Errorf("got  %+v\nwant %+v", s, w)
+				if strings.Contains(s.Description, w.Description) {
+					s.Description = w.Description // without the ids
 				}
+				relaytest.Equal(t, "the step "+w.Step, s, w)
 			}
 			left -= 14
 			acme.Get("/v2/sms/credit").Is(t, 200, fmt.Sprintf(`{"data":{"credit":%d}}`, left))
