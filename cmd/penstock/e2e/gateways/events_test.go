@@ -84,9 +84,11 @@ func testAway(t *testing.T, c *e2e.Cluster, ids []string, newest string) {
 	for _, g := range c.Gateways[:2] {
 		page := eventPages(g, "kind=sms", 100)
 		left := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.HasPrefix(id, node+"-") })
-		if !slices.Equal(page.ids(), left) || len(page.Meta.Away) != 1 || page.Meta.Away[0].Node != node {
-			t.Errorf("without %s: %q, %+v away, want %q", node, page.ids(), page.Meta.Away, left)
+		relaytest.Equal(t, "the events without "+node, page.ids(), left)
+		if len(page.Meta.Away) != 1 {
+			t.Fatalf("%d gateways are away, want 1", len(page.Meta.Away))
 		}
+		relaytest.Equal(t, "the gateway that is away", page.Meta.Away[0].Node, node)
 		if a := g.Admin().Get("/admin/events/" + newest); a.Status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d %s, want 503: its gateway does not answer", a.Request, a.Status, a.Body)
 		}

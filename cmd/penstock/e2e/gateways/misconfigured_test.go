@@ -71,7 +71,7 @@ func conflicts(g *e2e.Gateway, setting string) {
 		for name, b := range r.Backends {
 			ofTheKey := name == "ledgers" && setting == "ledger.master_key" // one of them cannot open what the other sealed
 			if name != "gateways" && !ofTheKey && b.Status != "ok" {
-				g.T.Fatalf("%s: %+v", name, b)
+				g.T.Fatalf("%s is %s: %s", name, b.Status, b.Error)
 			}
 		}
 		b := r.Backends["gateways"]
@@ -96,7 +96,7 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 	place := guarded(t, server)
 	newer := server.NewDatabase(t)
 	if got := e2e.RunCommand([]string{"PENSTOCK_DATABASE_URL=" + newer, "PENSTOCK_DATA_DIR=" + t.TempDir()}, "", "migrate"); got.Code != 0 {
-		t.Fatalf("migrate: %+v", got)
+		t.Fatalf("migrate exits with %d: %s", got.Code, got.Stderr)
 	}
 	statements(t, newer, "INSERT INTO schema_version (version_id, is_applied) VALUES (9999, true)")
 	const password = "s3cr3t-w0rd"
