@@ -12,7 +12,7 @@ import (
 // rows that many requests change, which PostgreSQL serializes: with a commit per
 // request each would wait for the disk.
 type GroupCommit[K comparable, In, Out any] struct {
-	// Most is the maximum size of a transaction; Size is the size of a request, nil: 1.
+	// Most is the maximum size of a transaction; Size is the size of a request.
 	Most int
 	Size func(In) int
 	// Do runs the requests of one key and returns an answer for each, in their order.
@@ -64,7 +64,7 @@ func (g *GroupCommit[K, In, Out]) commit(ctx context.Context, key K) {
 	all := g.queues[key]
 	n, size := 0, 0
 	for n < len(all) {
-		if size += g.sizeOf(all[n].input); n > 0 && size > g.Most {
+		if size += g.Size(all[n].input); n > 0 && size > g.Most {
 			break
 		}
 		n++
@@ -88,13 +88,6 @@ func (g *GroupCommit[K, In, Out]) commit(ctx context.Context, key K) {
 		g.next(key)
 	}()
 	copy(answers, g.Do(context.WithoutCancel(ctx), key, inputs))
-}
-
-func (g *GroupCommit[K, In, Out]) sizeOf(input In) int {
-	if g.Size == nil {
-		return 1
-	}
-	return g.Size(input)
 }
 
 // next passes the lead to the first waiting request, if there is one.

@@ -70,7 +70,10 @@ func testGroupCommit(t *testing.T) {
 
 // No caller is left waiting after a transaction panics.
 func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
-	j := &sqlstore.GroupCommit[int, int, int]{Do: func(context.Context, int, []int) []sqlstore.Answer[int] { panic("broken") }}
+	j := &sqlstore.GroupCommit[int, int, int]{
+		Most: 10, Size: func(n int) int { return n },
+		Do: func(context.Context, int, []int) []sqlstore.Answer[int] { panic("broken") },
+	}
 	for range 2 {
 		func() {
 			defer func() {

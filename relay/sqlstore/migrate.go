@@ -38,17 +38,6 @@ func (d *DB) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.notNewer(ctx, p); err != nil {
-		return err
-	}
-	if _, err := p.Up(ctx); err != nil {
-		return Wrap("database: schema", err)
-	}
-	return nil
-}
-
-// notNewer refuses a schema that the program does not know.
-func (d *DB) notNewer(ctx context.Context, p *goose.Provider) error {
 	is, err := p.GetDBVersion(ctx)
 	if err != nil {
 		return Wrap("database: schema version", err)
@@ -57,7 +46,8 @@ func (d *DB) notNewer(ctx context.Context, p *goose.Provider) error {
 	if last := sources[len(sources)-1].Version; is > last {
 		return relay.Errorf(relay.KindUnexpected, "database: its schema has version %d, this program knows %d: use a newer program", is, last)
 	}
-	return nil
+	_, err = p.Up(ctx)
+	return Wrap("database: schema", err)
 }
 
 // Migrations lists the steps and which of them were applied.
@@ -70,13 +60,9 @@ func (d *DB) Migrations(ctx context.Context) ([]Migration, error) {
 	if err != nil {
 		return nil, Wrap("database: schema", err)
 	}
-	steps, err := steps()
-	if err != nil {
-		return nil, err
-	}
 	out := make([]Migration, len(all))
-	for i, m := range all { // oldest first, as steps are
-		out[i] = Migration{Version: m.Source.Version, Name: steps[i].name, Applied: m.State == goose.StateApplied}
+	for i, step := range steps() { // oldest first, as the others are
+		out[i] = Migration{Version: step.version, Name: step.name, Applied: all[i].State == goose.StateApplied}
 	}
 	return out, nil
 }
@@ -88,38 +74,26 @@ type step struct {
 	text    string
 }
 
-// steps reads the migrations, oldest first.
-func steps() (all []step, err error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
+// steps reads the migrations, oldest first. They are part of the program: nothing can
+// fail but the number of a name, and goose refuses version 0.
+func steps() (all []step) {
+	files, _ := fs.Glob(migrations, "migrations/*.sql")
 	for _, file := range files {
-		version, err := goose.NumericComponent(file)
-		if err != nil {
-			return nil, fmt.Errorf("migration %s: %w", file, err)
-		}
-		text, err := migrations.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
+		version, _ := goose.NumericComponent(file)
+		text, _ := migrations.ReadFile(file)
 		_, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
 		all = append(all, step{version, name, string(text)})
 	}
-	return all, nil
+	return all
 }
 
 func (d *DB) provider() (*goose.Provider, error) {
-	steps, err := steps()
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*goose.Migration, len(steps))
-	for i, step := range steps {
-		all[i] = goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+	var all []*goose.Migration
+	for _, step := range steps() {
+		all = append(all, goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, d.dialect.schema(step.text))
 			return err
-		}}, nil)
+		}}, nil))
 	}
 	o := []goose.ProviderOption{
 		goose.WithGoMigrations(all...), goose.WithDisableGlobalRegistry(true), goose.WithTableName("schema_version"),
@@ -144,10 +118,6 @@ func (d *DB) provider() (*goose.Provider, error) {
 // Sizes is how many bytes the database takes on disk, with its indexes, by the
 // domain that the migrations are named after. SQLite reads the whole file for it.
 func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
-	domains, err := domains()
-	if err != nil {
-		return nil, err
-	}
 	query := `SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`
 	if d.writer != nil {
 		query = `SELECT s.tbl_name, SUM(t.pgsize) FROM dbstat t JOIN sqlite_schema s ON s.name = t.name WHERE t.aggregate = 1 GROUP BY 1`
@@ -156,7 +126,7 @@ func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]int64, len(domains))
+	domains, out := domains(), make(map[string]int64)
 	for table, bytes := range tables {
 		out[cmp.Or(domains[table], "core")] += bytes
 	}
@@ -166,16 +136,12 @@ func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 var createTable = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 
 // domains is the domain of every table.
-func domains() (map[string]string, error) {
-	all, err := steps()
-	if err != nil {
-		return nil, err
-	}
+func domains() map[string]string {
 	out := make(map[string]string)
-	for _, step := range all {
+	for _, step := range steps() {
 		for _, table := range createTable.FindAllStringSubmatch(step.text, -1) {
 			out[table[1]] = step.name
 		}
 	}
-	return out, nil
+	return out
 }

@@ -115,14 +115,7 @@ func Time(t *time.Time) sql.Scanner { return (*timeColumn)(t) }
 type timeColumn time.Time
 
 // Scan reads the column.
-func (t *timeColumn) Scan(column any) error {
-	ms, ok := column.(int64)
-	if !ok {
-		return fmt.Errorf("%T is no time", column)
-	}
-	*t = timeColumn(Moment(ms))
-	return nil
-}
+func (t *timeColumn) Scan(column any) error { return scanTime((*time.Time)(t), column, time.UnixMilli) }
 
 // Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time.
 func Nanos(t time.Time) int64 {
@@ -139,13 +132,18 @@ type nanoColumn time.Time
 
 // Scan reads the column.
 func (t *nanoColumn) Scan(column any) error {
-	ns, ok := column.(int64)
+	return scanTime((*time.Time)(t), column, func(ns int64) time.Time { return time.Unix(0, ns) })
+}
+
+// scanTime reads a column with a number that moment converts, 0 for the zero time.
+func scanTime(t *time.Time, column any, moment func(int64) time.Time) error {
+	n, ok := column.(int64)
 	if !ok {
 		return fmt.Errorf("%T is no time", column)
 	}
-	*t = nanoColumn{}
-	if ns != 0 {
-		*t = nanoColumn(time.Unix(0, ns).UTC())
+	*t = time.Time{}
+	if n != 0 {
+		*t = moment(n).UTC()
 	}
 	return nil
 }
