@@ -171,6 +171,17 @@ func LastOfEach[T any](all []T, compareKeys func(a, b T) int) []T {
 	return FirstOfEach(all, compareKeys)
 }
 
+// PlacesInOrder is the places of items in the order of their keys, in which every
+// transaction locks rows.
+func PlacesInOrder[T any](all []T, compareKeys func(a, b T) int) []int {
+	places := make([]int, len(all))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortFunc(places, func(a, b int) int { return compareKeys(all[a], all[b]) })
+	return places
+}
+
 // Rounds are items in their order, such that no round has two of one key: a
 // statement changes a row once.
 func Rounds[T any, K comparable](items []T, key func(*T) K) (rounds [][]T) {

@@ -12,14 +12,15 @@
 //
 // # Statements
 //
-// List, One, Value, Values, Map and Numbered read, and Page reads a list by the conditions
-// of Where; Run changes, and Exec and MustChange count the changed rows; Returning does
-// both; Write and Transact run several statements as one, RunAll some that go one after
-// another. A statement works on one row by its parameters, or on many by a Batch, in one
-// round trip. Both take the domain's own types, and a function that lists pointers to the
-// fields of a value serves to read rows (List) and to write them (BatchOf). Statements
-// stand where they are used; Upsert and UpsertAll write the usual ones, SweepExpired
-// deletes the rows that have expired, and Documents keep records whole, as JSON.
+// List, One, Value, Values, Map and Numbered read, and Page reads a list by the
+// conditions of Where; Run changes, Exec counts the changed rows, and MustChange and
+// ChangeOr fail if there are none; Returning reads what it changes; Write and Transact
+// run several statements as one, RunAll some that go one after another. A statement
+// works on one row by its parameters, or on many by a Batch, in one round trip. Both
+// take the domain's own types, and a function that lists pointers to the fields of a
+// value serves to read rows (List) and to write them (BatchOf). Statements stand where
+// they are used; Upsert and UpsertAll write the usual ones, SweepExpired deletes the
+// rows that have expired, and Documents keep records whole, as JSON.
 //
 // # Isolation and locks
 //

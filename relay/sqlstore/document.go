@@ -93,7 +93,12 @@ func upsert(table, key, columns, rows string) string {
 
 // Bump counts a version up, which others compare to notice a change.
 func (t *Tx) Bump(ctx context.Context, name string) error {
-	return t.Run(ctx, "version "+name, `INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
+	return t.RunAll(ctx, "version "+name, Bump(name))
+}
+
+// Bump is the statement that counts a version up.
+func Bump(name string) Statement {
+	return Do(`INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
 }
 
 // Version is how often a version was counted up.

@@ -65,7 +65,7 @@ func List[T any](ctx context.Context, c Conn, noun, query string, fields func(v 
 func One[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args ...any) (T, error) {
 	all, err := List(ctx, c, noun, query, fields, args...)
 	if err == nil && len(all) == 0 {
-		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		err = NotFound(noun)
 	}
 	if err != nil {
 		var none T
@@ -73,6 +73,9 @@ func One[T any](ctx context.Context, c Conn, noun, query string, fields func(v *
 	}
 	return all[0], nil
 }
+
+// NotFound is the error for a record that is not there.
+func NotFound(noun string) error { return relay.Errorf(relay.KindNotFound, "%s: not found", noun) }
 
 // Value runs a statement that answers one value; relay.KindNotFound if it has no
 // row.
@@ -171,9 +174,15 @@ func Returning[T any](ctx context.Context, d *DB, noun, query string, fields fun
 // MustChange runs a statement that has to change a row; relay.KindNotFound if it
 // changes none.
 func MustChange(ctx context.Context, x Executor, noun, query string, args ...any) error {
+	return ChangeOr(ctx, x, NotFound(noun), noun, query, args...)
+}
+
+// ChangeOr runs a statement that has to change a row, and returns the error unchanged if
+// it changes none.
+func ChangeOr(ctx context.Context, x Executor, unchanged error, noun, query string, args ...any) error {
 	n, err := x.Exec(ctx, noun, query, args...)
 	if err == nil && n == 0 {
-		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		err = unchanged
 	}
 	return err
 }
@@ -267,19 +276,31 @@ func (t *Tx) Run(ctx context.Context, noun, query string, args ...any) error {
 
 // Statement is a statement with its arguments.
 type Statement struct {
-	query string
-	args  []any
+	query     string
+	args      []any
+	unchanged error // if it changes no row
 }
 
 // Do makes a statement of a sequence, see RunAll.
-func Do(query string, args ...any) Statement { return Statement{query, args} }
+func Do(query string, args ...any) Statement { return Statement{query: query, args: args} }
+
+// Or is the statement that fails with an error if it changes no row.
+func (s Statement) Or(unchanged error) Statement {
+	s.unchanged = unchanged
+	return s
+}
 
 // RunAll runs statements one after another, until one fails.
 func (t *Tx) RunAll(ctx context.Context, noun string, all ...Statement) error {
 	for _, s := range all {
-		if err := t.Run(ctx, noun, s.query, s.args...); err != nil {
+		if err := ChangeOr(ctx, t, s.unchanged, noun, s.query, s.args...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// RunAll runs statements one after another, in one transaction.
+func (d *DB) RunAll(ctx context.Context, noun string, all ...Statement) error {
+	return d.Write(ctx, noun, func(ctx context.Context, tx *Tx) error { return tx.RunAll(ctx, noun, all...) })
 }

@@ -92,11 +92,12 @@ func apply(ctx context.Context, tx *sqlstore.Tx, is balance, changes []credit.Ch
 	if err != nil || len(added) == 0 {
 		return entries, err
 	}
-	if err := insert(ctx, tx, is.account, added); err != nil {
-		return nil, err
-	}
-	if err := tx.Run(ctx, noun(is.account), "UPDATE credit SET balance = $1, last = $2 WHERE account = $3",
-		next.credits, next.last, is.account); err != nil {
+	rows := sqlstore.BatchOf("sequence, id, at, credits, balance, reason, reference", added, fields)
+	err = tx.RunAll(ctx, noun(is.account), sqlstore.Do(`
+INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
+SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`, is.account, rows),
+		sqlstore.Do("UPDATE credit SET balance = $1, last = $2 WHERE account = $3", next.credits, next.last, is.account))
+	if err != nil {
 		return nil, err
 	}
 	return entries, trim(ctx, tx, is, next)
@@ -136,13 +137,6 @@ func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []cr
 	return sqlstore.Numbered(ctx, tx, noun(acct), `
 SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
 FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`, len(changes), fields, acct, ids)
-}
-
-func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, entries []credit.Entry) error {
-	b := sqlstore.BatchOf("sequence, id, at, credits, balance, reason, reference", entries, fields)
-	return tx.Run(ctx, noun(acct), `
-INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
-SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`, acct, b)
 }
 
 // fields are the columns of an entry.

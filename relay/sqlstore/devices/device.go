@@ -35,37 +35,22 @@ func (s *Store) CreateDevices(ctx context.Context, acct account.ID, all []iot.Kn
 }
 
 func create(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
-	noun := "device " + d.ID
+	claimed := relay.Errorf(relay.KindConflict, "device %s has already been claimed", d.Identifier)
+	var all []sqlstore.Statement
 	if _, unique := iot.NormalizeIdentifier(d.Identifier); unique {
 		// This changes no row if another account has the identifier. The row is locked in any case,
 		// so that a deletion of the device that had the claim is waited for.
 		claim := sqlstore.Upsert("device_claim", "identifier", "account") + " WHERE device_claim.account = excluded.account"
-		if n, err := tx.Exec(ctx, noun, claim, d.Identifier, acct); err != nil || n == 0 {
-			return conflict(d.Identifier, err)
-		}
-	}
-	n, err := tx.Exec(ctx, noun, `
-INSERT INTO device (account, id, identifier, created, doc) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT DO NOTHING`, acct, d.ID, d.Identifier, sqlstore.Nanos(d.CreatedAt), sqlstore.JSON(d))
-	if err != nil || n == 0 {
-		return conflict(d.Identifier, err)
-	}
-	if err := tx.Run(ctx, noun, addSensors, acct, d.ID, sensorRows(sensors)); err != nil {
-		return err
+		all = append(all, sqlstore.Do(claim, d.Identifier, acct).Or(claimed))
 	}
 	// Rules look for the silence of a new device, if the account has such rules.
-	return tx.Run(ctx, noun, `
+	return tx.RunAll(ctx, "device "+d.ID, append(all, sqlstore.Do(`
+INSERT INTO device (account, id, identifier, created, doc) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT DO NOTHING`, acct, d.ID, d.Identifier, sqlstore.Nanos(d.CreatedAt), sqlstore.JSON(d)).Or(claimed),
+		sqlstore.Do(addSensors, acct, d.ID, sensorRows(sensors)), sqlstore.Do(`
 INSERT INTO rule_watch (account, device, due)
 SELECT CAST($1 AS BIGINT), $2, CAST($3 AS BIGINT) WHERE EXISTS (SELECT 1 FROM rule WHERE account = $4 AND silent = 1)
-ON CONFLICT (account, device) DO NOTHING`, acct, d.ID, tx.Now().Add(firstWatch), acct)
-}
-
-// conflict is the error of a creation that failed or changed nothing.
-func conflict(identifier string, err error) error {
-	if err != nil {
-		return err
-	}
-	return relay.Errorf(relay.KindConflict, "device %s has already been claimed", identifier)
+ON CONFLICT (account, device) DO NOTHING`, acct, d.ID, tx.Now().Add(firstWatch), acct))...)
 }
 
 // ChangeDevice saves what change makes of a device; its identifier never
@@ -78,10 +63,8 @@ func (s *Store) ChangeDevice(ctx context.Context, acct account.ID, id string, ed
 			return out, err
 		}
 		// Rules look at once for the silence of a device that has become another one.
-		if err := tx.Run(ctx, noun, "UPDATE rule_watch SET due = $1 WHERE account = $2 AND device = $3", tx.Now(), acct, id); err != nil {
-			return out, err
-		}
-		return out, tx.Bump(ctx, versionOf(acct))
+		return out, tx.RunAll(ctx, noun, sqlstore.Do("UPDATE rule_watch SET due = $1 WHERE account = $2 AND device = $3", tx.Now(), acct, id),
+			sqlstore.Bump(versionOf(acct)))
 	})
 }
 
@@ -94,20 +77,16 @@ func (s *Store) DeleteDevice(ctx context.Context, acct account.ID, id string) er
 		if err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, noun, "DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, acct); err != nil {
-			return err
-		}
 		// Another gateway may have deleted it since it was read.
-		if err := sqlstore.MustChange(ctx, tx, noun, "DELETE FROM device WHERE account = $1 AND id = $2", acct, id); err != nil {
-			return err
+		all := []sqlstore.Statement{
+			sqlstore.Do("DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, acct),
+			sqlstore.Do("DELETE FROM device WHERE account = $1 AND id = $2", acct, id).Or(sqlstore.NotFound(noun)),
 		}
 		for _, table := range []string{"sensor", "marker", "raw_frame", "rule_state", "rule_watch"} {
-			if err := tx.Run(ctx, noun, "DELETE FROM "+table+" WHERE account = $1 AND device = $2", acct, id); err != nil {
-				return err
-			}
+			all = append(all, sqlstore.Do("DELETE FROM "+table+" WHERE account = $1 AND device = $2", acct, id))
 		}
-		return tx.Run(ctx, noun, `
-UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND device = $3 AND state = 'raised'`, sqlstore.Nanos(tx.Now()), acct, id)
+		return tx.RunAll(ctx, noun, append(all, sqlstore.Do(`
+UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND device = $3 AND state = 'raised'`, sqlstore.Nanos(tx.Now()), acct, id))...)
 	})
 }
 

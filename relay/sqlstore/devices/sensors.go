@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -90,7 +89,7 @@ func (s *Store) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (out iot.Sensor, err error) {
 		all, changed, err := editSensors(ctx, tx, acct, deviceID, []string{key}, change)
 		if err == nil && len(all) == 0 {
-			err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+			err = sqlstore.NotFound(noun)
 		}
 		if err != nil {
 			return out, err

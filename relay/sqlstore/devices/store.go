@@ -11,7 +11,6 @@ package devices
 import (
 	"context"
 
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -40,14 +39,11 @@ func (s *Store) Versions(ctx context.Context, accts []account.ID) (map[account.I
 		names = append(names, versionOf(acct), RulesVersionOf(acct))
 	}
 	all, err := sqlstore.Versions(ctx, s.db, append(names, typesVersion))
-	if err != nil {
-		return nil, err
-	}
 	out := make(map[account.ID]iot.Version, len(accts))
 	for _, acct := range accts {
 		out[acct] = iot.Version{Records: all[versionOf(acct)]<<20 + all[typesVersion], Rules: all[RulesVersionOf(acct)]}
 	}
-	return out, nil
+	return out, err
 }
 
 // write runs a transaction that counts a version up, last of all.
@@ -131,7 +127,7 @@ ORDER BY sensor.created, sensor.key`, func(sensor *iot.Sensor) []any {
 		return []any{&o.TypesVersion, sqlstore.JSON(sensor)}
 	}, typesVersion, acct, deviceID)
 	if err == nil && len(sensors) == 0 {
-		err = relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		err = sqlstore.NotFound(noun)
 	}
 	if err == nil && sensors[0].ID != "" {
 		o.Sensors = sensors

@@ -28,16 +28,8 @@ func New(db *sqlstore.DB, node string) *Statuses { return &Statuses{db: db, node
 // trimLimit is how many statuses one transaction of Trim deletes.
 const trimLimit = 5000
 
-const (
-	statusColumns = `
+const selectStatuses = `
 SELECT seq, state, id, reason, outcome, account, source, device FROM event_mark WHERE node = $1 AND kind = $2 AND `
-
-	statusesBetween = statusColumns + `seq BETWEEN $3 AND $4`
-
-	statusesInState = statusColumns + `state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5`
-
-	deferredStatuses = statusColumns + `state = $3 AND account > $4 ORDER BY account, seq LIMIT $5`
-)
 
 const noun = "statuses"
 
@@ -53,11 +45,9 @@ func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.St
 		}
 		rest.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, m.Account, m.Source, m.Device)
 	}
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		return tx.RunAll(ctx, noun,
-			sqlstore.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
-			sqlstore.Do(sqlstore.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, account, source, device"), rest))
-	})
+	return s.db.RunAll(ctx, noun,
+		sqlstore.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
+		sqlstore.Do(sqlstore.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, account, source, device"), rest))
 }
 
 // fields are the columns of a status.
@@ -67,30 +57,29 @@ func fields(m *event.Status) []any {
 
 // Get returns the statuses of a range of sequences.
 func (s *Statuses) Get(ctx context.Context, kind event.Kind, from, to uint64) (map[uint64]event.Status, error) {
-	all, err := sqlstore.List(ctx, s.db, noun, statusesBetween, fields, s.node, kind, number(from), number(to))
+	all, err := sqlstore.List(ctx, s.db, noun, selectStatuses+"seq BETWEEN $3 AND $4", fields, s.node, kind, number(from), number(to))
 	return sqlstore.By(all, func(m event.Status) uint64 { return m.Seq }), err
 }
 
 // List returns statuses in a state below a sequence, newest first.
 func (s *Statuses) List(ctx context.Context, kind event.Kind, state event.State, before uint64, limit int) ([]event.Status, error) {
-	return sqlstore.List(ctx, s.db, noun, statusesInState, fields, s.node, kind, state, number(before), limit)
+	return sqlstore.List(ctx, s.db, noun, selectStatuses+"state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5", fields,
+		s.node, kind, state, number(before), limit)
 }
 
 // Deferred returns the statuses of pending events, of the accounts after one.
 func (s *Statuses) Deferred(ctx context.Context, kind event.Kind, after account.ID, limit int) ([]event.Status, error) {
-	return sqlstore.List(ctx, s.db, noun, deferredStatuses, fields, s.node, kind, event.Pending, after, limit)
+	return sqlstore.List(ctx, s.db, noun, selectStatuses+"state = $3 AND account > $4 ORDER BY account, seq LIMIT $5", fields,
+		s.node, kind, event.Pending, after, limit)
 }
 
 // Counts returns how many statuses there are by state.
 func (s *Statuses) Counts(ctx context.Context, kind event.Kind) (map[event.State]int, error) {
 	counts, err := sqlstore.Map[event.State, int](ctx, s.db, noun, `
 SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`, s.node, kind)
-	if err != nil {
-		return nil, err
-	}
 	out := map[event.State]int{event.Quarantined: 0, event.Unrouted: 0}
 	maps.Copy(out, counts)
-	return out, nil
+	return out, err
 }
 
 // Trim forgets the statuses below a sequence, a part of them at a time.

@@ -161,14 +161,12 @@ type writer struct {
 
 func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
 	noun := "file " + name
-	content, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (int64, error) {
-		return sqlstore.Value[int64](ctx, tx, noun, `
+	w := &writer{ctx: ctx, db: s.db, noun: noun, name: name, chunk: make([]byte, 0, chunkSize)}
+	return w, s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
+		w.content, err = sqlstore.Value[int64](ctx, tx, noun, `
 INSERT INTO file_content (expires) VALUES ($1) RETURNING id`, tx.Now().Add(grace))
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &writer{ctx: ctx, db: s.db, noun: noun, name: name, content: content, chunk: make([]byte, 0, chunkSize)}, nil
 }
 
 // Write takes bytes, and writes a chunk when it is full.
@@ -189,11 +187,8 @@ func (w *writer) flush() error {
 		return w.failed
 	}
 	err := w.db.Write(w.ctx, w.noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := w.renew(ctx, tx, tx.Now().Add(grace)); err != nil {
-			return err
-		}
-		return tx.Run(ctx, w.noun, `
-INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (content, idx) DO NOTHING`, w.content, w.next, w.chunk)
+		return tx.RunAll(ctx, w.noun, w.renew(tx, tx.Now().Add(grace)), sqlstore.Do(`
+INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (content, idx) DO NOTHING`, w.content, w.next, w.chunk))
 	})
 	if err != nil {
 		return err
@@ -202,15 +197,12 @@ INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (co
 	return nil
 }
 
-// renew sets when the content expires, unless the sweep may have some of it, and locks it
-// against being swept. The zero time is never.
-func (w *writer) renew(ctx context.Context, tx *sqlstore.Tx, expires time.Time) error {
-	n, err := tx.Exec(ctx, w.noun, `
-UPDATE file_content SET expires = $1 WHERE id = $2 AND expires > $3`, expires, w.content, tx.Now())
-	if err == nil && n == 0 {
-		err = relay.Errorf(relay.KindUnavailable, "%s: nothing was written for %s, and what had been was removed", w.noun, grace)
-	}
-	return err
+// renew is the statement that sets when the content expires, unless the sweep may have
+// some of it, and locks it against being swept. The zero time is never.
+func (w *writer) renew(tx *sqlstore.Tx, expires time.Time) sqlstore.Statement {
+	return sqlstore.Do(`
+UPDATE file_content SET expires = $1 WHERE id = $2 AND expires > $3`, expires, w.content, tx.Now()).Or(
+		relay.Errorf(relay.KindUnavailable, "%s: nothing was written for %s, and what had been was removed", w.noun, grace))
 }
 
 // commit makes the content that of the file. The content that it replaces is kept
@@ -231,14 +223,9 @@ SELECT content FROM file WHERE name = $1 {for update}`, w.name)
 		if err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, w.noun, `
-UPDATE file SET content = $2, size = $3, expires = $4 WHERE name = $1`, w.name, w.content, w.size, expires); err != nil {
-			return err
-		}
-		if err := w.renew(ctx, tx, gone); err != nil {
-			return err
-		}
-		return tx.Run(ctx, w.noun, expireContent, tx.Now().Add(grace), former)
+		return tx.RunAll(ctx, w.noun, sqlstore.Do(`
+UPDATE file SET content = $2, size = $3, expires = $4 WHERE name = $1`, w.name, w.content, w.size, expires),
+			w.renew(tx, gone), sqlstore.Do(expireContent, tx.Now().Add(grace), former))
 	})
 }
 
