@@ -59,23 +59,14 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 			return err
 		}
 	}
-	return s.db.Write(ctx, "inventory", func(ctx context.Context, tx *sqlstore.Tx) error {
-		query, args := "INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", []any{[]byte(sealed)}
-		if kept != nil {
-			query, args = "UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", append(args, kept)
-		}
-		n, err := tx.Exec(ctx, "inventory", query, args...)
-		if err == nil && n == 0 {
-			err = errOtherInventory()
-		}
-		if err != nil {
-			return err
-		}
-		gone := sqlstore.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
-		return tx.RunAll(ctx, declaredSIMs,
-			sqlstore.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
-			sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simColumns, put, simFields)))
-	})
+	save := sqlstore.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", []byte(sealed))
+	if kept != nil {
+		save = sqlstore.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", []byte(sealed), kept)
+	}
+	gone := sqlstore.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
+	return s.db.RunAll(ctx, "inventory", save.Or(errOtherInventory()),
+		sqlstore.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
+		sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simColumns, put, simFields)))
 }
 
 func errOtherInventory() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/relay/account"
@@ -50,8 +51,11 @@ func (s *Store) open(ctx context.Context, text, about string) (string, error) {
 	return string(b), nil
 }
 
+// sealing is seal or open.
+type sealing func(ctx context.Context, text, about string) (string, error)
+
 // ofAccount passes the secrets of an account through seal or open.
-func ofAccount(ctx context.Context, a account.Account, change func(context.Context, string, string) (string, error)) (account.Account, error) {
+func ofAccount(ctx context.Context, a account.Account, change sealing) (account.Account, error) {
 	secrets := make([]string, len(a.WebhookSecrets))
 	for i, secret := range a.WebhookSecrets {
 		var err error
@@ -65,21 +69,24 @@ func ofAccount(ctx context.Context, a account.Account, change func(context.Conte
 	return a, nil
 }
 
-// opened opens the secrets of a stored account.
-func (s *Store) opened(ctx context.Context, a account.Account, err error) (account.Account, error) {
-	if err != nil {
-		return account.Account{}, err
-	}
-	return ofAccount(ctx, a, s.open)
-}
-
-// openedToken opens the secret of a stored token.
-func (s *Store) openedToken(ctx context.Context, t account.Token, err error) (account.Token, error) {
-	if err == nil {
-		t.Secret, err = s.open(ctx, t.Secret, "secret of the token "+t.Hash)
-	}
+// ofToken passes the secret of a token through seal or open.
+func ofToken(ctx context.Context, t account.Token, change sealing) (account.Token, error) {
+	secret, err := change(ctx, t.Secret, "secret of the token "+t.Hash)
 	if err != nil {
 		return account.Token{}, err
 	}
+	t.Secret = secret
 	return t, nil
+}
+
+// ofEach passes the secrets of accounts or tokens through seal or open.
+func ofEach[T any](ctx context.Context, all []T, of func(context.Context, T, sealing) (T, error), change sealing) ([]T, error) {
+	out := slices.Clone(all)
+	for i := range out {
+		var err error
+		if out[i], err = of(ctx, out[i], change); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }

@@ -28,35 +28,41 @@ type Store struct {
 	// inventory; nil: they are kept as they are. It is set before the store is used.
 	Sealer Sealer
 
-	db        *sqlstore.DB
-	mu        sync.Mutex
-	listeners map[chan struct{}]bool // of Changes
+	db      *sqlstore.DB
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next change of a token here
 }
 
 // New returns the store of accounts.
 func New(db *sqlstore.DB) *Store {
-	return &Store{db: db, listeners: make(map[chan struct{}]bool)}
+	return &Store{db: db, changed: make(chan struct{})}
 }
 
 // Account loads an account.
 func (s *Store) Account(ctx context.Context, id account.ID) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, "account "+id.String(), "SELECT doc FROM account WHERE id = $1", sqlstore.Doc[account.Account], id)
-	return s.opened(ctx, a, err)
+	return s.account(ctx, "account "+id.String(), "id = $1", id)
 }
 
 // AccountByName loads an account by its name.
 func (s *Store) AccountByName(ctx context.Context, name string) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, "account "+name, "SELECT doc FROM account WHERE name = $1", sqlstore.Doc[account.Account], name)
-	return s.opened(ctx, a, err)
+	return s.account(ctx, "account "+name, "name = $1", name)
+}
+
+func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
+	a, err := sqlstore.One(ctx, s.db, noun, "SELECT doc FROM account WHERE "+condition, sqlstore.Doc[account.Account], value)
+	if err != nil {
+		return a, err
+	}
+	return ofAccount(ctx, a, s.open)
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
 	all, err := sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.Doc[account.Account])
-	for i := 0; i < len(all) && err == nil; i++ {
-		all[i], err = s.opened(ctx, all[i], nil)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	return ofEach(ctx, all, ofAccount, s.open)
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.
@@ -75,11 +81,9 @@ func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, 
 // Account i replaces read[i], as it was loaded before: a callback URL that SetCallback
 // has saved since then is kept. With nil for read, accounts are saved as they are given.
 func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (ids []account.ID, err error) {
-	sealed := make([]account.Account, len(all))
-	for i, a := range all {
-		if sealed[i], err = ofAccount(ctx, a, s.seal); err != nil {
-			return nil, err
-		}
+	sealed, err := ofEach(ctx, all, ofAccount, s.seal)
+	if err != nil {
+		return nil, err
 	}
 	return sqlstore.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *sqlstore.Tx) (ids []account.ID, err error) {
 		ids = make([]account.ID, len(sealed))
@@ -121,11 +125,8 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 	if exists && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
 		a.CallbackURL = stored.CallbackURL
 	}
-	n, err := tx.Exec(ctx, noun, sqlstore.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name", a.ID, a.Name, sqlstore.JSON(a))
-	if err == nil && n == 0 {
-		err = conflict(a)
-	}
-	return a.ID, err
+	return a.ID, sqlstore.ChangeOr(ctx, tx, conflict(a), noun, sqlstore.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name",
+		a.ID, a.Name, sqlstore.JSON(a))
 }
 
 func conflict(a account.Account) error {
@@ -154,10 +155,7 @@ func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) erro
 			return err
 		}
 		a.CallbackURL = url
-		if err := tx.Run(ctx, noun, "UPDATE account SET doc = $1 WHERE id = $2", sqlstore.JSON(a), id); err != nil {
-			return err
-		}
-		return tx.Bump(ctx, "accounts")
+		return tx.RunAll(ctx, noun, sqlstore.Do("UPDATE account SET doc = $1 WHERE id = $2", sqlstore.JSON(a), id), sqlstore.Bump("accounts"))
 	})
 }
 

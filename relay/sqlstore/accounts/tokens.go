@@ -15,24 +15,30 @@ const tokensVersion = "tokens"
 
 // Token loads a token by its hash.
 func (s *Store) Token(ctx context.Context, hash string) (account.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, "token", "SELECT doc FROM token WHERE hash = $1", sqlstore.Doc[account.Token], hash)
-	return s.openedToken(ctx, t, err)
+	return s.token(ctx, "token", "hash = $1", hash)
 }
 
 // TokenBySource loads the token that a source names: the last one that was saved
 // with it.
 func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, "source", "SELECT doc FROM token WHERE source = $1 AND source <> ''", sqlstore.Doc[account.Token], source)
-	return s.openedToken(ctx, t, err)
+	return s.token(ctx, "source", "source = $1 AND source <> ''", source)
+}
+
+func (s *Store) token(ctx context.Context, noun, condition, value string) (account.Token, error) {
+	t, err := sqlstore.One(ctx, s.db, noun, "SELECT doc FROM token WHERE "+condition, sqlstore.Doc[account.Token], value)
+	if err != nil {
+		return t, err
+	}
+	return ofToken(ctx, t, s.open)
 }
 
 // Tokens lists every token by its hash.
 func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
 	all, err := sqlstore.List(ctx, s.db, "tokens", "SELECT doc FROM token ORDER BY hash", sqlstore.Doc[account.Token])
-	for i := 0; i < len(all) && err == nil; i++ {
-		all[i], err = s.openedToken(ctx, all[i], nil)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	return ofEach(ctx, all, ofToken, s.open)
 }
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
@@ -70,26 +76,16 @@ func (s *Store) AddToken(ctx context.Context, t account.Token) error {
 	})
 }
 
-// sealedRows returns tokens as they are saved.
+// sealedRows returns tokens as they are saved: each once, and each source with one token;
+// of several the last one counts.
 func (s *Store) sealedRows(ctx context.Context, tokens []account.Token) (*sqlstore.Batch, error) {
-	sealed := slices.Clone(tokens)
-	for i := range sealed {
-		t := &sealed[i]
-		var err error
-		if t.Secret, err = s.seal(ctx, t.Secret, "secret of the token "+t.Hash); err != nil {
-			return nil, err
-		}
+	sealed, err := ofEach(ctx, tokens, ofToken, s.seal)
+	if err != nil {
+		return nil, err
 	}
-	return tokenRows(sealed), nil
-}
-
-// tokenRows returns each token once, and each source with one token: of several
-// the last one counts.
-func tokenRows(tokens []account.Token) *sqlstore.Batch {
 	b := sqlstore.NewBatch("hash, source, doc")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
-	for i := len(tokens) - 1; i >= 0; i-- {
-		t := tokens[i]
+	for _, t := range slices.Backward(sealed) {
 		if hashes[t.Hash] {
 			continue
 		}
@@ -100,7 +96,7 @@ func tokenRows(tokens []account.Token) *sqlstore.Batch {
 		hashes[t.Hash], sources[source] = true, true
 		b.Add(t.Hash, source, sqlstore.JSON(t))
 	}
-	return b
+	return b, nil
 }
 
 // DeleteToken revokes a token; every gateway drops its cached tokens.
@@ -129,8 +125,7 @@ func (s *Store) changeTokens(ctx context.Context, noun string, change func(conte
 // of another gateway. An error while it reads the version is not a change: a
 // gateway goes on with its cached tokens while the database is down.
 func (s *Store) Changes(ctx context.Context, changed func()) {
-	changedHere := s.listen()
-	defer s.ignore(changedHere)
+	changedHere := s.nextChange()
 	every := s.Poll
 	if every <= 0 {
 		every = time.Second
@@ -147,32 +142,22 @@ func (s *Store) Changes(ctx context.Context, changed func()) {
 			return
 		case <-tick.C:
 		case <-changedHere:
+			changedHere = s.nextChange()
 			changed()
 		}
 	}
 }
 
-func (s *Store) listen() chan struct{} {
-	c := make(chan struct{}, 1)
+// nextChange is closed by the next change of a token through this store.
+func (s *Store) nextChange() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners[c] = true
-	return c
-}
-
-func (s *Store) ignore(c chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.listeners, c)
+	return s.changed
 }
 
 func (s *Store) notify() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.listeners {
-		select {
-		case c <- struct{}{}:
-		default: // one is pending
-		}
-	}
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
