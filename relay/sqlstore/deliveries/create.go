@@ -15,26 +15,19 @@ func (s *Store) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil tim
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	waiting, err := sqlstore.Transact(ctx, s.db, "deliveries: create", func(ctx context.Context, tx *sqlstore.Tx) (waiting map[outbox.Ref]bool, err error) {
-		existing, waiting, err = create(ctx, tx, ds, leaseUntil)
-		return waiting, err
+	return sqlstore.Transact(ctx, s.db, "deliveries: create", func(ctx context.Context, tx *sqlstore.Tx) ([]int, error) {
+		return create(ctx, tx, ds, leaseUntil)
 	})
-	if err != nil {
-		return nil, err
-	}
-	begin(ds, waiting, leaseUntil)
-	return existing, nil
 }
 
 // Create saves new deliveries like the store's Create, in the transaction of a caller,
 // and returns those that are new.
 func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) ([]outbox.Delivery, error) {
 	ds = slices.Clone(ds)
-	existing, waiting, err := create(ctx, tx, ds, leaseUntil)
+	existing, err := create(ctx, tx, ds, leaseUntil)
 	if err != nil {
 		return nil, err
 	}
-	begin(ds, waiting, leaseUntil)
 	added := ds[:0]
 	for i := range ds {
 		if _, found := slices.BinarySearch(existing, i); !found {
@@ -44,9 +37,9 @@ func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUnt
 	return added, nil
 }
 
-// create saves new deliveries. It returns the places of those that exist, in their
-// order, and those that wait for their turn.
-func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, waiting map[outbox.Ref]bool, err error) {
+// create saves new deliveries and sets their states. It returns the places of those that
+// exist, in their order.
+func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
 	rows := sqlstore.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
 		ds, func(d *outbox.Delivery) []any {
 			return []any{d.ID, d.Account, d.CreatedAt, d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.JSON(kept(*d))}
@@ -57,22 +50,18 @@ SELECT id, account, created, kind, relay, message_id, originator, destination, d
 ON CONFLICT (id, account) DO NOTHING
 RETURNING id, account`, refFields, leaseUntil, rows)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	existing = without(ds, added)
-	waiting, err = enqueue(ctx, tx, ordered(ds, existing))
-	return existing, waiting, err
-}
-
-// begin sets the state of deliveries that were created.
-func begin(ds []outbox.Delivery, waiting map[outbox.Ref]bool, leaseUntil time.Time) {
+	waiting, err := enqueue(ctx, tx, ordered(ds, existing))
 	for i := range ds {
 		d := &ds[i]
-		d.State, d.NextAttemptAt = outbox.Queued, leaseUntil
+		d.State, d.Waits, d.NextAttemptAt = outbox.Queued, "", leaseUntil
 		if waiting[refOf(d)] {
 			d.Waits, d.NextAttemptAt = outbox.WaitsForTurn, time.Time{}
 		}
 	}
+	return existing, err
 }
 
 // without returns the places of the deliveries that were not added.

@@ -105,13 +105,12 @@ ORDER BY d.held_until, d.id LIMIT $4 {skip locked}`, fields, endpoint.Account, e
 		if err != nil {
 			return nil, err
 		}
-		refs := make([]outbox.Ref, len(ds))
 		for i := range ds {
-			refs[i] = refOf(&ds[i])
 			ds[i].NextAttemptAt, ds[i].Waits = until, ""
 		}
+		taken := sqlstore.BatchOf("id, account", ds, func(d *outbox.Delivery) []any { return []any{d.ID, d.Account} })
 		return ds, tx.Run(ctx, noun, `
 UPDATE delivery SET due = $1, leased = 1, waits = ''
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, until, keys(refs))
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, until, taken)
 	})
 }

@@ -152,14 +152,8 @@ func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([
 
 // load loads deliveries, newest first; one that expired meanwhile is left out.
 func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox.Delivery, error) {
-	if len(ps) == 0 {
-		return nil, nil
-	}
-	refs := make([]outbox.Ref, len(ps))
-	for i, p := range ps {
-		refs[i] = p.Ref
-	}
-	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, fields, s.db.Now(), keys(refs))
+	keys := sqlstore.BatchOf("id, account", ps, func(p *position) []any { return refFields(&p.Ref) })
+	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, fields, s.db.Now(), keys)
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
 	return ds, err
 }

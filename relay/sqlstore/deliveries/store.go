@@ -139,13 +139,10 @@ func (s *Store) Counts(ctx context.Context) (map[outbox.State]int, error) {
 	found, err := sqlstore.Map[outbox.State, int](ctx, s.db, "deliveries: count", `
 SELECT state, CAST(SUM(ended) AS BIGINT) FROM delivery_count GROUP BY state
 UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retrying') GROUP BY state`)
-	if err != nil {
-		return nil, err
-	}
 	for _, state := range outbox.States() {
 		found[state] += 0 // each state is there
 	}
-	return found, nil
+	return found, err
 }
 
 // addEnded adds to the counts of deliveries that have ended. It is the last of a
