@@ -54,13 +54,8 @@ SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3
 // Delete forgets a relay; relay.KindNotFound if there is none.
 func (s *Store) Delete(ctx context.Context, acct account.ID, k inbound.Kind, id string) error {
 	noun := nounOf(k, id)
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := tx.Bump(ctx, relaysVersion); err != nil {
-			return err
-		}
-		return sqlstore.MustChange(ctx, tx, noun, `
-DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id)
-	})
+	return s.db.RunAll(ctx, noun, sqlstore.Bump(relaysVersion), sqlstore.Do(`
+DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id).Or(sqlstore.NotFound(noun)))
 }
 
 // Get loads a relay; relay.KindNotFound if the account has none of that kind
@@ -107,11 +102,8 @@ SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil 
 		if err != nil || is == was {
 			return r, err
 		}
-		if err := tx.Run(ctx, noun, `
-UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, is, acct, k, id); err != nil {
-			return r, err
-		}
-		return r, tx.Bump(ctx, relaysVersion)
+		return r, tx.RunAll(ctx, noun, sqlstore.Do(`
+UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, is, acct, k, id), sqlstore.Bump(relaysVersion))
 	})
 	if refused, ok := errors.AsType[refusal](err); ok {
 		err = refused.error
@@ -142,14 +134,6 @@ func places(number string) []place {
 	return out
 }
 
-// placed is a relay with its place.
-type placed struct {
-	place
-	relay inbound.Relay
-}
-
-func (p *placed) fields() []any { return []any{&p.kind, &p.number, sqlstore.JSON(&p.relay)} }
-
 // Candidates finds, for each number, the virtual number that it is and the
 // relays of all its prefixes, in one round trip for all.
 func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.Relay, error) {
@@ -162,12 +146,15 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 			}
 		}
 	}
+	type placed struct {
+		place
+		relay inbound.Relay
+	}
 	found, err := sqlstore.List(ctx, s.db, "relays", `
 SELECT relay.kind, relay.number, relay.doc
-FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, (*placed).fields, b)
-	if err != nil {
-		return nil, err
-	}
+FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, func(p *placed) []any {
+		return []any{&p.kind, &p.number, sqlstore.JSON(&p.relay)}
+	}, b)
 	relays := sqlstore.By(found, func(p placed) place { return p.place })
 	out := make([][]inbound.Relay, len(numbers))
 	for i, number := range numbers {
@@ -177,7 +164,7 @@ FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number
 			}
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 func nounOf(k inbound.Kind, id string) string { return inbound.Relay{Kind: k, ID: id}.String() }

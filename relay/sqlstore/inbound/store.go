@@ -115,7 +115,10 @@ WHERE carrier_id.expires <= $2`, now.Add(ttl), now, b)
 	if err != nil {
 		return nil, err
 	}
-	held := holders(first)
+	held := make(map[string]string, len(first))
+	for _, c := range first {
+		held[c.Key] = c.Holder
+	}
 	if int(n) < len(first) { // rarely: others have some
 		if held, err = sqlstore.Map[string, string](ctx, s.db, noun, `
 SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`, b); err != nil {
@@ -130,15 +133,6 @@ SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`, b); err !
 		out[i] = held[c.Key]
 	}
 	return out, nil
-}
-
-// holders returns the holder of each key if all claims succeed.
-func holders(claims []inbound.Claim) map[string]string {
-	held := make(map[string]string, len(claims))
-	for _, c := range claims {
-		held[c.Key] = c.Holder
-	}
-	return held
 }
 
 // Holder returns the holder of a key, "" if there is none.
