@@ -42,13 +42,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func wantKind(t *testing.T, err error, kind relay.Kind) {
-	t.Helper()
-	if err == nil || relay.KindOf(err) != kind {
-		t.Errorf("want %s, got %v", kind, err)
-	}
-}
-
 func accountNumbers(t *testing.T, s *Store) {
 	for range 2 { // the second time changes nothing
 		for _, step := range []struct {
@@ -88,7 +81,7 @@ func accountKeeps(t *testing.T, s *Store) {
 	relaytest.NoError(t, err, err2)
 	for _, wrong := range []account.Account{{Name: "a", ID: 6}, {Name: "b", ID: 5}, {Name: "a", ID: 7}} {
 		id, err := s.PutAccount(t.Context(), wrong)
-		wantKind(t, err, relay.KindConflict)
+		sqltest.WantKind(t, err, relay.KindConflict)
 		relaytest.Equal(t, "id", id, 0)
 	}
 }
@@ -107,9 +100,9 @@ func accountComesBack(t *testing.T, s *Store) {
 		want.Permissions, want.ID = nil, 0
 	}
 	_, err := s.Account(t.Context(), 99)
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 	_, err = s.AccountByName(t.Context(), "nobody")
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 }
 
 func callbackIsSaved(t *testing.T, s *Store) {
@@ -124,13 +117,13 @@ func callbackIsSaved(t *testing.T, s *Store) {
 			t.Errorf("%+v, version %d", got, n)
 		}
 	}
-	wantKind(t, s.SetCallback(t.Context(), 99, "https://x/"), relay.KindNotFound)
+	sqltest.WantKind(t, s.SetCallback(t.Context(), 99, "https://x/"), relay.KindNotFound)
 }
 
 func loginIsFound(t *testing.T, s *Store) {
 	want := account.Login{Username: `ac"me`, Account: 7, Password: "hashed"}
 	_, err := s.Login(t.Context(), want.Username)
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 	for _, acct := range []account.ID{7, 8, 8} {
 		want.Account = acct
 		relaytest.NoError(t, s.PutLogin(t.Context(), want))
@@ -138,7 +131,7 @@ func loginIsFound(t *testing.T, s *Store) {
 	}
 	relaytest.NoError(t, s.DeleteLogin(t.Context(), want.Username), s.DeleteLogin(t.Context(), want.Username))
 	_, err = s.Login(t.Context(), want.Username)
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 }
 
 func inventoryIsSaved(t *testing.T, s *Store) {
@@ -146,15 +139,15 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	if none != nil || err != nil {
 		t.Fatalf("%q, %v", none, err)
 	}
-	wantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
+	sqltest.WantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 { // the second changes nothing
 		relaytest.NoError(t, s.PutInventory(t.Context(), nil, []byte("one"), account.SIMChanges{}))
 	}
-	wantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
+	sqltest.WantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 {
 		relaytest.NoError(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), account.SIMChanges{}))
 	}
-	wantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
+	sqltest.WantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -168,7 +161,7 @@ func simsAreDeclared(t *testing.T, s *Store) {
 	two := account.DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
 	three := account.DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
 	relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
-	wantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
+	sqltest.WantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
 	for range 2 { // the second changes nothing
 		for name, tc := range map[string]struct {
 			which account.WhichSIMs

@@ -30,7 +30,7 @@ func named(t *testing.T, s *Store, source, text string) {
 	t.Helper()
 	got, err := s.TokenBySource(t.Context(), source)
 	if text == "" {
-		wantKind(t, err, relay.KindNotFound)
+		sqltest.WantKind(t, err, relay.KindNotFound)
 	} else if err != nil || got.Hash != account.HashToken(text) || got.Source != source {
 		t.Errorf("%s names %+v, %v", source, got, err)
 	}
@@ -45,7 +45,7 @@ func tokenIsFound(t *testing.T, s *Store) {
 	for range 2 {
 		relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
 		_, err = s.Token(t.Context(), account.HashToken("two"))
-		wantKind(t, err, relay.KindNotFound)
+		sqltest.WantKind(t, err, relay.KindNotFound)
 		named(t, s, "src", "")
 	}
 	if _, err := s.Token(t.Context(), account.HashToken("one")); err != nil {
@@ -59,7 +59,7 @@ func tokensAreListed(t *testing.T, s *Store) {
 	put(t, s, tokenOf("one", ""), tokenOf("two", "other"))
 	relaytest.NoError(t, s.AddToken(t.Context(), made))
 	taken := tokenOf("four", "src")
-	wantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
+	sqltest.WantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
 	named(t, s, "src", "three")
 	all, err := s.Tokens(t.Context())
 	relaytest.NoError(t, err)
@@ -197,7 +197,7 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 	}
 	close(readable)
 	for err := range readable {
-		wantKind(t, err, relay.KindNotFound)
+		sqltest.WantKind(t, err, relay.KindNotFound)
 	}
 }
 

@@ -2,13 +2,13 @@ package calls
 
 import (
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
@@ -43,9 +43,7 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := pages(t, s, 1), []cdr.Call{call(1, "y", 5).Call, call(1, "z", 5).Call, whole.Call}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
+	relaytest.Equal(t, "the stored calls", pages(t, s, 1), []cdr.Call{call(1, "y", 5).Call, call(1, "z", 5).Call, whole.Call})
 }
 
 // pages reads the calls of an account in pages of two.

@@ -49,9 +49,7 @@ func changesGoTogether(t *testing.T, db *sqlstore.DB) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if list, err := s.Entries(t.Context(), 1, 0, 10); err != nil || len(list) > 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	relaytest.Equal(t, "the number of entries", len(relaytest.Must(s.Entries(t.Context(), 1, 0, 10))(t)), 0)
 	all, err := apply(t, db, change("a", 5), change("b", -2), change("a", 5), change(`c'"{}`, -3))
 	want := []credit.Entry{entry(1, "a", 5, 5), entry(2, "b", -2, 3), entry(1, "a", 5, 5), entry(3, `c'"{}`, -3, 0)}
 	relaytest.NoError(t, err)

@@ -30,13 +30,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func wantKind(t *testing.T, err error, kind relay.Kind) {
-	t.Helper()
-	if err == nil || relay.KindOf(err) != kind {
-		t.Errorf("want %s, got %v", kind, err)
-	}
-}
-
 func wantBalance(t *testing.T, s *store.Store, acct account.ID, want int64) {
 	t.Helper()
 	if got, err := s.Balance(t.Context(), acct); err != nil || got != want {
@@ -60,7 +53,7 @@ func changesAreMade(t *testing.T, db *sqlstore.DB) {
 	}
 	charge.ID = "c2"
 	_, err := s.Apply(ctx, charge)
-	wantKind(t, err, relay.KindNoCredit)
+	sqltest.WantKind(t, err, relay.KindNoCredit)
 	wantBalance(t, s, 1, 1)
 	wantBalance(t, s, 2, 0)
 	relaytest.NoError(t, s.Set(ctx, 1, 100, sqltest.At(2)))
@@ -93,7 +86,7 @@ func opensOnce(t *testing.T, db *sqlstore.DB) {
 	s, ctx := store.New(db), t.Context()
 	// A charge that was refused opens nothing.
 	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: sqltest.At(0)})
-	wantKind(t, err, relay.KindNoCredit)
+	sqltest.WantKind(t, err, relay.KindNoCredit)
 	for _, first := range []int64{0, 50} { // the second changes nothing
 		relaytest.NoError(t, s.Open(ctx, 1, first, sqltest.At(0)))
 	}
@@ -106,9 +99,9 @@ func amountsAreBounded(t *testing.T, db *sqlstore.DB) {
 	s, ctx := store.New(db), t.Context()
 	for _, credits := range []int64{1<<50 + 1, -1<<50 - 1} {
 		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: sqltest.At(1)})
-		wantKind(t, err, relay.KindInvalid)
-		wantKind(t, s.Set(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
-		wantKind(t, s.Open(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
+		sqltest.WantKind(t, err, relay.KindInvalid)
+		sqltest.WantKind(t, s.Set(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
+		sqltest.WantKind(t, s.Open(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
 	}
 	relaytest.NoError(t, s.Set(ctx, 1, 1<<50, sqltest.At(1)), s.Set(ctx, 1, 0, sqltest.At(1)))
 	wantBalance(t, s, 1, 0)

@@ -58,13 +58,6 @@ func sensorOf(device, key string) iot.Sensor {
 	return iot.Sensor{ID: iot.SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: sqltest.At(0), UpdatedAt: sqltest.At(0)}
 }
 
-func wantKind(t *testing.T, err error, want relay.Kind) {
-	t.Helper()
-	if err == nil || relay.KindOf(err) != want {
-		t.Fatalf("%v, want %s", err, want)
-	}
-}
-
 func deviceComesBack(t *testing.T, s *Store) {
 	want := deviceOf("d1", eui)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, want, []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
@@ -93,8 +86,8 @@ func deviceComesBack(t *testing.T, s *Store) {
 func identifierIsClaimed(t *testing.T, s *Store) {
 	for _, identifier := range []string{eui, "aabbccddeeff"} {
 		relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d-"+identifier, identifier), nil))
-		wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
-		wantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
+		sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
+		sqltest.WantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
 	}
 	if n, err := s.CountDevices(t.Context(), 2); n != 0 || err != nil {
 		t.Errorf("the other account has %d devices, %v", n, err)
@@ -110,9 +103,9 @@ func identifierIsOwn(t *testing.T, s *Store) {
 
 func deviceLetsGo(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
-	wantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
+	sqltest.WantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
 	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1"))
-	wantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
+	sqltest.WantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, deviceOf("d2", eui), nil))
 }
 
@@ -132,9 +125,9 @@ func deviceStaysAway(t *testing.T, s *Store) {
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}),
 		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}))
 	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "back"; return nil })
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 	_, _, err = s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 	if left := rowsOf(t, s, "d1"); left != 0 {
 		t.Errorf("%d rows are left", left)
 	}
@@ -150,7 +143,7 @@ func accountsAreApart(t *testing.T, s *Store) {
 	_, changed := s.ChangeDecoder(t.Context(), 2, "x", func(*iot.Decoder) error { return nil })
 	_, sensor := s.ChangeSensor(t.Context(), 2, "d1", "a", func(*iot.Sensor) error { return nil })
 	for _, err := range []error{byID, byName, decoder, changed, sensor} {
-		wantKind(t, err, relay.KindNotFound)
+		sqltest.WantKind(t, err, relay.KindNotFound)
 	}
 	devices, e1 := s.Devices(t.Context(), 2)
 	decoders, e2 := s.Decoders(t.Context(), 2)

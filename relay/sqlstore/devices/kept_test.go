@@ -66,7 +66,7 @@ func seriesAreCounted(t *testing.T, s *Store) {
 	want(0)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
 	want(2)
-	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
+	sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
 	want(2)
 	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
 	want(3)
@@ -146,7 +146,7 @@ func markersAreKept(t *testing.T, s *Store) {
 	relaytest.Equal(t, "result of Markers, [1].Comment", all[1].Comment, "2")
 	theirs, err := s.Markers(t.Context(), 2, "d1")
 	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", iot.Marker{ID: "a"}, sqltest.At(0))
-	if wantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
+	if sqltest.WantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
 		t.Errorf("%+v, %v", theirs, err)
 	}
 }
@@ -155,7 +155,7 @@ func markersHaveAnEnd(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	fillMarkers(t, s, iot.MaxMarkers)
 	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "more"}, sqltest.At(0))
-	if wantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
+	if sqltest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
 		t.Error(relay.FieldsOf(err))
 	}
 	if _, created, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m7"}, sqltest.At(0)); created || err != nil {
@@ -278,8 +278,8 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 func changesRepeat(t *testing.T, s *Store) {
 	sensors := []iot.Sensor{sensorOf("d1", "a")}
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors))
-	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
-	wantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
+	sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
+	sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
 	for range 2 {
 		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
 		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })

@@ -2,7 +2,6 @@ package gateways
 
 import (
 	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -33,13 +33,14 @@ func register(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	all, err := s.Gateways(ctx)
-	if err != nil || len(all) != 2 || all[0].Node != "n1" || time.Since(all[1].SeenAt) > time.Minute {
-		t.Fatalf("%+v, %v", all, err)
+	all := relaytest.Must(s.Gateways(ctx))(t)
+	for i := range all {
+		if time.Since(all[i].SeenAt) > time.Minute {
+			t.Errorf("%s was seen at %s", all[i].Node, all[i].SeenAt)
+		}
+		all[i].SeenAt = time.Time{}
 	}
-	if all[1].SeenAt = (time.Time{}); !reflect.DeepEqual(all[1], g) {
-		t.Errorf("%+v, want %+v", all[1], g)
-	}
+	relaytest.Equal(t, "the gateways", all, []gateway.Gateway{other, g})
 	if err := s.Forget(ctx, "n2"); err != nil {
 		t.Error(err)
 	}

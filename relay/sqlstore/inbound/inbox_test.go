@@ -77,9 +77,9 @@ func inboxKeepsOnce(t *testing.T, s *rig) {
 	s.keep(t, inboxMessageOf(1, "v1", "a", 1), again)
 	s.keep(t, again)
 	found, total, err := s.Read(t.Context(), 1, "v1", 0, 50)
-	if err != nil || total != 1 || found[0].Message.Text == "changed" {
-		t.Errorf("got %+v of %d, %v", found, total, err)
-	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of messages", total, 1)
+	relaytest.Equal(t, "the kept message", found[0].Message, inboxMessageOf(1, "v1", "a", 1).Message)
 }
 
 func inboxForgets(t *testing.T, s *rig) {

@@ -74,12 +74,14 @@ func testLease(t *testing.T, s *Store, made job.Job) {
 	relaytest.Equal(t, "result of Lease, Tries", got.Tries, 1)
 	relaytest.Equal(t, "result of Lease, Due", got.Due, at(11))
 	relaytest.Equal(t, "result of Lease, got.Input", string(got.Input), string(made.Input))
-	if got, taken, err := s.Lease(ctx, ref, at(2), at(12)); err != nil || taken || got.State != job.Processing {
-		t.Errorf("leased twice: %+v, %v, %v", got, taken, err)
-	}
-	if got, taken, err := s.Lease(ctx, ref, at(11), at(21)); err != nil || !taken || got.Tries != 2 {
-		t.Errorf("after the lease: %+v, %v, %v", got, taken, err)
-	}
+	got, taken, err = s.Lease(ctx, ref, at(2), at(12))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "leased twice", taken, false)
+	relaytest.Equal(t, "the state of the leased job", got.State, job.Processing)
+	got, taken, err = s.Lease(ctx, ref, at(11), at(21))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "leased after the first lease", taken, true)
+	relaytest.Equal(t, "the tries after the second lease", got.Tries, 2)
 	if _, taken, err := s.Lease(ctx, job.Ref{Account: 1, ID: "none"}, at(1), at(2)); taken || relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("no such job: %v, %v", taken, err)
 	}
@@ -99,10 +101,11 @@ func testEnd(t *testing.T, s *Store, made job.Job) {
 	for _, o := range []job.Outcome{{Result: []byte(`{"ok":true}`)}, {Error: "too late"}} { // the second changes nothing
 		relaytest.NoError(t, s.Finish(ctx, made, o, at(40)))
 	}
-	got, err := s.Get(ctx, 1, "j1")
-	if err != nil || got.State != job.Completed || got.Error != "" || string(got.Result) != `{"ok":true}` || !got.Due.IsZero() {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
+	relaytest.Equal(t, "the state of the finished job", got.State, job.Completed)
+	relaytest.Equal(t, "its error", got.Error, "")
+	relaytest.Equal(t, "its result", string(got.Result), `{"ok":true}`)
+	relaytest.Equal(t, "when it is due", got.Due, time.Time{})
 	if _, taken, err := s.Lease(ctx, ref, at(100), at(110)); taken || err != nil {
 		t.Errorf("leased after its end: %v, %v", taken, err)
 	}
@@ -129,9 +132,9 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 		t.Errorf("after it: %v", err)
 	}
 	relaytest.NoError(t, s.Create(ctx, j)) // its id is free again
-	if got, err := s.Get(ctx, 1, "j1"); err != nil || got.State != job.Queued || got.Result != nil {
-		t.Errorf("made again: %+v, %v", got, err)
-	}
+	again := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
+	relaytest.Equal(t, "the state of the job made again", again.State, job.Queued)
+	relaytest.Equal(t, "its result", again.Result, nil)
 	relaytest.NoError(t, s.Finish(ctx, j, job.Outcome{}, at(0)))
 	for range 2 {
 		relaytest.NoError(t, s.Sweep(ctx, now()))
@@ -227,7 +230,7 @@ func settledIsKept(t *testing.T, s *Store) {
 		t.Errorf("settled again: %s", got)
 	}
 	settle(job.Ref{Account: 2, ID: "j1"}, `{"n":3}`) // there is none
-	if got, err := s.Get(ctx, 1, "j1"); err != nil || string(got.Settled) != `{"n":1}` || got.State != job.Queued {
-		t.Errorf("%+v, %v", got, err)
-	}
+	got := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
+	relaytest.Equal(t, "what was settled", string(got.Settled), `{"n":1}`)
+	relaytest.Equal(t, "the state of the settled job", got.State, job.Queued)
 }

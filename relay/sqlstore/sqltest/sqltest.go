@@ -16,6 +16,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -57,6 +58,14 @@ func Two[S any](t testing.TB, server *Postgres, store func(*sqlstore.DB) S) [2]S
 	t.Helper()
 	o := sqlstore.Options{URL: server.NewDatabase(t)}
 	return [2]S{store(Open(t, o)), store(Open(t, o))}
+}
+
+// WantKind checks that there is an error of a kind.
+func WantKind(t testing.TB, err error, kind relay.Kind) {
+	t.Helper()
+	if err == nil || relay.KindOf(err) != kind {
+		t.Errorf("want %s, got %v", kind, err)
+	}
 }
 
 // Together calls do with the numbers below n, all at the same time.
