@@ -74,14 +74,11 @@ func (s *Store) Hashes(ctx context.Context, acct account.ID, ledgerID string, in
 SELECT batch.n, ledger_tree.hash
 FROM batch JOIN ledger_tree ON ledger_tree.idx = batch.place
 WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`, acct, ledgerID, indexes)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]merkle.Hash, len(found))
 	for i, b := range found {
 		copy(out[i][:], b)
 	}
-	return out, nil
+	return out, err
 }
 
 // numbered reads rows of a ledger in the order of the given numbers; nil for one

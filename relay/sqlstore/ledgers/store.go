@@ -71,11 +71,9 @@ const (
 	kindPrivate = "private" // by job
 )
 
-const (
-	keepSealed = `
+const keepSealed = `
 INSERT INTO ledger_sealed (account, kind, name, sealed, expires) VALUES ($1, $2, $3, $4, 0)
 ON CONFLICT (account, kind, name) DO NOTHING`
-)
 
 func (s *Store) sealed(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
 	return sqlstore.Value[[]byte](ctx, s.db, noun, `
@@ -94,11 +92,7 @@ func (s *Store) PutKeyset(ctx context.Context, acct account.ID, was, is []byte) 
 	if len(was) > 0 {
 		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, was)
 	}
-	n, err := s.db.Exec(ctx, noun, query, args...)
-	if err == nil && n == 0 {
-		err = relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun)
-	}
-	return err
+	return sqlstore.ChangeOr(ctx, s.db, relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun), noun, query, args...)
 }
 
 // Secret loads something sealed.

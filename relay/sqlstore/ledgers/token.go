@@ -103,7 +103,12 @@ type claimable struct {
 func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
 	results := make([]ledger.ClaimResult, len(all))
 	var free []claimable
-	for _, n := range lockOrder(all) {
+	// The order in which a transaction with several claims locks their tokens and then the logs
+	// of their ledgers.
+	order := func(a, b ledger.Claim) int {
+		return cmp.Or(cmp.Compare(a.Token.Ledger, b.Token.Ledger), cmp.Compare(a.Token.ID, b.Token.ID))
+	}
+	for _, n := range sqlstore.PlacesInOrder(all, order) {
 		c := all[n]
 		claimed, before, err := lock(ctx, tx, acct, c.Token, c.JobID)
 		switch {
@@ -131,20 +136,6 @@ func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.C
 		}
 	}
 	return results, nil
-}
-
-// lockOrder is the order in which a transaction with several claims locks their
-// tokens and then the logs of their ledgers.
-func lockOrder(all []ledger.Claim) []int {
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		one, other := all[a].Token, all[b].Token
-		return cmp.Or(cmp.Compare(one.Ledger, other.Ledger), cmp.Compare(one.ID, other.ID))
-	})
-	return order
 }
 
 func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable) error {

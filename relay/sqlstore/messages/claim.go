@@ -40,14 +40,10 @@ FROM waiting WHERE account IS NOT NULL`, func(w *waiting) []any {
 	if len(whole)+len(shares) == 0 {
 		return nil, nil
 	}
-	claimed, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]*state, error) {
-		states, err := due(ctx, tx, now, whole, shares)
+	claimed, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
+		claimed, err := due(ctx, tx, now, whole, shares)
 		if err != nil {
 			return nil, err
-		}
-		claimed := make([]*state, len(states))
-		for i := range states {
-			claimed[i] = &states[i]
 		}
 		return claimed, tx.Run(ctx, noun, `
 UPDATE message_state SET due = $1 FROM batch

@@ -173,7 +173,7 @@ WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
 }
 
 // filled are messages in the states that are given.
-func (s *Store) filled(ctx context.Context, noun string, states []*state) ([]message.Message, error) {
+func (s *Store) filled(ctx context.Context, noun string, states []state) ([]message.Message, error) {
 	return sqlstore.List(ctx, s.db, noun, `
 SELECT batch.n, m.doc FROM batch CROSS JOIN message m
 WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *message.Message) []any {

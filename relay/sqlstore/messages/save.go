@@ -3,7 +3,6 @@ package messages
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +71,7 @@ func (s *Store) save(ctx context.Context, acct account.ID, all []*message.Batch)
 	return sqlstore.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]message.Saved, error) {
 		saved := make([]message.Saved, len(all))
 		var fresh []*message.Batch
-		for _, i := range byKey(all) {
+		for _, i := range sqlstore.PlacesInOrder(all, func(a, b *message.Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
 			before, first, err := order(ctx, tx, all[i])
 			if err != nil {
 				return nil, err
@@ -92,17 +91,6 @@ func (s *Store) save(ctx context.Context, acct account.ID, all []*message.Batch)
 		_, err = credits.Apply(ctx, tx, charges)
 		return saved, err
 	})
-}
-
-// byKey are the places of batches in the order of their keys, in which every
-// gateway locks them.
-func byKey(all []*message.Batch) []int {
-	places := make([]int, len(all))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortFunc(places, func(a, b int) int { return strings.Compare(all[a].Once.Key, all[b].Once.Key) })
-	return places
 }
 
 // insert inserts the messages of batches and returns the batches that were not
@@ -157,18 +145,13 @@ func dueOf(b *message.Batch, m *message.Message) time.Time {
 
 func charge(b *message.Batch) credit.Change {
 	first, last := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
+	entries := first.String()
+	if id := last.EntryID(len(last.Parts) - 1); id != first {
+		entries += "-" + id.String()
+	}
 	return credit.Change{
-		ID: "sent-" + first.String(), Account: b.Account, Credits: -b.Credits(), Reason: credit.Sent,
-		Reference: span(first, last.EntryID(len(last.Parts)-1)), At: b.Now,
+		ID: "sent-" + first.String(), Account: b.Account, Credits: -b.Credits(), Reason: credit.Sent, Reference: entries, At: b.Now,
 	}
-}
-
-// span names entries in a row.
-func span(first, last message.ID) string {
-	if first == last {
-		return first.String()
-	}
-	return first.String() + "-" + last.String()
 }
 
 // order takes the client's key for an order. first is false for one that was made

@@ -71,8 +71,8 @@ func refBatch(refs []message.Ref) *sqlstore.Batch {
 }
 
 // stateBatch names the messages of states.
-func stateBatch(states []*state) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, id", states, func(s **state) []any { return refFields(&(*s).Ref) })
+func stateBatch(states []state) *sqlstore.Batch {
+	return sqlstore.BatchOf("account, id", states, func(s *state) []any { return refFields(&s.Ref) })
 }
 
 func refFields(r *message.Ref) []any { return []any{&r.Account, &r.ID} }

@@ -60,7 +60,11 @@ func (s *Store) Reserve(ctx context.Context, n int) (message.ID, error) {
 		now := s.db.Now()
 		fresh := now.Sub(b.taken) < blockTime
 		if !fresh || b.end-b.next < message.ID(n) {
-			next, err := s.reserve(ctx, b.nextSize(n, fresh))
+			size := n
+			if fresh { // blocks grow while they are used up in their time
+				size = max(n, min(2*b.size, blockMost))
+			}
+			next, err := s.reserve(ctx, size)
 			if err != nil {
 				return 0, err
 			}
@@ -72,15 +76,6 @@ func (s *Store) Reserve(ctx context.Context, n int) (message.ID, error) {
 	case <-ctx.Done():
 		return 0, sqlstore.Wrap("messages: reserve", ctx.Err())
 	}
-}
-
-// nextSize grows while blocks are used up in their time, and begins anew with no
-// more than is needed.
-func (b block) nextSize(n int, fresh bool) int {
-	if !fresh {
-		return n
-	}
-	return max(n, min(2*b.size, blockMost))
 }
 
 func (s *Store) reserve(ctx context.Context, size int) (block, error) {

@@ -120,7 +120,7 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 		return nil, nil
 	}
 	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
-	reports, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]*state, error) {
+	reports, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
 		done, err := record(ctx, tx, noun, settleSinglePart, singlePartChanges(changes), s.db.Retention())
 		if err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func singlePartChanges(changes []change) (all []singlePart) {
 
 // apply applies changes to states; those in done have been changed already. It
 // returns the states that need reports, in the order of refs, and the refunds.
-func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, changes []change) (reports []*state, refunds []credit.Change) {
+func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, changes []change) (reports []state, refunds []credit.Change) {
 	of := make(map[message.Ref][]*change, len(refs))
 	for i := range changes {
 		ref := changes[i].PartRef.Ref
@@ -163,7 +163,7 @@ func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, c
 	}
 	for _, ref := range refs {
 		if st := done[ref]; st != nil && st.report {
-			reports = append(reports, st)
+			reports = append(reports, *st)
 		}
 		st := states[ref]
 		if st == nil {
@@ -184,7 +184,7 @@ func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, c
 		}
 		if st.report && reported {
 			st.unreportedSince = cmp.Or(st.unreportedSince, sqlstore.Millis(now))
-			reports = append(reports, st)
+			reports = append(reports, *st)
 		}
 	}
 	return reports, refunds
