@@ -50,18 +50,11 @@ func TestStore(t *testing.T) {
 	}
 }
 
-func wantKind(t *testing.T, err error, kind relay.Kind) {
-	t.Helper()
-	if err == nil || relay.KindOf(err) != kind {
-		t.Errorf("want %s, got %v", kind, err)
-	}
-}
-
 func resultsExpire(t *testing.T, s *Store, c *clock) {
 	ctx := t.Context()
 	said := lookup.Result{Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
 	_, err := s.Get(ctx, said.Number)
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 	for _, code := range []lookup.Code{lookup.Delivered, lookup.Absent, lookup.Absent} {
 		said.Code = code
 		if err := s.Put(ctx, said, time.Hour); err != nil {
@@ -75,7 +68,7 @@ func resultsExpire(t *testing.T, s *Store, c *clock) {
 	}
 	c.set(sqltest.At(3600))
 	_, err = s.Get(ctx, said.Number)
-	wantKind(t, err, relay.KindNotFound)
+	sqltest.WantKind(t, err, relay.KindNotFound)
 	if err := s.Put(ctx, said, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -118,5 +111,5 @@ func networksAreKept(t *testing.T, s *Store) {
 	if err := s.DeleteNetwork(ctx, "44"); err != nil {
 		t.Error(err)
 	}
-	wantKind(t, s.DeleteNetwork(ctx, "44"), relay.KindNotFound)
+	sqltest.WantKind(t, s.DeleteNetwork(ctx, "44"), relay.KindNotFound)
 }
