@@ -49,7 +49,6 @@ type recordStores struct {
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
 	Subscribers *sims.Subscribers
-	Orders      *sims.Orders
 	Ledgers     *ledgers.Store
 	Usage       *usages.Store
 	Calls       *calls.Store
@@ -65,7 +64,7 @@ func newRecords(db *sqlstore.DB) *recordStores {
 	return &recordStores{
 		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
 		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
-		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db), Orders: sims.NewOrders(db),
+		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db),
 		Ledgers: ledgers.New(db), Usage: usages.New(db), Calls: calls.New(db), Files: files.New(db), Gateways: gateways.New(db), Rules: rules.New(db),
 		Users: users.New(db), Audit: audits.New(db),
 	}

@@ -87,7 +87,7 @@ func beginSIM(j job.Job, to sim.State) op[card] {
 			return "begun"
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			return eligible("begun", r.Orders.Begin(ctx, j, modelICCID, func(one *sim.SIM) error {
+			return eligible("begun", r.SIMs.Begin(ctx, j, modelICCID, func(one *sim.SIM) error {
 				if one.Job != "" || !slices.Contains(verbs()[to], one.State) {
 					return errNotEligible
 				}
@@ -118,7 +118,7 @@ func settleSIM(j job.Job, to sim.State, failed bool) op[card] {
 			return result
 		},
 		func(ctx context.Context, r *recordstest.Records) (string, error) {
-			settled, err := r.Orders.Settle(ctx, j, modelICCID, func(one *sim.SIM) (json.RawMessage, error) {
+			settled, err := r.SIMs.Settle(ctx, j, modelICCID, func(one *sim.SIM) (json.RawMessage, error) {
 				if one.Job != j.ID {
 					return nil, errNotEligible
 				}

@@ -42,7 +42,6 @@ type Records struct {
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
 	Subscribers *sims.Subscribers
-	Orders      *sims.Orders
 	Ledgers     *ledgers.Store
 	Usage       *usages.Store
 	Rules       *rules.Store
@@ -73,7 +72,7 @@ func New(db *sqlstore.DB) *Records {
 	return &Records{
 		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
 		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
-		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db), Orders: sims.NewOrders(db),
+		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db),
 		Ledgers: ledgers.New(db), Usage: usages.New(db), Rules: rules.New(db),
 		Users: users.New(db), Audit: audits.New(db),
 	}

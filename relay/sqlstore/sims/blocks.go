@@ -46,7 +46,9 @@ ORDER BY start`, func(b *block) []any {
 		return nil, err
 	}
 	if len(out) == 0 && r.column > 0 {
-		return l.singleBlock(ctx, c)
+		n, err := sqlstore.Value[int](ctx, c, "list "+l.name, `
+SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM sim_block WHERE account = $1 AND list = $2 AND col = 0`, l.account, l.name)
+		return []block{{end: endKey(), n: n}}, err
 	}
 	for i := range len(out) - 1 {
 		out[i].end = out[i+1].start
@@ -55,18 +57,6 @@ ORDER BY start`, func(b *block) []any {
 		out = out[:last]
 	}
 	return out, nil
-}
-
-// length returns the number of records in the list.
-func (l listing) length(ctx context.Context, c sqlstore.Conn) (int, error) {
-	return sqlstore.Value[int](ctx, c, "list "+l.name, `
-SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM sim_block WHERE account = $1 AND list = $2 AND col = 0`, l.account, l.name)
-}
-
-// singleBlock returns a short list as one block.
-func (l listing) singleBlock(ctx context.Context, c sqlstore.Conn) ([]block, error) {
-	n, err := l.length(ctx, c)
-	return []block{{end: endKey(), n: n}}, err
 }
 
 // position is a known position in a range: index is the number of its records

@@ -48,7 +48,7 @@ func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 		n := i / 4
 		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
 		for range 2 { // the caller repeats a call whose answer was lost
-			err := NewOrders(db).Begin(t.Context(), j, iccids[n], func(one *sim.SIM) error {
+			err := NewSIMs(db).Begin(t.Context(), j, iccids[n], func(one *sim.SIM) error {
 				if one.Job != "" {
 					return sim.NoSIM()
 				}
@@ -61,7 +61,7 @@ func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 		}
 		began[n].Add(1)
 		each(dbs, 4, func(db *sqlstore.DB, _ int) {
-			_, err := NewOrders(db).Settle(t.Context(), j, iccids[n], func(one *sim.SIM) (json.RawMessage, error) {
+			_, err := NewSIMs(db).Settle(t.Context(), j, iccids[n], func(one *sim.SIM) (json.RawMessage, error) {
 				settled[n].Add(1)
 				one.Subscriber = "s1"
 				return json.RawMessage("1"), nil

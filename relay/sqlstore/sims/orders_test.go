@@ -33,7 +33,7 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *sqlstore.D
 	var won atomic.Int32
 	sqltest.Together(20, func(i int) {
 		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
-		err := NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+		err := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
 			if one.Job != "" {
 				return taken
 			}
@@ -64,13 +64,13 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	db := open(t)
 	declareOne(t, db)
 	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: sqltest.At(0)}
-	mustBegin := NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error { one.Job = j.ID; return nil })
+	mustBegin := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error { one.Job = j.ID; return nil })
 	if mustBegin != nil {
 		t.Fatal(mustBegin)
 	}
 	var effects atomic.Int32
 	sqltest.Together(20, func(i int) {
-		got, err := NewOrders(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
+		got, err := NewSIMs(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
 			if one.Job != j.ID {
 				return nil, errors.New("not mine")
 			}
@@ -112,7 +112,7 @@ func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *sqlstore.DB) 
 	refused := errors.New("not pending")
 	begin := func(id string) error {
 		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: sqltest.At(0)}
-		return NewOrders(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+		return NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
 			if one.State != sim.Pending {
 				return refused
 			}
@@ -134,8 +134,8 @@ func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	db := open(t)
 	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: sqltest.At(0)}
 	declareOne(t, db) // another account's
-	begin := NewOrders(db).Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
-	_, settle := NewOrders(db).Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })
+	begin := NewSIMs(db).Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
+	_, settle := NewSIMs(db).Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })
 	_, get := jobs.New(db).Get(t.Context(), 2, "j1")
 	for _, err := range []error{begin, settle, get} {
 		if relay.KindOf(err) != relay.KindNotFound {

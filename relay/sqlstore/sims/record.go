@@ -83,25 +83,22 @@ func (c changed) moved() bool {
 	return c.was.IMSI != c.is.IMSI || c.was.MSISDN != c.is.MSISDN || c.was.Pool != c.is.Pool || c.was.Subscriber != c.is.Subscriber
 }
 
-// lockAll locks the SIMs of an account that exist and returns them by ICCID.
-func lockAll(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	return load(ctx, tx, `
-SELECT `+columns+` FROM sim
-WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)
-ORDER BY iccid {for update}`, acct, iccids)
-}
+// forUpdate, behind a query, locks the SIMs that it reads.
+const forUpdate = " {for update}"
 
-// load runs a statement over a batch of ICCIDs.
-func load(ctx context.Context, c sqlstore.Conn, statement string, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	all, err := sqlstore.List(ctx, c, "SIMs", statement, read, acct, sqlstore.Column("iccid", iccids))
+// load loads the SIMs of an account that exist, by ICCID, or locks them.
+func load(ctx context.Context, c sqlstore.Conn, acct account.ID, iccids []sim.ICCID, lock string) (map[sim.ICCID]sim.SIM, error) {
+	all, err := sqlstore.List(ctx, c, "SIMs", `
+SELECT `+columns+` FROM sim
+WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)`+lock, read, acct, sqlstore.Column("iccid", iccids))
 	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 
-// lockOne locks a SIM; relay.KindNotFound if there is none.
-func lockOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, tx, "SIM "+string(iccid), `
+// loadOne loads a SIM, or locks it; relay.KindNotFound if there is none.
+func loadOne(ctx context.Context, c sqlstore.Conn, acct account.ID, iccid sim.ICCID, lock string) (sim.SIM, error) {
+	return sqlstore.One(ctx, c, "SIM "+string(iccid), `
 SELECT `+columns+` FROM sim
-WHERE account = $1 AND iccid = $2 {for update}`, read, acct, iccid)
+WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 }
 
 // insert saves new SIMs and returns those that did not exist.

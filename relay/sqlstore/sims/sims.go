@@ -40,7 +40,7 @@ func newLists(db *sqlstore.DB) lists {
 	return lists{db: db, limit: make(readLimit, maxConcurrentReads), cache: newPositionCache(), size: blockSize}
 }
 
-// SIMs keeps SIMs.
+// SIMs keeps SIMs, in step with jobs.
 type SIMs struct{ lists }
 
 // NewSIMs returns the store of SIMs.
@@ -48,16 +48,12 @@ func NewSIMs(db *sqlstore.DB) *SIMs { return &SIMs{newLists(db)} }
 
 // Get loads a SIM.
 func (s *SIMs) Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
-	return sqlstore.One(ctx, s.db, "SIM "+string(iccid), `
-SELECT `+columns+` FROM sim
-WHERE account = $1 AND iccid = $2`, read, acct, iccid)
+	return loadOne(ctx, s.db, acct, iccid, "")
 }
 
 // GetMany loads the SIMs that exist.
 func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
-	return load(ctx, s.db, `
-SELECT `+columns+` FROM sim
-WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)`, acct, iccids)
+	return load(ctx, s.db, acct, iccids, "")
 }
 
 // Change saves a SIM as changed by the function.
@@ -69,7 +65,7 @@ func (s *SIMs) Change(ctx context.Context, acct account.ID, iccid sim.ICCID, cha
 
 // changeOne is Change in a transaction.
 func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID, size int, change func(*sim.SIM) error) (sim.SIM, error) {
-	have, err := lockOne(ctx, tx, acct, iccid)
+	have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 	if err != nil {
 		return sim.SIM{}, err
 	}
@@ -93,7 +89,7 @@ func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.
 func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) error {
 	noun := "SIM " + string(iccid)
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		have, err := lockOne(ctx, tx, acct, iccid)
+		have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 		if err != nil {
 			return err
 		}
@@ -146,15 +142,9 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 	})
 }
 
-// Orders keeps SIMs in step with jobs.
-type Orders struct{ lists }
-
-// NewOrders returns the store of SIM jobs.
-func NewOrders(db *sqlstore.DB) *Orders { return &Orders{newLists(db)} }
-
 // Begin saves what change makes of a SIM together with a new job. A job that is
 // there has begun: the answer was lost then, and it may have changed the SIM since.
-func (s *Orders) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error {
+func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error {
 	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *sqlstore.Tx) error {
 		created, err := jobs.Create(ctx, tx, j)
 		if err != nil || !created {
@@ -166,7 +156,7 @@ func (s *Orders) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change f
 }
 
 // Settle saves what change makes of a SIM together with what the job came to.
-func (s *Orders) Settle(
+func (s *SIMs) Settle(
 	ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error),
 ) (json.RawMessage, error) {
 	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
@@ -245,7 +235,7 @@ func (s *SIMs) declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, de
 func decide(
 	ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID, declared map[sim.ICCID]sim.SIM, reset bool,
 ) (known, fresh []changed, err error) {
-	have, err := lockAll(ctx, tx, acct, iccids)
+	have, err := load(ctx, tx, acct, iccids, " ORDER BY iccid"+forUpdate)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,7 +20,7 @@ var (
 	_ sim.SIMs            = (*SIMs)(nil)
 	_ sim.Pools           = (*Pools)(nil)
 	_ sim.Subscribers     = (*Subscribers)(nil)
-	_ provisioning.Orders = (*Orders)(nil)
+	_ provisioning.Orders = (*SIMs)(nil)
 )
 
 const (
