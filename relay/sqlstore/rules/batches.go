@@ -103,12 +103,7 @@ func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]rule
 // item is a frame that waits.
 type item struct {
 	record     string
-	added      time.Time
 	occurrence rule.Occurrence
-}
-
-func (it *item) fields() []any {
-	return []any{&it.record, sqlstore.Time(&it.added), sqlstore.JSON(&it.occurrence)}
 }
 
 // TakeBatch takes the frames of a batch and creates their deliveries.
@@ -130,7 +125,9 @@ func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, 
 			return nil, err
 		}
 		items, err := sqlstore.List(ctx, tx, noun, `
-SELECT record, added, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0 ORDER BY frame_at, record LIMIT $3`, (*item).fields, ref.Account, ref.RuleID, most)
+SELECT record, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0 ORDER BY frame_at, record LIMIT $3`, func(it *item) []any {
+			return []any{&it.record, sqlstore.JSON(&it.occurrence)}
+		}, ref.Account, ref.RuleID, most)
 		if err != nil {
 			return nil, err
 		}

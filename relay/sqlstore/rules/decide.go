@@ -14,13 +14,13 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
-const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.began, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due`
+const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due, s.began`
 
 // stateFields are stateColumns.
 func stateFields(st *rule.PairState) []any {
 	return []any{
-		&st.DeviceID, &st.RuleID, &st.AlarmID, sqlstore.NanoTime(&st.RaisedAt), sqlstore.NanoTime(&st.Since), sqlstore.JSON(&st.Began),
-		sqlstore.NanoTime(&st.At), sqlstore.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, sqlstore.NanoTime(&st.RanAt), sqlstore.Time(&st.Due),
+		&st.DeviceID, &st.RuleID, &st.AlarmID, sqlstore.NanoTime(&st.RaisedAt), sqlstore.NanoTime(&st.Since), sqlstore.NanoTime(&st.At),
+		sqlstore.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, sqlstore.NanoTime(&st.RanAt), sqlstore.Time(&st.Due), sqlstore.JSON(&st.Began),
 	}
 }
 
@@ -61,12 +61,7 @@ ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 		if err != nil {
 			return nil, err
 		}
-		if err := save(ctx, tx, acct, &d); err != nil {
-			return nil, err
-		}
-		if err := tx.Run(ctx, "rule states: drop", `
-DELETE FROM rule_state WHERE heard = 0 AND account = $1
-AND (device, rule) IN (SELECT b.device, b.rule FROM batch AS b)`, acct, keys); err != nil {
+		if err := save(ctx, tx, acct, &d, keys); err != nil {
 			return nil, err
 		}
 		return deliveries.Create(ctx, tx, d.Deliveries, until)
@@ -95,9 +90,10 @@ SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = 
 	return left, nil
 }
 
-// save saves a decision but for its deliveries.
-func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decision) error {
-	err := tx.RunAll(ctx, "rule states: save", sqlstore.Do(`
+// save saves a decision about states but for its deliveries. A state without a frame is
+// not kept.
+func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decision, keys *sqlstore.Batch) error {
+	return tx.RunAll(ctx, "rule states: save", sqlstore.Do(`
 UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
   heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
 FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`, stateRows(acct, d.States)), sqlstore.Do(`
@@ -105,26 +101,20 @@ INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
 SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
 ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), sqlstore.Do(`
 UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
-FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state = 'raised'`, clearedRows(acct, d.Cleared)))
-	if err != nil {
-		return err
-	}
-	return tx.Run(ctx, "silence: watch", `
+FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state = 'raised'`, clearedRows(acct, d.Cleared)), sqlstore.Do(`
 UPDATE rule_watch SET due = $1
-FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device", d.Watch))
+FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device", d.Watch)), sqlstore.Do(`
+DELETE FROM rule_state WHERE heard = 0 AND account = $1
+AND (device, rule) IN (SELECT b.device, b.rule FROM batch AS b)`, acct, keys))
 }
 
 func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
-	return sqlstore.BatchOf(`account, device, rule, alarm, raised_at, since, began,
-heard, frame_at, record, repeats, ran_at, due`, all, func(st *rule.PairState) []any {
-		var began any = ""
-		if st.Began != nil {
-			began = sqlstore.JSON(st.Began)
+	return sqlstore.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), all, func(st *rule.PairState) []any {
+		values := append([]any{acct}, stateFields(st)...)
+		if st.Began == nil {
+			values[len(values)-1] = ""
 		}
-		return []any{
-			acct, st.DeviceID, st.RuleID, st.AlarmID, sqlstore.Nanos(st.RaisedAt), sqlstore.Nanos(st.Since), began,
-			sqlstore.Nanos(st.At), sqlstore.Nanos(st.FrameAt), st.Record, st.Repeats, sqlstore.Nanos(st.RanAt), st.Due,
-		}
+		return values
 	})
 }
 

@@ -7,6 +7,7 @@ package rules
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -38,31 +39,24 @@ func ruleFields(r *rule.Rule) []any {
 func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error {
 	noun := "rule " + r.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		n, err := tx.Exec(ctx, noun, `
+		insert := sqlstore.Do(`
 INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, r.CreatedAt, r.On == rule.OnSilent, sqlstore.JSON(r))
-		if err == nil && n == 0 {
-			err = relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
-		}
-		if err != nil {
-			return err
-		}
-		return saved(ctx, tx, acct, r)
+		exists := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
+		return tx.RunAll(ctx, noun, append([]sqlstore.Statement{insert.Or(exists)}, saved(tx, acct, r)...)...)
 	})
 }
 
 // saved has devices watched if the rule looks for silent ones, and counts the version
 // of the account's rules up, last of all.
-func saved(ctx context.Context, tx *sqlstore.Tx, acct account.ID, r rule.Rule) error {
+func saved(tx *sqlstore.Tx, acct account.ID, r rule.Rule) (all []sqlstore.Statement) {
 	if r.On == rule.OnSilent && r.Enabled {
 		// The enrolment comes a little later than the rule, when devices that were created without
 		// it have been saved.
-		if err := tx.Run(ctx, "rule "+r.ID, `
+		all = append(all, sqlstore.Do(`
 INSERT INTO rule_enrolment (account, due, after) VALUES ($1, $2, '')
-ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.Now().Add(enrolAfter)); err != nil {
-			return err
-		}
+ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.Now().Add(enrolAfter)))
 	}
-	return tx.Bump(ctx, devices.RulesVersionOf(acct))
+	return append(all, sqlstore.Bump(devices.RulesVersionOf(acct)))
 }
 
 // Change saves what change makes of a rule.
@@ -82,47 +76,37 @@ func (s *Store) Change(ctx context.Context, acct account.ID, id string, change f
 			return r, err
 		}
 		r.Failures = rule.Failures{}
-		if err := tx.Run(ctx, noun, `
-UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id); err != nil {
-			return r, err
-		}
+		all := []sqlstore.Statement{sqlstore.Do(`
+UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, sqlstore.JSON(r), acct, id)}
 		if was.Batch != r.Batch { // what was collected is sent at once
-			if err := tx.Run(ctx, noun, "UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id); err != nil {
-				return r, err
-			}
+			all = append(all, sqlstore.Do("UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id))
 		}
 		if forget(was, r) {
-			if err := forgetRule(ctx, tx, acct, id, now); err != nil {
-				return r, err
-			}
+			all = append(all, forgetRule(acct, id, now)...)
 		}
-		return r, saved(ctx, tx, acct, r)
+		return r, tx.RunAll(ctx, noun, append(all, saved(tx, acct, r)...)...)
 	})
 }
 
 // Delete deletes a rule with what belongs to it, but for alarms, which are history.
 func (s *Store) Delete(ctx context.Context, acct account.ID, id string, now time.Time) error {
 	noun := "rule " + id
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := sqlstore.MustChange(ctx, tx, noun, "DELETE FROM rule WHERE account = $1 AND id = $2", acct, id); err != nil {
-			return err
-		}
-		if err := forgetRule(ctx, tx, acct, id, now); err != nil {
-			return err
-		}
-		err := tx.RunAll(ctx, noun, sqlstore.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
-			sqlstore.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id))
-		if err != nil {
-			return err
-		}
-		return tx.Bump(ctx, devices.RulesVersionOf(acct))
-	})
+	return s.db.RunAll(ctx, noun, slices.Concat(
+		[]sqlstore.Statement{sqlstore.Do("DELETE FROM rule WHERE account = $1 AND id = $2", acct, id).Or(sqlstore.NotFound(noun))},
+		forgetRule(acct, id, now),
+		[]sqlstore.Statement{
+			sqlstore.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
+			sqlstore.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id),
+			sqlstore.Bump(devices.RulesVersionOf(acct)),
+		})...)
 }
 
 // forgetRule deletes a rule's states for devices, and clears its alarms.
-func forgetRule(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string, now time.Time) error {
-	return tx.RunAll(ctx, "rule "+id, sqlstore.Do("DELETE FROM rule_state WHERE account = $1 AND rule = $2", acct, id),
-		sqlstore.Do("UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'", now.UnixNano(), acct, id))
+func forgetRule(acct account.ID, id string, now time.Time) []sqlstore.Statement {
+	return []sqlstore.Statement{
+		sqlstore.Do("DELETE FROM rule_state WHERE account = $1 AND rule = $2", acct, id),
+		sqlstore.Do("UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'", now.UnixNano(), acct, id),
+	}
 }
 
 // Rule loads a rule.

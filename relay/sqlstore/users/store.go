@@ -45,13 +45,9 @@ func (s *Store) Users(ctx context.Context) ([]user.User, error) {
 
 // CreateUser saves a new user.
 func (s *Store) CreateUser(ctx context.Context, u user.User) error {
-	n, err := s.db.Exec(ctx, "user "+u.Name, `
+	return sqlstore.ChangeOr(ctx, s.db, taken(u.Name), "user "+u.Name, `
 INSERT INTO admin_user (id, name, subject, version, doc) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING`, u.ID, u.Name, u.Subject, u.Version, sqlstore.JSON(u))
-	if err == nil && n == 0 {
-		err = taken(u.Name)
-	}
-	return err
 }
 
 func taken(name string) error {
@@ -70,17 +66,10 @@ func (s *Store) ChangeUser(ctx context.Context, name string, change func(*user.U
 			return err
 		}
 		is.Version++
-		n, err := tx.Exec(ctx, "user "+name, `
+		return tx.RunAll(ctx, "user "+name, sqlstore.Do(`
 UPDATE admin_user SET name = $1, version = $2, doc = $3
-WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM admin_user o WHERE o.name = $5 AND o.id <> $6)`,
-			is.Name, is.Version, sqlstore.JSON(is), is.ID, is.Name, is.ID)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return taken(is.Name)
-		}
-		return tx.Run(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", is.ID)
+WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM admin_user o WHERE o.name = $1 AND o.id <> $4)`,
+			is.Name, is.Version, sqlstore.JSON(is), is.ID).Or(taken(is.Name)), endSessions(is.ID))
 	})
 	return was, is, err
 }
@@ -92,26 +81,23 @@ func (s *Store) RemoveUser(ctx context.Context, name string) (u user.User, err e
 		if err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, "sessions", "DELETE FROM admin_session WHERE user_id = $1", u.ID); err != nil {
-			return err
-		}
-		return sqlstore.MustChange(ctx, tx, "user "+name, "DELETE FROM admin_user WHERE id = $1", u.ID)
+		return tx.RunAll(ctx, "user "+name, endSessions(u.ID), sqlstore.Do("DELETE FROM admin_user WHERE id = $1", u.ID))
 	})
 	return u, err
 }
 
+func endSessions(userID string) sqlstore.Statement {
+	return sqlstore.Do("DELETE FROM admin_session WHERE user_id = $1", userID)
+}
+
 // CreateSession saves a session of a user that has not changed since.
 func (s *Store) CreateSession(ctx context.Context, n user.Session) error {
-	return s.db.Write(ctx, "session", func(ctx context.Context, tx *sqlstore.Tx) error {
-		err := sqlstore.MustChange(ctx, tx, "user of the session", "UPDATE admin_user SET signed_in = $1 WHERE id = $2 AND version = $3",
-			n.CreatedAt, n.UserID, n.Version)
-		if err != nil {
-			return err
-		}
-		return tx.Run(ctx, "session", `
+	return s.db.RunAll(ctx, "session",
+		sqlstore.Do("UPDATE admin_user SET signed_in = $1 WHERE id = $2 AND version = $3",
+			n.CreatedAt, n.UserID, n.Version).Or(sqlstore.NotFound("user of the session")),
+		sqlstore.Do(`
 INSERT INTO admin_session (hash, user_id, version, created, expires) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (hash) DO NOTHING`, n.Hash, n.UserID, n.Version, n.CreatedAt, n.ExpiresAt)
-	})
+ON CONFLICT (hash) DO NOTHING`, n.Hash, n.UserID, n.Version, n.CreatedAt, n.ExpiresAt))
 }
 
 // Session loads a session that is valid at a time, with its user.
