@@ -106,6 +106,9 @@ func (s *store) Begin(_ context.Context, starts []message.Start) ([][]int, error
 	return out, nil
 }
 
+// dispatch dispatches messages under the lease that the store has.
+func (s *store) dispatch(w *Worker, ms ...message.Message) { w.Dispatch(ms, s.due(ms[0].ID)) }
+
 func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled []message.Message, err error) {
 	time.Sleep(s.latency)
 	if err := s.lock(); err != nil {

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/delivery/lease"
@@ -38,11 +39,12 @@ func (item *item) submission(part int) carrier.Submission {
 	}
 }
 
-// accept puts a message into its carrier's queue, or returns false if that queue
-// is full.
-func (w *Worker) accept(m *message.Message) bool {
+// accept puts a message that is leased until end into its carrier's queue. It returns
+// false only if that is full or the worker stops: a message that is held already, or
+// has nothing to do, needs no place.
+func (w *Worker) accept(m *message.Message, end time.Time) bool {
 	q := w.router.queueFor(m.Destination)
-	item := &item{Hold: lease.NewHold(m.Ref(), w.leaseEnd()), msg: *m}
+	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}
 	outcomes := w.classifyParts(item, q)
 	n := len(item.queued) + len(outcomes)
 	if n == 0 || !w.leases.Add(&item.Hold) { // nothing to do, or its outcome is not saved yet
@@ -76,7 +78,7 @@ func (w *Worker) classifyParts(item *item, q *carrierQueue) (outcomes []message.
 		o := message.Outcome{PartRef: item.ref(n), Carrier: p.Carrier, At: now}
 		switch {
 		case p.State == message.Sending && !w.isIdempotent(p.Carrier, q):
-			o.State, o.Reason = message.Unknown, "the gateway ended before the carrier had answered"
+			o.State, o.Reason = message.Unknown, "the gateway ended, or lost the database, before the outcome was saved"
 			outcomes = append(outcomes, o)
 		case p.State == message.Sending:
 			item.queued, item.resubmit = append(item.queued, n), true

@@ -45,28 +45,29 @@ func (w *Worker) leaseBatch() bool {
 	ctx, cancel := context.WithTimeout(w.runCtx, storeTimeout)
 	defer cancel()
 	now := w.deps.Now()
-	ms, err := w.deps.Work.LeaseDue(ctx, now, now.Add(w.opts.Lease), limit)
+	until := now.Add(w.opts.Lease)
+	ms, err := w.deps.Work.LeaseDue(ctx, now, until, limit)
 	if err != nil && w.runCtx.Err() == nil {
 		w.log.Warn("cannot lease due messages", "error", err)
 	}
-	full := w.acceptAll(ms)
+	full := w.acceptAll(ms, until)
 	w.leases.ReleaseAfter(w.runCtx, full)
 	return err == nil && len(ms) == limit && len(full) == 0
 }
 
-// acceptAll accepts messages and returns those without capacity, by how long
-// they are released for.
-func (w *Worker) acceptAll(ms []message.Message) lease.Unplaced[message.Ref] {
+// acceptAll accepts messages that are leased until end, and returns those without
+// capacity, by how long they are released for.
+func (w *Worker) acceptAll(ms []message.Message, end time.Time) lease.Unplaced[message.Ref] {
 	full := make(lease.Unplaced[message.Ref])
 	for i := range ms {
-		if w.accept(&ms[i]) {
+		if w.accept(&ms[i], end) {
 			continue
 		}
 		after := w.opts.Poll
 		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() {
 			after = congestedDelay
 		}
-		full[after] = append(full[after], message.Lease{Ref: ms[i].Ref(), End: w.leaseEnd()})
+		full[after] = append(full[after], message.Lease{Ref: ms[i].Ref(), End: end})
 	}
 	return full
 }
@@ -82,6 +83,3 @@ func (w *Worker) freeCapacity() (n int) {
 	}
 	return n
 }
-
-// leaseEnd returns when a lease that was acquired just now ends at the latest.
-func (w *Worker) leaseEnd() time.Time { return w.deps.Now().Add(w.opts.Lease) }

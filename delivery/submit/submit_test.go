@@ -41,7 +41,7 @@ func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 	n := &network{answer: accept}
 	bubble(t, []Route{{Name: "one", Carrier: n, ReceiptsByCarrierID: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
+		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
 		settle(10 * time.Millisecond)
 		relaytest.Equal(t, "the submissions", n.all(), "7-1-0")
@@ -77,7 +77,7 @@ func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 		}}
 		bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 			w.Start()
-			w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
+			s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 			settle(10 * time.Millisecond)
 			relaytest.Equal(t, "the state", s.states(1), "rejected")
 			relaytest.Equal(t, fmt.Sprintf("the refunds if unsent is %t", unsent), s.count().refunds, want)
@@ -133,7 +133,7 @@ func TestWaitsGivesTheReason(t *testing.T) {
 		check("447700900123", "waits: the carrier one is not bound: waiting: connection refused")
 		check("1212", "")
 		check("49170", "")
-		w.Dispatch([]message.Message{s.save(1, "49170", 1, time.Now().Add(time.Minute))})
+		s.dispatch(w, s.save(1, "49170", 1, time.Now().Add(time.Minute)))
 		settle(10 * time.Millisecond)
 		check("49170", "waits: the carrier two throttles or cannot be reached")
 		n.set(func() { n.notReady = false })
@@ -162,7 +162,7 @@ func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, Window: 4}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 6, time.Now().Add(time.Minute)), s.save(11, "447700900124", 2, time.Now().Add(time.Minute))})
+		s.dispatch(w, s.save(1, "447700900123", 6, time.Now().Add(time.Minute)), s.save(11, "447700900124", 2, time.Now().Add(time.Minute)))
 		var want []string
 		for i := range 8 {
 			id := fmt.Sprintf("7-1-%d", i)
@@ -190,7 +190,7 @@ func TestInTurnEachPartWaitsForTheOutcomeOfTheOneBefore(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, InTurn: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute))})
+		s.dispatch(w, s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
 		relaytest.Equal(t, "the submissions", n.all(), "7-1-0 7-11-0")
 		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
@@ -366,11 +366,11 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		m, later := s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease()))
-		w.Dispatch([]message.Message{m})
+		s.dispatch(w, m)
 		synctest.Wait()
 		s.change(func() { s.down = true })
 		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
-		w.Dispatch([]message.Message{later})
+		s.dispatch(w, later)
 		settle(30 * time.Second)
 		relaytest.Equal(t, "the submissions while no start can be saved", n.all(), "7-1-0")
 		s.change(func() { s.down, s.lost = false, true })
@@ -390,7 +390,7 @@ func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.change(func() { s.down = true })
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))})
+		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())))
 		settle(20 * time.Second)
 		ref := message.Ref{Account: 7, ID: 1}
 		s.change(func() {
@@ -407,12 +407,27 @@ func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 	})
 }
 
+// The order was saved, and its answer took longer than the lease: another gateway may have
+// the message.
+func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
+	n := &network{answer: accept}
+	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+		w.Start()
+		m, ended := s.save(1, "447700900123", 1, time.Now().Add(time.Hour)), time.Now().Add(w.Lease())
+		time.Sleep(w.Lease() + time.Second)
+		w.Dispatch([]message.Message{m}, ended)
+		settle(time.Minute)
+		relaytest.Equal(t, "the submissions", n.all(), "")
+		stop(t, w)
+	})
+}
+
 func TestALeaseIsRenewedAfterALostAnswer(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.lostRenewal = true
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))})
+		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())))
 		settle(5 * w.Lease())
 		s.change(func() { relaytest.Equal(t, "the messages leased again after their lease ended", s.leased, 0) })
 		n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
@@ -431,11 +446,11 @@ func TestAMessageThatIsLeasedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 			n.set(func() { n.answer = accept })
 			time.Sleep(minRetryWait)
 			s.change(func() { s.next[m.Ref()] = time.Now().Add(w.Lease()) })
-			if !w.accept(&m) {
+			if !w.accept(&m, time.Now().Add(w.Lease())) {
 				t.Error("the message is no longer in flight")
 			}
 		}
-		w.Dispatch([]message.Message{m})
+		s.dispatch(w, m)
 		settle(w.Lease() / 2)
 		relaytest.Equal(t, "the state after half of the lease", s.states(1), "accepted")
 		stop(t, w)
@@ -457,7 +472,7 @@ func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 	n := &network{notReady: true}
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(time.Minute))})
+		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 		settle(10 * time.Minute)
 		if due := s.due(1); !due.After(time.Now()) {
 			t.Errorf("the lease ended at %v, before now", due)
@@ -479,7 +494,7 @@ func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 		for i := range 20 {
 			all = append(all, s.save(message.ID(i+1), "447700900123", 1, time.Now().Add(time.Minute)))
 		}
-		w.Dispatch(all)
+		s.dispatch(w, all...)
 		s.save(50, "49170", 1, time.Now())
 		settle(20 * time.Second)
 		one := w.Stats()[0]
@@ -497,7 +512,7 @@ func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 	n := &network{}
 	bubble(t, []Route{{Name: "one", Carrier: n, Window: 1}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
-		w.Dispatch([]message.Message{s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease()))})
+		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease())))
 		synctest.Wait()
 		time.AfterFunc(3*time.Second, func() { n.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted}) })
 		stop(t, w)
@@ -505,7 +520,7 @@ func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 		if due := s.due(2); due.After(time.Now()) {
 			t.Errorf("the second is due at %v, want it due now", due)
 		}
-		w.Dispatch([]message.Message{s.save(3, "447700900123", 1, time.Now().Add(time.Hour))})
+		s.dispatch(w, s.save(3, "447700900123", 1, time.Now().Add(time.Hour)))
 		synctest.Wait()
 		relaytest.Equal(t, "the submissions after the end", n.all(), "7-1-0")
 	})

@@ -174,12 +174,12 @@ func (w *Worker) Resume(name string) {
 	}
 }
 
-// Dispatch submits messages that were saved under a lease. Those that do not fit
-// are released and leased later.
-func (w *Worker) Dispatch(ms []message.Message) {
+// Dispatch submits messages that were saved under a lease until end. Those that do not
+// fit are released and leased later.
+func (w *Worker) Dispatch(ms []message.Message, end time.Time) {
 	for i := range ms {
-		if !w.accept(&ms[i]) {
-			w.leases.Spare(message.Lease{Ref: ms[i].Ref(), End: w.leaseEnd()})
+		if !w.accept(&ms[i], end) {
+			w.leases.Spare(message.Lease{Ref: ms[i].Ref(), End: end})
 		}
 	}
 }

@@ -16,9 +16,9 @@ type Store interface {
 
 	// Save charges for a batch, saves its messages and queues them, all in one
 	// atomic step. It returns relay.KindNoCredit, and changes nothing, if the
-	// credit does not pay for all of it. A batch that was saved before, by the
-	// first message's id, is left unchanged, without an error, so that a save without
-	// an answer may be repeated. See Once for repeated orders.
+	// credit does not pay for all of it. A batch whose messages
+	// exist already is left unchanged, without an error, so that a save without an
+	// answer may be repeated. See Once for repeated orders.
 	Save(ctx context.Context, b Batch) (Saved, error)
 
 	// Get loads a message by its id; relay.KindNotFound if the account has none.
@@ -82,9 +82,11 @@ type Carriers interface {
 	AcceptsOriginator(number, originator string) bool
 }
 
-// Dispatcher submits messages that were saved under a lease. It does not block:
+// Dispatcher submits messages that were saved under a lease until end. It does not block:
 // messages beyond its capacity are released and leased again by the next poll.
-type Dispatcher interface{ Dispatch(ms []Message) }
+type Dispatcher interface {
+	Dispatch(ms []Message, end time.Time)
+}
 
 // Work is the store for submitters.
 type Work interface {
@@ -198,7 +200,8 @@ type Reports interface {
 	// MarkReported removes messages from the list unless their Version has
 	// changed.
 	MarkReported(ctx context.Context, ms []Message) error
-	// Forget deletes ended messages whose retention has ended.
+	// Forget deletes the messages of which no part has waited to be sent for the
+	// retention, also accepted and unknown ones.
 	Forget(ctx context.Context, now time.Time) error
 }
 

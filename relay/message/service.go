@@ -121,7 +121,7 @@ func (s *Service) Send(ctx context.Context, o Order) (Sent, error) {
 	case saved.Before != nil:
 		return repeated(saved.Before)
 	}
-	s.dispatch(messages, b.Now)
+	s.dispatch(b)
 	return sent, nil
 }
 
@@ -135,12 +135,12 @@ func (s *Service) save(ctx context.Context, b Batch) (Saved, error) {
 	return saved, err
 }
 
-// dispatch dispatches the messages that are due now.
-func (s *Service) dispatch(ms []Message, now time.Time) {
-	if s.deps.Dispatcher == nil || ms[0].ScheduledFor.After(now) {
+// dispatch dispatches the messages of a saved batch if they are due now.
+func (s *Service) dispatch(b Batch) {
+	if s.deps.Dispatcher == nil || b.Messages[0].ScheduledFor.After(b.Now) {
 		return
 	}
-	s.deps.Dispatcher.Dispatch(ms)
+	s.deps.Dispatcher.Dispatch(b.Messages, b.Lease)
 }
 
 // messages makes one for each destination, with ids.

@@ -44,7 +44,7 @@ func (d *drawer) Save(_ context.Context, b Batch) (Saved, error) {
 }
 
 func (d *drawer) Balance(context.Context, account.ID) (int64, error) { return 7, nil }
-func (d *drawer) Dispatch(ms []Message)                              { d.dispatched = append(d.dispatched, ms...) }
+func (d *drawer) Dispatch(ms []Message, end time.Time)               { d.dispatched = append(d.dispatched, ms...) }
 
 func now() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 
