@@ -35,7 +35,7 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	s.device()
 	switch {
 	case f.Duplicate:
-		s.add("duplicate", "the same frame as event "+eventOf(f.Repeats)+", which was stored; this one is dropped")
+		s.add("duplicate", "the same frame as event "+eventOf(f.Repeats)+", which came first; this one is dropped")
 		return s.out
 	case f.Refused != "":
 		s.add("refused", "nothing is stored: "+f.Refused)
@@ -81,7 +81,7 @@ func (s *frameSteps) device() {
 func (s *frameSteps) decoder() {
 	d := s.frame.Decoder
 	if d.ID == "" {
-		s.add("decoder", "the device has none; values are read as the network server decoded them")
+		s.add("decoder", "the device has none; nothing is decoded")
 		return
 	}
 	s.add("decoder", fmt.Sprintf("%s, %q, codec %s", d.ID, d.Name, d.Codec))

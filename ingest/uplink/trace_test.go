@@ -38,7 +38,7 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 			"stored at 12:00:00: readings in the store under this time of the frame: 2 of 3",
 		}},
 		{"a duplicate", iot.PreviewedFrame{Outcome: iot.Outcome{Duplicate: true, Repeats: "n1-u3.1"}, Identifier: "shed", Kind: decoders.Uplink, Device: known}, []string{
-			`device: shed is the device d1, "The shed"`, "duplicate: the same frame as event n1-u3, which was stored; this one is dropped",
+			`device: shed is the device d1, "The shed"`, "duplicate: the same frame as event n1-u3, which came first; this one is dropped",
 		}},
 		{"a frame of an unknown device", iot.PreviewedFrame{Outcome: iot.Outcome{Refused: "the account has no location"}, Identifier: "shed", Device: iot.Device{Identifier: "shed"}}, []string{
 			"device: shed is not known; a frame would create it", "refused: nothing is stored: the account has no location",
@@ -47,7 +47,7 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 			`device: shed is the device d1, "The shed"`, "decoder: is not asked: only uplinks have readings, this is a frame of kind join",
 		}},
 		{"a frame that no sensor takes", iot.PreviewedFrame{Outcome: iot.Outcome{Note: "payload is empty"}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
-			"device: shed is the device d1", "decoder: the device has none; values are read as the network server decoded them", "note: payload is empty",
+			"device: shed is the device d1", "decoder: the device has none; nothing is decoded", "note: payload is empty",
 			"stored: no readings: no sensor takes a value of this frame",
 		}},
 	} {
