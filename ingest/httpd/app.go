@@ -205,7 +205,8 @@ const (
 	unavailable = "Service temporarily unavailable. Please try again later."
 )
 
-// Unavailable answers 503 with Retry-After: nothing was accepted.
+// Unavailable answers 503 with Retry-After: it may not be known whether the request took
+// effect.
 func Unavailable(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
 	return Message(c, fiber.StatusServiceUnavailable, unavailable)

@@ -8,8 +8,9 @@
 // Content-Type; the element in the Body names the operation, by namespace and
 // local name, and SOAPAction may only not contradict it.
 //
-// Requests without valid credentials in the header auth, and bodies that are not
-// an envelope, get a Fault. All others get a response code: 0 accepted, 2
+// Requests without valid credentials in the header auth, bodies that are not an
+// envelope, requests that overload refuses, and internal errors get a Fault. All others
+// get a response code: 0 accepted, 2
 // insufficient credit, 3 invalid request, 4 temporarily unavailable.
 //
 // Refused: a DOCTYPE, so that there are no entities to expand; processing
