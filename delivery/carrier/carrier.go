@@ -67,8 +67,8 @@ type Outcome struct {
 	// received it.
 	Unsent bool
 	// PauseQueue means that the verdict is Later for a reason that concerns every
-	// message: the carrier's rate limit, or that it cannot be reached. The attempt is
-	// not counted, and the whole queue waits.
+	// message: the carrier's rate limit, or that it cannot be reached. The message
+	// does not fail because of it; the whole queue waits.
 	PauseQueue bool
 	// After is the delay that the carrier asks for; 0 if it asks for none.
 	After time.Duration
@@ -76,8 +76,9 @@ type Outcome struct {
 
 // Carrier submits messages.
 type Carrier interface {
-	// Submit submits a message. It calls done with the outcome, also if ctx
-	// ends; from another goroutine, or before it returns. After an Unknown
+	// Submit submits a message. It calls done with the outcome in any case, from
+	// another goroutine or before it returns; HTTP carriers end with ctx, a bind
+	// ends its submissions itself when it is closed. After an Unknown
 	// outcome it may call done once more with the final one.
 	Submit(ctx context.Context, s Submission, done func(Outcome))
 

@@ -7,7 +7,8 @@ import (
 
 // Resend schedules the parts in the state Unknown of the messages that a filter
 // selects, and returns their number. The decision is the operator's, because the
-// phone may receive them twice.
+// phone may receive them twice. A part that was to be sent more than a day ago is
+// rejected and refunded if the carrier fails it again.
 func Resend(ctx context.Context, a Archive, f Filter, now time.Time) (int, error) {
 	found, _, err := a.List(ctx, f)
 	if err != nil {

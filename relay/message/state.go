@@ -121,8 +121,9 @@ func (m *Message) Code() (code Code, part int) {
 	return m.Parts[least].State.Code(), least
 }
 
-// rank orders the successful states by progress. An SMSC reports a message as
-// buffered while it tries to reach the phone, so that accepted counts for more.
+// rank orders the successful states; the part with the lowest rank decides for the message.
+// Buffered is below Accepted although it follows it: one part that waits for the phone is
+// what the account is told.
 func rank(s State) int {
 	return slices.Index([]State{Pending, Sending, Unknown, Buffered, Accepted, Delivered}, s)
 }

@@ -130,8 +130,8 @@ func pause(ctx context.Context, t time.Duration) bool {
 	}
 }
 
-// close drains: it stops accepting, ends processing, lets attempts in flight finish,
-// and closes the back ends.
+// close drains: it unbinds from SMSCs, stops accepting, ends processing, lets attempts in
+// flight finish, and closes the back ends.
 func (d *Gateway) close(ctx context.Context) error {
 	var errs []error
 	d.carriers.unbind()

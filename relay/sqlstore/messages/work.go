@@ -102,7 +102,7 @@ func without(refs []message.Ref, done map[message.Ref]*state) []message.Ref {
 type change struct {
 	message.Outcome
 	report string
-	now    time.Time // the gateway's, where At is the network's
+	now    time.Time // when it is recorded; At is when the answer or the receipt arrived
 }
 
 // Settle records what carriers said.
