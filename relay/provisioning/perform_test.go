@@ -320,7 +320,7 @@ func (failingSIMs) Change(_ context.Context, _ account.ID, iccid sim.ICCID, _ fu
 func TestReassignReturnsTheErrorOfTheFirstSIM(t *testing.T) {
 	y := newFixture(t)
 	a, err := provisioning.New(provisioning.Deps{
-		SIMs: failingSIMs{y.db.SIMs}, Subscribers: y.db.Subscribers, Orders: y.db.Orders, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
+		SIMs: failingSIMs{y.db.SIMs}, Subscribers: y.db.Subscribers, Orders: y.db.SIMs, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
 	}, provisioning.Options{Now: y.clock.Now})
 	relaytest.NoError(t, err)
 	input, err := json.Marshal(provisioning.Reassignment{Target: "anna", ICCIDs: []sim.ICCID{"8944000000000000001", "8944000000000000002"}})
