@@ -244,6 +244,17 @@ func (s *Store) Release(ctx context.Context, ls []message.Lease, due time.Time) 
 	return err
 }
 
+// moveLeases finds the messages by their keys. With due + 0, SQLite does not read all that an
+// account has queued for each of them, by the index of what is due.
+const moveLeases = `
+WITH leased AS MATERIALIZED (
+  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
+  WHERE s.account = batch.account AND s.id = batch.id AND s.due + 0 BETWEEN 1 AND batch.ends
+  ORDER BY s.account, s.id {for update})
+UPDATE message_state SET due = $1 FROM leased
+WHERE message_state.account = leased.account AND message_state.id = leased.id
+RETURNING message_state.account, message_state.id`
+
 // moveDue sets when messages are due. One of which nothing waits stays as it is, and so does
 // one that another process has claimed: its lease ends later.
 func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
@@ -251,12 +262,5 @@ func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
 	b := sqlstore.BatchOf("account, id, ends", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
-	return sqlstore.Returning(ctx, s.db, noun, `
-WITH leased AS MATERIALIZED (
-  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
-  WHERE s.account = batch.account AND s.id = batch.id AND s.due > 0 AND s.due <= batch.ends
-  ORDER BY s.account, s.id {for update})
-UPDATE message_state SET due = $1 FROM leased
-WHERE message_state.account = leased.account AND message_state.id = leased.id
-RETURNING message_state.account, message_state.id`, refFields, to, b)
+	return sqlstore.Returning(ctx, s.db, noun, moveLeases, refFields, to, b)
 }

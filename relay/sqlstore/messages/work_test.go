@@ -323,3 +323,20 @@ SELECT balance + (SELECT COUNT(*) FROM message_state WHERE account = 1 AND (stat
 	p.must(err)
 	p.same("balance and messages to pay", balance, 1000)
 }
+
+// A gateway renews hundreds of leases at a time while an account may have hundreds of
+// thousands of messages queued.
+func TestLeasesAreRenewedByTheKeysOfTheMessages(t *testing.T) {
+	p := newFixture(t, "", 0)
+	statement := strings.Replace(moveLeases, "FROM batch", "FROM (SELECT value ->> 0 AS account, value ->> 1 AS id, value ->> 2 AS ends FROM jsonb_each('[]')) AS batch", 1)
+	plan, err := sqlstore.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+statement, func(v *string) []any {
+		var skip any
+		return []any{&skip, &skip, &skip, v}
+	}, int64(1))
+	p.must(err)
+	for _, step := range plan {
+		if strings.Contains(step, "message_due") {
+			t.Errorf("%q reads what is due, want only the keys", plan)
+		}
+	}
+}

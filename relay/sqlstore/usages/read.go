@@ -17,8 +17,8 @@ const (
 SELECT n FROM usage_record WHERE account = $1 AND started >= $2 AND started < $3 LIMIT 1`
 
 	anyOfSIMs = `
-SELECT usage_record.n FROM batch JOIN usage_record ON usage_record.iccid = batch.iccid
-WHERE usage_record.account = $1 AND usage_record.started >= $2 AND usage_record.started < $3
+SELECT usage_record.n FROM batch CROSS JOIN usage_record
+WHERE usage_record.iccid = batch.iccid AND usage_record.account = $1 AND usage_record.started >= $2 AND usage_record.started < $3
 LIMIT 1`
 
 	readAll = `
