@@ -126,7 +126,7 @@ RETURNING id`, acct, texts)
 			fresh = append(fresh, b)
 		case 0: // saved before
 		default:
-			return nil, relay.Errorf(relay.KindConflict, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
+			return nil, relay.Errorf(relay.KindUnexpected, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
 		}
 	}
 	return fresh, tx.Run(ctx, saveNoun, `

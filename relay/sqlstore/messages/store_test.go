@@ -60,7 +60,7 @@ func messagesAreSavedAndCharged(p fixture) {
 	_, err = p.Save(p.Context(), message.Batch{Account: 1, Now: at(1)})
 	p.kind(err, relay.KindInvalid)
 	_, err = p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{dear, other}, Now: at(1)})
-	p.kind(err, relay.KindConflict)
+	p.kind(err, relay.KindUnexpected)
 	p.hasCredit(2)
 }
 

@@ -256,7 +256,7 @@ WHERE message_state.account = leased.account AND message_state.id = leased.id
 RETURNING message_state.account, message_state.id`
 
 // moveDue sets when messages are due. One of which nothing waits stays as it is, and so does
-// one that another process has claimed: its lease ends later.
+// one that another process has leased: its lease ends later.
 func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
 	ls = sqlstore.LastOfEach(ls, func(a, b message.Lease) int {
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))

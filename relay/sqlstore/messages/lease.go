@@ -19,7 +19,7 @@ type waiting struct {
 // LeaseDue leases messages that are due, each account's oldest first; the accounts
 // share what is asked for.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
-	const noun = "messages: claim"
+	const noun = "messages: lease"
 	// The accounts of which messages wait, one step in the index each, and how many are due,
 	// up to what is asked for.
 	all, err := sqlstore.List(ctx, s.db, noun, `
@@ -40,19 +40,19 @@ FROM waiting WHERE account IS NOT NULL`, func(w *waiting) []any {
 	if len(whole)+len(shares) == 0 {
 		return nil, nil
 	}
-	claimed, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
-		claimed, err := due(ctx, tx, now, whole, shares)
+	leased, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
+		leased, err := due(ctx, tx, now, whole, shares)
 		if err != nil {
 			return nil, err
 		}
-		return claimed, tx.Run(ctx, noun, `
+		return leased, tx.Run(ctx, noun, `
 UPDATE message_state SET due = $1 FROM batch
-WHERE message_state.account = batch.account AND message_state.id = batch.id`, until, stateBatch(claimed))
+WHERE message_state.account = batch.account AND message_state.id = batch.id`, until, stateBatch(leased))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.filled(ctx, noun, claimed)
+	return s.filled(ctx, noun, leased)
 }
 
 // share shares a limit among the accounts: those that get all that they have due,
@@ -79,14 +79,14 @@ func share(all []waiting, limit int) (whole, less []waiting) {
 
 // due locks messages that are due: one statement for all accounts that get
 // everything, and one for each that has more than its share.
-func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (claimed []state, err error) {
-	const noun = "messages: claim"
+func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (leased []state, err error) {
+	const noun = "messages: lease"
 	n := 0
 	for _, w := range whole {
 		n += w.n
 	}
 	accounts := sqlstore.BatchOf("account", whole, func(w *waiting) []any { return []any{w.account} })
-	claimed, err = sqlstore.List(ctx, tx, noun, `
+	leased, err = sqlstore.List(ctx, tx, noun, `
 SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
 WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1
 ORDER BY s.due, s.id LIMIT $2 {skip locked}`, stateFields, now, n, accounts)
@@ -96,7 +96,7 @@ ORDER BY s.due, s.id LIMIT $2 {skip locked}`, stateFields, now, n, accounts)
 SELECT `+stateColumns+` FROM message_state s
 WHERE s.account = $1 AND s.due > 0 AND s.due <= $2
 ORDER BY s.due, s.id LIMIT $3 {skip locked}`, stateFields, less[i].account, now, less[i].n)
-		claimed = append(claimed, more...)
+		leased = append(leased, more...)
 	}
-	return claimed, err
+	return leased, err
 }
