@@ -26,13 +26,13 @@ type element struct {
 // many is the maximum number of occurrences.
 func (e element) many() int { return max(e.most, 1) }
 
-// operation is a request element and its handler.
+// operation is a request element and how its order is read.
 type operation struct {
 	name     string // of the request element
 	action   string // the fragment of its SOAPAction
 	summary  string
 	children []element
-	send     sender
+	read     orderReader
 }
 
 // answerName is the element that answers.
@@ -45,7 +45,7 @@ func (o operation) soapAction() string { return Namespace + "#" + o.action }
 func operations() []operation {
 	return []operation{
 		{
-			name: "SoapSendSms", action: "sendsms", summary: "Sends a text, as a message or as a flash message.", send: sendText,
+			name: "SoapSendSms", action: "sendsms", summary: "Sends a text, as a message or as a flash message.", read: readText,
 			children: childrenOf(
 				element{name: "message", param: "message", kind: textKind()},
 				element{name: "messagetype", param: "flash", kind: enumKind("text", "flash")},
@@ -53,21 +53,21 @@ func operations() []operation {
 			),
 		},
 		{
-			name: "SoapSendBinarySms", action: "sendbinarysms", summary: "Sends octets, with a user data header.", send: sendBinary,
+			name: "SoapSendBinarySms", action: "sendbinarysms", summary: "Sends octets, with a user data header.", read: readBinary,
 			children: append(childrenOf(
 				element{name: "data", param: "data", kind: octetsKind()},
 				element{name: "udh", param: "udh", kind: octetsKind().orEmpty()},
 			), element{name: "encoding", param: "encoding", kind: numberKind("7", "8", "16"), optional: true}),
 		},
 		{
-			name: "SoapSendWapPush", action: "sendwappush", summary: "Sends a link as a WAP push service indication.", send: sendPush,
+			name: "SoapSendWapPush", action: "sendwappush", summary: "Sends a link as a WAP push service indication.", read: readPush,
 			children: childrenOf(
 				element{name: "waptitle", param: "title", kind: textKind()},
 				element{name: "wapurl", param: "url", kind: textKind()},
 			),
 		},
 		{
-			name: "SoapSendMMSNot", action: "sendmmsnot", summary: "Sends the notification that an MMS can be fetched.", send: sendNotification,
+			name: "SoapSendMMSNot", action: "sendmmsnot", summary: "Sends the notification that an MMS can be fetched.", read: readNotification,
 			children: childrenOf(
 				element{name: "subject", param: "subject", kind: textKind()},
 				element{name: "mmsurl", param: "url", kind: textKind()},

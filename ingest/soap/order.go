@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/message"
 )
 
-// sender adds the values that are specific to one operation to an order.
-type sender func(s *Surface, v values, o *message.Order) error
+// orderReader adds the values that are specific to one operation to an order.
+type orderReader func(s *Surface, v values, o *message.Order) error
 
 // orderOf converts a request to an order. The error is relay.KindInvalid and names
 // the parameter.
@@ -28,16 +28,16 @@ func (s *Surface) orderOf(op operation, v values) (message.Order, error) {
 			return o, relay.Invalid("dlr_url", "is required when callbacktype is HTTPGET")
 		}
 	}
-	return o, op.send(s, v, &o)
+	return o, op.read(s, v, &o)
 }
 
-func sendText(s *Surface, v values, o *message.Order) error {
+func readText(s *Surface, v values, o *message.Order) error {
 	o.Flash = v.text("messagetype") == "flash"
 	o.Body = s.Messages.Text(v.text("message"), int(v.number("maxconcat")))
 	return nil
 }
 
-func sendBinary(_ *Surface, v values, o *message.Order) error {
+func readBinary(_ *Surface, v values, o *message.Order) error {
 	data, udh := hex.EncodeToString(v.octets("data")), hex.EncodeToString(v.octets("udh"))
 	octets, err := sms.ParseHex(data, udh, int(v.number("encoding")))
 	if err != nil {
@@ -47,7 +47,7 @@ func sendBinary(_ *Surface, v values, o *message.Order) error {
 	return nil
 }
 
-func sendPush(_ *Surface, v values, o *message.Order) error {
+func readPush(_ *Surface, v values, o *message.Order) error {
 	link := wap.Indication{Title: v.text("waptitle"), URL: strings.TrimSpace(v.text("wapurl"))}
 	octets, err := link.Message(transaction())
 	if err != nil {
@@ -61,7 +61,7 @@ func sendPush(_ *Surface, v values, o *message.Order) error {
 // four octets of seconds.
 const maxExpiry = 1<<32 - 1
 
-func sendNotification(s *Surface, v values, o *message.Order) error {
+func readNotification(s *Surface, v values, o *message.Order) error {
 	if v.number("expiry") > maxExpiry {
 		return relay.Invalid("expiry", "expected at most 4294967295 seconds")
 	}
