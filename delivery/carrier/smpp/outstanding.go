@@ -28,39 +28,40 @@ type pendingRequest struct {
 	timedOut bool
 }
 
-// window tracks the pending requests of a session.
-type window struct {
+// outstanding tracks the submissions of a session that have no response yet. Package
+// submit limits their number.
+type outstanding struct {
 	mu       sync.Mutex
 	closed   bool
 	pending  map[uint32]*pendingRequest
 	resolved chan struct{} // notified when a request is resolved
 }
 
-func newWindow() *window {
-	return &window{pending: make(map[uint32]*pendingRequest), resolved: make(chan struct{}, 1)}
+func newOutstanding() *outstanding {
+	return &outstanding{pending: make(map[uint32]*pendingRequest), resolved: make(chan struct{}, 1)}
 }
 
 // add adds a request and calls enqueue under the lock, so that PDUs are sent in
-// the order of the calls. It returns false if the window is closed.
-func (w *window) add(r *pendingRequest, enqueue func()) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
+// the order of the calls. It returns false if no more are taken.
+func (o *outstanding) add(r *pendingRequest, enqueue func()) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
 		return false
 	}
-	w.pending[r.sequence] = r
+	o.pending[r.sequence] = r
 	enqueue()
 	return true
 }
 
 // resolve removes and returns the request of a response; nil if there is none.
-func (w *window) resolve(sequence uint32) *pendingRequest {
-	w.mu.Lock()
-	r := w.pending[sequence]
-	delete(w.pending, sequence)
-	w.mu.Unlock()
+func (o *outstanding) resolve(sequence uint32) *pendingRequest {
+	o.mu.Lock()
+	r := o.pending[sequence]
+	delete(o.pending, sequence)
+	o.mu.Unlock()
 	select {
-	case w.resolved <- struct{}{}:
+	case o.resolved <- struct{}{}:
 	default:
 	}
 	return r
@@ -69,33 +70,33 @@ func (w *window) resolve(sequence uint32) *pendingRequest {
 // expire marks the requests submitted before the given time as timed out and
 // returns them. It drops those that timed out earlier and were submitted before
 // forgetBefore.
-func (w *window) expire(before, forgetBefore time.Time) (expired []*pendingRequest) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for sequence, r := range w.pending {
+func (o *outstanding) expire(before, forgetBefore time.Time) (expired []*pendingRequest) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for sequence, r := range o.pending {
 		switch {
 		case !r.timedOut && r.submittedAt.Before(before):
 			r.timedOut = true
 			expired = append(expired, r)
 		case r.timedOut && r.submittedAt.Before(forgetBefore):
-			delete(w.pending, sequence)
+			delete(o.pending, sequence)
 		}
 	}
 	return expired
 }
 
 // closeToNew makes add return false.
-func (w *window) closeToNew() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
+func (o *outstanding) closeToNew() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
 }
 
 // count returns the number of requests that have not timed out.
-func (w *window) count() (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, r := range w.pending {
+func (o *outstanding) count() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, r := range o.pending {
 		if !r.timedOut {
 			n++
 		}
@@ -103,24 +104,24 @@ func (w *window) count() (n int) {
 	return n
 }
 
-// close closes the window and returns the requests that are left.
-func (w *window) close() []*pendingRequest {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	left := make([]*pendingRequest, 0, len(w.pending))
-	for _, r := range w.pending {
+// close takes no more and returns the requests that are left.
+func (o *outstanding) close() []*pendingRequest {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	left := make([]*pendingRequest, 0, len(o.pending))
+	for _, r := range o.pending {
 		if !r.timedOut {
 			left = append(left, r)
 		}
 	}
-	clear(w.pending)
+	clear(o.pending)
 	return left
 }
 
 // handleResponse resolves the request of a response.
 func (s *session) handleResponse(h smpp.Header, raw []byte) {
-	r := s.window.resolve(h.Sequence)
+	r := s.outstanding.resolve(h.Sequence)
 	if r == nil {
 		return // of an enquire_link, or unknown
 	}
@@ -131,7 +132,7 @@ func (s *session) handleResponse(h smpp.Header, raw []byte) {
 // have been accepted.
 func (s *session) expirePending() {
 	now := s.o.Now()
-	for _, r := range s.window.expire(now.Add(-s.o.AnswerTimeout), now.Add(-lateFactor*s.o.AnswerTimeout)) {
+	for _, r := range s.outstanding.expire(now.Add(-s.o.AnswerTimeout), now.Add(-lateFactor*s.o.AnswerTimeout)) {
 		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within " + s.o.AnswerTimeout.String()})
 	}
 }
@@ -142,7 +143,7 @@ const lateFactor = 20
 // failPending completes the pending requests of an ended session: those not
 // written may be retried, the others are Unknown.
 func (s *session) failPending(why error) {
-	for _, r := range s.window.close() {
+	for _, r := range s.outstanding.close() {
 		if !r.written.Load() {
 			r.done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the bind ended before it was sent"})
 			continue

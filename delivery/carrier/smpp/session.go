@@ -19,11 +19,11 @@ import (
 // sends enquire_link, and each PDU being accepted has its own.
 type session struct {
 	*link
-	o          *Options
-	status     *status
-	duplicates *duplicates
-	out        chan outgoingPDU
-	window     *window
+	o           *Options
+	status      *status
+	duplicates  *duplicates
+	out         chan outgoingPDU
+	outstanding *outstanding
 	// slots holds one value for each PDU being accepted.
 	slots chan struct{}
 	// stopping is closed when no more PDUs are accepted.
@@ -40,7 +40,7 @@ type session struct {
 func newSession(c *Client, l *link) *session {
 	return &session{
 		link: l, o: &c.o, status: &c.status, duplicates: newDuplicates(c.o.Now),
-		out: make(chan outgoingPDU, 256), window: newWindow(), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}), ended: make(chan struct{}),
+		out: make(chan outgoingPDU, 256), outstanding: newOutstanding(), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *session) run(ctx context.Context) error {
 // waits for PDUs in flight, and unbinds.
 func (s *session) shutdown() {
 	close(s.stopping)
-	s.window.closeToNew()
+	s.outstanding.closeToNew()
 	s.waitAccepted()
 	s.waitResponses()
 	s.unbinding.Store(true)
@@ -97,9 +97,9 @@ func (s *session) setUnbindDeadline() {
 func (s *session) waitResponses() {
 	late := time.NewTimer(s.o.Timeout / 2)
 	defer late.Stop()
-	for s.window.count() > 0 {
+	for s.outstanding.count() > 0 {
 		select {
-		case <-s.window.resolved:
+		case <-s.outstanding.resolved:
 		case <-s.ended:
 			return
 		case <-late.C:

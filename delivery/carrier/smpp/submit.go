@@ -27,7 +27,7 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 	request := &pendingRequest{sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
 	out := outgoingPDU{raw: marshal(p), request: request}
 	s := c.current.Load()
-	if s == nil || !s.window.add(request, func() { s.out <- out }) {
+	if s == nil || !s.outstanding.add(request, func() { s.out <- out }) {
 		done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier is not bound"})
 	}
 }
