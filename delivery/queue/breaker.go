@@ -70,8 +70,8 @@ func (b *breakers) acquire(d *outbox.Delivery) (permit, string) {
 }
 
 // record records the result of an attempt. A final response, for or against the
-// delivery, shows that the endpoint works; a failure before the request was sent
-// shows nothing.
+// delivery, shows that the endpoint works; a fault of ours, or an address that the
+// gateway refuses, shows nothing.
 func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -214,6 +214,7 @@ func (b *breakers) adopt(listed []outbox.Breaker) {
 	for endpoint, br := range b.open {
 		if !known[endpoint] && !br.unsaved {
 			delete(b.open, endpoint)
+			b.log.Info("breaker closed: another gateway closed it, or Redis lost it", "account", br.Account, "relay", br.Relay, "endpoint", endpoint, "target", br.Target)
 		}
 	}
 }

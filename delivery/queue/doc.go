@@ -3,6 +3,14 @@
 // that one is due. Each attempt requires the record's lease (package lease).
 // Attempts, delays and final states are the record's; the timer knows none of them.
 //
+// A delivery comes to its endpoint's queue (inFlight.admit) in four ways:
+//
+//	Dispatch        it was created, under a lease: its first attempt
+//	onTimer         asynq says that it is due: a retry. Only scheduleLoop makes these tasks
+//	attemptDue      the reconciler listed it as due, whether or not asynq has called; or it
+//	                is the next one of an ordered queue
+//	startParked     its endpoint's breaker has closed, or a probe is due
+//
 // Each endpoint has a queue of its own, with the pace that its relay configures,
 // so that an endpoint that hangs delays no other. Deliveries that do not fit in
 // memory stay in the store. Consecutive failures of an endpoint open its

@@ -20,13 +20,13 @@ func (q *Queue) Start(context.Context) error {
 	q.stopLoops = cancel
 	q.outcomes.Start()
 	for range enqueueWorkers {
-		q.enqueuing.Go(q.enqueueLoop)
+		q.enqueuing.Go(q.scheduleLoop)
 	}
-	if err := q.timer.Start(q.process); err != nil {
+	if err := q.timer.Start(q.onTimer); err != nil {
 		return fmt.Errorf("queue: start: %w", err)
 	}
 	q.loops.Go(func() { q.reconcileLoop(upkeep) })
-	q.loops.Go(func() { q.releaseParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.releaseParked) })
+	q.loops.Go(func() { q.startDueParked(upkeep); lease.Every(upkeep, q.opts.Reconcile, q.startDueParked) })
 	q.loops.Go(func() { q.leases.RenewEvery(upkeep) })
 	return nil
 }

@@ -15,9 +15,9 @@ const (
 	maxParkedPerPass = 2000
 )
 
-// releaseParked shares the states of the breakers and starts parked deliveries.
+// startDueParked shares the states of the breakers and starts parked deliveries.
 // While Redis is down, it goes by the states that this process knows.
-func (q *Queue) releaseParked(ctx context.Context) {
+func (q *Queue) startDueParked(ctx context.Context) {
 	if err := q.breakers.share(ctx); err != nil && ctx.Err() == nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
@@ -32,15 +32,15 @@ func (q *Queue) releaseParked(ctx context.Context) {
 	total := 0
 	for _, parked := range endpoints {
 		total += parked.Count
-		q.releaseEndpoint(ctx, parked)
+		q.startEndpoint(ctx, parked)
 	}
 	q.parked.Store(int64(total))
 }
 
-// releaseEndpoint starts the parked deliveries of an endpoint that need not wait:
+// startEndpoint starts the parked deliveries of an endpoint that need not wait:
 // all of them once its breaker is closed; while it is open, those parked for
 // long enough and one as a probe.
-func (q *Queue) releaseEndpoint(ctx context.Context, parked outbox.ParkedEndpoint) {
+func (q *Queue) startEndpoint(ctx context.Context, parked outbox.ParkedEndpoint) {
 	now := q.deps.Now()
 	open, due := q.breakers.state(parked.Endpoint)
 	if !open {

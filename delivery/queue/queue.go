@@ -47,7 +47,7 @@ type Options struct {
 	PerEndpoint     int           // of these, to one endpoint without a limit of its own; 0 means 32
 	Backlog         int           // maximum deliveries waiting in memory; 0 means 16384
 	EndpointBacklog int           // of these, for one endpoint; 0 means 4096
-	AttemptTimeout  time.Duration // 0 means 2 min
+	AttemptTimeout  time.Duration // 0 means 2 min; HTTP requests end after httpout's timeout, 10 s
 	// Lease is how long the deliveries of a crashed process stay leased; 0 means
 	// 30 s.
 	Lease time.Duration
@@ -118,7 +118,7 @@ func New(deps Deps, o Options) (*Queue, error) {
 		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Refused: q.outcomeRefused, Batch: maxBatch, Log: q.deps.Logger,
 	})
 	q.due = lease.Reconciler[outbox.Ref]{
-		Due: q.deps.Store.Due, Limit: maxDue, Schedule: q.scheduleDue, Now: q.deps.Now, Log: q.deps.Logger.With("queue", q.opts.Name),
+		Due: q.deps.Store.Due, Limit: maxDue, Schedule: q.attemptSoon, Now: q.deps.Now, Log: q.deps.Logger.With("queue", q.opts.Name),
 	}
 	q.timer = timer.New(timer.Options{
 		Redis: q.deps.Redis, Queue: q.opts.Name, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: q.opts.Poll,

@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// retry schedules an attempt of a delivery; a zero dueAt means now.
+// retry is an attempt of a delivery to schedule, also a first one; a zero dueAt means
+// now.
 type retry struct {
 	ref   outbox.Ref
 	dueAt time.Time
@@ -44,7 +45,9 @@ func (q *Queue) schedule(r retry) {
 // maxRetries is the largest number of retries enqueued in one round.
 const maxRetries = 200
 
-func (q *Queue) enqueueLoop() {
+// scheduleLoop attempts the deliveries that are due now, and has the timer wake this
+// process for the others.
+func (q *Queue) scheduleLoop() {
 	for r := range q.retries {
 		ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
 		var due []outbox.Ref
@@ -58,11 +61,11 @@ func (q *Queue) enqueueLoop() {
 			r, more = q.nextRetry(n)
 		}
 		if err := q.attemptDue(ctx, due); err != nil { // first: it does not need Redis
-			q.logDeferred(err)
+			q.logLeft(err)
 		}
 		for _, r := range later {
 			if _, err := q.timer.Schedule(ctx, timer.Ref(r.ref), r.dueAt); err != nil {
-				q.logDeferred(err)
+				q.logLeft(err)
 			}
 		}
 		cancel()
@@ -82,10 +85,10 @@ func (q *Queue) nextRetry(n int) (r retry, ok bool) {
 	}
 }
 
-// logDeferred logs that deliveries are left to the reconciler.
-func (q *Queue) logDeferred(err error) {
+// logLeft logs that deliveries are left to the reconciler.
+func (q *Queue) logLeft(err error) {
 	if q.attemptCtx.Err() == nil {
-		q.deps.Logger.Debug("retry not scheduled; the reconciler will find the delivery", "error", err)
+		q.deps.Logger.Debug("delivery left to the reconciler", "error", err)
 	}
 }
 
@@ -107,10 +110,10 @@ func (q *Queue) attemptDue(ctx context.Context, refs []outbox.Ref) error {
 	return err
 }
 
-// process is called when a delivery is due: it leases the delivery and admits it. The
+// onTimer is called when a delivery is due: it leases the delivery and admits it. The
 // task ends with that and a retry gets a new one, so that an endpoint that hangs
 // occupies no asynq worker.
-func (q *Queue) process(ctx context.Context, due timer.Ref) error {
+func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 	ref := outbox.Ref(due)
 	if !q.leases.Reserve(ref) {
 		return timer.Again(time.Second)
@@ -179,7 +182,7 @@ const maxDue = 1000
 // due is scheduled again.
 const rescheduleAfter = 5 * time.Second
 
-// reconcileLoop schedules due deliveries until ctx ends.
+// reconcileLoop has due deliveries attempted until ctx ends.
 func (q *Queue) reconcileLoop(ctx context.Context) {
 	for {
 		q.leases.ReleaseSpare(ctx)
@@ -193,8 +196,8 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 	}
 }
 
-// scheduleDue schedules a delivery that is due, and returns when it was scheduled.
-func (q *Queue) scheduleDue(_ context.Context, ref outbox.Ref, last time.Time) time.Time {
+// attemptSoon has a delivery that is due attempted, and returns when that was scheduled.
+func (q *Queue) attemptSoon(_ context.Context, ref outbox.Ref, last time.Time) time.Time {
 	now := q.deps.Now()
 	if q.leases.Has(ref) || now.Sub(last) < rescheduleAfter {
 		return last
