@@ -34,7 +34,7 @@ func NewTimings() *Timings {
 	return &Timings{
 		requests:   histogram("penstock_http_request_duration_seconds", "Requests by method, route, and class of the status, from the head of the request to its answer.", short, "method", "route", "code"),
 		fsyncs:     histogram("penstock_journal_fsync_duration_seconds", "Syncs of the journal to disk, each for all entries that waited for it.", short, "kind"),
-		stored:     histogram("penstock_entry_duration_seconds", "From accepting an entry, which is then on disk, until its effects are stored.", long, "kind"),
+		stored:     histogram("penstock_entry_duration_seconds", "From accepting an entry, which is then on disk, until it is first processed: its effects are stored, or it is quarantined or deferred.", long, "kind"),
 		deliveries: histogram("penstock_delivery_duration_seconds", "From the creation of a delivery, when its message was read from the journal, to the end of the attempt that delivered it.", long, "kind"),
 		backends:   histogram("penstock_backend_call_duration_seconds", "Calls of back ends by operation.", short, "backend", "operation"),
 		known:      make(map[series]prometheus.Observer),
@@ -71,8 +71,8 @@ func (t *Timings) Fsync(kind string) func(took time.Duration) {
 	return func(took time.Duration) { one.Observe(took.Seconds()) }
 }
 
-// Stored returns what measures the entries of a kind.
-func (t *Timings) Stored(kind string) func(took time.Duration) {
+// Completed returns what measures the entries of a kind.
+func (t *Timings) Completed(kind string) func(took time.Duration) {
 	one := t.stored.WithLabelValues(kind)
 	return func(took time.Duration) { one.Observe(took.Seconds()) }
 }

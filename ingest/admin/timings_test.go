@@ -75,7 +75,7 @@ penstock_backend_up{backend="records"} ` + records + "\n"
 // BenchmarkRequest is what measuring costs each request.
 func BenchmarkRequest(b *testing.B) {
 	timings := admin.NewTimings()
-	stored := timings.Stored("uplink")
+	stored := timings.Completed("uplink")
 	b.ReportAllocs()
 	for b.Loop() {
 		timings.Request("POST", "/webhooks/lorawan", 200, time.Millisecond)

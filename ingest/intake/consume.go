@@ -45,6 +45,7 @@ func (i *Intake) Run(ctx context.Context) error {
 	defer cancel()
 	i.consumer.Rewind()
 	i.reread.Store(i.log.Stats().Last)
+	// At most Workers batches run: commit holds one until it has ended.
 	started := make(chan *batch, i.options.Workers-1)
 	ended := make(chan error, 1)
 	go func() { ended <- i.commit(started, cancel) }()

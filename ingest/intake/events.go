@@ -214,7 +214,7 @@ func (i *Intake) describe(e *Entry) (text string) {
 			text = fmt.Sprintf("cannot be described: %v", v)
 		}
 	}()
-	return Reason(p.Describe(e))
+	return ClipReason(p.Describe(e))
 }
 
 // matches checks the fields that need no description.

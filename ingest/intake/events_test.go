@@ -167,17 +167,17 @@ func TestStatusesAreDeletedWithTheirRecords(t *testing.T) {
 }
 
 func TestReasonsAreBounded(t *testing.T) {
-	long := Reason(strings.Repeat("é", 5000))
+	long := ClipReason(strings.Repeat("é", 5000))
 	if len(long) > maxReason+10 {
 		t.Errorf("%d bytes, want %d at most", len(long), maxReason+10)
 	}
 	if !strings.HasSuffix(long, "…") {
 		t.Error("the shortened reason does not end in an ellipsis")
 	}
-	if got := Reason("short"); got != "short" {
+	if got := ClipReason("short"); got != "short" {
 		t.Error(got)
 	}
-	if !slices.Equal([]byte(Reason("\xff")), []byte("\uFFFD")) {
+	if !slices.Equal([]byte(ClipReason("\xff")), []byte("\uFFFD")) {
 		t.Error("no text")
 	}
 }

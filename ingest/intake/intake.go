@@ -71,9 +71,9 @@ type Options struct {
 	// MaxAttempts is how often an entry that fails by itself is tried before it is
 	// quarantined; 0 means 3.
 	MaxAttempts int
-	// Stored is called for every entry whose effects are durable, with the time since
-	// it was accepted; nil is not called.
-	Stored func(took time.Duration)
+	// Completed is called for every entry that was processed, quarantined or deferred,
+	// with the time since it was accepted; nil is not called.
+	Completed func(took time.Duration)
 	// Tracer begins the spans of entries; nil begins none.
 	Tracer *tracing.Tracer
 	Logger *slog.Logger

@@ -21,11 +21,11 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 	}
 	backoff := minBackoff
 	for attempt := 1; ; attempt++ {
-		now := unfinished(earlier)
+		running := unfinished(earlier)
 		statuses, err := i.process(ctx, items)
 		switch {
 		case err == nil:
-			return i.completeFinal(ctx, now, items, statuses)
+			return i.completeFinal(ctx, running, items, statuses)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case relay.KindOf(err) == relay.KindUnavailable:
@@ -75,10 +75,10 @@ func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.St
 	i.processed.Add(uint64(len(items)))
 	i.outage.Store(nil)
 	i.endSpans(items, statuses)
-	if i.options.Stored != nil {
+	if i.options.Completed != nil {
 		now := i.options.Now()
 		for n := range items {
-			i.options.Stored(now.Sub(items[n].Entry.ReceivedAt))
+			i.options.Completed(now.Sub(items[n].Entry.ReceivedAt))
 		}
 	}
 	return nil
@@ -151,15 +151,15 @@ func (i *Intake) recordOutage(err error) {
 
 // quarantine returns the status of an item that failed.
 func quarantine(it Item, err error) event.Status {
-	return it.Status(event.Quarantined, Reason(err.Error()))
+	return it.Status(event.Quarantined, ClipReason(err.Error()))
 }
 
 // maxReason is the maximum length of a reason in bytes: it is stored in the status.
 const maxReason = 2000
 
-// Reason truncates a reason to the length that a status may hold, and replaces
+// ClipReason truncates a reason to the length that a status may hold, and replaces
 // invalid UTF-8.
-func Reason(s string) string {
+func ClipReason(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason] + "…"
 	}

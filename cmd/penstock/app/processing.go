@@ -73,7 +73,7 @@ func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses event
 		return nil, err
 	}
 	d.onClose(log.Close)
-	o := intake.Options{Logger: d.log, Stored: d.timings.Stored(string(kind)), Tracer: d.tracer}
+	o := intake.Options{Logger: d.log, Completed: d.timings.Completed(string(kind)), Tracer: d.tracer}
 	if kind == event.CDR {
 		// A post of call records may have 4 MiB, a frame about a kilobyte.
 		o.Batch, o.Workers = 32, 1
