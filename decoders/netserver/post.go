@@ -1,8 +1,8 @@
 // Package netserver reads what network servers and sensor vendors post and
 // makes Frames of it.
 //
-// The sender is found by the shape of the body (Detect), never by the address
-// it was posted to; each sender has a row in the table of senders and one file
+// The sender is found by the shape of the body (Detect); only for Sigfox does the
+// webhook that it was posted to count as well. Each sender has a row in the table of senders and one file
 // that follows its own published format. Bodies are read tolerantly: an
 // optional field of the wrong kind becomes a warning, an unknown field nothing.
 // What a frame cannot do without, who sent it and what it carries, is a

@@ -60,7 +60,7 @@ type Worker struct {
 // New returns a worker, or an error if HTTP or Mail is missing.
 func New(deps Deps, o Options) (*Worker, error) {
 	if deps.HTTP == nil || deps.Mail == nil {
-		return nil, errors.New("worker: both ways out are needed")
+		return nil, errors.New("worker: HTTP and Mail are needed")
 	}
 	if deps.Now == nil {
 		deps.Now = time.Now

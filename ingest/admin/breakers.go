@@ -20,7 +20,7 @@ type breakerJSON struct {
 	OpenedAt string     `json:"opened_at"`
 	ProbeAt  string     `json:"probe_at"`
 	Probes   int        `json:"probes"`
-	Waiting  int        `json:"waiting"` // deliveries
+	Waiting  int        `json:"waiting"` // parked deliveries
 }
 
 // listBreakers lists the open breakers with their numbers of parked deliveries.

@@ -135,7 +135,7 @@ type Deliveries struct {
 func NewDeliveryCollector(deliveries func() Deliveries) prometheus.Collector {
 	return newCollector(deliveries, []metric[Deliveries]{
 		{"deliveries_running", "Attempts under way.", nil, func(d Deliveries, emit emit) { emit(float64(d.Running)) }},
-		{"deliveries_waiting", "Deliveries that wait in memory for their first attempt.", nil, func(d Deliveries, emit emit) { emit(float64(d.Waiting)) }},
+		{"deliveries_waiting", "Deliveries that wait in memory for an attempt.", nil, func(d Deliveries, emit emit) { emit(float64(d.Waiting)) }},
 		{"deliveries_unsaved", "Outcomes that could not be saved yet.", nil, func(d Deliveries, emit emit) { emit(float64(d.Unsaved)) }},
 		{"deliveries_delivered_total", "Deliveries that arrived since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Delivered)) }},
 		{"deliveries_retried_total", "Attempts that will be made again, since the start.", nil, func(d Deliveries, emit emit) { emit(float64(d.Retried)) }},
@@ -187,11 +187,11 @@ type Sending struct {
 // NewSendingCollector returns the metrics of messages submitted to carriers.
 func NewSendingCollector(sending func() []Sending) prometheus.Collector {
 	return newListCollector(sending, "carrier", func(s Sending) string { return s.Carrier }, []column[Sending]{
-		{"carrier_sending_waiting", "Parts of messages in the carrier's line.", func(s Sending) float64 { return float64(s.Waiting) }},
+		{"carrier_sending_waiting", "Parts of messages that wait in the carrier's queue.", func(s Sending) float64 { return float64(s.Waiting) }},
 		{"carrier_sending_under_way", "Parts that the carrier owes an answer to.", func(s Sending) float64 { return float64(s.UnderWay) }},
 		{"carrier_sending_accepted_total", "Parts that the carrier took, since the start.", func(s Sending) float64 { return float64(s.Accepted) }},
 		{"carrier_sending_rejected_total", "Parts that it refused for good, since the start.", func(s Sending) float64 { return float64(s.Rejected) }},
-		{"carrier_sending_throttled_total", "Answers that said to go slower, or that nobody is there.", func(s Sending) float64 { return float64(s.Throttled) }},
+		{"carrier_sending_throttled_total", "Answers that throttle, or that the carrier is unavailable.", func(s Sending) float64 { return float64(s.Throttled) }},
 		{"carrier_sending_unknown_total", "Parts whose answer was lost, since the start.", func(s Sending) float64 { return float64(s.Unknown) }},
 	}...)
 }

@@ -283,7 +283,7 @@ func newest(lists [][]eventJSON) int {
 	return best
 }
 
-// receivedAt reads what stamp wrote.
+// receivedAt reads what formatTime wrote.
 func (e *eventJSON) receivedAt() time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
 	return t

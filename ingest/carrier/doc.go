@@ -9,7 +9,7 @@
 // a matching relay is accepted.
 //
 // json takes {id, from, to, text} or {id, from, to, data (hex), udh (hex),
-// coding: 7|8|16}, optional sent_at (RFC 3339) and network. Parts have a UDH, or
+// coding: 7|8|16}, optional sent_at (ISO 8601) and network. Parts have a UDH, or
 // sar_msg_ref_num, sar_total_segments and sar_segment_seqnum; the processor joins them.
 // A character may be split between two parts that are given as data. kannel takes the
 // requests of this get-url of its sms-service:

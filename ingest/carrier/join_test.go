@@ -52,7 +52,7 @@ func toMessages(parameter string) inbound.Relay {
 
 func (f *flow) sweep(t *testing.T) int {
 	t.Helper()
-	n, err := f.service.Sweep(t.Context())
+	n, err := f.service.RouteDue(t.Context())
 	relaytest.NoError(t, err)
 	return n
 }

@@ -81,7 +81,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 			if one.Carrier != "" {
 				reason += " of carrier " + one.Carrier
 			}
-			statuses[origins[n]] = items[origins[n]].Status(event.Unrouted, intake.Reason(reason))
+			statuses[origins[n]] = items[origins[n]].Status(event.Unrouted, intake.ClipReason(reason))
 		}
 	}
 	return inOrder(statuses, len(items)), nil

@@ -85,7 +85,7 @@ func FuzzEntry(f *testing.F) {
 		if len(in.frames) > 0 && text == "" {
 			t.Fatalf("%d frames have no description", len(in.frames))
 		}
-		if cut := intake.Reason(text); !utf8.ValidString(cut) {
+		if cut := intake.ClipReason(text); !utf8.ValidString(cut) {
 			t.Fatalf("%q is no text", cut)
 		}
 	})

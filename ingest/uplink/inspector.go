@@ -47,7 +47,7 @@ func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 	for n := range out {
 		out[n].State = event.Done
 		if reasons := results[n].reasons; len(reasons) > 0 {
-			out[n].State, out[n].Reason = event.Quarantined, intake.Reason(strings.Join(reasons, "; "))
+			out[n].State, out[n].Reason = event.Quarantined, intake.ClipReason(strings.Join(reasons, "; "))
 		}
 	}
 	return out, nil

@@ -131,7 +131,7 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	}
 	if count > 0 {
 		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[first].Record,
-			"dev_eui", arrivals[first].Frame.Identifier, "note", intake.Reason(outcomes[first].Note))
+			"dev_eui", arrivals[first].Frame.Identifier, "note", intake.ClipReason(outcomes[first].Note))
 	}
 }
 
@@ -228,13 +228,13 @@ func (p *Processor) statuses(items []intake.Item, results []postResult) []event.
 		if len(r.reasons)+len(r.repeated) == 0 {
 			continue
 		}
-		m := it.Status(event.Quarantined, intake.Reason(strings.Join(r.reasons, "; ")))
-		m.Device, m.Provisional = intake.Reason(r.device), r.provisional
+		m := it.Status(event.Quarantined, intake.ClipReason(strings.Join(r.reasons, "; ")))
+		m.Device, m.Provisional = intake.ClipReason(r.device), r.provisional
 		if len(r.reasons) == 0 {
 			m.State = event.Done
 		}
 		if len(r.repeated) > 0 {
-			m.Outcome = intake.Reason(strings.Join(r.repeated, "; ") + "; " + p.Describe(&it.Entry))
+			m.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(&it.Entry))
 		}
 		out = append(out, m)
 	}

@@ -24,13 +24,13 @@ type Surface struct {
 	logger        *slog.Logger
 }
 
-// senders are the webhooks that take what a network server or a vendor posts.
-func senders() []string { return []string{"lorawan", "community", "lpwan", "sensor-vendor"} }
+// vendorWebhooks are the webhooks that take what a network server or a vendor posts.
+func vendorWebhooks() []string { return []string{"lorawan", "community", "lpwan", "sensor-vendor"} }
 
 // Mount adds the webhooks to the app, in the specification's order. Sigfox also
 // calls with GET and PUT; Everynet asks with OPTIONS, without a token.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	for _, name := range append([]string{"generic"}, senders()...) {
+	for _, name := range append([]string{"generic"}, vendorWebhooks()...) {
 		app.Options("/webhooks/"+name, s.options)
 		app.Options("/webhooks/"+name+"/*", s.options)
 	}
@@ -39,7 +39,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	}))
 	hooks.Post("/generic", s.generic)
 	hooks.Post("/generic/*", s.generic) // :deviceId, which may hold a slash
-	for _, name := range senders() {
+	for _, name := range vendorWebhooks() {
 		for _, path := range []string{"/" + name, "/" + name + "/*"} {
 			hooks.Post(path, s.acceptPost)
 			hooks.Put(path, s.acceptPost)

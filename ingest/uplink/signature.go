@@ -23,7 +23,7 @@ const (
 func sourceIn(path string) string {
 	path = strings.TrimSuffix(path, "/")
 	last := strings.LastIndexByte(path, '/')
-	if last < 0 || !slices.Contains(senders(), webhookName(path)) || strings.Count(path[:last], "/") < 2 {
+	if last < 0 || !slices.Contains(vendorWebhooks(), webhookName(path)) || strings.Count(path[:last], "/") < 2 {
 		return ""
 	}
 	return path[last+1:]

@@ -13,8 +13,8 @@ import (
 // maxTraced is how many readings of a frame a trace names individually.
 const maxTraced = 20
 
-// Sender returns the step of a trace for the sender of a post.
-func Sender(source string, frames int) inbound.Step {
+// SenderStep returns the step of a trace for the sender of a post.
+func SenderStep(source string, frames int) inbound.Step {
 	text := "as a post of " + source + " with "
 	switch frames {
 	case 0:

@@ -57,7 +57,7 @@ func (s *Service) send(ctx context.Context, p *plan) error {
 	if err != nil {
 		return fmt.Errorf("inbound: deliveries: %w", err)
 	}
-	fresh := ds[:0]
+	fresh := ds[:0] // the front of ds: those so far that are new
 	for i := range ds {
 		r := &p.results[p.owners[i]]
 		if slices.Contains(existing, i) {

@@ -117,7 +117,7 @@ func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
-	if _, err := s.Sweep(t.Context()); !errors.Is(err, errDown) {
+	if _, err := s.RouteDue(t.Context()); !errors.Is(err, errDown) {
 		t.Fatalf("got %v", err)
 	}
 	if len(w.heap.ended) != 0 {
@@ -127,7 +127,7 @@ func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
 		w.down = port
 		_, received := s.Receive(t.Context(), []Message{piece("e1", "447860000001", 1, 2, "a")})
 		w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
-		_, swept := s.Sweep(t.Context())
+		_, swept := s.RouteDue(t.Context())
 		if !errors.Is(errors.Join(received, swept), errDown) {
 			t.Errorf("%s: %v, %v", port, received, swept)
 		}
@@ -137,7 +137,7 @@ func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
 func TestAnIncompleteMessageIsRelayedWithAGapAfterTheTimeout(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat"))
 	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 3, "a"), piece("e3", "447860000001", 3, 3, "c")}}}
-	if n, err := w.service(t).Sweep(t.Context()); n != 1 || err != nil {
+	if n, err := w.service(t).RouteDue(t.Context()); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
 	if len(w.sent) != 1 {
@@ -167,7 +167,7 @@ func TestAnUnroutedJoinedMessageIsParkedAndTriedAgain(t *testing.T) {
 func TestASweepQuarantinesUnroutedMessages(t *testing.T) {
 	w := newWorld()
 	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
-	if n, err := w.service(t).Sweep(t.Context()); n != 1 || err != nil {
+	if n, err := w.service(t).RouteDue(t.Context()); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v", n, err)
 	}
 	relaytest.Equal(t, "the id of the parked message", w.heap.parked["e1"].ID, "e1")

@@ -50,7 +50,7 @@ type RelayService struct{ RelayServiceDeps }
 // NewRelayService returns a RelayService.
 func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
 	if d.Records == nil || d.Accounts == nil || d.Inbox == nil {
-		return nil, errors.New("inbound: desk: a dependency is missing")
+		return nil, errors.New("inbound: relays: a dependency is missing")
 	}
 	if d.Now == nil {
 		d.Now = time.Now

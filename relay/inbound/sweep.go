@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// sweepBatch is how many groups one sweep routes.
-const sweepBatch = 200
+// dueBatch is how many groups RouteDue routes.
+const dueBatch = 200
 
 // Run routes messages whose wait for missing parts has ended and groups whose
 // lease expired, until ctx is done.
@@ -18,7 +18,7 @@ func (s *Service) Run(ctx context.Context) {
 	defer ticker.Stop()
 	failing := false
 	for {
-		err := s.sweepAll(ctx)
+		err := s.routeAllDue(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			s.o.Logger.Warn("incomplete messages were not forwarded; trying again", "error", err)
 		}
@@ -31,18 +31,18 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-func (s *Service) sweepAll(ctx context.Context) error {
+func (s *Service) routeAllDue(ctx context.Context) error {
 	for {
-		if n, err := s.Sweep(ctx); err != nil || n < sweepBatch {
+		if n, err := s.RouteDue(ctx); err != nil || n < dueBatch {
 			return err
 		}
 	}
 }
 
-// Sweep routes the groups that are due, at most 200, and returns their number.
+// RouteDue routes the groups that are due, at most 200, and returns their number.
 // After an error they are due again when their lease expires.
-func (s *Service) Sweep(ctx context.Context) (int, error) {
-	due, err := s.deps.Parts.Due(ctx, s.times(), sweepBatch)
+func (s *Service) RouteDue(ctx context.Context) (int, error) {
+	due, err := s.deps.Parts.Due(ctx, s.times(), dueBatch)
 	if err != nil || len(due) == 0 {
 		return 0, err
 	}
@@ -75,7 +75,7 @@ func (s *Service) note(ctx context.Context, due []ReassembledMessage, results []
 			continue
 		}
 		if err := s.deps.LateStatuses.Put(ctx, &due[i].Parts[0], r); err != nil {
-			return fmt.Errorf("inbound: quarantine: %w", err)
+			return fmt.Errorf("inbound: event status: %w", err)
 		}
 	}
 	return nil

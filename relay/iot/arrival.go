@@ -11,7 +11,8 @@ import (
 
 // Arrival is a received frame.
 type Arrival struct {
-	// Record is the journal record that brought it; it makes processing idempotent.
+	// Record is the id of the event that brought it, with .n if its post has several
+	// frames; it makes processing idempotent.
 	Record string
 	// Post is the same for the frames of one post, which are consecutive and in
 	// order; empty for a single frame.

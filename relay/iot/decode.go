@@ -10,7 +10,8 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// decode decodes every uplink into calibrated points. Accounts and their devices
+// decode decodes every uplink into calibrated points, and adds the sensors that a
+// decoder maps and the device lacks. Accounts and their devices
 // share the decoding time of a batch; frames beyond it are deferred.
 func (s *Service) decode(ctx context.Context, b *batch) error {
 	t := newScheduler()

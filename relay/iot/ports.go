@@ -134,8 +134,9 @@ type Store interface {
 	Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]RawFrame, error)
 }
 
-// Cache holds data that can be rebuilt from the reading store. It may be emptied
-// at any time, and does not know which devices exist.
+// Cache holds data whose loss is harmless: it is read again from the reading store, or
+// a repeated frame is stored over itself. It may be emptied at any time, and does not
+// know which devices exist.
 type Cache interface {
 	// Claim claims frames for the given time. It returns for each the
 	// record that claimed it first: the frame's own record if it is new. A claim

@@ -5,7 +5,7 @@
 //
 // A Message goes to one destination and has one or more parts; a part costs one
 // credit, is an entry of the pending list and has a state of its own. An order
-// is saved, charged and queued in one atomic step. Queued messages are claimed
+// is saved, charged and queued in one atomic step. Queued messages are leased
 // under a lease. The state of a part becomes Sending before it is submitted to a
 // carrier, so that after a crash a part that may have been sent is not repeated.
 //

@@ -108,7 +108,7 @@ type Work interface {
 	// Renew extends leases and returns the messages of which the caller still has the
 	// lease. Release ends leases, the messages are due at the given time. Neither
 	// changes messages without waiting parts, or those that another process has
-	// claimed since.
+	// leased since.
 	Renew(ctx context.Context, ls []Lease, until time.Time) ([]Ref, error)
 	Release(ctx context.Context, ls []Lease, due time.Time) error
 }

@@ -66,7 +66,7 @@ type Creator interface {
 	// Create saves deliveries that are new, queued and leased until leaseUntil:
 	// the caller makes the first attempt at once. It sets each one's State and
 	// NextAttemptAt to that. A delivery that has to wait for its turn gets no lease:
-	// its Waits is set, and it must not be dispatched. One whose id exists already is
+	// its Waits is set, and Dispatch passes over it. One whose id exists already is
 	// unchanged and reported with its index in existing. After an error the same
 	// deliveries may be created again.
 	Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error)

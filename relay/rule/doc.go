@@ -2,5 +2,5 @@
 // raised and cleared, and the deliveries that say so or forward the readings.
 //
 // A rule looks at the uplinks, the events or the silence of some devices of its
-// account. Its conditions are expressions of package decoders/script.
+// account. Its conditions are expressions of package relay/condition.
 package rule

@@ -77,6 +77,7 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 	if err := b.cache.Check(ctx); err != nil {
 		log.Error("Redis check failed", "error", err)
 	}
+	// "queue" is the name of Redis in /readyz and the metrics; deliveries are records.
 	b.list = append(b.list, admin.Backend{Name: "queue", Note: note, Check: b.cache.Check})
 	return nil
 }

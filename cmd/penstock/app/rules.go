@@ -102,5 +102,5 @@ func (f frameTracer) trace(ctx context.Context, acct account.ID, it *intake.Item
 		}
 		out = append(out, traced)
 	}
-	return []inbound.Step{uplink.Sender(it.Entry.Source, len(frames))}, out, nil
+	return []inbound.Step{uplink.SenderStep(it.Entry.Source, len(frames))}, out, nil
 }
