@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,65 +19,30 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/iot/iottest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// readings is a store of readings in memory; it remembers the last query.
+// readings is a store of readings in memory; it remembers the last queries.
 type readings struct {
-	points []iot.Point
-	asked  iot.Query
-
+	iottest.Memory
+	asked   iot.Query
 	buckets []iot.Bucket // what every aggregate comes to
 	summed  iot.AggregateQuery
 }
 
-func (r *readings) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
-	r.points = append(r.points, b.Points...)
-	return nil, nil
-}
-
-func (r *readings) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
+func (r *readings) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 	r.asked = q
-	out := slices.DeleteFunc(slices.Clone(r.points), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
-	slices.Reverse(out)
-	return out, nil
+	return r.Memory.Readings(ctx, q)
 }
 
 func (r *readings) Aggregate(_ context.Context, q iot.AggregateQuery) ([]iot.Bucket, error) {
 	r.summed = q
 	return r.buckets, nil
 }
-
-func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
-
-func (r *readings) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
-	return nil, nil
-}
-
-func (r *readings) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
-	newest := make(map[string]iot.Point)
-	for _, p := range r.points {
-		if p.Account == acct && p.DeviceID == deviceID && !p.Time.Before(newest[p.SensorID].Time) {
-			newest[p.SensorID] = p
-		}
-	}
-	return slices.SortedFunc(maps.Values(newest), func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) }), nil
-}
-
-func (r *readings) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
-	out := make(map[string]time.Time)
-	for _, p := range r.points {
-		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
-			out[p.DeviceID] = p.Time
-		}
-	}
-	return out, nil
-}
-
-func (r *readings) Ping(context.Context) error { return nil }
 
 // api is the surface over real records.
 type api struct {

@@ -50,22 +50,8 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 		RequestCDR: a.sip.Request, CDRReady: a.sip.Archive, OpenCDR: a.sip.Open, Trunks: a.db.Trunks.Trunks,
 	}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
-	a.accounts()
+	a.db.Customers(t, "mvno")
 	return a
-}
-
-// accounts makes acme, which may use mvno, and globex, which may not.
-func (a *api) accounts() {
-	a.t.Helper()
-	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: []string{"mvno"}}, {ID: 2, Name: "globex"}} {
-		_, err := a.db.Accounts.PutAccount(a.t.Context(), one)
-		relaytest.NoError(a.t, err)
-	}
-	relaytest.NoError(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
-		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
-		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
-		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
-	}))
 }
 
 func noPrivate(raw string) error {

@@ -56,24 +56,16 @@ func newAPI(t *testing.T) *api {
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
 	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
 	a.app.Use(httpd.NotFound)
-	a.accounts()
+	a.db.Customers(t)
+	a.sims()
 	return a
 }
 
 // iccid is one of acme's SIMs 1 to 5, or globex's 6.
 func iccid(n string) string { return "894400000000000000" + n }
 
-func (a *api) accounts() {
+func (a *api) sims() {
 	a.t.Helper()
-	for _, one := range []account.Account{{ID: 1, Name: "acme"}, {ID: 2, Name: "globex"}} {
-		_, err := a.db.Accounts.PutAccount(a.t.Context(), one)
-		relaytest.NoError(a.t, err)
-	}
-	relaytest.NoError(a.t, a.db.Accounts.PutTokens(a.t.Context(), []account.Token{
-		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
-		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
-		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
-	}))
 	for _, n := range []string{"1", "2", "3", "4", "5", "6"} {
 		owner := account.ID(1)
 		if n == "6" {

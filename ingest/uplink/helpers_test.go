@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,65 +24,17 @@ import (
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/iot/iottest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // readings is a store of readings in memory.
-type readings struct {
-	mu     sync.Mutex
-	points []iot.Point
-}
-
-func (r *readings) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.points = append(r.points, b.Points...)
-	return nil, nil
-}
-
-func (r *readings) Readings(context.Context, iot.Query) ([]iot.Point, error) { return nil, nil }
-func (r *readings) Ping(context.Context) error                               { return nil }
-
-func (r *readings) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, error) {
-	return nil, nil
-}
-
-func (r *readings) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
-
-func (r *readings) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
-	return nil, nil
-}
-
-func (r *readings) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	newest := make(map[string]iot.Point)
-	for _, p := range r.points {
-		if p.Account == acct && p.DeviceID == deviceID && !p.Time.Before(newest[p.SensorID].Time) {
-			newest[p.SensorID] = p
-		}
-	}
-	return slices.SortedFunc(maps.Values(newest), func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) }), nil
-}
-
-func (r *readings) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make(map[string]time.Time)
-	for _, p := range r.points {
-		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
-			out[p.DeviceID] = p.Time
-		}
-	}
-	return out, nil
-}
+type readings struct{ iottest.Memory }
 
 // stored is what was stored, as "identifier key", sorted.
 func (r *readings) stored() (out []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.points {
+	for _, p := range r.Points() {
 		out = append(out, p.Identifier+" "+p.Key)
 	}
 	slices.Sort(out)

@@ -40,7 +40,7 @@ func TestAnAcknowledgementFindsTheDeviceOfTheFrameBefore(t *testing.T) {
 		t.Errorf("%s: %s", e.ID, e.Reason)
 	}
 	seen := make(map[string]bool)
-	for _, p := range f.out.points {
+	for _, p := range f.out.Points() {
 		relaytest.Equal(t, "the value of "+p.Identifier, p.Value, 1)
 		if seen[p.Identifier] {
 			t.Errorf("%s was stored twice", p.Identifier)

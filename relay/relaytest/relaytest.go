@@ -6,6 +6,7 @@ package relaytest
 
 import (
 	"bytes"
+	"net/url"
 	"reflect"
 	"sync"
 	"testing"
@@ -31,6 +32,17 @@ func Equal[T any](t testing.TB, what string, got, want T, options ...cmp.Option)
 	if diff := Diff(got, want, options...); diff != "" {
 		t.Errorf("%s differs (-want +got):\n%s", what, diff)
 	}
+}
+
+// SameOrigin fails the test unless a URL has the scheme, the host and the user of another
+// one and no fragment, and returns it parsed.
+func SameOrigin(t testing.TB, got, base string) *url.URL {
+	t.Helper()
+	u := Must(url.Parse(got))(t)
+	origin := func(u *url.URL) []string { return []string{u.Scheme, u.Host, u.User.String()} }
+	Equal(t, "scheme, host and user of "+got, origin(u), origin(Must(url.Parse(base))(t)))
+	Equal(t, "the fragment of "+got, u.Fragment, "")
+	return u
 }
 
 // NoError ends the test at the first error that is not nil.

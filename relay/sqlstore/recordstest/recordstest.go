@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
@@ -76,6 +78,21 @@ func New(db *sqlstore.DB) *Records {
 		Ledgers: ledgers.New(db), Usage: usages.New(db), Rules: rules.New(db),
 		Users: users.New(db), Audit: audits.New(db),
 	}
+}
+
+// Customers saves the accounts 1, acme with the given permissions, and 2, globex. Each has
+// a token of its name, and acme another one, iot, whose only scope is that.
+func (r *Records) Customers(t testing.TB, permissions ...string) {
+	t.Helper()
+	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: permissions}, {ID: 2, Name: "globex"}} {
+		_, err := r.Accounts.PutAccount(t.Context(), one)
+		relaytest.NoError(t, err)
+	}
+	relaytest.NoError(t, r.Accounts.PutTokens(t.Context(), []account.Token{
+		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
+	}))
 }
 
 // Statuses returns the states of a node's events.

@@ -1,0 +1,72 @@
+package iottest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
+)
+
+// Memory keeps points as they were written, for tests of what stands in front of a store.
+// It finds a device's latest ones, and has neither aggregates nor radio data.
+type Memory struct {
+	mu     sync.Mutex
+	points []iot.Point
+}
+
+// Points returns all points in the order in which they were written.
+func (m *Memory) Points() []iot.Point {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.points)
+}
+
+func (m *Memory) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.points = append(m.points, b.Points...)
+	return nil, nil
+}
+
+func (m *Memory) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
+	out := slices.DeleteFunc(m.Points(), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
+	slices.Reverse(out)
+	return out, nil
+}
+
+func (m *Memory) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
+	newest := make(map[string]iot.Point)
+	for _, p := range m.Points() {
+		if p.Account == acct && p.DeviceID == deviceID && !p.Time.Before(newest[p.SensorID].Time) {
+			newest[p.SensorID] = p
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) }), nil
+}
+
+func (m *Memory) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
+	out := make(map[string]time.Time)
+	for _, p := range m.Points() {
+		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
+			out[p.DeviceID] = p.Time
+		}
+	}
+	return out, nil
+}
+
+func (m *Memory) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, error) {
+	return nil, nil
+}
+
+func (m *Memory) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
+
+func (m *Memory) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
+	return nil, nil
+}
+
+func (m *Memory) Ping(context.Context) error { return nil }
