@@ -26,6 +26,7 @@ func (m *Memory) Points() []iot.Point {
 	return slices.Clone(m.points)
 }
 
+// Write keeps the points of a batch and refuses none.
 func (m *Memory) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,12 +34,14 @@ func (m *Memory) Write(_ context.Context, b iot.Batch) ([]iot.Refused, error) {
 	return nil, nil
 }
 
+// Readings returns all points of a device, the last written one first.
 func (m *Memory) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
 	out := slices.DeleteFunc(m.Points(), func(p iot.Point) bool { return p.DeviceID != q.DeviceID || p.Account != q.Account })
 	slices.Reverse(out)
 	return out, nil
 }
 
+// Latest returns the latest point of each of a device's sensors.
 func (m *Memory) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
 	newest := make(map[string]iot.Point)
 	for _, p := range m.Points() {
@@ -49,6 +52,7 @@ func (m *Memory) Latest(_ context.Context, acct account.ID, deviceID string, _ [
 	return slices.SortedFunc(maps.Values(newest), func(a, b iot.Point) int { return strings.Compare(a.SensorID, b.SensorID) }), nil
 }
 
+// LastStored returns the latest time of each device of an account.
 func (m *Memory) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
 	out := make(map[string]time.Time)
 	for _, p := range m.Points() {
@@ -59,14 +63,18 @@ func (m *Memory) LastStored(_ context.Context, acct account.ID, _ []string) (map
 	return out, nil
 }
 
+// Aggregate returns nothing.
 func (m *Memory) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, error) {
 	return nil, nil
 }
 
+// Forget keeps everything.
 func (m *Memory) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
 
+// Radio returns nothing.
 func (m *Memory) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
 	return nil, nil
 }
 
+// Ping always succeeds.
 func (m *Memory) Ping(context.Context) error { return nil }
