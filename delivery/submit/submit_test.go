@@ -414,7 +414,7 @@ func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
 	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		m, ended := s.save(1, "447700900123", 1, time.Now().Add(time.Hour)), time.Now().Add(w.Lease())
-		time.Sleep(w.Lease() + time.Second)
+		settle(w.Lease() + time.Second)
 		w.Dispatch([]message.Message{m}, ended)
 		settle(time.Minute)
 		relaytest.Equal(t, "the submissions", n.all(), "")

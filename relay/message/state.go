@@ -123,7 +123,7 @@ func (m *Message) Code() (code Code, part int) {
 
 // rank orders the successful states; the part with the lowest rank decides for the message.
 // Buffered is below Accepted although it follows it: one part that waits for the phone is
-// what the account is told.
+// what the delivery report says.
 func rank(s State) int {
 	return slices.Index([]State{Pending, Sending, Unknown, Buffered, Accepted, Delivered}, s)
 }
