@@ -2,6 +2,7 @@ package sims
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -187,16 +188,48 @@ func (q *query) sorted(order string, n, skip int) string {
 // their order.
 type selection struct {
 	ids, order string
+	batch      *sqlstore.Batch // of the statement, if it has one
 	*query
 }
 
-// readPage reads the records of a page.
-func readPage[T any](ctx context.Context, c sqlstore.Conn, page *selection, columns string, fields func(*T) []any) ([]T, error) {
-	if page == nil {
-		return nil, nil
+// readPage returns the records of a page of a list, and how many the list has.
+func readPage[T any](ctx context.Context, in lists, l listing, q sim.Query, columns string, fields func(*T) []any) ([]T, int, error) {
+	out, total, err := readSearch(ctx, l.search(in, q), q.Filters, columns, fields)
+	if !errors.Is(err, errChanged) {
+		return out, total, err
+	}
+	again := l.search(in, q)
+	if err := again.confirm(ctx); err != nil {
+		return nil, 0, err
+	}
+	return readSearch(ctx, again, q.Filters, columns, fields)
+}
+
+// readSearch returns the page of a search. The statement that reads the records also
+// reads the version of the list if the search has assumed one, which saves a round trip.
+func readSearch[T any](ctx context.Context, s *search, filters []sim.Filter, columns string, fields func(*T) []any) ([]T, int, error) {
+	page, total, err := s.page(ctx, filters)
+	if err != nil || page == nil {
+		if err == nil && s.assumed {
+			err = s.confirm(ctx)
+		}
+		return nil, total, err
+	}
+	shown, version := fields, int64(0)
+	if s.assumed {
+		columns = "(" + s.listVersion(&page.Where) + "), " + columns
+		shown = func(v *T) []any { return append([]any{&version}, fields(v)...) }
 	}
 	text := "SELECT " + columns + " FROM (" + page.ids + ") page CROSS JOIN " + page.table + " WHERE account = $1 AND " + page.columns[0] + " = chosen ORDER BY " + page.order
-	return sqlstore.List(ctx, c, page.table, text, fields, page.Args()...)
+	args := page.Args()
+	if page.batch != nil {
+		args = append(args, page.batch)
+	}
+	out, err := sqlstore.List(ctx, s.db, page.table, text, shown, args...)
+	if err == nil && s.assumed && version != *s.version {
+		err = errChanged
+	}
+	return out, total, err
 }
 
 // keys returns the first keys of a column, at most n, in no order.

@@ -19,13 +19,21 @@ const (
 type search struct {
 	listing
 	lists
-	version      *int64 // of the list, once it is known
+	version      *int64 // of the list, once it is known or assumed
+	assumed      bool   // the version is that of a cached entry
 	order        int
 	bounds       keyRange // of the order's column
 	boundsFilter []filter // the filter that bounds stands for, if any
 	filters      []filter // the others
 	from, to     int      // the page, in the requested order
 	descending   bool
+}
+
+// search returns the search for a page of a list.
+func (l listing) search(in lists, q sim.Query) *search {
+	s := &search{listing: l, lists: in, order: q.Order(l.columns), from: q.Offset(), descending: q.Descending}
+	s.bounds, s.to = fullRange(s.order), max(s.from, s.from+q.PerPage)
+	return s
 }
 
 // page returns the selection of a page, nil if the page is empty, and the total.
@@ -35,10 +43,8 @@ type search struct {
 // With any other filter the matching records are sorted, or the order is scanned
 // from its nearer end, if either is a matter of few records. Otherwise their
 // positions are read and cached, and the page is read from the nearest.
-func (l listing) page(ctx context.Context, in lists, q sim.Query) (*selection, int, error) {
-	s := search{listing: l, lists: in, order: q.Order(l.columns), from: q.Offset(), descending: q.Descending}
-	s.bounds, s.to = fullRange(s.order), max(s.from, s.from+q.PerPage)
-	leads, err := s.splitFilters(ctx, q.Filters)
+func (s *search) page(ctx context.Context, filters []sim.Filter) (*selection, int, error) {
+	leads, err := s.splitFilters(ctx, filters)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -242,7 +248,7 @@ func (s *search) pageFromFound(ctx context.Context, lead keyRange, found int, ot
 	}
 	q := &query{listing: s.listing}
 	q.Arg(s.account)
-	ids := sqlstore.BatchOf("id", e.positions[from:to], func(p *position) []any { return []any{p.key.id} })
-	q.Arg(ids) // the batch of the statement
-	return s.selection(q, "SELECT id AS chosen FROM batch"), total, nil
+	page := s.selection(q, "SELECT id AS chosen FROM batch")
+	page.batch = sqlstore.BatchOf("id", e.positions[from:to], func(p *position) []any { return []any{p.key.id} })
+	return page, total, nil
 }

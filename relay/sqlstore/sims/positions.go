@@ -2,6 +2,7 @@ package sims
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,29 +79,45 @@ func (k *positionCache) evict(query string) {
 	}
 }
 
-// listVersion is the version of the list, read once a search.
-func (s *search) listVersion(ctx context.Context) (int64, error) {
-	if s.version != nil {
-		return *s.version, nil
+// errChanged says that a list has another version than a search assumed.
+var errChanged = errors.New("the list has changed")
+
+// listVersion selects the version of the list.
+func (l listing) listVersion(w *sqlstore.Where) string {
+	return "SELECT version FROM sim_block WHERE account = " + w.Arg(l.account) + " AND list = " + w.Arg(l.name) + " AND col = 0 AND start = ''"
+}
+
+// confirm reads the version of the list; errChanged if the search has used entries of
+// another version.
+func (s *search) confirm(ctx context.Context) error {
+	if s.version != nil && !s.assumed {
+		return nil
 	}
-	v, err := sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, "list "+s.name, `
-SELECT version FROM sim_block WHERE account = $1 AND list = $2 AND col = 0 AND start = ''`, s.account, s.name))
-	if err == nil {
-		s.version = &v
+	var w sqlstore.Where
+	text := s.listVersion(&w)
+	v, err := sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, "list "+s.name, text, w.Args()...))
+	if err != nil {
+		return err
 	}
-	return v, err
+	if s.assumed && *s.version != v {
+		return errChanged
+	}
+	s.version, s.assumed = &v, false
+	return nil
 }
 
 // cached returns the entry of a query in the present version of the list, nil if
-// there is none.
+// there is none. The first entry that a search finds is assumed to be of the present
+// version, until confirm or the page itself tells.
 func (s *search) cached(ctx context.Context, query string) (*entry, error) {
 	e := s.cache.get(query)
-	if e == nil {
+	switch {
+	case e == nil:
 		return nil, nil
-	}
-	version, err := s.listVersion(ctx)
-	if err != nil || e.version != version {
-		return nil, err
+	case s.version == nil:
+		s.version, s.assumed = &e.version, true
+	case e.version != *s.version:
+		return nil, s.confirm(ctx)
 	}
 	return e, nil
 }
@@ -108,15 +125,14 @@ func (s *search) cached(ctx context.Context, query string) (*entry, error) {
 // fill caches the positions that read returns. The version is read before them: if
 // the list changes in between, no later search has that version.
 func (s *search) fill(ctx context.Context, query string, read func() (*entry, error)) (*entry, error) {
-	version, err := s.listVersion(ctx)
-	if err != nil {
+	if err := s.confirm(ctx); err != nil {
 		return nil, err
 	}
 	e, err := read()
 	if err != nil {
 		return nil, err
 	}
-	e.version = version
+	e.version = *s.version
 	s.cache.put(query, e)
 	return e, nil
 }

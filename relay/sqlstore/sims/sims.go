@@ -102,12 +102,7 @@ func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) err
 
 // List returns a page of a list.
 func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
-	page, total, err := simsOf(acct, in).page(ctx, s.lists, q)
-	if err != nil {
-		return nil, 0, err
-	}
-	out, err := readPage(ctx, s.db, page, columns, read)
-	return out, total, err
+	return readPage(ctx, s.lists, simsOf(acct, in), q, columns, read)
 }
 
 // Scan returns the ICCIDs of a scope after the cursor from.

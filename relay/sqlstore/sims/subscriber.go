@@ -63,10 +63,5 @@ func (s *Subscribers) List(ctx context.Context, acct account.ID, q sim.Query) ([
 	for i := range q.Filters {
 		q.Filters[i].Value = folded(q.Filters[i].Value)
 	}
-	page, total, err := subscribersOf(acct).page(ctx, s.lists, q)
-	if err != nil {
-		return nil, 0, err
-	}
-	out, err := readPage(ctx, s.db, page, "doc", sqlstore.Doc[sim.Subscriber])
-	return out, total, err
+	return readPage(ctx, s.lists, subscribersOf(acct), q, "doc", sqlstore.Doc[sim.Subscriber])
 }
