@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -16,26 +17,26 @@ import (
 
 // What reading lists of SIMs may take.
 const (
-	mostPage   = 5.0 // p99, of the median of the bare read
+	mostPage   = 5.0 // p99, of that of the bare read of the same SIMs
 	mostGrowth = 2.0 // median, of that with a small account
 	mostWalk   = time.Second
 )
 
-// pageSize is how many SIMs a page has, and how many rows the bare read.
+// pageSize is how many SIMs a page has.
 const pageSize = 100
 
 // lists are the measurements of lists.
 type lists struct {
 	sims  int
 	bytes float64 // on disk for a SIM
-	bare  []outcome
 	pages []listed
 }
 
-// listed is a kind of page and its rounds with the large and the small account.
+// listed is a kind of page and its rounds: with the large and the small account, and
+// of the bare reads of the SIMs that the pages of the large one showed.
 type listed struct {
 	page
-	large, small []outcome
+	large, small, bare []outcome
 }
 
 // page is a kind of page: the query, the total and the count of the n-th request
@@ -107,26 +108,30 @@ func filtered(column, operator, value string) string {
 // pagesARound is how often a page is asked for in a round.
 const pagesARound = 400
 
-// measure requests every page in turns with the bare read.
+// measure requests every page in turns with a bare read of the same SIMs.
 func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, small simAccount, s settings) error {
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // what this program collects is not measured
 	for _, p := range pages() {
 		one := listed{page: p}
+		var shown [][]string // the ICCIDs of each request's page
+		if _, err := p.run(d, client, large, func(body []byte) { shown = append(shown, iccidsOf(body)) }); err != nil {
+			return err
+		}
 		for round := range s.rounds + 1 {
-			bare, err := timed(pagesARound, func(n int) error { return readSIMs(ctx, c, large, n*9973%large.n, pageSize) })
+			bare, err := timed(pagesARound, func(n int) error { return readSIMs(ctx, c, large, shown[n%len(shown)]) })
 			if err != nil {
 				return err
 			}
 			var took [2]outcome
 			for i, acct := range []simAccount{large, small} {
-				if took[i], err = p.run(d, client, acct); err != nil {
+				if took[i], err = p.run(d, client, acct, nil); err != nil {
 					return err
 				}
 			}
 			if round > 0 { // the first one warms up
-				l.bare, one.large, one.small = append(l.bare, bare), append(one.large, took[0]), append(one.small, took[1])
+				one.bare, one.large, one.small = append(one.bare, bare), append(one.large, took[0]), append(one.small, took[1])
 			}
 		}
 		l.pages = append(l.pages, one)
@@ -134,8 +139,8 @@ func (l *lists) measure(ctx context.Context, d *daemon, c *pgx.Conn, large, smal
 	return nil
 }
 
-// run requests a page of one account for the time of a round.
-func (p page) run(d *daemon, client *http.Client, acct simAccount) (outcome, error) {
+// run requests a page of one account for the time of a round, and shows the answers.
+func (p page) run(d *daemon, client *http.Client, acct simAccount, show func(body []byte)) (outcome, error) {
 	times := pagesARound
 	if p.walks && acct.n > smallAccount {
 		times = pagesARound / 20
@@ -149,24 +154,38 @@ func (p page) run(d *daemon, client *http.Client, acct simAccount) (outcome, err
 				count--
 			}
 		}
-		return d.page(client, &body, acct, query+fmt.Sprintf("&per_page=%d", pageSize), total, count)
+		err := d.page(client, &body, acct, query+fmt.Sprintf("&per_page=%d", pageSize), total, count)
+		if err == nil && show != nil {
+			show(body.Bytes())
+		}
+		return err
 	})
+}
+
+var iccidMember = regexp.MustCompile(`"iccid":"(\d+)"`)
+
+// iccidsOf returns the ICCIDs of a page.
+func iccidsOf(body []byte) []string {
+	var out []string
+	for _, m := range iccidMember.FindAllSubmatch(body, -1) {
+		out = append(out, string(m[1]))
+	}
+	return out
 }
 
 // print prints a row a page.
 func (l *lists) print(say func(format string, args ...any), row func(cells ...any)) {
-	floor := median(l.bare, p50)
-	say("\nan account with %d SIMs, pages of %d; the floor is one prepared statement that reads %d rows by primary key: median %v, p99 %v\n"+
-		"on disk for a SIM without pool and subscriber, with its indexes: %.0f bytes\n\n",
-		l.sims, pageSize, pageSize, time.Duration(floor).Round(10*time.Microsecond), took(l.bare, p99), l.bytes)
+	say("\nan account with %d SIMs, pages of %d; the floor is one prepared statement that reads the SIMs of the same page by primary key\n"+
+		"on disk for a SIM without pool and subscriber, with its indexes: %.0f bytes\n\n", l.sims, pageSize, l.bytes)
 	defer row()
-	row("medians of the rounds", "p50", "p99", "p99 / floor", "aim", "p50 / p50 of 1,000 SIMs", "aim")
+	row("medians of the rounds", "p50", "p99", "floor's p50", "p99", "p50 / floor's", "p99 / floor's", "aim", "p50 / p50 of 1,000 SIMs", "aim")
 	for _, one := range l.pages {
+		of := func(q func(outcome) float64) string { return ratio(median(one.large, q) / median(one.bare, q)) }
 		growth := median(one.large, p50) / median(one.small, p50)
 		limit, most := "≤ "+ratio(mostPage), "≤ "+ratio(mostGrowth)
 		if one.walks {
 			limit, most = "< "+mostWalk.String(), ""
 		}
-		row(one.name, took(one.large, p50), took(one.large, p99), ratio(median(one.large, p99)/floor), limit, ratio(growth), most)
+		row(one.name, took(one.large, p50), took(one.large, p99), took(one.bare, p50), took(one.bare, p99), of(p50), of(p99), limit, ratio(growth), most)
 	}
 }

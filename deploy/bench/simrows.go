@@ -93,12 +93,8 @@ func size(ctx context.Context, c *pgx.Conn) (n int64, err error) {
 }
 
 // readSIMs reads the rows of SIMs by their primary key.
-func readSIMs(ctx context.Context, c *pgx.Conn, acct simAccount, from, count int) error {
-	keys := make([]string, count)
-	for i := range keys {
-		keys[i] = acct.iccid((from + i) % acct.n)
-	}
-	rows, err := c.Query(ctx, selectSIMs, acct.account, keys)
+func readSIMs(ctx context.Context, c *pgx.Conn, acct simAccount, iccids []string) error {
+	rows, err := c.Query(ctx, selectSIMs, acct.account, iccids)
 	if err != nil {
 		return err
 	}
@@ -109,8 +105,8 @@ func readSIMs(ctx context.Context, c *pgx.Conn, acct simAccount, from, count int
 		}
 		read++
 	}
-	if err := rows.Err(); err != nil || read != count {
-		return errors.Join(err, fmt.Errorf("%d rows of %d SIMs", read, count))
+	if err := rows.Err(); err != nil || read != len(iccids) {
+		return errors.Join(err, fmt.Errorf("%d rows of %d SIMs", read, len(iccids)))
 	}
 	return nil
 }
