@@ -11,7 +11,7 @@
 // A carrier that throttles or is unavailable never makes a message fail: its queue
 // pauses, longer each time, and then submits one part. A message that fails otherwise
 // is retried, after as long as it has waited so far, until a day after it was to be
-// sent. A message to a number without a carrier is rejected and refunded.
+// sent or was resent. A message to a number without a carrier is rejected and refunded.
 //
 // Who has a part, and what follows if the gateway is killed then, or cannot reach the
 // database:

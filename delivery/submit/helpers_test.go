@@ -132,6 +132,9 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 		if o.State == message.Pending {
 			p.ScheduledAt = o.Again
 		}
+		if o.Resent {
+			p.ResentAt = o.At
+		}
 		s.rest(m, o.At)
 		settled = append(settled, copied(m))
 	}
@@ -141,8 +144,9 @@ func (s *store) Settle(_ context.Context, outcomes []message.Outcome) (settled [
 // rest sets when a message is due next.
 func (s *store) rest(m *message.Message, now time.Time) {
 	next := time.Time{}
+	_, leased := s.next[m.Ref()]
 	for _, p := range m.Parts {
-		if p.State == message.Sending || p.State == message.Pending && !p.ScheduledAt.After(now) {
+		if leased && (p.State == message.Sending || p.State == message.Pending && !p.ScheduledAt.After(now)) {
 			return
 		}
 		if p.State == message.Pending && (next.IsZero() || p.ScheduledAt.Before(next)) {

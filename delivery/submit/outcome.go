@@ -67,15 +67,15 @@ const (
 	maxRetryWait = time.Hour
 )
 
-// retryOrReject schedules a retry of a part, or rejects it once GiveUp has
-// passed.
+// retryOrReject schedules a retry of a part, or rejects it once GiveUp has passed
+// since it was to be sent, or was resent.
 func (q *carrierQueue) retryOrReject(item *item, out *message.Outcome, o carrier.Outcome, now time.Time) {
 	out.State = message.Pending
 	if o.PauseQueue { // the queue is paused, not the message
 		out.Again = now.Add(max(time.Millisecond, q.pauseLeft(now)))
 		return
 	}
-	waited := now.Sub(item.msg.ScheduledFor)
+	waited := now.Sub(laterOf(item.msg.ScheduledFor, item.msg.Parts[out.Part].ResentAt))
 	if waited >= q.worker.opts.GiveUp {
 		out.State, out.Refund = message.Rejected, true
 		out.Reason = "given up after " + q.worker.opts.GiveUp.String() + ": " + o.Reason

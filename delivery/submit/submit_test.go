@@ -290,6 +290,32 @@ func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 	})
 }
 
+func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
+	n := &network{answer: func(carrier.Submission) carrier.Outcome { return carrier.Outcome{Verdict: carrier.Unknown} }}
+	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+		m := s.save(1, "447700900123", 1, time.Now())
+		w.Start()
+		settle(48 * time.Hour)
+		relaytest.Equal(t, "the state before the resend", s.states(1), "unknown")
+		n.set(func() {
+			n.answer = func(carrier.Submission) carrier.Outcome {
+				return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
+			}
+		})
+		resent := time.Now()
+		_, err := s.Settle(t.Context(), []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Pending, Again: resent, Resent: true, At: resent}})
+		relaytest.NoError(t, err)
+		settle(23 * time.Hour)
+		checkPart(t, "the part 23 hours after the resend", s, message.Pending, "system error")
+		if at := n.tried(); len(at) < 3 || at[2].Sub(at[1]) > time.Minute {
+			t.Errorf("submissions at %v, want a retry within a minute of the first failure", at)
+		}
+		settle(3 * time.Hour)
+		checkPart(t, "the part 26 hours after the resend", s, message.Rejected, "given up after 24h0m0s: system error")
+		stop(t, w)
+	})
+}
+
 // checkPart compares the first part of message 1.
 func checkPart(t *testing.T, what string, s *store, state message.State, reason string) {
 	t.Helper()

@@ -99,6 +99,8 @@ type Part struct {
 	ChangedAt time.Time `json:"-"`
 	// BufferedAt is when the network buffered it last; zero if it never did.
 	BufferedAt time.Time `json:"-"`
+	// ResentAt is when an operator resent it last; zero if none did.
+	ResentAt time.Time `json:"-"`
 }
 
 // EntryID is the id of the message's n-th part, from 0.

@@ -139,6 +139,8 @@ type Outcome struct {
 	CarrierID string // the carrier's id of the part
 	Reason    string
 	Again     time.Time
+	// Resent records At as the part's ResentAt.
+	Resent bool
 	// Refund returns the credit: for a Rejected part that no carrier has accepted.
 	Refund bool
 	At     time.Time

@@ -7,8 +7,7 @@ import (
 
 // Resend schedules the parts in the state Unknown of the messages that a filter
 // selects, and returns their number. The decision is the operator's, because the
-// phone may receive them twice. A part that was to be sent more than a day ago is
-// rejected and refunded if the carrier fails it again.
+// phone may receive them twice. Retries of these parts count from now.
 func Resend(ctx context.Context, a Archive, f Filter, now time.Time) (int, error) {
 	found, _, err := a.List(ctx, f)
 	if err != nil {
@@ -20,7 +19,7 @@ func Resend(ctx context.Context, a Archive, f Filter, now time.Time) (int, error
 			if found[i].Parts[n].State == Unknown {
 				again = append(again, Outcome{
 					PartRef: PartRef{Ref: found[i].Ref(), Part: n}, State: Pending,
-					Reason: "sent again by the operator", Again: now, At: now,
+					Reason: "sent again by the operator", Again: now, Resent: true, At: now,
 				})
 			}
 		}

@@ -38,7 +38,7 @@ func TestOnlyUnknownPartsAreSentAgain(t *testing.T) {
 	for _, o := range a.settled {
 		part := fmt.Sprint(o.Account, " ", o.ID, " ", o.Part, "; ")
 		parts += part
-		relaytest.Equal(t, "state, times and refund of "+part, []any{o.State, o.Again, o.At, o.Refund}, []any{Pending, now, now, false})
+		relaytest.Equal(t, "state, times, resent and refund of "+part, []any{o.State, o.Again, o.At, o.Resent, o.Refund}, []any{Pending, now, now, true, false})
 		if o.Reason == "" {
 			t.Errorf("the outcome of %s has no reason", part)
 		}

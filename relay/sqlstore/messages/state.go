@@ -25,6 +25,8 @@ type part struct {
 	Report  string `json:"report,omitempty"`
 	// Buffered is when the network buffered it last, in milliseconds.
 	Buffered int64 `json:"buffered,omitempty"`
+	// Resent is when an operator resent it last, in milliseconds.
+	Resent int64 `json:"resent,omitempty"`
 }
 
 // state is what changes of a message, a row of message_state.
@@ -180,6 +182,9 @@ func fill(m *message.Message, parts []part) {
 		}
 		if is.Buffered > 0 {
 			p.BufferedAt = sqlstore.Moment(is.Buffered)
+		}
+		if is.Resent > 0 {
+			p.ResentAt = sqlstore.Moment(is.Resent)
 		}
 	}
 }

@@ -207,6 +207,9 @@ func (s *state) settle(c *change) bool {
 	if c.State == message.Pending {
 		p.Due = sqlstore.Millis(c.Again)
 	}
+	if c.Resent {
+		p.Resent = sqlstore.Millis(c.At)
+	}
 	return true
 }
 

@@ -124,9 +124,17 @@ func handedOverOnce(p fixture) {
 	relaytest.Equal(p, "got.Parts[1].Reason", got.Parts[1].Reason, "the answer was lost")
 	relaytest.Equal(p, "got.Version", got.Version, 2)
 	// The account's operator decides that the unknown one is sent again.
-	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(1000), At: at(1000)})
+	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(1000), Resent: true, At: at(1000)})
 	p.same("pending", p.pendingIDs(), []message.ID{m.ID + 1})
 	p.same("due", p.claim(1000, 10), []message.ID{m.ID})
+	p.same("begun again", p.handOver(m, 1000, false), []int{1})
+	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(2000), At: at(1001)})
+	list, err = p.LeaseDue(p.Context(), at(2000), at(2010), 10)
+	p.must(err)
+	p.same("messages leased for the retry", len(list), 1)
+	for n, want := range []time.Time{{}, at(1000)} {
+		p.same("ResentAt", list[0].Parts[n].ResentAt, want)
+	}
 	p.forgotten(m.ID, false)
 	p.hasCredit(8)
 }
