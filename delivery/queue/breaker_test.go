@@ -216,7 +216,7 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 func TestAnIdleBreakerCloses(t *testing.T) {
 	p := newPanel(nil)
 	p.fail(10)
-	parked := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 1}}
+	parked := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}}
 	for _, step := range []struct {
 		later  time.Duration
 		parked []outbox.ParkedEndpoint

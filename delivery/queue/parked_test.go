@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
+	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -200,4 +201,47 @@ func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// slowCounter is a store in which counting takes two seconds.
+type slowCounter struct {
+	outbox.Store
+	clock     *relaytest.Clock
+	endpoints []outbox.ParkedEndpoint
+	counts    int
+}
+
+func (s *slowCounter) Parked(context.Context) ([]outbox.ParkedEndpoint, error) {
+	return s.endpoints, nil
+}
+
+func (s *slowCounter) CountParked(context.Context) (map[string]int, error) {
+	s.counts++
+	s.clock.Advance(2 * time.Second)
+	return map[string]int{"e": 100_000 * s.counts, "f": 1}, nil
+}
+
+func (*slowCounter) Take(context.Context, outbox.ParkedEndpoint, int, time.Time, time.Time) ([]outbox.Delivery, error) {
+	return nil, nil
+}
+
+func TestCountingParkedDeliveriesTakesOnePercentOfTheTime(t *testing.T) {
+	clock := relaytest.NewClock(time.Unix(1_800_000_000, 0))
+	s := &slowCounter{clock: clock, endpoints: []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}, {Account: 1, Endpoint: "f"}}}
+	b := onRedis(t, redistest.Start(t).URL)
+	q := relaytest.Must(New(Deps{Store: s, Redis: b.redis, Send: &worker.Worker{}, Now: clock.Now, Logger: quiet()}, Options{}))(t)
+	pass := func() { q.startDueParked(t.Context()); clock.Advance(time.Second) }
+	for range 198 {
+		pass()
+	}
+	relaytest.Equal(t, "counted, and parked", [2]int{s.counts, q.Stats().Parked}, [2]int{1, 100_001})
+	pass()
+	relaytest.Equal(t, "counted, and parked 200 seconds later", [2]int{s.counts, q.Stats().Parked}, [2]int{2, 200_001})
+	endpoints := s.endpoints
+	s.endpoints = nil
+	pass()
+	relaytest.Equal(t, "parked once all are released", q.Stats().Parked, 0)
+	s.endpoints = endpoints
+	pass()
+	relaytest.Equal(t, "parked after that", q.Stats().Parked, 300_001)
 }

@@ -73,8 +73,8 @@ type Options struct {
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// Parked is how many deliveries wait for breakers, in all gateways. Open is
-	// how many breakers are open; Opened and Probed count how often one was.
+	// Parked is how many deliveries wait for breakers, in all gateways; it is
+	// counted at intervals of a hundred times what counting takes. Open is how many breakers are open; Opened and Probed count how often one was.
 	Parked, Open   int
 	Opened, Probed int64
 }
@@ -87,8 +87,9 @@ type Queue struct {
 	inFlight *inFlight
 	outcomes *lease.Writer[outbox.Outcome, []outbox.Ref]
 
-	breakers *breakers
-	parked   atomic.Int64
+	breakers  *breakers
+	parked    atomic.Int64
+	nextCount time.Time // of parked deliveries; used by startDueParked only
 
 	timer   *timer.Timer
 	due     lease.Reconciler[outbox.Ref]

@@ -29,13 +29,9 @@ func (s *Surface) listBreakers(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	lines, err := s.Deliveries.Parked(c.UserContext())
+	waiting, err := s.Deliveries.CountParked(c.UserContext())
 	if err != nil {
 		return err
-	}
-	waiting := make(map[string]int, len(lines))
-	for _, l := range lines {
-		waiting[l.Endpoint] += l.Count
 	}
 	out := []breakerJSON{}
 	for _, b := range open {

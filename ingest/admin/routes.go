@@ -96,7 +96,7 @@ type Accounts interface {
 // Outbox lists deliveries and queues them again.
 type Outbox interface {
 	outbox.Replayable
-	Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error)
+	CountParked(ctx context.Context) (map[string]int, error)
 }
 
 // Breakers lists the breakers that are open, and closes them.

@@ -60,11 +60,10 @@ func EndpointID(acct account.ID, parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ParkedEndpoint counts the deliveries that wait for the breaker of one endpoint.
+// ParkedEndpoint is an endpoint with deliveries that wait for its breaker.
 type ParkedEndpoint struct {
 	Account  account.ID
 	Endpoint string
-	Count    int
 	// First is when the first of them has waited long enough.
 	First time.Time
 }

@@ -25,6 +25,10 @@ type Store interface {
 	// Parked returns the endpoints with deliveries that wait for breakers, in any order.
 	Parked(ctx context.Context) ([]ParkedEndpoint, error)
 
+	// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike
+	// Parked, it reads all of them.
+	CountParked(ctx context.Context) (map[string]int, error)
+
 	// Take leases up to n parked deliveries of an endpoint in the order of ParkedUntil:
 	// those parked until before at most, or any if before is zero.
 	Take(ctx context.Context, parked ParkedEndpoint, n int, before, until time.Time) ([]Delivery, error)

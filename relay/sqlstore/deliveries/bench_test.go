@@ -112,6 +112,40 @@ func killed(b *testing.B, s *Store, ds []outbox.Delivery, reason string) {
 	}
 }
 
+// BenchmarkParked lists the endpoints of 200,000 parked deliveries, and counts them.
+func BenchmarkParked(b *testing.B) {
+	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
+		const n, size = 200_000, 2000
+		now := time.Now()
+		for range n / size {
+			ds, os := letters(size, now), make([]outbox.Outcome, size)
+			for i, d := range ds {
+				os[i] = outbox.Outcome{ID: d.ID, Account: d.Account, State: outbox.Queued, Endpoint: d.EndpointName(), ParkedUntil: now, Uncounted: true}
+			}
+			if _, err := s.Create(b.Context(), ds, now); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := s.Finish(b.Context(), os); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run("list", func(b *testing.B) {
+			for b.Loop() {
+				if all, err := s.Parked(b.Context()); err != nil || len(all) != 5 {
+					b.Fatal(len(all), err)
+				}
+			}
+		})
+		b.Run("count", func(b *testing.B) {
+			for b.Loop() {
+				if counts, err := s.CountParked(b.Context()); err != nil || len(counts) != 5 {
+					b.Fatal(len(counts), err)
+				}
+			}
+		})
+	})
+}
+
 // BenchmarkList filters 20,000 dead deliveries with eleven attempts each for
 // one that comes last.
 func BenchmarkList(b *testing.B) {

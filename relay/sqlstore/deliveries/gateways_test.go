@@ -123,12 +123,8 @@ func eachTakesOthers(g *gateways) {
 			g.Errorf("%s is taken %d times", id, times)
 		}
 	}
-	lines, err := g.Parked(g.Context())
-	left := 0
-	for _, l := range lines {
-		left += l.Count
-	}
-	if err != nil || left+len(taken) != n {
+	counts, err := g.CountParked(g.Context())
+	if left := counts["e"]; err != nil || left+len(taken) != n {
 		g.Errorf("%d taken, %d left, error %v", len(taken), left, err)
 	}
 }

@@ -81,13 +81,37 @@ RETURNING delivery.id, delivery.account`, refFields, to, leased, rows)
 	return moved, nil
 }
 
+// parked finds the endpoints of parked deliveries by a few steps in the index each,
+// however many deliveries there are.
+const parked = `
+WITH RECURSIVE accounts(account) AS (
+  SELECT MIN(account) FROM delivery WHERE waits = 'breaker'
+  UNION ALL
+  SELECT (SELECT MIN(d.account) FROM delivery AS d WHERE d.waits = 'breaker' AND d.account > a.account)
+  FROM accounts AS a WHERE a.account IS NOT NULL),
+parked(account, endpoint) AS (
+  SELECT a.account, (SELECT MIN(d.endpoint) FROM delivery AS d WHERE d.waits = 'breaker' AND d.account = a.account)
+  FROM accounts AS a WHERE a.account IS NOT NULL
+  UNION ALL
+  SELECT p.account, (SELECT MIN(d.endpoint) FROM delivery AS d
+    WHERE d.waits = 'breaker' AND d.account = p.account AND d.endpoint > p.endpoint)
+  FROM parked AS p WHERE p.endpoint IS NOT NULL)
+SELECT p.account, p.endpoint, (SELECT MIN(d.held_until) FROM delivery AS d
+  WHERE d.waits = 'breaker' AND d.account = p.account AND d.endpoint = p.endpoint)
+FROM parked AS p WHERE p.endpoint IS NOT NULL`
+
 // Parked returns the endpoints with deliveries that wait for breakers.
 func (s *Store) Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error) {
-	columns := func(l *outbox.ParkedEndpoint) []any {
-		return []any{&l.Account, &l.Endpoint, &l.Count, sqlstore.Time(&l.First)}
-	}
-	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", `
-SELECT account, endpoint, COUNT(*), MIN(held_until) FROM delivery WHERE waits = 'breaker' GROUP BY account, endpoint`, columns)
+	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, func(e *outbox.ParkedEndpoint) []any {
+		return []any{&e.Account, &e.Endpoint, sqlstore.Time(&e.First)}
+	})
+}
+
+// CountParked counts the deliveries that wait for breakers, by endpoint. An endpoint has one
+// account; grouping by both follows the index.
+func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
+	return sqlstore.Map[string, int](ctx, s.db, "deliveries that wait for breakers", `
+SELECT endpoint, COUNT(*) FROM delivery WHERE waits = 'breaker' GROUP BY account, endpoint`)
 }
 
 // Take leases parked deliveries of an endpoint.

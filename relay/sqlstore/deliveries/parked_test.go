@@ -2,12 +2,14 @@ package deliveries
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestDeliveriesThatWaitForABreaker(t *testing.T) {
@@ -28,15 +30,21 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 				r.Errorf("leased %v, error %v", ok, err)
 			}
 		}},
-		{"lines are counted, and taken from the shortest wait on", func(r *rig) {
+		{"endpoints are listed and their deliveries counted, and taken from the shortest wait on", func(r *rig) {
 			a, b, c := to("e", "a", false), to("e", "b", false), to("f", "c", false)
-			r.create(30, a, b, c)
-			r.finished(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70))
+			d, e, f := of(2, to("g", "d", false)), of(2, to("h", "e", false)), of(4, to("a", "f", false))
+			r.create(30, a, b, c, d, e, f, to("z", "not parked", false))
+			r.finished(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70), parkedOutcome(d, 80), parkedOutcome(e, 90), parkedOutcome(f, 95))
 			lines, err := r.Parked(r.Context())
 			slices.SortFunc(lines, func(x, y outbox.ParkedEndpoint) int { return x.First.Compare(y.First) })
-			want := []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e", Count: 2, First: at(50)}, {Account: 1, Endpoint: "f", Count: 1, First: at(70)}}
 			relaytest.NoError(r, err)
-			relaytest.Equal(r, "lines", lines, want)
+			relaytest.Equal(r, "endpoints", lines, []outbox.ParkedEndpoint{
+				{Account: 1, Endpoint: "e", First: at(50)}, {Account: 1, Endpoint: "f", First: at(70)},
+				{Account: 2, Endpoint: "g", First: at(80)}, {Account: 2, Endpoint: "h", First: at(90)}, {Account: 4, Endpoint: "a", First: at(95)},
+			})
+			counts, err := r.CountParked(r.Context())
+			relaytest.NoError(r, err)
+			relaytest.Equal(r, "counts", counts, map[string]int{"e": 2, "f": 1, "g": 1, "h": 1, "a": 1})
 			if got := r.taken("e", 9, at(49)); len(got) != 0 {
 				r.Errorf("too early: %v", got)
 			}
@@ -46,10 +54,10 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			if got := r.taken("e", 9, at(100)); !slices.Equal(got, []string{"a"}) {
 				r.Errorf("the rest: %v", got)
 			}
-			if lines, err = r.Parked(r.Context()); err != nil || len(lines) != 1 {
+			if lines, err = r.Parked(r.Context()); err != nil || len(lines) != 4 {
 				r.Errorf("left %+v, error %v", lines, err)
 			}
-			if ids := r.due(500, 9); !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"a", "b"}) {
+			if ids := r.due(500, 9); !slices.Equal(slices.Sorted(slices.Values(ids)), []string{"a", "b", "not parked"}) {
 				r.Errorf("due after their lease: %v", ids)
 			}
 		}},
@@ -92,4 +100,23 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			relaytest.Equal(r, "result of List, [0].Waits", page[0].Waits, outbox.WaitsForBreaker)
 		}},
 	})
+}
+
+// The scheduler asks every second, and hundreds of thousands of deliveries may be parked.
+func TestEndpointsOfParkedDeliveriesAreFoundInTheIndex(t *testing.T) {
+	plan, err := sqlstore.List(t.Context(), sqltest.Open(t, sqlstore.Options{}), "test", "EXPLAIN QUERY PLAN "+parked, func(v *string) []any {
+		var skip any
+		return []any{&skip, &skip, &skip, v}
+	})
+	relaytest.NoError(t, err)
+	searches := 0
+	for _, step := range plan {
+		switch {
+		case strings.Contains(step, "delivery_parked") && strings.HasPrefix(step, "SEARCH"):
+			searches++
+		case strings.Contains(step, "delivery"):
+			t.Errorf("%q reads more than it needs", step)
+		}
+	}
+	relaytest.Equal(t, "the searches in the index", searches, 5)
 }
