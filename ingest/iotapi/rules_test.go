@@ -171,6 +171,7 @@ func TestRulesAreTried(t *testing.T) {
 		{"an unknown device", `{"rule_id":"rule1","device_id":"none"}`, "404"},
 		{"nothing", `{}`, `422 {"errors":{"device_id":["The device id field is required."],"rule":["Give either a rule or a rule id."]},` + invalid + `}`},
 		{"two rules", `{"rule_id":"rule1",` + inline[1:] + `}`, `422 {"errors":{"rule":["Give either a rule or a rule id."]},` + invalid + `}`},
+		{"a negative number of frames", `{"rule_id":"rule1","device_id":"id1","last":-1}`, `422 {"errors":{"last":["The last must be between 1 and 100."]},` + invalid + `}`},
 		{"too many frames", `{"rule_id":"rule1","device_id":"id1","last":101}`, `422 {"errors":{"last":["The last must be between 1 and 100."]},` + invalid + `}`},
 		{"a rule that does not compile", `{"rule":{"name":"x","on":"reading","when":"vlaues.t","for":"1m",` + mail + `},"device_id":"id1"}`,
 			`422 {"errors":{"rule.when":["line 1, column 1: unknown name vlaues"]},` + invalid + `}`},

@@ -336,6 +336,10 @@ func TestTry(t *testing.T) {
 	if _, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: "none", DeviceID: g.device("a")}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("no such rule: %v", err)
 	}
+	for _, last := range []int{-1, 101} {
+		_, err := g.rules.Try(t.Context(), 1, rule.Trial{RuleID: id, DeviceID: g.device("a"), Last: last})
+		relaytest.Equal(t, fmt.Sprintf("the kind of the error for %d frames", last), relay.KindOf(err), relay.KindInvalid)
+	}
 	silent := rule.Rule{Name: "x", On: rule.OnSilent, SilentFor: time.Minute, Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}
 	g.clock.set(100)
 	results, err = g.rules.Try(t.Context(), 1, rule.Trial{Rule: silent, DeviceID: g.device("a")})

@@ -22,12 +22,15 @@ const (
 	maxShown     = 10
 )
 
+// lastProblem is the error for another number than 1 to maxTried.
+const lastProblem = "The last must be between 1 and 100."
+
 // Trial is a rule, or the id of a stored one, to run on the last frames of a device.
 type Trial struct {
 	Rule     Rule // looked at if RuleID is empty
 	RuleID   string
 	DeviceID string
-	Last     int // frames; 0 means 10
+	Last     int // frames, at most 100; 0 means 10
 }
 
 // TrialResult is what a rule would have done with one frame.
@@ -59,7 +62,7 @@ func (q TrialRequest) Trial() (Trial, error) {
 	p.Require("device_id", q.DeviceID)
 	if q.Last != nil {
 		if t.Last = *q.Last; t.Last < 1 || t.Last > maxTried {
-			p.Add("last", fmt.Sprintf("The last must be between 1 and %d.", maxTried))
+			p.Add("last", lastProblem)
 		}
 	}
 	if q.Rule != nil {
@@ -90,8 +93,11 @@ func (q TrialRequest) Error(err error) error {
 // readings; what else was in them is known if the device's frames are logged.
 //
 // It returns relay.KindNotFound if there is no such rule or device, and
-// relay.KindInvalid as Create does.
+// relay.KindInvalid as Create does, or for a number of frames out of range.
 func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialResult, error) {
+	if t.Last < 0 || t.Last > maxTried {
+		return nil, relay.Invalid("last", lastProblem)
+	}
 	r := t.Rule
 	if t.RuleID != "" {
 		var err error
