@@ -24,6 +24,7 @@ type smsc struct {
 	mu       sync.Mutex
 	changed  *sync.Cond // the queue or a link
 	listener net.Listener
+	killed   bool // until start
 	links    map[*link]bool
 	queue    []*delivery
 	taken    int
@@ -52,6 +53,9 @@ func newSMSC() (*smsc, error) {
 }
 
 func (s *smsc) start() error {
+	s.mu.Lock()
+	s.killed = false
+	s.mu.Unlock()
 	l, err := servers.Listen(s.addr, s.serve)
 	if err != nil {
 		return err
@@ -66,6 +70,7 @@ func (s *smsc) start() error {
 func (s *smsc) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.killed = true
 	_ = s.listener.Close()
 	for c := range s.links {
 		_ = c.conn.Close()
@@ -75,6 +80,11 @@ func (s *smsc) kill() {
 func (s *smsc) serve(conn net.Conn) {
 	c := &link{conn: conn, pending: map[int32]*delivery{}}
 	s.mu.Lock()
+	if s.killed { // since conn was accepted
+		s.mu.Unlock()
+		_ = conn.Close()
+		return
+	}
 	s.links[c] = true
 	s.mu.Unlock()
 	go s.feed(c)
