@@ -96,7 +96,7 @@ func (c *checker) parameter(relay string, kind parameterKind, p, path string) {
 	case endpoints:
 		c.endpoint(relay, p, path)
 	case mailboxes:
-		if _, err := mail.ParseAddress(p); err != nil {
+		if _, err := mail.ParseAddress(p); err != nil || strings.ContainsFunc(p, func(r rune) bool { return r > unicode.MaxASCII }) {
 			c.mistakes.Add(path, "expected a mail address, got %q", clipValue(p))
 		}
 	case labels:

@@ -140,6 +140,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an endpoint that REST refuses":      {acct("relays: {vmn: [{id: v, number: 447, action: http_get, parameters: ['https://a/?x=vmn%bad']}]}"), "accounts[0].relays.vmn[0].parameters[0]: expected a URL that can be called: line 1: bad"},
 		"a line break in an endpoint":        {acct("relays: {vmn: [{id: v, number: 447, action: inbound_gw, parameters: [\"https://a/\\nb\"]}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected an http or https URL, got "https://a/\nb"`},
 		"a mailbox without a domain":         {acct("relays: {geo: [{id: g, prefix: 44, action: email, parameters: [ops]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected a mail address, got "ops"`},
+		"a mailbox outside ASCII":            {acct("relays: {geo: [{id: g, prefix: 44, action: email, parameters: [bär@example.com]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected a mail address, got "bär@example.com"`},
 		"mvno without a SIM":                 {acct("relays: {geo: [{id: g, prefix: 44, action: mvno}]}"), "accounts[0].relays.geo[0].iccid: expected the ICCID of the SIM that mvno serves"},
 		"a SIM of nobody":                    {acct("relays: {geo: [{id: g, prefix: 44, action: mvno, iccid: '8944'}]}"), `accounts[0].relays.geo[0].iccid: expected the ICCID of a SIM of this account, got "8944"`},
 		"a location without a name":          {acct("locations: [{id: l}]"), "accounts[0].locations[0].name: expected a name"},

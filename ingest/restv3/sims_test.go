@@ -170,6 +170,7 @@ func TestPools(t *testing.T) {
 		`{"name":"x","recipients":{}}`:                                                    `"The recipients must be an array."`,
 		`{"name":"x","recipients":[7]}`:                                                   `recipients.0`,
 		`{"name":"x","recipients":[{"email":"a"}]}`:                                       `recipients.0.email`,
+		`{"name":"x","recipients":[{"email":"bär@example.com"}]}`:                         `"recipients.0.email":["The recipients.0.email must be a valid email address."]`,
 		`{"name":"x","recipients":[{"email":"a@example.com"},{"email":"A@example.com"}]}`: `"The recipients.1.email has a duplicate value."`,
 		`{"name":"x","recipients":[{"email":"a@example.com","number":7}]}`:                `"recipients.0.number":["The number must be a string."]`,
 		`{"name":"` + strings.Repeat("x", 256) + `"}`:                                     `one line`,

@@ -69,7 +69,7 @@ func (r *Recipient) check(p relay.Problems, at string, numbered bool) {
 	switch {
 	case r.Email == "":
 		p.AddNamed(at+"email", "The %s field is required.")
-	case !IsEmail(r.Email):
+	case !IsEmail(r.Email) || relay.CheckAddress(r.Email) != nil:
 		p.AddNamed(at+"email", "The %s must be a valid email address.")
 	}
 	const most = 20
