@@ -90,11 +90,22 @@ func TestReadmeKeepsItsPromises(t *testing.T) {
 			t.Fatalf("the README's commands need %s: %v", tool, err)
 		}
 	}
+	reserveSink(t)
 	r := newReader(t)
 	r.followAll(blocks)
 	if r.gateway == nil {
 		t.Error("no block starts the gateway with make run")
 	}
+}
+
+// reserveSink waits until no test of another checkout uses the address of the README's
+// endpoint, 127.0.0.1:9099, which the demo account has.
+func reserveSink(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "penstock-test-9099.lock"), os.O_CREATE|os.O_RDWR, 0o666)
+	relaytest.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	relaytest.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 }
 
 // reader follows the README in one shell.
