@@ -92,7 +92,7 @@ func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 		br.probing = false
 		if v.Class == delivery.Retry {
 			br.Probes++
-			br.Reason, br.unsaved = v.Reason, true
+			br.Relay, br.Target, br.Reason, br.unsaved = d.Relay, redactedTarget(d), v.Reason, true
 		}
 		br.ProbeAt = b.now().Add(b.probeDelay(br.Probes, v.RetryAfter)).UTC()
 	}
@@ -143,11 +143,53 @@ func (b *breakers) state(endpoint string) (open, due bool) {
 }
 
 // share sends local changes to the store and adopts those of other gateways.
-// Changes that fail to be sent are sent the next time.
-func (b *breakers) share(ctx context.Context) error {
+// Changes that fail to be sent are sent the next time. lost means that the store may
+// have lost breakers: see restore.
+func (b *breakers) share(ctx context.Context) (lost bool, err error) {
 	if b.store == nil {
-		return nil
+		return false, nil
 	}
+	if err := b.save(ctx); err != nil {
+		return false, err
+	}
+	listed, err := b.store.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	if lost, err = b.store.Lost(ctx); err == nil {
+		b.adopt(listed, lost)
+	}
+	return lost, err
+}
+
+// restore saves the breakers that are open here, and opens those of the other endpoints
+// with parked deliveries, to be probed at once.
+func (b *breakers) restore(ctx context.Context, endpoints []outbox.ParkedEndpoint) error {
+	b.mu.Lock()
+	now := b.now().UTC()
+	for _, e := range endpoints {
+		if b.open[e.Endpoint] == nil {
+			b.open[e.Endpoint] = &openBreaker{Breaker: outbox.Breaker{
+				Endpoint: e.Endpoint, Account: e.Account, Reason: "the reason was lost with Redis", OpenedAt: now, ProbeAt: now,
+			}}
+		}
+	}
+	for _, br := range b.open {
+		br.unsaved = true
+	}
+	open := len(b.open)
+	b.mu.Unlock()
+	if err := b.save(ctx); err != nil {
+		return err
+	}
+	if open > 0 {
+		b.log.Info("breakers restored: Redis had lost them", "open", open)
+	}
+	return b.store.Restored(ctx)
+}
+
+// save sends local changes to the store.
+func (b *breakers) save(ctx context.Context) error {
 	open, closed := b.unshared()
 	for _, endpoint := range closed {
 		if err := b.store.Close(ctx, endpoint); err != nil {
@@ -161,11 +203,7 @@ func (b *breakers) share(ctx context.Context) error {
 		}
 		b.markShared(open[i].Endpoint, &open[i])
 	}
-	listed, err := b.store.List(ctx)
-	if err == nil {
-		b.adopt(listed)
-	}
-	return err
+	return nil
 }
 
 // unshared returns the changes that the store does not have.
@@ -196,8 +234,8 @@ func (b *breakers) markShared(endpoint string, saved *outbox.Breaker) {
 }
 
 // adopt opens and closes the breakers that other gateways opened and closed, and
-// takes over their probe counts.
-func (b *breakers) adopt(listed []outbox.Breaker) {
+// takes over their probe counts. It closes none that the store may have lost.
+func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known := make(map[string]bool, len(listed))
@@ -212,7 +250,7 @@ func (b *breakers) adopt(listed []outbox.Breaker) {
 		}
 	}
 	for endpoint, br := range b.open {
-		if !known[endpoint] && !br.unsaved {
+		if !known[endpoint] && !br.unsaved && !lost {
 			delete(b.open, endpoint)
 			b.log.Info("breaker closed: another gateway closed it, or Redis lost it", "account", br.Account, "relay", br.Relay, "endpoint", endpoint, "target", br.Target)
 		}

@@ -18,6 +18,7 @@ type breakerStore struct {
 	mu   sync.Mutex
 	down bool
 	open map[string]outbox.Breaker
+	kept bool
 }
 
 func (s *breakerStore) do(change func()) error {
@@ -46,6 +47,13 @@ func (s *breakerStore) List(context.Context) (list []outbox.Breaker, err error) 
 	})
 	return list, err
 }
+
+func (s *breakerStore) Lost(context.Context) (lost bool, err error) {
+	err = s.do(func() { lost = !s.kept })
+	return lost, err
+}
+
+func (s *breakerStore) Restored(context.Context) error { return s.do(func() { s.kept = true }) }
 
 // panel is breakers whose clock the test moves.
 type panel struct {
@@ -166,17 +174,19 @@ func TestAnAttemptBegunBeforeClosesTheBreaker(t *testing.T) {
 }
 
 func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
-	s := &breakerStore{open: make(map[string]outbox.Breaker)}
+	s := &breakerStore{open: make(map[string]outbox.Breaker), kept: true}
 	a, b := newPanel(s), newPanel(s)
 	share := func(ps ...*panel) {
 		t.Helper()
 		for _, p := range ps {
-			relaytest.NoError(t, p.share(t.Context()))
+			lost, err := p.share(t.Context())
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the store has lost breakers", lost, false)
 		}
 	}
 	s.down = true
 	a.fail(10)
-	if err := a.share(t.Context()); err == nil {
+	if _, err := a.share(t.Context()); err == nil {
 		t.Error("no error while the store is down")
 	}
 	relaytest.Equal(t, "the breaker is open while the store is down", a.isOpen(), true)
@@ -211,6 +221,33 @@ func TestOpenBreakersAreSharedAndSurvive(t *testing.T) {
 	relaytest.NoError(t, s.Close(t.Context(), "e"))
 	share(a, b)
 	relaytest.Equal(t, "the breaker is open after an operator closed it", []bool{a.isOpen(), b.isOpen()}, []bool{false, false})
+}
+
+func TestBreakersThatTheStoreLostAreRestored(t *testing.T) {
+	s := &breakerStore{open: make(map[string]outbox.Breaker), kept: true}
+	a, b := newPanel(s), newPanel(s)
+	a.fail(10)
+	for _, p := range []*panel{a, b} {
+		relaytest.Must(p.share(t.Context()))(t)
+	}
+	was := s.open["e"]
+	clear(s.open)
+	s.kept = false
+	restarted := newPanel(s)
+	for _, p := range []*panel{restarted, b} {
+		relaytest.Equal(t, "the store has lost breakers", relaytest.Must(p.share(t.Context()))(t), true)
+	}
+	relaytest.Equal(t, "the breaker is open after the loss", b.isOpen(), true)
+	relaytest.NoError(t, b.restore(t.Context(), nil))
+	relaytest.Equal(t, "the restored breaker", s.open["e"], was)
+	relaytest.Equal(t, "the store has lost breakers after that", relaytest.Must(b.share(t.Context()))(t), false)
+	clear(s.open)
+	relaytest.NoError(t, restarted.restore(t.Context(), []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}}))
+	relaytest.Equal(t, "the permit after a restart", restarted.try(delivery.Retry, 500), permitProbe)
+	relaytest.Equal(t, "the permit after a failed probe", restarted.try(delivery.Retry, 500), permitNone)
+	relaytest.Must(restarted.share(t.Context()))(t)
+	got := s.open["e"]
+	relaytest.Equal(t, "relay, target, reason and probes", []any{got.Relay, got.Target, got.Reason, got.Probes}, []any{was.Relay, was.Target, was.Reason, 1})
 }
 
 func TestAnIdleBreakerCloses(t *testing.T) {

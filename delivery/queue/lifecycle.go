@@ -51,7 +51,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	lease.Wait(ctx, served)
 	q.cancelAttempts()
 	unsaved := q.outcomes.Stop(ctx)
-	if err := q.breakers.share(ctx); err != nil {
+	if _, err := q.breakers.share(ctx); err != nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
 	close(q.retries)

@@ -18,7 +18,8 @@ const (
 // startDueParked shares the states of the breakers and starts parked deliveries.
 // While Redis is down, it goes by the states that this process knows.
 func (q *Queue) startDueParked(ctx context.Context) {
-	if err := q.breakers.share(ctx); err != nil && ctx.Err() == nil {
+	lost, err := q.breakers.share(ctx)
+	if err != nil && ctx.Err() == nil {
 		q.deps.Logger.WarnContext(ctx, "cannot synchronize breakers", "error", err)
 	}
 	endpoints, err := q.deps.Store.Parked(ctx)
@@ -27,6 +28,11 @@ func (q *Queue) startDueParked(ctx context.Context) {
 			q.deps.Logger.WarnContext(ctx, "cannot list parked deliveries", "error", err)
 		}
 		return
+	}
+	if lost {
+		if err := q.breakers.restore(ctx, endpoints); err != nil && ctx.Err() == nil {
+			q.deps.Logger.WarnContext(ctx, "cannot restore breakers", "error", err)
+		}
 	}
 	q.breakers.closeIdle(endpoints)
 	for _, parked := range endpoints {

@@ -70,6 +70,30 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	})
 }
 
+func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
+	server := redistest.Start(t)
+	b := onRedis(t, server.URL)
+	r := newRig(t, b, quickProbes(), nil)
+	s := newSink(t, always(503))
+	r.send(r.deliveries(10, s.URL))
+	r.await(outbox.Retrying, 10)
+	ds := r.deliveries(100, s.URL)
+	r.send(ds)
+	r.awaitParked(100)
+	r.stop()
+	relaytest.NoError(t, server.Client().FlushAll(t.Context()).Err())
+	again := newRig(t, b, quickProbes(), nil)
+	redistest.Await(t, time.Minute, "the endpoint is probed again", func(context.Context) bool {
+		st := again.queue.Stats()
+		return st.Probed >= 3 && st.Open == 1
+	})
+	for _, d := range ds {
+		if got := again.get(d); got.Tries != 0 {
+			t.Fatalf("%d counted attempts of delivery %s, want none", got.Tries, d.ID)
+		}
+	}
+}
+
 func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
 	o := quickProbes()
 	o.Probe, o.ProbeMax = time.Hour, time.Hour

@@ -15,8 +15,7 @@ import (
 // breakersKept is how long breakers are kept after the last change to any.
 const breakersKept = 30 * 24 * time.Hour
 
-// Breakers keeps the breakers that are open; it is an outbox.Breakers. A breaker
-// that is lost opens again when its endpoint goes on failing.
+// Breakers keeps the breakers that are open; it is an outbox.Breakers.
 type Breakers struct{ db *DB }
 
 // Breakers returns the store of open breakers.
@@ -55,4 +54,15 @@ func (s *Breakers) List(ctx context.Context) ([]outbox.Breaker, error) {
 	}
 	slices.SortFunc(out, func(a, b outbox.Breaker) int { return a.OpenedAt.Compare(b.OpenedAt) })
 	return out, nil
+}
+
+// Lost reports whether Redis was emptied since Restored, or that is breakersKept ago.
+func (s *Breakers) Lost(ctx context.Context) (bool, error) {
+	n, err := s.db.rdb.Exists(ctx, keyBreakersKept()).Result()
+	return n == 0, wrap("breakers", err)
+}
+
+// Restored records that Redis has all open breakers.
+func (s *Breakers) Restored(ctx context.Context) error {
+	return wrap("breakers", s.db.rdb.Set(ctx, keyBreakersKept(), "", breakersKept).Err())
 }

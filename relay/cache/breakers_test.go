@@ -10,6 +10,9 @@ import (
 func TestBreakersAreKeptForEveryGateway(t *testing.T) {
 	onEvery(t, func(t *testing.T, open func(*testing.T) *DB) {
 		s := open(t).Breakers()
+		relaytest.Equal(t, "lost at first", relaytest.Must(s.Lost(t.Context()))(t), true)
+		relaytest.NoError(t, s.Restored(t.Context()))
+		relaytest.Equal(t, "lost once restored", relaytest.Must(s.Lost(t.Context()))(t), false)
 		later := outbox.Breaker{Endpoint: "f", Account: 2, OpenedAt: at(9)}
 		b := outbox.Breaker{Endpoint: "e", Account: 1, Relay: "v1", Target: "http://h/", Reason: "answered 500", OpenedAt: at(1), ProbeAt: at(6)}
 		again := b

@@ -23,6 +23,10 @@ func keyCheck() string { return "penstock:check" }
 // keyBreakers is a hash: endpoint → JSON of outbox.Breaker.
 func keyBreakers() string { return "{breakers}:open" }
 
+// keyBreakersKept is a string without meaning: while it exists, Redis has not lost
+// keyBreakers.
+func keyBreakersKept() string { return "{breakers}:kept" }
+
 // keyLatest is a hash, the newest points of one device: "<sensor id>|<ns since
 // 1970, 20 digits>" → "n|<sensor type>|<value>" or "t|<sensor type>|<text>", of
 // each sensor one or more; fieldFilled → ms since 1970.

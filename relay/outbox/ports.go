@@ -126,6 +126,10 @@ type Breakers interface {
 	Open(ctx context.Context, b Breaker) error // also a change to one that is open
 	Close(ctx context.Context, endpoint string) error
 	List(ctx context.Context) ([]Breaker, error) // by time of opening
+	// Lost reports whether the store may have lost breakers since Restored.
+	Lost(ctx context.Context) (bool, error)
+	// Restored records that the store has all open breakers again.
+	Restored(ctx context.Context) error
 }
 
 // Dispatcher makes first attempts at once; deliveries that it cannot take now stay
