@@ -2,6 +2,7 @@ package messages
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -10,29 +11,27 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// waiting is how many messages of an account are due.
+// waiting is how many messages of an account are due; atLeast if they were not all
+// counted.
 type waiting struct {
 	account account.ID
 	n       int
+	atLeast bool
 }
 
+const (
+	leaseNoun = "messages: lease"
+	// mostSharing is how many accounts share a lease if they have enough due for it.
+	mostSharing = 50
+	// countedShares is how many equal shares are counted of an account at most.
+	countedShares = 2
+)
+
 // LeaseDue leases messages that are due, each account's oldest first; the accounts
-// share what is asked for.
+// share what is asked for. It reads as many messages as are asked for and some of each
+// account, however many are due.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
-	const noun = "messages: lease"
-	// The accounts of which messages wait, one step in the index each, and how many are due,
-	// up to what is asked for.
-	all, err := sqlstore.List(ctx, s.db, noun, `
-WITH RECURSIVE waiting(account) AS (
-  SELECT MIN(account) FROM message_state WHERE due > 0
-  UNION ALL
-  SELECT (SELECT MIN(s.account) FROM message_state s WHERE s.due > 0 AND s.account > waiting.account)
-  FROM waiting WHERE waiting.account IS NOT NULL)
-SELECT account, (SELECT COUNT(*) FROM (
-  SELECT 1 FROM message_state s WHERE s.account = waiting.account AND s.due > 0 AND s.due <= $1 LIMIT $2) AS due)
-FROM waiting WHERE account IS NOT NULL`, func(w *waiting) []any {
-		return []any{&w.account, &w.n}
-	}, now, limit)
+	all, err := s.waiting(ctx, now, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -40,63 +39,101 @@ FROM waiting WHERE account IS NOT NULL`, func(w *waiting) []any {
 	if len(whole)+len(shares) == 0 {
 		return nil, nil
 	}
-	leased, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
+	leased, err := sqlstore.Transact(ctx, s.db, leaseNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
 		leased, err := due(ctx, tx, now, whole, shares)
 		if err != nil {
 			return nil, err
 		}
-		return leased, tx.Run(ctx, noun, `
+		return leased, tx.Run(ctx, leaseNoun, `
 UPDATE message_state SET due = $1 FROM batch
 WHERE message_state.account = batch.account AND message_state.id = batch.id`, until, stateBatch(leased))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.filled(ctx, noun, leased)
+	return s.filled(ctx, leaseNoun, leased)
 }
 
+// waiting returns the accounts of which messages wait, one step in the index each, and
+// how many are due.
+func (s *Store) waiting(ctx context.Context, now time.Time, limit int) ([]waiting, error) {
+	accounts, err := sqlstore.Values[account.ID](ctx, s.db, leaseNoun, `
+WITH RECURSIVE waiting(account) AS (
+  SELECT MIN(account) FROM message_state WHERE due > 0
+  UNION ALL
+  SELECT (SELECT MIN(s.account) FROM message_state s WHERE s.due > 0 AND s.account > waiting.account)
+  FROM waiting WHERE waiting.account IS NOT NULL)
+SELECT account FROM waiting WHERE account IS NOT NULL`)
+	if err != nil || len(accounts) == 0 {
+		return nil, err
+	}
+	most := min(limit, countedShares*equalShare(limit, min(len(accounts), mostSharing)))
+	all, err := sqlstore.List(ctx, s.db, leaseNoun, `
+SELECT account, (SELECT COUNT(*) FROM (
+  SELECT 1 FROM message_state s WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1 LIMIT $2) AS due)
+FROM batch`, func(w *waiting) []any {
+		return []any{&w.account, &w.n, func() {
+			if w.atLeast = w.n == most; w.atLeast {
+				w.n = limit
+			}
+		}}
+	}, now, most, sqlstore.Column("account", accounts))
+	return slices.DeleteFunc(all, func(w waiting) bool { return w.n == 0 }), err
+}
+
+// equalShare is what each of n accounts gets of a limit, the last one maybe less.
+func equalShare(limit, n int) int { return (limit + n - 1) / n }
+
 // share shares a limit among the accounts: those that get all that they have due,
-// and those that get less.
+// and those that get less. If there are many accounts with enough due, it leaves most of
+// them, at random, to the next leases.
 func share(all []waiting, limit int) (whole, less []waiting) {
-	all = slices.DeleteFunc(all, func(w waiting) bool { return w.n == 0 })
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	sharing, sum := 0, 0
+	for sharing < len(all) && (sharing < mostSharing || sum < limit) {
+		sum += all[sharing].n
+		sharing++
+	}
+	all = all[:sharing]
 	// What those with the fewest leave is for the others.
 	slices.SortFunc(all, func(a, b waiting) int { return a.n - b.n })
 	for i, w := range all {
-		left := len(all) - i
-		n := min((limit+left-1)/left, w.n)
-		switch {
-		case n == 0:
-			return whole, less
-		case n == w.n:
+		n := equalShare(limit, len(all)-i)
+		if w.atLeast || w.n > n {
+			less = append(less, waiting{account: w.account, n: n})
+		} else {
+			n = w.n
 			whole = append(whole, w)
-		default:
-			less = append(less, waiting{w.account, n})
 		}
-		limit -= n
+		if limit -= n; limit == 0 {
+			break
+		}
 	}
 	return whole, less
 }
 
 // due locks messages that are due: one statement for all accounts that get
-// everything, and one for each that has more than its share.
+// everything, and one for each that has more than its share, which reads no more than
+// that from the index.
 func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (leased []state, err error) {
-	const noun = "messages: lease"
 	n := 0
 	for _, w := range whole {
 		n += w.n
 	}
 	accounts := sqlstore.BatchOf("account", whole, func(w *waiting) []any { return []any{w.account} })
-	leased, err = sqlstore.List(ctx, tx, noun, `
+	leased, err = sqlstore.List(ctx, tx, leaseNoun, `
 SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
 WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1
 ORDER BY s.due, s.id LIMIT $2 {skip locked}`, stateFields, now, n, accounts)
 	for i := 0; i < len(less) && err == nil; i++ {
 		var more []state
-		more, err = sqlstore.List(ctx, tx, noun, `
-SELECT `+stateColumns+` FROM message_state s
-WHERE s.account = $1 AND s.due > 0 AND s.due <= $2
-ORDER BY s.due, s.id LIMIT $3 {skip locked}`, stateFields, less[i].account, now, less[i].n)
+		more, err = sqlstore.List(ctx, tx, leaseNoun, leaseShare, stateFields, less[i].account, now, less[i].n)
 		leased = append(leased, more...)
 	}
 	return leased, err
 }
+
+const leaseShare = `
+SELECT ` + stateColumns + ` FROM message_state s
+WHERE s.account = $1 AND s.due > 0 AND s.due <= $2
+ORDER BY s.due, s.id LIMIT $3 {skip locked}`
