@@ -6,6 +6,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -93,12 +94,15 @@ func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j j
 	return j, taken && err == nil, err
 }
 
+// leaseOne finds the job by its key: the sum keeps the engine from the index of what is due.
+const leaseOne = `
+UPDATE job SET state = 'processing', due = $1, updated = $2, tries = tries + 1
+WHERE account = $3 AND id = $4 AND due + 0 BETWEEN 1 AND $5
+RETURNING ` + columns
+
 // lease takes a job, or returns it as it stands.
 func lease(ctx context.Context, tx *sqlstore.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
-	leased, err := sqlstore.List(ctx, tx, noun, `
-UPDATE job SET state = 'processing', due = $1, updated = $2, tries = tries + 1
-WHERE account = $3 AND id = $4 AND due > 0 AND due <= $5
-RETURNING `+columns, fields, until, now, r.Account, r.ID, now)
+	leased, err := sqlstore.List(ctx, tx, noun, leaseOne, fields, until, now, r.Account, r.ID, now)
 	if err != nil {
 		return job.Job{}, false, err
 	}
@@ -128,17 +132,46 @@ WHERE account = $9 AND id = $10 AND state IN ('queued', 'processing')`,
 		o.State(), o.Again, o.Error, now, expires, result, result, untried, j.Account, j.ID)
 }
 
-// Due returns jobs that may run now, at most limit of each account.
+// Due returns jobs that may run now, at most limit of each account: it reads no others,
+// one step in the index for each account with jobs that have not ended.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
-	ref := func(r *job.Ref) []any { return []any{&r.Account, &r.ID} }
-	return sqlstore.List(ctx, s.db, "jobs: due", `
-SELECT account, id FROM (
-  SELECT account, id, due, place, row_number() OVER (PARTITION BY account ORDER BY due, place) AS nth
-  FROM job WHERE due > 0 AND due <= $1
-) oldest
-WHERE nth <= $2
-ORDER BY due, place`, ref, before, limit)
+	const noun = "jobs: due"
+	accounts, err := sqlstore.Values[account.ID](ctx, s.db, noun, dueAccounts, before)
+	var all []dueJob
+	for i := 0; i < len(accounts) && err == nil; i++ {
+		var some []dueJob
+		some, err = sqlstore.List(ctx, s.db, noun, dueOfAccount, (*dueJob).fields, accounts[i], before, limit)
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b dueJob) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.place, b.place)) })
+	refs := make([]job.Ref, len(all))
+	for i := range all {
+		refs[i] = all[i].Ref
+	}
+	return refs, err
 }
+
+const (
+	dueAccounts = `
+WITH RECURSIVE waiting(account) AS (
+  SELECT MIN(account) FROM job WHERE due > 0
+  UNION ALL
+  SELECT (SELECT MIN(job.account) FROM job WHERE job.due > 0 AND job.account > waiting.account)
+  FROM waiting WHERE waiting.account IS NOT NULL)
+SELECT account FROM waiting WHERE account IS NOT NULL
+  AND (SELECT 1 FROM job WHERE job.account = waiting.account AND job.due > 0 AND job.due <= $1 LIMIT 1) = 1`
+
+	dueOfAccount = `
+SELECT account, id, due, place FROM job WHERE account = $1 AND due > 0 AND due <= $2 ORDER BY due, place LIMIT $3`
+)
+
+// dueJob is a job that is due, with its place in the order of those.
+type dueJob struct {
+	job.Ref
+	due, place int64
+}
+
+func (d *dueJob) fields() []any { return []any{&d.Account, &d.ID, &d.due, &d.place} }
 
 // Sweep deletes the jobs that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {

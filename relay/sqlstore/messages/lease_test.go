@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
@@ -55,9 +54,7 @@ func TestAShareIsReadInTheOrderOfTheIndex(t *testing.T) {
 	p.must(p.db.Run(t.Context(), "test", `
 INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
 SELECT 1, i, 1, 0, 0, '', 1, 1, i, 0, 0, 0 FROM generate_series(1, 20000) AS i`))
-	plan, err := sqlstore.Values[string](t.Context(), p.db, "test", "EXPLAIN "+leaseShare, 1, at(0), 500)
-	p.must(err)
-	if text := strings.Join(plan, "\n"); strings.Contains(text, "Sort") || !strings.Contains(text, "message_due") {
-		t.Errorf("want the first of the index message_due, got\n%s", text)
+	if plan := sqltest.Plan(t, p.db, leaseShare, 1, at(0), 500); strings.Contains(plan, "Sort") || !strings.Contains(plan, "message_due") {
+		t.Errorf("want the first of the index message_due, got\n%s", plan)
 	}
 }

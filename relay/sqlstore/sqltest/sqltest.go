@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,6 +76,20 @@ func Together(n int, do func(i int)) {
 		all.Go(func() { do(i) })
 	}
 	all.Wait()
+}
+
+// Plan returns the steps by which the engine runs a statement without a batch.
+func Plan(t testing.TB, db *sqlstore.DB, statement string, args ...any) string {
+	t.Helper()
+	explain, columns := "EXPLAIN ", sqlstore.Self[string]
+	if db.Engine() == "sqlite" {
+		explain, columns = "EXPLAIN QUERY PLAN ", func(step *string) []any { return []any{new(any), new(any), new(any), step} }
+	}
+	steps, err := sqlstore.List(t.Context(), db, "plan", explain+statement, columns, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(steps, "\n")
 }
 
 // Open opens a store, in a directory of the test unless the options say where,
