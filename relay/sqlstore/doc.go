@@ -22,6 +22,16 @@
 // they are used; Upsert and UpsertAll write the usual ones, SweepExpired deletes the
 // rows that have expired, and Documents keep records whole, as JSON.
 //
+// # Plans
+//
+// A statement has one plan, with any amount of rows and whatever the engine believes of
+// them: SQLite has no statistics, and those of PostgreSQL are older than a burst. A batch
+// has the whole key of the rows that are looked up, the account too, and joins are by
+// nested loops, see prepareSession. A column that is compared beside the key and has an
+// index is written as an expression (due + 0). What is taken in an order is
+// the first of an index, by a statement with LIMIT for each account. The accounts or
+// endpoints of which something waits are found by a recursive query, a step each.
+//
 // # Isolation and locks
 //
 // Every Write is one transaction. On SQLite there is one writer: transactions

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -99,5 +100,19 @@ func TestNoPlanIsKept(t *testing.T) {
 FROM pg_prepared_statements WHERE statement LIKE '%unnest(%JOIN version%' AND statement NOT LIKE '%generic_plans%'`)
 	if err != nil || plans != "0 of true" {
 		t.Errorf("kept plans: %s, %v", plans, err)
+	}
+}
+
+// PostgreSQL has no statistics of a table that has just been filled.
+func TestRowsOfABatchAreFoundByTheIndex(t *testing.T) {
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)})
+	relaytest.NoError(t, db.Run(t.Context(), "test", `
+INSERT INTO part (grp, id, number, digest, message, doc)
+SELECT 'g' || i, 'p' || i, 1, 'd', '', '{}' FROM generate_series(1, 20000) AS i`))
+	plan := sqltest.Plan(t, db, `
+WITH batch(grp, n) AS MATERIALIZED (SELECT * FROM unnest($1::text[]) WITH ORDINALITY)
+SELECT id FROM part WHERE grp IN (SELECT grp FROM batch)`, "{"+strings.Repeat("g1,", 199)+"g1}")
+	if strings.Contains(plan, "Seq Scan on part") {
+		t.Errorf("all parts are read for a batch:\n%s", plan)
 	}
 }

@@ -133,10 +133,10 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
 func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
-	ids := sqlstore.BatchOf("id", changes, func(c *credit.Change) []any { return []any{c.ID} })
+	ids := sqlstore.BatchOf("account, id", changes, func(c *credit.Change) []any { return []any{acct, c.ID} })
 	return sqlstore.Numbered(ctx, tx, noun(acct), `
 SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
-FROM batch JOIN credit_entry e ON e.account = $1 AND e.id = batch.id`, len(changes), fields, acct, ids)
+FROM batch JOIN credit_entry e ON e.account = batch.account AND e.id = batch.id`, len(changes), fields, ids)
 }
 
 // fields are the columns of an entry.

@@ -101,5 +101,5 @@ func (s *Store) Retired(ctx context.Context, acct account.ID) ([]iot.Retired, er
 // Unretire deletes sensors of deleted devices.
 func (s *Store) Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error {
 	return s.db.Run(ctx, "retired sensors", `
-DELETE FROM retired_sensor WHERE account = $1 AND id IN (SELECT id FROM batch)`, acct, sqlstore.Column("id", sensorIDs))
+DELETE FROM retired_sensor WHERE (account, id) IN (SELECT account, id FROM batch)`, sqlstore.AccountColumn(acct, "id", sensorIDs))
 }

@@ -64,16 +64,16 @@ ORDER BY sequence`, func(r *ledger.Row) []any {
 func (s *Store) Entries(ctx context.Context, acct account.ID, ledgerID string, sequences []int64) ([][]byte, error) {
 	return s.numbered(ctx, "ledger "+ledgerID+": entries", `
 SELECT batch.n, ledger_entry.entry
-FROM batch JOIN ledger_entry ON ledger_entry.sequence = batch.place
-WHERE ledger_entry.account = $1 AND ledger_entry.ledger = $2`, acct, ledgerID, sequences)
+FROM batch JOIN ledger_entry
+  ON ledger_entry.account = batch.account AND ledger_entry.ledger = batch.ledger AND ledger_entry.sequence = batch.place`, acct, ledgerID, sequences)
 }
 
 // Hashes loads stored hashes by their index.
 func (s *Store) Hashes(ctx context.Context, acct account.ID, ledgerID string, indexes []int64) ([]merkle.Hash, error) {
 	found, err := s.numbered(ctx, "ledger "+ledgerID+": tree", `
 SELECT batch.n, ledger_tree.hash
-FROM batch JOIN ledger_tree ON ledger_tree.idx = batch.place
-WHERE ledger_tree.account = $1 AND ledger_tree.ledger = $2`, acct, ledgerID, indexes)
+FROM batch JOIN ledger_tree
+  ON ledger_tree.account = batch.account AND ledger_tree.ledger = batch.ledger AND ledger_tree.idx = batch.place`, acct, ledgerID, indexes)
 	out := make([]merkle.Hash, len(found))
 	for i, b := range found {
 		copy(out[i][:], b)
@@ -87,7 +87,8 @@ func (s *Store) numbered(ctx context.Context, noun, query string, acct account.I
 	if len(numbers) == 0 {
 		return nil, nil
 	}
-	return sqlstore.Numbered(ctx, s.db, noun, query, len(numbers), sqlstore.Self[[]byte], acct, ledgerID, sqlstore.Column("place", numbers))
+	return sqlstore.Numbered(ctx, s.db, noun, query, len(numbers), sqlstore.Self[[]byte],
+		sqlstore.BatchOf("account, ledger, place", numbers, func(n *int64) []any { return []any{acct, ledgerID, n} }))
 }
 
 // EntriesOf lists the sequences of a token's entries.

@@ -67,10 +67,10 @@ type member struct {
 func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
 	all, err := sqlstore.List(ctx, tx, "SIMs", `
 SELECT iccid, imsi, msisdn, pool, detached FROM sim
-WHERE account = $1 AND iccid IN (SELECT wanted FROM batch)
+WHERE (account, iccid) IN (SELECT account, iccid FROM batch)
 ORDER BY iccid {for update}`, func(m *member) []any {
 		return []any{&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached}
-	}, acct, sqlstore.Column("wanted", iccids))
+	}, sqlstore.AccountColumn(acct, "iccid", iccids))
 	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
 }
 
@@ -98,9 +98,9 @@ func (j joining) moving(have map[sim.ICCID]member) (map[sim.ICCID]member, error)
 
 // move saves the new pool of SIMs and counts them.
 func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joining, moving map[sim.ICCID]member) error {
-	statement, value := "UPDATE sim SET pool = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted", j.pool
+	statement, value := "UPDATE sim SET pool = $1"+updateMatched, j.pool
 	if !j.attach {
-		statement, value = "UPDATE sim SET pool = '', detached = $1 FROM batch WHERE sim.account = $2 AND sim.iccid = wanted", j.name
+		statement, value = "UPDATE sim SET pool = '', detached = $1"+updateMatched, j.name
 	}
 	list := simsOf(acct, sim.Scope{Pool: j.pool})
 	var changes []change
@@ -111,7 +111,7 @@ func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joi
 		}
 		changes = append(changes, c)
 	}
-	if err := tx.Run(ctx, "pool "+j.pool, statement, value, acct, sqlstore.Column("wanted", slices.Collect(maps.Keys(moving)))); err != nil {
+	if err := tx.Run(ctx, "pool "+j.pool, statement, value, sqlstore.AccountColumn(acct, "iccid", slices.Collect(maps.Keys(moving)))); err != nil {
 		return err
 	}
 	return recount(ctx, tx, acct, s.size, changes)

@@ -30,13 +30,13 @@ func read(s *sim.SIM) []any {
 }
 
 // batchOf is SIMs as rows, as they are after a change.
-func batchOf(all []changed) *sqlstore.Batch {
-	return sqlstore.BatchOf(columns, all, func(c *changed) []any {
+func batchOf(acct account.ID, all []changed) *sqlstore.Batch {
+	return sqlstore.BatchOf("account, "+columns, all, func(c *changed) []any {
 		values := fields(&c.is)
 		if len(c.is.Recipients) == 0 {
 			values[len(values)-1] = ""
 		}
-		return values
+		return append([]any{acct}, values...)
 	})
 }
 
@@ -90,7 +90,7 @@ const forUpdate = " {for update}"
 func load(ctx context.Context, c sqlstore.Conn, acct account.ID, iccids []sim.ICCID, lock string) (map[sim.ICCID]sim.SIM, error) {
 	all, err := sqlstore.List(ctx, c, "SIMs", `
 SELECT `+columns+` FROM sim
-WHERE account = $1 AND iccid IN (SELECT iccid FROM batch)`+lock, read, acct, sqlstore.Column("iccid", iccids))
+WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, sqlstore.AccountColumn(acct, "iccid", iccids))
 	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 
@@ -105,9 +105,9 @@ WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) (map[sim.ICCID]bool, error) {
 	return sqlstore.Map[sim.ICCID, bool](ctx, tx, "SIMs", `
 INSERT INTO sim (account, `+columns+`, detached)
-SELECT $1, `+columns+`, '' FROM batch WHERE true
+SELECT account, `+columns+`, '' FROM batch WHERE true
 ON CONFLICT (account, iccid) DO NOTHING
-RETURNING iccid, 1`, acct, batchOf(all))
+RETURNING iccid, 1`, batchOf(acct, all))
 }
 
 // Most changes move a SIM in no list, and leave alone what is indexed.
@@ -119,7 +119,7 @@ UPDATE sim SET state = batch.state, requested = batch.requested, job = batch.job
   monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients`
 	updateMoved   = `, imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber`
 	updateMatched = `
-FROM batch WHERE sim.account = $1 AND sim.iccid = batch.iccid`
+FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
 )
 
 // update saves SIMs that are locked; their pools stay as they are.
@@ -132,10 +132,10 @@ func update(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed
 			stay = append(stay, c)
 		}
 	}
-	if err := tx.Run(ctx, "SIMs", updateFields+updateMatched, acct, batchOf(stay)); err != nil {
+	if err := tx.Run(ctx, "SIMs", updateFields+updateMatched, batchOf(acct, stay)); err != nil {
 		return err
 	}
-	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, acct, batchOf(move))
+	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, batchOf(acct, move))
 }
 
 // recountSIMs updates the counts of the lists that changes affect.

@@ -18,7 +18,8 @@ SELECT n FROM usage_record WHERE account = $1 AND started >= $2 AND started < $3
 
 	anyOfSIMs = `
 SELECT usage_record.n FROM batch CROSS JOIN usage_record
-WHERE usage_record.iccid = batch.iccid AND usage_record.account = $1 AND usage_record.started >= $2 AND usage_record.started < $3
+WHERE usage_record.account = batch.account AND usage_record.iccid = batch.iccid
+  AND usage_record.started >= $1 AND usage_record.started < $2
 LIMIT 1`
 
 	readAll = `
@@ -47,9 +48,10 @@ ORDER BY sims.subject`
 
 // Any reports whether there are records in a time.
 func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids []sim.ICCID) (bool, error) {
-	query, args := anyRecord, []any{acct, in.From.UnixMicro(), in.To.UnixMicro()}
+	from, to := in.From.UnixMicro(), in.To.UnixMicro()
+	query, args := anyRecord, []any{acct, from, to}
 	if iccids != nil {
-		query, args = anyOfSIMs, append(args, sqlstore.Column("iccid", iccids))
+		query, args = anyOfSIMs, []any{from, to, sqlstore.AccountColumn(acct, "iccid", iccids)}
 	}
 	found, err := sqlstore.Values[int64](ctx, s.db, "usage records", query, args...)
 	return len(found) > 0, err

@@ -102,14 +102,14 @@ func totalsOf(records []added) *sqlstore.Batch {
 
 // Totals returns the usage of subjects and the steps that were taken.
 func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error) {
-	b := sqlstore.BatchOf("scope, subject, month", subjects, func(one *usage.Subject) []any {
-		return []any{one.Scope, one.ID, one.Month}
+	b := sqlstore.BatchOf("account, scope, subject, month", subjects, func(one *usage.Subject) []any {
+		return []any{acct, one.Scope, one.ID, one.Month}
 	})
 	return sqlstore.Numbered(ctx, s.db, "usage totals", `
 SELECT batch.n, usage_total.bytes, usage_total.done
 FROM batch JOIN usage_total
-  ON usage_total.scope = batch.scope AND usage_total.subject = batch.subject AND usage_total.month = batch.month
-WHERE usage_total.account = $1`, len(subjects), func(t *usage.Total) []any { return []any{&t.Bytes, &t.Done} }, acct, b)
+  ON usage_total.account = batch.account AND usage_total.scope = batch.scope AND usage_total.subject = batch.subject
+  AND usage_total.month = batch.month`, len(subjects), func(t *usage.Total) []any { return []any{&t.Bytes, &t.Done} }, b)
 }
 
 // AddSteps adds steps to those that were done about a subject.
