@@ -93,10 +93,11 @@ ORDER BY received, id LIMIT $3 OFFSET $4`, sqlstore.Doc[inbound.InboxMessage], a
 	return out, total, err
 }
 
-// Acknowledge removes a message; relay.KindNotFound if there is none.
+// Acknowledge removes a message; relay.KindNotFound if there is none. The sum keeps the
+// engine from the index of all messages of the relay.
 func (s *Store) Acknowledge(ctx context.Context, acct account.ID, relayID, id string, remember time.Duration) error {
 	return sqlstore.MustChange(ctx, s.db, "message "+id, `
-UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires = 0`, s.db.Now().Add(remember), acct, relayID, id)
+UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires + 0 = 0`, s.db.Now().Add(remember), acct, relayID, id)
 }
 
 // Claim takes each key for its holder, unless another has it, and returns who

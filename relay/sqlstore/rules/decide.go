@@ -90,6 +90,12 @@ SELECT r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = 
 	return left, nil
 }
 
+// clearAlarms finds the alarms by their keys: the expression keeps the engine from the index
+// of all that are raised, which it would read for each.
+const clearAlarms = `
+UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
+FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state || '' = 'raised'`
+
 // save saves a decision about states but for its deliveries. A state without a frame is
 // not kept.
 func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decision, keys *sqlstore.Batch) error {
@@ -99,13 +105,11 @@ UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since,
 FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`, stateRows(acct, d.States)), sqlstore.Do(`
 INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
 SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), sqlstore.Do(`
-UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
-FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state = 'raised'`, clearedRows(acct, d.Cleared)), sqlstore.Do(`
+ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), sqlstore.Do(clearAlarms, clearedRows(acct, d.Cleared)), sqlstore.Do(`
 UPDATE rule_watch SET due = $1
 FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device", d.Watch)), sqlstore.Do(`
-DELETE FROM rule_state WHERE heard = 0 AND account = $1
-AND (device, rule) IN (SELECT b.device, b.rule FROM batch AS b)`, acct, keys))
+DELETE FROM rule_state WHERE heard = 0
+AND (account, device, rule) IN (SELECT b.account, b.device, b.rule FROM batch AS b)`, keys))
 }
 
 func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
