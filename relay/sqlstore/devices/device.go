@@ -152,16 +152,22 @@ func (s *Store) ScanDecoders(ctx context.Context, acct account.ID, from iot.Ref,
 	})
 }
 
+// raisedAlarms has a subquery for each device. In a join, PostgreSQL reads all raised alarms
+// first if it believes that there are none.
+const raisedAlarms = `
+SELECT n, (
+  SELECT count(*) FROM alarm WHERE alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised')
+FROM batch`
+
 // RaisedAlarms counts the raised alarms of devices.
 func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.Ref) (map[iot.Ref]int, error) {
 	batch := sqlstore.BatchOf("account, device", devices, func(d *iot.Ref) []any { return []any{d.Account, d.ID} })
-	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", `
-SELECT batch.n, count(*) FROM batch
-JOIN alarm ON alarm.account = batch.account AND alarm.device = batch.device AND alarm.state = 'raised'
-GROUP BY batch.n`, batch)
+	counts, err := sqlstore.Map[int, int](ctx, s.db, "alarms of devices", raisedAlarms, batch)
 	out := make(map[iot.Ref]int, len(counts))
 	for n, count := range counts {
-		out[devices[n-1]] = count
+		if count > 0 {
+			out[devices[n-1]] = count
+		}
 	}
 	return out, err
 }
