@@ -85,20 +85,23 @@ RETURNING delivery.id, delivery.account`, refFields, to, leased, rows)
 // however many deliveries there are.
 const parked = `
 WITH RECURSIVE accounts(account) AS (
-  SELECT MIN(account) FROM delivery WHERE waits = 'breaker'
+  SELECT CAST(-1 AS BIGINT)
   UNION ALL
-  SELECT (SELECT MIN(d.account) FROM delivery AS d WHERE d.waits = 'breaker' AND d.account > a.account)
-  FROM accounts AS a WHERE a.account IS NOT NULL),
+  SELECT (SELECT d.account FROM delivery AS d WHERE d.waits = 'breaker' AND d.account > accounts.account ORDER BY d.account LIMIT 1)
+  FROM accounts WHERE accounts.account IS NOT NULL),
 parked(account, endpoint) AS (
-  SELECT a.account, (SELECT MIN(d.endpoint) FROM delivery AS d WHERE d.waits = 'breaker' AND d.account = a.account)
-  FROM accounts AS a WHERE a.account IS NOT NULL
+  SELECT account, (
+    SELECT d.endpoint FROM delivery AS d WHERE d.waits = 'breaker' AND d.account = accounts.account ORDER BY d.endpoint LIMIT 1)
+  FROM accounts WHERE account >= 0
   UNION ALL
-  SELECT p.account, (SELECT MIN(d.endpoint) FROM delivery AS d
-    WHERE d.waits = 'breaker' AND d.account = p.account AND d.endpoint > p.endpoint)
-  FROM parked AS p WHERE p.endpoint IS NOT NULL)
-SELECT p.account, p.endpoint, (SELECT MIN(d.held_until) FROM delivery AS d
-  WHERE d.waits = 'breaker' AND d.account = p.account AND d.endpoint = p.endpoint)
-FROM parked AS p WHERE p.endpoint IS NOT NULL`
+  SELECT account, (
+    SELECT d.endpoint FROM delivery AS d
+    WHERE d.waits = 'breaker' AND d.account = parked.account AND d.endpoint > parked.endpoint ORDER BY d.endpoint LIMIT 1)
+  FROM parked WHERE parked.endpoint IS NOT NULL)
+SELECT account, endpoint, (
+  SELECT d.held_until FROM delivery AS d
+  WHERE d.waits = 'breaker' AND d.account = parked.account AND d.endpoint = parked.endpoint ORDER BY d.held_until LIMIT 1)
+FROM parked WHERE endpoint IS NOT NULL`
 
 // Parked returns the endpoints with deliveries that wait for breakers.
 func (s *Store) Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error) {

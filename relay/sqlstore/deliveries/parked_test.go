@@ -118,5 +118,5 @@ func TestEndpointsOfParkedDeliveriesAreFoundInTheIndex(t *testing.T) {
 			t.Errorf("%q reads more than it needs", step)
 		}
 	}
-	relaytest.Equal(t, "the searches in the index", searches, 5)
+	relaytest.Equal(t, "the searches in the index", searches, 4)
 }

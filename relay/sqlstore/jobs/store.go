@@ -154,11 +154,11 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref
 const (
 	dueAccounts = `
 WITH RECURSIVE waiting(account) AS (
-  SELECT MIN(account) FROM job WHERE due > 0
+  SELECT CAST(-1 AS BIGINT)
   UNION ALL
-  SELECT (SELECT MIN(job.account) FROM job WHERE job.due > 0 AND job.account > waiting.account)
+  SELECT (SELECT job.account FROM job WHERE job.due > 0 AND job.account > waiting.account ORDER BY job.account LIMIT 1)
   FROM waiting WHERE waiting.account IS NOT NULL)
-SELECT account FROM waiting WHERE account IS NOT NULL
+SELECT account FROM waiting WHERE account >= 0
   AND (SELECT 1 FROM job WHERE job.account = waiting.account AND job.due > 0 AND job.due <= $1 LIMIT 1) = 1`
 
 	dueOfAccount = `

@@ -59,11 +59,11 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`, un
 func (s *Store) waiting(ctx context.Context, now time.Time, limit int) ([]waiting, error) {
 	accounts, err := sqlstore.Values[account.ID](ctx, s.db, leaseNoun, `
 WITH RECURSIVE waiting(account) AS (
-  SELECT MIN(account) FROM message_state WHERE due > 0
+  SELECT CAST(-1 AS BIGINT)
   UNION ALL
-  SELECT (SELECT MIN(s.account) FROM message_state s WHERE s.due > 0 AND s.account > waiting.account)
+  SELECT (SELECT s.account FROM message_state s WHERE s.due > 0 AND s.account > waiting.account ORDER BY s.account LIMIT 1)
   FROM waiting WHERE waiting.account IS NOT NULL)
-SELECT account FROM waiting WHERE account IS NOT NULL`)
+SELECT account FROM waiting WHERE account >= 0`)
 	if err != nil || len(accounts) == 0 {
 		return nil, err
 	}
