@@ -3,8 +3,8 @@ package journal
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"testing"
@@ -97,27 +97,9 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 func TestConcurrentAppendersShareCommits(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 64 << 10})
 	const writers, each = 32, 50
-	var (
-		mu   sync.Mutex
-		want = map[uint64]string{}
-		wg   sync.WaitGroup
-	)
-	for w := range writers {
-		wg.Go(func() {
-			for i := range each {
-				p := fmt.Sprintf("%d/%d %s", w, i, bytes.Repeat([]byte("y"), 100))
-				seq, err := l.Append(t.Context(), []byte(p))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				want[seq] = p
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
+	want := startWriters(t, l, writers, each, nil, func(w, i int) string {
+		return fmt.Sprintf("%d/%d %s", w, i, bytes.Repeat([]byte("y"), 100))
+	}).wait()
 	sameContent(t, content(t, l), want)
 	st := l.Stats()
 	relaytest.Equal(t, "the number of appends", st.Appends, writers*each)
@@ -229,27 +211,7 @@ func TestAnAppenderWhoseContextEndsLeavesAWholeRecord(t *testing.T) {
 func TestCloseWaitsForAppendsInFlight(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
-	want := map[uint64]string{}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			for {
-				p := fmt.Sprint("writer ", w)
-				seq, err := l.Append(context.Background(), []byte(p))
-				if errors.Is(err, ErrClosed) {
-					return
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				want[seq] = p
-				mu.Unlock()
-			}
-		})
-	}
+	writers := startWriters(t, l, 8, math.MaxInt, ErrClosed, func(w, _ int) string { return fmt.Sprint("writer ", w) })
 	c := mustConsumer(t, l, "c")
 	for read := 0; read < 200; {
 		recs, err := c.Next(t.Context(), 100)
@@ -257,7 +219,7 @@ func TestCloseWaitsForAppendsInFlight(t *testing.T) {
 		read += len(recs)
 	}
 	mustClose(t, l)
-	wg.Wait()
+	want := writers.wait()
 	sameContent(t, content(t, mustOpen(t, dir, Options{})), want)
 }
 

@@ -1,13 +1,11 @@
 package journal
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -33,28 +31,9 @@ func tinyDisk(t *testing.T, size string) string {
 // log is full, and returns what was acknowledged.
 func appendUntilFull(t *testing.T, l *Log, round string) map[uint64]string {
 	t.Helper()
-	acked := map[uint64]string{}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				p := fmt.Sprintf("%s %d/%d %0700d", round, w, i, i)
-				seq, err := l.Append(context.Background(), []byte(p))
-				if err != nil {
-					if !errors.Is(err, ErrFull) {
-						t.Error(err)
-					}
-					return
-				}
-				mu.Lock()
-				acked[seq] = p
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return acked
+	return startWriters(t, l, 8, math.MaxInt, ErrFull, func(w, i int) string {
+		return fmt.Sprintf("%s %d/%d %0700d", round, w, i, i)
+	}).wait()
 }
 
 func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {

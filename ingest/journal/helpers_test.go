@@ -43,6 +43,44 @@ func mustAppend(t testing.TB, l *Log, payload string) uint64 {
 	return seq
 }
 
+// writers append to a log concurrently.
+type writers struct {
+	running sync.WaitGroup
+	mu      sync.Mutex
+	acked   map[uint64]string // payloads by sequence
+}
+
+// startWriters starts n writers that append up to each payloads, or until an append fails,
+// for which only the error end is expected.
+func startWriters(t *testing.T, l *Log, n, each int, end error, payload func(writer, i int) string) *writers {
+	t.Helper()
+	w := &writers{acked: make(map[uint64]string)}
+	for writer := range n {
+		w.running.Go(func() {
+			for i := range each {
+				p := payload(writer, i)
+				seq, err := l.Append(context.Background(), []byte(p))
+				if err != nil {
+					if !errors.Is(err, end) {
+						t.Error(err)
+					}
+					return
+				}
+				w.mu.Lock()
+				w.acked[seq] = p
+				w.mu.Unlock()
+			}
+		})
+	}
+	return w
+}
+
+// wait waits until all have ended, and returns what was acknowledged.
+func (w *writers) wait() map[uint64]string {
+	w.running.Wait()
+	return w.acked
+}
+
 // fill appends n payloads of about 100 bytes and returns them by sequence.
 func fill(t testing.TB, l *Log, n int) map[uint64]string {
 	t.Helper()
