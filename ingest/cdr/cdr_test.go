@@ -51,8 +51,9 @@ func (l *log) Accept(_ context.Context, e *intake.Entry) (string, error) {
 	return "n1-c1", l.err
 }
 
-// post sends a request to a surface over the journal and compares the answer.
-func (l *log) post(t *testing.T, req *http.Request, status int, answer string) {
+// post sends a request to a surface over the journal, and compares the answer and the
+// journalled post; no source means that none is journalled.
+func (l *log) post(t *testing.T, req *http.Request, status int, answer, source, path, body string) {
 	t.Helper()
 	app := httpd.New(httpd.Options{})
 	New(l, Options{}).Mount(app, httpd.NewAuth(tokens{}, "", time.Now))
@@ -60,11 +61,6 @@ func (l *log) post(t *testing.T, req *http.Request, status int, answer string) {
 	got, _ := io.ReadAll(resp.Body)
 	relaytest.Equal(t, "the status", resp.StatusCode, status)
 	relaytest.Equal(t, "the answer", string(got), answer)
-}
-
-// expect compares the journalled post; no source means that none is journalled.
-func (l *log) expect(t *testing.T, source, path, body string) {
-	t.Helper()
 	if source == "" {
 		relaytest.Equal(t, "the number of journalled posts", len(l.entries), 0)
 		return
@@ -104,9 +100,7 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := httptest.NewRequest("POST", "/inbound/cdr/sip", strings.NewReader(tc.body))
 			req.SetBasicAuth("pbx", tc.token)
-			l := &log{err: tc.err}
-			l.post(t, req, tc.status, tc.want)
-			l.expect(t, tc.source, sipPath, tc.body)
+			(&log{err: tc.err}).post(t, req, tc.status, tc.want, tc.source, sipPath, tc.body)
 		})
 	}
 }
@@ -162,9 +156,7 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := httptest.NewRequest("POST", "/Inbound/cdr/sim?x=1", strings.NewReader(tc.body))
 			req.Header.Set("X-Auth-Token", "switch")
-			l := &log{}
-			l.post(t, req, tc.status, tc.want)
-			l.expect(t, tc.source, simPath, tc.body)
+			(&log{}).post(t, req, tc.status, tc.want, tc.source, simPath, tc.body)
 		})
 	}
 }
