@@ -73,9 +73,7 @@ func (s *Service) Aggregate(ctx context.Context, q AggregateQuery, u Units) ([]A
 	}
 	q.Limit = MaxBuckets + 1
 	buckets, o, types, err := withRecords(ctx, s, q.Account, q.DeviceID, func(ctx context.Context, types []string) ([]Bucket, error) {
-		q := q
-		q.Types = types
-		return s.readings.Aggregate(ctx, q)
+		return s.readings.Aggregate(ctx, AggregateQuery{q.ofTypes(types), q.Statistic, q.Granularity})
 	})
 	if err != nil {
 		return nil, err

@@ -101,6 +101,12 @@ type Query struct {
 	Limit    int
 }
 
+// ofTypes returns the query for sensor types.
+func (q Query) ofTypes(types []string) Query {
+	q.Types = types
+	return q
+}
+
 // Invalid returns why no store accepts a point, or an empty string: it has no sensor
 // type, its value is not finite, or its time is not in the years 1678 to 2261.
 func (p *Point) Invalid() string {

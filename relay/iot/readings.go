@@ -106,9 +106,7 @@ func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) 
 // Readings returns a device's readings, newest first.
 func (s *Service) Readings(ctx context.Context, q Query, u Units) ([]ReadingRow, error) {
 	points, o, types, err := withRecords(ctx, s, q.Account, q.DeviceID, func(ctx context.Context, types []string) ([]Point, error) {
-		q := q
-		q.Types = types
-		return s.readings.Readings(ctx, q)
+		return s.readings.Readings(ctx, q.ofTypes(types))
 	})
 	if err != nil {
 		return nil, err
