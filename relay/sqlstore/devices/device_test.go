@@ -169,19 +169,26 @@ func createAtOnce(t *testing.T, a, b *Store) {
 		})
 	}
 	wg.Wait()
-	wins := 0
-	for _, err := range won {
-		if err == nil {
-			wins++
-		} else if relay.KindOf(err) != relay.KindConflict {
-			t.Error(err)
-		}
-	}
+	wins := countSuccesses(t, won, relay.KindConflict)
 	one, e1 := a.CountDevices(t.Context(), 1)
 	two, e2 := b.CountDevices(t.Context(), 2)
 	if wins != 1 || one+two != 1 || errors.Join(e1, e2) != nil {
 		t.Errorf("%d won, %d and %d devices", wins, one, two)
 	}
+}
+
+// countSuccesses counts the calls that succeeded; the others must have failed with a kind
+// of error.
+func countSuccesses(t *testing.T, errs []error, kind relay.Kind) (n int) {
+	t.Helper()
+	for _, err := range errs {
+		if err == nil {
+			n++
+		} else if relay.KindOf(err) != kind {
+			t.Error(err)
+		}
+	}
+	return n
 }
 
 func decoderRace(t *testing.T, s *Store) {

@@ -43,14 +43,7 @@ func deletionOfTheFirst(t *testing.T, s *Store) {
 		})
 	}
 	wg.Wait()
-	deleted := 0
-	for _, err := range gone {
-		if err == nil {
-			deleted++
-		} else if relay.KindOf(err) != relay.KindNotFound {
-			t.Error(err)
-		}
-	}
+	deleted := countSuccesses(t, gone, relay.KindNotFound)
 	if d, err := s.DeviceByIdentifier(t.Context(), 1, "tank"); deleted != 1 || err != nil || d.ID != "d2" {
 		t.Errorf("deleted %d times, then %+v, %v", deleted, d, err)
 	}
