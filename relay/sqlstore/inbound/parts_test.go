@@ -78,6 +78,14 @@ func (b *partsDriver) end(group, id string) {
 	relaytest.NoError(b.T, b.s.End(b.Context(), []inbound.ReassembledMessage{{Group: group, ID: id}}))
 }
 
+// goneOn adds both parts of the message e1 to groupA, and ends it.
+func (b *partsDriver) goneOn() {
+	b.Helper()
+	b.add(groupA, 1, 2, "e1", "a")
+	b.add(groupA, 2, 2, "e2", "b")
+	b.end(groupA, "e1")
+}
+
 func (b *partsDriver) is(what, got, want string) {
 	b.Helper()
 	if got != want {
@@ -191,9 +199,7 @@ func partsRepeat(b *partsDriver) {
 }
 
 func partsRepeatLater(b *partsDriver) {
-	b.add(groupA, 1, 2, "e1", "a")
-	b.add(groupA, 2, 2, "e2", "b")
-	b.end(groupA, "e1")
+	b.goneOn()
 	b.at(10)
 	b.is("a copy of the first", b.add(groupA, 1, 2, "e3", "a"), "waiting")
 	b.is("a copy of the second", b.add(groupA, 2, 2, "e4", "b"), "duplicate e1")
@@ -202,9 +208,7 @@ func partsRepeatLater(b *partsDriver) {
 }
 
 func partsSubset(b *partsDriver) {
-	b.add(groupA, 1, 2, "e1", "a")
-	b.add(groupA, 2, 2, "e2", "b")
-	b.end(groupA, "e1")
+	b.goneOn()
 	b.is("a copy of the second", b.add(groupA, 2, 2, "e3", "b"), "waiting")
 	b.at(5000) // no gateway was running earlier
 	b.is("due", b.due(), "")
@@ -213,9 +217,7 @@ func partsSubset(b *partsDriver) {
 }
 
 func partsAgain(b *partsDriver) {
-	b.add(groupA, 1, 2, "e1", "a")
-	b.add(groupA, 2, 2, "e2", "b")
-	b.end(groupA, "e1")
+	b.goneOn()
 	b.at(601)
 	b.is("a gateway that was away", b.add(groupA, 2, 2, "e2", "b"), "again e1 ab")
 	b.is("the same text", b.add(groupA, 2, 2, "e3", "b"), "waiting")
