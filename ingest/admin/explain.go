@@ -25,13 +25,8 @@ type explainedJSON struct {
 
 // routedJSON is the message as the relay has it.
 type routedJSON struct {
-	From   string `json:"from"`
-	To     string `json:"to"`
-	Text   string `json:"text"`
-	Data   string `json:"data"` // hex
-	UDH    string `json:"udh"`  // hex
-	Coding int    `json:"coding"`
-	Stat   int    `json:"stat"`
+	outbox.Content
+	Stat int `json:"stat"`
 }
 
 // joinedJSON lists the missing parts of a concatenated message.
@@ -79,8 +74,8 @@ func explainedOf(e inbound.Explanation) explainedJSON {
 	out := explainedJSON{
 		State: string(e.State), Reason: e.Reason, Outcome: e.Outcome,
 		Message: routedJSON{
-			From: m.From, To: m.To, Text: m.Text, Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH),
-			Coding: int(m.Coding), Stat: int(m.Status),
+			outbox.Content{From: m.From, To: m.To, Text: m.Text, Data: hex.EncodeToString(m.Data), UDH: hex.EncodeToString(m.UDH), Coding: int(m.Coding)},
+			int(m.Status),
 		},
 		Considered: append([]inbound.Considered{}, e.Considered...), Requests: append([]outbox.Outgoing{}, e.Outgoing...),
 	}

@@ -31,7 +31,12 @@ type OutgoingMail struct {
 
 // OutgoingSIM is a message that the operator delivers to a SIM.
 type OutgoingSIM struct {
-	ICCID  string `json:"iccid"`
+	ICCID string `json:"iccid"`
+	Content
+}
+
+// Content is the addresses and the content of an inbound message as the API shows them.
+type Content struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
 	Text   string `json:"text"`
@@ -60,7 +65,7 @@ func OutgoingOf(d *Delivery, refused string) Outgoing {
 		out.Mail = &OutgoingMail{To: d.Mail.To, Subject: d.Mail.Subject, Text: d.Mail.Text, MessageID: d.Mail.MessageID, Headers: headers}
 	case d.SIM != nil:
 		m := d.SIM
-		out.SIM = &OutgoingSIM{m.ICCID, m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}
+		out.SIM = &OutgoingSIM{m.ICCID, Content{m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}}
 	case d.SMS != nil:
 		out.SMS = &OutgoingSMS{d.SMS.Originator, d.SMS.To, d.SMS.Text}
 	case d.Request != nil:
