@@ -145,6 +145,17 @@ func OnEverySite(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("real", func(t *testing.T) { test(t, RealSite(t)) })
 }
 
+// RepeatOnEverySite is OnEverySite, in parallel, for a test that does something a number of
+// times: as often as an environment variable says, or by default times.
+func RepeatOnEverySite(t *testing.T, variable string, times int, test func(t *testing.T, s *Site, times int)) {
+	t.Parallel()
+	times = NumberFromEnv(t, variable, times)
+	OnEverySite(t, func(t *testing.T, s *Site) {
+		t.Parallel()
+		test(t, s, times)
+	})
+}
+
 // RealSite starts servers. A missing program fails the test, or skips it when
 // PENSTOCK_TEST_SKIP_REAL=1 says so.
 func RealSite(t *testing.T) *Site {

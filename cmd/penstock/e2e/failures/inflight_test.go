@@ -59,11 +59,8 @@ func (h *held) nextRound() {
 // PENSTOCK_TEST_KILLS, each time with 50 acknowledged messages whose requests
 // are under way and have no answer.
 func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
-	t.Parallel()
 	const inFlight = 50
-	rounds := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 20)
-	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Parallel()
+	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_KILLS", 20, func(t *testing.T, s *e2e.Site, rounds int) {
 		h := &held{open: make(chan struct{}), waiting: map[string]bool{}, answered: map[string]int{}, hooks: map[string]map[string]bool{}}
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", e2e.NewServer(t, h), "parameters:", "pace: {concurrency: 64}, parameters:"))
 		acknowledged := map[string]bool{}

@@ -11,10 +11,7 @@ import (
 // or PENSTOCK_TEST_KILLS, and every fourth time once more while it starts.
 // PENSTOCK_TEST_SEED repeats the moments of a run.
 func TestKillLosesNothing(t *testing.T) {
-	t.Parallel()
-	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 20)
-	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Parallel()
+	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_KILLS", 20, func(t *testing.T, s *e2e.Site, kills int) {
 		random := e2e.Random(t)
 		c, url := e2e.NewMessageCounter(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))

@@ -21,10 +21,7 @@ import (
 // stored frame is evaluated once: no alarm is lost, none is raised twice, and
 // no frame is forwarded twice.
 func TestRulesSurviveKills(t *testing.T) {
-	t.Parallel()
-	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 6)
-	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Parallel()
+	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_KILLS", 6, func(t *testing.T, s *e2e.Site, kills int) {
 		random := e2e.Random(t)
 		heard := newNotices(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url))

@@ -26,10 +26,7 @@ func TestGateway(t *testing.T) {
 // gateway is killed again and again: three succeed, every job that was accepted
 // ends and reaches the callback, and the ledger is whole.
 func TestClaimsSurviveKills(t *testing.T) {
-	t.Parallel()
-	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_LEDGER_KILLS", 4)
-	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Parallel()
+	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_LEDGER_KILLS", 4, func(t *testing.T, s *e2e.Site, kills int) {
 		told := e2e.NewLedgerCallback(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()

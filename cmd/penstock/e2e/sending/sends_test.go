@@ -19,10 +19,7 @@ import (
 // delivered. PENSTOCK_TEST_SENDS is how many messages (200; the figure
 // is 1000).
 func TestSendsUnderKill(t *testing.T) {
-	t.Parallel()
-	count := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SENDS", 200)
-	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Parallel()
+	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_SENDS", 200, func(t *testing.T, s *e2e.Site, count int) {
 		g := e2e.NewGateway(t, s, fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-all-0123456}]}]", count/2))
 		g.Spawn()
 		o := &orders{g: g, until: time.Now().Add(e2e.Patience), sent: map[string]int64{}}

@@ -20,11 +20,7 @@ const endpointsEach = 100
 // embedded store), finds every one of them, and sends them all again with one
 // call. It prints the times; their bounds are loose.
 func TestTwentyThousandDeadAreListedFilteredAndReplayed(t *testing.T) {
-	t.Parallel()
-	all := e2e.NumberFromEnv(t, "PENSTOCK_TEST_DEAD", 20_000)
-	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
-		t.Parallel()
-		dead := all
+	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_DEAD", 20_000, func(t *testing.T, s *e2e.Site, dead int) {
 		if s.Redis == nil { // the embedded store is for small sites
 			dead /= 20
 		}
