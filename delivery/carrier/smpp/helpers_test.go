@@ -35,6 +35,7 @@ func newSMSC(t *testing.T) *smsc {
 // peer is the SMSC's end of a connection.
 type peer struct {
 	t    *testing.T
+	smsc *smsc
 	conn net.Conn
 	in   *bufio.Reader
 }
@@ -49,7 +50,7 @@ func (s *smsc) accept() (*peer, received) {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { conn.Close() })
-	p := &peer{s.t, conn, bufio.NewReader(conn)}
+	p := &peer{s.t, s, conn, bufio.NewReader(conn)}
 	return p, p.read()
 }
 
@@ -215,6 +216,14 @@ func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client
 func await(t *testing.T, c *Client, what string, holds func(Status) bool) {
 	t.Helper()
 	relaytest.Eventually(t, what, func() (any, bool) { s := c.Status(); return s, holds(s) })
+}
+
+// startBound starts a client, and a SMSC that accepts its bind.
+func startBound(t *testing.T, l *store, change ...func(*Options)) (c *Client, p *peer, stop func()) {
+	t.Helper()
+	s := newSMSC(t)
+	c, stop = start(t, s, l, change...)
+	return c, s.bound(), stop
 }
 
 // awaitBound waits until a client is bound.

@@ -16,10 +16,9 @@ import (
 )
 
 func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
-	s, release := newSMSC(t), make(chan struct{})
+	release := make(chan struct{})
 	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
-	c, _ := start(t, s, l)
-	p := s.bound()
+	c, p, _ := startBound(t, l)
 	raw, other := frameOf(t, deliverSM, 0, 41, message("hello")), frameOf(t, deliverSM, 0, 42, message("other"))
 	p.write(raw)
 	p.write(other)
@@ -47,10 +46,8 @@ func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
 }
 
 func TestAPDUThatCannotBeAcceptedIsRefused(t *testing.T) {
-	s := newSMSC(t)
 	l := &store{answer: func(context.Context, Arrival) error { return errors.New("disk full") }}
-	c, _ := start(t, s, l)
-	p := s.bound()
+	c, p, _ := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("hello"))
 	p.expect(deliverSMResp, 0x64, 1)
 	p.send(deliverSM, 0, 2, "00") // malformed, and not stored either
@@ -61,9 +58,8 @@ func TestAPDUThatCannotBeAcceptedIsRefused(t *testing.T) {
 }
 
 func TestAPDUThatCannotBeEnqueuedIsRefused(t *testing.T) {
-	s, l := newSMSC(t), &store{refuse: errors.New("closed")}
-	c, _ := start(t, s, l)
-	p := s.bound()
+	l := &store{refuse: errors.New("closed")}
+	c, p, _ := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("hello"))
 	p.expect(deliverSMResp, 0x64, 1)
 	checkCounters(t, c, counters{Binds: 1, Refused: 1})
@@ -71,9 +67,8 @@ func TestAPDUThatCannotBeEnqueuedIsRefused(t *testing.T) {
 }
 
 func TestReceiptsAreMarked(t *testing.T) {
-	s, l := newSMSC(t), &store{}
-	c, _ := start(t, s, l)
-	p := s.bound()
+	l := &store{}
+	c, p, _ := startBound(t, l)
 	p.send(deliverSM, 0, 1, strings.Replace(message("id:1 stat:DELIVRD"), "343536 00 00", "343536 00 04", 1))
 	p.expect(deliverSMResp, 0, 1)
 	p.send(0x103, 0, 2, "00 0101 31 00 0101 32 00 24 00 00")
@@ -87,9 +82,8 @@ func TestReceiptsAreMarked(t *testing.T) {
 }
 
 func TestARepetitionHasTheIDOfTheFirst(t *testing.T) {
-	s, l := newSMSC(t), &store{}
-	start(t, s, l)
-	p := s.bound()
+	l := &store{}
+	_, p, _ := startBound(t, l)
 	ids := make(map[string][]uint32)
 	for _, m := range []struct {
 		sequence uint32
@@ -132,9 +126,8 @@ func TestMalformedPDUs(t *testing.T) {
 		"a PDU beyond the limit":          {append([]byte{0, 2, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9}, make([]byte, 0x20000-16)...), nack, 0x02, 9, maxPDU},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := newSMSC(t), &store{}
-			c, _ := start(t, s, l)
-			p := s.bound()
+			l := &store{}
+			c, p, _ := startBound(t, l)
 			p.write(tc.raw)
 			p.expect(tc.command, tc.status, tc.sequence)
 			p.send(deliverSM, 0, 10, text)
@@ -162,13 +155,12 @@ func TestAStreamWithoutFramingEndsTheBind(t *testing.T) {
 		"many bad lengths in a row":   {bytes.Repeat([]byte{0, 0, 0, 4}, 2*maxBadLengths), 0x02},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, l := newSMSC(t), &store{}
-			start(t, s, l)
-			p := s.bound()
+			l := &store{}
+			_, p, _ := startBound(t, l)
 			p.write(tc.raw)
 			h := p.read()
 			relaytest.Equal(t, "command and status of the answer", [2]uint32{h.command, h.status}, [2]uint32{nack, tc.status})
-			s.bound() // again
+			p.smsc.bound() // again
 			if len(l.all()) == 0 {
 				t.Error("nothing of the stream was stored")
 			}
@@ -177,9 +169,8 @@ func TestAStreamWithoutFramingEndsTheBind(t *testing.T) {
 }
 
 func TestAnswersAndAlertsAreNotAnswered(t *testing.T) {
-	s, l := newSMSC(t), &store{}
-	start(t, s, l)
-	p := s.bound()
+	l := &store{}
+	_, p, _ := startBound(t, l)
 	p.send(0x80000077, 3, 1, "")
 	p.send(nack, 3, 2, "")
 	p.send(0x102, 0, 3, "0101 31 00 0101 32 00")
@@ -189,9 +180,8 @@ func TestAnswersAndAlertsAreNotAnswered(t *testing.T) {
 }
 
 func TestTheLinkIsChecked(t *testing.T) {
-	s, l := newSMSC(t), &store{}
-	start(t, s, l, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, patience })
-	p := s.bound()
+	l := &store{}
+	_, p, _ := startBound(t, l, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, patience })
 	for range 3 {
 		h := p.read()
 		if h.command != enquire {
@@ -212,24 +202,22 @@ func TestASilentLinkIsReplaced(t *testing.T) {
 }
 
 func TestTheSMSCUnbinds(t *testing.T) {
-	s, release := newSMSC(t), make(chan struct{})
+	release := make(chan struct{})
 	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
-	c, _ := start(t, s, l)
-	p := s.bound()
+	c, p, _ := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("in flight"))
 	p.send(unbind, 0, 2, "")
 	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
 	close(release)
 	p.expect(deliverSMResp, 0, 1)
 	p.expect(unbindResp, 0, 2)
-	s.bound()
+	p.smsc.bound()
 }
 
 func TestStopAnswersPDUsInFlight(t *testing.T) {
-	s, release := newSMSC(t), make(chan struct{})
+	release := make(chan struct{})
 	l := &store{answer: func(context.Context, Arrival) error { <-release; return nil }}
-	c, stop := start(t, s, l)
-	p := s.bound()
+	c, p, stop := startBound(t, l)
 	p.send(deliverSM, 0, 1, message("in flight"))
 	await(t, c, "the message is in flight", func(s Status) bool { return s.InFlight == 1 })
 	stopped := make(chan struct{})

@@ -91,9 +91,7 @@ func TestMessagesAsTheSMSCParsesThem(t *testing.T) {
 		"more than short_message has": {func(s *carrier.Submission) { s.Data = []byte(long) }, "", "1/1/447700900123 1/1/447800000001 00 00 0 1 00 [" + long + "]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSMSC(t)
-			c, _ := start(t, s, &store{}, func(o *Options) { o.Alphabet = tc.alphabet })
-			p := s.bound()
+			c, p, _ := startBound(t, &store{}, func(o *Options) { o.Alphabet = tc.alphabet })
 			ready(t, c)
 			m := text("7-1001-0", "hello")
 			tc.change(&m)
@@ -128,9 +126,7 @@ func shown(t *testing.T, h received) string {
 }
 
 func TestTheSMSCsAnswerIsTheOutcome(t *testing.T) {
-	s := newSMSC(t)
-	c, _ := start(t, s, &store{})
-	p := s.bound()
+	c, p, _ := startBound(t, &store{})
 	ready(t, c)
 	for name, tc := range map[string]struct {
 		command, status uint32
@@ -169,9 +165,7 @@ func TestTheSMSCsAnswerIsTheOutcome(t *testing.T) {
 }
 
 func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
-	s := newSMSC(t)
-	c, _ := start(t, s, &store{}, func(o *Options) { o.Alphabet = smpp.AlphabetLatin1 })
-	p := s.bound()
+	c, p, _ := startBound(t, &store{}, func(o *Options) { o.Alphabet = smpp.AlphabetLatin1 })
 	ready(t, c)
 	for name, m := range map[string]carrier.Submission{
 		"a text beyond the alphabet and too long for UCS-2": {To: "447800000001", Coding: 7, Text: strings.Repeat("Ω", 71)},
@@ -209,9 +203,7 @@ func TestOriginatorsByAlphabet(t *testing.T) {
 }
 
 func TestMessagesArePipelinedInOrder(t *testing.T) {
-	s := newSMSC(t)
-	c, _ := start(t, s, &store{})
-	p := s.bound()
+	c, p, _ := startBound(t, &store{})
 	ready(t, c)
 	var o outcomes
 	const n = 500
@@ -236,9 +228,7 @@ func TestMessagesArePipelinedInOrder(t *testing.T) {
 }
 
 func TestAMessageWithoutAnAnswerIsUnknown(t *testing.T) {
-	s := newSMSC(t)
-	c, _ := start(t, s, &store{}, func(o *Options) { o.AnswerTimeout = time.Second })
-	p := s.bound()
+	c, p, _ := startBound(t, &store{}, func(o *Options) { o.AnswerTimeout = time.Second })
 	ready(t, c)
 	var o outcomes
 	c.Submit(t.Context(), text("1-2-0", "late"), o.add("late"))
@@ -250,7 +240,7 @@ func TestAMessageWithoutAnAnswerIsUnknown(t *testing.T) {
 	p.read()
 	p.conn.Close()
 	relaytest.Equal(t, "the verdict after the connection was closed", o.await(t, "cut", 1).Verdict, carrier.Unknown)
-	p = s.bound()
+	p = p.smsc.bound()
 	ready(t, c)
 	c.Submit(t.Context(), text("1-4-0", "again"), o.add("again"))
 	p.send(submitSMResp, 0, p.read().sequence, "616200")
@@ -258,9 +248,7 @@ func TestAMessageWithoutAnAnswerIsUnknown(t *testing.T) {
 }
 
 func TestWithoutABindAMessageWaits(t *testing.T) {
-	s := newSMSC(t)
-	c, stop := start(t, s, &store{}, func(o *Options) { o.Bind = Receiver })
-	p := s.bound()
+	c, p, stop := startBound(t, &store{}, func(o *Options) { o.Bind = Receiver })
 	await(t, c, "the client is bound", func(s Status) bool { return s.State == Bound })
 	var o outcomes
 	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
@@ -286,9 +274,7 @@ func TestATransmitterBinds(t *testing.T) {
 }
 
 func TestStopWaitsForAnswers(t *testing.T) {
-	s := newSMSC(t)
-	c, stop := start(t, s, &store{})
-	p := s.bound()
+	c, p, stop := startBound(t, &store{})
 	ready(t, c)
 	var o outcomes
 	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
