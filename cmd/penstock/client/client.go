@@ -157,6 +157,18 @@ func printLine(w Environment, format string, args ...any) error {
 	return err
 }
 
+// printRecords prints a table with a row for each record, or that there are none.
+func printRecords[T any](w Environment, list []T, none string, head []string, row func(T) []string) error {
+	if len(list) == 0 {
+		return printLine(w, "%s", none)
+	}
+	rows := [][]string{head}
+	for _, one := range list {
+		rows = append(rows, row(one))
+	}
+	return printTable(w.Stdout, rows)
+}
+
 // printTable prints rows of cells in columns.
 func printTable(out io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -66,14 +66,10 @@ func (l tokenListCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		return printLine(w, "there are no tokens; add one with: penstock token add --account ACCOUNT")
-	}
-	rows := [][]string{{"ID", "ACCOUNT", "SCOPES", "SOURCE", "CREATED", "DOCUMENT"}}
-	for _, t := range list {
-		rows = append(rows, []string{t.ID, names[t.Account], strings.Join(t.Scopes, ","), orDash(&t.Source), orDash(t.CreatedAt), orDash(t.Document)})
-	}
-	return printTable(w.Stdout, rows)
+	const none = "there are no tokens; add one with: penstock token add --account ACCOUNT"
+	return printRecords(w, list, none, []string{"ID", "ACCOUNT", "SCOPES", "SOURCE", "CREATED", "DOCUMENT"}, func(t shownToken) []string {
+		return []string{t.ID, names[t.Account], strings.Join(t.Scopes, ","), orDash(&t.Source), orDash(t.CreatedAt), orDash(t.Document)}
+	})
 }
 
 func orDash(text *string) string {

@@ -60,11 +60,8 @@ func (u userListCommand) Run(w Environment) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		return printLine(w, "there are no users; add one with: penstock user add NAME --role admin")
-	}
-	rows := [][]string{{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}}
-	for _, one := range list {
+	const none = "there are no users; add one with: penstock user add NAME --role admin"
+	return printRecords(w, list, none, []string{"NAME", "ROLE", "ACCOUNT", "PROVIDER", "STATE", "LAST SIGN-IN"}, func(one shownUser) []string {
 		acct, state, signedIn := "-", "enabled", "never"
 		if one.Account != nil {
 			acct = fmt.Sprint(*one.Account)
@@ -75,9 +72,8 @@ func (u userListCommand) Run(w Environment) error {
 		if one.SignedInAt != nil {
 			signedIn = *one.SignedInAt
 		}
-		rows = append(rows, []string{one.Name, one.Role, acct, one.Provider, state, signedIn})
-	}
-	return printTable(w.Stdout, rows)
+		return []string{one.Name, one.Role, acct, one.Provider, state, signedIn}
+	})
 }
 
 type userSetCommand struct {
