@@ -34,10 +34,9 @@ type Server struct {
 	URL   string
 	Token string // "admin:secret" with Options.Auth, else empty
 
-	config string
-	log    string
-	cmd    *exec.Cmd
-	exited chan struct{}
+	config  string
+	log     string
+	process *relaytest.Process
 }
 
 // Start runs a server until the test ends.
@@ -88,14 +87,7 @@ bind-address = "%[2]s"
 `
 
 // Stop kills the server, as a power cut would; Restart brings it back.
-func (s *Server) Stop() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill()
-	<-s.exited
-	s.cmd = nil
-}
+func (s *Server) Stop() { s.process.Kill() }
 
 // Restart runs a stopped server again, on the same address and data.
 func (s *Server) Restart(t testing.TB) {
@@ -107,15 +99,9 @@ func (s *Server) run(t testing.TB, path string) {
 	t.Helper()
 	log := relaytest.Must(os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t)
 	defer func() { _ = log.Close() }()
-	s.cmd = exec.Command(path, "run", "-config", s.config)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	relaytest.NoError(t, s.cmd.Start())
-	cmd, exited := s.cmd, make(chan struct{})
-	s.exited = exited
-	go func() {
-		defer close(exited)
-		_ = cmd.Wait()
-	}()
+	cmd := exec.Command(path, "run", "-config", s.config)
+	cmd.Stdout, cmd.Stderr = log, log
+	s.process = relaytest.StartProcess(t, cmd)
 	s.wait(t)
 }
 
@@ -129,7 +115,7 @@ func (s *Server) wait(t testing.TB) {
 	for !s.ready(ctx) {
 		select {
 		case <-tick.C:
-		case <-s.exited:
+		case <-s.process.Ended:
 			t.Fatalf("influxd ended: %s", s.Log())
 		case <-ctx.Done():
 			t.Fatalf("influxd is not ready: %s", s.Log())

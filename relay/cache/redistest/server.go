@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // startTime bounds how long a server may take to answer.
@@ -32,11 +33,10 @@ type Server struct {
 	URL  string
 	Addr string
 
-	t    testing.TB
-	dir  string
-	args []string
-	cmd  *exec.Cmd
-	gone chan struct{}
+	t       testing.TB
+	dir     string
+	args    []string
+	process *relaytest.Process
 }
 
 // Start starts a server and stops it when the test ends. args are settings as
@@ -57,34 +57,19 @@ func Start(t testing.TB, args ...string) *Server {
 }
 
 // Stop kills the server, as a crash would, and waits until it is gone.
-func (s *Server) Stop() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill()
-	<-s.gone
-	s.cmd = nil
-}
+func (s *Server) Stop() { s.process.Kill() }
 
 // Restart starts a stopped server on the same port with the same data and waits
 // until it answers.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
-	s.cmd = exec.Command("redis-server", s.args...)
-	s.gone = make(chan struct{})
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatalf("redis-server: %v", err)
-	}
-	go func(cmd *exec.Cmd, gone chan struct{}) {
-		_ = cmd.Wait()
-		close(gone)
-	}(s.cmd, s.gone)
+	s.process = relaytest.StartProcess(s.t, exec.Command("redis-server", s.args...))
 	c := s.Client()
 	defer c.Close()
 	Await(s.t, startTime, "redis-server answers", func(ctx context.Context) bool {
 		select {
-		case <-s.gone:
+		case <-s.process.Ended:
 			text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 			s.t.Fatalf("redis-server ended: %s", text)
 		default:
@@ -97,10 +82,10 @@ func (s *Server) Restart() {
 // resume is called.
 func (s *Server) Pause() (resume func()) {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := s.process.Signal(syscall.SIGSTOP); err != nil {
 		s.t.Fatalf("redis-server: pause: %v", err)
 	}
-	p := s.cmd.Process
+	p := s.process
 	return func() { _ = p.Signal(syscall.SIGCONT) }
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // startTime bounds how long a server may take to answer.
@@ -36,8 +37,7 @@ type Postgres struct {
 	dir       string
 	port      int
 	args      []string
-	cmd       *exec.Cmd
-	gone      chan struct{}
+	process   *relaytest.Process
 	databases atomic.Int64
 	template  sync.Once
 }
@@ -119,16 +119,9 @@ func (s *Postgres) launch() {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = s.command("postgres", args...)
-	s.cmd.Stdout, s.cmd.Stderr = log, log
-	s.gone = make(chan struct{})
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatalf("postgres: %v", err)
-	}
-	go func(cmd *exec.Cmd, gone chan struct{}) {
-		_ = cmd.Wait()
-		close(gone)
-	}(s.cmd, s.gone)
+	cmd := s.command("postgres", args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	s.process = relaytest.StartProcess(s.t, cmd)
 }
 
 func (s *Postgres) await() {
@@ -169,15 +162,15 @@ func (s *Postgres) asSuperuser(use func(ctx context.Context, admin *sql.DB)) {
 // Kill kills the server and its children, as a crash would, and waits until they
 // are gone.
 func (s *Postgres) Kill() {
-	if s.cmd == nil {
+	if s.process == nil {
 		return
 	}
 	all := s.processes()
 	for _, pid := range all { // the server first, so that it starts no other
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	<-s.gone
-	s.cmd = nil
+	<-s.process.Ended
+	s.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	s.until(ctx, "postgres has no process left", func() bool { return !slices.ContainsFunc(all, runs) })
@@ -186,11 +179,11 @@ func (s *Postgres) Kill() {
 // processes are those of the server: itself, and its children, which are in
 // process groups of their own.
 func (s *Postgres) processes() []int {
-	all := []int{s.cmd.Process.Pid}
+	all := []int{s.process.Pid}
 	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range entries {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.cmd.Process.Pid) && runs(pid) {
+		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.process.Pid) && runs(pid) {
 			all = append(all, pid)
 		}
 	}

@@ -1,0 +1,36 @@
+package relaytest
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Process is a program that a test runs.
+type Process struct {
+	*os.Process
+	// Ended is closed when the program has ended.
+	Ended chan struct{}
+}
+
+// StartProcess starts a program, and ends the test if it cannot be started.
+func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	NoError(t, cmd.Start())
+	p := &Process{cmd.Process, make(chan struct{})}
+	go func() {
+		defer close(p.Ended)
+		_ = cmd.Wait()
+	}()
+	return p
+}
+
+// Kill kills the program, as a crash would, and waits until it has ended. It does nothing
+// if it has ended before, or if p is nil.
+func (p *Process) Kill() {
+	if p == nil {
+		return
+	}
+	_ = p.Process.Kill()
+	<-p.Ended
+}
