@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Sealer encrypts secrets in the database; vault.Vault implements it.
@@ -77,6 +78,24 @@ func ofToken(ctx context.Context, t account.Token, change sealing) (account.Toke
 	}
 	t.Secret = secret
 	return t, nil
+}
+
+// openOne loads an account or a token and opens its secrets; of is ofAccount or ofToken.
+func openOne[T any](ctx context.Context, s *Store, noun, query string, of func(context.Context, T, sealing) (T, error), value any) (T, error) {
+	one, err := sqlstore.One(ctx, s.db, noun, query, sqlstore.Doc[T], value)
+	if err != nil {
+		return one, err
+	}
+	return of(ctx, one, s.open)
+}
+
+// openAll is openOne for a list.
+func openAll[T any](ctx context.Context, s *Store, noun, query string, of func(context.Context, T, sealing) (T, error)) ([]T, error) {
+	all, err := sqlstore.List(ctx, s.db, noun, query, sqlstore.Doc[T])
+	if err != nil {
+		return nil, err
+	}
+	return ofEach(ctx, all, of, s.open)
 }
 
 // ofEach passes the secrets of accounts or tokens through seal or open.

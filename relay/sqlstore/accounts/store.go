@@ -49,20 +49,12 @@ func (s *Store) AccountByName(ctx context.Context, name string) (account.Account
 }
 
 func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, noun, "SELECT doc FROM account WHERE "+condition, sqlstore.Doc[account.Account], value)
-	if err != nil {
-		return a, err
-	}
-	return ofAccount(ctx, a, s.open)
+	return openOne(ctx, s, noun, "SELECT doc FROM account WHERE "+condition, ofAccount, value)
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	all, err := sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.Doc[account.Account])
-	if err != nil {
-		return nil, err
-	}
-	return ofEach(ctx, all, ofAccount, s.open)
+	return openAll(ctx, s, "accounts", "SELECT doc FROM account ORDER BY id", ofAccount)
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.

@@ -25,20 +25,12 @@ func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token
 }
 
 func (s *Store) token(ctx context.Context, noun, condition, value string) (account.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, noun, "SELECT doc FROM token WHERE "+condition, sqlstore.Doc[account.Token], value)
-	if err != nil {
-		return t, err
-	}
-	return ofToken(ctx, t, s.open)
+	return openOne(ctx, s, noun, "SELECT doc FROM token WHERE "+condition, ofToken, value)
 }
 
 // Tokens lists every token by its hash.
 func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
-	all, err := sqlstore.List(ctx, s.db, "tokens", "SELECT doc FROM token ORDER BY hash", sqlstore.Doc[account.Token])
-	if err != nil {
-		return nil, err
-	}
-	return ofEach(ctx, all, ofToken, s.open)
+	return openAll(ctx, s, "tokens", "SELECT doc FROM token ORDER BY hash", ofToken)
 }
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
