@@ -8,25 +8,12 @@ import (
 
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/iot/iottest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// load is 5,000 points of 1,000 devices with five sensors each, at a time.
-func load(at time.Time) iot.Batch {
-	var b iot.Batch
-	for i := range 5000 {
-		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
-		b.Points = append(b.Points, iot.Point{
-			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
-			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
-			Key: "key", Time: at, Value: 20 + float64(i%100)/10,
-		})
-	}
-	return b
-}
-
 func BenchmarkEncode5000Points(b *testing.B) {
-	benchEncode(b, load(time.Unix(1740830400, 123456789)))
+	benchEncode(b, iottest.Load(time.Unix(1740830400, 123456789)))
 	b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "points/s")
 }
 
@@ -59,7 +46,7 @@ func benchEncode(b *testing.B, batch iot.Batch) {
 // TestEncodingAllocatesABatch holds that lines are written into one buffer and one body.
 func TestEncodingAllocatesABatch(t *testing.T) {
 	at := time.Unix(1740830400, 123456789)
-	for name, batch := range map[string]iot.Batch{"points": load(at), "uplinks": uplinks(at)} {
+	for name, batch := range map[string]iot.Batch{"points": iottest.Load(at), "uplinks": uplinks(at)} {
 		allocs := testing.AllocsPerRun(10, func() {
 			e := encode(batch, nil)
 			if e.body(e.lines) == "" {
@@ -77,7 +64,7 @@ func BenchmarkWrite5000Points(b *testing.B) {
 	s, err := New(Options{URL: server.URL, Bucket: "bench"})
 	relaytest.NoError(b, err)
 	at := time.Unix(1740830400, 0)
-	batch := load(at)
+	batch := iottest.Load(at)
 	n := 0
 	for b.Loop() {
 		n++

@@ -1,7 +1,6 @@
 package readings
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/iot/iottest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -120,15 +120,7 @@ func BenchmarkWrite5000Points(b *testing.B) {
 	s, err := Open(b.TempDir(), Options{})
 	relaytest.NoError(b, err)
 	defer func() { _ = s.Close() }()
-	var batch iot.Batch
-	for i := range 5000 {
-		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
-		batch.Points = append(batch.Points, iot.Point{
-			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
-			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
-			Key: "key", Value: 20 + float64(i%100)/10,
-		})
-	}
+	batch := iottest.Load(time.Time{})
 	n := 0
 	for b.Loop() {
 		n++

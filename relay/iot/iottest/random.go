@@ -13,6 +13,20 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
+// Load is 5,000 points of 1,000 devices with five sensors each, at a time, for benchmarks.
+func Load(at time.Time) iot.Batch {
+	var b iot.Batch
+	for i := range 5000 {
+		device := fmt.Sprintf("01jd8q9x7v3k5m2n4p6r8%05d", i/5)
+		b.Points = append(b.Points, iot.Point{
+			Account: 1, Type: [...]string{"temperature", "humidity", "co2", "battery", "pressure"}[i%5],
+			DeviceID: device, Identifier: fmt.Sprintf("24e124136b5%05x", i/5), SensorID: fmt.Sprintf("%s.%d", device, i%5),
+			Key: "key", Time: at, Value: 20 + float64(i%100)/10,
+		})
+	}
+	return b
+}
+
 // Random is n readings of a device with three sensors of two types, over
 // sixteen weeks around a leap February: half of them anywhere, a quarter crowded
 // into one day, a quarter on the starts of buckets and a nanosecond before them.
