@@ -11,25 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// sink answers every request head with an empty 200, cheaply.
-func sink(b *testing.B) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	relaytest.NoError(b, err)
-	b.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go answerAll(conn)
-		}
-	}()
-	return "http://" + l.Addr().String()
-}
-
+// answerAll answers every request head with an empty 200, cheaply.
 func answerAll(conn net.Conn) {
-	defer conn.Close()
 	r := bufio.NewReader(conn)
 	for {
 		line, err := r.ReadString('\n')
@@ -46,7 +29,7 @@ func answerAll(conn net.Conn) {
 
 // BenchmarkDo is a relay's GET, 64 at a time, against a sink in the process.
 func BenchmarkDo(b *testing.B) {
-	url := sink(b) + "/in?m=Hello+world&o=447700900123&d=447860000001"
+	url := raw(b, answerAll) + "/in?m=Hello+world&o=447700900123&d=447860000001"
 	c, err := New(Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	relaytest.NoError(b, err)
 	b.ReportAllocs()

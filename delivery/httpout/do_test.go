@@ -47,7 +47,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 }
 
 // raw serves what the function does with each connection.
-func raw(t *testing.T, serve func(net.Conn)) string {
+func raw(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	relaytest.NoError(t, err)
