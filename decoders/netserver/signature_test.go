@@ -9,45 +9,36 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/penstock/penstock/decoders/netserver/netservertest"
 	"github.com/penstock/penstock/relay/relaytest"
-)
-
-// The elements, query, key and token of the example that Actility publishes
-// with its Python application server.
-const (
-	actilityQuery = "LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time=2021-04-07T08:49:51.551+00:00"
-	actilityToken = "196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f"
-	actilityKey   = "F3203A20A2E8DFAF6686B621F56D05E3"
-	actilityBody  = `{"DevEUI_uplink":{"CustomerID":"100002167","FCntUp":18,"DevEUI":"20635F0108000496","FPort":17,` +
-		`"payload_hex":"032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab"}}`
 )
 
 func TestThingParkTokens(t *testing.T) {
 	made := time.Date(2021, 4, 7, 8, 49, 51, 0, time.UTC)
-	signed := actilityQuery + "&Token=" + actilityToken
+	signed := netservertest.ThingParkQuery + "&Token=" + netservertest.ThingParkToken
 	for _, c := range []struct {
 		name, query, body, key string
 		now                    time.Time
 		want                   error
 	}{
-		{"the published example", signed, actilityBody, actilityKey, made, nil},
-		{"with its time percent-encoded", strings.ReplaceAll(strings.ReplaceAll(signed, "+", "%2B"), "00:00", "00%3A00"), actilityBody, actilityKey, made, nil},
-		{"in upper-case digits", actilityQuery + "&Token=" + strings.ToUpper(actilityToken), actilityBody, actilityKey, made, nil},
-		{"with a parameter of the receiver's", "decoder_id=7&" + signed, actilityBody, actilityKey, made, nil},
-		{"with untyped values", signed, strings.NewReplacer(`:18`, `:"18"`, `:17`, `:"17"`).Replace(actilityBody), actilityKey, made, nil},
-		{"without a token", actilityQuery, actilityBody, actilityKey, made, ErrUnsigned},
-		{"with an empty token", actilityQuery + "&Token=", actilityBody, actilityKey, made, ErrUnsigned},
-		{"with another key", signed, actilityBody, "00" + actilityKey[2:], made, ErrSignature},
-		{"without a key", signed, actilityBody, "", made, ErrSignature},
-		{"with another payload", signed, strings.Replace(actilityBody, "032c", "042c", 1), actilityKey, made, ErrSignature},
-		{"with another payload beside it", signed, strings.TrimSuffix(actilityBody, "}") + `,"payload_hex":"00"}`, actilityKey, made, ErrSignature},
-		{"with another device in a section", signed, strings.TrimSuffix(actilityBody, "}") + `,"data":{"DevEUI":"20635F0108000497"}}`, actilityKey, made, ErrSignature},
-		{"with another counter", signed, strings.Replace(actilityBody, ":18", ":19", 1), actilityKey, made, ErrSignature},
-		{"with the query in another order", reversed(actilityQuery) + "&Token=" + actilityToken, actilityBody, actilityKey, made, ErrSignature},
-		{"with another time", strings.Replace(signed, "08:49", "08:50", 1), actilityBody, actilityKey, made, ErrSignature},
-		{"with half a token", signed[:len(signed)-2], actilityBody, actilityKey, made, ErrSignature},
-		{"six minutes late", signed, actilityBody, actilityKey, made.Add(6 * time.Minute), ErrStale},
-		{"six minutes early", signed, actilityBody, actilityKey, made.Add(-6 * time.Minute), ErrStale},
+		{"the published example", signed, netservertest.ThingParkBody, netservertest.ThingParkKey, made, nil},
+		{"with its time percent-encoded", strings.ReplaceAll(strings.ReplaceAll(signed, "+", "%2B"), "00:00", "00%3A00"), netservertest.ThingParkBody, netservertest.ThingParkKey, made, nil},
+		{"in upper-case digits", netservertest.ThingParkQuery + "&Token=" + strings.ToUpper(netservertest.ThingParkToken), netservertest.ThingParkBody, netservertest.ThingParkKey, made, nil},
+		{"with a parameter of the receiver's", "decoder_id=7&" + signed, netservertest.ThingParkBody, netservertest.ThingParkKey, made, nil},
+		{"with untyped values", signed, strings.NewReplacer(`:18`, `:"18"`, `:17`, `:"17"`).Replace(netservertest.ThingParkBody), netservertest.ThingParkKey, made, nil},
+		{"without a token", netservertest.ThingParkQuery, netservertest.ThingParkBody, netservertest.ThingParkKey, made, ErrUnsigned},
+		{"with an empty token", netservertest.ThingParkQuery + "&Token=", netservertest.ThingParkBody, netservertest.ThingParkKey, made, ErrUnsigned},
+		{"with another key", signed, netservertest.ThingParkBody, "00" + netservertest.ThingParkKey[2:], made, ErrSignature},
+		{"without a key", signed, netservertest.ThingParkBody, "", made, ErrSignature},
+		{"with another payload", signed, strings.Replace(netservertest.ThingParkBody, "032c", "042c", 1), netservertest.ThingParkKey, made, ErrSignature},
+		{"with another payload beside it", signed, strings.TrimSuffix(netservertest.ThingParkBody, "}") + `,"payload_hex":"00"}`, netservertest.ThingParkKey, made, ErrSignature},
+		{"with another device in a section", signed, strings.TrimSuffix(netservertest.ThingParkBody, "}") + `,"data":{"DevEUI":"20635F0108000497"}}`, netservertest.ThingParkKey, made, ErrSignature},
+		{"with another counter", signed, strings.Replace(netservertest.ThingParkBody, ":18", ":19", 1), netservertest.ThingParkKey, made, ErrSignature},
+		{"with the query in another order", reversed(netservertest.ThingParkQuery) + "&Token=" + netservertest.ThingParkToken, netservertest.ThingParkBody, netservertest.ThingParkKey, made, ErrSignature},
+		{"with another time", strings.Replace(signed, "08:49", "08:50", 1), netservertest.ThingParkBody, netservertest.ThingParkKey, made, ErrSignature},
+		{"with half a token", signed[:len(signed)-2], netservertest.ThingParkBody, netservertest.ThingParkKey, made, ErrSignature},
+		{"six minutes late", signed, netservertest.ThingParkBody, netservertest.ThingParkKey, made.Add(6 * time.Minute), ErrStale},
+		{"six minutes early", signed, netservertest.ThingParkBody, netservertest.ThingParkKey, made.Add(-6 * time.Minute), ErrStale},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := VerifyThingPark(c.query, []byte(c.body), c.key, c.now); !errors.Is(err, c.want) {
@@ -159,7 +150,7 @@ func TestKPNTokens(t *testing.T) {
 // FuzzVerify holds that no token, query or body makes a check panic, or be
 // believed without the secret.
 func FuzzVerify(f *testing.F) {
-	f.Add(actilityQuery+"&Token="+actilityToken, []byte(actilityBody))
+	f.Add(netservertest.ThingParkQuery+"&Token="+netservertest.ThingParkToken, []byte(netservertest.ThingParkBody))
 	f.Add(goodToken, []byte(disruptiveBody))
 	f.Add("Token=%zz&Time=%", []byte("<a><b></a>"))
 	f.Fuzz(func(t *testing.T, token string, body []byte) {

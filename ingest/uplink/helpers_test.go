@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/netserver/netservertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
@@ -106,7 +107,7 @@ func (f *flow) records() {
 	relaytest.NoError(f.t, f.db.Accounts.PutTokens(ctx, []account.Token{
 		{Hash: account.HashToken("hook-1"), Account: 1, Scopes: hook},
 		{Hash: account.HashToken("hook-2"), Account: 2, Scopes: hook},
-		{Hash: account.HashToken("signing"), Account: 1, Scopes: hook, Secret: actilityKey, Source: "hq"},
+		{Hash: account.HashToken("signing"), Account: 1, Scopes: hook, Secret: netservertest.ThingParkKey, Source: "hq"},
 		{Hash: account.HashToken("unsigned"), Account: 1, Scopes: hook, Source: "bare"},
 		{Hash: account.HashToken("customer"), Account: 1, Scopes: account.DefaultScopes()},
 	}))

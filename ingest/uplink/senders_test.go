@@ -12,18 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders/netserver/netservertest"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
-)
-
-// The example that Actility publishes with its Python application server.
-const (
-	actilityKey   = "F3203A20A2E8DFAF6686B621F56D05E3"
-	actilityQuery = "LrnDevEui=20635F0108000496&LrnFPort=17&LrnInfos=TWA_100002167.1111.AS-1-111974&AS_ID=TWA_100002167.1111.AS&Time=2021-04-07T08:49:51.551%2B00:00"
-	actilityToken = "&Token=196c22898bf95fcf48b72be198c89256410660b9b514539651344baa594ad74f"
-	actilityBody  = `{"DevEUI_uplink":{"CustomerID":"100002167","FCntUp":18,"DevEUI":"20635F0108000496","FPort":17,` +
-		`"payload_hex":"032ce4850919d85d4c9f793ad148d24f32f3c6b5488f5a087cbeb1488f5a998c83ab"}}`
 )
 
 // signedAt is when all of them are signed.
@@ -51,31 +43,33 @@ func TestSignedPostsNeedNoToken(t *testing.T) {
 	dt := `{"event":{"eventId":"e1","targetName":"projects/p/devices/d","eventType":"touch","data":{"touch":{"updateTime":"2021-04-07T08:49:50Z"}}},"labels":{}}`
 	pack := `[{"bn":"urn:dev:DEVEUI:0059AC0000000000:","bt":1.6177853e9,"n":"payload","vs":"1b"}]`
 	soon := signedAt().Add(time.Hour)
+	query := strings.ReplaceAll(netservertest.ThingParkQuery, "+", "%2B")
+	signed := query + "&Token=" + netservertest.ThingParkToken
 	cases := []struct {
 		name, target, body string
 		headers            []string
 		want               string
 	}{
-		{"ThingPark's Token", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, actilityBody, nil, "200 "},
-		{"ThingPark's Token on another path, with a decoder", "/webhooks/sensor-vendor/below/hq?decoder_id=d1&" + actilityQuery + actilityToken, actilityBody, nil, "200 "},
-		{"ThingPark's Token over another payload", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, strings.Replace(actilityBody, "032c", "032d", 1), nil, unknown},
-		{"ThingPark without a Token", "/webhooks/lorawan/hq?" + actilityQuery, actilityBody, nil, unknown},
-		{"ThingPark's Token on a body that it does not cover", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, `{"deviceInfo":{"devEui":"0101010101010101"},"data":"qg==","CustomerID":"100002167","FCntUp":18,"DevEUI":"20635F0108000496","FPort":17}`, nil, unknown},
-		{"ThingPark's Token on no JSON", "/webhooks/lorawan/hq?" + actilityQuery + actilityToken, `{"DevEUI_uplink":`, nil, unknown},
-		{"Disruptive Technologies' signature", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, actilityKey, soon)}, "200 "},
-		{"Disruptive Technologies' signature on another webhook", "/webhooks/lpwan/hq/", dt, []string{"X-Dt-Signature", disruptive(dt, actilityKey, soon)}, "200 "},
-		{"Disruptive Technologies' signature of another body", "/webhooks/sensor-vendor/hq", dt + " ", []string{"X-Dt-Signature", disruptive(dt, actilityKey, soon)}, unknown},
+		{"ThingPark's Token", "/webhooks/lorawan/hq?" + signed, netservertest.ThingParkBody, nil, "200 "},
+		{"ThingPark's Token on another path, with a decoder", "/webhooks/sensor-vendor/below/hq?decoder_id=d1&" + signed, netservertest.ThingParkBody, nil, "200 "},
+		{"ThingPark's Token over another payload", "/webhooks/lorawan/hq?" + signed, strings.Replace(netservertest.ThingParkBody, "032c", "032d", 1), nil, unknown},
+		{"ThingPark without a Token", "/webhooks/lorawan/hq?" + query, netservertest.ThingParkBody, nil, unknown},
+		{"ThingPark's Token on a body that it does not cover", "/webhooks/lorawan/hq?" + signed, `{"deviceInfo":{"devEui":"0101010101010101"},"data":"qg==","CustomerID":"100002167","FCntUp":18,"DevEUI":"20635F0108000496","FPort":17}`, nil, unknown},
+		{"ThingPark's Token on no JSON", "/webhooks/lorawan/hq?" + signed, `{"DevEUI_uplink":`, nil, unknown},
+		{"Disruptive Technologies' signature", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, netservertest.ThingParkKey, soon)}, "200 "},
+		{"Disruptive Technologies' signature on another webhook", "/webhooks/lpwan/hq/", dt, []string{"X-Dt-Signature", disruptive(dt, netservertest.ThingParkKey, soon)}, "200 "},
+		{"Disruptive Technologies' signature of another body", "/webhooks/sensor-vendor/hq", dt + " ", []string{"X-Dt-Signature", disruptive(dt, netservertest.ThingParkKey, soon)}, unknown},
 		{"Disruptive Technologies' signature with another secret", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, "guess", soon)}, unknown},
-		{"Disruptive Technologies' signature of yesterday", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, actilityKey, signedAt().Add(-24*time.Hour))}, unknown},
+		{"Disruptive Technologies' signature of yesterday", "/webhooks/sensor-vendor/hq", dt, []string{"X-Dt-Signature", disruptive(dt, netservertest.ThingParkKey, signedAt().Add(-24*time.Hour))}, unknown},
 		{"Disruptive Technologies without a signature", "/webhooks/sensor-vendor/hq", dt, nil, unknown},
-		{"KPN's signature", "/webhooks/lpwan/hq", pack, []string{"Things-Message-Token", kpn(pack, actilityKey)}, "200 "},
+		{"KPN's signature", "/webhooks/lpwan/hq", pack, []string{"Things-Message-Token", kpn(pack, netservertest.ThingParkKey)}, "200 "},
 		{"KPN's wrong signature", "/webhooks/lpwan/hq", pack, []string{"Things-Message-Token", kpn(pack, "guess")}, unknown},
 		{"a sender that cannot sign", "/webhooks/lorawan/hq", chirpstack(t), nil, unknown},
-		{"a source that is not known", "/webhooks/lpwan/hr", pack, []string{"Things-Message-Token", kpn(pack, actilityKey)}, unknown},
+		{"a source that is not known", "/webhooks/lpwan/hr", pack, []string{"Things-Message-Token", kpn(pack, netservertest.ThingParkKey)}, unknown},
 		{"a source whose token has no secret", "/webhooks/lpwan/bare", pack, []string{"Things-Message-Token", kpn(pack, "")}, unknown},
-		{"a device of the generic webhook that is called like a source", "/webhooks/generic/hq", pack, []string{"Things-Message-Token", kpn(pack, actilityKey)}, unknown},
-		{"a token and a signature", "/webhooks/lpwan", pack, []string{"Things-Message-Token", kpn(pack, actilityKey), "X-Auth-Token", "signing"}, "200 "},
-		{"a token and no signature", "/webhooks/lorawan", actilityBody, []string{"X-Auth-Token", "signing"}, "200 "},
+		{"a device of the generic webhook that is called like a source", "/webhooks/generic/hq", pack, []string{"Things-Message-Token", kpn(pack, netservertest.ThingParkKey)}, unknown},
+		{"a token and a signature", "/webhooks/lpwan", pack, []string{"Things-Message-Token", kpn(pack, netservertest.ThingParkKey), "X-Auth-Token", "signing"}, "200 "},
+		{"a token and no signature", "/webhooks/lorawan", netservertest.ThingParkBody, []string{"X-Auth-Token", "signing"}, "200 "},
 		{"a token and a wrong signature", "/webhooks/lpwan", pack, []string{"Things-Message-Token", kpn(pack, "guess"), "X-Auth-Token", "signing"}, unknown},
 	}
 	f := newFlow(t)
