@@ -6,25 +6,14 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inventory/inventorytest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-
-const acme = `
-sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}, {id: humidity, name: Humidity}]
-accounts:
-  - name: acme
-    permissions: [mvno]
-    webhook_secret: ` + secret + `
-    callback_url: https://example.com/cb
-    tokens: [{token: hook-token-0123456, scopes: [webhook], secret: shh, source: hq}, {token: plain-token-0123456}]
-    relays:
-      geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["https://example.com/?m=%m"]}]
-      vmn: [{id: v1, number: "447860000001", action: inactive}]
-    locations: [{id: loc1, name: Default, imported: true}]
-    decoders: [{id: d1, name: Probe, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: temperature, key: temperature_1}]}]
-`
+const (
+	acme   = inventorytest.Acme
+	secret = inventorytest.Secret
+)
 
 func (o *office) apply(document, query string) string {
 	o.t.Helper()
