@@ -99,12 +99,7 @@ func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
 	o.Probe, o.ProbeMax = time.Hour, time.Hour
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), o, delivery.Schedule{time.Second, time.Second})
 	s := newSink(t, always(500))
-	ds := r.deliveries(100, s.URL)
-	r.send(ds)
-	r.await(outbox.Dead, 100)
-	for _, d := range ds {
-		r.attempts(d, 3, 3)
-	}
+	r.sendUntilDead(100, s.URL, 3)
 	relaytest.Equal(t, "how often the breaker opened", r.queue.Stats().Opened, 1)
 }
 
@@ -154,11 +149,8 @@ func TestOrderIsKeptAfterARestart(t *testing.T) {
 // Retries come from asynq, which has fewer workers here than the hanging endpoint has
 // attempts.
 func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
-	release := make(chan struct{})
-	hanging := newSink(t, always(200))
-	hanging.before = func(*http.Request) { <-release }
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
-	t.Cleanup(func() { close(release) })
+	hanging := newHangingSink(t)
 	r.create(r.deliveries(100, hanging.URL), 0)
 	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {
 		_, total := hanging.count()

@@ -82,11 +82,7 @@ func TestDeliveriesThatAsynqLostAreAttemptedInProcess(t *testing.T) {
 func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, delivery.Schedule{time.Second, 2 * time.Second})
 	s := newSink(t, always(500))
-	ds := r.deliveries(2, s.URL)
-	r.send(ds)
-	r.await(outbox.Dead, 2)
-	for _, d := range ds {
-		r.attempts(d, 3, 3)
+	for _, d := range r.sendUntilDead(2, s.URL, 3) {
 		if reason := r.get(d).Reason; !strings.Contains(reason, "no attempt left after 3") {
 			t.Errorf("the reason is %q, want: no attempt left after 3", reason)
 		}
@@ -132,11 +128,8 @@ func TestDeliveriesOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
 }
 
 func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
-	release := make(chan struct{})
-	hanging := newSink(t, always(200))
-	hanging.before = func(*http.Request) { <-release }
 	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
-	t.Cleanup(func() { close(release) })
+	hanging := newHangingSink(t)
 
 	r.send(r.deliveries(100, hanging.URL))
 	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {

@@ -184,6 +184,29 @@ func (r *rig) create(ds []outbox.Delivery, lease time.Duration) {
 	}
 }
 
+// newHangingSink starts an endpoint that answers when the test ends. It is started after the
+// rig, whose end waits for the answers.
+func newHangingSink(t *testing.T) *sink {
+	t.Helper()
+	release := make(chan struct{})
+	s := newSink(t, always(200))
+	s.before = func(*http.Request) { <-release }
+	t.Cleanup(func() { close(release) })
+	return s
+}
+
+// sendUntilDead sends n deliveries that are dead after some attempts each.
+func (r *rig) sendUntilDead(n int, url string, attempts int) []outbox.Delivery {
+	r.t.Helper()
+	ds := r.deliveries(n, url)
+	r.send(ds)
+	r.await(outbox.Dead, n)
+	for _, d := range ds {
+		r.attempts(d, attempts, attempts)
+	}
+	return ds
+}
+
 func (r *rig) send(ds []outbox.Delivery) {
 	r.t.Helper()
 	for start := 0; start < len(ds); start += 200 {
