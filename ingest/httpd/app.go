@@ -1,10 +1,8 @@
 package httpd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -75,7 +73,7 @@ func New(o Options) *App {
 		WriteTimeout:                 cmp.Or(o.WriteTimeout, 60*time.Second),
 		IdleTimeout:                  cmp.Or(o.IdleTimeout, 2*time.Minute),
 		ReadBufferSize:               maxHead,
-		JSONEncoder:                  encode,
+		JSONEncoder:                  relay.EncodeJSON,
 		ErrorHandler:                 errorHandler(o.Logger),
 	})
 	server := app.Server()
@@ -91,17 +89,6 @@ func New(o Options) *App {
 // maxHead bounds the head of a request, in bytes. Every open connection holds as much
 // memory.
 const maxHead = 8 << 10
-
-// encode encodes JSON without escaping & and <.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
 
 // guard assigns request ids, refuses ambiguous heads, returns what a request used of
 // the limits, and converts a panic to a 500.

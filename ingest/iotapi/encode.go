@@ -1,7 +1,6 @@
 package iotapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -118,11 +118,8 @@ func needsNoEscape(text string) bool {
 
 // quoteJSON encodes a text like encoding/json, without escaping & and <.
 func quoteJSON(text string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a text can always be written
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	b, _ := relay.EncodeJSON(text) // a text can always be written
+	return b
 }
 
 // appendNumber appends a number or null member.

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // TimeFormat is how times are written in answers and entries, in UTC.
@@ -141,13 +143,7 @@ func canonical(v any) ([]byte, error) {
 	if err := decodeJSON(b, &plain); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(plain); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return relay.EncodeJSON(plain)
 }
 
 // decodeJSON decodes with numbers as they came.

@@ -201,11 +201,9 @@ func Decode(doc []byte, v any) error {
 
 // Encode is a record as JSON; <, > and & stand for themselves.
 func Encode(v any) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := relay.EncodeJSON(v)
+	if err != nil {
 		return "", fmt.Errorf("encode: %w", err)
 	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	return string(b), nil
 }
