@@ -93,11 +93,7 @@ func (s *site) behindProxy(name string, server *servers.Server, kinds int) (addr
 func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 	if s.kind.name == onSentinel {
 		pair, err := s.run.PostgresPair(ctx)
-		if err != nil {
-			return "", err
-		}
-		s.special = append(s.special, on(1, pairFaults(pair))...)
-		return pair.URL(), nil
+		return addFaults(s, pair, err, pairFaults)
 	}
 	server, err := s.run.Postgres(ctx)
 	if err != nil {
@@ -105,6 +101,16 @@ func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 	}
 	addr, err := s.behindProxy("PostgreSQL", server, 2)
 	return servers.PostgresURL(addr), err
+}
+
+// addFaults adds the faults of servers that work as one, and returns their URL; err is why
+// they could not be started.
+func addFaults[S interface{ URL() string }](s *site, set S, err error, faults func(S) []fault) (url string, _ error) {
+	if err != nil {
+		return "", err
+	}
+	s.special = append(s.special, on(1, faults(set))...)
+	return set.URL(), nil
 }
 
 // startRedis returns the URL of Redis.
@@ -116,18 +122,10 @@ func (s *site) startRedis(ctx context.Context) (url string, err error) {
 	switch s.kind.name {
 	case onSentinel:
 		set, err := s.run.Sentinels(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		s.special = append(s.special, on(1, sentinelFaults(set))...)
-		return set.URL(), nil
+		return addFaults(s, set, err, sentinelFaults)
 	case onCluster:
 		set, err := s.run.RedisCluster(ctx, dir)
-		if err != nil {
-			return "", err
-		}
-		s.special = append(s.special, on(1, clusterFaults(set))...)
-		return set.URL(), nil
+		return addFaults(s, set, err, clusterFaults)
 	}
 	server, err := s.run.Redis(ctx, dir, "--appendonly", "no")
 	if err != nil {
