@@ -54,6 +54,16 @@ func (s *Surface) checkedNames(sel *selection) (map[account.ID]string, error) {
 	return s.accountNames(sel.c.UserContext())
 }
 
+// findNamed returns the accounts' names by id and what find finds, or what is wrong with
+// the fields.
+func findNamed[F, T any](s *Surface, sel *selection, by F, find func(context.Context, F) ([]T, error)) (names map[account.ID]string, found []T, err error) {
+	if names, err = s.checkedNames(sel); err != nil {
+		return nil, nil, err
+	}
+	found, err = find(sel.c.UserContext(), by)
+	return names, found, err
+}
+
 // namedLike returns the accounts whose name holds a text, in any case.
 func namedLike(names map[account.ID]string, text string) (out []account.ID) {
 	for id, name := range names {

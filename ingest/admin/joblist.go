@@ -104,14 +104,9 @@ func counted(result json.RawMessage) *jobItemsJSON {
 
 // listJobs lists jobs of one or all accounts, newest first.
 func (s *Surface) listJobs(c *fiber.Ctx, sel *selection) error {
-	ctx := c.UserContext()
 	limit := sel.limit()
 	f := job.Search{Account: sel.account(), State: oneOf(sel, "state", job.States()...), Kind: job.Kind(sel.text("kind")), Before: int64(sel.before()), Limit: limit + 1} //nolint:gosec // a place
-	names, err := s.checkedNames(sel)
-	if err != nil {
-		return err
-	}
-	found, err := s.Jobs.Find(ctx, f)
+	names, found, err := findNamed(s, sel, f, s.Jobs.Find)
 	if err != nil {
 		return err
 	}

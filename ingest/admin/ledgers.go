@@ -42,13 +42,8 @@ func ledgerOf(o ledger.Overview, names map[account.ID]string) ledgerJSON {
 // listLedgers lists the ledgers of one or all accounts. The cursor is how many come
 // before the page.
 func (s *Surface) listLedgers(c *fiber.Ctx, sel *selection) error {
-	ctx := c.UserContext()
 	acct, limit, before := sel.account(), sel.limit(), sel.before()
-	names, err := s.checkedNames(sel)
-	if err != nil {
-		return err
-	}
-	all, err := s.Ledgers.Overviews(ctx, acct)
+	names, all, err := findNamed(s, sel, acct, s.Ledgers.Overviews)
 	if err != nil {
 		return err
 	}

@@ -85,23 +85,18 @@ const maxSIMs = 500
 
 // listSIMs lists SIMs of one or all accounts, by account and ICCID.
 func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
-	ctx := c.UserContext()
 	limit := min(sel.limit(), maxSIMs)
 	f := sim.Search{
 		Account: sel.account(), Text: strings.TrimPrefix(strings.TrimSpace(sel.text("q")), "+"), State: oneOf(sel, "state", sim.States()...), Pool: sel.text("pool"),
 		Limit: limit + 1,
 	}
 	place(sel, &f.After.ICCID, &f.After.Account)
-	names, err := s.checkedNames(sel)
-	if err != nil {
-		return err
-	}
-	found, err := s.SIMs.Find(ctx, f)
+	names, found, err := findNamed(s, sel, f, s.SIMs.Find)
 	if err != nil {
 		return err
 	}
 	found, next := cut(found, limit, func(f sim.Found) string { return placeCursor("%d %s", f.Account, f.ICCID) })
-	bytes, err := s.monthBytes(ctx, found)
+	bytes, err := s.monthBytes(c.UserContext(), found)
 	if err != nil {
 		return err
 	}
