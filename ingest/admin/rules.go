@@ -19,46 +19,32 @@ import (
 // ruleJSON is a rule of an account as the operator sees it.
 type ruleJSON struct {
 	rule.Document
-	Account   account.ID   `json:"account"`
-	Failures  failuresJSON `json:"failures"`
-	CreatedAt string       `json:"created_at"`
-	UpdatedAt string       `json:"updated_at"`
-}
-
-// failuresJSON counts the frames at which an expression of a rule failed.
-type failuresJSON struct {
-	Count  int64   `json:"count"`
-	LastAt *string `json:"last_at"`
-	Last   string  `json:"last"`
+	Account   account.ID        `json:"account"`
+	Failures  rule.FailuresText `json:"failures"`
+	CreatedAt string            `json:"created_at"`
+	UpdatedAt string            `json:"updated_at"`
 }
 
 func ruleOf(one rule.Owned[rule.Rule]) ruleJSON {
 	r := one.Of
 	return ruleJSON{
-		rule.DocumentOf(r), one.Account, failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last}, formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
+		rule.DocumentOf(r), one.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
 	}
 }
 
 // alarmJSON is an alarm of an account as the operator sees it.
 type alarmJSON struct {
-	ID             string                    `json:"id"`
-	Account        account.ID                `json:"account"`
-	RuleID         string                    `json:"rule_id"`
-	DeviceID       string                    `json:"device_id"`
-	DeviceName     string                    `json:"device_name"` // its identifier if it has none; empty: it is gone
-	State          rule.State                `json:"state"`
-	RaisedAt       string                    `json:"raised_at"`
-	ClearedAt      *string                   `json:"cleared_at"`
-	Readings       map[string]rule.ValueText `json:"readings"`
-	AcknowledgedAt *string                   `json:"acknowledged_at"`
-	AcknowledgedBy string                    `json:"acknowledged_by"`
-	Note           string                    `json:"note"`
+	ID         string     `json:"id"`
+	Account    account.ID `json:"account"`
+	RuleID     string     `json:"rule_id"`
+	DeviceID   string     `json:"device_id"`
+	DeviceName string     `json:"device_name"` // its identifier if it has none; empty: it is gone
+	rule.AlarmText
 }
 
 func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
 	return alarmJSON{
-		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: formatTime(a.RaisedAt), ClearedAt: formatTimeOrNil(a.ClearedAt),
-		Readings: rule.ValuesOf(a.Readings), AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, time.RFC3339Nano),
 	}
 }
 

@@ -10,29 +10,20 @@ import (
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
 )
 
 // alarmJSON is an alarm as the API shows it.
 type alarmJSON struct {
-	ID             string                    `json:"id"`
-	RuleID         string                    `json:"rule_id"`
-	DeviceID       string                    `json:"device_id"`
-	State          rule.State                `json:"state"`
-	RaisedAt       string                    `json:"raised_at"`
-	ClearedAt      *string                   `json:"cleared_at"`
-	Readings       map[string]rule.ValueText `json:"readings"`
-	AcknowledgedAt *string                   `json:"acknowledged_at"`
-	AcknowledgedBy string                    `json:"acknowledged_by"`
-	Note           string                    `json:"note"`
+	ID       string `json:"id"`
+	RuleID   string `json:"rule_id"`
+	DeviceID string `json:"device_id"`
+	rule.AlarmText
 }
 
 func alarmOf(a rule.Alarm) alarmJSON {
-	return alarmJSON{
-		ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, State: a.State, RaisedAt: formatTime(a.RaisedAt),
-		ClearedAt: formatTimeOrNil(a.ClearedAt), Readings: rule.ValuesOf(a.Readings),
-		AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
-	}
+	return alarmJSON{ID: a.ID, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, iot.TimeFormat)}
 }
 
 // listAlarms lists alarms, newest first. Times are to the second, so the whole last

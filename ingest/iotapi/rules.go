@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -16,22 +17,15 @@ import (
 // ruleJSON is a rule as the API shows it.
 type ruleJSON struct {
 	rule.Document
-	Failures  failuresJSON `json:"failures"`
-	CreatedAt string       `json:"created_at"`
-	UpdatedAt string       `json:"updated_at"`
-}
-
-// failuresJSON counts the frames at which an expression of a rule failed.
-type failuresJSON struct {
-	Count  int64   `json:"count"`
-	LastAt *string `json:"last_at"`
-	Last   string  `json:"last"`
+	Failures  rule.FailuresText `json:"failures"`
+	CreatedAt string            `json:"created_at"`
+	UpdatedAt string            `json:"updated_at"`
 }
 
 func ruleOf(r rule.Rule) ruleJSON {
 	return ruleJSON{
 		Document: rule.DocumentOf(r), CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
-		Failures: failuresJSON{r.Failures.Count, formatTimeOrNil(r.Failures.LastAt), r.Failures.Last},
+		Failures: rule.FailuresTextOf(r.Failures, iot.TimeFormat),
 	}
 }
 

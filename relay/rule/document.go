@@ -159,6 +159,46 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
+// FailuresText are the failures of a rule as the API shows them; LastAt is nil for none.
+type FailuresText struct {
+	Count  int64   `json:"count"`
+	LastAt *string `json:"last_at"`
+	Last   string  `json:"last"`
+}
+
+// FailuresTextOf returns the failures of a rule as the API shows them, with a UTC time in a
+// layout.
+func FailuresTextOf(f Failures, layout string) FailuresText {
+	return FailuresText{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
+}
+
+// AlarmText is the state of an alarm as the API shows it; ClearedAt and AcknowledgedAt are
+// nil for none.
+type AlarmText struct {
+	State          State                `json:"state"`
+	RaisedAt       string               `json:"raised_at"`
+	ClearedAt      *string              `json:"cleared_at"`
+	Readings       map[string]ValueText `json:"readings"`
+	AcknowledgedAt *string              `json:"acknowledged_at"`
+	AcknowledgedBy string               `json:"acknowledged_by"`
+	Note           string               `json:"note"`
+}
+
+// AlarmTextOf returns the state of an alarm as the API shows it, with UTC times in a layout.
+func AlarmTextOf(a Alarm, layout string) AlarmText {
+	return AlarmText{
+		State: a.State, RaisedAt: a.RaisedAt.UTC().Format(layout), ClearedAt: formatTimeOrNil(a.ClearedAt, layout), Readings: ValuesOf(a.Readings),
+		AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt, layout), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+	}
+}
+
+func formatTimeOrNil(at time.Time, layout string) *string {
+	if at.IsZero() {
+		return nil
+	}
+	return new(at.UTC().Format(layout))
+}
+
 // ValueText is a reading as the API shows it: either a number or a text.
 type ValueText struct {
 	Value *float64 `json:"value,omitempty"`
