@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
 
@@ -168,15 +167,6 @@ func (s *Surface) patchAlarm(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": out[0]})
 }
 
-// triedRuleJSON is what a rule would have done with one frame.
-type triedRuleJSON struct {
-	Time     string            `json:"time"`
-	Matched  bool              `json:"matched"`
-	State    *rule.State       `json:"state"` // null when nothing would have happened
-	Why      string            `json:"why"`
-	Requests []outbox.Outgoing `json:"requests"`
-}
-
 // tryRule runs a rule of an account on the last frames of a device.
 func (s *Surface) tryRule(c *fiber.Ctx) error {
 	var in struct {
@@ -201,16 +191,11 @@ func (s *Surface) tryRule(c *fiber.Ctx) error {
 	if err != nil {
 		return in.TrialRequest.Error(err)
 	}
-	out := make([]triedRuleJSON, len(results))
+	out := make([]rule.TrialText, len(results))
 	for i, r := range results {
-		if out[i], err = s.triedOf(c.UserContext(), r); err != nil {
+		if out[i], err = rule.TrialTextOf(c.UserContext(), r, time.RFC3339Nano, s.Preview); err != nil {
 			return err
 		}
 	}
 	return c.JSON(fiber.Map{"data": out})
-}
-
-func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedRuleJSON, error) {
-	requests, err := outbox.Preview(ctx, r.Requests, s.Preview)
-	return triedRuleJSON{formatTime(r.Time), r.Matched, httpd.OrNull(r.State), strings.ToValidUTF8(r.Why, "\uFFFD"), requests}, err
 }

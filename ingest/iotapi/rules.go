@@ -1,16 +1,12 @@
 package iotapi
 
 import (
-	"context"
-	"strings"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
 
@@ -91,16 +87,7 @@ func (s *Surface) listRules(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": shown, "meta": fiber.Map{"pagination": httpd.PaginationOf(page, len(shown), len(all))}})
 }
 
-// triedJSON is what a rule would have done with one frame.
-type triedJSON struct {
-	Time     string            `json:"time"`
-	Matched  bool              `json:"matched"`
-	State    *rule.State       `json:"state"` // null when nothing would have happened
-	Why      string            `json:"why"`
-	Requests []outbox.Outgoing `json:"requests"`
-}
-
-func (s *Surface) tryRule(c *fiber.Ctx) ([]triedJSON, error) {
+func (s *Surface) tryRule(c *fiber.Ctx) ([]rule.TrialText, error) {
 	var in rule.TrialRequest
 	if _, err := decodeBody(c, &in); err != nil {
 		return nil, err
@@ -113,16 +100,11 @@ func (s *Surface) tryRule(c *fiber.Ctx) ([]triedJSON, error) {
 	if err != nil {
 		return nil, in.Error(err)
 	}
-	out := make([]triedJSON, len(results))
+	out := make([]rule.TrialText, len(results))
 	for i, r := range results {
-		if out[i], err = s.triedOf(c.UserContext(), r); err != nil {
+		if out[i], err = rule.TrialTextOf(c.UserContext(), r, iot.TimeFormat, s.Preview); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
-}
-
-func (s *Surface) triedOf(ctx context.Context, r rule.TrialResult) (triedJSON, error) {
-	requests, err := outbox.Preview(ctx, r.Requests, s.Preview)
-	return triedJSON{formatTime(r.Time), r.Matched, httpd.OrNull(r.State), strings.ToValidUTF8(r.Why, "\uFFFD"), requests}, err
 }

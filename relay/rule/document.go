@@ -1,10 +1,12 @@
 package rule
 
 import (
+	"context"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Document is a rule as the API shows it: durations are texts such as "10m".
@@ -197,6 +199,26 @@ func formatTimeOrNil(at time.Time, layout string) *string {
 		return nil
 	}
 	return new(at.UTC().Format(layout))
+}
+
+// TrialText is a TrialResult as the API shows it; State is nil when nothing would have
+// happened.
+type TrialText struct {
+	Time     string            `json:"time"`
+	Matched  bool              `json:"matched"`
+	State    *State            `json:"state"`
+	Why      string            `json:"why"`
+	Requests []outbox.Outgoing `json:"requests"`
+}
+
+// TrialTextOf returns a result as the API shows it, with a UTC time in a layout.
+func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
+	requests, err := outbox.Preview(ctx, r.Requests, preview)
+	out := TrialText{Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"), Requests: requests}
+	if r.State != "" {
+		out.State = &r.State
+	}
+	return out, err
 }
 
 // ValueText is a reading as the API shows it: either a number or a text.
