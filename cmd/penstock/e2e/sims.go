@@ -93,6 +93,17 @@ func UsageBySIM(t *testing.T, a Response) map[string]int {
 // WebhookSecret is the secret of acme in the inventories for callbacks.
 const WebhookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
+// newCallback starts an endpoint of acme's callback URL. It calls take with each event, and
+// whether acme's secret has signed it.
+func newCallback(t *testing.T, take func(header http.Header, body []byte, signed bool)) (url string) {
+	t.Helper()
+	key := relaytest.Must(webhooks.NewWebhook(WebhookSecret))(t)
+	return NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		take(r.Header, body, key.Verify(body, r.Header) == nil)
+	}))
+}
+
 // EventCallback is the endpoint of an account's callback URL. It records signed events.
 type EventCallback struct {
 	URL string
@@ -104,10 +115,8 @@ type EventCallback struct {
 // NewEventCallback starts the endpoint.
 func NewEventCallback(t *testing.T) *EventCallback {
 	t.Helper()
-	key := relaytest.Must(webhooks.NewWebhook(WebhookSecret))(t)
 	e := &EventCallback{heard: make(map[string]string)}
-	e.URL = NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
+	e.URL = newCallback(t, func(header http.Header, body []byte, signed bool) {
 		var told struct {
 			Type string
 			Data struct {
@@ -116,13 +125,13 @@ func NewEventCallback(t *testing.T) *EventCallback {
 				CurrentState string `json:"current_state"`
 			}
 		}
-		if err := key.Verify(body, r.Header); err != nil || json.Unmarshal(body, &told) != nil {
+		if !signed || json.Unmarshal(body, &told) != nil {
 			told.Type = "unsigned"
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.heard[r.Header.Get("Webhook-Id")] = strings.TrimSpace(told.Type + " " + told.Data.ICCID + told.Data.PoolID + " " + told.Data.CurrentState)
-	}))
+		e.heard[header.Get("Webhook-Id")] = strings.TrimSpace(told.Type + " " + told.Data.ICCID + told.Data.PoolID + " " + told.Data.CurrentState)
+	})
 	return e
 }
 
