@@ -2,7 +2,6 @@ package iot_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,10 +9,9 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/delivery/embedded/readings"
-	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -103,15 +101,10 @@ func (s *switched) Forget(ctx context.Context, acct account.ID, old []iot.Expire
 
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
-	server, err := redis.Start(redis.Options{})
-	relaytest.NoError(t, err)
-	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	relaytest.NoError(t, err)
-	store, err := readings.Open(t.TempDir(), readings.Options{})
-	relaytest.NoError(t, err)
-	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
+	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
+	t.Cleanup(func() { _ = store.Close() })
 	g := &gateway{
-		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: db.IoT()}, readings: &switched{ReadingStore: store},
+		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalog.Compile,
 	}
 	g.o.Now = func() time.Time { return g.now }

@@ -11,10 +11,9 @@ import (
 
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/decoders/netserver"
-	"github.com/penstock/penstock/delivery/embedded/redis"
+	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -95,14 +94,9 @@ func (c *faulty) Latest(ctx context.Context, acct account.ID, device string) ([]
 // emptied gives the gateway an empty cache.
 func (g *gateway) emptied() {
 	g.t.Helper()
-	server, err := redis.Start(redis.Options{})
-	relaytest.NoError(g.t, err)
-	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	relaytest.NoError(g.t, err)
-	g.t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close()) })
 	g.cache.mu.Lock()
 	defer g.cache.mu.Unlock()
-	g.cache.Cache = db.IoT()
+	g.cache.Cache = embeddedtest.Cache(g.t).IoT()
 }
 
 // seen is when the device was heard last.

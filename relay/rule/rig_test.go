@@ -12,10 +12,9 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/delivery/embedded/readings"
-	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -66,14 +65,9 @@ type gateway struct {
 
 func newSite(t *testing.T, open func(now func() time.Time) *recordstest.Records) *site {
 	t.Helper()
-	server, err := redis.Start(redis.Options{})
-	relaytest.NoError(t, err)
-	db, err := cache.Open(cache.Options{Dialer: server.Dial})
-	relaytest.NoError(t, err)
-	store, err := readings.Open(t.TempDir(), readings.Options{})
-	relaytest.NoError(t, err)
-	t.Cleanup(func() { _ = errors.Join(db.Close(), server.Close(), store.Close()) })
-	s := &site{t: t, clock: clock{relaytest.NewClock(base())}, cache: db.IoT(), readings: store, sent: &dispatched{}}
+	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
+	t.Cleanup(func() { _ = store.Close() })
+	s := &site{t: t, clock: clock{relaytest.NewClock(base())}, cache: embeddedtest.Cache(t).IoT(), readings: store, sent: &dispatched{}}
 	s.records = open(s.clock.Now)
 	relaytest.NoError(t, s.records.Devices.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", MetricUnits: "°C"}))
 	d := iot.Decoder{ID: "dec", Name: "dec", Type: iot.Other, Codec: "json"}
