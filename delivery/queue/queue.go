@@ -73,8 +73,9 @@ type Options struct {
 type Stats struct {
 	Running, Waiting, Unsaved        int
 	Delivered, Retried, Dead, Faults int64
-	// Parked is how many deliveries wait for breakers, in all gateways; it is
-	// counted at intervals of a hundred times what counting takes. Open is how many breakers are open; Opened and Probed count how often one was.
+	// Parked is how many deliveries wait for breakers, in all gateways; it is counted
+	// at intervals of a hundred times what counting takes. Open is how many breakers
+	// are open; Opened and Probed count how often one was.
 	Parked, Open   int
 	Opened, Probed int64
 }
