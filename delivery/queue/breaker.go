@@ -183,7 +183,7 @@ func (b *breakers) restore(ctx context.Context, endpoints []outbox.ParkedEndpoin
 		return err
 	}
 	if open > 0 {
-		b.log.Info("breakers restored: Redis had lost them", "open", open)
+		b.log.Info("breakers restored, because Redis may have lost them", "open", open)
 	}
 	return b.store.Restored(ctx)
 }
