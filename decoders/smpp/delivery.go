@@ -41,6 +41,9 @@ type Delivery struct {
 	DataCoding         byte
 	ShortMessage       []byte // nil in a data_sm
 	Parameters         []Parameter
+	// Ignored is the number of octets behind the message that are not optional
+	// parameters.
+	Ignored int
 }
 
 // ParseDelivery reads a whole deliver_sm or data_sm. What it returns shares
@@ -64,7 +67,9 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 	default:
 		return nil, fault("command_id", 4, h.Command.String()+" does not carry a message")
 	}
-	d.Parameters = r.parameters()
+	if r.err == nil {
+		r.parameters(d)
+	}
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -93,9 +98,10 @@ func (r *reader) dataSM(d *Delivery) {
 
 // reader reads the fields of a PDU and keeps the first error.
 type reader struct {
-	pdu []byte
-	at  int
-	err error
+	pdu    []byte
+	at     int
+	err    error
+	unread int // where the last optional parameter begins
 }
 
 func (r *reader) fail(field string, reason string) {
@@ -143,14 +149,39 @@ func (r *reader) address(which string) Address {
 	}
 }
 
-func (r *reader) parameters() (list []Parameter) {
-	for r.err == nil && r.at < len(r.pdu) {
+// parameters reads the optional parameters. Some SMSCs end a message with octets that
+// belong to no field: NULs in front of the parameters, or octets that are none. They are
+// counted, unless the parameters or the text may be among them.
+func (r *reader) parameters(d *Delivery) {
+	start := r.at
+	if d.Parameters = r.list(); r.err == nil {
+		return
+	}
+	for at := start; at < len(r.pdu) && r.pdu[at] == 0; at++ {
+		padded := reader{pdu: r.pdu, at: at + 1}
+		if list := padded.list(); padded.err == nil {
+			r.err, d.Parameters, d.Ignored = nil, list, at+1-start
+			return
+		}
+	}
+	unread := r.pdu[r.unread:]
+	if len(d.UserData()) > 0 && (len(unread) < 2 || !isUnderstood(binary.BigEndian.Uint16(unread))) {
+		r.err, d.Ignored = nil, len(unread)
+	}
+}
+
+// list reads parameters up to the end of the PDU, or up to the first that does not fit.
+func (r *reader) list() (list []Parameter) {
+	for r.at < len(r.pdu) {
+		r.unread = r.at
 		head := r.octets("tlv", 4)
 		if r.err != nil {
-			return nil
+			return list
 		}
 		p := Parameter{Tag: binary.BigEndian.Uint16(head)}
-		p.Value = r.octets("tlv", int(binary.BigEndian.Uint16(head[2:])))
+		if p.Value = r.octets("tlv", int(binary.BigEndian.Uint16(head[2:]))); r.err != nil {
+			return list
+		}
 		list = append(list, p)
 	}
 	return list

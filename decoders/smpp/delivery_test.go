@@ -46,19 +46,20 @@ func TestParseDeliveryRefuses(t *testing.T) {
 		field  string
 		offset int
 	}{
-		"a command that brings nothing":      {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
-		"a length that is not the PDU's":     {fields{source: "1", dest: "2", stated: 17}, "command_length", 0},
-		"a body that is not there":           {fields{raw: "00"}, "source_addr_ton", 17},
-		"a service type without an end":      {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
-		"a source without an end":            {fields{source: long, dest: "2"}, "source_addr", 19},
-		"a destination without an end":       {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
-		"a text that reaches beyond":         {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
-		"no sm_length":                       {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
-		"half a head of a parameter":         {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
-		"a parameter that reaches beyond":    {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
-		"a time without an end":              {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
-		"a parameter of more than 32 Ki":     {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
-		"a data_sm that ends in its classes": {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
+		"a command that brings nothing":        {fields{command: EnquireLink, raw: "00"}, "command_id", 4},
+		"a length that is not the PDU's":       {fields{source: "1", dest: "2", stated: 17}, "command_length", 0},
+		"a body that is not there":             {fields{raw: "00"}, "source_addr_ton", 17},
+		"a service type without an end":        {fields{service: strings.Repeat("x", 30), source: "1", dest: "2"}, "service_type", 16},
+		"a source without an end":              {fields{source: long, dest: "2"}, "source_addr", 19},
+		"a destination without an end":         {fields{raw: "00 0000 3100 0000 32323232"}, "destination_addr", 23},
+		"a text that reaches beyond":           {fields{source: "1", dest: "2", text: "abc", length: 4}, "short_message", 35},
+		"no sm_length":                         {fields{raw: "00 0000 00 0000 00 00 00 00 00 00 00 00 00 00"}, "sm_length", 32},
+		"half a head of a parameter":           {fields{source: "1", dest: "2", tlvs: "0424 00"}, "tlv", 35},
+		"a parameter that reaches beyond":      {fields{source: "1", dest: "2", tlvs: "0424 0003 6869"}, "tlv", 39},
+		"a time without an end":                {fields{raw: "00 0000 00 0000 00 00 00 00 31313131313131313131313131313131313131"}, "schedule_delivery_time", 26},
+		"a text that goes on in a cut payload": {fields{source: "1", dest: "2", text: "h", tlvs: "0424 0003 6869"}, "tlv", 40},
+		"a parameter of more than 32 Ki":       {fields{source: "1", dest: "2", tlvs: "0424 FFFF 6869"}, "tlv", 39},
+		"a data_sm that ends in its classes":   {fields{command: DataSM, raw: "00 0000 00 0000 00 04"}, "registered_delivery", 24},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseDelivery(tc.pdu(t))
@@ -67,6 +68,36 @@ func TestParseDeliveryRefuses(t *testing.T) {
 	}
 	if _, err := ParseDelivery([]byte{0, 0, 0, 16}); err == nil {
 		t.Error("four octets were taken for a PDU")
+	}
+}
+
+func TestOctetsBehindTheMessageAreIgnored(t *testing.T) {
+	receipted := []Parameter{{0x001E, []byte("1\x00")}}
+	for name, tc := range map[string]struct {
+		fields
+		ignored    int
+		parameters []Parameter
+	}{
+		"a NUL":                               {fields{text: "hi", tlvs: "00"}, 1, nil},
+		"three NULs":                          {fields{text: "hi", tlvs: "000000"}, 3, nil},
+		"another octet":                       {fields{text: "hi", tlvs: "2A"}, 1, nil},
+		"a NUL before the parameters":         {fields{text: "hi", tlvs: "00 001E 0002 3100"}, 1, receipted},
+		"two NULs before the parameters":      {fields{text: "hi", tlvs: "0000 001E 0002 3100"}, 2, receipted},
+		"a NUL behind the parameters":         {fields{text: "hi", tlvs: "001E 0002 3100 00"}, 1, receipted},
+		"a NUL behind a receipt":              {fields{class: 4, text: "id:1 stat:DELIVRD", tlvs: "00"}, 1, nil},
+		"a NUL behind a data_sm's payload":    {fields{command: DataSM, source: "1", dest: "2", tlvs: "0424 0002 6869 00"}, 1, []Parameter{{0x0424, []byte("hi")}}},
+		"a vendor's parameter that is cut":    {fields{text: "hi", tlvs: "001E 0002 3100 1400 0009 61"}, 5, receipted},
+		"nothing":                             {fields{text: "hi"}, 0, nil},
+		"four NULs, an unknown parameter":     {fields{text: "hi", tlvs: "00000000"}, 0, []Parameter{{0, []byte{}}}},
+		"a NUL behind a text with a UDH":      {fields{class: 0x40, text: "\x05\x00\x03\x2a\x02\x01hi", tlvs: "00"}, 1, nil},
+		"a NUL before message_payload of 256": {fields{tlvs: "00 0424 0100" + strings.Repeat("61", 256)}, 1, []Parameter{{0x0424, []byte(strings.Repeat("a", 256))}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := ParseDelivery(tc.pdu(t))
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the number of ignored octets", d.Ignored, tc.ignored)
+			relaytest.Equal(t, "the parameters", d.Parameters, tc.parameters)
+		})
 	}
 }
 

@@ -4,7 +4,8 @@
 //
 // It is tolerant where SMSCs are known to be loose: a wrong value of a field
 // that we do not need, longer addresses than deliver_sm allows, receipts with
-// missing, further and differently written fields. It refuses a PDU whose
+// missing, further and differently written fields, octets behind the message that
+// belong to no field (Delivery.Ignored). It refuses a PDU whose
 // fields do not fit its length, with the field and the offset, because what
 // would be read then is not what was sent.
 //

@@ -16,6 +16,15 @@ const (
 	tagMessageState       = 0x0427
 )
 
+// isUnderstood reports whether the meaning of a message depends on a parameter.
+func isUnderstood(tag uint16) bool {
+	switch tag {
+	case tagReceiptedMessageID, tagReference, tagSARReference, tagSARTotal, tagSARNumber, tagMessagePayload, tagMessageState:
+		return true
+	}
+	return false
+}
+
 // Bits of esm_class (5.2.12).
 const (
 	classReceipt      = 0x04 // SMSC delivery receipt

@@ -26,22 +26,24 @@ func (d *Delivery) Receipt() Receipt {
 	return r
 }
 
-// ReceiptText is the text of a receipt: UTF-16 is decoded, without a byte order
-// mark, any other coding is taken as it comes, for fields are ASCII in all of them.
+// ReceiptText is the text of a receipt without a byte order mark. The data_coding may be
+// that of the message instead of the receipt, so the text is what has a receipt's fields:
+// the octets as they are, for fields are ASCII in nearly all codings, UTF-16, or packed
+// septets. Without such fields it is the octets.
 func (d *Delivery) ReceiptText() string {
-	_, text, _ := d.Split()
-	if CodingOf(d.DataCoding) == UCS2 {
-		if wide, err := sms.DecodeUCS2(text); err == nil {
-			return strings.TrimPrefix(wide, "\ufeff")
+	udh, octets, _ := d.Split()
+	for _, text := range []string{string(octets), sms.DecodeUCS2(octets), sms.DecodeUTF16LE(octets), string(sms.Unpack(octets, len(udh)))} {
+		if field(text, "id:") >= 0 || field(text, "stat:") >= 0 {
+			return strings.TrimPrefix(text, "\ufeff")
 		}
 	}
-	return string(text)
+	return string(octets)
 }
 
-// stateName is a message_state (5.2.28) as texts write it.
+// stateName is a message_state (5.2.28, and SMPP 5.0, 4.7.15) as texts write it.
 func stateName(n int) string {
-	names := [...]string{1: "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD"}
-	if n < 1 || n >= len(names) {
+	names := [...]string{"SCHEDULED", "ENROUTE", "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "SKIPPED"}
+	if n >= len(names) {
 		return ""
 	}
 	return names[n]

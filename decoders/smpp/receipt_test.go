@@ -65,17 +65,42 @@ func TestParseReceipt(t *testing.T) {
 	}
 }
 
-func TestAReceiptInUCS2(t *testing.T) {
-	text := "id:77 stat:DELIVRD err:000 text:é"
-	for name, octets := range map[string][]byte{
-		"as it is": sms.EncodeUCS2(text), "with a byte order mark": sms.EncodeUCS2("\ufeff" + text),
-	} {
-		d := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: octets}
-		relaytest.Equal(t, name+": the receipt", d.Receipt(), Receipt{"77", "DELIVRD", "000"})
-		relaytest.Equal(t, name+": its text", d.ReceiptText(), text)
+func TestTheCodingOfAReceipt(t *testing.T) {
+	const ascii = "id:77 stat:DELIVRD err:000 text:"
+	const vendor = "id:S21311242091636504458661711 sub:001 dlvrd:001 submit date:170609163650 done date:170609163657 stat:DELIVRD err:000 text: "
+	swapped := func(text string) []byte {
+		octets := sms.EncodeUCS2(text)
+		for i := 0; i < len(octets); i += 2 {
+			octets[i], octets[i+1] = octets[i+1], octets[i]
+		}
+		return octets
 	}
-	odd := &Delivery{ESMClass: 4, DataCoding: 8, ShortMessage: []byte("id:77 stat:DELIVRD.")} // the coding is the message's
-	relaytest.Equal(t, "the id of a receipt in ASCII", odd.Receipt().ID, "77")
+	septets, err := sms.NewAlphabet().Encode(ascii)
+	relaytest.NoError(t, err)
+	for name, tc := range map[string]struct {
+		coding byte
+		octets []byte
+		text   string
+		id     string
+	}{
+		"UTF-16":                           {8, sms.EncodeUCS2(ascii + "é"), ascii + "é", "77"},
+		"UTF-16 with a mark":               {8, sms.EncodeUCS2("\ufeff" + ascii + "é"), ascii + "é", "77"},
+		"UTF-16 and a NUL":                 {8, append(sms.EncodeUCS2(ascii), 0), ascii, "77"},
+		"UTF-16 where another is declared": {0, sms.EncodeUCS2(ascii), ascii, "77"},
+		"little-endian with a mark":        {8, append([]byte("\xff\xfe"), swapped(ascii)...), ascii, "77"},
+		"little-endian":                    {8, swapped(ascii), ascii, "77"},
+		"ASCII of an even length":          {8, []byte(vendor), vendor, "S21311242091636504458661711"},
+		"ASCII of an odd length":           {8, []byte(ascii + "."), ascii + ".", "77"},
+		"ASCII for a flash message":        {0x18, []byte(vendor), vendor, "S21311242091636504458661711"},
+		"ASCII for data":                   {4, []byte(vendor), vendor, "S21311242091636504458661711"},
+		"packed septets":                   {0, sms.Pack(septets, 0), ascii, "77"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &Delivery{ESMClass: 4, DataCoding: tc.coding, ShortMessage: tc.octets}
+			relaytest.Equal(t, "its text", d.ReceiptText(), tc.text)
+			relaytest.Equal(t, "the receipt", d.Receipt(), Receipt{tc.id, "DELIVRD", "000"})
+		})
+	}
 }
 
 func TestParametersOfAReceiptGoBeforeItsText(t *testing.T) {
@@ -85,7 +110,9 @@ func TestParametersOfAReceiptGoBeforeItsText(t *testing.T) {
 	}{
 		"id and state":              {"001E 0005 3939393900 0427 0001 05", Receipt{"9999", "UNDELIV", "001"}},
 		"an id without its NUL":     {"001E 0004 39393939", Receipt{"9999", "DELIVRD", "001"}},
-		"a state that is not known": {"0427 0001 09", Receipt{"1001", "DELIVRD", "001"}},
+		"a state that is not known": {"0427 0001 0A", Receipt{"1001", "DELIVRD", "001"}},
+		"scheduled, of SMPP 5.0":    {"0427 0001 00", Receipt{"1001", "SCHEDULED", "001"}},
+		"skipped, of SMPP 5.0":      {"0427 0001 09", Receipt{"1001", "SKIPPED", "001"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := ParseDelivery(fields{class: 4, text: "id:1001 stat:DELIVRD err:001", tlvs: tc.tlvs}.pdu(t))

@@ -1,6 +1,7 @@
 package sms
 
 import (
+	"encoding/binary"
 	"strings"
 	"unicode/utf8"
 
@@ -96,11 +97,10 @@ func (s *Segmenter) read(parts []Part) {
 // decode is the text of data that was encoded or checked: there is no error to
 // be had.
 func (s *Segmenter) decode(code []byte, c Coding) string {
-	decode := s.alphabet.Decode
 	if c == UCS2 {
-		decode = DecodeUCS2
+		return decodeUTF16(code, binary.BigEndian)
 	}
-	text, _ := decode(code)
+	text, _ := s.alphabet.Decode(code)
 	return text
 }
 

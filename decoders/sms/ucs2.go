@@ -1,24 +1,61 @@
 package sms
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unicode/utf16"
-
-	"github.com/penstock/penstock/decoders"
 )
 
-// DecodeUCS2 reads big-endian UTF-16, which is what phones send as UCS-2. A
-// lone surrogate becomes U+FFFD and takes nothing else with it; an odd number
-// of octets is an error.
-func DecodeUCS2(data []byte) (string, error) {
-	if len(data)%2 != 0 {
-		return "", &decoders.Error{Format: "ucs2", Offset: len(data) - 1, Reason: "odd number of octets"}
+// The byte order marks of UTF-16.
+const (
+	markBE = "\xFE\xFF"
+	markLE = "\xFF\xFE"
+)
+
+// DecodeUCS2 reads UTF-16 as phones send it: big-endian, unless it begins with the byte
+// order mark of little-endian; a mark is not part of the text. A lone surrogate becomes
+// U+FFFD and takes nothing else with it. An octet that is left over at the end is dropped
+// if it is NUL, which some senders append, else it becomes U+FFFD.
+func DecodeUCS2(data []byte) string {
+	if rest, ok := bytes.CutPrefix(data, []byte(markLE)); ok {
+		return DecodeUTF16LE(rest)
 	}
-	units := make([]uint16, 0, len(data)/2)
-	for i := 0; i < len(data); i += 2 {
-		units = append(units, binary.BigEndian.Uint16(data[i:]))
+	return decodeUTF16(bytes.TrimPrefix(data, []byte(markBE)), binary.BigEndian)
+}
+
+// DecodeUTF16LE is DecodeUCS2 for text that is little-endian.
+func DecodeUTF16LE(data []byte) string { return decodeUTF16(data, binary.LittleEndian) }
+
+func decodeUTF16(data []byte, order binary.ByteOrder) string {
+	units := make([]uint16, 0, len(data)/2+1)
+	for ; len(data) > 1; data = data[2:] {
+		units = append(units, order.Uint16(data))
 	}
-	return string(utf16.Decode(units)), nil
+	if len(data) == 1 && data[0] != 0 {
+		units = append(units, 0xFFFD)
+	}
+	return string(utf16.Decode(units))
+}
+
+// JoinUCS2 joins the octets of consecutive parts of a text. A part may end inside a
+// character. What a sender adds to each part is left out: a byte order mark in front, and
+// a NUL behind, which is one if all parts with an odd number of octets end with it.
+func JoinUCS2(parts [][]byte) []byte {
+	padded := true
+	for _, p := range parts {
+		padded = padded && (len(p)%2 == 0 || p[len(p)-1] == 0)
+	}
+	var joined []byte
+	for i, p := range parts {
+		if i > 0 && len(joined) > 1 && (string(joined[:2]) == markBE || string(joined[:2]) == markLE) {
+			p = bytes.TrimPrefix(p, joined[:2])
+		}
+		if padded {
+			p = p[:len(p)&^1]
+		}
+		joined = append(joined, p...)
+	}
+	return joined
 }
 
 // EncodeUCS2 writes text as big-endian UTF-16.

@@ -84,36 +84,56 @@ func FuzzParseUDH(f *testing.F) {
 
 func TestDecodeUCS2(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
-		"nothing":                           {"", ""},
-		"Chinese":                           {"4f60597d", "你好"},
-		"a surrogate pair":                  {"d83cdf89", "🎉"},
-		"a lone high surrogate, then an A":  {"d83c0041", "\uFFFDA"},
-		"a lone low surrogate":              {"df89", "\uFFFD"},
-		"a high surrogate at the end":       {"0041d83c", "A\uFFFD"},
-		"the byte order mark stays as sent": {"feff0041", "\uFEFFA"},
+		"nothing":                          {"", ""},
+		"Chinese":                          {"4f60597d", "你好"},
+		"a surrogate pair":                 {"d83cdf89", "🎉"},
+		"a lone high surrogate, then an A": {"d83c0041", "\uFFFDA"},
+		"a lone low surrogate":             {"df89", "\uFFFD"},
+		"a high surrogate at the end":      {"0041d83c", "A\uFFFD"},
+		"a byte order mark":                {"feff0041", "A"},
+		"little-endian by its mark":        {"fffe4100e904", "Aө"},
+		"a NUL behind it":                  {"0041004200", "AB"},
+		"a NUL behind little-endian":       {"fffe410000", "A"},
+		"half a character at the end":      {"004104", "A\uFFFD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := DecodeUCS2(fromHex(t, tc.in))
-			relaytest.NoError(t, err)
-			relaytest.Equal(t, "the text", got, tc.want)
+			relaytest.Equal(t, "the text", DecodeUCS2(fromHex(t, tc.in)), tc.want)
 		})
 	}
-	if _, err := DecodeUCS2([]byte{0, 65, 0}); err == nil {
-		t.Error("an odd number of octets was decoded")
+}
+
+func TestJoinUCS2(t *testing.T) {
+	for name, tc := range map[string]struct {
+		parts []string
+		want  string
+	}{
+		"a code unit across the border":    {[]string{"00410400", "d1"}, "A\u0400\uFFFD"},
+		"cut after the upper octet":        {[]string{"004100", "420043"}, "ABC"},
+		"a NUL behind each part":           {[]string{"0041004200", "004300"}, "ABC"},
+		"a NUL behind the first":           {[]string{"004100", "0042"}, "AB"},
+		"a mark before each part":          {[]string{"fffe4100", "fffe4200"}, "AB"},
+		"a mark before the first":          {[]string{"fffe4100", "4200", "4300"}, "ABC"},
+		"a mark and a NUL with three":      {[]string{"fffe410000", "fffe420000", "fffe430000"}, "ABC"},
+		"a mark before the second is text": {[]string{"0041", "feff0042"}, "A\ufeffB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var parts [][]byte
+			for _, p := range tc.parts {
+				parts = append(parts, fromHex(t, p))
+			}
+			relaytest.Equal(t, "the text", DecodeUCS2(JoinUCS2(parts)), tc.want)
+		})
 	}
 }
 
 func FuzzDecodeUCS2(f *testing.F) {
-	for _, s := range []string{"", "4f60597d", "d83cdf89", "d83c0041", "00"} {
+	for _, s := range []string{"", "4f60597d", "d83cdf89", "d83c0041", "00", "fffe4100"} {
 		f.Add(fromHex(f, s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		text, err := DecodeUCS2(data)
-		if err != nil {
-			return
-		}
-		if again, err := DecodeUCS2(EncodeUCS2(text)); err != nil || again != text {
-			t.Fatalf("%q came back as %q, %v", text, again, err)
+		text := DecodeUCS2(data)
+		if again := DecodeUCS2(append([]byte(markBE), EncodeUCS2(text)...)); again != text {
+			t.Fatalf("%q came back as %q", text, again)
 		}
 	})
 }

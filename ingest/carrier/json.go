@@ -50,7 +50,7 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	}
 	f := newForm(sms.NewAlphabet(), o.get)
 	m = f.json()
-	inbound.TrimBOM(&m)
+	inbound.TrimText(&m)
 	if at := f.optional("received_at", maxName); at != "" {
 		m.ReceivedAt = f.moment("received_at", at)
 	}
@@ -128,7 +128,7 @@ func (f *form) data(m *inbound.Message, coding sms.Coding) {
 		m.Text, err = septetText(f.alphabet, m, data)
 		keepOctets(m, data)
 	case sms.UCS2:
-		m.Text, err = wideText(m, data)
+		m.Text = wideText(m, data)
 	default:
 		coding, m.Data = sms.Binary, data
 	}

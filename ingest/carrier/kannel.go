@@ -96,9 +96,8 @@ func unicodeText(m *inbound.Message, s, charset string) string {
 	if !wide {
 		return octetText(s, charset)
 	}
-	text, err := wideText(m, []byte(s))
-	if err != nil {
+	if _, part := inbound.PartOf(m); len(s)%2 != 0 && !part && !strings.HasSuffix(s, "\x00") {
 		return octetText(s, "")
 	}
-	return text
+	return wideText(m, []byte(s))
 }

@@ -59,10 +59,14 @@ func septetText(alphabet *sms.Alphabet, m *inbound.Message, octets []byte) (stri
 }
 
 // wideText decodes UTF-16. A part may end inside a character.
-func wideText(m *inbound.Message, octets []byte) (string, error) {
+func wideText(m *inbound.Message, octets []byte) string {
 	keepOctets(m, octets)
-	if m.Octets != nil {
+	switch {
+	case len(octets)%2 == 0:
+	case m.Octets != nil:
 		octets = octets[:len(octets)&^1]
+	case octets[len(octets)-1] != 0:
+		m.Note = "its UTF-16 ends with half a character"
 	}
 	return sms.DecodeUCS2(octets)
 }

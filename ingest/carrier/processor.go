@@ -103,7 +103,7 @@ func (p *Processor) messages(it *intake.Item) ([]inbound.Message, error) {
 		m := &found[n]
 		m.ID, m.Account, m.ReceivedAt, m.Trace = it.ID, it.Entry.Account, it.Entry.ReceivedAt, it.Trace
 		m.Carrier = carrierOf(&it.Entry)
-		inbound.TrimBOM(m)
+		inbound.TrimText(m)
 		if len(found) > 1 {
 			m.ID += "." + strconv.Itoa(n)
 		}

@@ -34,6 +34,7 @@ func NewReceiptProcessor(h ReceiptHandler) *ReceiptProcessor {
 // parsedReceipt is the receipt of an entry.
 type parsedReceipt struct {
 	receipt message.Receipt
+	note    string // what of the entry was ignored
 	err     error
 }
 
@@ -41,18 +42,18 @@ type parsedReceipt struct {
 // applied in order: one that is overtaken by the final one is not reported. It
 // keeps the parsed receipt for Process.
 func (r *ReceiptProcessor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	one, err := readReceipt(&it.Entry)
-	it.Prepared = parsedReceipt{one, err}
-	for _, id := range one.IDs {
-		keys = append(keys, hashKey(r.seed, "%q %q", one.Carrier, id))
+	parsed := readReceipt(&it.Entry)
+	it.Prepared = parsed
+	for _, id := range parsed.receipt.IDs {
+		keys = append(keys, hashKey(r.seed, "%q %q", parsed.receipt.Carrier, id))
 	}
 	return keys
 }
 
 // prepared returns the receipt of an entry, which Keys may have read already.
-func (r *ReceiptProcessor) prepared(it *intake.Item) (message.Receipt, error) {
+func (r *ReceiptProcessor) prepared(it *intake.Item) parsedReceipt {
 	if in, ok := it.Prepared.(parsedReceipt); ok {
-		return in.receipt, in.err
+		return in
 	}
 	return readReceipt(&it.Entry)
 }
@@ -63,11 +64,17 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 	var receipts []message.Receipt
 	var origins []int // the item of each receipt
 	for i := range items {
-		one, err := r.prepared(&items[i])
-		if err != nil {
-			statuses[i] = items[i].Status(event.Quarantined, why(err))
+		parsed := r.prepared(&items[i])
+		if parsed.err != nil {
+			statuses[i] = items[i].Status(event.Quarantined, why(parsed.err))
 			continue
 		}
+		if parsed.note != "" {
+			done := items[i].Status(event.Done, "")
+			done.Outcome = parsed.note
+			statuses[i] = done
+		}
+		one := parsed.receipt
 		one.Event = items[i].ID
 		receipts, origins = append(receipts, one), append(origins, i)
 	}
@@ -88,29 +95,30 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 }
 
 // readReceipt parses a journalled receipt.
-func readReceipt(e *intake.Entry) (r message.Receipt, err error) {
+func readReceipt(e *intake.Entry) (parsed parsedReceipt) {
+	r, err := &parsed.receipt, &parsed.err
 	_, rest, _ := strings.Cut(e.Path, receiptPath)
 	_, r.Carrier, _ = strings.Cut(rest, "/")
 	r.At = e.ReceivedAt
 	switch e.Source {
 	case SMPP:
-		err = smppReceipt(&r, e)
+		parsed.note, *err = smppReceipt(r, e)
 	case "kannel":
-		err = kannelReceipt(&r, e)
+		*err = kannelReceipt(r, e)
 	case "json", Simulator:
-		err = jsonReceipt(&r, e)
+		*err = jsonReceipt(r, e)
 	default:
-		err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
+		*err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
 	}
-	return r, err
+	return parsed
 }
 
 // smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if
 // they are missing. The time is that of arrival, because the text's time has no zone.
-func smppReceipt(r *message.Receipt, e *intake.Entry) error {
+func smppReceipt(r *message.Receipt, e *intake.Entry) (note string, err error) {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
-		return err
+		return "", err
 	}
 	said := d.Receipt()
 	r.IDs = smpp.ReceiptIDs(said.ID)
@@ -126,10 +134,10 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) error {
 		r.Line = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(strings.TrimRight(line, "\x00 \r\n"))
 	}
 	if len(r.IDs) == 0 {
-		return relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
+		return "", relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
 	}
 	r.State, err = stateNamed(said.State)
-	return err
+	return smppNote(d), err
 }
 
 // leastSubscriber is the minimum length of a subscriber's number, in digits: shorter
@@ -153,9 +161,9 @@ func numbersOf(d *smpp.Delivery) (numbers []string) {
 func stateNamed(stat string) (message.State, error) {
 	stat = strings.ToUpper(stat)
 	for state, words := range map[message.State][]string{
-		message.Delivered:   {"DELIV"},
-		message.Undelivered: {"UNDELIV", "EXPIRED", "DELETED", "REJECT", "UNKNOWN", "FAILED"},
-		message.Buffered:    {"ENROUTE", "ACCEPT", "SCHEDULED", "BUFFERED"},
+		message.Delivered:   {"DELIV", "DELVR", "DLVR"},
+		message.Undelivered: {"UNDEL", "EXPIR", "DELET", "REJ", "UNKN", "FAIL", "SKIP", "CANCEL", "BLOCK"},
+		message.Buffered:    {"ENROUTE", "EN_ROUTE", "ACC", "SCHED", "BUF", "QUEUE", "PEND", "RETRY", "SENT", "SUBMIT", "STORE"},
 	} {
 		for _, word := range words {
 			if strings.HasPrefix(stat, word) {

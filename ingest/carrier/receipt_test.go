@@ -71,6 +71,14 @@ func TestReceiptsAreRead(t *testing.T) {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: string(sms.EncodeUCS2("\ufeffid:x\r\nstat:DELIVRD\r\ntext:Привет\r\n"))}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD text:Привет"},
 		},
+		"ASCII that is declared as UCS-2": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, coding: 8, text: "id:x stat:BUFFRED "}.pdu(t)),
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x"}, State: message.Buffered, Line: "id:x stat:BUFFRED"},
+		},
+		"a message_state of SMPP 5.0": {
+			SMPPReceiptEntry("one", "s-1", deliver{from: "447700900123", class: 4, tlvs: "001E 0002 7800 0427 0001 09"}.pdu(t)),
+			message.Receipt{Carrier: "one", Numbers: []string{"447700900123", "447800000001"}, Destination: "447700900123", IDs: []string{"x"}, State: message.Undelivered},
+		},
 		"from a service's number, which is no phone's": {
 			SMPPReceiptEntry("one", "s-1", deliver{from: "66777", class: 4, text: "id:x stat:DELIVRD"}.pdu(t)),
 			message.Receipt{Carrier: "one", Numbers: []string{"66777", "447800000001"}, IDs: []string{"x"}, State: message.Delivered, Line: "id:x stat:DELIVRD"},
@@ -125,6 +133,30 @@ func TestReceiptsAreRead(t *testing.T) {
 			relaytest.Equal(t, "the receipt", n.got[0], tc.want)
 		})
 	}
+}
+
+func TestStatesOfReceipts(t *testing.T) {
+	for state, words := range map[message.State][]string{
+		message.Delivered:   {"DELIVRD", "Delivered", "DELIVERD"},
+		message.Undelivered: {"UNDELIV", "UNDELIVERABLE", "EXPIRED", "DELETED", "REJECTD", "UNKNOWN", "FAILED", "SKIPPED", "CANCELED", "BLOCKED"},
+		message.Buffered:    {"ENROUTE", "ACCEPTD", "SCHEDULED", "SCHEDLD", "BUFFRED", "BUFFERED", "BUFFERD", "QUEUED", "PENDING"},
+	} {
+		for _, word := range words {
+			got, err := stateNamed(word)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the state for "+word, got, state)
+		}
+	}
+}
+
+func TestAReceiptWithOctetsBehindItIsNoted(t *testing.T) {
+	p := NewReceiptProcessor(&receipted{known: map[string]bool{"x": true}})
+	it := intake.Item{ID: "n-r1", Seq: 1, Entry: SMPPReceiptEntry("one", "s-1", deliver{from: "1", class: 4, text: "id:x stat:DELIVRD", tlvs: "00"}.pdu(t))}
+	statuses, err := p.Process(t.Context(), []intake.Item{it})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the statuses", statuses, []event.Status{{
+		ID: "n-r1", Seq: 1, State: event.Done, Source: "smpp", Outcome: "smpp: octets behind the message that are not optional parameters, ignored: 1",
+	}})
 }
 
 func TestReceiptsThatCannotBeApplied(t *testing.T) {
@@ -231,7 +263,8 @@ func FuzzReceipt(f *testing.F) {
 	f.Add("json", "ref=7-1001-0", []byte(`{"code":4}`))
 	f.Fuzz(func(t *testing.T, source, query string, body []byte) {
 		e := intake.Entry{Source: source, Path: receiptPath + source + "/k", Query: query, Body: body}
-		r, err := readReceipt(&e)
+		parsed := readReceipt(&e)
+		r, err := parsed.receipt, parsed.err
 		if err != nil {
 			return
 		}

@@ -62,7 +62,7 @@ func (s smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 		return nil, err
 	}
 	_, name, _ := strings.Cut(carrierOf(e), "/")
-	m := inbound.Message{Reference: name}
+	m := inbound.Message{Reference: name, Note: smppNote(d)}
 	if err := smppAddresses(&m, d); err != nil {
 		return nil, err
 	}
@@ -72,6 +72,14 @@ func (s smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 	}
 	m.CarrierID, err = smppID(&m, d, e)
 	return []inbound.Message{m}, err
+}
+
+// smppNote describes what of a PDU was ignored; empty if nothing was.
+func smppNote(d *smpp.Delivery) string {
+	if d.Ignored == 0 {
+		return ""
+	}
+	return fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored)
 }
 
 // smppID returns the SMSC's id of the message, or the entry's id if there is none. The
@@ -135,7 +143,7 @@ func (s smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet
 		return nil
 	case smpp.UCS2:
 		m.Coding = sms.UCS2
-		m.Text, err = wideText(m, octets)
+		m.Text = wideText(m, octets)
 	case smpp.Default:
 		return s.defaultText(m, c, octets)
 	case smpp.Cyrillic:

@@ -75,6 +75,13 @@ func TestSMPPMessages(t *testing.T) {
 		"data":                         {deliver{from: sender, coding: 4, text: "\x00\xff"}, "", with(plain("", sms.Binary), func(m *inbound.Message) { m.Data = []byte{0, 0xFF} })},
 		"a coding that nobody knows":   {deliver{from: sender, coding: 0x0A, text: "x"}, "", with(plain("", sms.Binary), func(m *inbound.Message) { m.Data = []byte("x") })},
 		"an acknowledgement by a user": {deliver{from: sender, class: 0x10, text: "ok"}, "", plain("ok", sms.GSM)},
+		"UCS-2 and a NUL":              {deliver{from: sender, coding: 8, text: "\x00A\x00"}, "", plain("A", sms.UCS2)},
+		"UCS-2 that a NUL ends":        {deliver{from: sender, coding: 8, text: "\x00A\x00\x00"}, "", plain("A\x00", sms.UCS2)},
+		"UCS-2 and half a character":   {deliver{from: sender, coding: 8, text: "\x00A\x04"}, "", with(plain("A\uFFFD", sms.UCS2), func(m *inbound.Message) { m.Note = "its UTF-16 ends with half a character" })},
+		"little-endian by its mark":    {deliver{from: sender, coding: 8, text: "\xff\xfeA\x00\x1f\x04"}, "", plain("AП", sms.UCS2)},
+		"a NUL behind the message": {deliver{from: sender, text: "hi", tlvs: "00"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) {
+			m.Note = "smpp: octets behind the message that are not optional parameters, ignored: 1"
+		})},
 		"a part by an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", with(plain("a ", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")
 		})},
@@ -122,7 +129,6 @@ func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 		want string
 	}{
 		"octets beyond the alphabet":    {deliver{from: "1", text: "caf\xe9"}.pdu(t), "smpp: short_message in the default alphabet of one: gsm7: offset 3: octet above 0x7F"},
-		"half a character at the end":   {deliver{from: "1", coding: 8, text: "\x00A\x00"}.pdu(t), "smpp: short_message: ucs2: offset 2: odd number of octets"},
 		"no number to send it to":       {deliver{from: "1", to: "Bank", text: "a"}.pdu(t), `smpp: destination_addr "Bank" is not a number of 1 to 15 digits`},
 		"a number that is too long":     {deliver{from: "1", to: "1234567890123456", text: "a"}.pdu(t), `smpp: destination_addr "1234567890123456" is not a number of 1 to 15 digits`},
 		"a parameter that is cut":       {deliver{from: "1", text: "a", tlvs: "0424 0003 61"}.pdu(t), "smpp: tlv: offset 51: reaches beyond the PDU"},

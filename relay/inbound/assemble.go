@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -42,7 +43,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 		return m, missing
 	}
 	m.Text = a.text(parts, first.Total)
-	TrimBOM(&m)
+	TrimText(&m)
 	return m, missing
 }
 
@@ -123,24 +124,18 @@ func together(a, b *Message) bool {
 // run decodes parts that follow one another. Octets that the coding does not
 // have, which no adapter lets pass, leave each part its own text.
 func (a assembler) run(parts []Message) string {
-	var octets []byte
+	var octets [][]byte
 	text := ""
 	for i := range parts {
-		octets, text = append(octets, parts[i].Octets...), text+parts[i].Text
+		octets, text = append(octets, parts[i].Octets), text+parts[i].Text
 	}
-	if len(octets) == 0 {
+	switch {
+	case len(parts[0].Octets) == 0:
 		return text
+	case parts[0].Coding == sms.UCS2:
+		return sms.DecodeUCS2(sms.JoinUCS2(octets))
 	}
-	var err error
-	var joined string
-	if parts[0].Coding == sms.UCS2 {
-		joined, err = sms.DecodeUCS2(octets[:len(octets)&^1])
-		if len(octets)%2 != 0 {
-			joined += "\uFFFD"
-		}
-	} else {
-		joined, err = a.alphabet.DecodeIn(LanguagesOf(&parts[0]), octets)
-	}
+	joined, err := a.alphabet.DecodeIn(LanguagesOf(&parts[0]), bytes.Join(octets, nil))
 	if err != nil {
 		return text
 	}

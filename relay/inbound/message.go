@@ -45,6 +45,8 @@ type Message struct {
 	Octets []byte `json:",omitempty"`
 	Coding sms.Coding
 	Status Status
+	// Note is shown with the message's event: what of it was not understood.
+	Note   string    `json:",omitempty"`
 	SentAt time.Time // zero when the carrier does not say
 	// ReceivedAt is when the gateway took it.
 	ReceivedAt time.Time
@@ -64,9 +66,11 @@ func (m *Message) Body() string {
 	return m.Text
 }
 
-// TrimBOM removes a byte order mark that a message's text begins with: it says how
-// the text was coded, and is none of it. A part that is not the first keeps its own.
-func TrimBOM(m *Message) {
+// TrimText removes what is not part of a message's text: a byte order mark in front,
+// which says how the text was coded, and NULs behind, with which some senders end it. A
+// part that is not the first keeps its mark.
+func TrimText(m *Message) {
+	m.Text = strings.TrimRight(m.Text, "\x00")
 	if p, ok := PartOf(m); !ok || p.Number == 1 {
 		m.Text = strings.TrimPrefix(m.Text, "\ufeff")
 	}
@@ -78,14 +82,15 @@ func LanguagesOf(m *Message) sms.Languages {
 	return header.Languages()
 }
 
-// NotUnderstood describes the ignored elements of a message's UDH; empty if there are none.
+// NotUnderstood describes what of a message was ignored, first of its UDH; empty if
+// nothing was.
 func NotUnderstood(m *Message) string {
 	if _, err := sms.ParseUDH(m.UDH); err != nil {
 		return "its user data header cannot be read: " + err.Error()
 	}
 	l := LanguagesOf(m)
 	if m.Coding != sms.GSM || l == l.Known() {
-		return ""
+		return m.Note
 	}
 	return fmt.Sprintf("its language tables %d (locking) and %d (single shift) are not both known; the default one stands for the other", l.Locking, l.Single)
 }

@@ -134,7 +134,7 @@ func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route)
 		p.endedGroups[len(p.endedGroups)-1].again = a.State == Again
 		return
 	}
-	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done}
+	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Note: m.Note}
 	if a.State == Repeated {
 		p.results[i].Note = "duplicate of " + a.Holder
 	}

@@ -83,8 +83,8 @@ type Result struct {
 	Account account.ID
 	State   event.State
 	Reason  string
-	// Note is shown with the event of a message that is done: the message of which
-	// it is a duplicate, or the parts that are missing.
+	// Note is shown with the event of a message: the message of which it is a
+	// duplicate, the parts that are missing, or what was not understood.
 	Note string
 	// Deliveries counts the deliveries created now, Existing those that existed.
 	Deliveries int
