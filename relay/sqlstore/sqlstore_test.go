@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -105,6 +106,20 @@ func schemaIsListed(t *testing.T, db *sqlstore.DB) {
 			t.Errorf("%d_%s is not applied", m.Version, m.Name)
 		}
 	}
+}
+
+// A write that meets the end of the store is made or refused, and none waits for ever.
+func TestWritesWhileTheStoreCloses(t *testing.T) {
+	db := sqltest.Open(t, sqlstore.Options{Dir: t.TempDir()})
+	sqltest.Together(50, func(i int) {
+		if i == 25 {
+			relaytest.NoError(t, db.Close())
+		}
+		err := db.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''")
+		if err != nil && relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("write %d: %v", i, err)
+		}
+	})
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {

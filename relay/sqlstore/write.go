@@ -148,7 +148,8 @@ const (
 type writer struct {
 	db    *DB
 	queue chan *pendingWrite
-	done  chan struct{}
+	quit  chan struct{} // closed by close
+	done  chan struct{} // closed when the goroutine has ended
 	stop  sync.Once
 
 	// Of the goroutine alone.
@@ -168,7 +169,7 @@ type pendingWrite struct {
 }
 
 func newWriter(d *DB) *writer {
-	w := &writer{db: d, queue: make(chan *pendingWrite, maxJoined), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
+	w := &writer{db: d, queue: make(chan *pendingWrite, maxJoined), quit: make(chan struct{}), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
 	go w.run()
 	return w
 }
@@ -176,40 +177,49 @@ func newWriter(d *DB) *writer {
 // do queues a transaction and waits for it. If ctx ends before it begins, it does not
 // run; once it has begun, do waits for its end, since it writes its caller's
 // variables.
-func (w *writer) do(ctx context.Context, do work) (err error) {
+func (w *writer) do(ctx context.Context, do work) error {
 	one := &pendingWrite{ctx: ctx, do: do, answer: make(chan error, 1)}
-	defer func() {
-		if recover() != nil { // of a send to a queue that is closed
-			err = relay.Errorf(relay.KindUnavailable, "the database is closed")
-		}
-	}()
+	closed := relay.Errorf(relay.KindUnavailable, "the database is closed")
 	select {
 	case w.queue <- one:
+	case <-w.quit:
+		return closed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	reason := error(closed)
 	select {
 	case err := <-one.answer:
 		return err
+	case <-w.done: // it may have been queued after the last one that ran
 	case <-ctx.Done():
-		if one.begun.CompareAndSwap(false, true) {
-			return ctx.Err() // it will not run
-		}
-		return <-one.answer // do may write to captured variables until it has ended
+		reason = ctx.Err()
 	}
+	if one.begun.CompareAndSwap(false, true) {
+		return reason // it will not run
+	}
+	return <-one.answer // do may write to captured variables until it has ended
 }
 
 // close waits for the queued transactions.
 func (w *writer) close() {
-	w.stop.Do(func() { close(w.queue) })
+	w.stop.Do(func() { close(w.quit) })
 	<-w.done
 }
 
 func (w *writer) run() {
 	defer close(w.done)
 	defer w.closeConn()
-	for first := range w.queue {
-		w.runBatch(first)
+	for {
+		select {
+		case first := <-w.queue:
+			w.runBatch(first)
+		case <-w.quit:
+			for first := w.next(0, time.Now()); first != nil; first = w.next(0, time.Now()) {
+				w.runBatch(first)
+			}
+			return
+		}
 	}
 }
 
@@ -258,7 +268,7 @@ func (w *writer) next(n int, began time.Time) *pendingWrite {
 		return nil
 	}
 	select {
-	case one := <-w.queue: // nil when it is closed
+	case one := <-w.queue:
 		return one
 	default:
 		return nil
