@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/penstock/penstock/relay"
@@ -35,7 +36,9 @@ type request[In, Out any] struct {
 	lead   chan struct{} // closed when this caller runs the next transaction
 }
 
-// Submit queues a request and waits for its answer.
+// Submit queues a request and waits for its answer. If ctx ends before the request's
+// transaction begins, the request is withdrawn; a transaction that has begun is waited
+// for.
 func (g *GroupCommit[K, In, Out]) Submit(ctx context.Context, key K, input In) (Out, error) {
 	one := &request[In, Out]{input: input, answer: make(chan Answer[Out], 1), lead: make(chan struct{})}
 	g.mu.Lock()
@@ -50,12 +53,38 @@ func (g *GroupCommit[K, In, Out]) Submit(ctx context.Context, key K, input In) (
 	}
 	select {
 	case <-one.lead:
-		g.commit(ctx, key)
-		a := <-one.answer
-		return a.Value, a.Err
 	case a := <-one.answer:
 		return a.Value, a.Err
+	case <-ctx.Done():
 	}
+	if ctx.Err() != nil && g.withdraw(key, one) {
+		var none Out
+		return none, relay.Errorf(relay.KindUnavailable, "the transaction did not begin: %w", ctx.Err())
+	}
+	select {
+	case <-one.lead:
+		g.commit(ctx, key)
+	default: // its transaction runs
+	}
+	a := <-one.answer
+	return a.Value, a.Err
+}
+
+// withdraw removes a request that no transaction has taken, and passes on its lead.
+func (g *GroupCommit[K, In, Out]) withdraw(key K, one *request[In, Out]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := slices.Index(g.queues[key], one)
+	if i < 0 {
+		return false
+	}
+	g.queues[key] = slices.Concat(g.queues[key][:i], g.queues[key][i+1:])
+	select {
+	case <-one.lead:
+		g.passLead(key)
+	default:
+	}
+	return true
 }
 
 // commit runs the waiting requests and passes the lead to the next that waits.
@@ -85,15 +114,16 @@ func (g *GroupCommit[K, In, Out]) commit(ctx context.Context, key K) {
 		for i := range now {
 			now[i].answer <- answers[i]
 		}
-		g.next(key)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.passLead(key)
 	}()
 	copy(answers, g.Do(context.WithoutCancel(ctx), key, inputs))
 }
 
-// next passes the lead to the first waiting request, if there is one.
-func (g *GroupCommit[K, In, Out]) next(key K) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// passLead makes the first waiting request the leader, if there is one. The caller
+// holds the lock.
+func (g *GroupCommit[K, In, Out]) passLead(key K) {
 	if queue := g.queues[key]; len(queue) > 0 {
 		close(queue[0].lead)
 	} else {

@@ -2,11 +2,14 @@ package sqlstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -85,4 +88,50 @@ func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
 			t.Error("a panic has got lost")
 		}()
 	}
+}
+
+// A request whose caller has gone is not run, and the others are.
+func TestGroupCommitWithdrawsRequestsOfEndedContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, goOn := make(chan []int), make(chan struct{})
+		j := &sqlstore.GroupCommit[int, int, int]{
+			Most: 10, Size: func(int) int { return 1 },
+			Do: func(_ context.Context, _ int, inputs []int) []sqlstore.Answer[int] {
+				began <- inputs
+				<-goOn
+				return make([]sqlstore.Answer[int], len(inputs))
+			},
+		}
+		errs := make(map[int]chan error)
+		submit := func(ctx context.Context, n int) {
+			errs[n] = make(chan error, 1)
+			go func(done chan<- error) {
+				_, err := j.Submit(ctx, 1, n)
+				done <- err
+			}(errs[n])
+			synctest.Wait()
+		}
+		ended, end := context.WithCancel(t.Context())
+		submit(ended, 1)
+		relaytest.Equal(t, "the first transaction", <-began, []int{1})
+		submit(ended, 2)
+		submit(t.Context(), 3)
+		end()
+		if err := <-errs[2]; relay.KindOf(err) != relay.KindUnavailable || !errors.Is(err, context.Canceled) {
+			t.Errorf("a request that waits when its context ends: %v", err)
+		}
+		goOn <- struct{}{}
+		relaytest.NoError(t, <-errs[1]) // it had begun
+		relaytest.Equal(t, "the second transaction", <-began, []int{3})
+		goOn <- struct{}{}
+		relaytest.NoError(t, <-errs[3])
+		submit(ended, 4)
+		if err := <-errs[4]; !errors.Is(err, context.Canceled) {
+			t.Errorf("a request whose context had ended before: %v", err)
+		}
+		submit(t.Context(), 5)
+		relaytest.Equal(t, "the transaction after that", <-began, []int{5})
+		goOn <- struct{}{}
+		relaytest.NoError(t, <-errs[5])
+	})
 }
