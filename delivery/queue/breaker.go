@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -32,11 +33,17 @@ type breakers struct {
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	failures map[string]int // consecutive failures of endpoints with a closed breaker
+	failures map[string]failures // of endpoints with a closed breaker
 	open     map[string]*openBreaker
 	closed   map[string]bool // closed here, not yet shared
 	opened   int64
 	probed   int64
+}
+
+// failures are the consecutive failures of an endpoint.
+type failures struct {
+	count  int
+	lastAt time.Time
 }
 
 // openBreaker is an open breaker.
@@ -49,7 +56,7 @@ type openBreaker struct {
 func newBreakers(d Deps, o Options) *breakers {
 	return &breakers{
 		store: d.Breakers, opts: o, now: d.Now, random: d.Rand, log: d.Logger,
-		failures: make(map[string]int), open: make(map[string]*openBreaker), closed: make(map[string]bool),
+		failures: make(map[string]failures), open: make(map[string]*openBreaker), closed: make(map[string]bool),
 	}
 }
 
@@ -84,8 +91,9 @@ func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 			b.close(br)
 		}
 	case br == nil && v.Class == delivery.Retry:
-		b.failures[endpoint]++
-		if b.opts.BreakAfter > 0 && b.failures[endpoint] >= b.opts.BreakAfter {
+		count := b.failures[endpoint].count + 1
+		b.failures[endpoint] = failures{count, b.now()}
+		if b.opts.BreakAfter > 0 && count >= b.opts.BreakAfter {
 			b.trip(d, v)
 		}
 	case br != nil && p == permitProbe:
@@ -257,11 +265,17 @@ func (b *breakers) adopt(listed []outbox.Breaker, lost bool) {
 	}
 }
 
-// idleAfter is how long a breaker without parked deliveries stays open.
-const idleAfter = time.Hour
+// idleAfter is how long a breaker without parked deliveries stays open. forgetAfter is
+// how long failures are counted that are too few to open a breaker: longer than the
+// pauses between the attempts of a delivery.
+const (
+	idleAfter   = time.Hour
+	forgetAfter = 72 * time.Hour
+)
 
 // closeIdle closes breakers that have had no parked deliveries for idleAfter
-// since their probe was due, for example those of endpoints that were removed.
+// since their probe was due, for example those of endpoints that were removed. It
+// forgets the failures of endpoints that were not called again.
 func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -274,6 +288,7 @@ func (b *breakers) closeIdle(endpoints []outbox.ParkedEndpoint) {
 			b.close(br)
 		}
 	}
+	maps.DeleteFunc(b.failures, func(_ string, f failures) bool { return b.now().Sub(f.lastAt) > forgetAfter })
 }
 
 // count returns how many breakers are open, and how many were opened and probed

@@ -266,3 +266,14 @@ func TestAnIdleBreakerCloses(t *testing.T) {
 		}
 	}
 }
+
+func TestFailuresOfEndpointsThatAreNotCalledAgainAreForgotten(t *testing.T) {
+	p := newPanel(nil)
+	p.fail(9)
+	p.clock.Advance(forgetAfter)
+	p.closeIdle(nil)
+	relaytest.Equal(t, "endpoints with failures while they are counted", len(p.failures), 1)
+	p.clock.Advance(time.Second)
+	p.closeIdle(nil)
+	relaytest.Equal(t, "endpoints with failures afterwards", len(p.failures), 0)
+}
