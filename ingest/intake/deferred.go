@@ -22,6 +22,7 @@ const noAccount = account.ID(-1)
 func (i *Intake) processDeferred(ctx context.Context) {
 	backoff, last := minBackoff, noAccount
 	for ctx.Err() == nil {
+		deferred := i.deferred.Load()
 		next, err := i.deferredTurn(ctx, last)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -36,6 +37,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 			backoff = minBackoff
 		}
 		if next == noAccount && last == noAccount { // there are no deferred entries
+			i.caughtUp.Store(deferred + 1)
 			wait(ctx, i.deferredReady)
 		}
 		last = next

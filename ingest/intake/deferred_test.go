@@ -142,3 +142,52 @@ func TestDeferredEntriesWaitForABackEnd(t *testing.T) {
 	r.statuses.setDown(nil)
 	r.await("it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
 }
+
+// A back end that lost its newest writes is complete up to the entries that are deferred,
+// and the journal is processed again from there.
+func TestTheJournalIsProcessedAgainFromWhereABackEndIsComplete(t *testing.T) {
+	r := newRig(t, Options{})
+	release := make(chan struct{})
+	r.p.set(nil, func(it Item) (*event.Status, error) {
+		if it.Entry.Account != 7 {
+			return nil, nil
+		}
+		if it.NoDefer {
+			<-release
+			return nil, nil
+		}
+		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Pending, Account: 7}, nil
+	})
+	if _, ok := r.Complete(); ok {
+		t.Error("it is complete before it is known whether entries are deferred")
+	}
+	stop := r.run()
+	r.await("no entry is deferred", func() bool { _, ok := r.Complete(); return ok })
+	r.acceptOf(3, 2)
+	r.settled()
+	seq, ok := r.Complete()
+	relaytest.Equal(t, "the position", seq, 2)
+	relaytest.Equal(t, "the position is complete", ok, true)
+	r.acceptOf(7, 1)
+	r.acceptOf(3, 1)
+	r.settled()
+	if seq, ok := r.Complete(); ok {
+		t.Errorf("it is complete up to %d although an entry is deferred", seq)
+	}
+	close(release)
+	r.await("the deferred entry has ended", func() bool { seq, ok := r.Complete(); return ok && seq == 4 })
+	stop()
+
+	count, first, err := r.Revert(2)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of entries", count, 2)
+	relaytest.Equal(t, "the first of them", first, 3)
+	r.run()
+	r.settled()
+	for seq, want := range map[uint64]int{2: 1, 3: 4, 4: 2} {
+		relaytest.Eventually(t, "the entry is processed as often as it must be", func() (any, bool) { n := r.p.ended(seq); return n, n == want })
+	}
+	if count, _, err := r.Revert(9); count != 0 || err != nil {
+		t.Errorf("%d entries, %v", count, err)
+	}
+}

@@ -96,6 +96,7 @@ type Intake struct {
 	processed   atomic.Uint64
 	quarantined atomic.Uint64
 	deferred    atomic.Uint64
+	caughtUp    atomic.Uint64 // 1 + the value of deferred when no deferred entry was left; 0: not yet
 	reread      atomic.Uint64 // the last entry that may have been processed before the start
 	// deferredReady is signalled when entries were deferred.
 	deferredReady chan struct{}
@@ -223,6 +224,26 @@ func (i *Intake) Status() Status {
 
 // Committed returns the sequence up to which all entries are processed.
 func (i *Intake) Committed() uint64 { return i.consumer.Committed() }
+
+// Complete returns the sequence up to which all entries have ended, also those that were
+// deferred: their effects are durable in every back end. ok is false while deferred
+// entries are left, or may be.
+func (i *Intake) Complete() (seq uint64, ok bool) {
+	seq = i.consumer.Committed() // first: an entry is deferred before the checkpoint passes it
+	return seq, i.caughtUp.Load() == i.deferred.Load()+1
+}
+
+// Revert moves the checkpoint back to a sequence, so that Run processes the entries behind
+// it again, and returns their number and the sequence of the first that the journal still
+// has. It is for an Intake that does not run.
+func (i *Intake) Revert(seq uint64) (count, first uint64, err error) {
+	last := i.consumer.Committed()
+	if seq >= last {
+		return 0, seq + 1, nil
+	}
+	first = max(seq+1, i.log.Stats().First)
+	return last - min(last, first-1), first, i.consumer.Revert(seq)
+}
 
 // Gaps returns the damaged ranges of the journal, which are passed over.
 func (i *Intake) Gaps() []journal.Gap { return i.log.Gaps() }

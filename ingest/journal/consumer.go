@@ -161,6 +161,23 @@ func (c *Consumer) Rewind() {
 	c.pos = c.checkpoint.seq + 1
 }
 
+// Revert moves the checkpoint back to seq, so that the records behind it are processed
+// again. The checkpoint is on disk when it returns nil. A seq at or above the checkpoint
+// changes nothing.
+func (c *Consumer) Revert(seq uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if seq >= c.checkpoint.seq {
+		return nil
+	}
+	if err := errors.Join(c.checkpoint.store(seq), c.checkpoint.sync()); err != nil {
+		return fmt.Errorf("journal: consumer %s: revert checkpoint: %w", c.name, err)
+	}
+	c.committed.Store(seq)
+	c.pos = seq + 1
+	return nil
+}
+
 func (c *Consumer) sync() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

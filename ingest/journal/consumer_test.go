@@ -54,6 +54,20 @@ func TestAConsumerReadsOnFromItsCheckpoint(t *testing.T) {
 	wantNext(t, c, 10, 6) // what is committed is not returned
 }
 
+func TestACheckpointIsReverted(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{SegmentBytes: 300})
+	fill(t, l, 6)
+	c := mustConsumer(t, l, "c")
+	relaytest.NoError(t, c.Commit(5), c.Revert(5), c.Revert(9))
+	wantNext(t, c, 10, 6)
+	relaytest.NoError(t, c.Revert(2))
+	relaytest.Equal(t, "the checkpoint", c.Committed(), 2)
+	wantNext(t, c, 2, 3, 4)
+	mustClose(t, l)
+	wantNext(t, mustConsumer(t, mustOpen(t, dir, Options{}), "c"), 10, 3, 4, 5, 6)
+}
+
 func TestConsumersAreIndependentAndOpenedOnce(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	fill(t, l, 3)
