@@ -115,11 +115,11 @@ func AdviseDamage(err error) error {
 	return fmt.Errorf("%s%w", damagedAdvice, err)
 }
 
-// wrap is Wrap for errors of this database. It notes damage, which Check reports
-// from then on: a check of its own would have to read the whole file.
+// wrap is Wrap for errors of this database. It notes damage, which Check reports from
+// then on.
 func (d *DB) wrap(noun string, err error) error {
 	err = Wrap(noun, err)
-	if err != nil && Damaged(err) && d.damage.CompareAndSwap(nil, &err) {
+	if err != nil && Damaged(err) && d.health.Note(err) {
 		d.o.Logger.Error("the database is damaged", "error", err)
 	}
 	return err

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,11 +58,13 @@ type DB struct {
 	read    *sql.DB
 	write   *sql.DB
 	writer  *writer // nil on PostgreSQL
-	o       Options
+	// progress is nil on PostgreSQL and until the schema is there.
+	progress *Progress
+	o        Options
 
 	queries sync.Map // text as written → text as the engine takes it
 	stmts   sync.Map // prepared → *sql.Stmt; only on SQLite
-	damage  atomic.Pointer[error]
+	health  *Health  // nil on PostgreSQL
 }
 
 // Open opens the database and brings its schema to the newest version. It fails
@@ -74,13 +75,22 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.migrate(ctx); err != nil {
+	err = d.migrate(ctx)
+	if err == nil && d.writer != nil {
+		d.progress, err = OpenProgress(ctx, d.write, filepath.Join(d.o.Dir, File+CommitsSuffix), d.o.Now)
+		err = Wrap(File, err)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// Connect opens the database and leaves its schema as it is.
+// Progress returns the progress of a SQLite database; nil on PostgreSQL.
+func (d *DB) Progress() *Progress { return d.progress }
+
+// Connect opens the database and leaves its schema as it is. A SQLite database that was
+// opened with it takes no writes.
 func Connect(ctx context.Context, o Options) (*DB, error) {
 	o.Timeout = cmp.Or(max(o.Timeout, 0), 10*time.Second)
 	o.Retention = cmp.Or(max(o.Retention, 0), 30*24*time.Hour)
@@ -172,8 +182,23 @@ func (d *DB) openSQLite(ctx context.Context) (err error) {
 		return Wrap(File, err)
 	}
 	d.writer = newWriter(d)
-	return nil
+	d.health, err = NewHealth(filepath.Join(d.o.Dir, File))
+	return err
 }
+
+// Checkpoint moves what SQLite's write-ahead log has into the database file, as far as no
+// reader still needs it.
+func (d *DB) Checkpoint(ctx context.Context) error {
+	_, err := d.read.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	return d.wrap("checkpoint", err)
+}
+
+// CheckIntegrity reads the whole of a SQLite database, and returns what is damaged; Check
+// reports it from then on.
+func (d *DB) CheckIntegrity(ctx context.Context) error { return d.health.CheckIntegrity(ctx, d.read) }
+
+// Damaged is closed when damage of a SQLite database was found.
+func (d *DB) Damaged() <-chan struct{} { return d.health.Damaged() }
 
 // OpenSQLite opens a SQLite database, or makes an empty one that only the owner
 // can read: for reads with so many connections, and for writes with one.
@@ -217,13 +242,13 @@ func sqliteDSN(path, lock string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// Check reports whether the database can be relied on: that it takes writes, that no
-// statement has found damage and, on PostgreSQL, that its version is 13 or later and no
+// Check reports whether the database can be relied on: that it takes writes, that
+// no damage was found, that its file is in its place and, on PostgreSQL, that its version is 13 or later and no
 // setting loses what was committed.
 func (d *DB) Check(ctx context.Context) error {
 	if d.writer != nil {
-		if damage := d.damage.Load(); damage != nil {
-			return *damage
+		if err := d.health.Check(); err != nil {
+			return err
 		}
 		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
 	}
@@ -271,6 +296,9 @@ func (d *DB) Close() error {
 	var errs []error
 	if d.writer != nil {
 		d.writer.close()
+	}
+	if d.progress != nil {
+		errs = append(errs, d.progress.Close())
 	}
 	d.stmts.Range(func(_, stmt any) bool {
 		errs = append(errs, stmt.(*sql.Stmt).Close())

@@ -250,7 +250,7 @@ func (w *writer) runBatch(first *pendingWrite) {
 			return
 		}
 	}
-	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+	if err := w.commit(ctx); err != nil {
 		w.abandon(ctx, all, err)
 		return
 	}
@@ -283,6 +283,18 @@ func (w *writer) begin(ctx context.Context) (err error) {
 	}
 	_, err = w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 	return err
+}
+
+// commit commits with the progress of the database.
+func (w *writer) commit(ctx context.Context) error {
+	if err := w.db.progress.Record(ctx, w); err != nil {
+		return err
+	}
+	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	w.db.progress.Committed()
+	return nil
 }
 
 // runOne runs one transaction under its savepoint. An error says that the engine gave

@@ -96,7 +96,7 @@ func (s *Store) delete(ctx context.Context, found []place) error {
 			return err
 		}
 	}
-	return tx.Commit()
+	return s.commit(ctx, tx)
 }
 
 func deleteRows(ctx context.Context, tx *sql.Tx, part []place) error {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -21,16 +21,20 @@ const File = "readings.db"
 type Options struct {
 	// Readers is how many queries run at the same time; 0 means 4.
 	Readers int
+	// Commits is the file with the number of transactions, see sqlstore.Progress; empty
+	// means beside the database.
+	Commits string
 }
 
 // Store implements iot.ReadingStore on SQLite. Safe for concurrent use.
 type Store struct {
 	write, read *sql.DB
-	damage      atomic.Pointer[error]
+	health      *sqlstore.Health
 
-	mu    sync.Mutex // one batch at a time; guards what follows
-	stmts *statements
-	ids   ids
+	mu       sync.Mutex // one batch at a time; guards what follows
+	stmts    *statements
+	ids      ids
+	progress *sqlstore.Progress
 }
 
 // Open opens the database in a directory, and creates both if they are missing. It
@@ -49,18 +53,48 @@ func (s *Store) open(path string, o Options) (err error) {
 	if s.read, s.write, err = sqlstore.OpenSQLite(context.Background(), path, o.Readers); err != nil {
 		return err
 	}
+	if s.health, err = sqlstore.NewHealth(path); err != nil {
+		return err
+	}
 	if err = migrate(context.Background(), s.write, schema()); err != nil {
+		return err
+	}
+	if s.progress, err = sqlstore.OpenProgress(context.Background(), s.write, cmp.Or(o.Commits, path+sqlstore.CommitsSuffix), time.Now); err != nil {
 		return err
 	}
 	s.stmts, err = prepare(s.write)
 	return err
 }
 
-// Ping reports whether the database can be written to and no operation has found
-// damage. A full disk is reported by the next Write.
+// CheckIntegrity reads the whole database, and returns what is damaged; Ping reports it
+// from then on.
+func (s *Store) CheckIntegrity(ctx context.Context) error {
+	return s.health.CheckIntegrity(ctx, s.read)
+}
+
+// Damaged is closed when damage was found.
+func (s *Store) Damaged() <-chan struct{} { return s.health.Damaged() }
+
+// Progress returns the number of transactions and the positions of the journals.
+func (s *Store) Progress() *sqlstore.Progress { return s.progress }
+
+// commit commits a transaction with the progress of the database.
+func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
+	if err := s.progress.Record(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	s.progress.Committed()
+	return nil
+}
+
+// Ping reports whether the database can be written to, no damage was found and the file is
+// in its place. A full disk is reported by the next Write.
 func (s *Store) Ping(ctx context.Context) error {
-	if damage := s.damage.Load(); damage != nil {
-		return *damage
+	if err := s.health.Check(); err != nil {
+		return fmt.Errorf("readings: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +136,7 @@ func in(args []any, values []string) (string, []any) {
 func (s *Store) failed(what string, err error) error {
 	named := fmt.Errorf("readings: %s: %w", what, sqlstore.AdviseDamage(err))
 	if sqlstore.Damaged(err) {
-		s.damage.CompareAndSwap(nil, &named)
+		s.health.Note(named)
 	}
 	return named
 }
@@ -116,6 +150,9 @@ func (s *Store) Close() error {
 		if db != nil {
 			errs = append(errs, db.Close())
 		}
+	}
+	if s.progress != nil {
+		errs = append(errs, s.progress.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("readings: close: %w", err)

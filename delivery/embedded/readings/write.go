@@ -43,7 +43,7 @@ func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 	if err := w.flush(ctx); err != nil {
 		return nil, err
 	}
-	return w.refused, tx.Commit()
+	return w.refused, s.commit(ctx, tx)
 }
 
 // writing is a batch being written.

@@ -1,0 +1,78 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// TestTheIntegrityCheck changes a database of a stopped gateway.
+func TestTheIntegrityCheck(t *testing.T) {
+	closed := t.TempDir()
+	db := openSQLite(t, closed)
+	page, err := sqlstore.Value[int](t.Context(), db, "test", "SELECT rootpage FROM sqlite_schema WHERE name = 'event_mark'")
+	relaytest.NoError(t, err, db.Run(t.Context(), "test", "INSERT INTO setting (name, value) VALUES ('test', 'aaaaaaaa')"), db.Close())
+	for _, tc := range []struct {
+		name   string
+		change func(b []byte) []byte
+		want   string // in the error; empty for none
+	}{
+		{"nothing is changed", func(b []byte) []byte { return b }, ""},
+		{"the head of a page is damaged", func(b []byte) []byte { b[(page-1)*4096] ^= 0xff; return b }, "integrity check: "},
+		{"the cells of a page are damaged", func(b []byte) []byte {
+			copy(b[(page-1)*4096+1:], "\xff\xff\xff\xff\xff\xff\xff")
+			return b
+		}, "the database file is damaged"},
+		{"a value is changed, which cannot be seen", func(b []byte) []byte { return bytes.Replace(b, []byte("aaaaaaaa"), []byte("bbbbbbbb"), 1) }, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			b, err := os.ReadFile(filepath.Join(closed, sqlstore.File))
+			relaytest.NoError(t, err, os.WriteFile(filepath.Join(dir, sqlstore.File), tc.change(b), 0o600))
+			db := openSQLite(t, dir)
+			relaytest.NoError(t, db.Check(t.Context()))
+			err = db.CheckIntegrity(t.Context())
+			damaged := false
+			select {
+			case <-db.Damaged():
+				damaged = true
+			default:
+			}
+			if tc.want == "" {
+				relaytest.NoError(t, err, db.Check(t.Context()))
+				relaytest.Equal(t, "damage is found", damaged, false)
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want %s", err, tc.want)
+			}
+			relaytest.Equal(t, "damage is found", damaged, true)
+			relaytest.Equal(t, "the error of Check", fmt.Sprint(db.Check(t.Context())), fmt.Sprint(err))
+		})
+	}
+}
+
+func TestAFileThatIsReplacedIsNoticed(t *testing.T) {
+	for name, replace := range map[string]func(path string) error{
+		"removed": func(path string) error { return os.Rename(path, path+".old") },
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			db := openSQLite(t, dir)
+			relaytest.NoError(t, db.Check(t.Context()), replace(filepath.Join(dir, sqlstore.File)))
+			if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "restart the gateway") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
