@@ -20,8 +20,10 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // mailer sends one mail.
@@ -36,6 +38,7 @@ type backends struct {
 	cache    *cache.DB
 	readings iot.ReadingStore
 	mail     mailer
+	embedded []embeddedStore
 	list     []admin.Backend
 	closers  []func() error
 	timings  *admin.Timings // nil measures nothing
@@ -86,11 +89,13 @@ func (b *backends) openCache(ctx context.Context, cfg config.Config, log *slog.L
 func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.Logger) error {
 	note := "embedded"
 	if cfg.Influx.URL == "" {
-		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{})
+		// The number of writes is not in the directory, which may be replaced as a whole.
+		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{Commits: filepath.Join(cfg.DataDir, readings.File+sqlstore.CommitsSuffix)})
 		if err != nil {
 			return err
 		}
 		b.readings, b.closers = store, append(b.closers, store.Close)
+		b.embedded = append(b.embedded, embeddedStore{store, readings.File, []event.Kind{event.Uplink}, "readings that were written over REST or by a replay"})
 	} else {
 		store, err := influx.New(influx.Options{
 			URL: cfg.Influx.URL, Token: cfg.Influx.Token, Org: cfg.Influx.Org, Bucket: cfg.Influx.Bucket, Logger: log,

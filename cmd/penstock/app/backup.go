@@ -47,6 +47,10 @@ func (b backupCommand) Run(w client.Environment) error {
 	if err := checkDatabases(cfg); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	dir := filepath.Join(cfg.DataDir, readingsDir)
+	if _, err := os.Stat(dir); err == nil && cfg.Influx.URL == "" && missing(filepath.Join(dir, readings.File)) {
+		return fmt.Errorf("backup: %s is missing or empty: start the gateway, which processes the journal again", filepath.Join(dir, readings.File))
+	}
 	for _, name := range databases() {
 		if err := copyDatabase(w.Context, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
 			return fmt.Errorf("backup: %s: %w", name, sqlstore.AdviseDamage(err))

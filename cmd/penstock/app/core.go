@@ -60,6 +60,13 @@ func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err erro
 	if err != nil {
 		return c, err
 	}
+	if members.reverted, err = catchUp(back.embedded, in.intakes, d.log); err != nil {
+		return c, err
+	}
+	follow(back.embedded, in.intakes)
+	for _, store := range back.embedded {
+		d.onStart(func(ctx context.Context) { store.watchIntegrity(ctx, d.log) })
+	}
 	sends, err := d.openSending(back.records, reports, in.intakes)
 	if err != nil {
 		return c, err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/durable"
-	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -39,8 +38,8 @@ func kept(dir, name string, length int) (text string, fresh bool, err error) {
 	return text, true, nil
 }
 
-// checkDatabases returns an error if a SQLite database that this data directory was used
-// with is missing or empty. SQLite would begin a new one in its place.
+// checkDatabases returns an error if the SQLite database of the records that this data
+// directory was used with is missing or empty. SQLite would begin a new one in its place.
 func checkDatabases(cfg config.Config) error {
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil // a new data directory
@@ -48,11 +47,6 @@ func checkDatabases(cfg config.Config) error {
 	if path := filepath.Join(cfg.DataDir, sqlstore.File); cfg.Database.URL == "" && missing(path) {
 		return fmt.Errorf("%s is missing or empty, although the gateway was used with a database: "+
 			"run `penstock restore` with a backup; to begin with an empty database, run `penstock migrate`; then start the gateway and run `penstock recover`", path)
-	}
-	dir := filepath.Join(cfg.DataDir, readingsDir)
-	if _, err := os.Stat(dir); err == nil && cfg.Influx.URL == "" && missing(filepath.Join(dir, readings.File)) {
-		return fmt.Errorf("%s is missing or empty: run `penstock restore` with a backup; to begin without readings, remove %s",
-			filepath.Join(dir, readings.File), dir)
 	}
 	return nil
 }

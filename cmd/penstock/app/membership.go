@@ -37,6 +37,8 @@ type witness struct {
 	Node     string `json:"node,omitempty"` // the gateway's
 	Database string `json:"database"`
 	Beats    uint64 `json:"beats"`
+	// Restored means that `penstock restore` has put back an earlier database.
+	Restored bool `json:"restored,omitempty"`
 }
 
 // membership registers the gateway, checks that it is consistent with the others, and
@@ -50,6 +52,10 @@ type membership struct {
 	intakes map[event.Kind]*intake.Intake
 	// accept accepts the ledgers of a restored database as they are.
 	accept func(context.Context) ([]string, error)
+	// lostWrites means that the embedded records had lost writes at the start, and reverted
+	// is the number of entries that are processed again for that; see catchUp.
+	lostWrites bool
+	reverted   int
 
 	beating  sync.Mutex // guards what follows, and the database against two that look at it
 	seen     witness
@@ -74,6 +80,11 @@ func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map
 	d.check(admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
 	if err := m.load(); err != nil {
 		return nil, err
+	}
+	if d.cfg.Database.URL == "" {
+		if err := m.acceptEarlier(ctx, back.records.DB); err != nil {
+			return nil, err
+		}
 	}
 	// A database that is down now is checked by the next heartbeat.
 	if err := m.verify(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
@@ -124,6 +135,7 @@ func outdate(dataDir string) error {
 		return err
 	}
 	m.seen.Beats++
+	m.seen.Restored = true
 	return m.save(m.seen)
 }
 
@@ -305,6 +317,13 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if err := m.verify(ctx); err != nil {
 		return done, err
 	}
+	if m.Halted() == "" && m.lostWrites { // the ledgers are left to accept
+		done.Count = m.reverted
+		if done.Ledgers, err = m.accept(ctx); err == nil {
+			m.lostWrites = false
+		}
+		return done, err
+	}
 	if m.Halted() == "" {
 		return done, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
 	}
@@ -326,9 +345,10 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if err != nil {
 		return done, err
 	}
+	done.Count += m.reverted
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.seen = found
+	m.seen, m.lostWrites = found, false
 	m.halted, m.stop = "", func() {}
 	close(m.resume)
 	m.resume = make(chan struct{})

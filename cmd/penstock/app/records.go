@@ -104,8 +104,9 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 		log.Error("database check failed", "error", err)
 	}
 	note := b.records.DB.Engine()
-	if note == "sqlite" {
+	if cfg.Database.URL == "" {
 		note = "sqlite, embedded"
+		b.embedded = append(b.embedded, embeddedStore{b.records.DB, sqlstore.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of what was sent"})
 	}
 	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
 	return nil

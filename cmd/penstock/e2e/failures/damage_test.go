@@ -62,8 +62,12 @@ var damageNotices = map[string]map[string]damageNotice{
 		"empty": {atStart, "penstock restore"}, "deleted": {atStart, "penstock restore"},
 	},
 	"readings/readings.db": {
-		"bits flipped": {inReadyz, "the database file is damaged"}, "cut": {atStart, "readings.db: the database file is damaged"},
-		"empty": {atStart, "penstock restore"}, "deleted": {atStart, "penstock restore"},
+		"bits flipped": {atStart, "readings.db: the database file is damaged"}, "cut": {atStart, "readings.db: the database file is damaged"},
+		"empty": {inLog, "the journal is processed again"}, "deleted": {inLog, "the journal is processed again"},
+	},
+	"*.db-commits": { // what the last transactions are about is processed again
+		"bits flipped": {inLog, "the file with their number is missing or damaged"}, "cut": {inLog, "the file with their number is missing or damaged"},
+		"empty": {inLog, "the file with their number is missing or damaged"}, "deleted": {inLog, "the file with their number is missing or damaged"},
 	},
 	"journal/*/*.segment": {
 		"bits flipped": {inLog, "journal: damaged range skipped"}, "cut": {inLog, "journal: damaged range skipped"},

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// embeddedStore is a SQLite database of the data directory.
+type embeddedStore struct {
+	database
+	file  string
+	kinds []event.Kind // of the traffic whose effects it has
+	// elsewhere names the writes that do not come through the journal.
+	elsewhere string
+}
+
+// database is a *sqlstore.DB or a *readings.Store.
+type database interface {
+	Progress() *sqlstore.Progress
+	CheckIntegrity(ctx context.Context) error
+	Damaged() <-chan struct{}
+}
+
+// watchIntegrity checks the whole database after the start, and again when an operation
+// finds damage, so that the log says how much is damaged.
+func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
+	for range 2 {
+		if err := s.CheckIntegrity(ctx); err != nil {
+			if ctx.Err() == nil {
+				log.Error("the integrity check of a database failed", "file", s.file, "error", err)
+			}
+			return
+		}
+		select {
+		case <-s.Damaged():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// catchUp reverts the journals to where an embedded store is complete if it has lost
+// transactions, so that they are processed again from there, and returns the number of
+// entries.
+func catchUp(stores []embeddedStore, intakes map[event.Kind]*intake.Intake, log *slog.Logger) (count int, err error) {
+	for _, store := range stores {
+		if loss := store.Progress().Loss(); loss.Found || loss.Unknown {
+			n, err := store.catchUp(loss, intakes, log)
+			if err != nil {
+				return count, fmt.Errorf("%s: %w", store.file, err)
+			}
+			count += n
+		}
+	}
+	return count, nil
+}
+
+// follow has each transaction of the embedded stores note how far the journals have been
+// processed.
+func follow(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
+	for _, store := range stores {
+		store.Progress().Follow(func() map[string]uint64 { return complete(intakes) })
+	}
+}
+
+// acceptEarlier accepts that embedded records are in an earlier state than the witness
+// says, since catchUp brings them up. Records that `penstock restore` put there wait for
+// `penstock recover`.
+func (m *membership) acceptEarlier(ctx context.Context, records *sqlstore.DB) error {
+	found, err := m.look(ctx)
+	if err != nil {
+		return err
+	}
+	m.lostWrites = records.Progress().Loss().Found
+	if found.Database == m.seen.Database && found.Beats < m.seen.Beats && !m.seen.Restored {
+		m.seen.Beats = found.Beats
+	}
+	// Without its write-ahead log the file is then still this database.
+	return records.Checkpoint(ctx)
+}
+
+func (s *embeddedStore) catchUp(loss sqlstore.Loss, intakes map[event.Kind]*intake.Intake, log *slog.Logger) (count int, err error) {
+	since := "the beginning"
+	if !loss.Since.IsZero() {
+		since = loss.Since.UTC().Format(time.RFC3339Nano)
+	}
+	if loss.Found {
+		log.Error("a database has lost its newest writes; "+s.elsewhere+" since then may be missing", "file", s.file, "since", since)
+	} else {
+		log.Warn("it is unknown whether a database has all writes: the file with their number is missing or damaged",
+			"file", s.file, "number", s.file+sqlstore.CommitsSuffix)
+	}
+	for _, kind := range s.kinds {
+		position := loss.Positions[string(kind)]
+		n, first, err := intakes[kind].Revert(position)
+		if err != nil {
+			return count, err
+		}
+		if count += int(n); n > 0 {
+			log.Warn("the journal is processed again", "kind", string(kind), "file", s.file, "from", first, "entries", n)
+		}
+		if first > position+1 {
+			log.Error("entries that a database lacks are no longer in the journal", "kind", string(kind), "file", s.file,
+				"first_missing", position+1, "last_missing", first-1)
+		}
+	}
+	return count, nil
+}
+
+// complete returns the sequences up to which everything in the journals has ended.
+func complete(intakes map[event.Kind]*intake.Intake) map[string]uint64 {
+	positions := make(map[string]uint64, len(intakes))
+	for kind, in := range intakes {
+		if seq, ok := in.Complete(); ok {
+			positions[string(kind)] = seq
+		}
+	}
+	return positions
+}

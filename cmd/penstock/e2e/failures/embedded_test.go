@@ -1,0 +1,89 @@
+package failures
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// TestEmbeddedStoresCatchUp damages the databases as a killed gateway leaves them. The
+// gateway processes the journal again by itself, from where the database is complete.
+func TestEmbeddedStoresCatchUp(t *testing.T) {
+	t.Parallel()
+	arrived, url := e2e.NewMessageCounter(t)
+	inventory := e2e.Fixture(t, "load.yaml", "SINK", url)
+	g := e2e.NewGateway(t, e2e.Embedded(), inventory)
+	g.Run()
+	l := e2e.NewLoad(g)
+	post := func(from, to int) {
+		for n := from; n < to; n++ {
+			l.Frame(0, n)
+			l.Message(0, n)
+		}
+		l.Check(t, arrived)
+	}
+	const total = 40
+	post(0, total/2)
+	relaytest.NoError(t, g.Stop()) // which empties the write-ahead logs
+	g.Run()
+	earlier := t.TempDir()
+	relaytest.NoError(t, os.CopyFS(earlier, os.DirFS(g.DataDir())))
+	post(total/2, total)
+	deliveries := func(g *e2e.Gateway) (any, bool) {
+		delivered := g.Deliveries("state=delivered&limit=1000")
+		return delivered, len(delivered) == total
+	}
+	relaytest.Eventually(t, "every message is delivered", func() (any, bool) { return deliveries(g) })
+
+	const readings = "readings/readings.db"
+	putBack := func(t *testing.T, path string) {
+		t.Helper()
+		name, err := filepath.Rel(filepath.Dir(filepath.Dir(path)), path)
+		relaytest.NoError(t, err)
+		b, err := os.ReadFile(filepath.Join(earlier, name))
+		relaytest.NoError(t, err, os.WriteFile(path, b, 0o600), os.Remove(path+"-wal"))
+	}
+	flip := func(t *testing.T, path string) {
+		t.Helper()
+		rewriteFile(t, path, func(b []byte) []byte {
+			for i := range 8 {
+				b[len(b)*6/10+i] ^= 0xff
+			}
+			return b
+		})
+	}
+	for _, tc := range []struct {
+		file, how string
+		damage    damageCase
+	}{
+		{sqlstore.File + "-wal", "deleted", damagings["deleted"]}, {sqlstore.File + "-wal", "empty", damagings["empty"]},
+		{sqlstore.File + "-wal", "8 bytes flipped", flip},
+		{readings + "-wal", "deleted", damagings["deleted"]}, {readings + "-wal", "empty", damagings["empty"]},
+		{readings + "-wal", "8 bytes flipped", flip},
+		{readings, "deleted", func(t *testing.T, path string) { relaytest.NoError(t, os.RemoveAll(filepath.Dir(path))) }},
+		{readings, "an earlier copy", putBack},
+	} {
+		t.Run(tc.file+" "+tc.how, func(t *testing.T) {
+			damaged := e2e.NewGateway(t, g.Site, inventory)
+			relaytest.NoError(t, os.CopyFS(damaged.DataDir(), os.DirFS(g.DataDir())))
+			tc.damage(t, filepath.Join(damaged.DataDir(), tc.file))
+			damaged.Run()
+			damaged.AwaitProcessed()
+			l.Frames.Check(t, e2e.CarrierOf(damaged))
+			relaytest.Eventually(t, "every message has its delivery", func() (any, bool) { return deliveries(damaged) })
+			damaged.AwaitReady()
+			if log := damaged.Logs.String(); !strings.Contains(log, "a database has lost its newest writes") || !strings.Contains(log, "the journal is processed again") {
+				t.Errorf("the log does not say what was lost:\n%s", log)
+			}
+			if status := damaged.Admin().Post("/admin/recover", "").Status; strings.HasPrefix(tc.file, sqlstore.File) && status != http.StatusOK {
+				t.Errorf("recover is answered %d", status)
+			}
+		})
+	}
+}
