@@ -33,6 +33,46 @@ func (s *site) damageFaults(random *rand.Rand, pick func() *gateway) []fault {
 	}
 }
 
+// embeddedFaults damage the write-ahead log of the records of a gateway that is killed. A
+// restart empties the log before: what it has then does not come from the load.
+func (s *site) embeddedFaults(random *rand.Rand) []fault {
+	lost := regexp.MustCompile(`a database has lost its newest writes`)
+	damaged := func(harm func(path string) error) func(context.Context, time.Duration) error {
+		return func(ctx context.Context, _ time.Duration) error {
+			g := s.gateways[0]
+			return s.pause(ctx, g, func() error {
+				g.end(syscall.SIGTERM)
+				if err := s.startGateway(ctx, g); err != nil {
+					return err
+				}
+				g.end(syscall.SIGKILL)
+				if err := harm(filepath.Join(g.dir, "penstock.db-wal")); err != nil {
+					return err
+				}
+				if err := s.startGateway(ctx, g); err != nil {
+					return err
+				}
+				log, err := os.ReadFile(g.output())
+				if err == nil && !saysOf(log, "penstock.db", lost) {
+					s.note(g.name + " says nothing of writes that its database has lost")
+				}
+				return err
+			})
+		}
+	}
+	return []fault{
+		{"a database's log is deleted", damaged(os.Remove)},
+		{"a database's log is emptied", damaged(func(path string) error { return os.Truncate(path, 0) })},
+		{"a bit flips in a database's log", damaged(func(path string) error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, flip(text, random), 0o600)
+		})},
+	}
+}
+
 // flip changes a bit of what is not empty at the end of a file.
 func flip(b []byte, random *rand.Rand) []byte {
 	used := len(bytes.TrimRight(b, "\x00"))

@@ -34,7 +34,11 @@ func on(kinds int, faults []fault) (all []weighted) {
 
 // faults are all that can go wrong at a site; random chooses a gateway.
 func (s *site) faults(random *rand.Rand) []weighted {
-	return slices.Concat(on(len(backendKinds()), slices.Concat(s.gatewayFaults(random), s.outsideFaults())), on(len(backendKinds())-1, s.rollingFaults()), s.special)
+	all := slices.Concat(on(len(backendKinds()), slices.Concat(s.gatewayFaults(random), s.outsideFaults())), on(len(backendKinds())-1, s.rollingFaults()), s.special)
+	if s.kind.name == onSQLite {
+		all = append(all, on(1, s.embeddedFaults(random))...)
+	}
+	return all
 }
 
 // gatewayFaults are those of a gateway. What is frozen is a child of ours, without
