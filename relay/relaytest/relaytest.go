@@ -15,8 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patience is how long Eventually waits: long enough for a busy machine.
-const patience = 2 * time.Minute
+// patience is how long Eventually waits: long enough for a busy machine. maxPause is the
+// longest pause between two looks: many tests wait at the same time, and each look costs
+// what the others wait for.
+const (
+	patience = 5 * time.Minute
+	maxPause = 100 * time.Millisecond
+)
 
 // Diff returns the difference between two values, "" if there is none: lines of want
 // begin with -, lines of got with +. Unexported fields are compared, too, and values
@@ -68,19 +73,17 @@ func Must[T any](value T, err error) func(testing.TB) T {
 }
 
 // Eventually waits until a condition holds, and ends the test with what was seen last
-// if it does not within two minutes; what names the condition.
+// if it does not within five minutes; what names the condition.
 func Eventually(t testing.TB, what string, holds func() (seen any, ok bool)) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	deadline := time.After(patience)
-	for {
+	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
 		seen, ok := holds()
 		if ok {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-deadline:
 			t.Fatalf("timeout: %s; seen last: %v", what, seen)
 		}
