@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -19,7 +18,7 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// Browser is a Chromium with the console of a gateway in it.
+// Browser is a window of Chromium with the console of a gateway in it.
 type Browser struct {
 	T   *testing.T
 	Ctx context.Context
@@ -28,12 +27,35 @@ type Browser struct {
 	problems []string
 }
 
-// NewBrowser starts Chromium. A machine without it fails the test, or skips it
-// when PENSTOCK_TEST_SKIP_REAL=1 says so.
-func NewBrowser(t *testing.T) *Browser { t.Helper(); return NewBrowserFor(t, 2*Patience) }
+// chromium is the browser that the tests of a folder share, as a context of chromedp. Main
+// ends it.
+var chromium struct {
+	sync.Once
+	ctx context.Context
+	end context.CancelFunc
+	err error
+}
 
-// NewBrowserFor starts Chromium and ends it after some time.
-func NewBrowserFor(t *testing.T, life time.Duration) *Browser {
+func startChromium(path string) {
+	dir, err := os.MkdirTemp("", "penstock-test-chromium")
+	if err != nil {
+		chromium.err = err
+		return
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(dir),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // which root has none of
+	}
+	ctx, end := chromedp.NewExecAllocator(context.Background(), options...)
+	chromium.ctx, _ = chromedp.NewContext(ctx)
+	chromium.end = func() { _ = chromedp.Cancel(chromium.ctx); end(); _ = os.RemoveAll(dir) }
+	chromium.err = chromedp.Do(chromium.ctx)
+}
+
+// NewBrowser opens a window of Chromium with cookies and a storage of its own. A machine
+// without Chromium fails the test, or skips it when PENSTOCK_TEST_SKIP_REAL=1 says so.
+func NewBrowser(t *testing.T) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
@@ -42,20 +64,13 @@ func NewBrowserFor(t *testing.T, life time.Duration) *Browser {
 	if err != nil {
 		t.Fatal("no chromium on the path; make test installs it, PENSTOCK_TEST_SKIP_REAL=1 leaves it out")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // which root has none of
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), life)
-	t.Cleanup(cancel)
-	ctx, end := chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(end)
-	ctx, leave := chromedp.NewContext(ctx)
+	chromium.Do(func() { startChromium(path) })
+	relaytest.NoError(t, chromium.err)
+	b := &Browser{T: t}
+	ctx, leave := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.record))
 	t.Cleanup(leave)
-	b := &Browser{T: t, Ctx: ctx}
+	b.Ctx = ctx
 	b.Do(chromedp.EmulateViewport(1280, 900))
-	relaytest.NoError(t, chromedp.Listen(ctx, b.record))
 	_, err = chromedp.Call(ctx, log.Enable, struct{}{})
 	relaytest.NoError(t, err)
 	return b
@@ -139,7 +154,19 @@ func (b *Browser) AwaitText(words ...string) {
 	})
 }
 
-// Holds evaluates a condition in the page.
+// AwaitCondition waits until a condition holds in the page; what names it.
+func (b *Browser) AwaitCondition(what, condition string) {
+	b.T.Helper()
+	relaytest.Eventually(b.T, what, func() (any, bool) {
+		if b.Holds(condition) {
+			return nil, true
+		}
+		return b.Text(), false
+	})
+}
+
+// Holds evaluates a condition in the page, once: for what must not be there. What appears
+// later than the page does needs AwaitCondition.
 func (b *Browser) Holds(condition string) bool {
 	b.T.Helper()
 	answer, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](condition))

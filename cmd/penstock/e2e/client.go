@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -58,7 +57,7 @@ type Response struct {
 // hangs must not hang the test.
 func newHTTPClient() *http.Client {
 	return &http.Client{
-		Timeout:       30 * time.Second,
+		Timeout:       Patience,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -228,9 +227,16 @@ func (g *Gateway) AwaitProcessed() {
 		return
 	}
 	relaytest.Eventually(g.T, "everything accepted is processed", func() (any, bool) {
-		m := Metrics(g.T, g.As("").Get("/metrics").Body)
-		lag := m[`penstock_lag{kind="uplink"}`] + m[`penstock_lag{kind="sms"}`] + m[`penstock_lag{kind="cdr"}`]
-		return lag, lag == 0
+		text := g.As("").Get("/metrics").Body
+		var lag []string
+		for _, kind := range []string{"uplink", "sms", "cdr"} {
+			if metric := `penstock_lag{kind="` + kind + `"} `; !strings.Contains(text, metric+"0\n") {
+				_, rest, _ := strings.Cut(text, metric)
+				value, _, _ := strings.Cut(rest, "\n")
+				lag = append(lag, metric+value)
+			}
+		}
+		return lag, len(lag) == 0
 	})
 }
 

@@ -50,6 +50,16 @@ func OnOneAndOnThree(t *testing.T, test func(t *testing.T, s *Site)) {
 	t.Run("three gateways", func(t *testing.T) { test(t, clusteredSite(t)) })
 }
 
+// OnOneGateway runs a test on one gateway with the embedded back ends, and in a soak again
+// on three behind a balancer.
+func OnOneGateway(t *testing.T, test func(t *testing.T, s *Site)) {
+	if Soak() {
+		OnOneAndOnThree(t, test)
+		return
+	}
+	t.Run("one gateway", func(t *testing.T) { test(t, Embedded()) })
+}
+
 // NewCluster prepares gateways that are not started yet.
 func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cluster {
 	t.Helper()

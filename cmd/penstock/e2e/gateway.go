@@ -70,7 +70,7 @@ func (g *Gateway) Serve(d *app.Gateway) {
 const AdminToken = "the-admin-token-0"
 
 // Patience is how long a test waits for a condition on a busy machine.
-const Patience = 2 * time.Minute
+const Patience = 5 * time.Minute
 
 // Gateway is a running program: in this process, or in one of its own.
 type Gateway struct {

@@ -26,7 +26,7 @@ func SleepRandomly(random *rand.Rand, most time.Duration) {
 // the devices that one connection posts for.
 const (
 	Connections = 4
-	pace        = 5 * time.Millisecond
+	pace        = 20 * time.Millisecond
 	DevicesEach = 50
 )
 

@@ -22,17 +22,18 @@ func (g *Gateway) AwaitMetric(name string, value float64) {
 	})
 }
 
+var metricLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[a-zA-Z_]\w*="(?:[^"\\]|\\.)*"(?:,[a-zA-Z_]\w*="(?:[^"\\]|\\.)*")*\})?) (\S+)$`)
+
 // Metrics reads the text format of Prometheus strictly.
 func Metrics(t *testing.T, text string) map[string]float64 {
 	t.Helper()
-	line := regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[a-zA-Z_]\w*="(?:[^"\\]|\\.)*"(?:,[a-zA-Z_]\w*="(?:[^"\\]|\\.)*")*\})?) (\S+)$`)
 	found := make(map[string]float64)
 	for l := range strings.Lines(text) {
 		l = strings.TrimSuffix(l, "\n")
 		if strings.HasPrefix(l, "# HELP ") || strings.HasPrefix(l, "# TYPE ") {
 			continue
 		}
-		m := line.FindStringSubmatch(l)
+		m := metricLine.FindStringSubmatch(l)
 		if m == nil {
 			t.Fatalf("no metric: %q", l)
 		}

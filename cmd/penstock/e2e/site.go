@@ -3,10 +3,15 @@
 // clients, peers and fixtures that the folders below it share.
 //
 // Each folder tests one subject. Its TestMain calls Main, which lets the test binary act
-// as the program, and its TestGateway runs the suites of the subject on every site.
+// as the program, and its TestGateway runs the suites of the subject on the embedded back
+// ends, and those for which the back end makes a difference on real servers.
+//
+// With PENSTOCK_TEST_SOAK=1 (make soak) faults strike more often, loads are larger, every
+// suite runs on real servers, and the tests that otherwise skip themselves run.
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -75,7 +80,14 @@ func Main(m *testing.M) {
 	if os.Getenv(ActAsProgram) == "1" {
 		app.Main("test")
 	}
-	os.Exit(m.Run())
+	if err := flag.Set("test.parallel", "6"); err != nil { // the command line overrides it; most tests wait, for a lease, a heartbeat or a retry
+		panic(err)
+	}
+	code := m.Run()
+	if chromium.end != nil {
+		chromium.end()
+	}
+	os.Exit(code)
 }
 
 // Root returns the folder of the repository.
@@ -125,12 +137,44 @@ func Embedded() *Site { return &Site{Name: "embedded"} }
 // Suites are tests, by name, that run on every site.
 type Suites map[string]func(*testing.T, *Site)
 
-// RunSuites runs suites in parallel on the embedded back ends, and again on real servers
-// that the suites share.
-func RunSuites(t *testing.T, suites Suites) {
+// Soak reports whether PENSTOCK_TEST_SOAK=1 asks for what takes long: faults strike more
+// often, loads are larger, and every suite runs on real servers, too.
+func Soak() bool { return os.Getenv("PENSTOCK_TEST_SOAK") == "1" }
+
+// SoakOnly skips a test unless a soak is running. reason says which tests hold its promise
+// meanwhile.
+func SoakOnly(t *testing.T, reason string) {
 	t.Helper()
-	OnEverySite(t, func(t *testing.T, s *Site) {
+	if !Soak() {
+		t.Skip("skipped: PENSTOCK_TEST_SOAK=1 runs it; " + reason)
+	}
+}
+
+// Rounds returns how often a test does something: as often as an environment variable says,
+// else soakRounds times in a soak, else rounds times.
+func Rounds(t *testing.T, variable string, rounds, soakRounds int) int {
+	t.Helper()
+	if Soak() {
+		rounds = soakRounds
+	}
+	return NumberFromEnv(t, variable, rounds)
+}
+
+// RunSuites runs suites in parallel on the embedded back ends, and those named in onReal
+// again on real servers that the suites share: those for which Redis, InfluxDB or an SMTP
+// server makes a difference. A soak runs every suite on real servers.
+func RunSuites(t *testing.T, suites Suites, onReal ...string) {
+	t.Helper()
+	for _, name := range onReal {
+		if suites[name] == nil {
+			t.Fatalf("there is no suite %q", name)
+		}
+	}
+	onSites(t, true, Soak() || len(onReal) > 0, func(t *testing.T, s *Site) {
 		for name, run := range suites {
+			if s.Redis != nil && !Soak() && !slices.Contains(onReal, name) {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				run(t, s)
@@ -140,20 +184,21 @@ func RunSuites(t *testing.T, suites Suites) {
 }
 
 // OnEverySite runs a test on the embedded back ends and again on real servers.
-func OnEverySite(t *testing.T, test func(t *testing.T, s *Site)) {
-	t.Run("embedded", func(t *testing.T) { test(t, Embedded()) })
-	t.Run("real", func(t *testing.T) { test(t, RealSite(t)) })
-}
+func OnEverySite(t *testing.T, test func(t *testing.T, s *Site)) { onSites(t, true, true, test) }
 
-// RepeatOnEverySite is OnEverySite, in parallel, for a test that does something a number of
-// times: as often as an environment variable says, or by default times.
-func RepeatOnEverySite(t *testing.T, variable string, times int, test func(t *testing.T, s *Site, times int)) {
-	t.Parallel()
-	times = NumberFromEnv(t, variable, times)
-	OnEverySite(t, func(t *testing.T, s *Site) {
-		t.Parallel()
-		test(t, s, times)
-	})
+// OnRealSite runs a test on real servers, and in a soak on the embedded back ends, too.
+func OnRealSite(t *testing.T, test func(t *testing.T, s *Site)) { onSites(t, Soak(), true, test) }
+
+// OnEmbeddedSite runs a test on the embedded back ends, and in a soak on real servers, too.
+func OnEmbeddedSite(t *testing.T, test func(t *testing.T, s *Site)) { onSites(t, true, Soak(), test) }
+
+func onSites(t *testing.T, embedded, onReal bool, test func(t *testing.T, s *Site)) {
+	if embedded {
+		t.Run("embedded", func(t *testing.T) { test(t, Embedded()) })
+	}
+	if onReal {
+		t.Run("real", func(t *testing.T) { test(t, RealSite(t)) })
+	}
 }
 
 // RealSite starts servers. A missing program fails the test, or skips it when

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGateway runs every suite of this folder on every site.
+// TestGateway runs every suite of this folder.
 func TestGateway(t *testing.T) {
 	e2e.RunSuites(t, e2e.Suites{
 		"inventory":                      testInventory,
@@ -18,5 +18,5 @@ func TestGateway(t *testing.T) {
 		"inventory, pruned":              testPrune,
 		"inventory of several documents": testDocuments,
 		"shell":                          testShell,
-	})
+	}, "inventory of several documents")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // TestWrongCredentialsAreLimited guesses at every surface, each from an address of its own, until
@@ -73,8 +74,6 @@ func TestWrongCredentialsAreLimited(t *testing.T) {
 		}
 	}
 	for _, line := range []string{`msg="sign-in refused: wrong credential" request_id=`, `surface=soap address=198.51.100.9 account="SOAP username soapy"`, "address=198.51.100.1"} {
-		if !strings.Contains(g.Logs.String(), line) {
-			t.Errorf("the log has no %s: %s", line, g.Logs.Tail(20))
-		}
+		relaytest.Eventually(t, "the log has "+line, func() (any, bool) { return g.Logs.Tail(20), strings.Contains(g.Logs.String(), line) })
 	}
 }

@@ -66,9 +66,7 @@ func signIn(b *e2e.Browser) {
 	b.AwaitText("The gateway refused the token.")
 	b.SignIn()
 	b.AwaitText("Back ends ready", "Simulated: carrier simulator, lookup, mail, operator.", "journal sms", "sink", "Dead deliveries", "Open breakers", "Delivery queue")
-	if !b.Holds(`sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`) {
-		b.T.Error("the token is stored outside the tab")
-	}
+	b.AwaitCondition("the token is stored in the tab only", `sessionStorage.length === 1 && localStorage.length === 0 && document.cookie === ""`)
 }
 
 // openDead finds the dead delivery, sees its attempt, also after a reload, and its
@@ -76,10 +74,7 @@ func signIn(b *e2e.Browser) {
 func openDead(b *e2e.Browser, id string) {
 	b.Press("Deliveries")
 	choose(b, "state", "dead")
-	b.AwaitText("g-get")
-	if strings.Contains(b.Text(), "v-post") {
-		b.T.Error("what arrived is among the dead")
-	}
+	b.AwaitCondition("only what is dead is listed", `document.body.innerText.includes("g-get") && !document.body.innerText.includes("v-post")`)
 	b.Click("#open-" + id)
 	b.AwaitText("Attempts", "404", "answered 404 Not Found", "no: "+markup)
 	b.Do(chromedp.Reload())
@@ -220,7 +215,5 @@ func accounts(b *e2e.Browser, g *e2e.Gateway) {
 	b.AwaitText("g-get", "masked:")
 	b.Press("Sign out")
 	b.AwaitText("Admin token")
-	if !b.Holds(`sessionStorage.length === 0`) {
-		b.T.Error("the token is kept after signing out")
-	}
+	b.AwaitCondition("the token is gone after signing out", `sessionStorage.length === 0`)
 }

@@ -50,10 +50,10 @@ func TestConsoleShowsDevices(t *testing.T) {
 	b.AwaitText("<b>Gate</b>", "1 device of this page")
 	b.Click("tbody a")
 	b.AwaitText("Newest values", "31 °C", "Minimum, mean and maximum", "New battery", "57.15, -2.09", "stored", "No alarm was raised for this device.")
-	relaytest.Eventually(t, "the chart of the day is drawn", func() (any, bool) { return b.Text(), b.Holds(e2e.ChartDrawn) })
+	b.AwaitCondition("the chart of the day is drawn", e2e.ChartDrawn)
 	b.Press("Last hour")
 	b.AwaitText("of each half minute")
-	relaytest.Eventually(t, "the chart of the hour is drawn", func() (any, bool) { return b.Text(), b.Holds(e2e.ChartDrawn) })
+	b.AwaitCondition("the chart of the hour is drawn", e2e.ChartDrawn)
 	b.Press("trace")
 	b.AwaitText("The way of it")
 	if !b.Holds(`document.title !== "harm" && document.images.length === 0`) {

@@ -16,17 +16,17 @@ func TestConsoleInAnOutage(t *testing.T) {
 	shows := map[string][]string{ // what the events' page shows
 		"PostgreSQL": {"The database does not answer", "unknown", "shed"}, "Redis": {"done", "shed"}, "InfluxDB": {"done", "shed"},
 	}
+	s := e2e.RealSite(t)
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
+	g.AwaitProcessed()
+	b := e2e.NewBrowser(t)
+	b.Open(g.URL() + "/console")
+	b.SignIn()
+	b.AwaitText("Back ends ready", "Came in, per minute", "None. An endpoint that fails ten times in a row")
 	for _, server := range e2e.BackEnds() {
 		t.Run(server.Name, func(t *testing.T) {
-			s := e2e.RealSite(t)
-			g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
-			g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
-			g.AwaitProcessed()
-			b := e2e.NewBrowser(t)
-			b.Open(g.URL() + "/console")
-			b.SignIn()
-			b.AwaitText("Back ends ready", "Came in, per minute", "None. An endpoint that fails ten times in a row")
-
+			b.T = t
 			server.Stop(t, s)
 			b.AwaitText(server.Check, "is down since", "The gateway goes on accepting", "Back ends not ready")
 			if server.Check != "readings" {
@@ -41,9 +41,7 @@ func TestConsoleInAnOutage(t *testing.T) {
 			server.Start(t, s)
 			b.Press("Overview")
 			b.AwaitText("Back ends ready", "Last error since the start")
-			relaytest.Eventually(t, "nothing is stale any more", func() (any, bool) {
-				return b.Text(), !b.Holds(`document.querySelector(".stale, .outage") !== null`)
-			})
+			b.AwaitCondition("nothing is stale any more", `document.querySelector(".stale, .outage") === null`)
 			b.ExpectNoComplaints("status of 503")
 		})
 	}
@@ -64,9 +62,7 @@ func TestConsoleIsLive(t *testing.T) {
 	b.Press("Overview")
 	b.AwaitText("Came in, per minute", "Counted by this gateway")
 	relaytest.Eventually(t, "the frame is in the chart's data", func() (any, bool) { return traffic(g, "uplink"), traffic(g, "uplink") == 1 })
-	if !b.Holds(`document.querySelectorAll("figure.chart canvas").length === 3`) {
-		t.Error("the charts are not drawn")
-	}
+	b.AwaitCondition("three charts are drawn", `document.querySelectorAll("figure.chart canvas").length === 3`)
 	b.Open("about:blank")
 	g.Kill()
 	g.Spawn()

@@ -57,9 +57,7 @@ func TestConsoleKnowsUsers(t *testing.T) {
 	b.AwaitText("The name or the password is wrong.")
 	b.Do(chromedp.Reload())
 	signInAs(b, "root")
-	if !b.Holds(`sessionStorage.length === 0 && Object.values(localStorage).join() === "1" && document.cookie === ""`) {
-		t.Error("scripts can read the session")
-	}
+	b.AwaitCondition("scripts cannot read the session", `sessionStorage.length === 0 && Object.values(localStorage).join() === "1" && document.cookie === ""`)
 	b.Do(chromedp.Reload())
 	b.AwaitText("Sign out root") // the cookie goes on
 	b.Press("Users")

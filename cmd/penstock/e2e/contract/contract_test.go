@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGateway runs every suite of this folder on every site.
+// TestGateway runs the suite of this folder.
 func TestGateway(t *testing.T) {
 	e2e.RunSuites(t, e2e.Suites{
 		"hostile bodies": testBodies,
@@ -137,10 +137,12 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 				t.Errorf("%s: %d %s", a.Request, a.Status, a.Body)
 			}
 		}
-		omissions(g, doc, all)
-		tooLarge := zipped(t, io.LimitReader(blankReader{}, 9<<20))
-		for n, s := range all {
-			checkCommonRefusals(g, doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
+		if len(g.Members) == 0 || e2e.Soak() { // what a gateway refuses, each refuses by itself
+			omissions(g, doc, all)
+			tooLarge := zipped(t, io.LimitReader(blankReader{}, 9<<20))
+			for n, s := range all {
+				checkCommonRefusals(g, doc, s, tooLarge, fmt.Sprintf("198.51.%d.%d", n/250, n%250))
+			}
 		}
 		mistakes(g)
 		sessions(g)

@@ -3,7 +3,6 @@ package contract
 import (
 	"maps"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,14 +32,14 @@ func hostileNumbers() []string {
 // values replaced by hostile ones, in the body, the query and the path. None is
 // answered as a fault of the gateway, and none reaches a header, the log, a page or
 // what another request reads. Each value is replaced by two or three of them, in turns;
-// by all, with PENSTOCK_TEST_HOSTILE=all.
+// by all in a soak.
 func TestHostileValuesReachNothing(t *testing.T) {
 	t.Parallel()
 	doc := contract(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	all := samples(fillWithSamples(g))
 	sent := 0
-	turns := &hostileValues{all: os.Getenv("PENSTOCK_TEST_HOSTILE") == "all"}
+	turns := &hostileValues{all: e2e.Soak()}
 	for _, s := range all {
 		owner, _ := s.owner(g)
 		for _, one := range turns.of(doc, s) {

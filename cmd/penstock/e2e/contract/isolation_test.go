@@ -22,7 +22,7 @@ func openPaths() []string {
 // that the contract is tested with; an operation without one fails the test.
 func TestAccountsAreIsolated(t *testing.T) {
 	t.Parallel()
-	e2e.OnOneAndOnThree(t, testAccountIsolation)
+	e2e.OnOneGateway(t, testAccountIsolation)
 }
 
 func testAccountIsolation(t *testing.T, s *e2e.Site) {
@@ -31,6 +31,7 @@ func testAccountIsolation(t *testing.T, s *e2e.Site) {
 	made := fillWithSamples(g)
 	g.Admin().Put("/admin/inventory", `{"accounts":[{"name":"globex","credit":5,"tokens":[{"token":"globex-all-0123456","scopes":["messaging","cellular","iot","ledger","webhook","carrier"]}]}]}`).Mentions(t, 200)
 	all := slices.DeleteFunc(samples(made), func(s sample) bool { return !ofAccounts(operation(doc, s.operation)) })
+	g.AwaitProcessed()
 	before := readOwnData(g, all)
 	secrets := marks(made)
 	tried := map[string]bool{}

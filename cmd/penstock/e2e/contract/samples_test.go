@@ -227,6 +227,7 @@ func mistakes(g *e2e.Gateway) {
 // TestGatewaysAreOneForEveryList runs three gateways on the same back ends and compares
 // every list of theirs.
 func TestGatewaysAreOneForEveryList(t *testing.T) {
+	t.Parallel()
 	t.Run("every list is the same at all", func(t *testing.T) { testSameLists(t, e2e.RealSite(t)) })
 }
 

@@ -105,9 +105,7 @@ func TestDocumentationSendsRequests(t *testing.T) {
 	b.Write("#token", "acme-all-0123456")
 	tries(b, "sendMessage", "POST")
 	fetched(b, "openapi.json")
-	if !b.Holds(`document.querySelector("#sendMessage textarea").value.includes('"destinations": [')`) {
-		t.Error("the body is not that of the example")
-	}
+	b.AwaitCondition("the body is that of the example", `document.querySelector("#sendMessage textarea").value.includes('"destinations": [')`)
 	b.Set("#sendMessage textarea", `{"destinations":["447700900123"],"message":"From the page"}`)
 	b.Click("#sendMessage .try > button")
 	b.AwaitText("POST /v2/sms/send 200 OK", "x-request-id: ", `"data": "From the page"`)
@@ -123,9 +121,7 @@ func TestDocumentationSendsRequests(t *testing.T) {
 	b.Set("#getDecoder input[name=decoder_id]", "lpp")
 	b.Click("#getDecoder .try > button")
 	b.AwaitText("GET /iot/decoders/lpp 200 OK")
-	if !b.Holds(`document.querySelector("#getDecoder .answer").textContent.includes('"name": "Field tester"')`) {
-		t.Error("the answer's body is not shown")
-	}
+	b.AwaitCondition("the answer's body is shown", `document.querySelector("#getDecoder .answer").textContent.includes('"name": "Field tester"')`)
 
 	b.Set("#token", "nobody")
 	visits(b, "listGeographicRelays")
@@ -139,9 +135,7 @@ func TestDocumentationSendsRequests(t *testing.T) {
 	}
 	b.Inspect("docs", e2e.Axe(t))
 	b.Do(chromedp.Reload())
-	if !b.Holds(`document.getElementById("token").value === ""`) {
-		t.Error("the token is there after the page was loaded again")
-	}
+	b.AwaitCondition("the token is gone after the page was loaded again", `document.getElementById("token")?.value === ""`)
 	b.ExpectNoComplaints("404 (Not Found)", "401 (Unauthorized)")
 }
 

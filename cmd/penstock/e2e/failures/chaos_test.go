@@ -18,6 +18,7 @@ import (
 // selects other faults.
 func TestChaos(t *testing.T) {
 	t.Parallel()
+	e2e.SoakOnly(t, "TestKillLosesNothing, TestOutageLosesNothing and TestFaultsLoseNothing see each kind of fault once")
 	program := buildChaos(t)
 	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", 1)
 	for _, tc := range []struct {

@@ -55,12 +55,15 @@ func (h *held) nextRound() {
 	h.open, h.waiting = make(chan struct{}), map[string]bool{}
 }
 
-// TestKillWithRequestsInFlightLosesNothing kills the gateway 20 times, or
-// PENSTOCK_TEST_KILLS, each time with 50 acknowledged messages whose requests
+// TestKillWithRequestsInFlightLosesNothing kills the gateway twice, 20 times
+// in a soak or PENSTOCK_TEST_KILLS times, each time with 50 acknowledged messages whose requests
 // are under way and have no answer.
 func TestKillWithRequestsInFlightLosesNothing(t *testing.T) {
 	const inFlight = 50
-	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_KILLS", 20, func(t *testing.T, s *e2e.Site, rounds int) {
+	t.Parallel()
+	rounds := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20)
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
 		h := &held{open: make(chan struct{}), waiting: map[string]bool{}, answered: map[string]int{}, hooks: map[string]map[string]bool{}}
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", e2e.NewServer(t, h), "parameters:", "pace: {concurrency: 64}, parameters:"))
 		acknowledged := map[string]bool{}

@@ -7,11 +7,14 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
 
-// TestKillLosesNothing kills the gateway at random moments under load, 20 times
-// or PENSTOCK_TEST_KILLS, and every fourth time once more while it starts.
+// TestKillLosesNothing kills the gateway at random moments under load, 4 times,
+// 20 in a soak or PENSTOCK_TEST_KILLS, and every fourth time once more while it starts.
 // PENSTOCK_TEST_SEED repeats the moments of a run.
 func TestKillLosesNothing(t *testing.T) {
-	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_KILLS", 20, func(t *testing.T, s *e2e.Site, kills int) {
+	t.Parallel()
+	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 4, 20)
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
 		random := e2e.Random(t)
 		c, url := e2e.NewMessageCounter(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
@@ -27,7 +30,7 @@ func TestKillLosesNothing(t *testing.T) {
 			}
 			g.Spawn()
 		}
-		e2e.SleepRandomly(random, 400*time.Millisecond)
+		l.AwaitMessages(t, 20)
 		l.End()
 		if len(l.Frames.Acked) == 0 || len(l.Texts) == 0 {
 			t.Fatalf("there was no load: %v", l.Refused)

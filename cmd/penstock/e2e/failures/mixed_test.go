@@ -23,6 +23,7 @@ import (
 // fault.
 type mixedFault struct {
 	name string
+	soak bool // strikes only in a soak
 	// prepare starts the servers that fail, and returns settings of the gateway and
 	// what happens in each round.
 	prepare func(t *testing.T, s *e2e.Site) (settings []string, strike func())
@@ -30,43 +31,47 @@ type mixedFault struct {
 
 func mixedFaults() []mixedFault {
 	return []mixedFault{
-		{"Redis is emptied", func(t *testing.T, s *e2e.Site) ([]string, func()) {
+		{"Redis is emptied", false, func(t *testing.T, s *e2e.Site) ([]string, func()) {
 			return nil, func() {
 				c := s.Redis.Client()
 				defer func() { _ = c.Close() }()
 				relaytest.NoError(t, c.FlushAll(context.Background()).Err())
 			}
 		}},
-		{"Redis is killed and starts empty", func(_ *testing.T, s *e2e.Site) ([]string, func()) {
+		{"Redis is killed and starts empty", true, func(_ *testing.T, s *e2e.Site) ([]string, func()) {
 			return nil, func() { s.Redis.Restart() }
 		}},
-		{"a Sentinel failover is planned", func(t *testing.T, _ *e2e.Site) ([]string, func()) {
+		{"a Sentinel failover is planned", true, func(t *testing.T, _ *e2e.Site) ([]string, func()) {
 			set := redistest.StartSentinels(t)
 			return []string{"PENSTOCK_REDIS_URL=" + set.URL}, func() { set.Switch(t) }
 		}},
-		{"the master of a Sentinel is killed", func(t *testing.T, _ *e2e.Site) ([]string, func()) {
+		{"the master of a Sentinel is killed", false, func(t *testing.T, _ *e2e.Site) ([]string, func()) {
 			set := redistest.StartSentinels(t)
 			return []string{"PENSTOCK_REDIS_URL=" + set.URL}, func() { set.Crash(t) }
 		}},
-		{"PostgreSQL is killed", func(_ *testing.T, s *e2e.Site) ([]string, func()) {
+		{"PostgreSQL is killed", true, func(_ *testing.T, s *e2e.Site) ([]string, func()) {
 			return nil, func() { s.Postgres.Kill(); s.Postgres.Start() }
 		}},
-		{"PostgreSQL's standby takes over", func(t *testing.T, _ *e2e.Site) ([]string, func()) {
+		{"PostgreSQL's standby takes over", false, func(t *testing.T, _ *e2e.Site) ([]string, func()) {
 			pair := sqltest.StartPair(t)
 			return []string{"PENSTOCK_DATABASE_URL=" + pair.NewDatabase(t)}, pair.Fail
 		}},
 	}
 }
 
-// TestFaultsLoseNothing has a back end fail under a mixed load, once or
-// PENSTOCK_TEST_FAULTS times: what was acknowledged is there afterwards, nothing
+// TestFaultsLoseNothing has a back end fail under a mixed load, once, three times in a soak
+// or PENSTOCK_TEST_FAULTS times. What strikes only in a soak, TestOutageLosesNothing sees under
+// a load of frames and messages: what was acknowledged is there afterwards, nothing
 // that was done is undone, nothing that exists is refused meanwhile, and what the
 // endpoint gets twice has the same ids.
 func TestFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
-	rounds := e2e.NumberFromEnv(t, "PENSTOCK_TEST_FAULTS", 1)
+	rounds := e2e.Rounds(t, "PENSTOCK_TEST_FAULTS", 1, 3)
 	s := &e2e.Site{T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Start(t)}
 	for _, fault := range mixedFaults() {
+		if fault.soak && !e2e.Soak() {
+			continue
+		}
 		t.Run(fault.name, func(t *testing.T) {
 			s.Redis = redistest.Start(t, "--databases", "100", "--appendonly", "no")
 			settings, strike := fault.prepare(t, s)

@@ -54,6 +54,7 @@ func hangingLookup(t *testing.T) (url string, asked chan struct{}, letGo func())
 // An account whose requests hang uses up its share of the API: further ones are
 // refused in each surface's own form, and nothing else is.
 func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
+	t.Parallel()
 	url, asked, letGo := hangingLookup(t)
 	g := overloaded(t, "PENSTOCK_OVERLOAD_API_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=20ms")
 	g.Configure(fmt.Sprintf("lookup: {type: http, url: '%s/%%number', timeout: 1m}\n", url))
@@ -108,6 +109,7 @@ func TestAnAccountThatUsesItsShareIsRefused(t *testing.T) {
 // Posts beyond the bound get 503 and leave nothing behind: what is journalled is
 // what was answered with 200.
 func TestRefusedFramesAreNotStored(t *testing.T) {
+	t.Parallel()
 	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_WAIT=1ms")
 	g.Run()
 	var accepted, refused atomic.Int64
@@ -150,8 +152,9 @@ func TestRefusedFramesAreNotStored(t *testing.T) {
 
 // Clients whose heads and bodies come slowly take neither slots nor all connections.
 func TestSlowConnectionsDoNotKeepOutOthers(t *testing.T) {
-	const slow = 200
-	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_CONNECTIONS=100")
+	t.Parallel()
+	const slow = 60
+	g := overloaded(t, "PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=2", "PENSTOCK_OVERLOAD_CONNECTIONS=20")
 	g.HTTP.Transport = &http.Transport{DisableKeepAlives: true} // an idle connection makes room for others
 	g.Run()
 	addr := strings.TrimPrefix(g.URL(), "http://")

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +29,10 @@ func TestALostGatewaysJournalIsRecoveredByAnother(t *testing.T) {
 	r.refused(t, "of another directory", t.TempDir(), "is not the data directory of a gateway")
 
 	r.accept(t)
+	r.awaitAway(t)
 	r.interrupted(t)
-	out := r.recovered(t)
+	r.awaitAway(t)
+	out := r.tool(t)
 	out.Mentions(t, "uplink", "sms", "receipt", "cdr", "nothing is left in "+filepath.Join(r.lost.DataDir(), "journal"), "DELETE /admin/gateways/")
 	r.check(t)
 
@@ -132,36 +134,55 @@ func (r *recoveryFixture) copied(t *testing.T) string {
 	return dir
 }
 
+// awaitAway waits until the lost gateway counts as away.
+func (r *recoveryFixture) awaitAway(t *testing.T) {
+	t.Helper()
+	relaytest.Eventually(t, "the lost gateway is away", func() (any, bool) {
+		seenAt := r.registered(t).SeenAt
+		return seenAt, time.Since(seenAt) > registry.AwayAfter
+	})
+}
+
+// registeredGateway is a gateway as the other one lists it.
+type registeredGateway struct {
+	URL       string
+	StartedAt time.Time `json:"started_at"`
+	SeenAt    time.Time `json:"seen_at"`
+}
+
+// registered returns the lost gateway as the other one lists it.
+func (r *recoveryFixture) registered(t *testing.T) registeredGateway {
+	t.Helper()
+	var list struct{ Data []registeredGateway }
+	r.other.Admin().Get("/admin/gateways").Decode(t, &list)
+	for _, g := range list.Data {
+		if g.URL == r.lost.URL() {
+			return g
+		}
+	}
+	t.Fatalf("%s is not registered: %+v", r.lost.URL(), list.Data)
+	return registeredGateway{}
+}
+
 // interrupted kills a recovery once it prints its progress.
 func (r *recoveryFixture) interrupted(t *testing.T) {
 	t.Helper()
-	relaytest.Eventually(t, "a recovery begins", func() (any, bool) {
-		cmd := r.other.Command("recover", "--journal", r.lost.DataDir(), "--config", r.other.ConfigFile)
-		out, err := cmd.StdoutPipe()
-		relaytest.NoError(t, err)
-		relaytest.NoError(t, cmd.Start())
-		first := make([]byte, len("uplink"))
-		n, _ := out.Read(first) // nothing, if it is refused
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return string(first[:n]), string(first[:n]) == "uplink"
-	})
+	cmd := r.other.Command("recover", "--journal", r.lost.DataDir(), "--config", r.other.ConfigFile)
+	var reason e2e.Transcript
+	cmd.Stderr = &reason
+	out, err := cmd.StdoutPipe()
+	relaytest.NoError(t, err)
+	relaytest.NoError(t, cmd.Start())
+	first := make([]byte, len("uplink"))
+	n, _ := io.ReadFull(out, first)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if string(first[:n]) != "uplink" {
+		t.Fatalf("the recovery begins with %q: %s", first[:n], reason.String())
+	}
 }
 
-// recovered recovers as soon as the lost gateway counts as away.
-func (r *recoveryFixture) recovered(t *testing.T) (out e2e.Output) {
-	t.Helper()
-	relaytest.Eventually(t, "the journal is recovered", func() (any, bool) {
-		var code int
-		out, code = r.command(r.lost.DataDir())
-		if code != 0 && !strings.Contains(string(out), "sent a heartbeat") {
-			t.Fatalf("exit code %d:\n%s", code, out)
-		}
-		return out, code == 0
-	})
-	return out
-}
-
+// tool recovers the journal of the lost gateway.
 func (r *recoveryFixture) tool(t *testing.T) e2e.Output {
 	t.Helper()
 	out, code := r.command(r.lost.DataDir())
@@ -193,20 +214,8 @@ func (r *recoveryFixture) damaged(t *testing.T) {
 	r.lost.Spawn()
 	r.load.G = r.lost
 	relaytest.Eventually(t, "the gateway has been up for two heartbeats: it has read the tokens", func() (any, bool) {
-		var list struct {
-			Data []struct {
-				URL       string
-				StartedAt time.Time `json:"started_at"`
-				SeenAt    time.Time `json:"seen_at"`
-			}
-		}
-		r.other.Admin().Get("/admin/gateways").Decode(t, &list)
-		for _, g := range list.Data {
-			if g.URL == r.lost.URL() && g.SeenAt.Sub(g.StartedAt) > registry.HeartbeatEvery {
-				return list, true
-			}
-		}
-		return list, false
+		g := r.registered(t)
+		return g, g.SeenAt.Sub(g.StartedAt) > registry.HeartbeatEvery
 	})
 	r.load.Message(1, 1) // the token is known from now on
 	r.lost.AwaitProcessed()
@@ -223,7 +232,8 @@ func (r *recoveryFixture) damaged(t *testing.T) {
 	delete(r.load.Texts, damaged)
 	r.site.Postgres.Start()
 	r.load.G = r.other
-	out := r.recovered(t)
+	r.awaitAway(t)
+	out := r.tool(t)
 	out.Mentions(t, segment+" at offset ", "bytes cannot be read", "sms 2,")
 	found := regexp.MustCompile(`at offset (\d+): (\d+) bytes`).FindStringSubmatch(string(out))
 	var begin, length int

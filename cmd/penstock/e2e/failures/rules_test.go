@@ -16,12 +16,15 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// TestRulesSurviveKills kills the gateway at random moments under load, 6 times or
-// PENSTOCK_TEST_KILLS, on real servers with Redis away for a while meanwhile. Every
+// TestRulesSurviveKills kills the gateway at random moments under load, twice, 20 times
+// in a soak or PENSTOCK_TEST_KILLS times, on real servers with Redis away for a while meanwhile. Every
 // stored frame is evaluated once: no alarm is lost, none is raised twice, and
 // no frame is forwarded twice.
 func TestRulesSurviveKills(t *testing.T) {
-	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_KILLS", 6, func(t *testing.T, s *e2e.Site, kills int) {
+	t.Parallel()
+	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20)
+	e2e.OnRealSite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
 		random := e2e.Random(t)
 		heard := newNotices(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url))
@@ -34,6 +37,7 @@ func TestRulesSurviveKills(t *testing.T) {
 			if s.Redis != nil && round == kills/2 {
 				s.Redis.Stop()
 				away = time.After(outage(t))
+				l.AwaitMessages(t, 20)
 			}
 			g.Kill()
 			g.Spawn()
@@ -43,7 +47,7 @@ func TestRulesSurviveKills(t *testing.T) {
 			<-away
 			s.Redis.Restart()
 		}
-		e2e.SleepRandomly(random, 400*time.Millisecond)
+		l.AwaitMessages(t, 20)
 		l.End()
 		if len(l.Frames.Acked) == 0 {
 			t.Fatalf("there was no load: %v", l.Refused)

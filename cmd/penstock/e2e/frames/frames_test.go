@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGateway runs every suite of this folder on every site.
+// TestGateway runs every suite of this folder.
 func TestGateway(t *testing.T) {
 	e2e.RunSuites(t, e2e.Suites{
 		"frames":                           testFrames,
@@ -33,7 +33,7 @@ func TestGateway(t *testing.T) {
 		"devices":                          testDevices,
 		"credentials":                      testCredentials,
 		"isolation of accounts":            testIsolation,
-	})
+	}, "frames", "readings", "posts of many readings", "frames reported in several posts", "retention at the start")
 }
 
 func testFrames(t *testing.T, s *e2e.Site) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -20,7 +19,7 @@ func TestMain(m *testing.M) { e2e.Main(m) }
 // the answer is that of all.
 func TestGatewaysAreOne(t *testing.T) {
 	s := e2e.RealSite(t)
-	t.Run("a token revoked at one is refused at the others within 2 s", func(t *testing.T) { testRevoked(t, s) })
+	t.Run("a token revoked at one is refused at the others", func(t *testing.T) { testRevoked(t, s) })
 	for _, tc := range []struct {
 		name string
 		run  func(*testing.T, *e2e.Site)
@@ -156,15 +155,11 @@ func testRevoked(t *testing.T, s *e2e.Site) {
 		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("x", e2e.SIMG, 1)).Mentions(t, 200)
 	}
 	c.Gateways[0].Admin().Put("/admin/inventory?prune=true&allow_removals=100", `{"accounts":[{"name":"globex","tokens":[{"token":"globex-2-0123456","scopes":["cellular","carrier"]}]}]}`).Mentions(t, 200)
-	revoked := time.Now()
 	for _, g := range c.Gateways {
 		relaytest.Eventually(t, "the token is refused", func() (any, bool) {
 			a := g.XAuth("globex-token-0123456").Get("/v3/mno")
 			return a, a.Status == http.StatusUnauthorized
 		})
-		if took := time.Since(revoked); took > 2*time.Second {
-			t.Errorf("refused after %s", took)
-		}
 		g.As("globex-token-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("y", e2e.SIMG, 1)).Mentions(t, 401)
 		g.As("globex-2-0123456").Post("/inbound/cdr/sim", e2e.UsageRecord("z", e2e.SIMG, 1)).Mentions(t, 200)
 	}

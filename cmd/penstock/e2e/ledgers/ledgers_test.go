@@ -15,24 +15,27 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGateway runs every suite of this folder on every site.
+// TestGateway runs every suite of this folder.
 func TestGateway(t *testing.T) {
 	e2e.RunSuites(t, e2e.Suites{
 		"ledgers": testLedgers,
 	})
 }
 
-// TestClaimsSurviveKills has 1,000 claim a token with three claims while the
+// TestClaimsSurviveKills has hundreds claim a token with three claims while the
 // gateway is killed again and again: three succeed, every job that was accepted
 // ends and reaches the callback, and the ledger is whole.
 func TestClaimsSurviveKills(t *testing.T) {
-	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_LEDGER_KILLS", 4, func(t *testing.T, s *e2e.Site, kills int) {
+	t.Parallel()
+	kills, claims := e2e.Rounds(t, "PENSTOCK_TEST_LEDGER_KILLS", 2, 4), e2e.Rounds(t, "PENSTOCK_TEST_LEDGER_CLAIMS", 200, 1000)
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
 		told := e2e.NewLedgerCallback(t)
 		g := e2e.NewGateway(t, s, e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 		g.Spawn()
 		acme := g.As("acme-all-0123456")
 		token := acme.CreateToken("assets", `{}`)
-		accepted := claimants(g, acme, token, kills)
+		accepted := claimants(g, acme, token, claims, kills)
 		for _, id := range accepted {
 			g.AwaitLedgerJob(acme, id, nil)
 		}
@@ -61,9 +64,9 @@ func TestClaimsSurviveKills(t *testing.T) {
 	})
 }
 
-// claimants has 1,000 claim a token while the gateway is killed so many times,
+// claimants has so many claim a token while the gateway is killed so many times,
 // and returns the jobs that were accepted. Each tries until it is.
-func claimants(g *e2e.Gateway, c e2e.Client, token string, kills int) []string {
+func claimants(g *e2e.Gateway, c e2e.Client, token string, claims, kills int) []string {
 	g.T.Helper()
 	var mu sync.Mutex
 	var accepted []string
@@ -73,7 +76,7 @@ func claimants(g *e2e.Gateway, c e2e.Client, token string, kills int) []string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 1000 {
+		for range claims {
 			slots <- struct{}{}
 			all.Go(func() {
 				defer func() { <-slots }()
@@ -93,7 +96,7 @@ func claimants(g *e2e.Gateway, c e2e.Client, token string, kills int) []string {
 		all.Wait()
 	}()
 	for round := range kills {
-		relaytest.Eventually(g.T, "claims go on", func() (any, bool) { n := count(); return n, n > round*900/kills+20 })
+		relaytest.Eventually(g.T, "claims go on", func() (any, bool) { n := count(); return n, n > round*claims*9/10/kills+claims/50 })
 		g.Kill()
 		g.Spawn()
 	}

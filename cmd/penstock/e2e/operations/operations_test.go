@@ -14,11 +14,11 @@ import (
 
 func TestMain(m *testing.M) { e2e.Main(m) }
 
-// TestGateway runs every suite of this folder on every site.
+// TestGateway runs every suite of this folder.
 func TestGateway(t *testing.T) {
 	e2e.RunSuites(t, e2e.Suites{
 		"operations": testOperations,
-	})
+	}, "operations")
 }
 
 func testOperations(t *testing.T, s *e2e.Site) {

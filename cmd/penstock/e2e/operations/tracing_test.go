@@ -100,6 +100,7 @@ accounts:
 // TestTracesFollowTraffic follows a message whose first attempt fails, a frame and an
 // order.
 func TestTracesFollowTraffic(t *testing.T) {
+	t.Parallel()
 	c := collect(t)
 	k := e2e.NewSink(t, func(w http.ResponseWriter, h e2e.SinkRequest, before int) {
 		if h.Path == "/sms" && before == 0 {

@@ -14,7 +14,7 @@ import (
 // moments: the account has one message for each frame, and paid for it once.
 func TestRulesSendOnceWhenKilled(t *testing.T) {
 	t.Parallel()
-	kills := e2e.NumberFromEnv(t, "PENSTOCK_TEST_KILLS", 10)
+	kills := e2e.Rounds(t, "PENSTOCK_TEST_KILLS", 2, 20)
 	random := e2e.Random(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), rulesInventory(t, 100_000))
 	g.Spawn()

@@ -160,7 +160,7 @@ func TestKannel(t *testing.T) {
 	g := kannelGateway(t, sink.url)
 	k := startKannel(t, strings.TrimPrefix(g.URL(), "http://"))
 
-	many, wantMany := kannelThousands(e2e.NumberFromEnv(t, "PENSTOCK_TEST_MESSAGES", 10_000))
+	many, wantMany := kannelThousands(e2e.Rounds(t, "PENSTOCK_TEST_MESSAGES", 1_000, 10_000))
 	sent := time.Now()
 	smsc := k.carry(many)
 	sink.receives(t, "/sms", len(wantMany), "m", "o", "d")
@@ -173,7 +173,7 @@ func TestKannel(t *testing.T) {
 	k.end()
 	relaytest.NoError(t, g.Stop()) // nothing is under way any more
 
-	t.Run("ten thousand messages arrive, each once", func(t *testing.T) {
+	t.Run("messages arrive, each once", func(t *testing.T) {
 		onceEach(t, sink.seen("/sms", "m", "o", "d"), wantMany)
 		if ids := sink.seen("/sms", "i"); len(ids) != len(wantMany) {
 			t.Errorf("%d different message ids, want %d", len(ids), len(wantMany))

@@ -16,10 +16,12 @@ import (
 // TestSendsUnderKill sends twice as much as the credit pays for, all at a time,
 // and kills the gateway in the middle: what was acknowledged is there, once, the
 // rest is refused, the ledger adds up, and what was to be sent at once is
-// delivered. PENSTOCK_TEST_SENDS is how many messages (200; the figure
-// is 1000).
+// delivered. PENSTOCK_TEST_SENDS is how many messages.
 func TestSendsUnderKill(t *testing.T) {
-	e2e.RepeatOnEverySite(t, "PENSTOCK_TEST_SENDS", 200, func(t *testing.T, s *e2e.Site, count int) {
+	t.Parallel()
+	count := e2e.Rounds(t, "PENSTOCK_TEST_SENDS", 60, 1000)
+	e2e.OnEverySite(t, func(t *testing.T, s *e2e.Site) {
+		t.Parallel()
 		g := e2e.NewGateway(t, s, fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-all-0123456}]}]", count/2))
 		g.Spawn()
 		o := &orders{g: g, until: time.Now().Add(e2e.Patience), sent: map[string]int64{}}

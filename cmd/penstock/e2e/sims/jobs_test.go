@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -167,16 +166,16 @@ func simFleet(n int, callback string) (inventory string, states map[string]strin
 }
 
 // TestSIMJobsSurviveKills has two jobs done for each of many SIMs, while the gateway
-// is killed every two seconds, the operator fails now before and now after it has
-// done something, and requests continue. PENSTOCK_TEST_SIM_JOBS is how many jobs;
-// unless it is given, a few are enough, and three kills.
+// is killed every second or two, the operator fails now before and now after it has
+// done something, and requests continue. A few jobs and two kills are
+// enough, unless PENSTOCK_TEST_SIM_JOBS or a soak has more.
 func TestSIMJobsSurviveKills(t *testing.T) {
 	t.Parallel()
-	jobs := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SIM_JOBS", 240)
-	most := 3
-	if os.Getenv("PENSTOCK_TEST_SIM_JOBS") != "" {
-		most = math.MaxInt
+	jobs, maxKills := e2e.Rounds(t, "PENSTOCK_TEST_SIM_JOBS", 80, 2000), 2
+	if jobs > 80 {
+		maxKills = math.MaxInt
 	}
+	random := e2e.Random(t)
 	peer, events := newSIMOperatorPeer(t), newSIMEvents(t)
 	inventory, states := simFleet(jobs/2, events.url)
 	s := e2e.RealSite(t)
@@ -196,8 +195,8 @@ func TestSIMJobsSurviveKills(t *testing.T) {
 			return false
 		}
 	}
-	for ; kills < most && !over(); kills++ {
-		<-time.After(2 * time.Second)
+	for ; kills < maxKills && (kills == 0 || !over()); kills++ {
+		e2e.SleepRandomly(random, 2*time.Second)
 		g.Kill()
 		g.Spawn()
 	}
