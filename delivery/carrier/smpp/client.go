@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/penstock/penstock/decoders/sms"
 )
 
 // Client maintains one bind to one carrier.
@@ -15,8 +13,6 @@ type Client struct {
 	status  status
 	current atomic.Pointer[session] // the bound session that may send; nil if there is none
 	onBound func()
-	// alphabet encodes alphanumeric originators.
-	alphabet *sms.Alphabet
 }
 
 // New returns a client that is not bound; Run binds.
@@ -24,7 +20,7 @@ func New(o Options) (*Client, error) {
 	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
-	c := &Client{o: o, alphabet: sms.NewAlphabet()}
+	c := &Client{o: o}
 	c.status.set(Waiting, o.Now(), nil)
 	return c, nil
 }

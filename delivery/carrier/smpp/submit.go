@@ -87,24 +87,15 @@ func userReference(id string) []byte {
 	return []byte{byte(n >> 8), byte(n)}
 }
 
-// encodeSender encodes an originator in the SMSC's alphabet, one character per
-// octet. Digits and ASCII letters are the same in all alphabets.
+// encodeSender encodes an originator, one character per octet: in ASCII, as addresses are
+// written in SMPP (2.7.1), and further characters in Latin-1. The carrier's alphabet is that
+// of texts.
 func (c *Client) encodeSender(from string) (string, error) {
-	if c.o.Alphabet == smpp.AlphabetLatin1 {
-		octets, err := charmap.ISO8859_1.NewEncoder().String(from)
-		if err != nil {
-			return "", fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the originator", c.o.Name)
-		}
-		return octets, nil
-	}
-	octets, err := c.alphabet.Encode(from)
+	octets, err := charmap.ISO8859_1.NewEncoder().String(from)
 	if err != nil {
-		return "", fmt.Errorf("smpp: source_addr: %w", err)
+		return "", errors.New("smpp: source_addr: the originator has characters beyond Latin-1")
 	}
-	if bytes.IndexByte(octets, 0) >= 0 {
-		return "", errors.New("smpp: source_addr: an @ is the octet 0 there, which ends the field")
-	}
-	return string(octets), nil
+	return octets, nil
 }
 
 // AcceptsOriginator reports whether source_addr can represent an originator.
