@@ -69,6 +69,7 @@ func TestXMLThatIsNoDocumentIsRefused(t *testing.T) {
 		"a start without an end":  `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI>`,
 		"nothing":                 `<!-- DevEUI_ -->`,
 		"another encoding":        `<?xml version="1.0" encoding="UTF-16"?><DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI></DevEUI_uplink>`,
+		"a surrogate reference":   `<DevEUI_uplink><DevEUI>A84041D2C5182F01</DevEUI><DriverCfg>&#xD83D;&#xDE06;</DriverCfg></DevEUI_uplink>`,
 		"a hundred levels":        strings.Repeat("<DevEUI_a>", 100) + strings.Repeat("</DevEUI_a>", 100),
 		"an entity that explodes": `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><DevEUI_uplink><DevEUI>&b;</DevEUI></DevEUI_uplink>`,
 	} {

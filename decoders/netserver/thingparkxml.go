@@ -21,12 +21,18 @@ func thingParkJSON(body []byte) ([]byte, error) {
 	}
 	x := xmlBody{d: xml.NewDecoder(bytes.NewReader(trimmed))}
 	for {
+		start := x.d.InputOffset()
 		tok, err := x.d.RawToken()
 		switch {
 		case errors.Is(err, io.EOF) && x.ended:
 			return x.out.Bytes(), nil
 		case err != nil:
 			return nil, x.fail("is not an XML document: " + err.Error())
+		}
+		if _, comment := tok.(xml.Comment); !comment {
+			if reference := decoders.SurrogateReference(trimmed[start:x.d.InputOffset()]); reference != "" {
+				return nil, x.fail("is not an XML document: the reference " + reference + " is half of a surrogate pair")
+			}
 		}
 		if err := x.token(tok); err != nil {
 			return nil, err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // The bounds of a document.
@@ -50,7 +52,7 @@ func (u *unreadable) Error() string { return fmt.Sprintf("%s (byte %d)", u.reaso
 
 // parse reads a document of one root element. The error is an *unreadable.
 func parse(raw []byte) (*node, error) {
-	p := parser{d: xml.NewDecoder(bytes.NewReader(raw))}
+	p := parser{d: xml.NewDecoder(bytes.NewReader(raw)), source: raw}
 	p.d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is UTF-8 already
 	for {
 		p.at = p.d.InputOffset()
@@ -71,11 +73,12 @@ func parse(raw []byte) (*node, error) {
 
 // parser builds the tree of a document.
 type parser struct {
-	d     *xml.Decoder
-	at    int64 // where the token begins
-	root  *node
-	open  []*node
-	nodes int
+	d      *xml.Decoder
+	source []byte
+	at     int64 // where the token begins
+	root   *node
+	open   []*node
+	nodes  int
 }
 
 func (p *parser) bad(format string, args ...any) error {
@@ -90,6 +93,11 @@ func (p *parser) syntax(err error) error {
 }
 
 func (p *parser) take(token xml.Token) error {
+	if _, comment := token.(xml.Comment); !comment {
+		if reference := decoders.SurrogateReference(p.source[p.at:p.d.InputOffset()]); reference != "" {
+			return p.bad("The XML is not well-formed: the reference %s is half of a surrogate pair.", reference)
+		}
+	}
 	switch t := token.(type) {
 	case xml.StartElement:
 		return p.start(t)
