@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"strings"
+	"unicode"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -32,12 +34,17 @@ func (c *checker) login(s *SOAP, at string) {
 	c.mistakes.AddIf(s.Password == "", at+"password", "expected a password")
 }
 
+// maxCallback is how long a callback's URL may be, in bytes, as over REST.
+const maxCallback = 2048
+
 func (c *checker) callback(raw, path string) {
 	if raw == "" {
 		return
 	}
 	u, err := url.Parse(raw)
-	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && c.AllowHTTPCallback) {
+	blank := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && c.AllowHTTPCallback) ||
+		len(raw) > maxCallback || u.Fragment != "" || strings.ContainsFunc(raw, blank) {
 		c.mistakes.Add(path, "expected an https URL, got %q", clipValue(raw))
 		return
 	}

@@ -124,7 +124,7 @@ func (c *checker) origin(raw, path string) bool {
 	origin := scheme + "://" + host + "/"
 	u, err := url.Parse(origin)
 	switch {
-	case strings.Contains(host, "%"):
+	case strings.Contains(host[strings.LastIndexByte(host, '@')+1:], "%"): // credentials may have escapes
 		c.mistakes.Add(path, "expected no placeholder before the path, got %q", clipValue(raw))
 	case err != nil || u.Hostname() == "" || scheme != "http" && scheme != "https" || strings.ContainsFunc(raw, unicode.IsControl):
 		c.mistakes.Add(path, "expected an http or https URL, got %q", clipValue(raw))

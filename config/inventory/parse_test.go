@@ -136,6 +136,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"parameters where none belong":       {acct("relays: {vmn: [{id: v, number: 447, action: inactive, parameters: [a]}]}"), "accounts[0].relays.vmn[0].parameters: expected none for the action inactive"},
 		"an endpoint that is no URL":         {acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: [example.com]}]}"), `accounts[0].relays.geo[0].parameters[0]: expected an http or https URL, got "example.com"`},
 		"an endpoint of another scheme":      {acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: ['ftp://a/']}]}"), `accounts[0].relays.geo[0].parameters[0]: expected an http or https URL, got "ftp://a/"`},
+		"a callback with a fragment":         {"accounts: [{name: a, callback_url: 'https://h/#x'}]", `accounts[0].callback_url: expected an https URL, got "https://h/#x"`},
 		"a placeholder in the host":          {acct("relays: {vmn: [{id: v, number: 447, action: http_post, parameters: ['https://%orig/']}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected no placeholder before the path, got "https://%orig/"`},
 		"an endpoint that REST refuses":      {acct("relays: {vmn: [{id: v, number: 447, action: http_get, parameters: ['https://a/?x=vmn%bad']}]}"), "accounts[0].relays.vmn[0].parameters[0]: expected a URL that can be called: line 1: bad"},
 		"a line break in an endpoint":        {acct("relays: {vmn: [{id: v, number: 447, action: inbound_gw, parameters: [\"https://a/\\nb\"]}]}"), `accounts[0].relays.vmn[0].parameters[0]: expected an http or https URL, got "https://a/\nb"`},
@@ -244,6 +245,10 @@ func TestParseChecksAgainstWhatStands(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRelaysTakeCredentialsWithEscapes(t *testing.T) {
+	parse(t, acct("relays: {geo: [{id: g, prefix: 44, action: http_get, parameters: ['http://us%40er:p%3Aw@host/in?text=%m']}]}"), inventory.Options{})
 }
 
 func TestCallbackMayBePlainWhereAllowed(t *testing.T) {

@@ -120,6 +120,16 @@ func TestURLsThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestNamesOfTheOtherKindAreRefused(t *testing.T) {
+	for raw, k := range map[string]Kind{
+		"http://h/?text=%msg&from=%orig": Geographic, "http://h/%dest/x": Geographic, "http://h/?a=%m": VirtualNumber, "http://h/?a=%msgs": VirtualNumber,
+	} {
+		if err := CheckEndpoint(string(k), raw); err == nil || !strings.Contains(err.Error(), "is no placeholder here; known are %") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 // naive is another way to the same result: what the decoded URL must be, by
 // one regular expression whose alternatives stand longest first.
 func naive(k Kind, raw string, v view) string {

@@ -37,7 +37,7 @@ type part struct {
 // A percent sign before a known name is a placeholder, before two hex digits an
 // escape (%25 is a percent sign); the longest name counts, and names come first,
 // so that an escape whose first digit is a name, %d0 where there is a %d, is
-// written in capitals.
+// written in capitals. Check refuses a name that a letter continues.
 // Any other percent sign stands for itself in the query, where Check refuses one
 // before a name that is not known, and is refused in the path. Literal characters that a
 // URL cannot hold are escaped. Placeholders in the scheme, user, host or port are refused,
@@ -87,7 +87,8 @@ func (c *compiler) head(n int) error {
 		if c.raw[i] != '%' {
 			continue
 		}
-		if name := longest(c.raw[i+1:n], c.out.names); name != "" {
+		rest := c.raw[i+1 : n]
+		if name := longest(rest, c.out.names); len(name) > 1 || name != "" && !isEscape(rest) {
 			return fmt.Errorf("the placeholder %%%s may stand in the path or the query only", name)
 		}
 	}
@@ -124,9 +125,13 @@ func (c *compiler) percent() error {
 		c.flush()
 		c.out.parts = append(c.out.parts, part{name: name, path: !c.query})
 		c.at += 1 + len(name)
+		// A letter behind a name makes another word of it: %msg where there is only %m.
+		if len(rest) > len(name) && isLetter(rest[len(name)]) && c.out.unknown == "" {
+			c.out.unknown = wordOf(rest)
+		}
 		return nil
 	}
-	escape := len(rest) >= 2 && isHex(rest[0]) && isHex(rest[1])
+	escape := isEscape(rest)
 	if word := wordOf(rest); word != "" && (!escape || c.misread(word)) && c.out.unknown == "" {
 		c.out.unknown = word
 	}
@@ -143,6 +148,9 @@ func (c *compiler) percent() error {
 	c.at++
 	return nil
 }
+
+// isEscape reports whether s begins with the digits of an escape.
+func isEscape(s string) bool { return len(s) >= 2 && isHex(s[0]) && isHex(s[1]) }
 
 // misread reports whether an escape is rather a word: %date would be an octet and
 // a rest that no UTF-8 has, unless an escape stands before or behind it. In
@@ -161,8 +169,8 @@ func wordOf(s string) string {
 	return s[:n]
 }
 
-// Check refuses a placeholder in the query that is not known: it would reach the
-// server as it stands.
+// Check refuses a placeholder in the query that is not known, and a known name in path or
+// query that a letter continues: the server would get what nobody meant.
 func (t *Template) Check() error {
 	if t.unknown == "" {
 		return nil

@@ -25,6 +25,10 @@ func TestExpand(t *testing.T) {
 			}
 		})
 	}
+	for _, escaped := range []string{"https://us%40er:p%3Aw@h/?x=%d", "https://us%d0er:%D0@h/"} {
+		_, err := Compile(escaped, []string{"d", "dest"})
+		relaytest.NoError(t, err)
+	}
 	for _, bad := range []string{"", "h/x", "ftp://h/", "https://%d/", "https://h/#x", "https://h/%zz", "https:///x", "https://h/\n"} {
 		if c, err := Compile(bad, []string{"d"}); err == nil {
 			t.Errorf("%q became %s", bad, c.Sample())
@@ -41,7 +45,11 @@ func TestUnknownPlaceholdersInTheQuery(t *testing.T) {
 		"https://h/?x=%account":      "%account", // not the octet 0xAC
 		"https://h/?x=%Body":         "%Body",
 		"https://h/?%%who":           "%who",
-		"https://h/?x=%date":         "", // %d and ate
+		"https://h/?x=%date":         "%date", // not %d and ate
+		"https://h/?x=%destX":        "%destX",
+		"https://h/%date/y":          "%date",
+		"https://h/?x=%de%b0":        "%de",
+		"https://h/?x=%d0%d_%dest-a": "",
 		"https://h/?x=%25zz":         "",
 		"https://h/?x=100%":          "",
 		"https://h/?x=50%&y=%d":      "",
@@ -73,7 +81,7 @@ func TestKeysInPlaceholders(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://h/%key:temperature/x?a=%key:air.hum-1_b&c=%key:1": "https://h/%3Ckey%3Atemperature%3E/x?a=%3Ckey%3Aair.hum-1_b%3E&c=%3Ckey%3A1%3E",
 		"https://h/?x=%key:temp.&y=%rule":                          "https://h/?x=%3Ckey%3Atemp%3E.&y=%3Crule%3E",
-		"https://h/?x=%key:&y=%keynote":                            "https://h/?x=%3Ckey%3E:&y=%3Ckey%3Enote",
+		"https://h/?x=%key:&y=%key_note":                           "https://h/?x=%3Ckey%3E:&y=%3Ckey%3E_note",
 		"https://h/?x=%key:größe":                                  "https://h/?x=%3Ckey%3Agr%C3%B6%C3%9Fe%3E",
 	} {
 		c, err := Compile(raw, names)
