@@ -16,7 +16,8 @@ type Parts interface {
 	// each.
 	Add(ctx context.Context, parts []Arrival, t Times) ([]Added, error)
 	// Due leases groups that are due: those that have waited too long for missing
-	// parts, and those whose lease expired before End. A lease has one holder.
+	// parts, and those whose lease expired before End. A lease has one holder. It
+	// also returns, once, the groups that were dropped because they Repeat.
 	Due(ctx context.Context, t Times, limit int) ([]ReassembledMessage, error)
 	// End removes groups that have been routed.
 	End(ctx context.Context, all []ReassembledMessage) error
@@ -67,6 +68,9 @@ type Added struct {
 	State  PartState
 	Holder string // a message's id
 	Group  ReassembledMessage
+	// Dropped is the parts that waited and Repeat others, if another message with
+	// their reference has begun.
+	Dropped ReassembledMessage
 }
 
 // ReassembledMessage is the parts of a concatenated message that is ready to be
@@ -78,6 +82,9 @@ type ReassembledMessage struct {
 	// message.
 	Event string
 	Parts []Message
+	// Repeats is the id of the message before, if the wait for the rest of a repeated
+	// message ended: all its parts are parts of that one. It goes nowhere and has no ID.
+	Repeats string
 }
 
 // LateStatuses sets the statuses of events, also of another gateway's, after their
@@ -118,8 +125,27 @@ func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string
 	out := make(map[int]Added, len(added))
 	for n, i := range index {
 		out[i] = added[n]
+		if err := s.noteRepetition(ctx, added[n].Dropped); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// noteRepetition sets the statuses of the events of parts that were dropped because they
+// repeat others.
+func (s *Service) noteRepetition(ctx context.Context, g ReassembledMessage) error {
+	for i := range g.Parts {
+		if s.deps.LateStatuses == nil {
+			return nil
+		}
+		m := &g.Parts[i]
+		r := Result{MessageID: m.ID, Account: m.Account, State: event.Done, Note: "duplicate of " + g.Repeats}
+		if err := s.deps.LateStatuses.Put(ctx, m, r); err != nil {
+			return fmt.Errorf("inbound: event status: %w", err)
+		}
+	}
+	return nil
 }
 
 func (s *Service) times() Times {

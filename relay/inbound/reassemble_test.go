@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -78,7 +79,7 @@ func (h *heap) Unpark(_ context.Context, g ReassembledMessage) error {
 
 // Put records a quarantined event with its reason.
 func (h *heap) Put(_ context.Context, m *Message, r Result) error {
-	h.w.quarantined = append(h.w.quarantined, m.ID+": "+r.Reason)
+	h.w.quarantined = append(h.w.quarantined, m.ID+": "+cmp.Or(r.Reason, r.Note))
 	return h.w.fails("aside")
 }
 
@@ -172,6 +173,16 @@ func TestASweepQuarantinesUnroutedMessages(t *testing.T) {
 	}
 	relaytest.Equal(t, "the id of the parked message", w.heap.parked["e1"].ID, "e1")
 	relaytest.Equal(t, "the quarantined events", w.quarantined, []string{"e1: no relay for 447860000001"})
+}
+
+func TestPartsThatWereDroppedAreNoted(t *testing.T) {
+	w := newWorld()
+	w.heap.due = []ReassembledMessage{{Group: "g", Repeats: "e1", Parts: []Message{piece("e3", "447860000001", 2, 2, "b")}}}
+	n, err := w.service(t).RouteDue(t.Context())
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of groups", n, 1)
+	relaytest.Equal(t, "the noted events", w.quarantined, []string{"e3: duplicate of e1"})
+	relaytest.Equal(t, "the number of deliveries", len(w.sent), 0)
 }
 
 func TestPartOf(t *testing.T) {

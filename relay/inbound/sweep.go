@@ -42,9 +42,17 @@ func (s *Service) routeAllDue(ctx context.Context) error {
 // RouteDue routes the groups that are due, at most 200, and returns their number.
 // After an error they are due again when their lease expires.
 func (s *Service) RouteDue(ctx context.Context) (int, error) {
-	due, err := s.deps.Parts.Due(ctx, s.times(), dueBatch)
-	if err != nil || len(due) == 0 {
+	found, err := s.deps.Parts.Due(ctx, s.times(), dueBatch)
+	if err != nil || len(found) == 0 {
 		return 0, err
+	}
+	var due []ReassembledMessage
+	for _, g := range found {
+		if g.Repeats == "" {
+			due = append(due, g)
+		} else if err := s.noteRepetition(ctx, g); err != nil {
+			return 0, err
+		}
 	}
 	to := make([]string, len(due))
 	for i := range due {
@@ -65,7 +73,7 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	if err := s.note(ctx, due, p.results); err != nil {
 		return 0, err
 	}
-	return len(due), s.end(ctx, &p)
+	return len(found), s.end(ctx, &p)
 }
 
 // note sets the status of events whose messages no relay takes, or lack parts.

@@ -71,69 +71,81 @@ type readyRow struct {
 
 // add takes a part in and returns what became of it, and of which message. A
 // different part in the place of one that waits means that the reference is used
-// again: what waited goes on at once without the parts that are missing, and the
-// part begins a new message.
-func (g *group) add(p *part, total int, c clock) (inbound.PartState, string) {
+// again: what waited goes on at once without the parts that are missing, or is dropped
+// and returned if it repeats the message before, and the part begins a new message.
+func (g *group) add(p *part, total int, c clock) (out inbound.Added, err error) {
 	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
 		if g.ready[known.message] {
-			return inbound.Completed, known.message
+			return inbound.Added{State: inbound.Completed, Holder: known.message}, nil
 		}
-		return inbound.Again, known.message
+		return inbound.Added{State: inbound.Again, Holder: known.message}, nil
 	}
 	if w := g.find(func(w *part) bool { return w.waits() && w.number == p.number }); w != nil {
 		if w.id == p.id {
-			return inbound.Waiting, ""
+			return inbound.Added{State: inbound.Waiting}, nil
 		}
 		if w.digest == p.digest {
 			p.doc = ""
 			g.put(p)
-			return inbound.Repeated, w.id
+			return inbound.Added{State: inbound.Repeated, Holder: w.id}, nil
 		}
-		g.close(c, c.now)
+		if out.Dropped, err = g.dropRepetition(c); err != nil {
+			return out, err
+		}
+		if out.Dropped.Repeats == "" {
+			g.close(c, c.now)
+		}
 	}
 	g.put(p)
 	if g.due == 0 {
 		g.due = c.now + c.wait
 	}
-	if len(g.waiting()) < total {
-		return inbound.Waiting, ""
+	out.State = inbound.Waiting
+	if len(g.waiting()) == total {
+		out.State, out.Holder = inbound.Completed, g.close(c, c.leased)
 	}
-	id, repeats := g.close(c, c.leased)
-	if repeats {
-		return inbound.Repeated, id
-	}
-	return inbound.Completed, id
+	return out, nil
 }
 
 // close makes a message of the parts that wait, which is due at a time, and
-// returns its id: that of the part with the lowest number. A group in which every
-// part is one of the message before is a repetition, if it began soon after that
-// message; it is dropped, and close returns the id of the message that it repeats.
-func (g *group) close(c clock, due int64) (id string, repeats bool) {
-	waiting := g.waiting()
-	if repeats = g.repeats(waiting, g.due-c.wait); repeats {
-		id = g.last
-	} else {
-		id = waiting[0].id
-	}
-	for _, p := range g.parts {
-		if p.message != "" {
-			continue
-		}
-		p.message, p.changed = id, true
-		if repeats {
-			p.doc = ""
-		}
-	}
-	g.due = 0
-	if repeats {
-		return id, true
-	}
+// returns its id: that of the part with the lowest number.
+func (g *group) close(c clock, due int64) (id string) {
+	id = g.waiting()[0].id
+	g.assign(id)
 	g.last, g.repeatsUntil, g.expires = id, c.now+2*c.wait, c.expires()
 	g.ready[id] = true
 	g.made = append(g.made, readyRow{g.name, id, due})
 	g.forget()
-	return id, false
+	return id
+}
+
+// assign makes the parts that wait parts of a message.
+func (g *group) assign(message string) {
+	for _, p := range g.parts {
+		if p.message == "" {
+			p.message, p.changed = message, true
+		}
+	}
+	g.due = 0
+}
+
+// dropRepetition drops the parts that wait and returns them, if each is one of the last
+// message and they began soon after it. They are not all of a message, for that would
+// have gone on: the sender repeats a part whose answer it did not get.
+func (g *group) dropRepetition(c clock) (dropped inbound.ReassembledMessage, err error) {
+	waiting := g.waiting()
+	if !g.repeats(waiting, g.due-c.wait) {
+		return dropped, nil
+	}
+	if dropped, err = g.reassembled(""); err != nil {
+		return dropped, err
+	}
+	dropped.Repeats = g.last
+	for _, p := range waiting {
+		p.doc = ""
+	}
+	g.assign(g.last)
+	return dropped, nil
 }
 
 // repeats reports whether parts that began to wait at a time are all in the last

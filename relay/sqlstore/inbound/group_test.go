@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // groupStep is one thing that happens to a group of two parts, at a second, and
@@ -28,27 +29,34 @@ func TestGroup(t *testing.T) {
 		"a part of an earlier message is forgotten when that has gone on": {
 			{0, "1 e1 a", "waiting"}, {0, "1 e2 A", "waiting"}, {0, "end e1", ""}, {1, "2 e3 B", "complete e2 AB"}, {2, "1 e1 a", "waiting"},
 		},
-		"a repetition may begin within twice the wait": {
+		"all parts again are a message of their own": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
-			{600, "1 e3 a", "waiting"}, {899, "2 e4 b", "duplicate e1"}, {900, "2 e4 b", "again e1 ab"},
+			{20, "1 e3 a", "waiting"}, {20, "2 e4 b", "complete e3 ab"}, {21, "1 e3 a", "complete e3 ab"},
+		},
+		"also in another order before the first has gone on": {
+			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "2 e4 b", "waiting"}, {1, "1 e3 a", "complete e3 ab"},
+			{2, "1 e1 a", "complete e1 ab"}, {2, "2 e4 b", "complete e3 ab"},
+		},
+		"a part that repeats one within twice the wait is dropped": {
+			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
+			{600, "1 e3 a", "waiting"}, {900, "due", "repeats e1 a"}, {901, "1 e3 a", "again e1 ab"},
 		},
 		"and is a message of its own later": {
-			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
-			{601, "1 e3 a", "waiting"}, {602, "2 e4 b", "complete e3 ab"},
+			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""}, {601, "1 e3 a", "waiting"}, {901, "due", "e3 a"},
 		},
-		"a repetition of what has not gone on is one": {
-			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "1 e3 a", "waiting"}, {1, "2 e4 b", "duplicate e1"},
-			{2, "1 e3 a", "complete e1 ab"},
+		"a part that repeats one is dropped when another message begins": {
+			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "1 e3 a", "waiting"},
+			{2, "1 e4 x", "waiting, repeats e1 a"}, {3, "2 e5 y", "complete e4 xy"},
 		},
 		"a part with the content of the other's number repeats nothing": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {1, "1 e3 b", "waiting"}, {301, "due", "e3 b"},
 		},
 		"a repetition of what went on without a part is one": {
-			{0, "2 e1 b", "waiting"}, {300, "due", "e1 b"}, {301, "2 e2 b", "waiting"}, {601, "due", "e1"}, {602, "2 e2 b", "complete e1 b"},
+			{0, "2 e1 b", "waiting"}, {300, "due", "e1 b"}, {301, "2 e2 b", "waiting"}, {601, "due", "repeats e1 b"}, {602, "2 e2 b", "complete e1 b"},
 		},
 		"a copy of a repetition's part is known": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
-			{1, "1 e3 a", "waiting"}, {1, "1 e4 a", "duplicate e3"}, {2, "2 e5 b", "duplicate e1"}, {3, "1 e4 a", "again e1 ab"},
+			{1, "1 e3 a", "waiting"}, {1, "1 e4 a", "duplicate e3"}, {2, "2 e5 b", "complete e3 ab"}, {3, "1 e4 a", "complete e3 ab"},
 		},
 		"the last message is remembered for a day": {
 			{0, "1 e1 a", "waiting"}, {0, "2 e2 b", "complete e1 ab"}, {0, "end e1", ""},
@@ -83,28 +91,53 @@ func (s groupStep) do(g *group) string {
 		if g.due == 0 || g.due > c.now {
 			return ""
 		}
-		id, repeats := g.close(c, c.leased)
-		if repeats {
-			return id
+		dropped, err := g.dropRepetition(c)
+		if err != nil || dropped.Repeats != "" {
+			return repetition(dropped, err)
 		}
+		id := g.close(c, c.leased)
 		return id + " " + g.contents(id)
 	case strings.HasPrefix(s.what, "end "):
 		delete(g.ready, s.what[4:])
 		return ""
 	}
 	_, _ = fmt.Sscan(s.what, &number, &id, &content)
-	state, holder := g.add(&part{id: id, number: number, digest: content, doc: content}, 2, c)
-	out := string(state) + " " + holder
-	if state == inbound.Completed || state == inbound.Again {
-		out += " " + g.contents(holder)
+	doc, err := sqlstore.Encode(&inbound.Message{Text: content})
+	if err != nil {
+		return err.Error()
 	}
-	return strings.TrimSpace(out)
+	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, c)
+	out := string(added.State) + " " + added.Holder
+	if added.State == inbound.Completed || added.State == inbound.Again {
+		out += " " + g.contents(added.Holder)
+	}
+	out = strings.TrimSpace(out)
+	if err != nil || added.Dropped.Repeats != "" {
+		out += ", " + repetition(added.Dropped, err)
+	}
+	return out
+}
+
+// repetition describes parts that were dropped.
+func repetition(dropped inbound.ReassembledMessage, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "repeats " + dropped.Repeats + " " + texts(dropped)
+}
+
+func texts(m inbound.ReassembledMessage) (out string) {
+	for _, p := range m.Parts {
+		out += p.Text
+	}
+	return out
 }
 
 // contents is a message's parts one after another.
-func (g *group) contents(message string) (out string) {
-	for _, p := range g.partsOf(message) {
-		out += p.doc
+func (g *group) contents(message string) string {
+	m, err := g.reassembled(message)
+	if err != nil {
+		return err.Error()
 	}
-	return out
+	return texts(m)
 }

@@ -51,7 +51,9 @@ func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.T
 // completes or has completed.
 func (g *group) arrive(a *inbound.Arrival, doc string, c clock) (out inbound.Added, err error) {
 	p := &part{id: a.Message.ID, number: a.Number, digest: a.Digest, doc: doc}
-	out.State, out.Holder = g.add(p, a.Total, c)
+	if out, err = g.add(p, a.Total, c); err != nil {
+		return out, err
+	}
 	if out.State == inbound.Completed || out.State == inbound.Again {
 		out.Group, err = g.reassembled(out.Holder)
 	}
@@ -120,8 +122,8 @@ func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]in
 	return out, nil
 }
 
-// closeGroups makes messages of the parts that wait in locked groups. One that
-// repeats the message before goes nowhere.
+// closeGroups makes messages of the parts that wait in locked groups, or drops those that
+// repeat the message before.
 func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (out []inbound.ReassembledMessage, err error) {
 	groups, err := loadGroups(ctx, tx, heads, c)
 	if err != nil {
@@ -133,11 +135,10 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (
 			g.due = 0
 			continue
 		}
-		id, repeats := g.close(c, c.leased)
-		if repeats {
-			continue
+		message, err := g.dropRepetition(c)
+		if err == nil && message.Repeats == "" {
+			message, err = g.reassembled(g.close(c, c.leased))
 		}
-		message, err := g.reassembled(id)
 		if err != nil {
 			return nil, err
 		}
