@@ -1,6 +1,9 @@
 package decoders
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Reading is one value under the key a codec gave it. Nested keys are joined
 // with dots ("air.temperature", "list.0.x").
@@ -22,8 +25,17 @@ type Result struct {
 	// Excess is set if there were more readings than one frame may give, and says
 	// which are left out; empty when all are there.
 	Excess string
-	// OutOfTime is set if the codec was ended at its time limit.
-	OutOfTime bool
+	// LimitExceeded is set if the codec was ended at its limit of time or memory.
+	LimitExceeded bool
+}
+
+// Decoded is the result for one frame of a batch.
+type Decoded struct {
+	Result
+	Err  error
+	Took time.Duration // CPU time
+	// Skipped is set if the time of the batch was used up before the frame's turn.
+	Skipped bool
 }
 
 // Decoder turns a frame into readings. It is safe for concurrent use and does
@@ -33,4 +45,14 @@ type Result struct {
 // decoding stopped are worth keeping.
 type Decoder interface {
 	Decode(f *Frame) (Result, error)
+}
+
+// BatchDecoder is implemented by decoders that run elsewhere, where one request for many
+// frames costs little more than one for a single frame.
+type BatchDecoder interface {
+	// DecodeBatch decodes the frames in order and returns a Decoded for each. It skips
+	// frames once it has used budget; 0 means no budget. At most one batch of an owner runs
+	// at a time. An error means that the frames could not be run at all: the caller tries
+	// again later.
+	DecodeBatch(ctx context.Context, owner int64, frames []*Frame, budget time.Duration) ([]Decoded, error)
 }

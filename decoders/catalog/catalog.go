@@ -4,14 +4,15 @@
 package catalog
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/cayenne"
 	"github.com/penstock/penstock/decoders/jsonvalues"
 	"github.com/penstock/penstock/decoders/script"
-	"github.com/penstock/penstock/decoders/script/javascript"
 	"github.com/penstock/penstock/decoders/senml"
 )
 
@@ -27,6 +28,13 @@ const (
 // Names lists the codecs.
 func Names() []string { return []string{JSON, CayenneLPP, SenML, Expr, JavaScript} }
 
+// Catalog compiles the sources of codecs.
+type Catalog struct {
+	// JavaScript compiles a source of the codec javascript, whose code must not run in the
+	// gateway: delivery/codec runs it in processes of its own.
+	JavaScript func(source string) (decoders.Decoder, error)
+}
+
 // Compile returns the decoder of a codec; "" stands for json. Only codecs that
 // run a source (TakesSource) are given one.
 //
@@ -35,25 +43,29 @@ func Names() []string { return []string{JSON, CayenneLPP, SenML, Expr, JavaScrip
 // other frames go to the codec. The codec json always takes what was decoded.
 //
 // The error is a *decoders.Error; that of a source names line and column.
-func Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error) {
+func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Decoder, error) {
 	if codec == "" {
 		codec = JSON
 	}
 	if source != "" && !TakesSource(codec) && slices.Contains(Names(), codec) {
 		return nil, refused(codec, "source", "is not taken by this codec")
 	}
-	d, err := construct(codec, source)
+	d, err := c.construct(codec, source)
 	if err != nil {
 		return nil, err
 	}
-	return chosen{codec: d, raw: useRawPayload, seesObject: codec == JSON || codec == Expr}, nil
+	choice := chosen{codec: d, raw: useRawPayload, seesObject: codec == JSON || codec == Expr}
+	if batch, ok := d.(decoders.BatchDecoder); ok {
+		return chosenBatch{choice, batch}, nil
+	}
+	return choice, nil
 }
 
 // TakesSource reports whether a codec runs a source.
 func TakesSource(codec string) bool { return codec == Expr || codec == JavaScript }
 
 // construct is the map from name to codec.
-func construct(codec, source string) (decoders.Decoder, error) {
+func (c Catalog) construct(codec, source string) (decoders.Decoder, error) {
 	switch codec {
 	case JSON:
 		return jsonvalues.New(), nil
@@ -64,7 +76,7 @@ func construct(codec, source string) (decoders.Decoder, error) {
 	case Expr:
 		return script.Compile(source)
 	case JavaScript:
-		return javascript.Compile(source, javascript.Options{})
+		return c.JavaScript(source)
 	}
 	return nil, refused(codec, "codec", "is unknown; there are "+strings.Join(Names(), ", "))
 }
@@ -82,16 +94,49 @@ type chosen struct {
 }
 
 // Decode implements decoders.Decoder. A frame that holds MAC commands (port 0)
-// or nothing at all has no readings; that is no error.
+// or nothing at all has no readings; that is not an error.
 func (c chosen) Decode(f *decoders.Frame) (decoders.Result, error) {
-	switch {
-	case f.Object != nil || len(f.Samples) > 0:
-		if c.raw && (c.seesObject || len(f.Payload) > 0) {
-			return c.codec.Decode(f)
-		}
-		return jsonvalues.Object(f), nil
-	case len(f.Payload) == 0, f.HasFPort && f.FPort == 0:
-		return decoders.Result{}, nil
+	if c.runs(f) {
+		return c.codec.Decode(f)
 	}
-	return c.codec.Decode(f)
+	if f.Object != nil || len(f.Samples) > 0 {
+		return jsonvalues.Object(f), nil
+	}
+	return decoders.Result{}, nil
+}
+
+// runs reports whether the codec decodes a frame.
+func (c chosen) runs(f *decoders.Frame) bool {
+	if f.Object != nil || len(f.Samples) > 0 {
+		return c.raw && (c.seesObject || len(f.Payload) > 0)
+	}
+	return len(f.Payload) > 0 && !(f.HasFPort && f.FPort == 0)
+}
+
+// chosenBatch is chosen for a codec that decodes batches.
+type chosenBatch struct {
+	chosen
+	batch decoders.BatchDecoder
+}
+
+// DecodeBatch implements decoders.BatchDecoder.
+func (c chosenBatch) DecodeBatch(ctx context.Context, owner int64, frames []*decoders.Frame, budget time.Duration) ([]decoders.Decoded, error) {
+	results := make([]decoders.Decoded, len(frames))
+	var run []*decoders.Frame
+	var places []int // of the frames in run
+	for i, f := range frames {
+		if !c.runs(f) {
+			results[i].Result, results[i].Err = c.Decode(f)
+			continue
+		}
+		run, places = append(run, f), append(places, i)
+	}
+	if len(run) == 0 {
+		return results, nil
+	}
+	decoded, err := c.batch.DecodeBatch(ctx, owner, run, budget)
+	for i, d := range decoded {
+		results[places[i]] = d
+	}
+	return results, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/decoderstest"
+	"github.com/penstock/penstock/decoders/script/javascript"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -42,7 +43,7 @@ func TestWhatIsDecoded(t *testing.T) {
 		{"ciphertext is no JSON", JSON, "", false, decoders.Frame{Payload: []byte(`{"t":4}`), Encrypted: true}, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := Compile(c.codec, c.source, c.raw)
+			d, err := testCatalog.Compile(c.codec, c.source, c.raw)
 			relaytest.NoError(t, err)
 			res, err := d.Decode(&c.frame)
 			if (err != nil) != c.err {
@@ -69,7 +70,7 @@ func TestWhatDoesNotCompile(t *testing.T) {
 		{"cayenne_lpp takes no source", CayenneLPP, "x", "cayenne_lpp: source: is not taken by this codec"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := Compile(c.codec, c.source, false)
+			d, err := testCatalog.Compile(c.codec, c.source, false)
 			if !strings.HasPrefix(decoderstest.ErrorText(err), c.want) {
 				t.Errorf("the error is %v, want %s", err, c.want)
 			}
@@ -86,8 +87,17 @@ func TestEveryNameCompiles(t *testing.T) {
 		if TakesSource(name) {
 			source = map[string]string{Expr: "a = 1", JavaScript: "function decodeUplink(input) { return {data: {}}; }"}[name]
 		}
-		if _, err := Compile(name, source, false); err != nil {
+		if _, err := testCatalog.Compile(name, source, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
+
+// testCatalog runs JavaScript in the process of the test.
+var testCatalog = Catalog{JavaScript: func(source string) (decoders.Decoder, error) {
+	c, err := javascript.Compile(source)
+	if err == nil {
+		err = c.Check(&javascript.Interrupter{})
+	}
+	return c, err
+}}

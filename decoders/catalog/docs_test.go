@@ -28,7 +28,7 @@ func TestDocumentedExamples(t *testing.T) {
 		t.Run(fmt.Sprintf("example %d, %s", i+1, e[1]), func(t *testing.T) {
 			payload, err := hex.DecodeString(strings.Join(strings.Fields(e[3]), ""))
 			relaytest.NoError(t, err)
-			d, err := Compile(e[1], e[2], true)
+			d, err := testCatalog.Compile(e[1], e[2], true)
 			relaytest.NoError(t, err)
 			res, err := d.Decode(&decoders.Frame{Payload: payload, FPort: 1, HasFPort: true})
 			if got := lines(res); err != nil || sorted(got) != sorted(e[4]) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/account"
@@ -58,7 +58,7 @@ func fleet(t *testing.T) (*office, *fixedReadings) {
 	t.Helper()
 	o, s := newOffice(t), &fixedReadings{stored: map[string]time.Time{}, uplinks: map[string]iot.RadioData{}}
 	o.applied(`{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme"},{"name":"globex"}]}`, "")
-	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), s, catalog.Compile, iot.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return o.now }})
+	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), s, catalogtest.Compile, iot.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return o.now }})
 	for i, id := range []string{"a1", "a2", "a3", "b1"} {
 		acct := account.ID(1)
 		if id == "b1" {

@@ -14,7 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -90,7 +90,7 @@ func newOffice(t *testing.T) *office {
 		NewStoredCollector(func() map[string]int64 { return map[string]int64{"messages": 8192} }),
 	)
 	o.app = httpd.New(httpd.Options{Logger: quiet})
-	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{Logger: quiet})
+	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{Logger: quiet})
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
 	relaytest.NoError(t, err)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{Records: o.db.Inbound, Accounts: o.db.Accounts, Inbox: o.db.Inbound, Now: func() time.Time { return o.now }, CheckURL: checkURL})

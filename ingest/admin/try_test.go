@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -51,7 +52,7 @@ func TestBodiesAreTried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, err := ParseTry([]byte(`{"codec":"json","frames":[` + tc.frame + `]}`))
 			relaytest.NoError(t, err)
-			answer, err := TryOffline(t.Context(), catalog.Compile, r, time.Now())
+			answer, err := TryOffline(t.Context(), catalogtest.Compile, r, time.Now())
 			relaytest.NoError(t, err)
 			f := answer.Data[0]
 			got := f.Identifier + " " + f.Sender + " "
@@ -76,7 +77,7 @@ func FuzzParseTry(f *testing.F) {
 		if err != nil || r.Codec == catalog.JavaScript || r.Codec == catalog.Expr {
 			return
 		}
-		answer, err := TryOffline(t.Context(), catalog.Compile, r, time.Unix(1_700_000_000, 0))
+		answer, err := TryOffline(t.Context(), catalogtest.Compile, r, time.Unix(1_700_000_000, 0))
 		if err != nil && relay.KindOf(err) != relay.KindInvalid {
 			t.Fatalf("%v", err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
@@ -64,7 +64,7 @@ func newAPI(t *testing.T) *api {
 	t.Helper()
 	a := &api{t: t, db: recordstest.Open(t), out: &readings{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	next := 0
-	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.out, catalog.Compile, iot.Options{
+	a.service = iot.New(a.db.Devices, cachetest.Open(t).IoT(), a.out, catalogtest.Compile, iot.Options{
 		Now:   func() time.Time { return a.now },
 		NewID: func() string { next++; return fmt.Sprint("id", next) },
 	})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/decoders/netserver/netservertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -66,7 +66,7 @@ func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 	f := &flow{t: t, db: db, cache: cachetest.Open(t).IoT(), out: &readings{}}
 	var err error
 	f.records()
-	service := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
+	service := iot.New(f.db.Devices, f.cache, f.out, catalogtest.Compile, iot.Options{})
 	quiet := slog.New(slog.DiscardHandler)
 	p := NewProcessor(service, quiet)
 	f.log, err = journal.Open(t.TempDir(), journal.Options{Logger: quiet})

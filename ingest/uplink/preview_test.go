@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
@@ -16,7 +16,7 @@ import (
 
 // bench is over the flow's records, with a service of its own.
 func (f *flow) bench() (*Inspector, *iot.Service) {
-	s := iot.New(f.db.Devices, f.cache, f.out, catalog.Compile, iot.Options{})
+	s := iot.New(f.db.Devices, f.cache, f.out, catalogtest.Compile, iot.Options{})
 	return NewInspector(f.in, s), s
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
@@ -38,7 +38,7 @@ func newFixture(t *testing.T) *fixture {
 // newRules are the rules of the records; no frames come for them.
 func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	t.Helper()
-	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalog.Compile, iot.Options{})
+	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{})
 	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{})
 	relaytest.NoError(t, err)
 	return s

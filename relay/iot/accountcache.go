@@ -149,6 +149,9 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 	case err == nil:
 		c = &compiled{Decoder: d}
 		c.program, c.broken = s.program(a.programs, d)
+		if relay.KindOf(c.broken) == relay.KindUnavailable {
+			return nil, false, c.broken
+		}
 	case relay.KindOf(err) != relay.KindNotFound:
 		return nil, false, fmt.Errorf("iot: decoder %s: %w", id, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
@@ -132,7 +132,7 @@ func (c *counted) Decoder(ctx context.Context, acct account.ID, id string) (iot.
 func TestImportingManyAsksOnce(t *testing.T) {
 	g := newGateway(t)
 	store := &counted{Store: g.records}
-	g.Service = iot.New(store, g.cache, g.readings, catalog.Compile, g.o)
+	g.Service = iot.New(store, g.cache, g.readings, catalogtest.Compile, g.o)
 	var batch []iot.Arrival
 	for i := range 100 {
 		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
@@ -153,7 +153,7 @@ func TestImportingManyAsksOnce(t *testing.T) {
 func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 	g := newGateway(t)
 	store := &counted{Store: g.records}
-	g.Service = iot.New(store, g.cache, g.readings, catalog.Compile, g.o)
+	g.Service = iot.New(store, g.cache, g.readings, catalogtest.Compile, g.o)
 	taken := probe()
 	taken.Identifier = "a840416b2c0000fa"
 	if _, err := g.CreateDevice(t.Context(), 2, taken); err != nil {
@@ -183,7 +183,7 @@ func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 
 func TestTwoGatewaysThatImportTheSameDevicesAgree(t *testing.T) {
 	g := newGateway(t)
-	other := iot.New(g.records, g.cache, g.readings, catalog.Compile, g.o)
+	other := iot.New(g.records, g.cache, g.readings, catalogtest.Compile, g.o)
 	services := []*iot.Service{g.Service, g.Service, other, other}
 	outs := make([][]iot.Outcome, len(services))
 	var wg sync.WaitGroup

@@ -26,7 +26,9 @@ func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder)
 		given.Type = &d.Type
 	}
 	given.check(p)
-	s.checkSource(p, d)
+	if err := s.checkSource(p, d); err != nil {
+		return d, err
+	}
 	if err := p.Err(); err != nil {
 		return d, err
 	}
@@ -37,12 +39,18 @@ func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder)
 	return d, nil
 }
 
-// checkSource notes why a codec or its source cannot be used; of a source that
-// does not compile, the line and the column.
-func (s *Service) checkSource(p relay.Problems, d Decoder) {
-	if _, err := s.compile(d.Codec, d.Source, d.UseRawPayload); err != nil {
+// checkSource notes why a codec or its source cannot be used; of a source that does not
+// compile, the line and the column. It returns an Unavailable error if that could not be
+// found out.
+func (s *Service) checkSource(p relay.Problems, d Decoder) error {
+	_, err := s.compile(d.Codec, d.Source, d.UseRawPayload)
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	if err != nil {
 		p.Add(sourceField(err), err.Error())
 	}
+	return nil
 }
 
 // sourceField is the field that an error of a compiler is about.
@@ -54,7 +62,12 @@ func sourceField(err error) string {
 }
 
 // sourceProblem is an error of a compiler as one of the request.
-func sourceProblem(err error) error { return relay.Invalid(sourceField(err), err.Error()) }
+func sourceProblem(err error) error {
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	return relay.Invalid(sourceField(err), err.Error())
+}
 
 // Decoder returns a decoder of the account.
 func (s *Service) Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error) {

@@ -14,7 +14,8 @@ import (
 // decoder maps and the device lacks. Accounts and their devices
 // share the decoding time of a batch; frames beyond it are deferred.
 func (s *Service) decode(ctx context.Context, b *batch) error {
-	t := newScheduler()
+	// 1. Determine the time of each frame, and which are to be decoded.
+	var ready []*work
 	for _, w := range b.all {
 		if w.device == nil {
 			continue
@@ -33,8 +34,18 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) {
 			continue
 		}
+		ready = append(ready, w)
+	}
+	// 2. Decode them in order, except those that wait for frames of others.
+	t := newScheduler()
+	for i, w := range ready {
 		if !w.NoDefer && t.enqueue(w) {
-			continue // it waits for frames of others
+			continue
+		}
+		if w.decoded == nil {
+			if err := decodeAhead(ctx, w, ready[i+1:], t.budget(w)); err != nil {
+				return err
+			}
 		}
 		took, err := s.decodeFrame(ctx, w)
 		if err != nil {
@@ -44,6 +55,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			t.add(w, took)
 		}
 	}
+	// 3. Decode those that waited, until the time of the batch is over.
 	if err := s.decodeQueued(ctx, t); err != nil {
 		return err
 	}
@@ -95,16 +107,19 @@ func (s *Service) decodeFrame(ctx context.Context, w *work) (time.Duration, erro
 	if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
 		return 0, nil
 	}
-	result, took, err := s.run(w)
-	w.recordResult(result, err)
+	decoded, err := s.run(ctx, w)
+	if err != nil {
+		return 0, err
+	}
+	w.recordResult(decoded.Result, decoded.Err)
 	if !w.open() {
-		return took, nil
+		return decoded.Took, nil
 	}
 	if err := s.fitSensors(ctx, w, d); err != nil {
-		return took, err
+		return decoded.Took, err
 	}
-	w.mapReadings(result.Readings)
-	return took, nil
+	w.mapReadings(decoded.Readings)
+	return decoded.Took, nil
 }
 
 // decoderInput returns the frame for the codec, with the device's parameters. If the

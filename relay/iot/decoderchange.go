@@ -30,16 +30,35 @@ type DecoderChange struct {
 // It returns Invalid if what results could not be used, and NotFound if the
 // account has no such decoder.
 func (s *Service) ChangeDecoder(ctx context.Context, acct account.ID, id string, c DecoderChange) (Decoder, error) {
-	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
-		was := *d
-		c.apply(d)
-		p := relay.Problems{}
-		c.check(p)
-		if was.Codec != d.Codec || was.Source != d.Source || was.UseRawPayload != d.UseRawPayload {
-			s.checkSource(p, *d)
+	// A codec runs elsewhere and may take long, so it is checked before the transaction.
+	checked, err := s.store.Decoder(ctx, acct, id)
+	if err != nil {
+		return checked, err
+	}
+	p := relay.Problems{}
+	c.check(p)
+	oldDecoder := checked
+	c.apply(&checked)
+	changesCodec := !oldDecoder.sameCodec(checked)
+	if changesCodec {
+		if err := s.checkSource(p, checked); err != nil {
+			return oldDecoder, err
 		}
-		return p.Err()
+	}
+	if err := p.Err(); err != nil {
+		return oldDecoder, err
+	}
+	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
+		if c.apply(d); changesCodec && !d.sameCodec(checked) {
+			return relay.Errorf(relay.KindConflict, "decoder %s was changed at the same time", id)
+		}
+		return nil
 	})
+}
+
+// sameCodec reports whether both decoders run the same code.
+func (d Decoder) sameCodec(other Decoder) bool {
+	return d.Codec == other.Codec && d.Source == other.Source && d.UseRawPayload == other.UseRawPayload
 }
 
 func (c DecoderChange) apply(d *Decoder) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/relay/account"
@@ -105,7 +105,7 @@ func newGateway(t *testing.T) *gateway {
 	t.Cleanup(func() { _ = store.Close() })
 	g := &gateway{
 		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
-		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalog.Compile,
+		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalogtest.Compile,
 	}
 	g.o.Now = func() time.Time { return g.now }
 	g.start()

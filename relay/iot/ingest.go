@@ -50,6 +50,9 @@ type work struct {
 	merged      *MergedFrame // the data of several posts about the frame; nil if there is one
 	// limitReason is set if the series limit prevented missing sensors of the device.
 	limitReason string
+	// decoded is the codec's result, if the frame was decoded with others of its batch
+	// before its turn.
+	decoded *decoders.Decoded
 	// preview means that the frame is not stored and changes nothing.
 	preview bool
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/relay"
@@ -286,7 +286,7 @@ func TestAnotherGatewayReadsAgainAfterAMinute(t *testing.T) {
 	g := newGateway(t)
 	other := &gateway{t: t, records: g.records, cache: &faulty{Cache: g.cache.Cache}, readings: g.readings, now: g.now, o: g.o}
 	other.o.Now = func() time.Time { return g.now }
-	other.Service = iot.New(other.records, other.cache, other.readings, catalog.Compile, other.o)
+	other.Service = iot.New(other.records, other.cache, other.readings, catalogtest.Compile, other.o)
 	g.stored(g.later(1, values("temperature", 1.0)))
 	other.latest()
 	g.cache.set(errDown(), false)

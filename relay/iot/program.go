@@ -1,6 +1,7 @@
 package iot
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"sync"
@@ -9,8 +10,8 @@ import (
 	"github.com/penstock/penstock/decoders"
 )
 
-// A program is suspended after maxOverruns consecutive calls that exceeded their
-// time limit, or once such calls took maxOverrun in total.
+// A program is suspended after maxOverruns consecutive calls that exceeded a limit of
+// time or memory, or once such calls took maxOverrun in total.
 const (
 	maxOverruns = 5
 	maxOverrun  = time.Second
@@ -51,7 +52,7 @@ func (p *program) suspended(now time.Time) string {
 	if !now.Before(p.until) {
 		return ""
 	}
-	return fmt.Sprintf("is suspended until %s, or until its source is changed: it ran out of time %d times in succession", p.until.UTC().Format(time.RFC3339), p.overruns)
+	return fmt.Sprintf("is suspended until %s, or until its source is changed: it exceeded its limits %d times in succession", p.until.UTC().Format(time.RFC3339), p.overruns)
 }
 
 func (p *program) wasSuspended() bool {
@@ -171,17 +172,63 @@ func (s *Service) Codecs() Codecs {
 	return out
 }
 
-// run decodes a frame and records the duration of the call.
-func (s *Service) run(w *work) (decoders.Result, time.Duration, error) {
+// run decodes a frame, unless decodeAhead has, and records the duration of the call. An
+// error means that the codec could not be run.
+func (s *Service) run(ctx context.Context, w *work) (decoders.Decoded, error) {
 	c := w.device.decoder
-	started := s.options.Now()
-	result, err := c.program.decoder.Decode(w.decoderInput())
-	ended := s.options.Now()
-	took := ended.Sub(started)
-	if !w.preview && c.program.recordCall(ended, took, result.OutOfTime) {
-		s.suspensions.Add(1)
-		s.options.Logger.Error("decoder suspended: its codec keeps running out of time",
-			"account", w.Account, "decoder", c.ID, "until", ended.Add(suspension).UTC())
+	decoded := w.decoded
+	if decoded == nil {
+		var err error
+		if decoded, err = s.runOne(ctx, w); err != nil {
+			return decoders.Decoded{}, fmt.Errorf("iot: decoder %s: %w", c.ID, err)
+		}
 	}
-	return result, took, err
+	now := s.options.Now()
+	if !w.preview && c.program.recordCall(now, decoded.Took, decoded.LimitExceeded) {
+		s.suspensions.Add(1)
+		s.options.Logger.Error("decoder suspended: its codec keeps exceeding its limits",
+			"account", w.Account, "decoder", c.ID, "until", now.Add(suspension).UTC())
+	}
+	return *decoded, nil
+}
+
+func (s *Service) runOne(ctx context.Context, w *work) (*decoders.Decoded, error) {
+	if batch, ok := w.device.decoder.program.decoder.(decoders.BatchDecoder); ok {
+		decoded, err := batch.DecodeBatch(ctx, int64(w.Account), []*decoders.Frame{w.decoderInput()}, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &decoded[0], nil
+	}
+	started := s.options.Now()
+	result, err := w.device.decoder.program.decoder.Decode(w.decoderInput())
+	return &decoders.Decoded{Result: result, Err: err, Took: s.options.Now().Sub(started)}, nil
+}
+
+// decodeAhead decodes the frames of one account and program in one batch, if the program's
+// decoder takes batches: first and those that follow it. Frames beyond the budget are left
+// to their turn.
+func decodeAhead(ctx context.Context, first *work, following []*work, budget time.Duration) error {
+	program := first.device.decoder.program
+	batch, ok := program.decoder.(decoders.BatchDecoder)
+	if !ok {
+		return nil
+	}
+	group := []*work{first}
+	frames := []*decoders.Frame{first.decoderInput()}
+	for _, w := range following {
+		if w.device.decoder.program == program && w.NoDefer == first.NoDefer && w.decoded == nil {
+			group, frames = append(group, w), append(frames, w.decoderInput())
+		}
+	}
+	decoded, err := batch.DecodeBatch(ctx, int64(first.Account), frames, budget)
+	if err != nil {
+		return fmt.Errorf("iot: decoder %s: %w", first.device.decoder.ID, err)
+	}
+	for i := range decoded {
+		if !decoded[i].Skipped {
+			group[i].decoded = &decoded[i]
+		}
+	}
+	return nil
 }

@@ -63,6 +63,15 @@ func (s *scheduler) add(w *work, took time.Duration) {
 	s.total += took
 }
 
+// budget is the time that a frame's account has left before its frames must wait; 0 means
+// no limit.
+func (s *scheduler) budget(w *work) time.Duration {
+	if w.NoDefer {
+		return 0
+	}
+	return accountTime - s.spent[w.Account]
+}
+
 // next removes the next frame from the queues: that of the device waiting longest,
 // in the account that has used the least time. It returns nil if none waits.
 func (s *scheduler) next() *work {

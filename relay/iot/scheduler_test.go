@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -31,7 +32,7 @@ func (c timed) Decode(f *decoders.Frame) (decoders.Result, error) {
 	c.g.now = c.g.now.Add(c.took)
 	*c.calls = append(*c.calls, f.DedupID)
 	if c.took >= 100*time.Millisecond {
-		return decoders.Result{OutOfTime: true}, fmt.Errorf("the codec did not end within 100ms")
+		return decoders.Result{LimitExceeded: true}, fmt.Errorf("the codec did not end within 100ms")
 	}
 	return decoders.Result{Readings: []decoders.Reading{{Key: "temperature", Value: 1}}}, nil
 }
@@ -46,7 +47,7 @@ func clocked(t *testing.T) (g *gateway, calls *[]string) {
 	g, calls = newGateway(t), new([]string)
 	g.compile = func(codec, source string, raw bool) (decoders.Decoder, error) {
 		if codec != catalog.Expr {
-			return catalog.Compile(codec, source, raw)
+			return catalogtest.Compile(codec, source, raw)
 		}
 		took, err := time.ParseDuration(source)
 		return timed{g, took, calls}, err

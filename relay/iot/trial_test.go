@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -148,7 +148,7 @@ func TestATrialCompilesOnce(t *testing.T) {
 		if compiled++; compiled > 1 {
 			return nil, errors.New("it takes too long")
 		}
-		return catalog.Compile(codec, source, raw)
+		return catalogtest.Compile(codec, source, raw)
 	}
 	trial := iot.Trial{Codec: "javascript", Source: "function decodeUplink(i) { return {data: {t: i.bytes[0]}}; }"}
 	out, err := iot.TrySource(t.Context(), compile, trial, []iot.Arrival{g.payload("f1", 7)})

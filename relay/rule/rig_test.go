@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/relay/account"
@@ -87,7 +87,7 @@ func newGateway(t *testing.T) *gateway {
 func (s *site) gateway() *gateway {
 	s.t.Helper()
 	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
-	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalog.Compile, iot.Options{Now: s.clock.Now})
+	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{Now: s.clock.Now})
 	var err error
 	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
 	relaytest.NoError(s.t, err)

@@ -2,12 +2,14 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
@@ -29,8 +31,10 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 		if err != nil {
 			return fmt.Errorf("inventory: %w", err)
 		}
+		pool := codec.New(slog.New(slog.DiscardHandler))
+		defer pool.Close()
 		_, err = document.Parse(data, document.Options{
-			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource, CheckFilter: inbound.CheckFilter,
+			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), CheckFilter: inbound.CheckFilter,
 			CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule, AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
 		})
 		if err != nil {
@@ -41,8 +45,10 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 	return err
 }
 
-// checkSource refuses a decoder's source that does not compile.
-func checkSource(codec, source string) error {
-	_, err := catalog.Compile(codec, source, false)
-	return err
+// checkSource returns a function that refuses a decoder's source that does not compile.
+func checkSource(pool *codec.Pool) func(codec, source string) error {
+	return func(codec, source string) error {
+		_, err := catalog.Catalog{JavaScript: pool.Compile}.Compile(codec, source, false)
+		return err
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/delivery/codec"
 )
 
 // The exit codes.
@@ -53,11 +54,23 @@ type commands struct {
 // Main runs the command that the process was started with, and ends the process with
 // its exit code.
 func Main(version string) {
+	if len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
+		os.Exit(workerMain())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	os.Exit(Run(os.Args[1:], client.Environment{
 		Context: ctx, Variables: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Version: version,
 	}))
+}
+
+// workerMain is the hidden command that runs JavaScript codecs for a parent process.
+func workerMain() int {
+	if err := codec.Work(os.Stdin, os.Stdout); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "penstock:", err)
+		return exitFailed
+	}
+	return exitDone
 }
 
 // Run runs one command and returns its exit code.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
@@ -81,7 +83,9 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 	}
 	request, err := admin.ParseTry(body)
 	if err == nil {
-		answer, err = admin.TryOffline(w.Context, catalog.Compile, request, time.Now())
+		pool := codec.New(slog.New(slog.DiscardHandler))
+		defer pool.Close()
+		answer, err = admin.TryOffline(w.Context, catalog.Catalog{JavaScript: pool.Compile}.Compile, request, time.Now())
 	}
 	return answer, fields(err)
 }

@@ -45,7 +45,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 		return p, err
 	}
 	d.onStart(p.inbound.Run)
-	p.devices = iot.New(back.records.Devices, back.cache.IoT(), back.readings, catalog.Compile, iot.Options{
+	p.devices = iot.New(back.records.Devices, back.cache.IoT(), back.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
 		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
 	})
 	p.frames = uplink.NewProcessor(p.devices, d.log)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/delivery/queue/jobs"
@@ -43,6 +44,7 @@ type Gateway struct {
 	jobs       *jobs.Jobs
 	intakes    map[event.Kind]*intake.Intake
 	devices    *iot.Service
+	codecs     *codec.Pool
 	membership *membership
 	submit     *submit.Worker
 	carriers   *carriers
@@ -81,6 +83,8 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	if err := d.openDataDir(); err != nil {
 		return err
 	}
+	d.codecs = codec.New(d.log)
+	d.onClose(d.codecs.Close)
 	spans := d.openTracing()
 	back, err := d.openBackends(ctx)
 	if err != nil {
@@ -143,7 +147,7 @@ func (d *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, 
 	return inventory.New(inventory.Deps{
 		Accounts: records.Accounts, Devices: records.Devices, Relays: records.Inbound, Ledgers: records.Ledgers,
 		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: declaredSIMs{records.SIMs, limits}, Rules: rules,
-		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource,
+		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource(d.codecs),
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/app"
+	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/delivery/email/smtptest"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/cache/redistest"
@@ -75,9 +76,10 @@ const (
 )
 
 // Main runs the tests of a folder, or the program itself: the test binary acts as the
-// program in the processes that Spawn starts. It does not return.
+// program in the processes that Spawn starts, and as the codec workers of gateways. It
+// does not return.
 func Main(m *testing.M) {
-	if os.Getenv(ActAsProgram) == "1" {
+	if os.Getenv(ActAsProgram) == "1" || len(os.Args) == 2 && os.Args[1] == codec.WorkerCommand {
 		app.Main("test")
 	}
 	if err := flag.Set("test.parallel", "6"); err != nil { // the command line overrides it; most tests wait, for a lease, a heartbeat or a retry

@@ -27,7 +27,7 @@ func typicalCodec(t testing.TB) *Codec {
 	t.Helper()
 	source, err := os.ReadFile("testdata/bench.js")
 	relaytest.NoError(t, err)
-	js, err := Compile(string(source), Options{TimeLimit: time.Minute})
+	js, err := Compile(string(source))
 	relaytest.NoError(t, err)
 	return js
 }
@@ -35,8 +35,8 @@ func typicalCodec(t testing.TB) *Codec {
 // Each call has a fresh realm, and what that takes is most of what a call takes.
 func TestATypicalCodecAllocatesLittle(t *testing.T) {
 	js, f := typicalCodec(t), ambience()
-	if n := testing.AllocsPerRun(100, func() { _, _ = js.Decode(f) }); n > 470 {
-		t.Errorf("%v allocations a call, want at most 470", n)
+	if n := testing.AllocsPerRun(100, func() { _, _ = js.Decode(f) }); n > 400 {
+		t.Errorf("%v allocations a call, want at most 400", n)
 	}
 }
 
@@ -81,7 +81,7 @@ func BenchmarkCompile(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := Compile(string(source), Options{}); err != nil {
+		if _, err := Compile(string(source)); err != nil {
 			b.Fatal(err)
 		}
 	}

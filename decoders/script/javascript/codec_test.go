@@ -96,7 +96,7 @@ func show(res decoders.Result, err error) string {
 func TestPublishedStylesRunUnchanged(t *testing.T) {
 	for _, f := range fixtures(t) {
 		t.Run(f.name, func(t *testing.T) {
-			c, err := Compile(f.source, Options{TimeLimit: time.Minute})
+			c, err := Compile(f.source)
 			relaytest.NoError(t, err)
 			for range 2 {
 				res, err := c.Decode(&f.frame)

@@ -16,9 +16,7 @@
 // next. Its clock stands at the time of the frame, its time zone is UTC and
 // Math.random repeats itself, so that a replay gives the same values.
 //
-// The interpreter has neither a limit of memory nor a way to stop a function
-// of its own that runs long. Therefore code made of text (eval, Function),
-// Proxy, Reflect, BigInt and with are refused, and the functions that could
-// make or walk more than they were given are guarded: strings, lists and
-// buffers have a greatest length. The rest ends with the time limit.
+// The interpreter has no limit of memory, and it cannot end a function of its own
+// that runs long. This package has no guards against that: delivery/codec runs codecs
+// in processes that end in place of the gateway.
 package javascript

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/dop251/goja"
@@ -25,8 +24,6 @@ const (
 
 // The parts of a realm that are written in JavaScript themselves.
 var (
-	//go:embed prelude/refuse.js
-	refuseSource string
 	//go:embed prelude/date.js
 	dateSource string
 	//go:embed prelude/buffer.js
@@ -46,65 +43,13 @@ func usesOf(source string) uses {
 	}
 }
 
-const (
-	// refusing is the prelude that only some codecs need.
-	refusing = "refuse.js"
-	// late is the prelude that works with guarded functions.
-	late = "buffer.js"
-)
-
-// need is the set of guards that a realm gets.
-type need struct {
-	all   bool
-	names map[string]bool // those that the source writes out
-	// guarded are all names that there are guards for.
-	guarded map[string]bool
-	// known collects them.
-	known map[string]bool
-}
-
-// guardedNames returns the names of all guards.
-func guardedNames() map[string]bool {
-	n := need{all: true, known: map[string]bool{}}
-	for _, names := range [][]string{refusedNames(), {"RegExp", "compile", "replaceAll"}, bufferNames(), walkers(), throwers()} {
-		for _, name := range names {
-			n.known[name] = true
-		}
-	}
-	newRealm(&decoders.Frame{}, uses{}, n).guard()
-	return n.known
-}
-
-// bufferNames are the constructors of buffers.
-func bufferNames() []string {
-	return []string{
-		"ArrayBuffer", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array",
-		"Int32Array", "Uint32Array", "Float32Array", "Float64Array",
-	}
-}
-
-// refusedNames are those that lead to what refuse.js takes away, and those
-// that lead to any function by a name that is text.
-func refusedNames() []string {
-	return []string{
-		"constructor", "eval", "Function", "Proxy", "Reflect", "BigInt", "BigInt64Array", "BigUint64Array", "WeakRef",
-		"getBigInt64", "getBigUint64", "setBigInt64", "setBigUint64",
-		"getOwnPropertyDescriptor", "getOwnPropertyDescriptors", "__lookupGetter__", "__lookupSetter__",
-	}
-}
-
-type prelude struct {
-	name string
-	code *goja.Program
-}
-
 // preludes are the programs that run before the codec.
-func preludes(u uses) ([]prelude, error) {
-	var out []prelude
+func preludes(u uses) ([]*goja.Program, error) {
+	var programs []*goja.Program
 	for _, p := range []struct {
 		name, source string
 		used         bool
-	}{{refusing, refuseSource, true}, {"date.js", dateSource, u.date}, {late, bufferSource, u.buffer}} {
+	}{{"date.js", dateSource, u.date}, {"buffer.js", bufferSource, u.buffer}} {
 		if !p.used {
 			continue
 		}
@@ -112,32 +57,25 @@ func preludes(u uses) ([]prelude, error) {
 		if err != nil {
 			return nil, fmt.Errorf("javascript: %s: %w", p.name, err)
 		}
-		out = append(out, prelude{p.name, code})
+		programs = append(programs, code)
 	}
-	return out, nil
+	return programs, nil
 }
 
 // realm is the world of one call.
 type realm struct {
-	vm      *goja.Runtime
-	frame   *decoders.Frame
-	uses    uses
-	expired atomic.Bool
-	need    need
-	// again is set if the call needs all guards.
-	again atomic.Bool
+	vm    *goja.Runtime
+	frame *decoders.Frame
 	// lines are the codec's writes to its console.
 	lines []string
-	// depth is how deep lists are within one another that join is writing.
-	depth int
 	// date and shim (Buffer) are the constructors before the codec could change
-	// them; shim is nil when it was not used.
+	// them; shim is nil when it is not used.
 	date *goja.Object
 	shim goja.Value
 }
 
-func newRealm(f *decoders.Frame, u uses, n need) *realm {
-	r := &realm{vm: goja.New(), frame: f, uses: u, need: n}
+func newRealm(f *decoders.Frame, u uses) *realm {
+	r := &realm{vm: goja.New(), frame: f}
 	r.vm.SetMaxCallStackSize(maxCalls)
 	r.vm.SetTimeSource(func() time.Time { return frameTime(f) })
 	r.vm.SetRandSource(random(f))
@@ -148,34 +86,6 @@ func newRealm(f *decoders.Frame, u uses, n need) *realm {
 		r.module()
 	}
 	return r
-}
-
-// prepare runs the preludes and puts the guards between them.
-func (r *realm) prepare(all []prelude) error {
-	installed := false
-	for _, p := range all {
-		if p.name == refusing && !r.mentions(refusedNames()...) {
-			continue
-		}
-		if p.name == late {
-			r.guard()
-			installed = true
-		}
-		if _, err := r.vm.RunProgram(p.code); err != nil {
-			return r.failure("", err)
-		}
-	}
-	if !installed {
-		r.guard()
-	}
-	r.date, r.shim = r.object("Date"), r.vm.Get("Buffer")
-	return nil
-}
-
-// expire ends the call at its next instruction; the codec cannot catch it.
-func (r *realm) expire(reason string) {
-	r.expired.Store(true)
-	r.vm.Interrupt(reason)
 }
 
 // frameTime is the clock of a call. The time of a frame that has none is the

@@ -164,6 +164,13 @@ func (x *exporter) list(obj *goja.Object, depth int) any {
 	return out
 }
 
+func length(obj *goja.Object) int64 {
+	if v := obj.Get("length"); v != nil {
+		return v.ToInteger()
+	}
+	return 0
+}
+
 // isTyped looks at the type alone: to export an object reads all of it.
 func isTyped(obj *goja.Object) bool {
 	t := obj.ExportType()

@@ -9,24 +9,13 @@ import (
 	"github.com/dop251/goja/parser"
 )
 
-const (
-	// maxSource is how long a source may be, in bytes.
-	maxSource = 1 << 20
-	// maxNesting is how deep brackets may stand within one another, and
-	// maxArrows how often an arrow function's parameters may hold arrow
-	// functions: the parser reads each level twice.
-	maxNesting = 500
-	maxArrows  = 5
-	// maxFunctions bounds arrow functions, which the parser reads in time
-	// that grows with their square.
-	maxFunctions = 2000
-)
+// maxSource is how long a source may be, in bytes.
+const maxSource = 1 << 20
 
 // module is a source as it will be compiled.
 type module struct {
 	tree    *ast.Program
 	aliases map[string]string
-	names   map[string]bool
 }
 
 // parse reads a script, a CommonJS module or an ES module. Of the last, the
@@ -35,9 +24,6 @@ type module struct {
 func parse(source string) (module, error) {
 	if len(source) > maxSource {
 		return module{}, errorAt(1, 1, fmt.Sprintf("the source is longer than %d bytes", maxSource))
-	}
-	if err := bracketing(source); err != nil {
-		return module{}, err
 	}
 	text := []byte(strings.Replace(source, "\ufeff", "", 1))
 	if !strings.HasPrefix(source, "\ufeff") {
@@ -48,8 +34,7 @@ func parse(source string) (module, error) {
 		tree, err := parser.ParseFile(nil, origin, string(text), 0, parser.WithDisableSourceMaps)
 		if err == nil {
 			m.tree = tree
-			m.names, err = guardTree(tree)
-			return m, err
+			return m, unsupported(tree)
 		}
 		if blanked, failed := m.keyword(text, err); failed != nil {
 			return module{}, failed
@@ -101,43 +86,4 @@ func offsetOf(text []byte, line, column int) int {
 		}
 	}
 	return -1
-}
-
-// bracketing refuses what would take the parser longer than its length
-// justifies. It reads strings and comments like code, which can only make it
-// stricter.
-func bracketing(source string) error {
-	var levels []int // of arrow parameters within each open bracket
-	functions, last := 0, 0
-	line := 1
-	for i := range len(source) {
-		switch source[i] {
-		case '\n':
-			line++
-		case '(', '[', '{':
-			levels, last = append(levels, 0), 0
-		case ')', ']', '}':
-			last = 0
-			if n := len(levels); n > 0 {
-				last, levels = levels[n-1], levels[:n-1]
-				outward(levels, last)
-			}
-		case '=':
-			if strings.HasPrefix(source[i:], "=>") {
-				functions++
-				last++
-				outward(levels, last)
-			}
-		}
-		if len(levels) > maxNesting || last > maxArrows || functions > maxFunctions {
-			return errorAt(line, 1, "brackets or arrow functions are nested too deep")
-		}
-	}
-	return nil
-}
-
-func outward(levels []int, level int) {
-	if n := len(levels); n > 0 {
-		levels[n-1] = max(levels[n-1], level)
-	}
 }

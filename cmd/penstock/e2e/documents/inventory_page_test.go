@@ -5,7 +5,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	document "github.com/penstock/penstock/config/inventory"
-	"github.com/penstock/penstock/decoders/catalog"
+	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -15,7 +15,7 @@ import (
 func TestInventoryPage(t *testing.T) {
 	t.Parallel()
 	d, err := document.Parse([]byte(e2e.CodeBlock(t, "docs/inventory.md", "yaml")), document.Options{
-		CheckSource: func(codec, source string) error { _, err := catalog.Compile(codec, source, false); return err }, CheckFilter: inbound.CheckFilter, CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule,
+		CheckSource: func(codec, source string) error { _, err := catalogtest.Compile(codec, source, false); return err }, CheckFilter: inbound.CheckFilter, CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule,
 	})
 	relaytest.NoError(t, err)
 	if len(d.Accounts) != 1 {

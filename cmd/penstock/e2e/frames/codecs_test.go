@@ -44,7 +44,7 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 		return len(set), len(set) == frames
 	})
 	set := g.Events("state=quarantined&limit=1000&device=" + devEUI)
-	if !strings.Contains(set[0].Reason, "is suspended until ") || !strings.Contains(set[0].Reason, "ran out of time ") {
+	if !strings.Contains(set[0].Reason, "is suspended until ") || !strings.Contains(set[0].Reason, "exceeded its limits ") {
 		t.Errorf("the newest event says %q", set[0].Reason)
 	}
 	var calls int // each took its whole time before the frames of others

@@ -80,7 +80,15 @@
     throw new TypeError('Unknown encoding: ' + encoding);
   }
 
-  class Buffer extends Uint8Array {
+  var construct = Reflect.construct;
+
+  // Node.js still accepts its old forms: new Buffer(text, encoding), and Buffer(…) without new.
+  function Buffer(value, encoding, length) {
+    var args = typeof value === 'string' ? [encode(value, encoding)] : value && value.type === 'Buffer' ? [value.data] : arguments;
+    return construct(Bytes, args, new.target || Buffer);
+  }
+
+  class Bytes extends Uint8Array {
     static from(value, encoding, length) {
       if (typeof value === 'string') value = encode(value, encoding);
       if (value instanceof ArrayBuffer) return new Buffer(value, encoding, length);
@@ -124,6 +132,9 @@
     readIntBE(offset, size) { return number(this, offset, size, false, true); }
     readIntLE(offset, size) { return number(this, offset, size, true, true); }
   }
+  Object.setPrototypeOf(Buffer, Bytes);
+  Buffer.prototype = Bytes.prototype;
+  Object.defineProperty(Buffer.prototype, 'constructor', { value: Buffer, writable: true, configurable: true });
 
   function check(b, offset, size) {
     if (offset < 0 || offset + size > b.length) {

@@ -1,0 +1,24 @@
+// Package codec runs JavaScript codecs in worker processes.
+//
+// A codec is code of a stranger, and the interpreter can bound neither its memory nor the
+// time of its built-in functions. So the gateway never runs it: a Pool starts at most two
+// children of the same program (penstock codec-worker), sends them frames over a pipe and
+// reads the results. A child that exceeds a limit ends, and another is started.
+//
+//	limit                      who enforces it     what follows
+//	100 ms of CPU for a call   the worker          the call is interrupted; the worker ends after its answer
+//	200 ms of CPU for a call   the worker          it exits: a built-in function did not return
+//	160 MiB of Go memory       the worker          it exits
+//	192 MiB more data segment  the kernel (Linux)  an allocation fails, and the worker exits
+//	30 s for a request         the parent          it kills the worker
+//
+// The CPU clock is the worker's own, so that no codec fails because the machine is busy.
+//
+// When a worker ends during a request for several frames, the Pool sends them again one by
+// one, so that only the frame that exceeds the limit is refused. At most one worker is busy
+// for one account.
+//
+// Requests and responses are JSON behind a length of four octets, big-endian. The parent
+// checks every length, since the child is not trusted. A request names the codec by the hash
+// of its source, and has the source only if the worker does not know it yet.
+package codec

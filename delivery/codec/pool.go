@@ -1,0 +1,259 @@
+package codec
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+)
+
+// maxWorkers is the largest number of workers of a pool.
+const maxWorkers = 2
+
+// maxDeaths is how many workers may be killed while they run one frame until the frame is
+// refused.
+const maxDeaths = 3
+
+// deathTime is counted as the time of a frame that ended its worker.
+const deathTime = 2 * callLimit
+
+// Pool runs codecs in workers, which it starts when there is something to run. It is safe
+// for concurrent use.
+type Pool struct {
+	log     *slog.Logger
+	program string
+
+	mu      sync.Mutex
+	free    int        // workers that may be taken
+	idle    []*process // of those, the ones that run
+	busy    map[int64]bool
+	waiting []*waiter // in the order of their arrival
+	closed  bool
+}
+
+// waiter is a caller that waits for a worker; ready is closed when it has one.
+type waiter struct {
+	owner int64
+	ready chan struct{}
+}
+
+// New returns a pool of at most two workers. Close ends them.
+func New(log *slog.Logger) *Pool {
+	return &Pool{log: log, program: self(), free: min(maxWorkers, runtime.GOMAXPROCS(0)), busy: make(map[int64]bool)}
+}
+
+// self is the running program, also after its file was replaced by another version.
+func self() string {
+	const link = "/proc/self/exe"
+	if _, err := os.Stat(link); err == nil {
+		return link
+	}
+	name, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return name
+}
+
+// Close ends the workers. Later calls fail.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	for _, worker := range idle {
+		worker.end()
+	}
+	return nil
+}
+
+// acquire waits for a worker that may be busy for an owner. The worker is nil if one has
+// to be started. The caller calls release.
+func (p *Pool) acquire(ctx context.Context, owner int64) (*process, error) {
+	p.mu.Lock()
+	if p.free == 0 || p.busy[owner] {
+		w := &waiter{owner, make(chan struct{})}
+		p.waiting = append(p.waiting, w)
+		p.mu.Unlock()
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+			p.mu.Lock()
+			i := slices.Index(p.waiting, w)
+			if i >= 0 {
+				p.waiting = slices.Delete(p.waiting, i, i+1)
+			}
+			p.mu.Unlock()
+			if i < 0 { // it became ready meanwhile
+				p.release(owner, nil)
+			}
+			return nil, ctx.Err()
+		}
+		p.mu.Lock()
+	} else {
+		p.free--
+		p.busy[owner] = true
+	}
+	defer p.mu.Unlock()
+	if n := len(p.idle); n > 0 {
+		worker := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		return worker, nil
+	}
+	return nil, nil
+}
+
+// release gives a worker back, or the right to start one if it has ended, and lets callers
+// continue that may have it, the first ones first.
+func (p *Pool) release(owner int64, worker *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if worker != nil && p.closed {
+		worker.end()
+	} else if worker != nil {
+		p.idle = append(p.idle, worker)
+	}
+	p.free++
+	delete(p.busy, owner)
+	for i := 0; i < len(p.waiting) && p.free > 0; {
+		w := p.waiting[i]
+		if p.busy[w.owner] {
+			i++
+			continue
+		}
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		p.free--
+		p.busy[w.owner] = true
+		close(w.ready)
+	}
+}
+
+// call sends a request to a worker. An *endedError means that the worker ended during the
+// request; other errors, that there is no worker.
+func (p *Pool) call(ctx context.Context, owner int64, req request, source string) (resp response, err error) {
+	worker, err := p.acquire(ctx, owner)
+	if err != nil {
+		return resp, err
+	}
+	defer func() { p.release(owner, worker) }()
+	if worker == nil {
+		p.mu.Lock()
+		closed := p.closed
+		p.mu.Unlock()
+		if closed {
+			return resp, relay.Errorf(relay.KindUnavailable, "codec workers: the gateway is stopping")
+		}
+		if worker, err = startProcess(p.program); err != nil {
+			worker = nil
+			return resp, relay.Errorf(relay.KindUnavailable, "codec worker: start: %w", err)
+		}
+	}
+	if resp, err = worker.call(ctx, req, source); err != nil || resp.Ends {
+		if err == nil {
+			worker.end()
+		} else if ended, ok := errors.AsType[*endedError](err); ok && !ended.exceeded {
+			p.log.Error("codec worker ended unexpectedly", "error", err)
+		}
+		worker = nil
+	}
+	return resp, err
+}
+
+// Compile checks a source in a worker, running its top level once, and returns its
+// decoder. It returns an Unavailable error if
+// no worker could run it.
+func (p *Pool) Compile(source string) (decoders.Decoder, error) {
+	sum := sha256.Sum256([]byte(source))
+	d := &decoder{pool: p, source: source, hash: hex.EncodeToString(sum[:])}
+	resp, err := p.call(context.Background(), 0, request{Hash: d.hash}, source)
+	if ended, ok := errors.AsType[*endedError](err); ok {
+		return nil, refused("", ended.reason)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, resp.Invalid.err()
+}
+
+// decoder runs one source in the workers of a pool.
+type decoder struct {
+	pool         *Pool
+	source, hash string
+}
+
+// Decode implements decoders.Decoder.
+func (d *decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
+	decoded, err := d.DecodeBatch(context.Background(), 0, []*decoders.Frame{f}, 0)
+	if err != nil {
+		return decoders.Result{}, err
+	}
+	return decoded[0].Result, decoded[0].Err
+}
+
+// DecodeBatch implements decoders.BatchDecoder.
+func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decoders.Frame, budget time.Duration) ([]decoders.Decoded, error) {
+	results := make([]decoders.Decoded, len(frames))
+	var used time.Duration
+	size, deaths := len(frames), 0 // size is the number of frames of a request
+	for next := 0; next < len(frames); {
+		if budget > 0 && used >= budget {
+			for i := next; i < len(frames); i++ {
+				results[i].Skipped = true
+			}
+			break
+		}
+		if frames[next].Encrypted {
+			results[next].Err = refused("payload", "is encrypted")
+			next++
+			continue
+		}
+		// 1. Send the frames up to the next that is encrypted.
+		req := request{Hash: d.hash, Budget: max(budget-used, 0)}
+		for _, f := range frames[next:min(next+size, len(frames))] {
+			if f.Encrypted {
+				break
+			}
+			req.Frames = append(req.Frames, newFrame(f))
+		}
+		resp, err := d.pool.call(ctx, owner, req, d.source)
+		// 2. A worker that ended: send the frames one by one, to find the one that ends it. A
+		// worker that was killed by others is not the fault of the frame, unless that repeats.
+		if ended, ok := errors.AsType[*endedError](err); ok {
+			if deaths++; len(req.Frames) > 1 {
+				size, deaths = 1, 0
+			} else if ended.exceeded || deaths == maxDeaths {
+				results[next] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: refused("", ended.reason), Took: deathTime}
+				used, deaths = used+deathTime, 0
+				next++
+			}
+			continue
+		}
+		// 3. Record the results of those that the worker ran.
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.Invalid != nil: // it was valid when it was saved
+			results[next].Err = resp.Invalid.err()
+			next++
+		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):
+			return nil, relay.Errorf(relay.KindUnavailable, "codec worker: %d results for %d frames", len(resp.Results), len(req.Frames))
+		}
+		for _, r := range resp.Results {
+			r.Took = min(max(r.Took, 0), callTime)
+			results[next] = r.decoded()
+			used += r.Took
+			next++
+		}
+	}
+	return results, nil
+}

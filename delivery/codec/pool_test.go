@@ -1,0 +1,344 @@
+package codec
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/script/javascript"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// The test binary is the program that the pool starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == WorkerCommand {
+		if err := Work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func newPool(t testing.TB) *Pool {
+	t.Helper()
+	p := New(slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { relaytest.NoError(t, p.Close()) })
+	return p
+}
+
+func body(code string) string { return "function decodeUplink(input) {\n" + code + "\n}" }
+
+func compile(t testing.TB, p *Pool, source string) decoders.BatchDecoder {
+	t.Helper()
+	d, err := p.Compile(source)
+	relaytest.NoError(t, err)
+	return d.(decoders.BatchDecoder)
+}
+
+// frames have the payloads 0, 1, 2 …
+func frames(n int) []*decoders.Frame {
+	list := make([]*decoders.Frame, n)
+	for i := range list {
+		list[i] = &decoders.Frame{Payload: []byte{byte(i)}, FPort: 1, HasFPort: true}
+	}
+	return list
+}
+
+// values shows the reading a of each result, or its error.
+func values(decoded []decoders.Decoded) string {
+	var texts []string
+	for _, d := range decoded {
+		switch {
+		case d.Skipped:
+			texts = append(texts, "skipped")
+		case d.Err != nil:
+			texts = append(texts, d.Err.Error())
+		case len(d.Readings) == 1:
+			texts = append(texts, fmt.Sprint(d.Readings[0].Value))
+		default:
+			texts = append(texts, fmt.Sprint(d.Result))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+const (
+	late   = "the codec did not end within 100 ms"
+	memory = "the codec used more than 160 MiB of memory"
+)
+
+// bombs are codecs that exceed a limit, with the reasons that may be given: memory may
+// be exceeded before time.
+var bombs = []struct{ name, code string }{
+	{"an endless loop", "for (;;);"},
+	{"an endless loop that catches everything", "for (;;) try { for (;;); } catch (e) {} finally { for (;;); }"},
+	{"a string that doubles", "let s = 'xy'; for (;;) s += s"},
+	{"a string that doubles by join", "let s = 'xy'; for (;;) s = [s, s].join(s)"},
+	{"a string that doubles by replace", "let s = 'xy'; for (;;) s = s.replace(/x/g, s)"},
+	{"a string repeated 2 to the 40 times", "return {data: 'x'.repeat(2 ** 40)}"},
+	{"a list that doubles", "let a = [1]; for (;;) a = [...a, ...a]"},
+	{"a list that grows", "let a = []; for (;;) a.push({a: {b: [1, 2, 3]}})"},
+	{"a list said to be of four billions, joined", "return new Array(4e9).join('x')"},
+	{"an object like a list of 2 to the 53", "return [].indexOf.call({length: 2 ** 53 - 1}, 1)"},
+	{"an object like a list, copied", "return Array.from({length: 1e15})"},
+	{"entries of a buffer", "return Object.entries(new Uint8Array(4194304))"},
+	{"buffers without end", "let a = []; for (;;) a.push(new ArrayBuffer(1e6))"},
+	{"JSON of values that double at each level", "let a = []; for (let i = 0; i < 40; i++) a = [a, a]; return JSON.stringify(a)"},
+	{"JSON that never ends", "let d = () => ({toJSON() { return {a: d()} }}); JSON.stringify(d())"},
+	{"a generator that delegates to itself", "function* q() { yield* q() } return [...q()]"},
+	{"a regular expression that backtracks", "return /^(?=(a+)+b)/.test('a'.repeat(60))"},
+	{"matches of a long text", "return 'x'.repeat(262144).match(/x*y|x/g)"},
+	{"a sort of long strings", "let a = Array(6e4).fill('a'.repeat(2e5)); a.sort(); return a"},
+	{"a result that loops when it is read", "return {data: {get a() { for (;;); }}}"},
+	{"BigInt that squares itself", "let n = 3n; for (;;) n = n * n"},
+	{"code made of text", "eval('for (;;);')"},
+}
+
+func isLimit(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, reason := range []string{late, memory, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "gave"} {
+		if strings.Contains(err.Error(), reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// A codec that exceeds a limit is refused, and the frames beside it are decoded.
+func TestABombIsRefusedAlone(t *testing.T) {
+	p := newPool(t)
+	for _, bomb := range bombs {
+		t.Run(bomb.name, func(t *testing.T) {
+			d := compile(t, p, body("if (input.bytes[0] === 2) {\n"+bomb.code+"\n}\nreturn {data: {a: input.bytes[0]}}"))
+			decoded, err := d.DecodeBatch(t.Context(), 1, frames(5), 0)
+			relaytest.NoError(t, err)
+			if !isLimit(decoded[2].Err) {
+				t.Errorf("the frame is not refused: %v", decoded[2])
+			}
+			decoded = append(decoded[:2], decoded[3:]...)
+			relaytest.Equal(t, "the other frames", values(decoded), "0, 1, 3, 4")
+		})
+	}
+}
+
+// Saving a codec runs its top-level code.
+func TestABombAtTheTopLevelIsNotSaved(t *testing.T) {
+	p := newPool(t)
+	for _, bomb := range []struct{ name, code string }{
+		{"a list that grows", "let a = []; for (;;) a.push({a: {b: [1, 2, 3]}})"},
+		{"entries of a buffer", "return Object.entries(new Uint8Array(4194304))"},
+		{"a generator that delegates to itself", "function* q() { yield* q() } return [...q()]"},
+		{"matches of a long text", "return 'x'.repeat(262144).match(/x*y|x/g)"},
+	} {
+		t.Run(bomb.name, func(t *testing.T) {
+			_, err := p.Compile("(function () {\n" + bomb.code + "\n})();\n" + body("return {data: {a: 1}}"))
+			if !isLimit(err) {
+				t.Errorf("got error %v, want a limit", err)
+			}
+		})
+	}
+	decoded, err := compile(t, p, body("return {data: {a: input.bytes[0]}}")).DecodeBatch(t.Context(), 1, frames(2), 0)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the frames of another codec", values(decoded), "0, 1")
+}
+
+func TestSourcesThatCannotBeParsedAreRefused(t *testing.T) {
+	p := newPool(t)
+	for _, tt := range []struct{ name, source, want string }{
+		{"a syntax error", "function decodeUplink(input) {\n  return { data: };\n}", "javascript: line 2, column 18: Unexpected token }"},
+		{"no function", "var a = 1;", "javascript: none of the functions decodeUplink, Decode and Decoder is defined"},
+		{"a top level that never ends", "for (;;);", "javascript: line 1, column 1: the codec did not end within 100 ms"},
+		{"a million brackets", strings.Repeat("(", 1<<20), "javascript: "},
+		{"arrow functions in parameters of arrow functions", strings.Repeat("(a=", 3000) + "1" + strings.Repeat(")=>1", 3000), "javascript: "},
+		{"a long sum", "x=" + strings.Repeat("1+", 400_000) + "1", "javascript: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := p.Compile(tt.source)
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("got error %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A public codec may be as long as a source may be.
+func TestALongSourceRuns(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("function decodeUplink(input) {\n  var d = {};\n  for (var i = 0; i < input.bytes.length; i++) switch (input.bytes[i]) {\n")
+	for i := 0; b.Len() < 1000<<10; i++ {
+		fmt.Fprintf(&b, "    case %d: d['a'] = (input.bytes[i] << 8 | %d) / 10; break; // field %d\n", i, i&0xff, i)
+	}
+	b.WriteString("  }\n  return {data: d};\n}\n")
+	decoded, err := compile(t, newPool(t), b.String()).DecodeBatch(t.Context(), 1, frames(3), 0)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the results", values(decoded), "0, 25.7, 51.4")
+}
+
+func TestFramesBeyondTheBudgetAreSkipped(t *testing.T) {
+	d := compile(t, newPool(t), body("if (input.bytes[0] === 1) for (;;); return {data: {a: input.bytes[0]}}"))
+	decoded, err := d.DecodeBatch(t.Context(), 1, frames(4), 50_000_000)
+	relaytest.NoError(t, err)
+	if !isLimit(decoded[1].Err) {
+		t.Errorf("the second frame is not refused: %v", decoded[1].Err)
+	}
+	relaytest.Equal(t, "the other results", values(append(decoded[:1], decoded[2:]...)), "0, skipped, skipped")
+}
+
+func TestResultsAreTheSameAsInProcess(t *testing.T) {
+	d := compile(t, newPool(t), body(`return {data: {n: 1.5, whole: 3, yes: true, text: 'a"\u0000é', empty: '', nothing: null,
+		history: [{time: 1767225600, n: 2}], params: input.variables.list.length, port: input.fPort, at: input.recvTime.getTime()}, warnings: ['w']}`))
+	f := frames(1)[0]
+	f.Params = map[string]any{"list": []any{1.0, "x"}}
+	res, err := d.(decoders.Decoder).Decode(f)
+	relaytest.NoError(t, err)
+	inProcess := relaytest.Must(compileInProcess(d.(*decoder).source))(t)
+	want, err := inProcess.Decode(f)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the result", res, want)
+}
+
+// A worker that someone kills loses no frame.
+func TestAKilledWorkerIsReplaced(t *testing.T) {
+	p := newPool(t)
+	d := compile(t, p, body("return {data: {a: input.bytes[0]}}"))
+	relaytest.Equal(t, "the number of workers", len(p.idle), 1)
+	relaytest.NoError(t, p.idle[0].cmd.Process.Signal(syscall.SIGKILL))
+	decoded, err := d.DecodeBatch(t.Context(), 1, frames(3), 0)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the results", values(decoded), "0, 1, 2")
+}
+
+func TestOneAccountHasOneWorker(t *testing.T) {
+	p := newPool(t)
+	p.free = 2
+	first, err := p.acquire(t.Context(), 1)
+	relaytest.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	refused := make(chan error)
+	go func() { _, err := p.acquire(ctx, 1); refused <- err }()
+	relaytest.Eventually(t, "the second call of the account waits", func() (any, bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.waiting), len(p.waiting) == 1
+	})
+	other, err := p.acquire(t.Context(), 2) // does not wait behind the first account
+	relaytest.NoError(t, err)
+	cancel()
+	relaytest.Equal(t, "the error of the second call", <-refused, error(context.Canceled))
+	p.release(2, other)
+	p.release(1, first)
+	relaytest.Equal(t, "the free workers", p.free, 2)
+}
+
+func TestManyCallersShareTheWorkers(t *testing.T) {
+	p := newPool(t)
+	d := compile(t, p, body("return {data: {a: input.bytes[0]}}"))
+	var group sync.WaitGroup
+	for owner := range int64(20) {
+		group.Go(func() {
+			decoded, err := d.DecodeBatch(t.Context(), owner%5, frames(10), 0)
+			if err != nil || values(decoded) != "0, 1, 2, 3, 4, 5, 6, 7, 8, 9" {
+				t.Errorf("owner %d: %s, %v", owner, values(decoded), err)
+			}
+		})
+	}
+	group.Wait()
+	relaytest.Equal(t, "the free workers", p.free, newPool(t).free)
+}
+
+func TestAWorkerKeepsToItsMemory(t *testing.T) {
+	if _, err := os.Stat("/proc/self/statm"); err != nil {
+		t.Skip("only Linux bounds the data segment")
+	}
+	for _, code := range []string{
+		"return Object.entries(new Uint8Array(4194304))", "let a = []; for (;;) a.push(new ArrayBuffer(1e6))",
+		"let s = 'xy'; for (;;) s += s", "let n = 3n; for (;;) n = n * n", "return new ArrayBuffer(2 ** 31).byteLength",
+	} {
+		worker := relaytest.Must(startProcess(self()))(t)
+		_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body(code))
+		if err == nil {
+			worker.end()
+		}
+		used := worker.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+		t.Logf("%s: %d MiB, %v", code, used, err)
+		if used > 275 {
+			t.Errorf("%s: the worker used %d MiB", code, used)
+		}
+	}
+}
+
+func TestAWorkerSeesNothingOfTheGateway(t *testing.T) {
+	t.Setenv("PENSTOCK_ADMIN_TOKEN", "secret")
+	file := relaytest.Must(os.Create(filepath.Join(t.TempDir(), "ledger-key")))(t)
+	defer file.Close()
+	listener := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	worker := relaytest.Must(startProcess(self()))(t)
+	defer worker.end()
+	_, err := worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body("return {data: {}}"))
+	relaytest.NoError(t, err)
+	dir := fmt.Sprintf("/proc/%d/", worker.cmd.Process.Pid)
+	environment, err := os.ReadFile(dir + "environ")
+	if os.IsNotExist(err) {
+		t.Skip("there is no /proc")
+	}
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the environment", string(environment), "")
+	for _, link := range relaytest.Must(filepath.Glob(dir + "fd/*"))(t) {
+		if target, _ := os.Readlink(link); target == file.Name() || strings.HasPrefix(target, "socket:") {
+			t.Errorf("descriptor %s is %s", filepath.Base(link), target)
+		}
+	}
+}
+
+// FuzzReceive holds that no message of a worker breaks the parent: it is read or refused,
+// and no length is believed before it is checked.
+func FuzzReceive(f *testing.F) {
+	for _, body := range []string{`{"results":[{"readings":[{"k":"a","v":1}],"took":5}]}`, `{"unknown":true}`, `{"results":[{"took":-1,"failure":{}}]}`, "", "[]"} {
+		f.Add(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	}
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, '{'})
+	f.Fuzz(func(t *testing.T, message []byte) {
+		var resp response
+		if receive(bytes.NewReader(message), &resp, 1<<16) != nil {
+			return
+		}
+		for _, r := range resp.Results {
+			r.decoded()
+		}
+	})
+}
+
+func BenchmarkDecodeBatch(b *testing.B) {
+	d := compile(b, newPool(b), body("var b = input.bytes; return {data: {temperature: ((b[0] << 8) | b[1]) / 10, humidity: b[2] / 2, battery: b[3]}}"))
+	for _, n := range []int{1, 20, 500} {
+		b.Run(fmt.Sprintf("%d frames", n), func(b *testing.B) {
+			list := make([]*decoders.Frame, n)
+			for i := range list {
+				list[i] = &decoders.Frame{Payload: []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, FPort: 1, HasFPort: true}
+			}
+			for b.Loop() {
+				if _, err := d.DecodeBatch(b.Context(), 1, list, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/frame")
+		})
+	}
+}
+
+func compileInProcess(source string) (decoders.Decoder, error) { return javascript.Compile(source) }

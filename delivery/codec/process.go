@@ -1,0 +1,134 @@
+package codec
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// callTime is the wall-clock time of a request; then the worker is killed.
+	callTime = 30 * time.Second
+	// maxStderr is how much of the beginning of a worker's standard error is kept.
+	maxStderr = 4 << 10
+)
+
+// process is a running worker, seen from the parent.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr head
+	known  map[string]bool // hashes of the sources that were sent
+}
+
+// startProcess starts a worker without environment and without descriptors besides its
+// three pipes.
+func startProcess(program string) (*process, error) {
+	p := &process{cmd: exec.Command(program, WorkerCommand), known: make(map[string]bool)}
+	p.cmd.Env = []string{}
+	p.cmd.Stderr = &p.stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	return p, p.cmd.Start()
+}
+
+// endedError is returned for a request during which the worker ended.
+type endedError struct {
+	reason   string
+	exceeded bool // a limit of the codec
+}
+
+func (e *endedError) Error() string { return e.reason }
+
+// call sends a request and reads the response. The source is sent if the worker does not
+// know it. After an error the process has ended.
+func (p *process) call(ctx context.Context, req request, source string) (resp response, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	defer stop()
+	if !p.known[req.Hash] {
+		req.Source = source
+	}
+	if resp, err = p.exchange(req); err == nil && resp.Unknown {
+		req.Source = source
+		resp, err = p.exchange(req)
+	}
+	switch {
+	case err == nil:
+		p.known[req.Hash] = true
+		return resp, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		p.end()
+		return resp, &endedError{fmt.Sprintf("the codec did not end within %s", callTime), true}
+	case ctx.Err() != nil:
+		p.end()
+		return resp, ctx.Err()
+	}
+	return resp, p.endReason(err)
+}
+
+func (p *process) exchange(req request) (resp response, err error) {
+	if err := send(p.in, req); err != nil {
+		return resp, err
+	}
+	return resp, receive(p.out, &resp, maxResponse)
+}
+
+// endReason ends the process and returns why it ended.
+func (p *process) endReason(err error) error {
+	state := p.end()
+	switch code := p.cmd.ProcessState.ExitCode(); {
+	case code == exitTime:
+		return &endedError{outOfTime, true}
+	case code == exitMemory || strings.Contains(p.stderr.String(), "out of memory") || strings.Contains(p.stderr.String(), "cannot allocate memory"):
+		return &endedError{fmt.Sprintf("the codec used more than %d MiB of memory", memoryLimit>>20), true}
+	case strings.Contains(p.stderr.String(), "stack exceeds"):
+		return &endedError{"the codec's code or values are nested too deep", true}
+	}
+	line, _, _ := strings.Cut(p.stderr.String(), "\n")
+	return &endedError{reason: strings.TrimSpace(fmt.Sprintf("the codec worker failed: %v (%s) %s", err, state, line))}
+}
+
+// end kills the process if it runs, and waits until it has ended.
+func (p *process) end() string {
+	_ = p.in.Close()
+	_ = p.cmd.Process.Kill() // after an exit code of its own, this does nothing
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.String()
+}
+
+// head keeps the beginning of what is written to it, where a Go program says why it fails.
+// It is safe for concurrent use.
+type head struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write implements io.Writer.
+func (h *head) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.text = append(h.text, b[:min(len(b), maxStderr-len(h.text))]...)
+	return len(b), nil
+}
+
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return string(h.text)
+}

@@ -1,0 +1,156 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/decoders/script/javascript"
+)
+
+// WorkerCommand is the hidden command of the program that runs Work.
+const WorkerCommand = "codec-worker"
+
+const (
+	// callLimit is the CPU time of a call. A call that takes twice as long is in a built-in
+	// function that does not notice its interruption.
+	callLimit = 100 * time.Millisecond
+	// compileLimit is the CPU time for parsing and compiling a source, which cannot be
+	// interrupted.
+	compileLimit = 2 * time.Second
+	// memoryLimit bounds the memory that the Go runtime holds.
+	memoryLimit = 160 << 20
+	// dataLimit is how much the data segment may grow (RLIMIT_DATA).
+	dataLimit = 192 << 20
+	// maxSources bounds the sources whose compiled codecs a worker keeps, in octets.
+	maxSources = 2 << 20
+	// watchEvery is the interval at which the limits are checked.
+	watchEvery = 5 * time.Millisecond
+)
+
+// Exit codes of a worker that exceeds a limit.
+const (
+	exitTime   = 71
+	exitMemory = 72
+)
+
+// worker is the state of a worker process.
+type worker struct {
+	codecs      map[string]*javascript.Codec
+	sources     int // octets of the sources of codecs
+	interrupter javascript.Interrupter
+
+	mu sync.Mutex
+	// limit is that of the call in progress, 0 if there is none; began is the CPU time at
+	// which the call began.
+	limit, began time.Duration
+	interrupted  bool // a call of this process was interrupted
+}
+
+// Work serves requests from a parent process until its input ends. It returns an error
+// if a request is not readable.
+func Work(in io.Reader, out io.Writer) error {
+	if err := limitProcess(dataLimit); err != nil {
+		fmt.Fprintln(os.Stderr, "codec-worker: limits:", err)
+	}
+	w := &worker{codecs: make(map[string]*javascript.Codec)}
+	go w.watch()
+	for {
+		var req request
+		err := receive(in, &req, maxRequest)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		resp := w.serve(req)
+		if err := send(out, resp); err != nil || resp.Ends {
+			return err
+		}
+	}
+}
+
+// watch interrupts a call at its limit. It exits the process if the call does not end, or
+// if the process holds too much memory.
+func (w *worker) watch() {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for range time.Tick(watchEvery) {
+		metrics.Read(samples)
+		if samples[0].Value.Uint64()-samples[1].Value.Uint64() > memoryLimit {
+			os.Exit(exitMemory)
+		}
+		w.mu.Lock()
+		if used := cpuTime() - w.began; w.limit > 0 && used > w.limit {
+			if used > 2*w.limit {
+				os.Exit(exitTime)
+			}
+			w.interrupted = w.interrupter.Interrupt(outOfTime) || w.interrupted
+		}
+		w.mu.Unlock()
+	}
+}
+
+// outOfTime is the reason of a call that exceeded its limit.
+var outOfTime = fmt.Sprintf("the codec did not end within %d ms", callLimit.Milliseconds())
+
+// limited runs a call under a limit of CPU time and returns the time it took. The lock
+// keeps watch from interrupting the next call instead.
+func (w *worker) limited(limit time.Duration, call func()) time.Duration {
+	began := cpuTime()
+	w.mu.Lock()
+	w.limit, w.began = limit, began
+	w.mu.Unlock()
+	call()
+	w.mu.Lock()
+	w.limit = 0
+	w.mu.Unlock()
+	return cpuTime() - began
+}
+
+// serve runs the codec on the frames of a request in order, until its budget is used, the
+// results are large, or a call was interrupted.
+func (w *worker) serve(req request) response {
+	codec := w.codecs[req.Hash]
+	if codec == nil {
+		if req.Source == "" {
+			return response{Unknown: true}
+		}
+		var err error
+		w.limited(compileLimit, func() { codec, err = javascript.Compile(req.Source) })
+		if err == nil && len(req.Frames) == 0 {
+			w.limited(callLimit, func() { err = codec.Check(&w.interrupter) })
+		}
+		if err != nil {
+			return response{Invalid: newFailure(err), Ends: w.interrupted}
+		}
+		if w.sources += len(req.Source); w.sources > maxSources {
+			clear(w.codecs)
+			w.sources = len(req.Source)
+		}
+		w.codecs[req.Hash] = codec
+	}
+	resp := response{Results: make([]result, 0, len(req.Frames))}
+	var used time.Duration
+	size := 0
+	for _, f := range req.Frames {
+		if req.Budget > 0 && used >= req.Budget || size > maxResults || w.interrupted {
+			break
+		}
+		var r result
+		took := w.limited(callLimit, func() {
+			res, err := codec.DecodeUntil(f.decoded(), &w.interrupter)
+			r = newResult(res, err, 0)
+		})
+		r.Took = took
+		used += took
+		size += r.size()
+		resp.Results = append(resp.Results, r)
+	}
+	resp.Ends = w.interrupted
+	return resp
+}
