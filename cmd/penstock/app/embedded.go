@@ -46,19 +46,21 @@ func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 }
 
 // catchUp reverts the journals to where an embedded store is complete if it has lost
-// transactions, so that they are processed again from there, and returns the number of
-// entries.
-func catchUp(stores []embeddedStore, intakes map[event.Kind]*intake.Intake, log *slog.Logger) (count int, err error) {
+// transactions, so that they are processed again from there.
+func (m *membership) catchUp(stores []embeddedStore, log *slog.Logger) error {
 	for _, store := range stores {
-		if loss := store.Progress().Loss(); loss.Found || loss.Unknown {
-			n, err := store.catchUp(loss, intakes, log)
-			if err != nil {
-				return count, fmt.Errorf("%s: %w", store.file, err)
-			}
-			count += n
+		loss := store.Progress().Loss()
+		if !loss.Found && !loss.Unknown {
+			continue
 		}
+		count, err := store.catchUp(loss, m.intakes, log)
+		if err != nil {
+			return fmt.Errorf("%s: %w", store.file, err)
+		}
+		m.lostWrites = m.lostWrites || loss.Found
+		m.reverted += count
 	}
-	return count, nil
+	return nil
 }
 
 // follow has each transaction of the embedded stores note how far the journals have been
@@ -77,7 +79,6 @@ func (m *membership) acceptEarlier(ctx context.Context, records *sqlstore.DB) er
 	if err != nil {
 		return err
 	}
-	m.lostWrites = records.Progress().Loss().Found
 	if found.Database == m.seen.Database && found.Beats < m.seen.Beats && !m.seen.Restored {
 		m.seen.Beats = found.Beats
 	}
