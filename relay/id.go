@@ -5,15 +5,15 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"time"
 )
 
 // NewID returns an unguessable identifier of 26 lower-case letters and digits.
-// Identifiers made later sort later, to the millisecond.
+// Identifiers made later sort later: those of one process strictly, unless its clock is
+// set back by more than maxStepBack, those of several to the millisecond.
 func NewID(now time.Time) string {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
-	_, _ = rand.Read(b[6:]) // never fails, see crypto/rand
+	b := newID(now)
 	return idEncoding().EncodeToString(b[:])
 }
 
@@ -21,12 +21,50 @@ func idEncoding() *base32.Encoding {
 	return base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 }
 
-// NewUUID returns an unguessable UUID of version 7 (RFC 9562, section 5.7).
-// UUIDs made later sort later, to the millisecond.
+// NewUUID returns an unguessable UUID of version 7 (RFC 9562, section 5.7). UUIDs made
+// later sort later, as those of NewID do.
 func NewUUID(now time.Time) string {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
-	_, _ = rand.Read(b[6:])
-	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
+	b := newID(now)
+	// The version takes the place of four bits of the tick, which follow it.
+	tick := binary.BigEndian.Uint16(b[6:])
+	binary.BigEndian.PutUint16(b[6:], 0x7000|tick>>4)
+	b[8] = 0x80 | byte(tick&0x0f)<<2 | b[8]&0x03
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newID returns a tick, whose first 48 bits are the milliseconds, and 64 random bits.
+func newID(now time.Time) (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:8], uint64(ticks.next(now)))
+	_, _ = rand.Read(b[8:]) // never fails, see crypto/rand
+	return b
+}
+
+const (
+	// ticksPerMilli is the number of identifiers that one millisecond orders; those that
+	// follow are of the next one.
+	ticksPerMilli = 1 << 16
+	// maxStepBack is how far back the clock may be set for identifiers to stay in order.
+	maxStepBack = time.Second
+)
+
+// ticks orders the identifiers of this process. It is a global because the order is
+// one of all callers, whichever service they belong to.
+var ticks ticker
+
+// ticker returns increasing numbers: the parts of a millisecond since 1970. It is safe
+// for concurrent use.
+type ticker struct {
+	mu   sync.Mutex
+	last int64
+}
+
+func (t *ticker) next(now time.Time) int64 {
+	tick := now.UnixMilli()*ticksPerMilli + int64(now.Nanosecond())%1e6*ticksPerMilli/1e6
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ahead := t.last - tick; ahead >= 0 && ahead < maxStepBack.Milliseconds()*ticksPerMilli {
+		tick = t.last + 1
+	}
+	t.last = tick
+	return tick
 }

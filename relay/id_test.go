@@ -21,11 +21,16 @@ func TestIDsSortByTimeAndDiffer(t *testing.T) {
 		}
 		seen[id], last = true, id
 	}
-	if one, other := NewID(now), NewID(now); one == other {
-		t.Error("two ids of one moment are equal")
-	}
 	if NewID(time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)) <= last {
 		t.Error("the year 2999 is earlier")
+	}
+	last = NewID(now)
+	for range 100_000 { // more than one millisecond orders
+		id := NewID(now)
+		if id <= last {
+			t.Fatalf("%q follows %q of the same moment", id, last)
+		}
+		last = id
 	}
 }
 
@@ -40,7 +45,11 @@ func TestUUIDsAreOfVersion7(t *testing.T) {
 		}
 		last = id
 	}
-	if one, other := NewUUID(now), NewUUID(now); one == other {
-		t.Error("two of one moment are equal")
+	for range 1000 {
+		id := NewUUID(now)
+		if !form.MatchString(id) || id <= last {
+			t.Fatalf("%q follows %q of the same moment", id, last)
+		}
+		last = id
 	}
 }

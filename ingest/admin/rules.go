@@ -75,7 +75,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 	acct, limit := sel.account(), sel.limit()
 	after, created := rule.Ref{}, int64(0)
 	place(sel, &after.ID, &after.Account, &created)
-	after.CreatedAt = time.UnixMilli(created)
+	after.CreatedAt = time.Unix(0, created)
 	if err := sel.Err(); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	found, next := cut(found, limit, func(r rule.Owned[rule.Rule]) string {
-		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixMilli(), r.Of.ID)
+		return placeCursor("%d %d %s", r.Account, r.Of.CreatedAt.UnixNano(), r.Of.ID)
 	})
 	return sendPage(c, httpd.Each(found, ruleOf), next)
 }

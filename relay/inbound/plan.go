@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -51,7 +52,7 @@ func (s *Service) send(ctx context.Context, p *plan) error {
 	}
 	now := s.o.Now()
 	for i := range ds {
-		ds[i].CreatedAt = now
+		ds[i].CreatedAt = now.Add(time.Duration(i)) // lists show them in the order of their messages
 	}
 	existing, err := s.deps.Deliveries.Create(ctx, ds, now.Add(s.o.Lease))
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -109,7 +108,7 @@ func (s *Service) notify(ctx context.Context, j job.Job, all []ClaimOutcome) err
 		return nil
 	}
 	return s.deps.Events.Notify(ctx, j.Account, outbox.Event{
-		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC().Truncate(time.Second), About: j.ID,
+		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC(), About: j.ID,
 		Data: map[string]any{"job_id": j.ID, "claims": all},
 	})
 }

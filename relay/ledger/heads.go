@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger/merkle"
@@ -256,7 +255,7 @@ func (s *Service) notifyHead(ctx context.Context, p Place, signed string) error 
 		return nil
 	}
 	return s.deps.Events.Notify(ctx, p.Account, outbox.Event{
-		ID: "head-" + TokenID(signed)[:32], Type: EventHead, CreatedAt: s.deps.Now().UTC().Truncate(time.Second), About: p.Ledger,
+		ID: "head-" + TokenID(signed)[:32], Type: EventHead, CreatedAt: s.deps.Now().UTC(), About: p.Ledger,
 		Data: map[string]any{"ledger": p.Ledger, "checkpoint": signed},
 	})
 }

@@ -33,7 +33,7 @@ func (m Mailer) Send(ctx context.Context, acct account.ID, about string, notices
 	mails := make([]Delivery, len(notices))
 	for i, n := range notices {
 		mails[i] = Delivery{
-			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: about, CreatedAt: now,
+			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: about, CreatedAt: now.Add(time.Duration(i)),
 			Mail: &Mail{To: n.To, Subject: n.Subject, Text: n.Text, MessageID: n.ID + "@" + cmp.Or(m.Domain, "localhost")},
 		}
 	}

@@ -24,7 +24,7 @@ func (a *Actions) notifyState(ctx context.Context, j job.Job, o Order, s Settled
 		return nil
 	}
 	return a.deps.Events.Notify(ctx, j.Account, outbox.Event{
-		ID: "sim-" + j.ID, Type: EventStateChanged, CreatedAt: s.At.Truncate(time.Second), About: j.ID,
+		ID: "sim-" + j.ID, Type: EventStateChanged, CreatedAt: s.At, About: j.ID,
 		Data: map[string]any{"iccid": o.ICCID, "previous_state": s.From, "current_state": s.To, "job_id": j.ID},
 	})
 }
@@ -57,7 +57,7 @@ func (a *Actions) ended(j job.Job, o job.Outcome) outbox.Event {
 	if j.Name != "" {
 		data["name"] = j.Name
 	}
-	e := outbox.Event{ID: "job-" + j.ID, Type: EventJobCompleted, CreatedAt: a.opts.Now().UTC().Truncate(time.Second), About: j.ID, Data: data}
+	e := outbox.Event{ID: "job-" + j.ID, Type: EventJobCompleted, CreatedAt: a.opts.Now().UTC(), About: j.ID, Data: data}
 	if o.State() == job.Failed {
 		e.Type, data["error"] = EventJobFailed, o.Error
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
@@ -34,7 +35,7 @@ func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings) ([]o
 		for j, parameter := range one.given.Parameters {
 			d := outbox.Delivery{
 				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID, MessageID: first.about(),
-				State: outbox.Queued, CreatedAt: now, Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
+				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(out))), Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
 				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, one.given.Action, parameter),
 			}
 			content.fill(&d, one, j, first, &s)

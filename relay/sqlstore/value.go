@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -117,10 +118,16 @@ type timeColumn time.Time
 // Scan reads the column.
 func (t *timeColumn) Scan(column any) error { return scanTime((*time.Time)(t), column, time.UnixMilli) }
 
-// Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time.
+// Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time. A
+// time before 1678 or after 2261 is the least or the greatest number.
 func Nanos(t time.Time) int64 {
-	if t.IsZero() {
+	switch {
+	case t.IsZero():
 		return 0
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
 	}
 	return t.UnixNano()
 }

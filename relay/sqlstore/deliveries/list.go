@@ -34,25 +34,25 @@ WHERE (d.created, d.id, d.account) < ($1, $2, $3) ORDER BY d.created DESC, d.id 
 // position is a place in the order of lists: newest first, then by id and
 // account, downwards.
 type position struct {
-	ms int64
+	created int64
 	outbox.Ref
 }
 
 // fields are the columns created, id and account.
-func (p *position) fields() []any { return []any{&p.ms, &p.ID, &p.Account} }
+func (p *position) fields() []any { return []any{&p.created, &p.ID, &p.Account} }
 
 func positionOf(d *outbox.Delivery) position {
-	return position{d.CreatedAt.UnixMilli(), refOf(d)}
+	return position{sqlstore.Nanos(d.CreatedAt), refOf(d)}
 }
 
 // compare orders positions as lists do.
 func compare(a, b position) int {
-	return cmp.Or(cmp.Compare(b.ms, a.ms), cmp.Compare(b.ID, a.ID), cmp.Compare(b.Account, a.Account))
+	return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(b.ID, a.ID), cmp.Compare(b.Account, a.Account))
 }
 
 // String returns the position as a cursor.
 func (p position) String() string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", p.ms, p.Account, p.ID))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", p.created, p.Account, p.ID))
 }
 
 // parseCursor reads a cursor; the empty one is nil.
@@ -65,12 +65,12 @@ func parseCursor(s string) (*position, error) {
 	if err != nil || len(parts) != 3 {
 		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
-	ms, err1 := strconv.ParseInt(parts[0], 10, 64)
+	created, err1 := strconv.ParseInt(parts[0], 10, 64)
 	acct, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err1 != nil || err2 != nil {
 		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
-	return &position{ms, outbox.Ref{Account: account.ID(acct), ID: parts[2]}}, nil
+	return &position{created, outbox.Ref{Account: account.ID(acct), ID: parts[2]}}, nil
 }
 
 // List returns a page of deliveries, newest first.
@@ -96,9 +96,9 @@ func start(f outbox.Filter) (position, error) {
 	if err != nil {
 		return position{}, err
 	}
-	first := position{ms: math.MaxInt64}
+	first := position{created: math.MaxInt64}
 	if !f.To.IsZero() {
-		first.ms = f.To.UnixMilli() + 1
+		first.created = sqlstore.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
 	}
 	if from != nil && compare(first, *from) < 0 {
 		first = *from
@@ -198,7 +198,7 @@ func (s *Store) finder(f outbox.Filter) finder {
 func (s *Store) named(f outbox.Filter) query {
 	ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: list", named, (*position).fields, after.ms, after.ID, after.Account, n, ids)
+		return sqlstore.List(ctx, s.db, "deliveries: list", named, (*position).fields, after.created, after.ID, after.Account, n, ids)
 	}
 }
 
@@ -209,7 +209,7 @@ func (s *Store) scan(f outbox.Filter) query {
 		return func(context.Context, position, int) ([]position, error) { return nil, nil }
 	}
 	return func(ctx context.Context, after position, n int) ([]position, error) {
-		args := []any{after.ms, after.ID, after.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
+		args := []any{after.created, after.ID, after.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
 		if f.Account != 0 {
 			args = append(args, f.Account)
 		}
@@ -224,7 +224,7 @@ func (s *Store) stepwise(f outbox.Filter) find {
 		if border == "" {
 			return nil, nil, nil
 		}
-		newest := after.ms
+		newest := after.created
 		if after.ID == "" {
 			newest-- // what was created then is behind
 		}
@@ -239,11 +239,11 @@ func (s *Store) stepwise(f outbox.Filter) find {
 		}
 		last := at == noBorder || at <= oldest(f)
 		if !last {
-			step.From = time.UnixMilli(at)
+			step.From = time.Unix(0, at)
 		}
 		found, end, err = s.scan(step).find(ctx, after, n)
 		if end == nil && !last {
-			end = &position{ms: at} // past all that were created then
+			end = &position{created: at} // past all that were created then
 		}
 		return found, end, err
 	}
@@ -278,7 +278,7 @@ func oldest(f outbox.Filter) int64 {
 	if f.From.IsZero() {
 		return math.MinInt64
 	}
-	return f.From.UnixMilli()
+	return sqlstore.Nanos(f.From)
 }
 
 // scanOf is selected over the states that a filter may select, one by one, so

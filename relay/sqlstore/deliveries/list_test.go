@@ -192,8 +192,8 @@ func aPageComparesSoMany(r *rig) {
 	}
 	find := r.stepwise(outbox.Filter{Number: "none"})
 	r.step = 30
-	found, end, err := find(r.Context(), position{ms: math.MaxInt64}, 10)
-	if err != nil || len(found) != 0 || end == nil || *end != (position{ms: at(69).UnixMilli()}) {
+	found, end, err := find(r.Context(), position{created: math.MaxInt64}, 10)
+	if err != nil || len(found) != 0 || end == nil || *end != (position{created: at(69).UnixNano()}) {
 		r.Errorf("found %v, ended at %+v, error %v, want the end before the 31st", found, end, err)
 	}
 }

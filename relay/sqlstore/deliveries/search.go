@@ -27,7 +27,7 @@ func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 		return err
 	}
 	rows := sqlstore.BatchOf("id, account, created, text", ds, func(d *outbox.Delivery) []any {
-		return []any{d.ID, d.Account, d.CreatedAt, strings.ToLower(strings.Join(texts(d), separator))}
+		return []any{d.ID, d.Account, sqlstore.Nanos(d.CreatedAt), strings.ToLower(strings.Join(texts(d), separator))}
 	})
 	return tx.Run(ctx, "dead deliveries", sqlstore.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
 }
@@ -40,7 +40,7 @@ func (s *Store) search(f outbox.Filter) query {
 SELECT created, id, account FROM delivery_dead
 WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (CAST($5 AS BIGINT) = 0 OR account = $5)
   AND {position}(text, $6) > 0 AND {position}(text, $7) > 0 AND {position}(text, $8) > 0
-ORDER BY created DESC, id DESC, account DESC LIMIT $9`, (*position).fields, after.ms, after.ID, after.Account, oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
+ORDER BY created DESC, id DESC, account DESC LIMIT $9`, (*position).fields, after.created, after.ID, after.Account, oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
 	}
 }
 

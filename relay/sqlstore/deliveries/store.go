@@ -175,7 +175,7 @@ WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2
 		err = s.sweep(ctx, `
 SELECT id, account FROM delivery
 WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3 ORDER BY created LIMIT $4 {skip locked}`,
-			state, now.Add(-s.db.Retention()), now, sqlstore.SweepMost)
+			state, sqlstore.Nanos(now.Add(-s.db.Retention())), now, sqlstore.SweepMost)
 		if err != nil {
 			return err
 		}

@@ -143,5 +143,5 @@ func roomForMarker(ctx context.Context, tx *sqlstore.Tx, acct account.ID, device
 // Markers lists a device's event markers, newest first.
 func (s *Store) Markers(ctx context.Context, acct account.ID, deviceID string) ([]iot.Marker, error) {
 	return sqlstore.List(ctx, s.db, "markers of "+deviceID, `
-SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, id`, sqlstore.Doc[iot.Marker], acct, deviceID)
+SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, place DESC`, sqlstore.Doc[iot.Marker], acct, deviceID)
 }

@@ -69,7 +69,7 @@ func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Relay, b.Relay), cmp.Compare(a.Message.ID, b.Message.ID))
 	})
 	b := sqlstore.BatchOf("account, relay, id, received, doc", first, func(k *inbound.InboxMessage) []any {
-		return []any{k.Account, k.Relay, k.Message.ID, k.Message.ReceivedAt, sqlstore.JSON(k)}
+		return []any{k.Account, k.Relay, k.Message.ID, sqlstore.Nanos(k.Message.ReceivedAt), sqlstore.JSON(k)}
 	})
 	return s.db.Run(ctx, "inbox", `
 INSERT INTO inbox (account, relay, id, received, doc, expires)

@@ -24,7 +24,7 @@ CREATE TABLE inbox (
   account BIGINT NOT NULL,
   relay TEXT NOT NULL,
   id TEXT NOT NULL,
-  received BIGINT NOT NULL,
+  received BIGINT NOT NULL, -- in nanoseconds
   doc TEXT NOT NULL,
   expires BIGINT NOT NULL,
   PRIMARY KEY (account, relay, id)

@@ -2,7 +2,7 @@
 CREATE TABLE delivery (
   id TEXT NOT NULL,
   account BIGINT NOT NULL,
-  created BIGINT NOT NULL,
+  created BIGINT NOT NULL,               -- in nanoseconds
   kind TEXT NOT NULL,
   relay TEXT NOT NULL,
   message_id TEXT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE delivery_queue (
 CREATE TABLE delivery_dead (
   id TEXT NOT NULL,
   account BIGINT NOT NULL,
-  created BIGINT NOT NULL,
+  created BIGINT NOT NULL,               -- in nanoseconds
   text TEXT NOT NULL,
   PRIMARY KEY (id, account)
 );

@@ -49,12 +49,13 @@ CREATE TABLE sensor (
 );
 
 CREATE TABLE marker (
+  place {serial},
   account BIGINT NOT NULL,
   device TEXT NOT NULL,
   id TEXT NOT NULL,
   created BIGINT NOT NULL,
   doc TEXT NOT NULL,
-  PRIMARY KEY (account, device, id)
+  UNIQUE (account, device, id)
 );
 
 CREATE TABLE raw_frame (

@@ -3,7 +3,7 @@
 CREATE TABLE rule (
   account BIGINT NOT NULL,
   id TEXT NOT NULL,
-  created BIGINT NOT NULL,
+  created BIGINT NOT NULL,               -- in nanoseconds
   silent BIGINT NOT NULL,
   doc TEXT NOT NULL,
   failures BIGINT NOT NULL DEFAULT 0,

@@ -84,14 +84,14 @@ func lowest(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
 	}
-	return t.UnixNano()
+	return sqlstore.Nanos(t)
 }
 
 func highest(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MaxInt64
 	}
-	return t.UnixNano()
+	return sqlstore.Nanos(t)
 }
 
 func formatCursor(raised int64, id string) string {

@@ -40,7 +40,7 @@ func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error 
 	noun := "rule " + r.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
 		insert := sqlstore.Do(`
-INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, r.CreatedAt, r.On == rule.OnSilent, sqlstore.JSON(r))
+INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, sqlstore.Nanos(r.CreatedAt), r.On == rule.OnSilent, sqlstore.JSON(r))
 		exists := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
 		return tx.RunAll(ctx, noun, append([]sqlstore.Statement{insert.Or(exists)}, saved(tx, acct, r)...)...)
 	})
@@ -123,7 +123,7 @@ func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
 func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error) {
 	var w sqlstore.Where
 	w.AndSet("account = ?", acct)
-	w.And("(account, created, id) > (?, ?, ?)", after.Account, after.CreatedAt, after.ID)
+	w.And("(account, created, id) > (?, ?, ?)", after.Account, sqlstore.Nanos(after.CreatedAt), after.ID)
 	return sqlstore.Page(ctx, s.db, "rules", "SELECT account, "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
 		return append([]any{&r.Account}, ruleFields(&r.Of)...)
 	})
