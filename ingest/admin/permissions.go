@@ -27,11 +27,11 @@ type operation struct {
 // and tries, and names no other account.
 func (s *Surface) allOperations() []operation {
 	admins := []user.Role{user.Admin}
-	operators := append(admins, user.Operator)
-	staff := append(operators, user.Viewer)
-	everyone := append(staff, user.Account)
+	operators := []user.Role{user.Admin, user.Operator}
+	staff := []user.Role{user.Admin, user.Operator, user.Viewer}
+	everyone := []user.Role{user.Admin, user.Operator, user.Viewer, user.Account}
 	// What shows the secrets or the requests of an account, unmasked.
-	trusted := append(operators[:2:2], user.Account)
+	trusted := []user.Role{user.Admin, user.Operator, user.Account}
 	return []operation{
 		{method: "POST", path: "/session", id: "signIn", open: true, handle: s.signIn},
 		{method: "GET", path: "/session", id: "showSession", roles: everyone, handle: s.showSession},
