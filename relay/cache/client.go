@@ -19,6 +19,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -27,7 +28,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
@@ -53,6 +53,18 @@ type Options struct {
 	// Observe is called with the time of each command ("command") and of each pipeline
 	// ("pipeline"); nil is not called.
 	Observe func(operation string, took time.Duration)
+}
+
+// SetLogger has go-redis log to a logger, at debug level: it prints every connection that
+// fails, and callers get each as an error. The logger is one of the whole process.
+func SetLogger(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
+
+// redisLog is a logger as go-redis calls it.
+type redisLog struct{ *slog.Logger }
+
+// Printf logs a line.
+func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
+	l.DebugContext(ctx, "redis: "+fmt.Sprintf(format, args...))
 }
 
 // DB is a connection to Redis. Its methods are safe for concurrent use.
@@ -84,8 +96,6 @@ func Open(o Options) (*DB, error) {
 	link.DialTimeout, link.ReadTimeout, link.WriteTimeout = timeout, timeout, timeout
 	link.ContextTimeoutEnabled = true
 	setMinimalProtocol(link)
-	// It prints every connection that fails; callers get each as an error.
-	logging.Disable()
 	db := &DB{rdb: redis.NewUniversalClient(link), link: *link, log: cmp.Or(o.Logger, slog.Default()), now: o.Now, seen: &turns{most: o.MaxMarks / 2}}
 	if db.now == nil {
 		db.now = time.Now

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay/cache"
 )
 
 // drainTime is how long work in flight may take to finish after SIGTERM.
@@ -44,6 +45,7 @@ func (s serveCommand) Run(w client.Environment) error {
 	defer release()
 	handler, level := NewLog(w.Stderr, cfg.Log)
 	defer handler.Close()
+	cache.SetLogger(slog.New(handler))
 	d, err := Open(w.Context, cfg, slog.New(handler), w.Version)
 	if err != nil {
 		return err
