@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -63,7 +64,10 @@ func (r replayDeliveriesCommand) Run(w Environment) error {
 // replay asks the gateway to replay what the common filters and more fields select, and
 // prints its count.
 func (f selectFlags) replay(w Environment, what string, fields map[string]any) error {
-	if f.Last > 0 && f.From == "" {
+	if f.Last != 0 && f.From != "" {
+		return errors.New("--last and --from exclude each other")
+	}
+	if f.Last > 0 {
 		f.From = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
 	}
 	maps.Copy(fields, map[string]any{"state": f.State, "account": f.Account, "kind": f.Kind, "from": f.From, "to": f.To, "q": f.Query})
