@@ -160,11 +160,11 @@ func TestReceiveSendsToEveryParameter(t *testing.T) {
 	}
 	relaytest.Equal(t, "the results", got, want)
 	var targets []string
-	for _, id := range w.sent {
+	for i, id := range w.sent {
 		d := w.saved[id]
 		targets = append(targets, d.Request.Method+" "+d.Request.URL)
 		relaytest.Equal(t, "state, kind, time and lease of delivery "+id, []any{d.State, d.Kind, d.CreatedAt, w.leases[id]},
-			[]any{outbox.Queued, outbox.KindRelay, now(), now().Add(time.Minute)})
+			[]any{outbox.Queued, outbox.KindRelay, now().Add(time.Duration(i)), now().Add(time.Minute)}) // in the order of the messages
 	}
 	relaytest.Equal(t, "the requests", targets, []string{"GET http://a/?m=h%C3%A9llo%20%26%20bye", "GET http://b/447700900123", "POST http://c/?i=e2"})
 }
