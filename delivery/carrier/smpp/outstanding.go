@@ -31,6 +31,9 @@ type pendingRequest struct {
 // outstanding tracks the submissions of a session that have no response yet. Package
 // submit limits their number.
 type outstanding struct {
+	// order is held while a request is enqueued, which blocks while the SMSC does not
+	// read. It is locked before mu.
+	order    sync.Mutex
 	mu       sync.Mutex
 	closed   bool
 	pending  map[uint32]*pendingRequest
@@ -41,17 +44,22 @@ func newOutstanding() *outstanding {
 	return &outstanding{pending: make(map[uint32]*pendingRequest), resolved: make(chan struct{}, 1)}
 }
 
-// add adds a request and calls enqueue under the lock, so that PDUs are sent in
-// the order of the calls. It returns false if no more are taken.
+// add adds a request and calls enqueue, one request at a time, so that PDUs are sent in
+// the order of the calls. Responses are resolved meanwhile. It returns false if no more
+// are taken.
 func (o *outstanding) add(r *pendingRequest, enqueue func()) bool {
+	o.order.Lock()
+	defer o.order.Unlock()
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		return false
+	closed := o.closed
+	if !closed {
+		o.pending[r.sequence] = r
 	}
-	o.pending[r.sequence] = r
-	enqueue()
-	return true
+	o.mu.Unlock()
+	if !closed {
+		enqueue()
+	}
+	return !closed
 }
 
 // resolve removes and returns the request of a response; nil if there is none.
@@ -104,8 +112,11 @@ func (o *outstanding) count() (n int) {
 	return n
 }
 
-// close takes no more and returns the requests that are left.
+// close takes no more, waits for a request that is being enqueued, and returns the
+// requests that are left.
 func (o *outstanding) close() []*pendingRequest {
+	o.order.Lock()
+	defer o.order.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true

@@ -190,6 +190,17 @@ func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 	p.expect(enquireResp, 0, 9) // and no submit_sm before it
 }
 
+func TestResponsesAreResolvedWhileARequestIsEnqueued(t *testing.T) {
+	o := newOutstanding()
+	o.add(&pendingRequest{sequence: 1}, func() {})
+	enqueuing, writable := make(chan struct{}), make(chan struct{})
+	go o.add(&pendingRequest{sequence: 2}, func() { close(enqueuing); <-writable })
+	<-enqueuing
+	relaytest.Equal(t, "whether the request is found", o.resolve(1) != nil, true)
+	close(writable)
+	relaytest.Equal(t, "the number of requests left", len(o.close()), 1)
+}
+
 func TestAcceptsOriginator(t *testing.T) {
 	c := relaytest.Must(New(Options{Name: "one", Addr: "h:1", Accept: (&store{}).accept}))(t)
 	for originator, want := range map[string]bool{
