@@ -2,6 +2,8 @@ package intake
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/penstock/penstock/relay/event"
@@ -38,7 +40,9 @@ func (i *Intake) waitForKeys(ctx context.Context, b *batch, items []Item) {
 		if !closed(b.keyed) {
 			close(b.keyed) // processAll handles a processor that panics
 		}
-		_ = recover()
+		if p := recover(); p != nil {
+			i.logger.Error("panic while reading the keys of a batch; its order is not kept", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
 	}()
 	p, ok := i.processor.(Orderly)
 	if !ok {

@@ -1,8 +1,11 @@
 package intake
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -71,6 +74,22 @@ func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
 			close(release)
 			r.settled()
 		})
+	}
+}
+
+func TestAPanicWhileKeysAreReadIsLogged(t *testing.T) {
+	r := newOrderly(t, 2, func(*Item) uint64 { panic("a key without a lock") })
+	relaytest.NoError(t, r.log.Close())
+	var log bytes.Buffer
+	r.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r.open(r.options)
+	r.accept(1)
+	stop := r.run()
+	r.settled()
+	stop()
+	relaytest.Equal(t, "how often the entry was processed", r.p.ended(1), 1)
+	if !strings.Contains(log.String(), "a key without a lock") {
+		t.Errorf("the log is %q, want the panic", log.String())
 	}
 }
 
