@@ -120,9 +120,9 @@ func (f *form) plain(name string) string {
 // whole reads the text of a message whose parts the carrier has joined. The addresses of
 // its media follow the text.
 func (f *form) whole(m *inbound.Message, name string, media []string) {
-	text := []string{f.plain(name)}
-	if text[0] == "" && len(media) > 0 {
-		text = nil
+	var text []string
+	if f.has(name) && f.Value(name) != "" || len(media) == 0 {
+		text = []string{f.plain(name)}
 	}
 	m.Text = strings.ToValidUTF8(strings.Join(append(text, media...), "\n"), "\uFFFD")
 	m.Coding = codingOf(f.alphabet, m.Text)

@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
@@ -59,6 +60,13 @@ func infobipMessage(f *form, o object) (inbound.Message, error) {
 	}
 	m := inbound.Message{CarrierID: f.required("messageId", maxName), SentAt: when(o.text("receivedAt"))}
 	f.addresses(&m, "from", "to")
-	f.whole(&m, "text", nil)
+	var urls []string
+	for _, part := range o.list("message") { // of an MMS
+		if text := part.text("value"); text != "" && strings.HasPrefix(part.text("contentType"), "text/") && !o.has("text") {
+			o["text"] = text
+		}
+		urls = append(urls, urlsOf([]object{part})...)
+	}
+	f.whole(&m, "text", urls)
 	return m, f.Err()
 }

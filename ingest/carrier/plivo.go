@@ -16,7 +16,8 @@ import (
 // a form, a query or JSON. Plivo has joined the parts; the addresses of media follow the
 // text.
 func parsePlivo(f *form, o object) ([]inbound.Message, error) {
-	if status := o.text("Status"); status != "" && !o.has("Text") && !o.has("Body") {
+	urls := media(o, "Media", "MediaUrl")
+	if status := o.text("Status"); status != "" && !o.has("Text") && !o.has("Body") && len(urls) == 0 {
 		return nil, receiptOf(o.text("MessageUUID"), status)
 	}
 	m := inbound.Message{CarrierID: f.required("MessageUUID", maxName)}
@@ -25,7 +26,7 @@ func parsePlivo(f *form, o object) ([]inbound.Message, error) {
 	if !o.has(text) && o.has("Body") {
 		text = "Body" // of an MMS
 	}
-	f.whole(&m, text, media(o, "MediaCount", "Media", 1))
+	f.whole(&m, text, urls)
 	return f.one(m)
 }
 

@@ -26,16 +26,18 @@ func parseTwilio(f *form, o object) ([]inbound.Message, error) {
 	}
 	m := inbound.Message{CarrierID: f.id("MessageSid", id), Reference: f.optional("AccountSid", maxName)}
 	f.addresses(&m, "From", "To")
-	f.whole(&m, "Body", media(o, "NumMedia", "MediaUrl", 0))
+	f.whole(&m, "Body", media(o, "MediaUrl"))
 	return f.one(m)
 }
 
-// media lists the addresses of a message's media, numbered from a first.
-func media(o object, count, name string, first int) (urls []string) {
-	n, _ := strconv.Atoi(o.text(count))
-	for i := first; i < first+min(n, 100); i++ {
-		if u := o.text(name + strconv.Itoa(i)); u != "" {
-			urls = append(urls, u)
+// media lists the addresses of a message's media, whose names are numbered. Vendors begin
+// with 0 or with 1, and their documents differ from what they send; the count is not needed.
+func media(o object, names ...string) (urls []string) {
+	for i := range 101 {
+		for _, name := range names {
+			if u := o.text(name + strconv.Itoa(i)); u != "" {
+				urls = append(urls, u)
+			}
 		}
 	}
 	return urls

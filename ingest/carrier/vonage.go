@@ -30,7 +30,14 @@ func parseVonage(f *form, o object) ([]inbound.Message, error) {
 	if o.has("message_uuid") {
 		m := inbound.Message{CarrierID: f.required("message_uuid", maxName), SentAt: when(o.text("timestamp"))}
 		f.addresses(&m, "from", "to")
-		f.whole(&m, "text", nil)
+		var urls []string
+		for _, kind := range []string{"image", "audio", "video", "file", "vcard"} { // of an MMS
+			urls = append(urls, urlsOf([]object{o.object(kind)})...)
+			if caption := o.object(kind).text("caption"); caption != "" && !o.has("text") {
+				o["text"] = caption
+			}
+		}
+		f.whole(&m, "text", urls)
 		return f.one(m)
 	}
 	m := inbound.Message{
