@@ -96,6 +96,26 @@ func (c *recordCache) renew(acct account.ID, version int64, now time.Time) {
 	}
 }
 
+// retryIfGone returns an error of relay.KindUnavailable if a store has not found a cached
+// record, because it was deleted meanwhile or the database went back. The batch is then
+// processed again without the cache.
+func (s *Service) retryIfGone(acct account.ID, err error) error {
+	if relay.KindOf(err) != relay.KindNotFound {
+		return err
+	}
+	s.accounts.forget(acct)
+	return relay.Errorf(relay.KindUnavailable, "the database lacks a cached record: %w", err)
+}
+
+// forget drops the cache of an account.
+func (c *recordCache) forget(acct account.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.accounts[acct]; a != nil {
+		c.accounts[acct] = newAccountCache(-1, a.programs)
+	}
+}
+
 // refresh replaces the caches of accounts that have changed since the last batch.
 func (s *Service) refresh(ctx context.Context, b *batch) error {
 	accts := make([]account.ID, 0, len(b.groups))

@@ -277,3 +277,41 @@ func TestTenAddSensorsToOneDecoderAndNoneIsLost(t *testing.T) {
 		t.Errorf("%d mappings, %v", len(d.Sensors), err)
 	}
 }
+
+// loseDevices puts the records of devices back to a state without any, as a backup would.
+func (g *gateway) loseDevices() {
+	g.t.Helper()
+	for _, table := range []string{"device", "sensor", "device_claim"} {
+		relaytest.NoError(g.t, g.db.Run(g.t.Context(), table, "DELETE FROM "+table))
+	}
+}
+
+func TestAFrameCreatesItsCachedDeviceAgainIfTheDatabaseHasLostIt(t *testing.T) {
+	both := values("temperature", 1.0, "humidity", 2.0)
+	want := []string{"humidity=2", "temperature=1"}
+	t.Run("after the caches were emptied", func(t *testing.T) {
+		g := newGateway(t)
+		g.stored(g.later(1, both))
+		g.loseDevices()
+		relaytest.NoError(t, g.db.Invalidate(t.Context()))
+		g.stored(g.later(2, both))
+		got := g.latest()
+		slices.Sort(got)
+		relaytest.Equal(t, "the latest values", got, want)
+	})
+	t.Run("when a write finds no device", func(t *testing.T) {
+		g := newGateway(t)
+		first := g.later(1, both)
+		first.DecoderID = ""
+		g.ingest(first)
+		g.loseDevices()
+		next := g.later(2, both)
+		if _, err := g.Ingest(t.Context(), []iot.Arrival{next}); relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("the batch returned %v, want an error that has it repeated", err)
+		}
+		g.stored(next)
+		got := g.latest()
+		slices.Sort(got)
+		relaytest.Equal(t, "the latest values", got, want)
+	})
+}

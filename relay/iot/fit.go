@@ -86,7 +86,9 @@ func (s *Service) roomForSensors(ctx context.Context, acct account.ID, more int)
 // device.
 func (s *Service) saveSensors(ctx context.Context, acct account.ID, cd *cachedDevice, missing []Sensor, retyped map[string]string) error {
 	if len(missing) > 0 {
-		if err := s.store.AddSensors(ctx, acct, cd.Device.ID, missing); err != nil {
+		err := s.store.AddSensors(ctx, acct, cd.Device.ID, missing)
+		if err != nil {
+			err = s.retryIfGone(acct, err)
 			return fmt.Errorf("iot: device %s: add sensors: %w", cd.Device.ID, err)
 		}
 	}

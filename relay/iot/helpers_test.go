@@ -25,6 +25,7 @@ const eui = "24e124136b502217"
 type gateway struct {
 	*iot.Service
 	t        *testing.T
+	db       *sqlstore.DB
 	records  *devices.Store
 	cache    *faulty
 	readings *switched
@@ -103,8 +104,9 @@ func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
+	db := sqltest.Open(t, sqlstore.Options{})
 	g := &gateway{
-		t: t, records: devices.New(sqltest.Open(t, sqlstore.Options{})), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
+		t: t, db: db, records: devices.New(db), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalogtest.Compile,
 	}
 	g.o.Now = func() time.Time { return g.now }

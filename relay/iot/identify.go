@@ -116,6 +116,7 @@ func (s *Service) assignDecoder(ctx context.Context, ab *accountBatch, w *work) 
 		return nil
 	})
 	if err != nil {
+		err = s.retryIfGone(ab.acct, err)
 		return fmt.Errorf("iot: device %s: set its decoder: %w", w.device.Device.ID, err)
 	}
 	c, _, err := s.decoder(ctx, ab, d.DecoderID)

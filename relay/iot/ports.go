@@ -95,7 +95,7 @@ type Store interface {
 	Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error
 
 	// AddSensors saves sensors of a device; one whose key is there already is
-	// left as it is. A device that was deleted meanwhile gets none.
+	// left as it is. It returns relay.KindNotFound if there is no such device.
 	AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []Sensor) error
 	ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*Sensor) error) (Sensor, error)
 	Sensors(ctx context.Context, acct account.ID, deviceID string) ([]Sensor, error)

@@ -101,13 +101,22 @@ func Bump(name string) Statement {
 	return Do(`INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
 }
 
-// Version is how often a version was counted up.
+// Version is how often a version was counted up, plus the number that Invalidate has set.
 func Version(ctx context.Context, c Conn, name string) (int64, error) {
-	return OrZero(Value[int64](ctx, c, "version "+name, "SELECT n FROM version WHERE name = $1", name))
+	return Value[int64](ctx, c, "version "+name, "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM version WHERE name IN ('', $1)", name)
 }
 
 // Versions is Version for many names, in one round trip.
 func Versions(ctx context.Context, c Conn, names []string) (map[string]int64, error) {
-	return Map[string, int64](ctx, c, "versions",
-		"SELECT version.name, version.n FROM version JOIN batch ON batch.name = version.name", Column("name", names))
+	return Map[string, int64](ctx, c, "versions", `
+SELECT batch.name, CAST(SUM(version.n) AS BIGINT)
+FROM batch JOIN version ON version.name = batch.name OR version.name = ''
+GROUP BY batch.name`, Column("name", names))
+}
+
+// Invalidate changes every version to a number that none had before, so that all
+// gateways empty what they cache under versions. It is needed once the database was put
+// back to an earlier state: later changes count the same numbers up again.
+func (d *DB) Invalidate(ctx context.Context) error {
+	return d.Run(ctx, "versions", "INSERT INTO version (name, n) VALUES ('', $1) ON CONFLICT (name) DO UPDATE SET n = {greatest}(version.n + 1, excluded.n)", d.Now())
 }

@@ -16,6 +16,7 @@ import (
 func TestTransactions(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		t.Run("a failed one is undone and takes no other with it", func(t *testing.T) { failuresAreApart(t, open(t)) })
+		t.Run("invalidated versions are new numbers", func(t *testing.T) { invalidationsAreNew(t, open(t)) })
 		t.Run("what one was refused for can be read", func(t *testing.T) { refusalsCanBeRead(t, open(t)) })
 		t.Run("a batch comes back in its order, whatever its texts hold", func(t *testing.T) { batchesComeBack(t, open(t)) })
 		t.Run("the schema is listed", func(t *testing.T) { schemaIsListed(t, open(t)) })
@@ -26,6 +27,27 @@ func TestTransactions(t *testing.T) {
 			}
 		})
 	})
+}
+
+// invalidationsAreNew holds that a version is a new number after each invalidation, also
+// one that was never counted up, and in a database that went back.
+func invalidationsAreNew(t *testing.T, db *sqlstore.DB) {
+	ctx, seen := t.Context(), map[int64]bool{}
+	versions := func() {
+		t.Helper()
+		all := relaytest.Must(sqlstore.Versions(ctx, db, []string{"counted", "other"}))(t)
+		n := relaytest.Must(sqlstore.Version(ctx, db, "counted"))(t)
+		if all["counted"] != n || seen[n] || seen[all["other"]] {
+			t.Errorf("the version is %d, all are %v; want new ones", n, all)
+		}
+		seen[n], seen[all["other"]] = true, true
+	}
+	relaytest.NoError(t, db.Write(ctx, "test", func(ctx context.Context, tx *sqlstore.Tx) error { return tx.Bump(ctx, "counted") }))
+	versions()
+	for range 3 {
+		relaytest.NoError(t, db.Invalidate(ctx))
+		versions()
+	}
 }
 
 func failuresAreApart(t *testing.T, db *sqlstore.DB) {

@@ -122,8 +122,8 @@ SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM senso
 // deviceStaysAway holds that work in flight does not bring a deleted device back.
 func deviceStaysAway(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
-		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}),
-		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}))
+		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
+	sqltest.WantKind(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}), relay.KindNotFound)
 	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "back"; return nil })
 	sqltest.WantKind(t, err, relay.KindNotFound)
 	_, _, err = s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))

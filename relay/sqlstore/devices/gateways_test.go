@@ -84,7 +84,8 @@ func deletedUnderWork(t *testing.T, a, b *Store) {
 	}
 	onBoth(a, b, devices, func(s *Store, i int) {
 		id := fmt.Sprint("d", i%devices)
-		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}))
+		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames))
+		wantOneOf(t, s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}), relay.KindNotFound)
 		wantOneOf(t, s.DeleteDevice(t.Context(), 1, fmt.Sprint("d", (i+7)%devices)), relay.KindNotFound)
 		_, _, err := s.PutMarker(t.Context(), 1, id, iot.Marker{ID: fmt.Sprint("m", i)}, sqltest.At(0))
 		wantOneOf(t, err, relay.KindNotFound)

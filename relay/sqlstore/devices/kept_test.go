@@ -63,7 +63,7 @@ func seriesAreCounted(t *testing.T, s *Store) {
 	want(2)
 	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
 	want(3)
-	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}))
+	sqltest.WantKind(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}), relay.KindNotFound)
 	want(3)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), []iot.Sensor{sensorOf("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
 	want(1)

@@ -23,21 +23,18 @@ SELECT $1, $2, key, created, doc FROM batch WHERE true
 ON CONFLICT DO NOTHING`
 
 // AddSensors saves sensors whose keys the device does not have. It counts no
-// version up: a gateway that misses a sensor adds it and reads what there is.
+// version up: a gateway that misses a sensor adds it and reads what there is. It returns
+// relay.KindNotFound if there is no such device.
 func (s *Store) AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []iot.Sensor) error {
 	noun, rows := "sensors of "+deviceID, sensorRows(sensors)
 	if len(sensors) == 0 {
 		return nil
 	}
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		err := lock(ctx, tx, acct, deviceID)
-		if sqlstore.IsNotFound(err) {
-			return nil // it was deleted meanwhile
+		if err := lock(ctx, tx, acct, deviceID); err != nil {
+			return err
 		}
-		if err == nil {
-			err = tx.Run(ctx, noun, addSensors, acct, deviceID, rows)
-		}
-		return err
+		return tx.Run(ctx, noun, addSensors, acct, deviceID, rows)
 	})
 }
 

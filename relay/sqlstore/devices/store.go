@@ -120,7 +120,7 @@ ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier
 func (s *Store) Overview(ctx context.Context, acct account.ID, deviceID string) (o iot.Overview, err error) {
 	noun := "device " + deviceID
 	sensors, err := sqlstore.List(ctx, s.db, noun, `
-SELECT COALESCE((SELECT n FROM version WHERE name = $1), 0), COALESCE(sensor.doc, '')
+SELECT CAST(COALESCE((SELECT SUM(n) FROM version WHERE name IN ('', $1)), 0) AS BIGINT), COALESCE(sensor.doc, '')
 FROM device LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
 WHERE device.account = $2 AND device.id = $3
 ORDER BY sensor.created, sensor.key`, func(sensor *iot.Sensor) []any {
