@@ -13,8 +13,8 @@
 //  2. Held. Add puts the record into the Set, and the worker's queue bounds how many are
 //     processed at once. A record without capacity is released, with the time when it is
 //     due again.
-//  3. Renewed. The Set renews leases that end soon, of waiting records too. No work
-//     begins after a lease has Expired.
+//  3. Renewed. The Set renews leases that end soon, of waiting records too. Before work
+//     begins, MayBegin checks that the lease has not expired.
 //  4. Finished. The Writer saves outcomes in batches and keeps each until the store has
 //     it. The outcome says whether and when the record is due again. Drop ends the hold
 //     only then, so that no other attempt is made while an outcome is not saved.
@@ -25,6 +25,9 @@
 // released. The response to a call that moves the end may be lost. So the Set keeps two
 // times: the end that the store has confirmed, which bounds the work, and the latest end
 // that the store may have, which is the fence.
+//
+// The Gate stops all workers: while it is closed, nothing is leased and no work begins.
+// Outcomes of work that had begun are saved.
 //
 // Jobs use the Reconciler only: a run ends before its lease does, and its outcome is
 // saved separately.

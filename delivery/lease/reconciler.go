@@ -13,6 +13,7 @@ type Reconciler[R comparable] struct {
 	// Due lists at most limit records that are due.
 	Due   func(ctx context.Context, before time.Time, limit int) ([]R, error)
 	Limit int
+	Gate  Gate // nil means always open
 	// Schedule is called with each of them and the time that it returned in the previous
 	// pass; the zero time if there is none.
 	Schedule func(ctx context.Context, ref R, last time.Time) time.Time
@@ -22,8 +23,12 @@ type Reconciler[R comparable] struct {
 	last map[R]time.Time
 }
 
-// Pass schedules the records that are due, once, and returns how many there were.
+// Pass schedules the records that are due, once, and returns how many there were. It does
+// nothing while the gate is closed.
 func (r *Reconciler[R]) Pass(ctx context.Context) int {
+	if OrOpen(r.Gate).Closed() {
+		return 0
+	}
 	refs, err := r.Due(ctx, r.Now(), r.Limit)
 	if err != nil {
 		if ctx.Err() == nil {

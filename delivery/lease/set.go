@@ -41,9 +41,10 @@ func (h *Hold[R]) lease() relay.Lease[R] {
 	return relay.Lease[R]{Ref: h.Ref, End: h.end}
 }
 
-// Options configures a Set; all fields are needed.
+// Options configures a Set; all fields but Gate are needed.
 type Options[R comparable] struct {
 	Store    Store[R]
+	Gate     Gate          // nil means always open
 	Duration time.Duration // of a lease
 	Now      func() time.Time
 	Log      *slog.Logger
@@ -62,14 +63,22 @@ type Set[R comparable] struct {
 
 // NewSet returns an empty Set.
 func NewSet[R comparable](o Options[R]) *Set[R] {
+	o.Gate = OrOpen(o.Gate)
 	return &Set[R]{o: o, held: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
 }
 
-// Reserve reports whether the caller may acquire the lease of a record: this
-// process does not hold it, although it may look due in a store that executed a
+// Closed reports whether the gate is closed: nothing may be leased, and no work may
+// begin.
+func (s *Set[R]) Closed() bool { return s.o.Gate.Closed() }
+
+// Reserve reports whether the caller may acquire the lease of a record: the gate is
+// open, this process does not hold it, although it may look due in a store that executed a
 // call late or twice, and no other goroutine is acquiring it. If true, the caller
 // must call Unreserve after it has added the record.
 func (s *Set[R]) Reserve(ref R) bool {
+	if s.Closed() {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, reserved := s.reserved[ref]
@@ -131,13 +140,17 @@ func (s *Set[R]) Lease(h *Hold[R]) relay.Lease[R] {
 	return h.lease()
 }
 
-// Expired reports whether the lease of a record has expired, because the store
-// was unavailable: another process may hold it.
-func (s *Set[R]) Expired(h *Hold[R]) bool {
+// MayBegin reports whether work on a held record may begin: the gate is open, and the
+// lease has not expired. It expires if the store was unavailable; then another process
+// may hold the record.
+func (s *Set[R]) MayBegin(h *Hold[R]) bool {
+	if s.Closed() {
+		return false
+	}
 	now := s.o.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !h.end.After(now)
+	return h.end.After(now)
 }
 
 // Extending records that a call is about to move the end of a lease; its answer

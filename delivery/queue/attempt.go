@@ -14,10 +14,10 @@ import (
 )
 
 // attemptLeased attempts an item in flight. An item whose lease has expired,
-// because the database was unavailable, is skipped: the next process that leases
-// due deliveries attempts it.
+// because the database was unavailable, is skipped, and so is each while the gate is
+// closed: the next process that leases due deliveries attempts it.
 func (q *Queue) attemptLeased(item *item) {
-	if q.leases.Expired(&item.Hold) {
+	if !q.leases.MayBegin(&item.Hold) {
 		q.leases.Drop(item.Ref)
 		return
 	}

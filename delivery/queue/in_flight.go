@@ -51,14 +51,14 @@ type admission int
 const (
 	admitted admission = iota // it runs, waits, or is held already
 	full                      // no capacity
-	stopping                  // the queue is stopping
+	stopping                  // the queue is stopping, or its gate is closed
 )
 
 // admit starts or enqueues a delivery.
 func (i *inFlight) admit(item *item) admission {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.stopped {
+	if i.stopped || i.leases.Closed() {
 		return stopping
 	}
 	if !i.leases.Add(&item.Hold) {

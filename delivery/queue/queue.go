@@ -35,6 +35,7 @@ type Deps struct {
 	Now      func() time.Time
 	Rand     func() float64  // in [0, 1)
 	Tracer   *tracing.Tracer // of attempts; nil begins no spans
+	Gate     lease.Gate      // while it is closed, nothing is attempted; nil means always open
 	Logger   *slog.Logger
 	// Observe is called with every outcome before it is saved; it must return
 	// quickly.
@@ -113,14 +114,14 @@ func New(deps Deps, o Options) (*Queue, error) {
 	q := &Queue{deps: withDefaultDeps(deps), opts: withDefaults(o)}
 	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())
 	q.retries = make(chan retry, 4096)
-	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
+	q.leases = lease.NewSet(lease.Options[outbox.Ref]{Store: q.deps.Store, Gate: q.deps.Gate, Duration: q.opts.Lease, Now: q.deps.Now, Log: q.deps.Logger})
 	q.inFlight = newInFlight(q.opts, q.leases, q.deps.Now, q.attemptLeased)
 	q.breakers = newBreakers(q.deps, q.opts)
 	q.outcomes = lease.NewWriter(lease.Outcomes[outbox.Outcome, []outbox.Ref]{
 		Save: q.deps.Store.Finish, Saved: q.outcomesSaved, Refused: q.outcomeRefused, Batch: maxBatch, Log: q.deps.Logger,
 	})
 	q.due = lease.Reconciler[outbox.Ref]{
-		Due: q.deps.Store.Due, Limit: maxDue, Schedule: q.attemptSoon, Now: q.deps.Now, Log: q.deps.Logger.With("queue", q.opts.Name),
+		Due: q.deps.Store.Due, Limit: maxDue, Gate: q.deps.Gate, Schedule: q.attemptSoon, Now: q.deps.Now, Log: q.deps.Logger.With("queue", q.opts.Name),
 	}
 	q.timer = timer.New(timer.Options{
 		Redis: q.deps.Redis, Queue: q.opts.Name, Task: "delivery", Servers: q.opts.Servers, Concurrency: q.opts.Tasks, Poll: q.opts.Poll,

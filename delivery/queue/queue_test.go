@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -293,4 +294,28 @@ func TestALateReleaseSendsNothingTwice(t *testing.T) {
 	r.await(outbox.Delivered, 1)
 	r.stop()
 	s.expect(t, 1, 1)
+}
+
+func TestNothingIsAttemptedWhileTheGateIsClosed(t *testing.T) {
+	server := relaytest.Must(redis.Start(redis.Options{}))(t)
+	t.Cleanup(func() { _ = server.Close() })
+	b, gate := on(t, recordstest.Open(t), cache.Options{Dialer: server.Dial}), gateway.NewGate()
+	b.gate = gate
+	r := newRig(t, b, Options{Reconcile: 20 * time.Millisecond}, nil)
+	s := newSink(t, always(204))
+	s.before = func(*http.Request) {
+		if gate.Closed() {
+			t.Error("an attempt was made while the gate is closed")
+		}
+	}
+	r.send(r.deliveries(5, s.URL))      // under a lease, which is released
+	r.create(r.deliveries(5, s.URL), 0) // due
+	redistest.Await(t, time.Minute, "ten deliveries are due", func(ctx context.Context) bool {
+		due, err := r.store.Due(ctx, time.Now(), 20)
+		return err == nil && len(due) == 10
+	})
+	relaytest.Equal(t, "the due deliveries that are scheduled", r.queue.due.Pass(t.Context()), 0)
+	gate.Open()
+	r.await(outbox.Delivered, 10)
+	s.expect(t, 10, 10)
 }

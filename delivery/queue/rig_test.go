@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
+	"github.com/penstock/penstock/delivery/lease"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
@@ -112,6 +113,7 @@ type base struct {
 	records *recordstest.Records
 	redis   *cache.DB
 	store   outbox.Store // of the queue; a test may replace that of records
+	gate    lease.Gate   // nil is always open
 }
 
 // onRedis returns a base with new records and a Redis.
@@ -124,7 +126,7 @@ func on(t testing.TB, r *recordstest.Records, redis cache.Options) base {
 	t.Helper()
 	db := relaytest.Must(cache.Open(redis))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	return base{r, db, r.Deliveries}
+	return base{records: r, redis: db, store: r.Deliveries}
 }
 
 func newRig(t testing.TB, b base, o Options, schedule delivery.Schedule) *rig {
@@ -139,7 +141,7 @@ func rigWith(t testing.TB, b base, o Options, schedule delivery.Schedule, change
 	deps := worker.Deps{HTTP: out, Mail: noMail{}}
 	change(&deps)
 	w := relaytest.Must(worker.New(deps, worker.Options{}))(t)
-	q := relaytest.Must(New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Logger: quiet()}, o))(t)
+	q := relaytest.Must(New(Deps{Store: b.store, Breakers: b.redis.Breakers(), Redis: b.redis, Send: w, Schedule: schedule, Gate: b.gate, Logger: quiet()}, o))(t)
 	r := &rig{t: t, base: b, store: b.records.Deliveries, queue: q}
 	relaytest.NoError(t, q.Start(t.Context()))
 	t.Cleanup(r.stop)

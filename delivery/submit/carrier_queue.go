@@ -169,7 +169,7 @@ func (q *carrierQueue) pickParts(n int) (batch []partBatch) {
 // submitBatch marks parts as being sent in the store and submits them.
 func (q *carrierQueue) submitBatch(batch []partBatch) {
 	now := q.worker.deps.Now()
-	if batch = q.discardExpired(batch); len(batch) == 0 {
+	if batch = q.discardUnheld(batch); len(batch) == 0 {
 		return
 	}
 	starts := make([]message.Start, len(batch))
@@ -192,11 +192,12 @@ func (q *carrierQueue) submitBatch(batch []partBatch) {
 	}
 }
 
-// discardExpired drops the messages whose lease has expired, since the store was
-// unavailable: they are due for the next process that leases them.
-func (q *carrierQueue) discardExpired(batch []partBatch) (valid []partBatch) {
+// discardUnheld drops the messages whose lease has expired, since the store was
+// unavailable, and all while the gate is closed: they are due for the next process that
+// leases them.
+func (q *carrierQueue) discardUnheld(batch []partBatch) (valid []partBatch) {
 	for _, p := range batch {
-		if q.worker.leases.Expired(&p.item.Hold) {
+		if !q.worker.leases.MayBegin(&p.item.Hold) {
 			q.discard(p.item, len(p.parts))
 			continue
 		}

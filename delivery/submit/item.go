@@ -40,9 +40,12 @@ func (item *item) submission(part int) carrier.Submission {
 }
 
 // accept puts a message that is leased until end into its carrier's queue. It returns
-// false only if that is full or the worker stops: a message that is held already, or
-// has nothing to do, needs no place.
+// false only if that is full, the worker stops or the gate is closed: a message that is
+// held already, or has nothing to do, needs no place.
 func (w *Worker) accept(m *message.Message, end time.Time) bool {
+	if w.leases.Closed() {
+		return false
+	}
 	q := w.router.queueFor(m.Destination)
 	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}
 	outcomes := w.classifyParts(item, q)

@@ -39,7 +39,7 @@ func (w *Worker) leaseLoop() {
 func (w *Worker) leaseBatch() bool {
 	w.leases.ReleaseSpare(w.runCtx)
 	limit := min(maxLeased, w.freeCapacity())
-	if limit <= 0 {
+	if limit <= 0 || w.leases.Closed() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(w.runCtx, storeTimeout)

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -565,6 +567,26 @@ func TestStartsAndOutcomesAreSavedInBatches(t *testing.T) {
 		if got := s.count(); got.begins > 12 || got.settles > 12 {
 			t.Errorf("%d calls of Begin and %d of Settle, want at most 12 each", got.begins, got.settles)
 		}
+		stop(t, w)
+	})
+}
+
+func TestNothingIsSubmittedWhileTheGateIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, s, gate := &network{answer: accept, notReady: true}, newStore(), gateway.NewGate()
+		gate.Open()
+		w := relaytest.Must(New(Deps{Work: s, Reporter: s, Routes: []Route{{Name: "one", Carrier: n}}, Gate: gate, Logger: slog.New(slog.DiscardHandler)}, Options{}))(t)
+		w.Start()
+		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))) // waits for the carrier
+		gate.Close()
+		n.set(func() { n.notReady = false })
+		s.dispatch(w, s.save(2, "447700900123", 1, time.Now().Add(w.Lease())))
+		s.save(3, "447700900123", 1, time.Now())
+		settle(time.Hour)
+		relaytest.Equal(t, "the submissions while the gate is closed", n.all(), "")
+		gate.Open()
+		settle(time.Minute)
+		relaytest.Equal(t, "the submissions after that", n.all(), "7-1-0 7-2-0 7-3-0")
 		stop(t, w)
 	})
 }

@@ -30,6 +30,7 @@ type Deps struct {
 	Work     message.Work
 	Reporter Reporter
 	Routes   []Route
+	Gate     lease.Gate       // while it is closed, nothing is submitted; nil means always open
 	Tracer   *tracing.Tracer  // of submissions; nil begins no spans
 	Logger   *slog.Logger     // nil means slog.Default
 	Now      func() time.Time // nil means time.Now
@@ -95,7 +96,7 @@ func New(deps Deps, o Options) (*Worker, error) {
 	}
 	w := &Worker{
 		deps: deps, opts: o, log: deps.Logger, capacityFreed: make(chan struct{}, 1),
-		leases: lease.NewSet(lease.Options[message.Ref]{Store: deps.Work, Duration: o.Lease, Now: deps.Now, Log: deps.Logger}),
+		leases: lease.NewSet(lease.Options[message.Ref]{Store: deps.Work, Gate: deps.Gate, Duration: o.Lease, Now: deps.Now, Log: deps.Logger}),
 	}
 	w.runCtx, w.stopRun = context.WithCancel(context.Background())
 	w.submitCtx, w.cancelSubmits = context.WithCancel(context.Background())

@@ -232,6 +232,9 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 // Recovered is the result of a recovery.
 type Recovered struct {
 	Count int `json:"count"` // events that were processed again
+	// Unknown is how many parts of messages were due before processing stopped: they
+	// are in the state unknown.
+	Unknown int `json:"unknown"`
 	// Ledgers are those whose head went back with the database, and how far.
 	Ledgers []string `json:"ledgers,omitempty"`
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -65,6 +66,17 @@ type DB struct {
 	queries sync.Map // text as written → text as the engine takes it
 	stmts   sync.Map // prepared → *sql.Stmt; only on SQLite
 	health  *Health  // nil on PostgreSQL
+	// onConnect checks new connections to PostgreSQL; nil before OnConnect.
+	onConnect atomic.Pointer[func(context.Context, QueryRow) error]
+}
+
+// QueryRow reads one row on a connection.
+type QueryRow func(ctx context.Context, query string, args []any, dest ...any) error
+
+// OnConnect has check called for each new connection to PostgreSQL before it is used. A
+// connection for which check fails is closed. check must not use the DB.
+func (d *DB) OnConnect(check func(ctx context.Context, query QueryRow) error) {
+	d.onConnect.Store(&check)
 }
 
 // Open opens the database and brings its schema to the newest version. It fails
@@ -119,7 +131,7 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.read = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(prepareSession))
+	d.read = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(d.prepare))
 	d.write = d.read
 	n := cmp.Or(max(d.o.MaxConns, 0), 16)
 	d.read.SetMaxOpenConns(n)
@@ -128,6 +140,20 @@ func (d *DB) openPostgres(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	return Wrap("database", d.read.PingContext(ctx))
+}
+
+// prepare prepares a new connection to PostgreSQL.
+func (d *DB) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if err := prepareSession(ctx, conn); err != nil {
+		return err
+	}
+	check := d.onConnect.Load()
+	if check == nil {
+		return nil
+	}
+	return (*check)(ctx, func(ctx context.Context, query string, args []any, dest ...any) error {
+		return conn.QueryRow(ctx, query, args...).Scan(dest...)
+	})
 }
 
 // prepareSession tells the planner of a connection that rows in memory are as near

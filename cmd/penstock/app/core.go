@@ -104,7 +104,7 @@ func (d *Gateway) openServices(back backends, out outbound) (s services, err err
 		return s, err
 	}
 	run, err := jobs.New(jobs.Deps{
-		Store: back.records.Jobs, Redis: back.cache, Runners: runnersOf(ledgers.Service, sims, calls), OnEnd: sims.actions.Ending, Logger: d.log,
+		Store: back.records.Jobs, Redis: back.cache, Runners: runnersOf(ledgers.Service, sims, calls), OnEnd: sims.actions.Ending, Gate: d.gate, Logger: d.log,
 	}, jobs.Options{})
 	if err != nil {
 		return s, err
@@ -151,7 +151,7 @@ func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err
 	out.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
 	out.queue, err = queue.New(queue.Deps{
 		Store: back.records.Deliveries, Breakers: back.cache.Breakers(), Redis: back.cache, Send: send,
-		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Logger: d.log, Observe: d.observeDelivery, Tracer: d.tracer,
+		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Gate: d.gate, Logger: d.log, Observe: d.observeDelivery, Tracer: d.tracer,
 	}, queue.Options{})
 	if err != nil {
 		return out, err

@@ -16,7 +16,7 @@ import (
 // journal, which is logged before processing starts again.
 func (d *Gateway) run(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
-		if err := d.membership.process(ctx, in.Run); err != nil {
+		if err := d.gate.Run(ctx, in.Run); err != nil {
 			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
 			pause(ctx, time.Second)
 		}

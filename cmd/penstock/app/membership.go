@@ -34,15 +34,16 @@ const databaseFile = "database"
 // that knows less is another one, or was restored to an earlier state: processing
 // must stop, or the entries that were processed into the later state would be lost.
 type witness struct {
-	Node     string `json:"node,omitempty"` // the gateway's
-	Database string `json:"database"`
-	Beats    uint64 `json:"beats"`
+	Node     string    `json:"node,omitempty"` // the gateway's
+	Database string    `json:"database"`
+	Beats    uint64    `json:"beats"`
+	At       time.Time `json:"at"` // when it was acknowledged
 	// Restored means that `penstock restore` has put back an earlier database.
 	Restored bool `json:"restored,omitempty"`
 }
 
 // membership registers the gateway, checks that it is consistent with the others, and
-// stops processing if the database was replaced or restored.
+// closes the gate if the database was replaced or restored.
 type membership struct {
 	store   *gateways.Store
 	dir     string
@@ -50,6 +51,10 @@ type membership struct {
 	token   string // authenticates requests between gateways
 	cache   *cache.DB
 	intakes map[event.Kind]*intake.Intake
+	gate    *registry.Gate
+	log     *slog.Logger
+	// afterRestore prepares the records of a restored database, see recordStores.
+	afterRestore func(context.Context, registry.Halt) (int, error)
 	// accept accepts the ledgers of a restored database as they are.
 	accept func(context.Context) ([]string, error)
 	// lostWrites means that the embedded records had lost writes at the start, and reverted
@@ -57,21 +62,22 @@ type membership struct {
 	lostWrites bool
 	reverted   int
 
-	beating  sync.Mutex // guards what follows, and the database against two that look at it
-	seen     witness
-	database string // the one that answers now
+	beating  sync.Mutex // guards the database against two that look at it
+	database string     // the one that answers now; "" if it is empty
 
 	mu        sync.Mutex
+	seen      witness
 	conflicts []string
 	halted    string // why processing stopped; empty: it goes on
-	resume    chan struct{}
-	stop      context.CancelFunc // of what is being processed
+	haltedAt  time.Time
+	follows   bool // it stopped because another gateway did
 }
 
 // openMembership creates the membership; start registers the gateway.
 func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, intakes: intakes, accept: ledgers.Accept, resume: make(chan struct{}), stop: func() {},
+		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, intakes: intakes, gate: d.gate, log: d.log,
+		afterRestore: back.records.afterRestore, accept: ledgers.Accept,
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
 	}
 	if m.token, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
@@ -86,6 +92,7 @@ func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map
 			return nil, err
 		}
 	}
+	m.store.OnConnect(d.node, m.verifyConnection)
 	// A database that is down now is checked by the next heartbeat.
 	if err := m.verify(ctx); err != nil && relay.KindOf(err) != relay.KindUnavailable {
 		return nil, err
@@ -148,44 +155,115 @@ func (m *membership) save(seen witness) error {
 	return durable.WriteFile(filepath.Join(m.dir, databaseFile), append(b, '\n'), 0o600)
 }
 
-// verify compares the database with the witness and stops processing if it knows less.
+// compare closes the gate if the database knows less than a witness. An empty id is that
+// of an empty database.
+func (m *membership) compare(seen witness, id string, beats uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch recovered := m.seen.Database != seen.Database || m.seen.Beats < seen.Beats; {
+	case seen.Database == "" || recovered: // there is nothing to compare with any more
+	case id == "":
+		m.haltLocked("the database is empty")
+	case id != seen.Database:
+		m.haltLocked("this is another database than the one that the journal was processed into")
+	case beats < seen.Beats:
+		m.haltLocked("the database is in an earlier state than this gateway has seen: it was restored from a backup")
+	}
+}
+
+func (m *membership) witness() witness {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen
+}
+
+// verifyConnection compares a new connection's database with the witness, so that nothing is
+// leased from a restored database before the next heartbeat.
+func (m *membership) verifyConnection(ctx context.Context, read func(context.Context) (string, uint64, error)) error {
+	seen := m.witness()
+	id, beats, err := read(ctx)
+	if err == nil {
+		m.compare(seen, id, beats)
+	}
+	return err
+}
+
+// verify compares the database with the witness, closes the gate if it knows less, and
+// opens it otherwise. The gateways on a database that was restored stop together: the
+// first that finds it saves a halt.
 func (m *membership) verify(ctx context.Context) error {
-	found, err := m.look(ctx)
+	seen := m.witness()
+	if seen.Database == "" {
+		found, err := m.look(ctx)
+		if err != nil {
+			return err
+		}
+		m.mu.Lock()
+		m.seen, seen = found, found
+		m.mu.Unlock()
+	}
+	id, beats, err := m.store.Database(ctx, m.self.Node)
 	if err != nil {
 		return err
 	}
-	m.database = found.Database
+	m.database = id
+	m.compare(seen, id, beats)
+	halt, err := m.store.Halt(ctx)
+	if err != nil {
+		return err
+	}
+	restored := id == seen.Database && beats < seen.Beats
+	if restored && !halt.Holds() && !halt.RecoveredAt.After(seen.At) {
+		m.mu.Lock()
+		halt = registry.Halt{Node: m.self.Node, Since: m.haltedAt}
+		m.mu.Unlock()
+		if halt.LastWrite, err = m.store.LastWrite(ctx); err != nil {
+			return err
+		}
+		if err := m.store.SaveHalt(ctx, halt); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
-	case m.seen.Database == "":
-		m.seen = found
-	case m.seen.Database != found.Database:
-		m.halt("this is another database than the one that the journal was processed into")
-	case found.Beats < m.seen.Beats:
-		m.halt("the database is in an earlier state than this gateway has seen: it was restored from a backup")
+	case m.halted == "" && halt.Holds():
+		m.haltLocked(fmt.Sprintf("gateway %s has found the database in an earlier state than it has seen: it was restored from a backup", halt.Node))
+		m.follows = true
+	case m.follows && !halt.Holds():
+		m.resumeLocked()
+	case m.halted == "":
+		m.gate.Open()
 	}
 	return nil
 }
 
-// look reads the state of the database.
+// look reads the state of the database, and gives it an id if it has none.
 func (m *membership) look(ctx context.Context) (found witness, err error) {
-	found.Node = m.self.Node
+	found = witness{Node: m.self.Node, At: time.Now()}
 	if found.Database, err = m.store.Setting(ctx, "database", func() string { return strings.ToLower(rand.Text()) }); err != nil {
 		return found, err
 	}
-	found.Beats, err = m.store.Checkpoint(ctx, m.self.Node, "")
+	_, found.Beats, err = m.store.Database(ctx, m.self.Node)
 	return found, err
 }
 
-// halt stops processing, once.
-func (m *membership) halt(reason string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+// haltLocked stops processing, once.
+func (m *membership) haltLocked(reason string) {
 	if m.halted != "" {
 		return
 	}
+	m.gate.Close()
+	m.haltedAt = time.Now()
 	m.halted = reason + ". Processing has stopped; what arrives is kept in the journal. " +
 		"`penstock recover` processes the journal again from what the database knows, and goes on"
-	m.stop()
+	m.log.Error("processing has stopped", "error", m.halted)
+}
+
+func (m *membership) resumeLocked() {
+	m.halted, m.follows = "", false
+	m.gate.Open()
+	m.log.Info("processing goes on")
 }
 
 // Halted returns why processing stopped; empty if it is running.
@@ -193,33 +271,6 @@ func (m *membership) Halted() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.halted
-}
-
-// process processes one kind of traffic until ctx is done, except while halted.
-func (m *membership) process(ctx context.Context, run func(context.Context) error) error {
-	for ctx.Err() == nil {
-		m.mu.Lock()
-		halted, resume := m.halted != "", m.resume
-		var running context.Context
-		if !halted {
-			var cancel context.CancelFunc
-			running, cancel = context.WithCancel(ctx)
-			before := m.stop
-			m.stop = func() { before(); cancel() }
-		}
-		m.mu.Unlock()
-		if !halted {
-			if err := run(running); err != nil || ctx.Err() != nil {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-resume:
-		case <-ctx.Done():
-		}
-	}
-	return nil
 }
 
 // run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
@@ -241,6 +292,9 @@ func (m *membership) beat(ctx context.Context) error {
 	defer m.beating.Unlock()
 	if err := m.verify(ctx); err != nil {
 		return err
+	}
+	if m.database == "" {
+		return nil // it is being restored, and must not be written to
 	}
 	conflict := m.checkRedis(ctx)
 	if err := m.store.Heartbeat(ctx, m.self); err != nil {
@@ -282,15 +336,16 @@ func (m *membership) acknowledge(ctx context.Context) error {
 			return err
 		}
 	}
-	next := m.seen
-	next.Beats++
-	next.Node = m.self.Node
+	next := m.witness()
+	next.Node, next.Beats, next.At = m.self.Node, next.Beats+1, time.Now()
 	if err := m.store.SetCheckpoint(ctx, m.self.Node, "", next.Beats); err != nil {
 		return err
 	}
 	if err := m.save(next); err != nil {
 		return err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.seen = next
 	return nil
 }
@@ -308,9 +363,9 @@ func (m *membership) check(context.Context) error {
 	return nil
 }
 
-// Recover resumes after the database was restored: it processes again the journal
-// entries that the database has lost and accepts the ledgers as they are. It returns
-// the number of events, and the ledgers.
+// Recover resumes after the database was restored: it gives the messages that were due
+// meanwhile the state unknown, empties all caches, processes again the journal entries
+// that the database has lost and accepts the ledgers as they are.
 func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err error) {
 	m.beating.Lock()
 	defer m.beating.Unlock()
@@ -327,6 +382,15 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if m.Halted() == "" {
 		return done, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
 	}
+	// 1. The records, for all gateways.
+	halt, err := m.store.Halt(ctx)
+	if err != nil {
+		return done, err
+	}
+	if done.Unknown, err = m.afterRestore(ctx, halt); err != nil {
+		return done, err
+	}
+	// 2. The journal of this gateway.
 	for kind, in := range m.intakes {
 		from, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
 		if err != nil {
@@ -341,6 +405,13 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if done.Ledgers, err = m.accept(ctx); err != nil {
 		return done, err
 	}
+	// 3. Processing goes on.
+	if halt.Holds() {
+		halt.RecoveredAt = time.Now()
+		if err := m.store.SaveHalt(ctx, halt); err != nil {
+			return done, err
+		}
+	}
 	found, err := m.look(ctx)
 	if err != nil {
 		return done, err
@@ -349,8 +420,6 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen, m.lostWrites = found, false
-	m.halted, m.stop = "", func() {}
-	close(m.resume)
-	m.resume = make(chan struct{})
+	m.resumeLocked()
 	return done, nil
 }

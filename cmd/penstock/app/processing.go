@@ -44,7 +44,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	if err != nil {
 		return p, err
 	}
-	d.onStart(p.inbound.Run)
+	d.whileOpen(p.inbound.Run)
 	p.devices = iot.New(back.records.Devices, back.cache.IoT(), back.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
 		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
@@ -134,6 +135,17 @@ func (r *recordStores) sweep(ctx context.Context, now time.Time) error {
 		errs = append(errs, sweep(ctx, now))
 	}
 	return errors.Join(append(errs, r.Deliveries.Sweep(ctx))...)
+}
+
+// afterRestore prepares the records of a database that was put back to an earlier state.
+// It has all gateways empty their caches, which hold records that the database lacks. It
+// gives the messages that were due before a halt that holds the state unknown, and
+// returns the number of their parts.
+func (r *recordStores) afterRestore(ctx context.Context, halt gateway.Halt) (unknown int, err error) {
+	if err := errors.Join(r.DB.Invalidate(ctx), r.Messages.SkipIDs(ctx)); err != nil || !halt.Holds() {
+		return 0, err
+	}
+	return r.Messages.MarkUnknown(ctx, halt.Since, r.DB.Now(), halt.Reason())
 }
 
 // close closes the database.

@@ -35,6 +35,11 @@ func (r recoverCommand) Run(w client.Environment) error {
 			return err
 		}
 	}
+	if answer.Unknown > 0 {
+		if _, err := fmt.Fprintf(w.Stdout, "%d parts of messages were due before processing stopped: they may have been sent, and are unknown until you resend them\n", answer.Unknown); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(w.Stdout, "%d events were processed again; processing goes on\n", answer.Count)
 	return err
 }

@@ -113,6 +113,9 @@ func (d *Gateway) checkOwnerIsAway(ctx context.Context) error {
 
 // run processes the journal until nothing is left, and prints how it went.
 func (r *recovery) run(ctx context.Context) error {
+	if err := r.membership.verify(ctx); err != nil {
+		return err
+	}
 	if reason := r.membership.Halted(); reason != "" {
 		return fmt.Errorf("gateway %s: %s: start a gateway with data_dir %s for that", r.node, reason, r.cfg.DataDir)
 	}

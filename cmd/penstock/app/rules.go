@@ -30,7 +30,7 @@ func (d *Gateway) openRules(r *recordStores, out *queue.Queue, in processing) (*
 	}
 	// Rules look at devices, and frames that are stored are evaluated by rules.
 	in.devices.EvaluateWith(rules)
-	d.onStart(rules.Run)
+	d.whileOpen(rules.Run)
 	return rules, nil
 }
 

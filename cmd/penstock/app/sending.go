@@ -44,7 +44,7 @@ func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, out *
 		Events: carrier.NewLateStatuses(records.statuses),
 	}, message.ReceiptHandlerOptions{Lease: out.Lease()})
 	if err == nil {
-		d.onStart(r.handler.Run)
+		d.whileOpen(r.handler.Run)
 	}
 	return r, err
 }
@@ -105,7 +105,7 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		routes = append(routes, one)
 	}
 	work, err := submit.New(submit.Deps{
-		Work: records.Messages, Reporter: r.handler, Routes: routes, Logger: d.log, Tracer: d.tracer,
+		Work: records.Messages, Reporter: r.handler, Routes: routes, Gate: d.gate, Logger: d.log, Tracer: d.tracer,
 	}, submit.Options{})
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
@@ -34,6 +35,7 @@ type Gateway struct {
 	version string // of the program
 	node    string
 
+	gate        *gateway.Gate // closed while processing is halted
 	clock       *clock
 	timings     *admin.Timings
 	tracer      *tracing.Tracer    // nil unless spans are sent
@@ -68,7 +70,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, version stri
 
 // assemble opens a gateway, and closes what is open if that fails.
 func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, version string, open func(*Gateway, context.Context) error) (*Gateway, error) {
-	d := &Gateway{cfg: cfg, log: log, version: version, clock: systemClock(log), timings: admin.NewTimings()}
+	d := &Gateway{cfg: cfg, log: log, version: version, gate: gateway.NewGate(), clock: systemClock(log), timings: admin.NewTimings()}
 	d.life, d.stop = context.WithCancel(context.Background())
 	if err := open(d, ctx); err != nil {
 		return nil, fmt.Errorf("%w%s", err, d.Abandon())
@@ -102,7 +104,8 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	if err := d.openSurfaces(c, spans, lookups, inventories); err != nil {
 		return err
 	}
-	d.onStart(d.housekeeping, d.clock.watch, d.sweep, d.expire)
+	d.onStart(d.clock.watch)
+	d.whileOpen(d.housekeeping, d.sweep, d.expire)
 	return d.declare(ctx, back.records.Accounts, inventories)
 }
 
@@ -114,6 +117,16 @@ func (d *Gateway) onClose(closer func() error) { d.closers = append(d.closers, c
 
 // onStart has each of run started with the gateway; it returns when its context ends.
 func (d *Gateway) onStart(run ...func(context.Context)) { d.runners = append(d.runners, run...) }
+
+// whileOpen has each of run started with the gateway and whenever the gate opens; it
+// returns when its context ends, which is when the gate closes.
+func (d *Gateway) whileOpen(run ...func(context.Context)) {
+	for _, run := range run {
+		d.onStart(func(ctx context.Context) {
+			_ = d.gate.Run(ctx, func(ctx context.Context) error { run(ctx); return nil })
+		})
+	}
+}
 
 // openDataDir makes the data directory and what identifies this node.
 func (d *Gateway) openDataDir() (err error) {

@@ -26,6 +26,7 @@ type Deps struct {
 	// repeated after a crash; the function it returns, unless nil, is called
 	// after that. While it fails the job does not end. nil disables it.
 	OnEnd  func(ctx context.Context, j job.Job, o job.Outcome) (after func(), err error)
+	Gate   lease.Gate // while it is closed, no job is run; nil means always open
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -74,7 +75,7 @@ func New(deps Deps, o Options) (*Jobs, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	deps.Logger = cmp.Or(deps.Logger, slog.Default())
+	deps.Logger, deps.Gate = cmp.Or(deps.Logger, slog.Default()), lease.OrOpen(deps.Gate)
 	j := &Jobs{deps: deps, opts: withDefaults(o)}
 	if j.opts.Lease <= j.opts.Timeout {
 		return nil, fmt.Errorf("jobs: a lease of %s ends before a run of %s", j.opts.Lease, j.opts.Timeout)
@@ -82,7 +83,7 @@ func New(deps Deps, o Options) (*Jobs, error) {
 	j.slots = make(chan struct{}, j.opts.Concurrency)
 	j.runCtx, j.cancelRuns = context.WithCancel(context.Background())
 	j.due = lease.Reconciler[job.Ref]{
-		Due: deps.Store.Due, Limit: maxDue, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", j.opts.Name),
+		Due: deps.Store.Due, Limit: maxDue, Gate: deps.Gate, Schedule: j.scheduleDue, Now: deps.Now, Log: deps.Logger.With("queue", j.opts.Name),
 	}
 	j.timer = timer.New(timer.Options{
 		Redis: deps.Redis, Queue: j.opts.Name, Task: "job", Servers: 1, Concurrency: j.opts.Concurrency, Poll: j.opts.Poll,
@@ -239,6 +240,9 @@ func (j *Jobs) backoff(tries int) time.Duration {
 
 // process is called when a job is due. Its task lives until the job has ended.
 func (j *Jobs) process(ctx context.Context, due timer.Ref) error {
+	if j.deps.Gate.Closed() {
+		return timer.Again(time.Second)
+	}
 	one, err := j.runIfDue(ctx, job.Ref(due))
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound || err == nil && one.State.Ended():

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/delivery/queue/timer"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
@@ -180,4 +183,22 @@ func TestAJobWithoutARunnerAndInvalidOptionsAreRefused(t *testing.T) {
 		t.Error("missing dependencies were accepted")
 	}
 	relaytest.Equal(t, "the longest backoff", (&Jobs{opts: withDefaults(Options{})}).backoff(1000), time.Minute)
+}
+
+func TestNoJobRunsWhileTheGateIsClosed(t *testing.T) {
+	s := newSite(t)
+	j := s.open(false, Options{}, func(context.Context, job.Job) (any, error) { return "done", nil })
+	gate := gateway.NewGate()
+	j.deps.Gate, j.due.Gate = gate, gate
+	s.submit(j, "j1")
+	if err := j.process(t.Context(), timer.Ref{Account: 1, ID: "j1"}); !errors.As(err, new(timer.Again)) {
+		t.Errorf("the task of a job ends with %v, want it to be repeated", err)
+	}
+	relaytest.Equal(t, "the due jobs that are scheduled", j.due.Pass(t.Context()), 0)
+	relaytest.Equal(t, "the state", relaytest.Must(s.db.Jobs.Get(t.Context(), 1, "j1"))(t).State, job.Queued)
+	gate.Open()
+	if err := j.process(t.Context(), timer.Ref{Account: 1, ID: "j1"}); err != nil {
+		t.Error(err)
+	}
+	relaytest.Equal(t, "the state when the gate is open", relaytest.Must(s.db.Jobs.Get(t.Context(), 1, "j1"))(t).State, job.Completed)
 }

@@ -48,6 +48,57 @@ func (s *Store) Setting(ctx context.Context, name string, generate func() string
 	})
 }
 
+// Database returns the id of the database and how many heartbeats of a gateway it has
+// acknowledged; "" and 0 if it has none.
+func (s *Store) Database(ctx context.Context, node string) (id string, beats uint64, err error) {
+	row, err := sqlstore.One(ctx, s.db, "database", databaseState, func(r *databaseRow) []any { return []any{&r.id, &r.beats} }, node)
+	return row.id, row.beats, err
+}
+
+type databaseRow struct {
+	id    string
+	beats uint64
+}
+
+const databaseState = `
+SELECT COALESCE((SELECT value FROM setting WHERE name = 'database'), ''), COALESCE((SELECT seq FROM checkpoint WHERE node = $1 AND kind = ''), 0)`
+
+// OnConnect has check called for each new connection to PostgreSQL before it is used.
+// read is Database on that connection; without tables the database has no id.
+func (s *Store) OnConnect(node string, check func(ctx context.Context, read func(context.Context) (id string, beats uint64, err error)) error) {
+	s.db.OnConnect(func(ctx context.Context, query sqlstore.QueryRow) error {
+		return check(ctx, func(ctx context.Context) (id string, beats uint64, err error) {
+			err = query(ctx, databaseState, []any{node}, &id, &beats)
+			if sqlstore.IsMissingTable(err) {
+				return "", 0, nil
+			}
+			return id, beats, err
+		})
+	})
+}
+
+// haltSetting is the name of the setting that has the Halt.
+const haltSetting = "halt"
+
+// Halt returns the last halt; the zero Halt if there was none.
+func (s *Store) Halt(ctx context.Context) (gateway.Halt, error) {
+	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "halt", "SELECT value FROM setting WHERE name = $1", sqlstore.Doc[gateway.Halt], haltSetting))
+}
+
+// SaveHalt saves a halt.
+func (s *Store) SaveHalt(ctx context.Context, h gateway.Halt) error {
+	return s.db.Run(ctx, "halt", sqlstore.Upsert("setting", "name", "value"), haltSetting, sqlstore.JSON(&h))
+}
+
+// LastWrite returns the time of the last heartbeat of any gateway.
+func (s *Store) LastWrite(ctx context.Context) (time.Time, error) {
+	ms, err := sqlstore.Value[int64](ctx, s.db, "gateways", "SELECT COALESCE(MAX(seen), 0) FROM gateway")
+	if err != nil || ms == 0 {
+		return time.Time{}, err
+	}
+	return sqlstore.Moment(ms), nil
+}
+
 // Turn reports whether periodic work is due and this gateway runs it: within a period
 // it returns true to one of all gateways.
 func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (bool, error) {

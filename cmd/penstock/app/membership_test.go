@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/gateways"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// newMembership returns the membership of a gateway on a database. What afterRestore got is in
+// halts.
+func newMembership(t *testing.T, db *sqlstore.DB, node string) (m *membership, halts *[]registry.Halt) {
+	halts = new([]registry.Halt)
+	return &membership{
+		store: gateways.New(db), dir: t.TempDir(), self: registry.Gateway{Node: node}, gate: registry.NewGate(), log: slog.New(slog.DiscardHandler),
+		afterRestore: func(_ context.Context, h registry.Halt) (int, error) { *halts = append(*halts, h); return 3, nil },
+		accept:       func(context.Context) ([]string, error) { return nil, nil },
+	}, halts
+}
+
+func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
+	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+	first, halts := newMembership(t, db, "n1")
+	second, _ := newMembership(t, db, "n2") // has no witness of what the backup lacks
+	verify := func(m *membership, name, reason string) {
+		t.Helper()
+		relaytest.NoError(t, m.verify(ctx))
+		if got := m.Halted(); reason == "" && got != "" || !strings.Contains(got, reason) || m.gate.Closed() == (reason == "") {
+			t.Errorf("%s: halted %q, gate closed %v; want a reason with %q", name, got, m.gate.Closed(), reason)
+		}
+	}
+	if !first.gate.Closed() {
+		t.Error("the gate is open before the database is verified")
+	}
+	relaytest.NoError(t, first.store.Heartbeat(ctx, first.self))
+	verify(first, "at the start", "")
+	for range 3 {
+		relaytest.NoError(t, first.acknowledge(ctx))
+	}
+	verify(first, "after heartbeats", "")
+	lastWrite := relaytest.Must(first.store.LastWrite(ctx))(t)
+
+	relaytest.NoError(t, first.store.SetCheckpoint(ctx, "n1", "", 1)) // the backup
+	verify(first, "on the backup", "restored from a backup")
+	verify(second, "another gateway on the backup", "gateway n1 has found the database in an earlier state")
+
+	done := relaytest.Must(first.Recover(ctx))(t)
+	relaytest.Equal(t, "parts that became unknown", done.Unknown, 3)
+	halt := (*halts)[0]
+	if halt.Node != "n1" || !halt.Holds() || halt.Since.IsZero() || !halt.LastWrite.Equal(lastWrite) {
+		t.Errorf("the halt is %+v, want one of n1 since now, with the last write %s", halt, lastWrite)
+	}
+	verify(first, "after the recovery", "")
+	verify(second, "another gateway after the recovery", "")
+}
+
+// TestAGatewayThatComesBackAfterARecoveryStopsAlone: the messages that are due now were
+// ordered since.
+func TestAGatewayThatComesBackAfterARecoveryStopsAlone(t *testing.T) {
+	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+	away, halts := newMembership(t, db, "n1")
+	other, _ := newMembership(t, db, "n2")
+	for _, m := range []*membership{away, other} {
+		relaytest.NoError(t, m.verify(ctx))
+		relaytest.NoError(t, m.acknowledge(ctx))
+	}
+	relaytest.NoError(t, away.store.SetCheckpoint(ctx, "n1", "", 0))
+	relaytest.NoError(t, other.store.SetCheckpoint(ctx, "n2", "", 0))
+	relaytest.NoError(t, other.verify(ctx))
+	relaytest.Must(other.Recover(ctx))(t)
+
+	relaytest.NoError(t, away.verify(ctx))
+	relaytest.NoError(t, other.verify(ctx))
+	if away.Halted() == "" || other.Halted() != "" {
+		t.Errorf("halted: %q and %q, want the first only", away.Halted(), other.Halted())
+	}
+	relaytest.Must(away.Recover(ctx))(t)
+	if halt := (*halts)[0]; halt.Holds() {
+		t.Errorf("the halt %+v holds at the second recovery", halt)
+	}
+}
+
+func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
+	ctx := t.Context()
+	db := sqltest.Open(t, sqlstore.Options{})
+	for _, tc := range []struct {
+		name, database string
+		beats          uint64
+		reason         string
+	}{
+		{"as it was", "", 2, ""},
+		{"it knows more, since the answer to a heartbeat was lost", "", 3, ""},
+		{"an earlier state", "", 1, "restored from a backup"},
+		{"another one", "other", 2, "another database"},
+		{"an empty one", "none", 0, "is empty"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m, _ := newMembership(t, db, "n1")
+			relaytest.NoError(t, m.verify(ctx))
+			m.seen = witness{Node: "n1", Database: m.database, Beats: 2, At: time.Now()}
+			err := m.verifyConnection(ctx, func(context.Context) (string, uint64, error) {
+				switch tc.database {
+				case "":
+					return m.database, tc.beats, nil
+				case "none":
+					return "", tc.beats, nil
+				}
+				return tc.database, tc.beats, nil
+			})
+			if got := m.Halted(); err != nil || tc.reason == "" && got != "" || !strings.Contains(got, tc.reason) || m.gate.Closed() != (tc.reason != "") {
+				t.Errorf("halted %q, closed %v, %v; want a reason with %q", got, m.gate.Closed(), err, tc.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+)
+
+// Gate stops the work of a gateway whose database is in an unknown state. Loops that
+// process records either run under Run, or ask Closed before they lease a record and
+// before they begin to work on one. A new Gate is closed. It is safe for concurrent use.
+type Gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // closed while the gate is open
+	closed chan struct{} // closed while the gate is closed
+}
+
+// NewGate returns a closed Gate.
+func NewGate() *Gate {
+	g := &Gate{opened: make(chan struct{}), closed: make(chan struct{})}
+	close(g.closed)
+	return g
+}
+
+// Close ends what runs under Run, and lets nothing begin before Open.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !isDone(g.closed) {
+		g.opened = make(chan struct{})
+		close(g.closed)
+	}
+}
+
+// Open lets work begin.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if isDone(g.closed) {
+		g.closed = make(chan struct{})
+		close(g.opened)
+	}
+}
+
+// Closed reports whether no work may begin.
+func (g *Gate) Closed() bool {
+	_, closed := g.channels()
+	return isDone(closed)
+}
+
+// Run calls run whenever the gate opens, with a context that ends when it closes, until
+// ctx ends or run returns by itself, with its error.
+func (g *Gate) Run(ctx context.Context, run func(context.Context) error) error {
+	for {
+		opened, _ := g.channels()
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return nil
+		}
+		_, closed := g.channels()
+		open, cancel := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-closed:
+				cancel()
+			case <-open.Done():
+			}
+		}()
+		err := run(open)
+		cancel()
+		if err != nil || ctx.Err() != nil || !isDone(closed) {
+			return err
+		}
+	}
+}
+
+func (g *Gate) channels() (opened, closed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.opened, g.closed
+}
+
+func isDone(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
