@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -91,7 +92,8 @@ type Intake struct {
 	options     Options
 	logger      *slog.Logger
 	buffers     sync.Pool
-	outage      atomic.Pointer[error] // why processing is blocked; nil if it is not
+	outage      atomic.Pointer[error]  // why processing is blocked; nil if it is not
+	refusal     atomic.Pointer[string] // why nothing is accepted any more; nil if it is
 	accepted    atomic.Uint64
 	processed   atomic.Uint64
 	quarantined atomic.Uint64
@@ -146,10 +148,16 @@ type Staged struct {
 	span    *tracing.Active
 }
 
+// Refuse has every later entry refused with an error of relay.KindUnavailable.
+func (i *Intake) Refuse(reason string) { i.refusal.Store(&reason) }
+
 // Stage is the first half of Accept, for callers that accept many entries
 // concurrently in a fixed order: entries are ordered by call. Stage does not
 // retain e.
 func (i *Intake) Stage(ctx context.Context, e *Entry) (Staged, error) {
+	if reason := i.refusal.Load(); reason != nil {
+		return Staged{}, relay.Errorf(relay.KindUnavailable, "intake %s: %s", i.kind, *reason)
+	}
 	span := i.beginJournal(ctx)
 	e.Trace = span.Parent()
 	buf := i.buffers.Get().(*[]byte)

@@ -29,6 +29,10 @@ const (
 	AwayAfter      = 20 * time.Second
 )
 
+// WatchFor is how long a gateway that starts watches the heartbeats of a gateway that is
+// registered under its name elsewhere.
+const WatchFor = HeartbeatEvery + time.Second
+
 // Away reports whether a gateway has stopped to send heartbeats.
 func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }
 
@@ -46,6 +50,12 @@ const (
 	LedgerKey  Fact = "ledger_key"  // fingerprint of the newest master key
 	AdminToken Fact = "admin_token" // fingerprint
 	PublicURL  Fact = "public_url"  // what links begin with
+)
+
+// Facts that tell two processes of one name apart.
+const (
+	Incarnation Fact = "incarnation" // random, of the process
+	Place       Fact = "place"       // the host, its boot, and the data directory on it
 )
 
 // Embedded begins the fact of a back end that only one gateway can reach.

@@ -62,7 +62,10 @@ type membership struct {
 	lostWrites bool
 	reverted   int
 
-	beating  sync.Mutex // guards the database against two that look at it
+	watchFor time.Duration // how long a registered gateway is watched
+
+	beating  sync.Mutex // guards what follows, and the database against two that look at it
+	claimed  bool       // this process has registered
 	database string     // the one that answers now; "" if it is empty
 
 	mu        sync.Mutex
@@ -71,14 +74,19 @@ type membership struct {
 	halted    string // why processing stopped; empty: it goes on
 	haltedAt  time.Time
 	follows   bool // it stopped because another gateway did
+	left      bool // it stopped for good: another process has its name
 }
 
 // openMembership creates the membership; start registers the gateway.
 func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, intakes: intakes, gate: d.gate, log: d.log,
+		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
 		afterRestore: back.records.afterRestore, accept: ledgers.Accept,
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
+	}
+	m.self.Facts[registry.Incarnation] = rand.Text()
+	if m.self.Facts[registry.Place], err = placeOf(d.cfg.DataDir); err != nil {
+		d.log.Warn("cannot tell this data directory from a copy; a start after a kill takes longer", "error", err)
 	}
 	if m.token, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
 		return nil, err
@@ -273,6 +281,12 @@ func (m *membership) Halted() string {
 	return m.halted
 }
 
+func (m *membership) hasLeft() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left
+}
+
 // run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
 func (m *membership) run(ctx context.Context, log *slog.Logger) {
 	for pause(ctx, registry.HeartbeatEvery) {
@@ -290,16 +304,23 @@ func (m *membership) beatOrWarn(ctx context.Context, log *slog.Logger) {
 func (m *membership) beat(ctx context.Context) error {
 	m.beating.Lock()
 	defer m.beating.Unlock()
+	if m.hasLeft() {
+		return nil
+	}
 	if err := m.verify(ctx); err != nil {
 		return err
 	}
 	if m.database == "" {
 		return nil // it is being restored, and must not be written to
 	}
+	if taken, err := m.checkName(ctx); err != nil || taken {
+		return err
+	}
 	conflict := m.checkRedis(ctx)
 	if err := m.store.Heartbeat(ctx, m.self); err != nil {
 		return err
 	}
+	m.claimed = true
 	all, err := m.store.Gateways(ctx)
 	if err != nil {
 		return err
@@ -381,6 +402,9 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	}
 	if m.Halted() == "" {
 		return done, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
+	}
+	if m.hasLeft() {
+		return done, relay.Errorf(relay.KindConflict, "recover: %s", m.Halted())
 	}
 	// 1. The records, for all gateways.
 	halt, err := m.store.Halt(ctx)

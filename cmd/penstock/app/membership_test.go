@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -119,4 +122,67 @@ func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		place string // of the newcomer; the other one is at "a"
+		lives bool   // the other one
+		taken bool
+	}{
+		{"a restart in the same place", "a", false, false},
+		{"a copy of the data directory of a gateway that works", "b", true, true},
+		{"the data directory of a gateway that has ended, on another machine", "b", false, false},
+		{"a place that is not known", "", true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+			started := func(place, url string) *membership {
+				m, _ := newMembership(t, db, "n1")
+				m.self.URL, m.self.Facts, m.watchFor = url, registry.Facts{registry.Incarnation: rand.Text(), registry.Place: place}, 250*time.Millisecond
+				relaytest.NoError(t, m.verify(ctx))
+				return m
+			}
+			other, newcomer := started("a", "http://other:1"), started(tc.place, "http://newcomer:1")
+			relaytest.NoError(t, other.store.Heartbeat(ctx, other.self))
+			if tc.lives {
+				newcomer.watchFor = time.Minute
+				stop, cancel := context.WithCancel(ctx)
+				var beats sync.WaitGroup
+				beats.Go(func() {
+					for pause(stop, 5*time.Millisecond) {
+						_ = other.store.Heartbeat(stop, other.self)
+					}
+				})
+				defer beats.Wait()
+				defer cancel()
+			}
+			taken, err := newcomer.checkName(ctx)
+			if err != nil || taken != tc.taken || newcomer.gate.Closed() != tc.taken || tc.taken && !strings.Contains(newcomer.Halted(), "http://other:1") {
+				t.Errorf("taken %v (%v), closed %v, %q; want taken %v", taken, err, newcomer.gate.Closed(), newcomer.Halted(), tc.taken)
+			}
+		})
+	}
+}
+
+func TestAGatewayWhoseNameIsTakenStopsForGood(t *testing.T) {
+	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+	m, _ := newMembership(t, db, "n1")
+	m.self.Facts, m.claimed = registry.Facts{registry.Incarnation: "first"}, true
+	relaytest.NoError(t, m.verify(ctx), m.store.Heartbeat(ctx, m.self))
+	taken := relaytest.Must(m.checkName(ctx))(t)
+	relaytest.Equal(t, "taken by itself", taken, false)
+	relaytest.NoError(t, m.store.Heartbeat(ctx, registry.Gateway{Node: "n1", URL: "http://other:1", Facts: registry.Facts{registry.Incarnation: "second"}}))
+	taken = relaytest.Must(m.checkName(ctx))(t)
+	relaytest.Equal(t, "taken by the other one", taken, true)
+	relaytest.NoError(t, m.verify(ctx), m.beat(ctx))
+	if !m.gate.Closed() || !strings.Contains(m.Halted(), "http://other:1") {
+		t.Errorf("closed %v, %q; want it to stay closed, with the other one's address", m.gate.Closed(), m.Halted())
+	}
+	if _, err := m.Recover(ctx); relay.KindOf(err) != relay.KindConflict {
+		t.Errorf("recover returned %v", err)
+	}
+	all := relaytest.Must(m.store.Gateways(ctx))(t)
+	relaytest.Equal(t, "the registered process", all[0].Facts[registry.Incarnation], "second")
 }

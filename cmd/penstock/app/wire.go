@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/inventory"
@@ -95,6 +97,16 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	c, err := d.openCore(ctx, back)
 	if err != nil {
 		return err
+	}
+	if d.cfg.Database.URL != "" { // else nobody shares the database
+		// If the database is down now, the first heartbeat checks the name.
+		taken, err := c.membership.checkName(ctx)
+		if err != nil && relay.KindOf(err) != relay.KindUnavailable {
+			return err
+		}
+		if taken {
+			return errors.New(c.membership.Halted())
+		}
 	}
 	lookups, err := d.openLookup(back.records)
 	if err != nil {
