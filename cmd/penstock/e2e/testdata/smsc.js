@@ -6,8 +6,9 @@
 //
 // A message is {from, to, coding, text | data (hex), form, twice, port}; form is
 // plain, udh8, udh16, sar, payload, data_sm or receipt; twice is "pdu" for the very PDU
-// again, "part" for the same with another sequence number, "id" for that with an
-// id of the message beside. {raw} is sent as it is, in hex, to whoever is bound.
+// again, "part" for the first part of a long message with another sequence number,
+// "id" for all parts so, with an id of the message beside. {raw} is sent as it is, in
+// hex, to whoever is bound.
 //
 // What is submitted to it it takes, prints, and reports about; the last two
 // digits of the number say how (fates, below). With receipts=no it only answers,
@@ -89,11 +90,11 @@ function pdus(m) {
 function add(m) {
   const all = pdus(m);
   const twice = m.twice === 'part' && all.length === 1 ? 'pdu' : m.twice; // nothing tells it from a new one
-  for (const pdu of all) {
+  for (const [i, pdu] of all.entries()) {
     const id = twice === 'id' ? { receipted_message_id: 'M' + reference } : {};
     const one = { ...pdu, ...id };
     fresh.push({ pdu: one, again: twice === 'pdu' });
-    if (twice === 'part' || twice === 'id') fresh.push({ pdu: { ...one }, again: false });
+    if ((twice === 'part' && i === 0) || twice === 'id') fresh.push({ pdu: { ...one }, again: false });
   }
   if (fresh.length >= mix) shuffle();
 }
