@@ -60,8 +60,8 @@ func TestEncodingAllocatesABatch(t *testing.T) {
 }
 
 func BenchmarkWrite5000Points(b *testing.B) {
-	server := influxtest.Start(b, influxtest.Options{})
-	s, err := New(Options{URL: server.URL, Bucket: "bench"})
+	server := influxtest.Shared(b)
+	s, err := New(Options{URL: server.URL, Bucket: server.NewDatabase(b)})
 	relaytest.NoError(b, err)
 	at := time.Unix(1740830400, 0)
 	batch := iottest.Load(at)
@@ -81,12 +81,12 @@ func BenchmarkWrite5000Points(b *testing.B) {
 // BenchmarkReadings reads what a query returns at most of a device with five sensors,
 // from a real server, in each format of its response.
 func BenchmarkReadings(b *testing.B) {
-	server := influxtest.Start(b, influxtest.Options{})
+	server := influxtest.Shared(b)
 	from := time.Unix(1740830400, 123456789)
 	query := iot.Query{Account: 1, DeviceID: "d", From: from, To: from.Add(24 * time.Hour), Limit: MaxReadings}
 	for name, accept := range map[string]string{"msgpack": msgpackType, "json": "application/json"} {
 		b.Run(name, func(b *testing.B) {
-			s := relaytest.Must(New(Options{URL: server.URL, Bucket: "readings", Transport: accepts(accept)}))(b)
+			s := relaytest.Must(New(Options{URL: server.URL, Bucket: server.NewDatabase(b), Transport: accepts(accept)}))(b)
 			var all iot.Batch
 			for i := range 5 * query.Limit {
 				all.Points = append(all.Points, iot.Point{

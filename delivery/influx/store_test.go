@@ -3,7 +3,6 @@ package influx_test
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,25 +24,28 @@ func open(t testing.TB, o influx.Options) *influx.Store {
 func TestReadingsInInfluxDB18PassTheSuite(t *testing.T) {
 	cases := []struct {
 		name    string
-		server  influxtest.Options
+		server  func(testing.TB) *influxtest.Server
 		options influx.Options
-		bucket  string
+		policy  string
 	}{
-		{"read with InfluxQL", influxtest.Options{}, influx.Options{}, "readings%d"},
-		{"read with InfluxQL, with a retention policy and a password", influxtest.Options{Auth: true}, influx.Options{}, "readings%d/forever"},
-		{"read with Flux", influxtest.Options{}, influx.Options{Language: influx.Flux}, "readings%d"},
+		{"read with InfluxQL", influxtest.Shared, influx.Options{}, ""},
+		{"read with InfluxQL, with a retention policy and a password", withPassword, influx.Options{}, "/forever"},
+		{"read with Flux", influxtest.Shared, influx.Options{Language: influx.Flux}, ""},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			server := influxtest.Start(t, tc.server)
-			var n atomic.Int64
+			server := tc.server(t)
 			iottest.Run(t, func(t *testing.T) iot.ReadingStore {
 				o := tc.options
-				o.URL, o.Token, o.Bucket = server.URL, server.Token, fmt.Sprintf(tc.bucket, n.Add(1))
+				o.URL, o.Token, o.Bucket = server.URL, server.Token, server.NewDatabase(t)+tc.policy
 				return open(t, o)
 			})
 		})
 	}
+}
+
+func withPassword(t testing.TB) *influxtest.Server {
+	return influxtest.Start(t, influxtest.Options{Auth: true})
 }
 
 func reading(i int, kind string) iot.Point {
@@ -54,12 +56,13 @@ func reading(i int, kind string) iot.Point {
 }
 
 func TestARealServerRefusesBadLinesOnly(t *testing.T) {
-	server := influxtest.Start(t, influxtest.Options{})
-	s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
+	server := influxtest.Shared(t)
+	db := server.NewDatabase(t)
+	s := open(t, influx.Options{URL: server.URL, Bucket: db})
 	relaytest.Must(s.Write(t.Context(), iot.Batch{}))(t)
 	relaytest.NoError(t, s.Ping(t.Context()))
-	server.Query(t, "db", `CREATE RETENTION POLICY "tenyears" ON "db" DURATION 520w REPLICATION 1 DEFAULT`)
-	seedInteger(t, server)
+	server.Query(t, db, `CREATE RETENTION POLICY "tenyears" ON "`+db+`" DURATION 520w REPLICATION 1 DEFAULT`)
+	seedInteger(t, server, db)
 
 	var b iot.Batch
 	for i := range 1000 {
@@ -88,14 +91,14 @@ func TestARealServerRefusesBadLinesOnly(t *testing.T) {
 	}
 	relaytest.Equal(t, "the number of refused lines", len(refused), 102)
 	relaytest.Equal(t, "the reasons", reasons, map[string]int{"field type conflict": 100, "beyond retention": 1, "unable to parse": 1})
-	relaytest.Equal(t, "the number of stored lines", server.Count(t, "db", "good", "value"), 898)
+	relaytest.Equal(t, "the number of stored lines", server.Count(t, db, "good", "value"), 898)
 }
 
 // seedInteger makes "value" of the measurement "taken" an integer, in the shard
 // that the test's readings fall into.
-func seedInteger(t *testing.T, server *influxtest.Server) {
+func seedInteger(t *testing.T, server *influxtest.Server, db string) {
 	t.Helper()
-	server.Write(t, "db", fmt.Sprintf("taken value=1i %d", reading(0, "").Time.UnixNano()))
+	server.Write(t, db, fmt.Sprintf("taken value=1i %d", reading(0, "").Time.UnixNano()))
 }
 
 func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {

@@ -42,7 +42,7 @@ func BenchmarkDelivery(b *testing.B) {
 	})
 	b.Run("queue", func(b *testing.B) {
 		s := newSink(b, always(204))
-		r := newRig(b, onRedis(b, redistest.Start(b).URL), Options{}, nil)
+		r := newRig(b, onRedis(b, redistest.Shared(b).NewDatabase(b)), Options{}, nil)
 		ds := r.deliveries(b.N, s.URL)
 		b.ResetTimer()
 		r.send(ds)

@@ -31,7 +31,7 @@ func (r *rig) awaitParked(n int) {
 }
 
 func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
-	b := onRedis(t, redistest.Start(t).URL)
+	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	r := newRig(t, b, quickProbes(), nil)
 	var works atomic.Bool
 	s := newSink(t, func(string, int) int { return map[bool]int{true: 200, false: 503}[works.Load()] })
@@ -97,14 +97,14 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
 	o := quickProbes()
 	o.Probe, o.ProbeMax = time.Hour, time.Hour
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), o, delivery.Schedule{time.Second, time.Second})
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), o, delivery.Schedule{time.Second, time.Second})
 	s := newSink(t, always(500))
 	r.sendUntilDead(100, s.URL, 3)
 	relaytest.Equal(t, "how often the breaker opened", r.queue.Stats().Opened, 1)
 }
 
 func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
 	s, order := newRecordingSink(t, func(id string, n int) int {
 		switch {
 		case id[len(id)-1] == '3' && n < 3:
@@ -130,7 +130,7 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 }
 
 func TestOrderIsKeptAfterARestart(t *testing.T) {
-	b := onRedis(t, redistest.Start(t).URL)
+	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	first := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
 	s, order := newRecordingSink(t, always(200))
 	ds := first.deliveries(10, s.URL)
@@ -149,7 +149,7 @@ func TestOrderIsKeptAfterARestart(t *testing.T) {
 // Retries come from asynq, which has fewer workers here than the hanging endpoint has
 // attempts.
 func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
 	hanging := newHangingSink(t)
 	r.create(r.deliveries(100, hanging.URL), 0)
 	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {
@@ -176,7 +176,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 			<-release
 		}
 	}
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	t.Cleanup(func() { close(release) })
 	for i := range 4 {
 		stuck := r.deliveries(100, s.URL)
@@ -244,7 +244,7 @@ func (*slowCounter) Take(context.Context, outbox.ParkedEndpoint, int, time.Time,
 func TestCountingParkedDeliveriesTakesOnePercentOfTheTime(t *testing.T) {
 	clock := relaytest.NewClock(time.Unix(1_800_000_000, 0))
 	s := &slowCounter{clock: clock, endpoints: []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}, {Account: 1, Endpoint: "f"}}}
-	b := onRedis(t, redistest.Start(t).URL)
+	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	q := relaytest.Must(New(Deps{Store: s, Redis: b.redis, Send: &worker.Worker{}, Now: clock.Now, Logger: quiet()}, Options{}))(t)
 	pass := func() { q.startDueParked(t.Context()); clock.Advance(time.Second) }
 	for range 198 {

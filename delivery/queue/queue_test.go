@@ -20,7 +20,7 @@ import (
 )
 
 func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	s := newSink(t, always(204))
 	r.send(r.deliveries(1000, s.URL))
 	r.await(outbox.Delivered, 1000)
@@ -35,10 +35,10 @@ func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 			t.Cleanup(func() { _ = s.Close() })
 			return on(t, recordstest.Open(t), cache.Options{Dialer: s.Dial})
 		},
-		"on a single Redis": func(t *testing.T) base { return onRedis(t, redistest.Start(t).URL) },
+		"on a single Redis": func(t *testing.T) base { return onRedis(t, redistest.Shared(t).NewDatabase(t)) },
 		"beside PostgreSQL": func(t *testing.T) base {
-			r := recordstest.OpenURL(t, sqltest.StartPostgres(t).NewDatabase(t))
-			return on(t, r, cache.Options{URL: redistest.Start(t).URL})
+			r := recordstest.OpenURL(t, sqltest.Shared(t).NewDatabase(t))
+			return on(t, r, cache.Options{URL: redistest.Shared(t).NewDatabase(t)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestDeliveriesThatAsynqLostAreAttemptedInProcess(t *testing.T) {
 }
 
 func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, delivery.Schedule{time.Second, 2 * time.Second})
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, delivery.Schedule{time.Second, 2 * time.Second})
 	s := newSink(t, always(500))
 	for _, d := range r.sendUntilDead(2, s.URL, 3) {
 		if reason := r.get(d).Reason; !strings.Contains(reason, "no attempt left after 3") {
@@ -102,7 +102,7 @@ func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
 }
 
 func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 410, false: 200}[n == 1] })
 	ds := r.deliveries(3, s.URL)
 	r.send(ds)
@@ -122,14 +122,14 @@ func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
 
 func TestDeliveriesOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
 	s := newSink(t, always(200))
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, nil)
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	r.create(r.deliveries(50, s.URL), 500*time.Millisecond)
 	r.await(outbox.Delivered, 50)
 	s.expect(t, 50, 50)
 }
 
 func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
 	hanging := newHangingSink(t)
 
 	r.send(r.deliveries(100, hanging.URL))
@@ -170,7 +170,7 @@ func killed() map[string]func(t *testing.T) (b base, kill, start func()) {
 		"PostgreSQL": func(t *testing.T) (base, func(), func()) {
 			server := sqltest.StartPostgres(t)
 			r := recordstest.OpenURL(t, server.NewDatabase(t))
-			return on(t, r, cache.Options{URL: redistest.Start(t).URL}), server.Kill, server.Start
+			return on(t, r, cache.Options{URL: redistest.Shared(t).NewDatabase(t)}), server.Kill, server.Start
 		},
 	}
 }
@@ -234,7 +234,7 @@ func TestARetrySurvivesThatAServerIsKilled(t *testing.T) {
 }
 
 func TestStopFinishesAttemptsInFlightAndReleasesTheRest(t *testing.T) {
-	b := onRedis(t, redistest.Start(t).URL)
+	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	r := newRig(t, b, Options{PerEndpoint: 2}, nil)
 	begun, open := make(chan struct{}, 100), make(chan struct{})
 	s := newSink(t, always(200))
@@ -271,7 +271,7 @@ func (s slowStore) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Re
 // A slow store may release a lease twice, the second time when the delivery has been
 // sent and its outcome is not saved.
 func TestALateReleaseSendsNothingTwice(t *testing.T) {
-	b := onRedis(t, redistest.Start(t).URL)
+	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	slow := slowStore{b.store, make(chan struct{})}
 	b.store = slow
 	r := newRig(t, b, Options{}, nil)

@@ -67,7 +67,7 @@ func TestEachResponseHasItsOutcome(t *testing.T) {
 		w.WriteHeader(c.status)
 	}))
 	t.Cleanup(s.Close)
-	r := newRig(t, onRedis(t, redistest.Start(t).URL), Options{}, delivery.Schedule{100 * time.Millisecond})
+	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, delivery.Schedule{100 * time.Millisecond})
 	ds := r.deliveries(len(cases), s.URL)
 	want := make(map[outbox.State]int)
 	for i := range ds {

@@ -58,7 +58,7 @@ func (f *flow) sweep(t *testing.T) int {
 }
 
 func TestPartsOfManyMessagesAreJoinedAcrossReplicas(t *testing.T) {
-	database := sqltest.StartPostgres(t).NewDatabase(t)
+	database := sqltest.Shared(t).NewDatabase(t)
 	replicas := []*flow{
 		newReplica(t, recordstest.OpenURL(t, database), "n1", toMessages("http://vmn/?o=%orig&m=%msg&s=%stat")),
 		newReplica(t, recordstest.OpenURL(t, database), "n2"),

@@ -24,7 +24,7 @@ var (
 // onEvery runs a suite on each kind of Redis the gateway works with.
 func onEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *DB)) {
 	t.Run("on a server", func(t *testing.T) {
-		suite(t, openEmpty(redistest.Start(t).URL))
+		suite(t, openEmpty(redistest.Shared(t).NewDatabase(t)))
 	})
 	t.Run("on a cluster", func(t *testing.T) {
 		suite(t, openEmpty(redistest.StartCluster(t).URL))

@@ -15,7 +15,7 @@ import (
 // readings each, asks of the cache.
 func BenchmarkBatch(b *testing.B) {
 	for name, open := range map[string]func() *DB{
-		"server":   func() *DB { return openURL(b, redistest.Start(b, "--appendonly", "no").URL) },
+		"server":   func() *DB { return openURL(b, redistest.Shared(b).NewDatabase(b)) },
 		"embedded": func() *DB { return openEmbedded(b) },
 	} {
 		b.Run(name, func(b *testing.B) { batches(b, open().IoT()) })

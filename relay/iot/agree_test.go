@@ -15,8 +15,8 @@ import (
 // against each other and against a plain computation, in every type and
 // granularity.
 func TestSQLiteAndInfluxDBAgree(t *testing.T) {
-	server := influxtest.Start(t, influxtest.Options{})
-	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: "agree"})
+	server := influxtest.Shared(t)
+	remote, err := influx.New(influx.Options{URL: server.URL, Bucket: server.NewDatabase(t)})
 	relaytest.NoError(t, err)
 	embedded, err := readings.Open(t.TempDir(), readings.Options{})
 	relaytest.NoError(t, err)

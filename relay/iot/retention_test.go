@@ -13,14 +13,14 @@ import (
 )
 
 func TestReadingsAreKeptAsLongAsTheirSensorSays(t *testing.T) {
-	server := influxtest.Start(t, influxtest.Options{})
+	server := influxtest.Shared(t)
 	for _, tc := range []struct {
 		name string
 		open func() iot.ReadingStore
 	}{
 		{"in SQLite", nil},
 		{"in InfluxDB", func() iot.ReadingStore {
-			s, err := influx.New(influx.Options{URL: server.URL, Bucket: "retention"})
+			s, err := influx.New(influx.Options{URL: server.URL, Bucket: server.NewDatabase(t)})
 			relaytest.NoError(t, err)
 			t.Cleanup(func() { relaytest.NoError(t, s.Close()) })
 			return s

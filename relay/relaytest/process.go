@@ -3,6 +3,7 @@ package relaytest
 import (
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 )
 
@@ -13,10 +14,21 @@ type Process struct {
 	Ended chan struct{}
 }
 
-// StartProcess starts a program, and ends the test if it cannot be started.
+// StartProcess starts a program, and ends the test if it cannot be started. One that is
+// started for Shared ends with this process.
 func StartProcess(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
+	owner, outlives := t.(*process)
+	if outlives {
+		if cmd.SysProcAttr == nil {
+			cmd.SysProcAttr = &syscall.SysProcAttr{}
+		}
+		cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, 0
+	}
 	NoError(t, cmd.Start())
+	if outlives {
+		owner.guard(cmd.Process)
+	}
 	p := &Process{cmd.Process, make(chan struct{})}
 	go func() {
 		defer close(p.Ended)

@@ -273,7 +273,7 @@ func TestTwoGatewaysEvaluateTheSameFrames(t *testing.T) {
 		twoGateways(t, newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }))
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		url := sqltest.StartPostgres(t).NewDatabase(t)
+		url := sqltest.Shared(t).NewDatabase(t)
 		twoGateways(t, newSite(t, func(func() time.Time) *recordstest.Records { return recordstest.OpenURL(t, url) }))
 	})
 }

@@ -57,7 +57,7 @@ func swapped(url string) string {
 
 // A newer gateway may migrate what statements of this one are prepared for.
 func TestMigrationUnderPreparedStatements(t *testing.T) {
-	url := sqltest.StartPostgres(t).NewDatabase(t)
+	url := sqltest.Shared(t).NewDatabase(t)
 	db := sqltest.Open(t, sqlstore.Options{URL: url, MaxConns: 1})
 	newer := sqltest.Open(t, sqlstore.Options{URL: url})
 	change := func(db *sqlstore.DB, statement string) {
@@ -88,7 +88,7 @@ func TestMigrationUnderPreparedStatements(t *testing.T) {
 // A plan that PostgreSQL keeps from when a table was empty reads all of the table for
 // each row of a batch.
 func TestNoPlanIsKept(t *testing.T) {
-	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t), MaxConns: 1})
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t), MaxConns: 1})
 	for range 20 {
 		batch := sqlstore.NewBatch("name")
 		batch.Add("x")
@@ -105,7 +105,7 @@ FROM pg_prepared_statements WHERE statement LIKE '%unnest(%JOIN version%' AND st
 
 // PostgreSQL has no statistics of a table that has just been filled.
 func TestRowsOfABatchAreFoundByTheIndex(t *testing.T) {
-	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)})
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)})
 	relaytest.NoError(t, db.Run(t.Context(), "test", `
 INSERT INTO part (grp, id, number, digest, message, doc)
 SELECT 'g' || i, 'p' || i, 1, 'd', '', '{}' FROM generate_series(1, 20000) AS i`))

@@ -145,7 +145,7 @@ func TestWritesWhileTheStoreCloses(t *testing.T) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := sqltest.Shared(t)
 	for name, tc := range map[string]struct{ url, says string }{
 		"no URL":           {"mysql://h/d", "want postgres://"},
 		"a broken URL":     {"postgres://u:secret@h:port/d", "does not parse"},

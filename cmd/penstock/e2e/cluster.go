@@ -80,7 +80,7 @@ func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cl
 	if s.clustered {
 		smtp, settings = nil, append([]string{"PENSTOCK_SMTP_ADDR=", "PENSTOCK_SMTP_FROM="}, settings...)
 	}
-	shared := append(s.environ(), "PENSTOCK_LEDGER_MASTER_KEY="+clusterLedgerKey, "PENSTOCK_PUBLIC_URL="+server.URL)
+	shared := append(s.environ(t), "PENSTOCK_LEDGER_MASTER_KEY="+clusterLedgerKey, "PENSTOCK_PUBLIC_URL="+server.URL)
 	for range ClusterSize {
 		own := &Site{T: t, Name: s.Name, SMTP: smtp}
 		c.Gateways = append(c.Gateways, NewGateway(t, own, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + porttest.Address(t)}, settings)...))

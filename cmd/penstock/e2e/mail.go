@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,8 +18,8 @@ func (s *Site) DeliveredState() string {
 }
 
 // Mailbox returns an address that no other gateway of the site writes to.
-func (s *Site) Mailbox() string {
-	return fmt.Sprintf("box%d@%s", s.stores.Add(1), smtptest.Domain)
+func (*Site) Mailbox() string {
+	return smtptest.NewRecipient()
 }
 
 // Mails lists the mails to an address, as the sink or the SMTP server has them.
@@ -28,7 +27,7 @@ func (g *Gateway) Mails(to string) []string {
 	g.T.Helper()
 	all := []string{}
 	if g.Site.SMTP != nil {
-		all = g.Site.SMTP.Mails(g.T)
+		all = g.Site.SMTP.Mails(g.T, to)
 	} else {
 		for _, f := range relaytest.Must(filepath.Glob(filepath.Join(g.DataDir(), "mail", "*.eml")))(g.T) {
 			all = append(all, string(relaytest.Must(os.ReadFile(f))(g.T)))

@@ -12,14 +12,12 @@ package e2e
 
 import (
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -120,7 +118,7 @@ func File(t testing.TB, name string) string {
 }
 
 // Site has the back ends of gateways: the embedded ones, or a PostgreSQL, a Redis, an
-// InfluxDB and an SMTP server that the test started. Each gateway gets stores of its own.
+// InfluxDB and an SMTP server. Each gateway gets stores of its own on them.
 type Site struct {
 	T        *testing.T
 	Name     string
@@ -128,7 +126,6 @@ type Site struct {
 	Redis    *redistest.Server
 	Influx   *influxtest.Server
 	SMTP     *smtptest.Server
-	stores   atomic.Int64
 	// clustered makes Start run several gateways on the same stores.
 	clustered bool
 }
@@ -203,23 +200,34 @@ func onSites(t *testing.T, embedded, onReal bool, test func(t *testing.T, s *Sit
 	}
 }
 
-// RealSite starts servers. A missing program fails the test, or skips it when
+// RealSite returns the site of gateways on the servers that all tests of a run share. A test
+// must not stop them: see OwnServers. A missing program fails the test, or skips it when
 // PENSTOCK_TEST_SKIP_REAL=1 says so.
 func RealSite(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
-		T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
-		Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Start(t),
+		T: t, Name: "real", Postgres: sqltest.Shared(t), Redis: redistest.Shared(t),
+		Influx: influxtest.Shared(t), SMTP: smtptest.Shared(t),
 	}
 }
 
-// BackEnd is a server of a site that a test stops and starts again.
+// OwnServers is RealSite with a PostgreSQL, a Redis and an InfluxDB of the test's own, for
+// a test that stops them (BackEnds) or changes their settings. Starting them takes seconds.
+func OwnServers(t *testing.T) *Site {
+	t.Helper()
+	return &Site{
+		T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
+		Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Shared(t),
+	}
+}
+
+// BackEnd is a server that a test stops and starts again, on a site with OwnServers.
 type BackEnd struct {
 	Name, Check string // Check is its name in /readyz
 	Stop, Start func(t *testing.T, s *Site)
 }
 
-// BackEnds are the servers that a real site's gateways need.
+// BackEnds are the servers without which a gateway on OwnServers is not ready.
 func BackEnds() []BackEnd {
 	return []BackEnd{
 		{"PostgreSQL", "records", func(_ *testing.T, s *Site) { s.Postgres.Kill() }, func(_ *testing.T, s *Site) { s.Postgres.Start() }},
@@ -229,14 +237,13 @@ func BackEnds() []BackEnd {
 }
 
 // environ returns settings with stores that no other gateway of the test uses.
-func (s *Site) environ() []string {
+func (s *Site) environ(t testing.TB) []string {
 	if s.Redis == nil {
 		return nil
 	}
-	n := s.stores.Add(1)
 	return []string{
-		"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(s.T), fmt.Sprintf("PENSTOCK_REDIS_URL=%s/%d", s.Redis.URL, n),
-		"PENSTOCK_INFLUX_URL=" + s.Influx.URL, fmt.Sprintf("PENSTOCK_INFLUX_BUCKET=gateway%d", n),
+		"PENSTOCK_DATABASE_URL=" + s.Postgres.NewDatabase(t), "PENSTOCK_REDIS_URL=" + s.Redis.NewDatabase(t),
+		"PENSTOCK_INFLUX_URL=" + s.Influx.URL, "PENSTOCK_INFLUX_BUCKET=" + s.Influx.NewDatabase(t),
 		"PENSTOCK_SMTP_ADDR=" + s.SMTP.Addr, "PENSTOCK_SMTP_FROM=gateway@" + smtptest.Domain,
 	}
 }

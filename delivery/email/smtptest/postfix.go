@@ -1,7 +1,7 @@
-// Package smtptest starts a real SMTP server for tests: an instance of Postfix
-// of its own, in a directory of its own, on a free port of the loopback
-// interface. It takes any mail for Domain, keeps it in one maildir, and relays
-// nothing. It offers STARTTLS with a certificate that CAs trusts.
+// Package smtptest gives tests a real SMTP server that all tests share: an instance of
+// Postfix in a directory of its own, on a free port of the loopback interface. It takes any
+// mail for Domain and relays nothing. It offers STARTTLS with a certificate that CAs
+// trusts.
 //
 // It refuses what a test cannot mean: mail for any other domain is 554, mail
 // for Greylisted is 450 and for Rejected 550.
@@ -16,6 +16,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -45,27 +46,33 @@ type Server struct {
 	// CAs trusts the server's certificate, which is for 127.0.0.1.
 	CAs *x509.CertPool
 
-	config string
-	mails  string
-	log    string
+	root string
 }
 
-// Start runs a server until the test ends. Where Postfix is not installed or
-// the test does not run as root, the test fails, or is skipped if
-// PENSTOCK_TEST_SKIP_REAL is 1.
-func Start(t testing.TB) *Server {
+// Shared returns the server that tests share. Where Postfix is not installed or the test
+// does not run as root, the test fails, or is skipped if PENSTOCK_TEST_SKIP_REAL is 1. The
+// directory of the server is in the environment variable PENSTOCK_TEST_POSTFIX.
+func Shared(t testing.TB) *Server {
 	t.Helper()
-	need(t)
-	// The path of a test's own directory can be too long for a socket.
-	root := relaytest.Must(os.MkdirTemp("", "pf"))(t)
-	t.Cleanup(func() { os.RemoveAll(root) })
-	s := &Server{config: filepath.Join(root, "etc"), mails: filepath.Join(root, "mails"), log: filepath.Join(root, "log")}
-	s.lay(t, root)
-	s.run(t, "start")
-	t.Cleanup(func() { s.run(t, "stop") })
-	s.await(t)
+	root := relaytest.Shared(t, "PENSTOCK_TEST_POSTFIX", start)
+	s := &Server{root: root, Addr: string(relaytest.Must(os.ReadFile(filepath.Join(root, "addr")))(t)), CAs: x509.NewCertPool()}
+	s.CAs.AppendCertsFromPEM(relaytest.Must(os.ReadFile(s.certificate()))(t))
 	return s
 }
+
+// start runs a server and returns its directory.
+func start(t testing.TB) string {
+	t.Helper()
+	need(t)
+	s := &Server{root: relaytest.ShortTempDir(t, ""), Addr: porttest.Address(t)}
+	s.lay(t)
+	relaytest.StartProcess(t, exec.Command(binary(), "-c", s.config(), "start-fg"))
+	s.await(t)
+	return s.root
+}
+
+func (s *Server) config() string      { return filepath.Join(s.root, "etc") }
+func (s *Server) certificate() string { return filepath.Join(s.config(), "tls.pem") }
 
 func need(t testing.TB) {
 	t.Helper()
@@ -95,26 +102,29 @@ func binary() string {
 	return ""
 }
 
-// lay writes the instance's files below root.
-func (s *Server) lay(t testing.TB, root string) {
+// lay writes the instance's files.
+func (s *Server) lay(t testing.TB) {
 	t.Helper()
-	relaytest.NoError(t, os.Chmod(root, 0o755))
+	relaytest.NoError(t, os.Chmod(s.root, 0o755))
 	owner := account(t, "postfix")
 	for _, dir := range []string{"etc", "queue", "data", "mails"} {
-		relaytest.NoError(t, os.Mkdir(filepath.Join(root, dir), 0o755))
+		relaytest.NoError(t, os.Mkdir(filepath.Join(s.root, dir), 0o755))
 	}
 	for _, dir := range []string{"data", "mails"} {
-		relaytest.NoError(t, os.Chown(filepath.Join(root, dir), owner, -1))
+		relaytest.NoError(t, os.Chown(filepath.Join(s.root, dir), owner, -1))
 	}
-	s.CAs = certificate(t, filepath.Join(s.config, "tls.pem"))
-	s.Addr = porttest.Address(t)
-	relaytest.NoError(t, os.WriteFile(filepath.Join(s.config, "main.cf"), s.mainCF(root, owner), 0o644))
-	relaytest.NoError(t, os.WriteFile(filepath.Join(s.config, "master.cf"), s.masterCF(), 0o644))
+	both, _ := Certificate(t)
 	access := fmt.Sprintf("%s 450 4.7.1 Greylisted, try again later\n%s 550 5.1.1 No such user\n", Greylisted, Rejected)
-	relaytest.NoError(t, os.WriteFile(filepath.Join(s.config, "rcpt"), []byte(access), 0o644))
+	relaytest.NoError(t,
+		os.WriteFile(s.certificate(), both, 0o600),
+		os.WriteFile(filepath.Join(s.root, "addr"), []byte(s.Addr), 0o600),
+		os.WriteFile(filepath.Join(s.config(), "main.cf"), mainCF(s.root, owner), 0o644),
+		os.WriteFile(filepath.Join(s.config(), "master.cf"), s.masterCF(), 0o644),
+		os.WriteFile(filepath.Join(s.config(), "rcpt"), []byte(access), 0o644),
+	)
 }
 
-func (s *Server) mainCF(root string, uid int) []byte {
+func mainCF(root string, uid int) []byte {
 	return fmt.Appendf(nil, `compatibility_level = 3.6
 queue_directory = %[1]s/queue
 data_directory = %[1]s/data
@@ -154,14 +164,6 @@ func (s *Server) masterCF() []byte {
 	return []byte(strings.Join(lines, "\n"))
 }
 
-func (s *Server) run(t testing.TB, command string) {
-	t.Helper()
-	if out, err := exec.Command(binary(), "-c", s.config, command).CombinedOutput(); err != nil {
-		written, _ := os.ReadFile(s.log)
-		t.Fatalf("postfix %s: %v\n%s%s", command, err, out, written)
-	}
-}
-
 // await returns once the server greets.
 func (s *Server) await(t testing.TB) {
 	t.Helper()
@@ -178,23 +180,29 @@ func (s *Server) await(t testing.TB) {
 	})
 }
 
-// Mails returns the mails that arrived, whole, in no particular order. A mail
-// accepted may need a moment: see Wait.
-func (s *Server) Mails(t testing.TB) []string {
+// NewRecipient returns an address to which no other test sends mails.
+func NewRecipient() string { return fmt.Sprintf("test%x@%s", mathrand.Uint64(), Domain) }
+
+// Mails returns the mails to an address that arrived, whole, in no particular order. A
+// mail accepted may need a moment: see Wait.
+func (s *Server) Mails(t testing.TB, to string) []string {
 	t.Helper()
 	var mails []string
-	for _, file := range relaytest.Must(filepath.Glob(filepath.Join(s.mails, "all", "new", "*")))(t) {
-		mails = append(mails, string(relaytest.Must(os.ReadFile(file))(t)))
+	for _, file := range relaytest.Must(filepath.Glob(filepath.Join(s.root, "mails", "all", "new", "*")))(t) {
+		mail := string(relaytest.Must(os.ReadFile(file))(t))
+		if strings.Contains(mail, "\nDelivered-To: "+to+"\n") {
+			mails = append(mails, mail)
+		}
 	}
 	return mails
 }
 
-// Wait returns the mails once there are at least n.
-func (s *Server) Wait(t testing.TB, n int) []string {
+// Wait returns the mails to an address once there are at least n.
+func (s *Server) Wait(t testing.TB, to string, n int) []string {
 	t.Helper()
 	var mails []string
 	relaytest.Eventually(t, fmt.Sprintf("%d mails arrive", n), func() (any, bool) {
-		mails = s.Mails(t)
+		mails = s.Mails(t, to)
 		return len(mails), len(mails) >= n
 	})
 	return mails
@@ -225,11 +233,4 @@ func Certificate(t testing.TB) ([]byte, *x509.CertPool) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 	), pool
-}
-
-func certificate(t testing.TB, file string) *x509.CertPool {
-	t.Helper()
-	both, pool := Certificate(t)
-	relaytest.NoError(t, os.WriteFile(file, both, 0o600))
-	return pool
 }

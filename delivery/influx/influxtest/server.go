@@ -1,5 +1,6 @@
-// Package influxtest runs a real InfluxDB 1.8 for tests: the influxd that is
-// on the path, on free ports of this host, with its data in the test's folder.
+// Package influxtest gives tests a database of an InfluxDB 1.8 that all tests share, and
+// starts servers of their own for tests that stop them or ask for credentials: the influxd
+// that is on the path, on free ports of this host.
 //
 // Where there is none the test fails, unless PENSTOCK_TEST_SKIP_REAL=1 says
 // that it may be left out; then it is skipped and says so.
@@ -10,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -37,6 +39,26 @@ type Server struct {
 	config  string
 	log     string
 	process *relaytest.Process
+}
+
+// Shared returns the server that tests share, which they cannot stop. Its URL is in the
+// environment variable PENSTOCK_TEST_INFLUX.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	return &Server{URL: relaytest.Shared(t, "PENSTOCK_TEST_INFLUX", func(t testing.TB) string { return Start(t, Options{}).URL })}
+}
+
+// NewDatabase returns the name of a database that no other test uses. It does not exist
+// yet, and is dropped when the test ends.
+func (s *Server) NewDatabase(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("test%x", rand.Uint64())
+	t.Cleanup(func() { // the server may be gone by then
+		if resp, err := http.PostForm(s.URL+"/query", url.Values{"q": {"DROP DATABASE " + name}}); err == nil {
+			_ = resp.Body.Close()
+		}
+	})
+	return name
 }
 
 // Start runs a server until the test ends.
@@ -87,7 +109,12 @@ bind-address = "%[2]s"
 `
 
 // Stop kills the server, as a power cut would; Restart brings it back.
-func (s *Server) Stop() { s.process.Kill() }
+func (s *Server) Stop() {
+	if s.config == "" {
+		panic("a test stops the InfluxDB that all tests share")
+	}
+	s.process.Kill()
+}
 
 // Restart runs a stopped server again, on the same address and data.
 func (s *Server) Restart(t testing.TB) {

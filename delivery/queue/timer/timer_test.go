@@ -24,7 +24,7 @@ func TestDelaysOfErrorsThatAreNotOursAreASecond(t *testing.T) {
 }
 
 func TestRecordsAreHandledUntilTheyNeedNoMore(t *testing.T) {
-	redis, err := cache.Open(cache.Options{URL: redistest.Start(t).URL})
+	redis, err := cache.Open(cache.Options{URL: redistest.Shared(t).NewDatabase(t)})
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = redis.Close() })
 	timer := New(Options{

@@ -8,10 +8,10 @@ import (
 	"github.com/penstock/penstock/relay/cache/redistest"
 )
 
-// Open opens a cache on a Redis of the test's own.
+// Open opens a cache on a Redis database of the test's own.
 func Open(t testing.TB) *cache.DB {
 	t.Helper()
-	return OpenURL(t, redistest.Start(t, "--appendonly", "no").URL)
+	return OpenURL(t, redistest.Shared(t).NewDatabase(t))
 }
 
 // OpenURL opens a cache on a Redis.

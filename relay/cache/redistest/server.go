@@ -1,5 +1,6 @@
-// Package redistest starts real Redis servers for tests: one server, a cluster
-// or a master under Sentinels, each in the test's own directory on free ports.
+// Package redistest gives tests a database of a Redis that all tests share, and starts
+// servers of their own for tests that stop them: one server, a cluster or a master under
+// Sentinels, each in the test's own directory on free ports.
 //
 // A missing redis-server fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 says
 // that real servers are to be skipped.
@@ -26,8 +27,8 @@ import (
 // startTime bounds how long a server may take to answer.
 const startTime = time.Minute
 
-// Server is a redis-server of one test. It appends every command to disk, so
-// that Restart finds what was acknowledged.
+// Server is a redis-server. That of one test appends every command to disk, so that
+// Restart finds what was acknowledged.
 type Server struct {
 	// URL is redis://127.0.0.1:<port>.
 	URL  string
@@ -37,6 +38,45 @@ type Server struct {
 	dir     string
 	args    []string
 	process *relaytest.Process
+}
+
+// Shared returns the server that tests share. It keeps nothing when it ends, and tests
+// cannot stop it. Its address is in the environment variable PENSTOCK_TEST_REDIS.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	addr := relaytest.Shared(t, "PENSTOCK_TEST_REDIS", func(t testing.TB) string {
+		return Start(t, "--databases", "4096", "--appendonly", "no").Addr
+	})
+	return &Server{Addr: addr, URL: "redis://" + addr}
+}
+
+// NewDatabase returns the URL of an empty database of the server, which no other test has
+// until this one ends. Database 0 has the numbers that are in use.
+func (s *Server) NewDatabase(t testing.TB) string {
+	t.Helper()
+	ctx, first := context.Background(), s.Client()
+	defer first.Close()
+	databases := relaytest.Must(first.ConfigGet(ctx, "databases").Result())(t)["databases"]
+	size := relaytest.Must(strconv.ParseInt(databases, 10, 64))(t)
+	for range size {
+		next := relaytest.Must(first.Incr(ctx, "next").Result())(t)
+		number := 1 + next%(size-1)
+		inUse := fmt.Sprintf("in use: %d", number)
+		if !relaytest.Must(first.SetNX(ctx, inUse, t.Name(), 0).Result())(t) {
+			continue
+		}
+		t.Cleanup(func() {
+			rdb := s.Client() // the server may be gone by then
+			defer rdb.Close()
+			_ = rdb.Del(context.Background(), inUse).Err()
+		})
+		rdb := redis.NewClient(&redis.Options{Addr: s.Addr, DB: int(number), Protocol: 2, DisableIdentity: true})
+		defer rdb.Close()
+		relaytest.NoError(t, rdb.FlushDB(ctx).Err())
+		return fmt.Sprintf("%s/%d", s.URL, number)
+	}
+	t.Fatalf("all %s databases of Redis are in use", databases)
+	return ""
 }
 
 // Start starts a server and stops it when the test ends. args are settings as
@@ -57,7 +97,12 @@ func Start(t testing.TB, args ...string) *Server {
 }
 
 // Stop kills the server, as a crash would, and waits until it is gone.
-func (s *Server) Stop() { s.process.Kill() }
+func (s *Server) Stop() {
+	if s.t == nil {
+		panic("a test stops the Redis that all tests share")
+	}
+	s.process.Kill()
+}
 
 // Restart starts a stopped server on the same port with the same data and waits
 // until it answers.

@@ -227,13 +227,12 @@ func raceOf(t *testing.T, one, two *Store) {
 }
 
 func TestTwoGateways(t *testing.T) {
-	server := sqltest.StartPostgres(t)
 	for name, test := range map[string]func(t *testing.T, one, two *Store){
 		"one of them saves an account or inventory": raceOf,
 		"tokens that share sources":                 tokensRace,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := sqltest.Two(t, server, New)
+			gateways := sqltest.Two(t, New)
 			test(t, gateways[0], gateways[1])
 		})
 	}

@@ -78,7 +78,7 @@ func testWhatCannotBeKept(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same calls at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	gateways := sqltest.Two(t, New)
 	sqltest.Together(16, func(i int) {
 		records := make([]sip.Record, 200)
 		for j := range records {

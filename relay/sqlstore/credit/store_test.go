@@ -114,7 +114,7 @@ func neverBelowZero(t *testing.T, db *sqlstore.DB) {
 
 // Two gateways on one database spend one balance.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, sqltest.StartPostgres(t), store.New)
+	gateways := sqltest.Two(t, store.New)
 	one, two := gateways[0], gateways[1]
 	for range 2 { // also while there are no rows
 		var opening sync.WaitGroup

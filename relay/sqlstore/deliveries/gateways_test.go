@@ -55,7 +55,7 @@ func (g *gateways) both(n int, do func(s *Store, gateway, i int) error) {
 }
 
 func TestTwoGateways(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := sqltest.Shared(t)
 	onTwo(t, server, "one of them takes a lease", oneLeases)
 	onTwo(t, server, "each takes others from a line", eachTakesOthers)
 	onTwo(t, server, "an ordered line has one order and one attempt", oneLine)

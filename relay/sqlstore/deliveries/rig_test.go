@@ -38,7 +38,7 @@ func onEvery(t *testing.T, o sqlstore.Options, cases []testCase) {
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { run(t, "") })
-	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.StartPostgres(t).NewDatabase(t)) })
+	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.Shared(t).NewDatabase(t)) })
 }
 
 type testCase struct {

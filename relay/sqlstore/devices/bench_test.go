@@ -15,7 +15,7 @@ import (
 func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
 	b.Run("SQLite", func(b *testing.B) { run(b, populated(b, sqlstore.Options{})) })
 	b.Run("PostgreSQL", func(b *testing.B) {
-		run(b, populated(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+		run(b, populated(b, sqlstore.Options{URL: sqltest.Shared(b).NewDatabase(b)}))
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 
 // TestTwoGateways has two gateways work on one PostgreSQL at the same time.
 func TestTwoGateways(t *testing.T) {
-	server := sqltest.StartPostgres(t)
 	for name, test := range map[string]func(t *testing.T, a, b *Store){
 		"of two that create one device one wins":         createAtOnce,
 		"a devEUI that changes hands has one owner":      identifierChangesHands,
@@ -27,7 +26,7 @@ func TestTwoGateways(t *testing.T) {
 		"every change of the catalogue counts a version": versionsFromBoth,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := sqltest.Two(t, server, New)
+			gateways := sqltest.Two(t, New)
 			test(t, gateways[0], gateways[1])
 		})
 	}

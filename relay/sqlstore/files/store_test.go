@@ -28,7 +28,7 @@ func TestFiles(t *testing.T) {
 		"a file is swept in portions":                      testPortions,
 		"a file whose chunks are missing ends in an error": testMissingChunks,
 	}
-	server := sqltest.StartPostgres(t)
+	server := sqltest.Shared(t)
 	for engine, url := range map[string]func() string{
 		"on SQLite": func() string { return "" }, "on PostgreSQL": func() string { return server.NewDatabase(t) },
 	} {
@@ -262,7 +262,7 @@ func testMissingChunks(t *testing.T, s *Store, _ *relaytest.Clock) {
 // TestTwoGateways lets two gateways make the same files and serve and sweep them at
 // the same time: each is always one of those that were made, whole.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	gateways := sqltest.Two(t, New)
 	var running sync.WaitGroup
 	// Every version of a file has three chunks; its bytes tell its length.
 	for i := range 8 {

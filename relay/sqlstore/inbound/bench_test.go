@@ -16,7 +16,7 @@ import (
 func BenchmarkParts(b *testing.B) {
 	b.Run("on SQLite", func(b *testing.B) { benchmarkParts(b, sqltest.Open(b, sqlstore.Options{})) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
-		benchmarkParts(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+		benchmarkParts(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.Shared(b).NewDatabase(b)}))
 	})
 }
 

@@ -56,7 +56,7 @@ func TestStore(t *testing.T) {
 		run(t, func(t *testing.T) *rig { return openRig(t, "") })
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		url := sqltest.StartPostgres(t).NewDatabase(t)
+		url := sqltest.Shared(t).NewDatabase(t)
 		run(t, func(t *testing.T) *rig {
 			r := openRig(t, url)
 			r.empty(t)

@@ -43,7 +43,7 @@ func TestStore(t *testing.T) {
 		suite(t, func(testing.TB) string { return "" })
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		suite(t, sqltest.StartPostgres(t).NewDatabase)
+		suite(t, sqltest.Shared(t).NewDatabase)
 	})
 }
 
@@ -165,7 +165,7 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 
 // Two gateways want the same jobs: each is run by one of them at a time.
 func TestGatewaysShareJobs(t *testing.T) {
-	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	gateways := sqltest.Two(t, New)
 	const many = 50
 	for range 2 { // each says the same
 		for i := range many {

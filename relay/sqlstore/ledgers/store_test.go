@@ -86,12 +86,12 @@ func TestPrivateTokensExpire(t *testing.T) {
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { test(t, sqlstore.Options{}) })
-	t.Run("on PostgreSQL", func(t *testing.T) { test(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)}) })
+	t.Run("on PostgreSQL", func(t *testing.T) { test(t, sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)}) })
 }
 
 // TestTwoGateways lets two gateways claim, annotate and seal at the same time.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	gateways := sqltest.Two(t, New)
 	ctx := t.Context()
 	tokens := make([]ledger.Token, 3)
 	for i := range tokens {

@@ -35,7 +35,7 @@ func (c *clock) set(now time.Time) {
 }
 
 func TestStore(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := sqltest.Shared(t)
 	for engine, url := range map[string]func(*testing.T) string{
 		"on SQLite":     func(*testing.T) string { return "" },
 		"on PostgreSQL": func(t *testing.T) string { return server.NewDatabase(t) },

@@ -31,7 +31,7 @@ func benchStore(b *testing.B, url string) *Store {
 
 func benchOnEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
 	b.Run("SQLite", func(b *testing.B) { bench(b, benchStore(b, "")) })
-	b.Run("PostgreSQL", func(b *testing.B) { bench(b, benchStore(b, sqltest.StartPostgres(b).NewDatabase(b))) })
+	b.Run("PostgreSQL", func(b *testing.B) { bench(b, benchStore(b, sqltest.Shared(b).NewDatabase(b))) })
 }
 
 // inParallel does n pieces of work and returns when all are done.

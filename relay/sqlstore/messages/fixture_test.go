@@ -43,7 +43,7 @@ func onEvery(t *testing.T, cases []testCase) {
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { run(t, func(testing.TB) string { return "" }) })
-	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.StartPostgres(t).NewDatabase) })
+	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.Shared(t).NewDatabase) })
 }
 
 type testCase struct {

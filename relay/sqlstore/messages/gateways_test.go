@@ -13,7 +13,7 @@ import (
 
 // Two gateways work on one PostgreSQL at the same time.
 func TestTwoGateways(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := sqltest.Shared(t)
 	for name, test := range map[string]func(g gateways){
 		"a message is claimed by one":                 claimedByOne,
 		"a part is handed over by one":                begunByOne,

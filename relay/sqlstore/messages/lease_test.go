@@ -50,7 +50,7 @@ func TestAccountsShareALease(t *testing.T) {
 // An account may have hundreds of thousands of messages due. PostgreSQL has no statistics
 // of them when they have just come.
 func TestAShareIsReadInTheOrderOfTheIndex(t *testing.T) {
-	p := newFixture(t, sqltest.StartPostgres(t).NewDatabase(t), 0)
+	p := newFixture(t, sqltest.Shared(t).NewDatabase(t), 0)
 	p.must(p.db.Run(t.Context(), "test", `
 INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
 SELECT 1, i, 1, 0, 0, '', 1, 1, i, 0, 0, 0 FROM generate_series(1, 20000) AS i`))

@@ -79,7 +79,7 @@ var accounts atomic.Int64
 // TestTheCoreFollowsItsModels compares the state machines of the core with reference
 // models on random histories. -rapid.checks=1000 makes longer ones.
 func TestTheCoreFollowsItsModels(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := sqltest.Shared(t)
 	t.Run("credit", func(t *testing.T) { check(t, server, creditModel()) })
 	t.Run("token claims", func(t *testing.T) { check(t, server, claimModel()) })
 	t.Run("jobs", func(t *testing.T) { check(t, server, jobModel()) })

@@ -48,5 +48,5 @@ func BenchmarkLeaseWatches(b *testing.B) {
 		}
 	}
 	b.Run("SQLite", func(b *testing.B) { bench(b, "") })
-	b.Run("PostgreSQL", func(b *testing.B) { bench(b, sqltest.StartPostgres(b).NewDatabase(b)) })
+	b.Run("PostgreSQL", func(b *testing.B) { bench(b, sqltest.Shared(b).NewDatabase(b)) })
 }

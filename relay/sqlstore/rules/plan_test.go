@@ -12,7 +12,7 @@ import (
 // PostgreSQL has no statistics of alarms that have just been raised, many thousands when a
 // network fails.
 func TestAlarmsAreClearedByTheirKeys(t *testing.T) {
-	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)})
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)})
 	relaytest.NoError(t, db.Run(t.Context(), "test", `
 INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
 SELECT 1, 'a' || i, 'r', 'd' || i, 'raised', i, '', '{}' FROM generate_series(1, 5000) AS i`))

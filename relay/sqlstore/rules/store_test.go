@@ -67,7 +67,7 @@ func TestStore(t *testing.T) {
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { suite(t, func(testing.TB) string { return "" }) })
-	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, sqltest.StartPostgres(t).NewDatabase) })
+	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, sqltest.Shared(t).NewDatabase) })
 }
 
 func rulesAreKept(t *testing.T, s rig) {

@@ -14,7 +14,7 @@ import (
 func BenchmarkPage(b *testing.B) {
 	b.Run("on SQLite", func(b *testing.B) { readPages(b, sqltest.Open(b, sqlstore.Options{})) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
-		readPages(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.StartPostgres(b).NewDatabase(b)}))
+		readPages(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.Shared(b).NewDatabase(b)}))
 	})
 }
 

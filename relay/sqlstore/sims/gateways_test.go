@@ -17,12 +17,11 @@ import (
 
 // Two gateways work on one database.
 func TestGateways(t *testing.T) {
-	server := sqltest.StartPostgres(t)
 	for name, test := range map[string]func(*testing.T, [2]*sqlstore.DB){
 		"declare the same SIMs": declareTheSame, "order the same SIMs": orderTheSame, "reassign and pool the same SIMs": moveTheSame,
 	} {
 		t.Run(name, func(t *testing.T) {
-			test(t, sqltest.Two(t, server, func(db *sqlstore.DB) *sqlstore.DB { return db }))
+			test(t, sqltest.Two(t, func(db *sqlstore.DB) *sqlstore.DB { return db }))
 		})
 	}
 }

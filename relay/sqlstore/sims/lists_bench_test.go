@@ -26,7 +26,7 @@ var manySIMs = flag.Int("sims", 100_000, "how many SIMs BenchmarkLists has")
 func BenchmarkLists(b *testing.B) {
 	b.Run("on SQLite", func(b *testing.B) { readLists(b, sqltest.Open(b, sqlstore.Options{}), threadTime) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
-		url := sqltest.StartPostgres(b).NewDatabase(b)
+		url := sqltest.Shared(b).NewDatabase(b)
 		readLists(b, sqltest.Open(b, sqlstore.Options{URL: url, Timeout: 5 * time.Minute}), func() time.Duration { return time.Duration(time.Now().UnixNano()) })
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/user"
@@ -14,8 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -33,27 +32,46 @@ type Postgres struct {
 	// is added.
 	URL string
 
-	t         testing.TB
-	dir       string
-	port      int
-	args      []string
-	process   *relaytest.Process
-	databases atomic.Int64
-	template  sync.Once
+	t       testing.TB
+	dir     string
+	port    int
+	args    []string
+	process *relaytest.Process
+}
+
+// Shared returns the server that tests share, which they cannot stop. Its URL is in the
+// environment variable PENSTOCK_TEST_POSTGRES. Gateways check that it is durable, so its
+// data is in memory, if there is room, instead of fsync being off.
+func Shared(t testing.TB) *Postgres {
+	t.Helper()
+	return &Postgres{URL: relaytest.Shared(t, "PENSTOCK_TEST_POSTGRES", func(t testing.TB) string {
+		parent := ""
+		var memory syscall.Statfs_t
+		if syscall.Statfs("/dev/shm", &memory) == nil && memory.Bavail*uint64(memory.Bsize) > 4<<30 {
+			parent = "/dev/shm"
+		}
+		return startPostgres(t, parent, "max_connections=2000", "shared_buffers=256MB", "max_wal_size=512MB", "checkpoint_timeout=1h").URL
+	})}
 }
 
 // StartPostgres starts a server and stops it when the test ends. args are
 // settings, name=value.
 func StartPostgres(t testing.TB, args ...string) *Postgres {
 	t.Helper()
-	s := newPostgres(t, args)
+	return startPostgres(t, "", args...)
+}
+
+// startPostgres starts a server whose data is below a directory.
+func startPostgres(t testing.TB, parent string, args ...string) *Postgres {
+	t.Helper()
+	s := newPostgres(t, parent, args)
 	s.lay()
 	t.Cleanup(s.Kill)
 	s.Start()
 	return s
 }
 
-func newPostgres(t testing.TB, args []string) *Postgres {
+func newPostgres(t testing.TB, parent string, args []string) *Postgres {
 	t.Helper()
 	if binary("postgres") == "" {
 		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
@@ -63,18 +81,9 @@ func newPostgres(t testing.TB, args []string) *Postgres {
 	}
 	s := &Postgres{t: t, args: args, port: porttest.Free(t)}
 	s.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/", s.port)
-	// A socket's path is short, and a server that does not run as root must reach
-	// its directory.
-	dir, err := os.MkdirTemp("/tmp", "penstock-pg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s.dir = dir
+	s.dir = relaytest.ShortTempDir(t, parent)
 	if who := owner(); who != nil {
-		if err := os.Chown(dir, int(who.Uid), int(who.Gid)); err != nil {
-			t.Fatal(err)
-		}
+		relaytest.NoError(t, os.Chown(s.dir, int(who.Uid), int(who.Gid)))
 	}
 	return s
 }
@@ -84,9 +93,10 @@ func newPostgres(t testing.TB, args []string) *Postgres {
 func (s *Postgres) lay() {
 	s.t.Helper()
 	version := filepath.Base(filepath.Dir(filepath.Dir(binary("initdb"))))
-	made := filepath.Join(filepath.Dir(s.dir), "penstock-initdb-"+version)
+	made := filepath.Join(os.TempDir(), "penstock-initdb-"+version)
 	if _, err := os.Stat(made); err != nil {
-		fresh := filepath.Join(s.dir, "initdb")
+		fresh := fmt.Sprintf("%s-%x", made, rand.Uint64())
+		defer os.RemoveAll(fresh)
 		s.run("initdb", "-D", fresh, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
 		// Another test may have been first: then its directory is used.
 		if err := os.Rename(fresh, made); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
@@ -126,7 +136,7 @@ func (s *Postgres) launch() {
 
 func (s *Postgres) await() {
 	s.t.Helper()
-	s.asSuperuser(func(ctx context.Context, admin *sql.DB) {
+	s.asSuperuser(s.t, func(ctx context.Context, admin *sql.DB) {
 		s.until(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
 	})
 }
@@ -147,12 +157,10 @@ func (s *Postgres) until(ctx context.Context, what string, holds func() bool) {
 }
 
 // asSuperuser connects to the server for at most startTime.
-func (s *Postgres) asSuperuser(use func(ctx context.Context, admin *sql.DB)) {
-	s.t.Helper()
+func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin *sql.DB)) {
+	t.Helper()
 	admin, err := sql.Open("pgx", s.URL+"postgres")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	relaytest.NoError(t, err)
 	defer admin.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
@@ -162,6 +170,9 @@ func (s *Postgres) asSuperuser(use func(ctx context.Context, admin *sql.DB)) {
 // Kill kills the server and its children, as a crash would, and waits until they
 // are gone.
 func (s *Postgres) Kill() {
+	if s.t == nil {
+		panic("a test stops the PostgreSQL server that all tests share")
+	}
 	if s.process == nil {
 		return
 	}

@@ -1,6 +1,5 @@
 // Package sqltest gives tests of the record store a database of each engine: a
-// new SQLite file, and a new database on a PostgreSQL server that is started
-// once for all tests of a package.
+// new SQLite file, and a new database on a PostgreSQL server that all tests share.
 //
 // A missing postgres fails the test, unless PENSTOCK_TEST_SKIP_REAL=1 says that
 // real servers are to be skipped.
@@ -10,6 +9,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +18,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -32,8 +33,7 @@ func OnEvery(t *testing.T, suite func(t *testing.T, open func(t *testing.T) *sql
 		suite(t, func(t *testing.T) *sqlstore.DB { return Open(t, sqlstore.Options{}) })
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		server := StartPostgres(t)
-		suite(t, func(t *testing.T) *sqlstore.DB { return Open(t, sqlstore.Options{URL: server.NewDatabase(t)}) })
+		suite(t, func(t *testing.T) *sqlstore.DB { return Open(t, sqlstore.Options{URL: Shared(t).NewDatabase(t)}) })
 	})
 }
 
@@ -50,14 +50,14 @@ func Each[S any](t *testing.T, store func(*sqlstore.DB) S, tests map[string]func
 func BenchEach[S any](b *testing.B, store func(*sqlstore.DB) S, bench func(*testing.B, S)) {
 	b.Run("on SQLite", func(b *testing.B) { bench(b, store(Open(b, sqlstore.Options{}))) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
-		bench(b, store(Open(b, sqlstore.Options{URL: StartPostgres(b).NewDatabase(b), Timeout: time.Minute})))
+		bench(b, store(Open(b, sqlstore.Options{URL: Shared(b).NewDatabase(b), Timeout: time.Minute})))
 	})
 }
 
-// Two returns the stores of two gateways on one new database of the server.
-func Two[S any](t testing.TB, server *Postgres, store func(*sqlstore.DB) S) [2]S {
+// Two returns the stores of two gateways on one new database.
+func Two[S any](t testing.TB, store func(*sqlstore.DB) S) [2]S {
 	t.Helper()
-	o := sqlstore.Options{URL: server.NewDatabase(t)}
+	o := sqlstore.Options{URL: Shared(t).NewDatabase(t)}
 	return [2]S{store(Open(t, o)), store(Open(t, o))}
 }
 
@@ -115,27 +115,51 @@ func Open(t testing.TB, o sqlstore.Options) *sqlstore.DB {
 // its URL.
 func (s *Postgres) NewDatabase(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("t%d", s.databases.Add(1))
-	s.template.Do(func() { s.makeTemplate(t) })
-	s.do("CREATE DATABASE " + name + " TEMPLATE penstock")
+	name := fmt.Sprintf("test%x", rand.Uint64()) // other processes use the server, too
+	s.makeTemplate(t)
+	s.do(t, "CREATE DATABASE "+name+" TEMPLATE penstock")
 	t.Cleanup(func() {
-		s.asSuperuser(func(ctx context.Context, admin *sql.DB) { // who may be gone or read-only by then
+		s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) { // who may be gone or read-only by then
 			_, _ = admin.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 		})
 	})
 	return s.URL + name
 }
 
-// makeTemplate makes the database that the others are copies of: that takes a
-// tenth of the time of all migrations.
+// templates are the URLs of the servers of which this process knows that they have the
+// template.
+var templates sync.Map
+
+// makeTemplate makes the database that the others are copies of, unless the server has
+// it: a copy takes a tenth of the time of all migrations. It becomes a template when it is
+// complete.
 func (s *Postgres) makeTemplate(t testing.TB) {
 	t.Helper()
-	s.do("CREATE DATABASE penstock")
-	db, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: s.URL + "penstock"})
-	if err == nil {
-		err = db.Close()
+	if _, ok := templates.Load(s.URL); ok {
+		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.asSuperuser(t, func(ctx context.Context, admin *sql.DB) {
+		conn := relaytest.Must(admin.Conn(ctx))(t)
+		defer conn.Close() // and unlocks
+		run := func(statement string) {
+			t.Helper()
+			_, err := conn.ExecContext(ctx, statement)
+			relaytest.NoError(t, err)
+		}
+		run("SELECT pg_advisory_lock(1)")
+		var complete bool
+		err := conn.QueryRowContext(ctx, "SELECT count(*) = 1 FROM pg_database WHERE datname = 'penstock' AND datistemplate").Scan(&complete)
+		relaytest.NoError(t, err)
+		if complete {
+			return
+		}
+		run("DROP DATABASE IF EXISTS penstock")
+		run("CREATE DATABASE penstock")
+		db, err := sqlstore.Open(ctx, sqlstore.Options{URL: s.URL + "penstock"})
+		relaytest.NoError(t, err)
+		relaytest.NoError(t, db.Close())
+		// Nobody connects to it any more, or it could not be copied.
+		run("ALTER DATABASE penstock WITH ALLOW_CONNECTIONS false IS_TEMPLATE true")
+	})
+	templates.Store(s.URL, true)
 }

@@ -19,7 +19,7 @@ type Pair struct {
 // StartPair starts both and stops them when the test ends.
 func StartPair(t testing.TB) *Pair {
 	t.Helper()
-	p := &Pair{Primary: StartPostgres(t), Standby: newPostgres(t, nil)}
+	p := &Pair{Primary: StartPostgres(t), Standby: newPostgres(t, "", nil)}
 	t.Cleanup(p.Standby.Kill)
 	p.Standby.follow(p.Primary)
 	return p
@@ -38,7 +38,7 @@ func (p *Pair) NewDatabase(t testing.TB) string {
 func (p *Pair) Fail() {
 	p.Primary.t.Helper()
 	p.Primary.Kill()
-	p.Standby.do("SELECT pg_promote(true, 60)")
+	p.Standby.do(p.Standby.t, "SELECT pg_promote(true, 60)")
 	p.Primary, p.Standby = p.Standby, p.Primary
 	p.Standby.follow(p.Primary)
 }
@@ -55,17 +55,17 @@ func (s *Postgres) follow(primary *Postgres) {
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
 	s.Start()
 	primary.says("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
-	primary.do("ALTER SYSTEM SET synchronous_standby_names = '*'")
-	primary.do("SELECT pg_reload_conf()")
+	primary.do(s.t, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	primary.do(s.t, "SELECT pg_reload_conf()")
 	primary.says("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 }
 
 // do runs a statement as the superuser.
-func (s *Postgres) do(statement string) {
-	s.t.Helper()
-	s.asSuperuser(func(ctx context.Context, db *sql.DB) {
+func (s *Postgres) do(t testing.TB, statement string) {
+	t.Helper()
+	s.asSuperuser(t, func(ctx context.Context, db *sql.DB) {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
-			s.t.Fatalf("%s: %v", statement, err)
+			t.Fatalf("%s: %v", statement, err)
 		}
 	})
 }
@@ -73,7 +73,7 @@ func (s *Postgres) do(statement string) {
 // says waits until a query says true.
 func (s *Postgres) says(what, query string) {
 	s.t.Helper()
-	s.asSuperuser(func(ctx context.Context, db *sql.DB) {
+	s.asSuperuser(s.t, func(ctx context.Context, db *sql.DB) {
 		s.until(ctx, what, func() (holds bool) {
 			err := db.QueryRowContext(ctx, query).Scan(&holds)
 			return err == nil && holds

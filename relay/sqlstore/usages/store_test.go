@@ -295,7 +295,7 @@ func testIndexes(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same records at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, sqltest.StartPostgres(t), New)
+	gateways := sqltest.Two(t, New)
 	sqltest.Together(16, func(i int) {
 		for n := range 10 {
 			records := make([]usage.Record, 50)

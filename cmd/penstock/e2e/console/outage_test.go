@@ -16,7 +16,7 @@ func TestConsoleInAnOutage(t *testing.T) {
 	shows := map[string][]string{ // what the events' page shows
 		"PostgreSQL": {"The database does not answer", "unknown", "shed"}, "Redis": {"done", "shed"}, "InfluxDB": {"done", "shed"},
 	}
-	s := e2e.RealSite(t)
+	s := e2e.OwnServers(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
 	g.As("acme-all-0123456").Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
 	g.AwaitProcessed()

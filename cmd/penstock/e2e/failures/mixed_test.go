@@ -67,7 +67,7 @@ func mixedFaults() []mixedFault {
 func TestFaultsLoseNothing(t *testing.T) {
 	t.Parallel()
 	rounds := e2e.Rounds(t, "PENSTOCK_TEST_FAULTS", 1, 3)
-	s := &e2e.Site{T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Start(t)}
+	s := &e2e.Site{T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Shared(t)}
 	for _, fault := range mixedFaults() {
 		if fault.soak && !e2e.Soak() {
 			continue

@@ -31,7 +31,7 @@ func outage(t *testing.T) time.Duration {
 // on getting their 2xx, and everything is there once all are back.
 func TestOutageLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := e2e.RealSite(t)
+	s := e2e.OwnServers(t)
 	c, url := e2e.NewMessageCounter(t)
 	g := e2e.Start(t, s, e2e.Fixture(t, "load.yaml", "SINK", url))
 	g.As("acme-all-0123456").Post("/webhooks/lorawan", `{}`).Is(t, 200, "")

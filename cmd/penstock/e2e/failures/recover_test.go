@@ -58,7 +58,7 @@ type recoveryFixture struct {
 
 func newRecoveryFixture(t *testing.T) *recoveryFixture {
 	t.Helper()
-	s := e2e.RealSite(t)
+	s := e2e.OwnServers(t)
 	arrived, sinkURL := e2e.NewMessageCounter(t)
 	inventory := e2e.Fixture(t, "load.yaml", "SINK", sinkURL, "    decoders:\n", fmt.Sprintf("    credit: 10\n    sims: [{iccid: %q, current_state: active}]\n    decoders:\n", e2e.SIMA))
 	r := &recoveryFixture{site: s, arrived: arrived, partner: e2e.NewSink(t, nil), sink: e2e.NewSink(t, nil)}

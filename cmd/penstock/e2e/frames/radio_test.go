@@ -14,7 +14,7 @@ import (
 // device says of it. Readings are stored in any case, and rules see all.
 func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 	t.Parallel()
-	db := influxtest.Start(t, influxtest.Options{})
+	db := influxtest.Shared(t)
 	for _, tc := range []struct{ detail, fields, page string }{
 		{"full", "f_cnt f_port frames gateways name rssi snr", `"gateways":2`},
 		{"basic", "f_cnt frames rssi snr", `"rssi":-97,"snr":7.25,"gateways":null`},
@@ -22,7 +22,7 @@ func TestRadioDataIsStoredAsConfigured(t *testing.T) {
 	} {
 		for _, s := range []*e2e.Site{{Name: "influxd", Influx: db}, {Name: "embedded"}} {
 			t.Run(tc.detail+", "+s.Name, func(t *testing.T) {
-				bucket := "radio_" + tc.detail
+				bucket := db.NewDatabase(t)
 				g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_READINGS_RADIO_DATA="+tc.detail, "PENSTOCK_INFLUX_BUCKET="+bucket, "PENSTOCK_INFLUX_URL="+urlOf(s))
 				acme := g.As("acme-all-0123456")
 				acme.Post("/iot/rules", `{"name":"Heard","on":"reading","when":"uplink.gateways == 2 && uplink.f_port == 2","actions":[{"action":"email","parameters":["a@example.com"]}]}`).Mentions(t, 201, `"Heard"`)

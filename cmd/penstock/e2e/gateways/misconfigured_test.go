@@ -27,9 +27,9 @@ func TestGatewaysThatCannotBeOne(t *testing.T) {
 		second  []string // settings of the second one
 		setting string   // which is named
 	}{
-		{"each has a Redis of its own", nil, []string{"PENSTOCK_REDIS_URL=" + s.Redis.URL + "/99"}, "redis.url"},
+		{"each has a Redis of its own", nil, []string{"PENSTOCK_REDIS_URL=" + s.Redis.NewDatabase(t)}, "redis.url"},
 		{"one has the embedded queue", nil, []string{"PENSTOCK_REDIS_URL="}, "redis.url"},
-		{"each has a bucket of its own", nil, []string{"PENSTOCK_INFLUX_BUCKET=elsewhere"}, "influx.bucket"},
+		{"each has a bucket of its own", nil, []string{"PENSTOCK_INFLUX_BUCKET=" + s.Influx.NewDatabase(t)}, "influx.bucket"},
 		{"each has embedded readings", []string{"PENSTOCK_INFLUX_URL=", "PENSTOCK_INFLUX_BUCKET="}, nil, "influx.url"},
 		{"one has embedded readings", nil, []string{"PENSTOCK_INFLUX_URL=", "PENSTOCK_INFLUX_BUCKET="}, "influx.url"},
 		{"each has a master key of its own", nil, []string{"PENSTOCK_LEDGER_MASTER_KEY=HxwdHhscGRoYFRYXFBESExAPDg0MCwoJCAcGBQQDAgE="}, "ledger.master_key"},

@@ -26,7 +26,7 @@ type tamperedLedger struct {
 
 func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	t.Helper()
-	database := sqltest.StartPostgres(t).NewDatabase(t)
+	database := sqltest.Shared(t).NewDatabase(t)
 	told := e2e.NewLedgerCallback(t)
 	settings = append(settings, "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), settings...)

@@ -16,7 +16,7 @@ import (
 // hold of a ledger.
 func TestVerifyNamesWhatWasChanged(t *testing.T) {
 	t.Parallel()
-	database := sqltest.StartPostgres(t).NewDatabase(t)
+	database := sqltest.Shared(t).NewDatabase(t)
 	told := e2e.NewLedgerCallback(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	acme := g.As("acme-all-0123456")

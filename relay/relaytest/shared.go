@@ -1,0 +1,85 @@
+package relaytest
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+var sharing sync.Mutex
+
+// Shared returns the address of a server that tests share. A run of several packages
+// passes it in an environment variable (deploy/testservers). Without it, Shared calls
+// start, at the first use in this process, and sets the variable. The server that start
+// starts in the name of its argument outlives the test and ends with this process.
+func Shared(t testing.TB, variable string, start func(testing.TB) string) string {
+	t.Helper()
+	sharing.Lock()
+	defer sharing.Unlock()
+	address := os.Getenv(variable)
+	if address == "" {
+		address = start(&process{TB: t})
+		NoError(t, os.Setenv(variable, address))
+	}
+	return address
+}
+
+// process stands for a test where what a test starts belongs to the whole process.
+type process struct {
+	testing.TB
+	dirs []string
+}
+
+// Cleanup does nothing: the guard of the process that was started cleans up.
+func (*process) Cleanup(func()) {}
+
+// TempDir returns a directory that is removed when this process has ended.
+func (p *process) TempDir() string { return ShortTempDir(p, "") }
+
+// ShortTempDir returns a temporary directory of the test below parent, or below the default
+// if that is empty. Its path is short enough for a socket, and a server that does not run
+// as root can be given it.
+func ShortTempDir(t testing.TB, parent string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(parent, "penstock-test")
+	NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if p, ok := t.(*process); ok {
+		p.dirs = append(p.dirs, dir)
+	}
+	return dir
+}
+
+// guardScript waits until its input ends, which is when the process at the other end of
+// the pipe has ended, in whichever way. Then it sends SIGQUIT to the server, kills it if it
+// runs ten seconds later, and removes its directories.
+const guardScript = `trap "" INT TERM HUP
+read -r _
+server=$1
+shift
+kill -QUIT "$server"
+for i in $(seq 100); do
+  kill -0 "$server" || break
+  sleep 0.1
+done
+kill -KILL "$server"
+rm -rf "$@"`
+
+// guards holds the write ends of the pipes, so that they stay open.
+var guards []io.Closer
+
+// guard ends a server after this process, and removes its directories. Both are in process
+// groups of their own, so that an interrupt from the terminal does not reach them.
+func (p *process) guard(server *os.Process) {
+	read, write, err := os.Pipe()
+	NoError(p.TB, err)
+	guards = append(guards, write)
+	cmd := exec.Command("sh", append([]string{"-c", guardScript, "guard", strconv.Itoa(server.Pid)}, p.dirs...)...)
+	cmd.Stdin = read
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	NoError(p.TB, cmd.Start(), read.Close())
+}
