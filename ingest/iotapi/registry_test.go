@@ -36,6 +36,7 @@ func TestDevicesAreCreated(t *testing.T) {
 			created("id5", "n", "q", "other", `{\"k\":[]}`, `"longitude":1.5,"latitude":null,"altitude":null`)},
 		{"the body wins over the query", "POST /iot/devices/other?identifier=q&name=m", `{"identifier":"r",` + whose + `}`, created("id6", "n", "r", "other", "", nowhere)},
 		{"a MAC address written otherwise", "POST /iot/devices/bluetooth", `{"mac_address":"00-1a-7d-da-71-13",` + whose + `}`, claimed},
+		{"a MAC address with dots", "POST /iot/devices/bluetooth", `{"mac_address":"001a.7dda.7113",` + whose + `}`, claimed},
 		{"a device EUI written otherwise", "POST /iot/devices/lorawan", `{"identifier":"24E124136B502217",` + whose + `}`, claimed},
 		{"an identifier of another kind", "POST /iot/devices/other", `{"identifier":"24e124136b502217",` + whose + `}`, claimed},
 		{"an identifier that is there", "POST /iot/devices/other", `{"identifier":"Tank 7",` + whose + `}`, claimed},

@@ -49,6 +49,9 @@ func TestNormalizeIdentifier(t *testing.T) {
 	}{
 		{"a devEUI with hyphens", "24-E1-24-13-6B-50-22-17", eui, true},
 		{"a MAC address with colons", " AA:bb:CC:dd:EE:ff ", "aabbccddeeff", true},
+		{"a MAC address with dots", "aabb.ccdd.ee01", "aabbccddee01", true},
+		{"a devEUI with dots", "24E1.2413.6B50.2217", eui, true},
+		{"an IP address is not a MAC address", "192.168.100.101", "192.168.100.101", false},
 		{"a MAC address in its own form", "aabbccddeeff", "aabbccddeeff", true},
 		{"anything else keeps its case", " Tank 7 ", "Tank 7", false},
 		{"thirteen digits", "aabbccddeeff0", "aabbccddeeff0", false},

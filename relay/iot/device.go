@@ -62,10 +62,7 @@ func NormalizeIdentifier(s string) (identifier string, unique bool) {
 }
 
 // normalizeMAC gives a MAC address as 12 lower-case hex digits.
-func normalizeMAC(s string) (string, bool) {
-	bare := strings.ToLower(strings.NewReplacer(":", "", "-", "", " ", "").Replace(strings.TrimSpace(s)))
-	return bare, len(bare) == 12 && strings.Trim(bare, "0123456789abcdef") == ""
-}
+func normalizeMAC(s string) (string, bool) { return decoders.HexDigits(s, 12) }
 
 // isOneLine reports whether a text is UTF-8 without control characters.
 func isOneLine(text string) bool {
