@@ -2,6 +2,9 @@ package iot
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -53,8 +56,14 @@ func withRecords[T any](ctx context.Context, s *Service, acct account.ID, device
 	prefetched := make(chan queryResult[T], 1)
 	if len(cachedTypes) > 0 {
 		go func() {
-			rows, err := query(ctx, cachedTypes)
-			prefetched <- queryResult[T]{rows, err}
+			result := queryResult[T]{err: errors.New("the query of the readings panicked")}
+			defer func() {
+				if x := recover(); x != nil {
+					slog.Error("query of readings panicked", "device_id", deviceID, "panic", x, "stack", string(debug.Stack()))
+				}
+				prefetched <- result
+			}()
+			result.rows, result.err = query(ctx, cachedTypes)
 		}()
 	}
 	if o, types, err = s.overview(ctx, acct, deviceID); err != nil {
