@@ -216,7 +216,10 @@ func (s *Surface) sensorsOf(ctx context.Context, acct account.ID, id string) (ou
 			Slope: one.Slope, Offset: one.Offset, RetentionDays: one.RetentionDays,
 		}
 		if r, there := newest[one.ID]; there {
-			out[i].Value, out[i].Text, out[i].At = r.Value, r.Text, rfc3339(r.ReadingDate)
+			out[i].Value, out[i].At = r.Value, rfc3339(r.ReadingDate)
+			if r.Text != nil {
+				out[i].Text = *r.Text
+			}
 		}
 	}
 	return out, missing, nil

@@ -42,9 +42,9 @@ type TriedFrame struct {
 // TriedValue is a value of a decoder.
 type TriedValue struct {
 	Key   string   `json:"key"`
-	Value *float64 `json:"value"` // null for a text
-	Text  string   `json:"text,omitempty"`
-	Time  *string  `json:"time"` // its own; null: the frame's
+	Value *float64 `json:"value"`          // null for a text
+	Text  *string  `json:"text,omitempty"` // null for a number
+	Time  *string  `json:"time"`           // its own; null: the frame's
 }
 
 // TriedReading is a reading of a sensor, slope and offset applied.
@@ -55,7 +55,7 @@ type TriedReading struct {
 	SensorTypeID string     `json:"sensor_type_id"`
 	Time         string     `json:"time"`
 	Value        *float64   `json:"value"`
-	Text         string     `json:"text,omitempty"`
+	Text         *string    `json:"text,omitempty"`
 }
 
 // Complaint is an error of a decoder, with its place in the source if known.
@@ -96,16 +96,20 @@ func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
 }
 
 func valueOf(r decoders.Reading) TriedValue {
-	v := TriedValue{Key: r.Key, Text: r.Text, Time: formatTimeOrNil(r.Time)}
-	if !r.IsText {
+	v := TriedValue{Key: r.Key, Time: formatTimeOrNil(r.Time)}
+	if r.IsText {
+		v.Text = &r.Text
+	} else {
 		v.Value = &r.Value
 	}
 	return v
 }
 
 func readingOf(p iot.Point) TriedReading {
-	r := TriedReading{Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: formatTime(p.Time), Text: p.Text}
-	if !p.IsText {
+	r := TriedReading{Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: formatTime(p.Time)}
+	if p.IsText {
+		r.Text = &p.Text
+	} else {
 		r.Value = &p.Value
 	}
 	return r

@@ -62,8 +62,8 @@ func recordWriter() func([]byte, *iot.ReadingRow) []byte {
 			k.tail = append(appendText(k.tail, `,"imperial_units":`, r.ImperialUnits), '}')
 		}
 		b = appendNumber(append(b, k.head...), `,"value":`, r.Value)
-		if r.Text != "" {
-			b = appendText(b, `,"text":`, r.Text)
+		if r.Text != nil {
+			b = appendText(b, `,"text":`, *r.Text)
 		}
 		return append(appendText(b, `,"reading_date":`, r.ReadingDate), k.tail...)
 	}

@@ -22,11 +22,11 @@ func FuzzEncode(f *testing.F) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return
 		}
-		record := iot.ReadingRow{SensorID: s, DeviceID: s + "d", Key: "k" + s, Name: s, Value: &v, Text: s, ReadingDate: "2026-03-01 12:00:00", MetricUnits: s, ImperialUnits: s}
+		record := iot.ReadingRow{SensorID: s, DeviceID: s + "d", Key: "k" + s, Name: s, Value: &v, Text: &s, ReadingDate: "2026-03-01 12:00:00", MetricUnits: s, ImperialUnits: s}
 		again := record
-		again.Value, again.Text = nil, ""
+		again.Value, again.Text = nil, nil
 		ours, rows := recordWriter(), aggregateWriter()
-		for _, r := range []iot.ReadingRow{record, again, {Text: s}, record} {
+		for _, r := range []iot.ReadingRow{record, again, {Text: &s}, record} {
 			if got, want := written(t, encode, &r, ours); got != want {
 				t.Errorf("\n got %s\nwant %s", got, want)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -15,6 +16,19 @@ import (
 // row is a row of an aggregate as the API shows it.
 func row(key, rest string) string {
 	return `{"sensor_id":"` + iot.SensorID("id1", key) + `","key":"` + key + `",` + rest + `}`
+}
+
+func TestAnEmptyTextIsListed(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	_, err := a.service.Ingest(t.Context(), []iot.Arrival{{
+		Record: "n1-u2", Account: 1, ReceivedAt: time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC),
+		Frame: decoders.Frame{Kind: decoders.Uplink, Identifier: "AA:BB:CC:00:11:22", Object: map[string]any{"door": ""}},
+	}})
+	relaytest.NoError(t, err)
+	if got := a.ask("GET /iot/devices/id1/readings/latest", "acme", ""); !strings.Contains(got, `"value":null,"text":"",`) {
+		t.Errorf("got %s, want the empty text", got)
+	}
 }
 
 func TestAggregatesAreThoseOfTheSpecification(t *testing.T) {

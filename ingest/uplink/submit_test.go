@@ -18,7 +18,7 @@ func (f *flow) submit(identifier, body string) (out []string) {
 	relaytest.NoError(f.t, err)
 	for _, r := range records {
 		if r.Value == nil {
-			out = append(out, r.Key+" "+r.Text)
+			out = append(out, r.Key+" "+*r.Text)
 		} else {
 			out = append(out, r.Key)
 		}

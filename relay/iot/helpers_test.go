@@ -194,7 +194,7 @@ func (g *gateway) latest() []string {
 func brief(records []iot.ReadingRow) (out []string) {
 	for _, r := range records {
 		if r.Value == nil {
-			out = append(out, r.Key+"="+r.Text)
+			out = append(out, r.Key+"="+*r.Text)
 		} else {
 			out = append(out, fmt.Sprint(r.Key, "=", *r.Value))
 		}

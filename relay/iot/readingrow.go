@@ -15,7 +15,7 @@ type ReadingRow struct {
 	Key           string   `json:"key"`
 	Name          string   `json:"name"` // the sensor type's
 	Value         *float64 `json:"value"`
-	Text          string   `json:"text,omitempty"`
+	Text          *string  `json:"text,omitempty"` // nil for a number
 	ReadingDate   string   `json:"reading_date"`
 	MetricUnits   string   `json:"metric_units"`
 	ImperialUnits string   `json:"imperial_units"`
@@ -34,7 +34,7 @@ func ReadingRows(points []Point, types map[string]SensorType, u Units) []Reading
 		r.MetricUnits, r.ImperialUnits = t.MetricUnits, t.ImperialUnits
 		r.ReadingDate, dates = dates[:len(TimeFormat)], dates[len(TimeFormat):]
 		if p.IsText {
-			r.Text = p.Text
+			r.Text = &p.Text
 		} else {
 			r.Value = values.add(u.of(t, p.Value))
 		}

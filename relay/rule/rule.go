@@ -127,7 +127,7 @@ type Alarm struct {
 	ClearedBy string `json:"cleared_by,omitempty"`
 }
 
-// Value is a reading: a number, or a text if there is one.
+// Value is a reading: a text if IsText is set, else a number.
 type Value struct {
 	Value  float64 `json:"value"`
 	Text   string  `json:"text,omitempty"`

@@ -70,9 +70,12 @@ func against(f *admin.TriedFrame, r admin.TriedReading) string {
 	return ", nothing is stored"
 }
 
-func shown(value *float64, text string) string {
-	if value == nil {
-		return strconv.Quote(text)
+func shown(value *float64, text *string) string {
+	switch {
+	case text != nil:
+		return strconv.Quote(*text)
+	case value == nil:
+		return "null"
 	}
 	return strconv.FormatFloat(*value, 'g', -1, 64)
 }
