@@ -3,7 +3,8 @@
 // between the names ("air.temperature", "list.0.x").
 //
 // Numbers become readings, booleans 0 or 1, strings text; null is left out.
-// A string is never taken for a number. The bounds are those of package values.
+// A string is never taken for a number. A list of samples with times of their own is a
+// history (values.AppendTimed). The bounds are those of package values.
 package jsonvalues
 
 import (
@@ -37,7 +38,7 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 func Object(f *decoders.Frame) decoders.Result {
 	res := decoders.Result{Readings: slices.Clip(f.Samples)}
 	if f.Object != nil {
-		values.Append(&res, "", f.Object)
+		values.AppendTimed(&res, "", f.Object)
 	}
 	return res
 }
@@ -57,6 +58,6 @@ func Payload(f *decoders.Frame) (decoders.Result, error) {
 		return res, &decoders.Error{Format: format, Field: "object", Offset: -1,
 			Reason: "is missing: the sender decoded nothing, and the payload is not JSON"}
 	}
-	values.Append(&res, "", v)
+	values.AppendTimed(&res, "", v)
 	return res, nil
 }

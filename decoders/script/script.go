@@ -112,7 +112,7 @@ func (s *Script) Decode(f *decoders.Frame) (decoders.Result, error) {
 		v, err := s.run(p, e)
 		switch {
 		case err == nil:
-			values.Append(&res, p.key, v)
+			values.AppendTimed(&res, p.key, v)
 		case first == nil:
 			first = err
 		default:

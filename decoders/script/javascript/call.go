@@ -6,6 +6,7 @@ import (
 
 	"github.com/dop251/goja"
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/values"
 )
 
 // entry is the function that decodes.
@@ -26,6 +27,11 @@ func (r *realm) entry(aliases map[string]string) (entry, error) {
 			return entry{"decodeUplink", f}, nil
 		}
 	}
+	for _, name := range []string{"decodeUplink", "Decode", "Decoder"} {
+		if f, ok := r.wrapped(name, aliases); ok {
+			return entry{name, f}, nil
+		}
+	}
 	return entry{}, refused("", "none of the functions decodeUplink, Decode and Decoder is defined")
 }
 
@@ -41,12 +47,56 @@ func (r *realm) function(name string, aliases map[string]string) (goja.Callable,
 	}
 	for _, v := range r.modules(aliases) {
 		if obj, ok := v.(*goja.Object); ok {
-			if f, ok := goja.AssertFunction(obj.Get(name)); ok {
+			if f, ok := method(obj, name); ok {
 				return f, true
 			}
 		}
 	}
 	return nil, false
+}
+
+// wrapped looks for a name in the objects that a module exports under names of their
+// own, and in those of the codec's variables: exports.driver = {decodeUplink}, or
+// var driver = {decodeUplink}.
+func (r *realm) wrapped(name string, aliases map[string]string) (goja.Callable, bool) {
+	var wrappers []*goja.Object
+	for _, v := range r.modules(aliases) {
+		if obj, ok := v.(*goja.Object); ok {
+			wrappers = append(wrappers, membersOf(obj)...)
+		}
+	}
+	for _, variable := range r.variables {
+		if obj, ok := r.vm.Get(variable).(*goja.Object); ok {
+			wrappers = append(append(wrappers, obj), membersOf(obj)...)
+		}
+	}
+	for _, obj := range wrappers {
+		if f, ok := method(obj, name); ok {
+			return f, true
+		}
+	}
+	return nil, false
+}
+
+// membersOf returns the objects within an object that is not a list, as far as they
+// have names that say nothing of their own.
+func membersOf(obj *goja.Object) []*goja.Object {
+	var members []*goja.Object
+	for _, name := range []string{"driver", "codec", "decoder", "default", "exports", "Driver", "Codec"} {
+		if member, ok := obj.Get(name).(*goja.Object); ok {
+			members = append(members, member)
+		}
+	}
+	return members
+}
+
+// method returns a function of an object, which is called with the object as this.
+func method(obj *goja.Object, name string) (goja.Callable, bool) {
+	f, ok := goja.AssertFunction(obj.Get(name))
+	if !ok {
+		return nil, false
+	}
+	return func(_ goja.Value, args ...goja.Value) (goja.Value, error) { return f(obj, args...) }, true
 }
 
 // modules are the names that a CommonJS or ES module may export.
@@ -84,8 +134,12 @@ func (r *realm) decode(aliases map[string]string) (decoders.Result, error) {
 	if x.excess != "" {
 		return res, refused(e.name, x.excess)
 	}
-	add(&res, "", value)
-	if f, ok := r.function("normalizeUplink", aliases); ok && e.name == "decodeUplink" {
+	values.AppendTimed(&res, "", value)
+	f, ok := r.function("normalizeUplink", aliases)
+	if !ok {
+		f, ok = r.wrapped("normalizeUplink", aliases)
+	}
+	if ok && e.name == "decodeUplink" {
 		r.normalize(f, data, &res)
 	}
 	return res, nil

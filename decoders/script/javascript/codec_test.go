@@ -107,3 +107,33 @@ func TestPublishedStylesRunUnchanged(t *testing.T) {
 		})
 	}
 }
+
+// Public catalogues wrap their functions in an object.
+func TestWrappersOfPublicCataloguesRun(t *testing.T) {
+	const function = `function decodeUplink(input) { return {data: {a: input.bytes[0]}}; }`
+	for name, source := range map[string]string{
+		"exports.driver":                  function + ` exports.driver = {decodeUplink};`,
+		"module.exports.driver":           function + ` module.exports.driver = {decodeUplink: decodeUplink};`,
+		"module.exports":                  `module.exports = {decodeUplink: (input) => ({data: {a: input.bytes[0]}})};`,
+		"var driver":                      `var driver = {decodeUplink: ` + function + `};`,
+		"const driver":                    `const driver = {decodeUplink(input) { return {data: {a: input.bytes[0]}}; }};`,
+		"let with another name":           `let myDecoder = {decodeUplink: ` + function + `};`,
+		"a function that returns it":      `var driver = (function () { ` + function + ` return {decodeUplink}; })();`,
+		"export const driver":             `export const driver = {decodeUplink: ` + function + `};`,
+		"export default with a driver":    `export default {driver: {decodeUplink: ` + function + `}};`,
+		"a method that uses this":         `var driver = {first(b) { return b[0]; }, decodeUplink(input) { return {data: {a: this.first(input.bytes)}}; }};`,
+		"an instance of a class":          `class Driver { decodeUplink(input) { return {data: {a: input.bytes[0]}}; } } exports.driver = new Driver();`,
+		"a module compiled of TypeScript": `"use strict"; Object.defineProperty(exports, "__esModule", { value: true }); exports.driver = void 0; exports.driver = {decodeUplink: ` + function + `};`,
+		"the older form":                  `var codec = {Decoder: function (bytes, port) { return {a: bytes[0]}; }};`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Compile(source)
+			relaytest.NoError(t, err)
+			res, err := c.Decode(&decoders.Frame{Payload: []byte{7}, FPort: 1, HasFPort: true})
+			relaytest.NoError(t, err)
+			if len(res.Readings) != 1 || res.Readings[0].Key != "a" || res.Readings[0].Value != 7 {
+				t.Errorf("got %v, want a = 7", res.Readings)
+			}
+		})
+	}
+}

@@ -21,6 +21,8 @@ type Codec struct {
 	uses     uses
 	// aliases are the names that an ES module gives to its functions.
 	aliases map[string]string
+	// variables are the names that the source declares at its top level.
+	variables []string
 }
 
 // Compile parses and compiles a source. It does not run any of it; Check does. The
@@ -34,7 +36,7 @@ func Compile(source string) (*Codec, error) {
 	if err != nil {
 		return nil, compileError(err)
 	}
-	c := &Codec{code: code, uses: usesOf(source), aliases: module.aliases}
+	c := &Codec{code: code, uses: usesOf(source), aliases: module.aliases, variables: variablesOf(module.tree)}
 	c.preludes, err = preludes(c.uses)
 	return c, err
 }
@@ -92,6 +94,7 @@ func (i *Interrupter) Interrupt(reason string) bool {
 // interpreter is an error of this call only.
 func (c *Codec) call(f *decoders.Frame, i *Interrupter, use func(*realm) (decoders.Result, error)) (res decoders.Result, err error) {
 	r := newRealm(f, c.uses)
+	r.variables = c.variables
 	i.fired.Store(false)
 	i.vm.Store(r.vm)
 	defer func() {

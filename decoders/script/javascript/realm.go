@@ -66,6 +66,8 @@ func preludes(u uses) ([]*goja.Program, error) {
 type realm struct {
 	vm    *goja.Runtime
 	frame *decoders.Frame
+	// variables are the names that the codec declares at its top level.
+	variables []string
 	// lines are the codec's writes to its console.
 	lines []string
 	// date and shim (Buffer) are the constructors before the codec could change

@@ -45,6 +45,26 @@ func parse(source string) (module, error) {
 	return module{}, errorAt(1, 1, "there are more imports and exports than a source of this length may have")
 }
 
+// variablesOf returns the names of the variables at the top level of a source.
+func variablesOf(tree *ast.Program) []string {
+	var names []string
+	for _, statement := range tree.Body {
+		var bindings []*ast.Binding
+		switch statement := statement.(type) {
+		case *ast.VariableStatement:
+			bindings = statement.List
+		case *ast.LexicalDeclaration:
+			bindings = statement.List
+		}
+		for _, b := range bindings {
+			if id, ok := b.Target.(*ast.Identifier); ok {
+				names = append(names, id.Name.String())
+			}
+		}
+	}
+	return names
+}
+
 // keyword blanks the import or export at the place of a parser's error.
 func (m *module) keyword(text []byte, err error) (bool, error) {
 	var list parser.ErrorList

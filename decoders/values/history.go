@@ -1,7 +1,6 @@
-package javascript
+package values
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,10 +8,9 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/iso8601"
-	"github.com/penstock/penstock/decoders/values"
 )
 
-// add puts values into a result, under keys that begin with key.
+// AppendTimed adds the values within v to a result like Append, and knows histories.
 //
 // A list whose elements are all objects with a time of their own (a member
 // time, timestamp or date) is a history: each element's values become readings
@@ -20,12 +18,13 @@ import (
 // list's name when that says no more than that it is a list of samples. One that
 // names what it measures, {variable, value}, gives the value under that name; a
 // list of such elements needs no times, if each has another name.
-func add(res *decoders.Result, key string, v any) { put(res, key, v, time.Time{}) }
+func AppendTimed(res *decoders.Result, key string, v any) { AppendAt(res, key, v, time.Time{}) }
 
-func put(res *decoders.Result, key string, v any, at time.Time) {
+// AppendAt is AppendTimed for values that have a time of their own unless it is zero.
+func AppendAt(res *decoders.Result, key string, v any, at time.Time) {
 	if samples, ok := history(v); ok {
 		for _, s := range samples {
-			put(res, key, s.values, s.at)
+			AppendAt(res, key, s.values, s.at)
 		}
 		return
 	}
@@ -44,15 +43,18 @@ func put(res *decoders.Result, key string, v any, at time.Time) {
 		rest[name] = m[name]
 	}
 	addAt(res, key, rest, at)
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		warnUntimed(res, join(key, name), rest[name])
+	}
 	for _, name := range nested {
-		put(res, below(key, name, m[name]), m[name], at)
+		AppendAt(res, below(key, name, m[name]), m[name], at)
 	}
 }
 
 // addAt adds readings and gives them a time.
 func addAt(res *decoders.Result, key string, v any, at time.Time) {
 	before := len(res.Readings)
-	values.Append(res, key, v)
+	Append(res, key, v)
 	if !at.IsZero() {
 		for i := range res.Readings[before:] {
 			res.Readings[before+i].Time = at
@@ -112,14 +114,43 @@ func history(v any) ([]sample, bool) {
 
 // sampled takes the time out of an object.
 func sampled(m map[string]any) (sample, bool) {
-	for _, name := range []string{"time", "timestamp", "date"} {
+	t, rest, ok := CutTime(m)
+	return sample{t, rest}, ok
+}
+
+// timeNames are the members of an object that hold its time.
+var timeNames = []string{"time", "timestamp", "date"}
+
+// CutTime returns the time of an object and its other members, of {variable, value} the
+// value under its name. It returns false if the object has no time.
+func CutTime(m map[string]any) (t time.Time, rest map[string]any, ok bool) {
+	for _, name := range timeNames {
 		if t, ok := parseTime(m[name]); ok {
 			rest := maps.Clone(m)
 			delete(rest, name)
-			return sample{t, byVariable(rest)}, true
+			return t, byVariable(rest), true
 		}
 	}
-	return sample{}, false
+	return time.Time{}, nil, false
+}
+
+// warnUntimed notes the first text of a list that stands for a time and cannot be read
+// as one: but for it the list would be a history.
+func warnUntimed(res *decoders.Result, key string, v any) {
+	list, _ := v.([]any)
+	for i, item := range list {
+		m, _ := item.(map[string]any)
+		if _, _, ok := CutTime(m); ok {
+			continue
+		}
+		for _, name := range timeNames {
+			if t, isText := m[name].(string); isText {
+				w := walk{res: res}
+				w.warn(fmt.Sprintf("%s.%d.%s: is not a time from 2000 to 2099, so the list is not read as a history: %.40q", key, i, name, t))
+				return
+			}
+		}
+	}
 }
 
 // variable is the name in an object {variable, value}.
@@ -174,66 +205,4 @@ func epoch(n float64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(n)).UTC()
-}
-
-// measurements adds what normalizeUplink gave: one measurement or a list of
-// them. The time of a measurement is that of its readings. Of several without
-// a time, those after the first that give a key again have their place in the
-// list before it.
-func measurements(res *decoders.Result, v any) {
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	taken := slots(res.Readings)
-	for i, each := range list {
-		m, _ := each.(map[string]any)
-		if s, ok := sampled(m); ok {
-			before := len(res.Readings)
-			put(res, "", s.values, s.at)
-			maps.Copy(taken, slots(res.Readings[before:]))
-			continue
-		}
-		var own decoders.Result
-		put(&own, "", m, time.Time{})
-		for _, reading := range own.Readings {
-			if taken[slotOf(reading)] {
-				reading.Key = fmt.Sprintf("%d.%s", i, reading.Key)
-			}
-			taken[slotOf(reading)] = true
-			res.Readings = append(res.Readings, reading)
-		}
-		res.Warnings = append(res.Warnings, own.Warnings...)
-		res.Excess = cmp.Or(res.Excess, own.Excess)
-	}
-}
-
-// slot identifies a reading of a frame.
-type slot struct {
-	key string
-	at  int64
-}
-
-func slotOf(r decoders.Reading) slot { return slot{r.Key, r.Time.UnixNano()} }
-
-func slots(readings []decoders.Reading) map[slot]bool {
-	out := make(map[slot]bool, len(readings))
-	for _, r := range readings {
-		out[slotOf(r)] = true
-	}
-	return out
-}
-
-// merge adds the readings whose key and time are not there yet.
-func merge(res *decoders.Result, more []decoders.Reading) {
-	there := slots(res.Readings)
-	for _, r := range more {
-		switch {
-		case there[slotOf(r)]:
-		case len(res.Readings) >= values.MaxReadings:
-			res.Excess = fmt.Sprintf("%s: a frame may give %d readings, the rest is left out", r.Key, values.MaxReadings)
-		default:
-			res.Readings = append(res.Readings, r)
-		}
-	}
 }
