@@ -70,6 +70,9 @@ type Frame struct {
 	// when it did not. Numbers are float64; one that float64 cannot hold is
 	// an infinity.
 	Object map[string]any
+	// BesidePayload says that the Object was not decoded from the payload but stands
+	// beside it, so that a codec reads the payload all the same.
+	BesidePayload bool
 	// Samples are values that the sender decoded already and that carry
 	// times of their own (SenML, histories).
 	Samples []Reading

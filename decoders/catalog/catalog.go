@@ -54,7 +54,7 @@ func (c Catalog) Compile(codec, source string, useRawPayload bool) (decoders.Dec
 	if err != nil {
 		return nil, err
 	}
-	choice := chosen{codec: d, raw: useRawPayload, seesObject: codec == JSON || codec == Expr}
+	choice := chosen{codec: d, raw: useRawPayload, seesObject: codec == JSON || codec == Expr, isJSON: codec == JSON}
 	if batch, ok := d.(decoders.BatchDecoder); ok {
 		return chosenBatch{choice, batch}, nil
 	}
@@ -91,13 +91,16 @@ type chosen struct {
 	raw   bool
 	// seesObject: the codec can work from what the sender decoded alone.
 	seesObject bool
+	isJSON     bool
 }
 
 // Decode implements decoders.Decoder. A frame that holds MAC commands (port 0)
 // or nothing at all has no readings; that is not an error.
 func (c chosen) Decode(f *decoders.Frame) (decoders.Result, error) {
 	if c.runs(f) {
-		return c.codec.Decode(f)
+		res, err := c.codec.Decode(f)
+		c.addObject(&res, f)
+		return res, err
 	}
 	if f.Object != nil || len(f.Samples) > 0 {
 		return jsonvalues.Object(f), nil
@@ -108,9 +111,32 @@ func (c chosen) Decode(f *decoders.Frame) (decoders.Result, error) {
 // runs reports whether the codec decodes a frame.
 func (c chosen) runs(f *decoders.Frame) bool {
 	if f.Object != nil || len(f.Samples) > 0 {
-		return c.raw && (c.seesObject || len(f.Payload) > 0)
+		return c.addsObject(f) || c.raw && (c.seesObject || len(f.Payload) > 0)
 	}
 	return len(f.Payload) > 0 && !(f.HasFPort && f.FPort == 0)
+}
+
+// addsObject reports whether a frame has values beside a payload that the codec decodes.
+func (c chosen) addsObject(f *decoders.Frame) bool {
+	return f.BesidePayload && f.Object != nil && !c.isJSON && len(f.Payload) > 0
+}
+
+// addObject adds the values beside the payload, except those whose key the codec gave too.
+func (c chosen) addObject(res *decoders.Result, f *decoders.Frame) {
+	if !c.addsObject(f) {
+		return
+	}
+	given := make(map[string]bool, len(res.Readings))
+	for _, r := range res.Readings {
+		given[r.Key] = true
+	}
+	object := jsonvalues.Object(f)
+	for _, r := range object.Readings {
+		if !given[r.Key] {
+			res.Readings = append(res.Readings, r)
+		}
+	}
+	res.Warnings = append(res.Warnings, object.Warnings...)
 }
 
 // chosenBatch is chosen for a codec that decodes batches.
@@ -136,6 +162,7 @@ func (c chosenBatch) DecodeBatch(ctx context.Context, owner int64, frames []*dec
 	}
 	decoded, err := c.batch.DecodeBatch(ctx, owner, run, budget)
 	for i, d := range decoded {
+		c.addObject(&d.Result, run[i])
 		results[places[i]] = d
 	}
 	return results, err

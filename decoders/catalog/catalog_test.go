@@ -1,8 +1,11 @@
 package catalog
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/decoderstest"
@@ -101,3 +104,54 @@ var testCatalog = Catalog{JavaScript: func(source string) (decoders.Decoder, err
 	}
 	return c, err
 }}
+
+func TestValuesBesideThePayloadAreAddedToIt(t *testing.T) {
+	f := decoders.Frame{Payload: []byte{7}, HasFPort: true, FPort: 2, BesidePayload: true, Object: map[string]any{"a": 1.0, "b": 2.0}}
+	for _, c := range []struct {
+		codec, source string
+		want          []float64
+	}{
+		{JavaScript, "function decodeUplink(input) { return {data: {a: input.bytes[0]}}; }", []float64{7, 2}},
+		{Expr, "a = bytes[0]", []float64{7, 2}},
+		{JSON, "", []float64{1, 2}},
+	} {
+		d, err := testCatalog.Compile(c.codec, c.source, false)
+		relaytest.NoError(t, err)
+		res, err := d.Decode(&f)
+		relaytest.NoError(t, err)
+		var got []float64
+		for _, r := range res.Readings {
+			got = append(got, r.Value)
+		}
+		relaytest.Equal(t, c.codec, got, c.want)
+	}
+}
+
+func TestValuesBesideThePayloadAreAddedInBatches(t *testing.T) {
+	c := Catalog{JavaScript: func(string) (decoders.Decoder, error) { return payloadBytes{}, nil }}
+	d, err := c.Compile(JavaScript, "source", false)
+	relaytest.NoError(t, err)
+	decoded, err := d.(decoders.BatchDecoder).DecodeBatch(t.Context(), 1, []*decoders.Frame{
+		{Object: map[string]any{"b": 1.0}},
+		{Payload: []byte{7}, BesidePayload: true, Object: map[string]any{"a": 1.0, "b": 2.0}},
+	}, 0)
+	relaytest.NoError(t, err)
+	var got []string
+	for _, result := range decoded {
+		for _, r := range result.Readings {
+			got = append(got, fmt.Sprint(r.Key, "=", r.Value))
+		}
+	}
+	relaytest.Equal(t, "readings", got, []string{"b=1", "a=7", "b=2"})
+}
+
+// payloadBytes gives the first byte of each payload as the reading a.
+type payloadBytes struct{ decoders.Decoder }
+
+func (payloadBytes) DecodeBatch(_ context.Context, _ int64, frames []*decoders.Frame, _ time.Duration) ([]decoders.Decoded, error) {
+	var results []decoders.Decoded
+	for _, f := range frames {
+		results = append(results, decoders.Decoded{Result: decoders.Result{Readings: []decoders.Reading{{Key: "a", Value: float64(f.Payload[0])}}}})
+	}
+	return results, nil
+}

@@ -185,6 +185,15 @@ func (r *Reader) list() []any {
 	return l
 }
 
+// Any returns the value as Reader.Any does.
+func (v Value) Any() any {
+	if v.Kind == Object || v.Kind == Array {
+		r := New(v.raw)
+		return r.Any()
+	}
+	return v.any()
+}
+
 func (v Value) any() any {
 	switch v.Kind {
 	case String:

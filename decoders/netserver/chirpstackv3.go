@@ -26,11 +26,14 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	f.Confirmed = d.Bool("confirmedUplink")
 	f.Payload = d.Base64("data")
 	f.Object = chirpStackV3Object(d)
-	f.Margin, f.Battery = chirpStackV3Status(d)
 	f.Position = d.Position("location")
 	uplinkID := chirpStackV3Radio(d, f)
 	chirpStackV3Event(d, f, event)
-	f.NetworkTime = firstTime(earliest(f.Gateways), chirpStackV3Time(d))
+	f.Margin, f.Battery = chirpStackV3Status(d, f.Kind)
+	if f.Kind == decoders.TxAck && d.IsPresent("gatewayID") {
+		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
+	}
+	chirpStackV3SetTime(d, f)
 	chirpStackV3Dedup(d, f, uplinkID)
 }
 
@@ -66,7 +69,7 @@ func eui(v jsonbody.Value) string {
 func chirpStackV3Object(d document) map[string]any {
 	object := d.Object("object")
 	switch v := d.Value("objectJSON"); v.Kind {
-	case jsonbody.Missing:
+	case jsonbody.Missing, jsonbody.Null:
 		return object
 	case jsonbody.Object:
 		return d.Object("objectJSON")
@@ -81,19 +84,35 @@ func chirpStackV3Object(d document) map[string]any {
 }
 
 // chirpStackV3Status reads the margin, of which 256 is how the old server says
-// that it is not known, and the battery.
-func chirpStackV3Status(d document) (margin, battery *float64) {
-	if margin = d.Number("margin|deviceStatusMargin"); margin != nil && *margin > 255 {
+// that it is not known, and the battery. An uplink has them as deviceStatus… only.
+func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *float64) {
+	marginPath, batteryPath := "margin|deviceStatusMargin", "battery|deviceStatusBattery"
+	if kind == decoders.Uplink {
+		marginPath, batteryPath = "deviceStatusMargin", "deviceStatusBattery"
+	}
+	if margin = d.Number(marginPath); margin != nil && *margin > 255 {
 		margin = nil
 	}
-	battery = d.LoRaBattery("battery|deviceStatusBattery")
-	if d.Has("batteryLevel") {
+	battery = d.LoRaBattery(batteryPath)
+	if kind == decoders.Uplink {
+		return margin, battery
+	}
+	if d.IsPresent("batteryLevel") {
 		battery = d.Percent("batteryLevel")
 	}
 	if d.Flag("externalPowerSource") || d.Flag("batteryLevelUnavailable") {
 		battery = nil
 	}
 	return margin, battery
+}
+
+// chirpStackV3SetTime takes the time of the gateways, or else the server's.
+func chirpStackV3SetTime(d document, f *decoders.Frame) {
+	server := chirpStackV3Time(d)
+	first := gatewayTime(f.Gateways, server)
+	if f.NetworkTime = firstTime(believable(f.Gateways, server, first), server); !first.IsZero() && !f.NetworkTime.Equal(first) {
+		disbelieve(f, "rxInfo.time", first)
+	}
 }
 
 // chirpStackV3Time reads a time that stands beside those of the gateways.
@@ -132,9 +151,6 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 		return chirpStackV3Gateway(d)
 	})
 	fillSNR(f.Gateways)
-	if d.Has("gatewayID") {
-		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
-	}
 	f.FrequencyHz = d.Frequency("txInfo.frequency")
 	modulation := d.As("txInfo").In("txInfo.loRaModulationInfo|dataRate")
 	f.BandwidthHz = modulation.Bandwidth("bandwidth")
@@ -187,6 +203,8 @@ func chirpStackV3Event(d document, f *decoders.Frame, name string) {
 		d.Refuse("event", unknownEvent(name))
 	}
 	switch {
+	case f.Kind == decoders.Uplink:
+		f.Position = nil
 	case f.Kind == decoders.Ack && !acknowledged:
 		f.Kind = decoders.Nack
 	case f.Kind == decoders.Failure:
@@ -199,8 +217,11 @@ func chirpStackV3Event(d document, f *decoders.Frame, name string) {
 // chirpStackV3Implied takes the kind of event that the first telling key
 // speaks for.
 func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind) {
+	if d.IsPresent("fPort") || d.IsPresent("data") {
+		return decoders.Uplink
+	}
 	for key := range d.Keys() {
-		if kind = chirpStackV3Hint(key); kind != "" {
+		if kind = chirpStackV3Hint(key); kind != "" && d.IsPresent(key) {
 			return kind
 		}
 	}
@@ -212,8 +233,6 @@ func chirpStackV3Implied(d document, f *decoders.Frame) (kind decoders.FrameKind
 
 func chirpStackV3Hint(key string) decoders.FrameKind {
 	switch key {
-	case "fPort", "data":
-		return decoders.Uplink
 	case "acknowledged":
 		return decoders.Ack
 	case "margin", "batteryLevel":

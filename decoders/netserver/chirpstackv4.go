@@ -3,6 +3,7 @@ package netserver
 import (
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -14,13 +15,15 @@ import (
 type chirpStackV4 struct {
 	envelope
 	downlinkID string
-	implied    decoders.FrameKind // what the keys seen say of the event
+	gatewayID  string                      // of a downlink that was sent
+	implied    map[decoders.FrameKind]bool // what the keys seen say of the event
 	queueItem  bool
 	noBattery  bool
 	acked      bool
 	level      string
 	code       string
 	name, kind string // of an integration's event
+	serverTime time.Time
 }
 
 func parseChirpStackV4(p Post) ([]decoders.Frame, error) {
@@ -73,7 +76,7 @@ func (c *chirpStackV4) eventField(key []byte) {
 	f := c.f
 	switch string(key) {
 	case "queueItemId":
-		c.queueItem = true
+		c.queueItem = c.text("queueItemId") != ""
 	case "acknowledged":
 		c.hint(decoders.Ack)
 		c.acked = c.boolean("acknowledged")
@@ -101,7 +104,7 @@ func (c *chirpStackV4) eventField(key []byte) {
 		c.hint(decoders.TxAck)
 		c.downlinkID = c.text("downlinkId")
 	case "gatewayId":
-		f.Gateways = []decoders.Gateway{{ID: c.text("gatewayId")}}
+		c.gatewayID = c.text("gatewayId")
 	case "integrationName":
 		c.hint(decoders.Service)
 		c.name = c.text("integrationName")
@@ -131,17 +134,26 @@ func (c *chirpStackV4) deviceInfo() {
 // gateway reads one entry of rxInfo. Of its times gwTime, the gateway's own,
 // is preferred.
 func (c *chirpStackV4) gateway() (g decoders.Gateway) {
+	var nsTime time.Time // the server's own
 	for key := range c.fieldsOf("rxInfo") {
 		switch string(key) {
 		case "gatewayId":
 			g.ID = c.text("gatewayId")
-		case "gwTime", "nsTime", "time":
+		case "nsTime":
+			nsTime = c.time("nsTime")
+		case "gwTime", "time":
 			if t := c.time(string(key)); g.Time.IsZero() || string(key) == "gwTime" {
 				g.Time = t
 			}
 		default:
 			c.gatewayField(key, &g, "rxInfo.location")
 		}
+	}
+	if !nsTime.IsZero() && (c.serverTime.IsZero() || nsTime.Before(c.serverTime)) {
+		c.serverTime = nsTime
+	}
+	if g.Time.IsZero() {
+		g.Time = nsTime
 	}
 	return g
 }
@@ -161,11 +173,16 @@ func (c *chirpStackV4) txInfo() {
 	}
 }
 
-// hint keeps the first kind of event that a key speaks for.
+// hint keeps a kind of event that the key of the next value speaks for. A null says
+// nothing: some servers write the members of all events.
 func (c *chirpStackV4) hint(k decoders.FrameKind) {
-	if c.implied == "" {
-		c.implied = k
+	if c.r.Kind() <= jsonbody.Null {
+		return
 	}
+	if c.implied == nil {
+		c.implied = make(map[decoders.FrameKind]bool)
+	}
+	c.implied[k] = true
 }
 
 // count is integer with null standing for the zero that protobuf leaves out, and
@@ -203,8 +220,25 @@ func (c *chirpStackV4) complete(query url.Values) {
 	if c.noBattery {
 		f.Battery = nil
 	}
-	f.NetworkTime = firstTime(f.NetworkTime, earliest(f.Gateways))
+	if c.gatewayID != "" && f.Kind == decoders.TxAck {
+		f.Gateways = []decoders.Gateway{{ID: c.gatewayID}}
+	}
+	onlyOfEvent(f)
+	c.setTime()
 	c.dedup()
+}
+
+// setTime corrects the time, which the server takes from the first gateway that has a
+// clock: one whose clock is wrong differs from the times at which the server received
+// the frame.
+func (c *chirpStackV4) setTime() {
+	f := c.f
+	if f.NetworkTime.IsZero() {
+		f.NetworkTime = gatewayTime(f.Gateways, c.serverTime)
+	} else if believed := believable(f.Gateways, c.serverTime, f.NetworkTime); !believed.Equal(f.NetworkTime) {
+		disbelieve(f, "time", f.NetworkTime)
+		f.NetworkTime = believed
+	}
 }
 
 // dedup makes the identifier the event's own: a device's uplink, its status
@@ -260,14 +294,23 @@ func unknownEvent(name string) string {
 	return "is unknown: " + strconv.Quote(name[:min(len(name), 40)])
 }
 
+// eventByShape takes the first kind that a key speaks for, an uplink before all others.
 func (c *chirpStackV4) eventByShape() decoders.FrameKind {
-	switch {
-	case c.implied == decoders.Ack, c.implied == "" && c.queueItem:
-		return c.ack()
-	case c.implied == "":
-		return decoders.Join
+	for _, kind := range []decoders.FrameKind{
+		decoders.Uplink, decoders.Ack, decoders.Status, decoders.Log, decoders.Location, decoders.TxAck, decoders.Service,
+	} {
+		switch {
+		case !c.implied[kind]:
+		case kind == decoders.Ack:
+			return c.ack()
+		default:
+			return kind
+		}
 	}
-	return c.implied
+	if c.queueItem {
+		return c.ack()
+	}
+	return decoders.Join
 }
 
 func (c *chirpStackV4) ack() decoders.FrameKind {

@@ -23,7 +23,10 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	f.Profile.Model = d.Text("metadata.productNumber")
 	// It holds one object, named as the event's type.
 	data := d.In("event.data")
-	data.All(func(name string, _ jsonbody.Value, in document) {
+	data.All(func(name string, v jsonbody.Value, in document) {
+		if !isPresent(v) {
+			return // of another event
+		}
 		switch name {
 		case "networkStatus":
 			f.Gateways = in.Gateways("cloudConnectors", func(g document) decoders.Gateway {
@@ -72,8 +75,8 @@ func measured(f *decoders.Frame, name string, d document) {
 		key = name + "." + key
 		if held++; held > maxSamples {
 			excess(f, key)
-		} else if !sampled[key] {
-			addSample(f, key, v, at, false)
+		} else if !sampled[key] && !addSample(f, key, v, at, false) && isPresent(v) {
+			d.Warn(strings.TrimPrefix(key, name+"."), noValue)
 		}
 	})
 	if held == 0 && len(sampled) == 0 {
@@ -91,8 +94,11 @@ func measuredSample(f *decoders.Frame, name string, d document, sampled map[stri
 		if key == "sampleTime" {
 			return
 		}
+		path := key
 		key = name + "." + key
-		addSample(f, key, v, at, false)
 		sampled[key] = true
+		if !addSample(f, key, v, at, false) && isPresent(v) {
+			d.Warn(path, noValue)
+		}
 	})
 }

@@ -20,6 +20,7 @@ const (
 	notTime    = "is not a time: "
 	notDevEUI  = "is not a devEUI of 16 hex digits"
 	noDevice   = "names no device"
+	noValue    = "is not a number, a text, true or false, and is not used"
 )
 
 // Text reads an optional string; a number is taken by its digits.

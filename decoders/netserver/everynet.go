@@ -21,8 +21,9 @@ func everynetFrame(d document, f *decoders.Frame) {
 	if b := d.Base64("params.encrypted_payload"); f.Payload == nil && b != nil {
 		f.Payload, f.Encrypted = b, true
 	}
-	f.Battery = d.LoRaBattery("params.battery")
-	f.Margin = d.Number("params.margin")
+	if kind == "status_response" {
+		f.Battery, f.Margin = d.LoRaBattery("params.battery"), d.Number("params.margin")
+	}
 	f.FrequencyHz = d.Frequency("params.radio.freq")
 	f.BandwidthHz = d.Bandwidth("params.radio.modulation.bandwidth")
 	f.SpreadingFactor = d.Spreading("params.radio.modulation.spreading")

@@ -2,9 +2,12 @@ package netserver
 
 import (
 	"errors"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -12,12 +15,14 @@ import (
 
 // parseGeneric reads the generic format: an object of values, or a
 // list of such objects, each one frame. The device is named by the address or
-// else by one of the keys deviceId, device_id, deviceEUI, devEUI, id; the time
-// of the sample stands under time or timestamp. These keys are no values.
+// else by one of the keys deviceId, device_id, deviceEUI, devEUI, another spelling of
+// the latter with an EUI, id; the time of the sample stands under time or timestamp.
+// These keys are no values. An id that is rather the message's (isMessageID) names no
+// device: each message would create one.
 func parseGeneric(p Post) ([]decoders.Frame, error) {
 	r := jsonbody.New(p.Body)
 	if r.Kind() != jsonbody.Array {
-		f, err := genericFrame(&r, p.DeviceID)
+		f, err := genericFrame(&r, p)
 		if syntax := r.Close(); syntax != nil {
 			return nil, syntaxError(syntax)
 		}
@@ -26,19 +31,19 @@ func parseGeneric(p Post) ([]decoders.Frame, error) {
 		}
 		return []decoders.Frame{f}, nil
 	}
-	return genericList(&r, p.DeviceID)
+	return genericList(&r, p)
 }
 
 // genericList reads every item that can be read and reports the first that
 // cannot.
-func genericList(r *jsonbody.Reader, device string) (frames []decoders.Frame, first error) {
+func genericList(r *jsonbody.Reader, p Post) (frames []decoders.Frame, first error) {
 	i := 0
 	for ok := r.Array(); ok && r.More(); i++ {
 		if i >= maxFrames {
 			first = tooMany(string(Generic))
 			continue
 		}
-		f, err := genericFrame(r, device)
+		f, err := genericFrame(r, p)
 		if err == nil {
 			frames = append(frames, f)
 		} else if first == nil {
@@ -74,12 +79,18 @@ func identifierRank(key []byte) int {
 	case "devEUI":
 		return 4
 	case "id":
-		return 5
+		return idRank
 	}
 	return 0
 }
 
-func genericFrame(r *jsonbody.Reader, device string) (decoders.Frame, error) {
+// The ranks below those of the documented keys.
+const (
+	euiRank = 5 // another spelling of devEUI
+	idRank  = 6
+)
+
+func genericFrame(r *jsonbody.Reader, p Post) (decoders.Frame, error) {
 	f := decoders.Frame{Sender: string(Generic), Kind: decoders.Uplink, Object: map[string]any{}}
 	if r.Kind() != jsonbody.Object {
 		r.Skip()
@@ -93,14 +104,115 @@ func genericFrame(r *jsonbody.Reader, device string) (decoders.Frame, error) {
 			if id, ok := r.Value().Text(); ok && id != "" && rank < best {
 				f.Identifier, best = id, rank
 			}
+		case isEUIName(string(key)):
+			name, v := string(key), r.Value()
+			id, _ := v.Text()
+			if eui, ok := decoders.NormalizeDevEUI(id); !ok {
+				f.Object[name] = v.Any()
+			} else if euiRank < best {
+				f.Identifier, best = eui, euiRank
+			}
 		case string(key) == "time", string(key) == "timestamp":
 			sampled(&f, string(key), r.Value())
 		default:
 			name := string(key)
 			f.Object[name] = r.Any()
+			if id := euiWithin(f.Object[name]); id != "" && euiRank < best {
+				f.Identifier, best = id, euiRank
+			}
 		}
 	}
-	return f, identify(&f, device)
+	if best == idRank && p.DeviceID == "" && isMessageID(f.Identifier, f.Object, p.ReceivedAt) {
+		return f, &decoders.Error{Format: f.Sender, Field: "id", Offset: -1,
+			Reason: "seems to be the message's, not the device's: name the device by deviceId or in the address"}
+	}
+	return f, identify(&f, p.DeviceID)
+}
+
+// bareName is a key in lower case without separators.
+func bareName(key string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
+}
+
+func isEUIName(key string) bool {
+	switch bareName(key) {
+	case "deveui", "deviceeui", "eui", "eui64", "deveui64":
+		return true
+	}
+	return false
+}
+
+// euiWithin returns the EUI that an object names by a key of isEUIName.
+func euiWithin(v any) string {
+	object, _ := v.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if text, ok := object[key].(string); ok && isEUIName(key) {
+			if eui, ok := decoders.NormalizeDevEUI(text); ok {
+				return eui
+			}
+		}
+	}
+	return ""
+}
+
+// isMessageID reports whether the id of a body is rather that of the message: a time, an
+// id in a body that has the members of a network server's frame, or a UUID beside
+// another name of the device.
+func isMessageID(id string, object map[string]any, received time.Time) bool {
+	if isMoment(id, received) {
+		return true
+	}
+	var counter, payload, radio, named bool
+	for key := range object {
+		switch bareName(key) {
+		case "fcnt", "fcntup", "fcntdown", "framecounter", "framecount", "counterup", "seqno", "seqnumber", "sequencenumber":
+			counter = true
+		case "payload", "payloadhex", "payloadraw", "rawpayload", "frmpayload", "data", "dataframe", "frame", "hex":
+			_, isText := object[key].(string)
+			payload = payload || isText
+		case "port", "fport", "rssi", "snr", "lsnr", "freq", "frequency", "datr", "dr", "datarate", "gateway", "gateways", "gws", "rxinfo":
+			radio = true
+		case "device", "devicename", "devname", "imei", "serial", "serialnumber", "sn", "mac", "macaddress", "sensorid", "nodeid", "unitid", "name":
+			named = true
+		}
+	}
+	return counter || payload && radio || named && isUUID(id)
+}
+
+// isMoment reports whether digits are a time of the last ten years in milliseconds,
+// microseconds or nanoseconds, or one within a day of the receipt in seconds.
+func isMoment(id string, received time.Time) bool {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return false
+	}
+	if received.IsZero() {
+		received = time.UnixMilli(n).Add(time.Hour)
+	}
+	const day = 24 * time.Hour
+	switch len(id) {
+	case 10:
+		return received.Sub(time.Unix(n, 0)).Abs() < day
+	case 13:
+		n *= 1e6
+	case 16:
+		n *= 1e3
+	case 19:
+	default:
+		return false
+	}
+	age := received.Sub(time.Unix(0, n))
+	return age > -day && age < 10*365*day
+}
+
+// isUUID reports whether an id has the form of a UUID or of a ULID.
+func isUUID(id string) bool {
+	if len(id) == 26 {
+		return strings.Trim(strings.ToUpper(id), "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == ""
+	}
+	hex := strings.ReplaceAll(id, "-", "")
+	_, ok := decoders.HexDigits(strings.ToLower(hex), 32)
+	return ok
 }
 
 // identify prefers the device that the address names.

@@ -3,6 +3,7 @@ package netserver
 import (
 	"cmp"
 	"strconv"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -24,7 +25,7 @@ func heliumFrame(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("port")
 	f.Payload = d.Base64("payload")
 	f.Gateways = d.Gateways("hotspots", func(g document) decoders.Gateway { return heliumHotspot(g, f) })
-	f.NetworkTime = firstTime(d.Time("reported_at"), earliest(f.Gateways))
+	f.NetworkTime = firstTime(d.Time("reported_at"), gatewayTime(f.Gateways, time.Time{}))
 	heliumDecoded(d, f)
 	f.DedupID = cmp.Or(d.Text("uuid"), counted(f))
 	if f.DedupID == "" && !f.NetworkTime.IsZero() {
@@ -34,10 +35,10 @@ func heliumFrame(d document, f *decoders.Frame) {
 
 // heliumHotspot reads a reception; the radio's data are the same in all of them.
 func heliumHotspot(d document, f *decoders.Frame) decoders.Gateway {
-	if d.Has("frequency") {
+	if d.IsPresent("frequency") {
 		f.FrequencyHz = d.Frequency("frequency")
 	}
-	if d.Has("spreading") {
+	if d.IsPresent("spreading") {
 		setDataRate(f, d.Text("spreading"))
 	}
 	return decoders.Gateway{

@@ -20,11 +20,11 @@ func parseMonnit(p Post) ([]decoders.Frame, error) {
 	var gateway string
 	frames, err := severalFrames(Monnit, p.Body, func(b *frames, d document) {
 		d.All(func(key string, _ jsonbody.Value, message document) {
-			switch key {
-			case "gatewayMessage":
+			switch {
+			case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
 				gateway = message.Text("gatewayID")
 				b.item(message, monnitGateway)
-			case "sensorMessages":
+			case key == "sensorMessages":
 				d.Each(key, func(message document) { b.item(message, monnitSensor) })
 			}
 		})

@@ -24,8 +24,9 @@ func excess(f *decoders.Frame, key string) {
 }
 
 // addSample adds a value that the sender decoded. A string that is a number is
-// taken for one only when the sender is known to write all values as strings.
-func addSample(f *decoders.Frame, key string, v jsonbody.Value, at time.Time, strings bool) {
+// taken for one only when the sender is known to write all values as strings. It
+// reports whether it was a value: lists, objects and null are not.
+func addSample(f *decoders.Frame, key string, v jsonbody.Value, at time.Time, strings bool) bool {
 	r := decoders.Reading{Key: key, Time: at}
 	n, number := v.Float()
 	b, truth := v.Bool()
@@ -39,13 +40,14 @@ func addSample(f *decoders.Frame, key string, v jsonbody.Value, at time.Time, st
 	case v.Kind == jsonbody.String:
 		r.Text, r.IsText = v.String(), true
 	default:
-		return
+		return false
 	}
 	if len(f.Samples) >= maxSamples {
 		excess(f, key)
-		return
+	} else {
+		f.Samples = append(f.Samples, r)
 	}
-	f.Samples = append(f.Samples, r)
+	return true
 }
 
 // loosely gives a text that stands for a number or a truth value as that.

@@ -3,7 +3,10 @@ package netserver
 import (
 	"bytes"
 	"cmp"
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,44 +36,86 @@ func sigfoxBody(p Post) []byte {
 }
 
 func sigfoxFrame(d document, f *decoders.Frame) {
-	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), d.Text("id")))
+	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), sigfoxID(d.Text("id"))))
 	f.NetworkTime = d.Time("time")
 	f.Payload = d.Hex("data")
 	f.Profile.ID = d.Text("deviceTypeId")
 	located, lists := sigfoxHeard(d, f)
 	// It says more about a frame that DATA has brought.
-	advanced := located || lists || d.Has("lqi|linkQuality") || d.Flag("duplicate")
+	advanced := located || lists || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
 	sigfoxEvent(d, f, located, advanced)
 	if f.FCnt, f.HasFCnt = d.Int("seqNumber", 0, 1<<53); f.HasFCnt && !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(f.FCnt, 10)
+	} else if f.Kind == decoders.Uplink {
+		f.Supplement, f.Extensible = false, false // it cannot be matched to another callback
 	}
 }
 
-// sigfoxEvent recognises the callback by its content: none has a name. A
-// position without data is kept apart from the frame's own kind, so that it
-// cannot be taken for the frame when it comes first.
+// sigfoxID returns an id that is one of Sigfox's, at most eight hex digits. Another id
+// is that of the message, of a sender that is not Sigfox.
+func sigfoxID(id string) string {
+	if _, err := strconv.ParseUint(id, 16, 32); err != nil {
+		return ""
+	}
+	return id
+}
+
+// sigfoxEvent recognises the callback by its content: none has a name. A position or a
+// list of stations without data and without measurements of the customer's own is kept
+// apart from the frame's own kind, so that it cannot be taken for the frame when it
+// comes first.
 func sigfoxEvent(d document, f *decoders.Frame, located, advanced bool) {
+	custom := sigfoxCustom(d)
 	switch {
-	case d.Has("data"):
+	case d.IsPresent("data"):
 		f.Kind, f.Supplement, f.Extensible = decoders.Uplink, advanced, !advanced
-	case located:
-		f.Kind, f.Supplement = decoders.Location, true
-	case d.Has("downlinkAck"): // SERVICE ACKNOWLEDGE
+		f.Object, f.BesidePayload = custom, custom != nil
+	case d.IsPresent("downlinkAck"): // SERVICE ACKNOWLEDGE
 		f.Kind = decoders.Nack
 		if d.Flag("downlinkAck") {
 			f.Kind = decoders.Ack
 		}
-	case d.Has("severity|info|infoMessage|infoCode"):
-		f.Kind, f.Text = decoders.Failure, joinValues(sigfoxCustom(d), "severity", "infoCode", "info", "infoMessage")
-	case d.Has("batt|temp"):
-		f.Kind, f.Object = decoders.Status, sigfoxCustom(d)
+		warnUnused(d, custom, "infoCode", "infoMessage", "downlinkOverusage")
+	case d.IsPresent("severity|info|infoMessage|infoCode"):
+		f.Kind, f.Text = decoders.Failure, joinValues(custom, "severity", "infoCode", "info", "infoMessage")
+		warnUnused(d, custom, "severity", "infoCode", "info", "infoMessage")
+	case measures(custom, "batt", "temp"):
+		f.Kind, f.Object, f.Supplement = decoders.Uplink, custom, advanced
+	case located:
+		f.Kind, f.Supplement = decoders.Location, true
+		warnUnused(d, custom)
+	case d.IsPresent("batt|temp"):
+		f.Kind, f.Object = decoders.Status, custom
 		f.Text = joinValues(f.Object, "batt", "temp")
 	case advanced:
 		f.Kind, f.Supplement = decoders.Service, true
+		warnUnused(d, custom)
+	case custom != nil:
+		f.Kind, f.Object = decoders.Uplink, custom
 	default:
 		f.Kind = decoders.Service
-		if f.Object = sigfoxCustom(d); f.Object != nil {
-			f.Kind = decoders.Uplink
+	}
+}
+
+// measures reports whether there is a number, true or false beside the excepted names.
+func measures(custom map[string]any, except ...string) bool {
+	for name, v := range custom {
+		switch v.(type) {
+		case float64, bool, map[string]any, []any:
+			if !slices.Contains(except, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// warnUnused notes the customer's own values in an event that has no readings, apart
+// from those that are read.
+func warnUnused(d document, custom map[string]any, read ...string) {
+	for _, name := range slices.Sorted(maps.Keys(custom)) {
+		if !slices.Contains(read, name) && custom[name] != nil {
+			d.Warn(name, "is not used: this callback has no data")
 		}
 	}
 }
@@ -80,7 +125,10 @@ func sigfoxCustom(d document) (custom map[string]any) {
 	const most = 200
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		switch {
-		case isSigfoxName(key) || len(custom) >= most:
+		case isSigfoxName(key) || !isPresent(v):
+			return
+		case len(custom) >= most:
+			d.Warn(key, fmt.Sprintf("is not used: it comes after %d other values", most))
 			return
 		case custom == nil:
 			custom = make(map[string]any)
@@ -113,7 +161,7 @@ func isSigfoxName(key string) bool {
 func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
 	// Beside a radius lat and lng are the device's, else the station's, rounded.
-	at, computed, radius := d.Place("lat", "lng", ""), d.Has("computedLocation"), d.IsPresent("radius")
+	at, computed, radius := d.Place("lat", "lng", ""), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
 		f.Position = at
 	} else {
@@ -123,7 +171,7 @@ func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 		f.Position = sigfoxComputed(d.Unquote("computedLocation").In("computedLocation"))
 	}
 	const list = "duplicates|reception" // as the callback and the backend's interface name it
-	if lists = d.Has(list); lists {
+	if lists = d.IsPresent(list); lists {
 		f.Gateways = d.Unquote(list).As("duplicates").Gateways(list, sigfoxDuplicate)
 	}
 	setBestGateway(f, station)
@@ -141,7 +189,7 @@ func sigfoxDuplicate(d document) decoders.Gateway {
 // sigfoxComputed is the position that the network computed. Status 0 means
 // that there is none.
 func sigfoxComputed(d document) *decoders.Position {
-	if d.Has("status") && !d.Flag("status") {
+	if d.IsPresent("status") && !d.Flag("status") {
 		return nil
 	}
 	return d.Place("lat", "lng", "")

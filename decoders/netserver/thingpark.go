@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,14 +45,14 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	}
 	f.Name = d.Unquote("CustomerData").Text("CustomerData.name")
 	f.Application = d.Text("CustomerID")
-	if d.Has("DriverCfg.mod") { // the codec that Actility would use
+	if d.IsPresent("DriverCfg.mod") { // the codec that Actility would use
 		f.Profile.ID = d.Text("DriverCfg.mod.pId") + "/" + d.Text("DriverCfg.mod.mId") + "/" + d.Text("DriverCfg.mod.ver")
 	}
 	f.NetworkTime = d.Time("Time|DevLocTime")
 	f.FPort, f.HasFPort = d.FPort("FPort")
 	f.FCnt, f.HasFCnt = d.FCnt("FCntUp")
 	f.Payload = d.Hex("payload_hex")
-	f.Encrypted = d.IsPresent("AppSKey") || d.IsPresent("PayloadEncryption")
+	f.Encrypted = isGiven(d.Value("AppSKey")) || isGiven(d.Value("PayloadEncryption"))
 	f.Object = thingParkDecoded(d)
 	f.SpreadingFactor = d.Spreading("SpFact")
 	f.FrequencyHz = d.Frequency("Frequency")
@@ -69,14 +70,35 @@ func thingParkDecoded(d document) map[string]any {
 	if d.Kind("payload") == jsonbody.Object {
 		return d.Object("payload")
 	}
-	for name, p := range points {
-		point, ok := p.(map[string]any)
-		if record, has := point["record"]; ok && has {
+	var history []any
+	for _, name := range slices.Sorted(maps.Keys(points)) {
+		point, _ := points[name].(map[string]any)
+		if record, has := point["record"]; has {
 			points[name] = record
+		} else if records, isList := point["records"].([]any); isList {
+			delete(points, name)
+			history = append(history, thingParkHistory(name, records)...)
 		}
+	}
+	if len(history) > 0 {
+		points["records"] = history
 	}
 	return points
 }
+
+// thingParkHistory names the values of a point's records, {eventTime, value}, so that
+// each becomes a reading at its time under the point's name.
+func thingParkHistory(name string, records []any) []any {
+	for i, r := range records {
+		if record, _ := r.(map[string]any); record != nil {
+			records[i] = map[string]any{"variable": name, "value": record["value"], "time": record["eventTime"]}
+		}
+	}
+	return records
+}
+
+// isGiven reports whether a value is neither missing nor null nor an empty text.
+func isGiven(v jsonbody.Value) bool { return isPresent(v) && len(v.Raw()) > 0 }
 
 // thingParkGateways reads how the frame was heard. The document itself has the best
 // reception with the gateway's position, Lrrs all of them without positions.
@@ -122,7 +144,7 @@ func thingParkUplink(d document, f *decoders.Frame) {
 	const joinRequest, confirmedUp = 0, 4
 	messageType, ok := d.Int("MType", 0, 7)
 	f.Kind, f.Confirmed = decoders.Uplink, ok && messageType == confirmedUp
-	if !d.Has("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
+	if !d.IsPresent("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
 		f.Kind, f.Confirmed = decoders.Join, false
 	}
 }

@@ -2,6 +2,7 @@ package netserver
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,15 +73,52 @@ func firstTime(times ...time.Time) time.Time {
 	return time.Time{}
 }
 
-// earliest returns the earliest time a gateway gave, or the zero time.
-func earliest(gateways []decoders.Gateway) time.Time {
-	var first time.Time
+// clockSpan is how far the clock of a gateway may be from another clock before it is
+// taken to be wrong. Gateways that lost their uplink post frames hours later.
+const clockSpan = 24 * time.Hour
+
+// gatewayTime returns the earliest time that a gateway gave, of those within clockSpan
+// of the reference if there are any. The reference is the server's time or, if that is
+// zero, the median of the gateways': one without a time server begins in the past.
+func gatewayTime(gateways []decoders.Gateway, reference time.Time) time.Time {
+	var times []time.Time
 	for _, g := range gateways {
-		if !g.Time.IsZero() && (first.IsZero() || g.Time.Before(first)) {
-			first = g.Time
+		if !g.Time.IsZero() {
+			times = append(times, g.Time)
 		}
 	}
-	return first
+	if len(times) == 0 {
+		return time.Time{}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	if reference.IsZero() {
+		reference = times[len(times)/2]
+	}
+	for _, t := range times {
+		if reference.Sub(t).Abs() <= clockSpan {
+			return t
+		}
+	}
+	return times[0]
+}
+
+// believable returns a time that came from a gateway or, if it is further than
+// clockSpan from the server's, that of another gateway or else the server's.
+func believable(gateways []decoders.Gateway, server, t time.Time) time.Time {
+	if server.IsZero() || t.IsZero() || server.Sub(t).Abs() <= clockSpan {
+		return t
+	}
+	if other := gatewayTime(gateways, server); !other.IsZero() && server.Sub(other).Abs() <= clockSpan {
+		return other
+	}
+	return server
+}
+
+// disbelieve notes that a time is not used, since another clock contradicts it.
+func disbelieve(f *decoders.Frame, field string, t time.Time) {
+	if f.TimeNote == "" {
+		f.TimeNote = field + ": " + t.Format(time.RFC3339) + " is not used: the server's or another gateway's clock differs by more than a day"
+	}
 }
 
 // repeatSpan is how long after a frame another of the same counter and payload is

@@ -1,6 +1,10 @@
 package netserver
 
-import "github.com/penstock/penstock/decoders"
+import (
+	"time"
+
+	"github.com/penstock/penstock/decoders"
+)
 
 // ttnV2Frame reads the uplinks of The Things Network's HTTP integration of
 // version 2, which is shut down but lives on in simulators and old stacks.
@@ -16,7 +20,7 @@ func ttnV2Frame(d document, f *decoders.Frame) {
 	setDataRate(f, d.Text("metadata.data_rate"))
 	f.Gateways = d.Gateways("metadata.gateways", ttnV2Gateway)
 	f.Position = d.Place("metadata.latitude", "metadata.longitude", "metadata.altitude")
-	f.NetworkTime = firstTime(d.Time("metadata.time"), earliest(f.Gateways))
+	f.NetworkTime = firstTime(d.Time("metadata.time"), gatewayTime(f.Gateways, time.Time{}))
 	f.DedupID = counted(f)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -34,6 +35,9 @@ func parseTheThingsStack(p Post) ([]decoders.Frame, error) {
 }
 
 func (t *theThingsStack) field(key []byte) {
+	if t.r.Kind() <= jsonbody.Null {
+		return // of another event
+	}
 	switch string(key) {
 	case "end_device_ids":
 		t.device()
@@ -278,7 +282,7 @@ func (t *theThingsStack) complete() {
 	if f.NetworkTime.IsZero() {
 		f.NetworkTime = t.parseTime("received_at", t.serverTime)
 	}
-	f.NetworkTime = firstTime(f.NetworkTime, earliest(f.Gateways))
+	f.NetworkTime = firstTime(f.NetworkTime, gatewayTime(f.Gateways, time.Time{}))
 	t.dedup()
 }
 

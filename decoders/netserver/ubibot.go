@@ -27,13 +27,24 @@ func ubibotFrame(d document, f *decoders.Frame) {
 func ubibotFeed(d document, f *decoders.Frame) {
 	at := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
-		if isField(key) && isPresent(v) {
-			addSample(f, key, v, at, true)
+		if !isField(key) || !isPresent(v) {
+			return
+		}
+		if v = ubibotValue(d, key, v); !addSample(f, key, v, at, true) && v.Kind != jsonbody.Null {
+			d.Warn(key, noValue)
 		}
 	})
 	if at.After(f.SampleTime) {
 		f.SampleTime = at
 	}
+}
+
+// ubibotValue is the value of a field, which stands bare or within an object.
+func ubibotValue(d document, key string, v jsonbody.Value) jsonbody.Value {
+	if v.Kind == jsonbody.Object {
+		return d.Value(key + ".value")
+	}
+	return v
 }
 
 // ubibotDedup is the sum of the feeds' text, which holds their times: a

@@ -26,6 +26,8 @@ type RawFrame struct {
 	// Object holds values decoded by the sender; Samples likewise, with times.
 	Object  json.RawMessage `json:"object,omitempty"`
 	Samples json.RawMessage `json:"samples,omitempty"`
+	// BesidePayload is that of the frame.
+	BesidePayload bool `json:"beside_payload,omitempty"`
 	// Truncated reports that the payload or the decoded values are omitted because
 	// they are too long or cannot be encoded as JSON.
 	Truncated bool     `json:"truncated,omitempty"`
@@ -79,7 +81,7 @@ func (w *work) raw() RawFrame {
 	f := &w.Frame
 	r := RawFrame{
 		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.at,
-		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, Gateways: len(f.Gateways),
+		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, BesidePayload: f.BesidePayload, Gateways: len(f.Gateways),
 		Refused: truncateText(w.out.Refused, maxRawText), Note: truncateText(w.out.Note, maxRawText),
 	}
 	if f.HasFCnt {
@@ -150,7 +152,7 @@ func (r RawFrame) Arrival(acct account.ID) (a Arrival, ok bool) {
 		return a, false
 	}
 	f := decoders.Frame{
-		Sender: r.Sender, Kind: decoders.FrameKind(r.Kind), Payload: payload, Encrypted: r.Encrypted, SampleTime: r.Time,
+		Sender: r.Sender, Kind: decoders.FrameKind(r.Kind), Payload: payload, Encrypted: r.Encrypted, SampleTime: r.Time, BesidePayload: r.BesidePayload,
 	}
 	if r.FCnt != nil {
 		f.FCnt, f.HasFCnt = *r.FCnt, true
