@@ -324,7 +324,9 @@ func (d *DB) Close() error {
 		d.writer.close()
 	}
 	if d.progress != nil {
-		errs = append(errs, d.progress.Close())
+		if err := d.progress.Close(); !errors.Is(err, os.ErrClosed) { // closing twice does nothing
+			errs = append(errs, err)
+		}
 	}
 	d.stmts.Range(func(_, stmt any) bool {
 		errs = append(errs, stmt.(*sql.Stmt).Close())
