@@ -34,9 +34,9 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 	}
 	for _, tc := range []struct{ name, line, body, want string }{
 		{"rules", "GET /admin/rules?account=1", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
-		{"a page of rules", "GET /admin/rules?account=1&limit=1", "", `200 {"data":[` + warm + `],"meta":{"next":"MSAxNzcyMzY2NDAwMDAwIHdhcm0"}}`},
-		{"the next page", "GET /admin/rules?account=1&limit=1&cursor=MSAxNzcyMzY2NDAwMDAwIHdhcm0", "", `200 {"data":[` + wet + `],"meta":{"next":""}}`},
-		{"a page after the last", "GET /admin/rules?account=1&cursor=MSAxNzcyMzY2NDAwMDAwIHdldA", "", `200 {"data":[],"meta":{"next":""}}`},
+		{"a page of rules", "GET /admin/rules?account=1&limit=1", "", `200 {"data":[` + warm + `],"meta":{"next":"MSAxNzcyMzY2NDAwMDAwMDAwMDAwIHdhcm0"}}`},
+		{"the next page", "GET /admin/rules?account=1&limit=1&cursor=MSAxNzcyMzY2NDAwMDAwMDAwMDAwIHdhcm0", "", `200 {"data":[` + wet + `],"meta":{"next":""}}`},
+		{"a page after the last", "GET /admin/rules?account=1&cursor=MSAxNzcyMzY2NDAwMDAwMDAwMDAwIHdldA", "", `200 {"data":[],"meta":{"next":""}}`},
 		{"rules of another account", "GET /admin/rules?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
 		{"rules of all accounts", "GET /admin/rules", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
 		{"a cursor without an id", "GET /admin/rules?cursor=MSAwIA", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
