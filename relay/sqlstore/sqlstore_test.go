@@ -32,15 +32,23 @@ func TestTransactions(t *testing.T) {
 // invalidationsAreNew holds that a version is a new number after each invalidation, also
 // one that was never counted up, and in a database that went back.
 func invalidationsAreNew(t *testing.T, db *sqlstore.DB) {
-	ctx, seen := t.Context(), map[int64]bool{}
+	type seenVersion struct {
+		name string
+		n    int64
+	}
+	ctx, seen := t.Context(), map[seenVersion]bool{}
 	versions := func() {
 		t.Helper()
 		all := relaytest.Must(sqlstore.Versions(ctx, db, []string{"counted", "other"}))(t)
 		n := relaytest.Must(sqlstore.Version(ctx, db, "counted"))(t)
-		if all["counted"] != n || seen[n] || seen[all["other"]] {
-			t.Errorf("the version is %d, all are %v; want new ones", n, all)
+		relaytest.Equal(t, "the version counted", n, all["counted"])
+		for name, n := range all {
+			if v := (seenVersion{name, n}); seen[v] {
+				t.Errorf("%s has the version %d again", name, n)
+			} else {
+				seen[v] = true
+			}
 		}
-		seen[n], seen[all["other"]] = true, true
 	}
 	relaytest.NoError(t, db.Write(ctx, "test", func(ctx context.Context, tx *sqlstore.Tx) error { return tx.Bump(ctx, "counted") }))
 	versions()
