@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"log/slog"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -48,6 +49,7 @@ type Auth struct {
 
 type cachedToken struct {
 	token      account.Token
+	bySource   bool
 	at         time.Time
 	refreshing atomic.Bool
 }
@@ -75,10 +77,41 @@ func (a *Auth) TrustPeers(token string) {
 // their own.
 func (a *Auth) Guesses() *Guesses { return a.guesses }
 
-// Forget clears the token cache, for example after a token was revoked.
-func (a *Auth) Forget() {
+// forget clears the token cache.
+func (a *Auth) forget() {
 	a.cache.Store(new(sync.Map))
 	a.size.Store(0)
+}
+
+// Changed drops the cached tokens that have changed or were revoked; stored are those of
+// the store, read after the change. The others stay, so that their senders are accepted
+// if the store is down soon after the change of another token.
+func (a *Auth) Changed(stored []account.Token) {
+	byHash, bySource := make(map[string]account.Token, len(stored)), make(map[string]account.Token)
+	for _, t := range stored {
+		byHash[t.Hash] = t
+		source := t.Source
+		if _, several := bySource[source]; several {
+			t = account.Token{} // which one has the source is looked up
+		}
+		bySource[source] = t
+	}
+	// A lookup that began before the change caches its result in the old map.
+	cache, size, now := new(sync.Map), int64(0), a.now()
+	a.cache.Load().Range(func(sum, value any) bool {
+		m := value.(*cachedToken)
+		current := byHash[m.token.Hash]
+		if m.bySource {
+			current = bySource[m.token.Source]
+		}
+		if reflect.DeepEqual(current, m.token) {
+			cache.Store(sum, &cachedToken{token: m.token, bySource: m.bySource, at: now})
+			size++
+		}
+		return true
+	})
+	a.cache.Store(cache)
+	a.size.Store(size)
 }
 
 // Style defines how a surface reads credentials and refuses requests.
@@ -211,7 +244,7 @@ func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (accou
 	token, err := t.find(ctx, a.tokens)
 	switch {
 	case err == nil:
-		a.cacheToken(cache, t.sum, &cachedToken{token: token, at: a.now()})
+		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", at: a.now()})
 	case relay.KindOf(err) == relay.KindNotFound:
 		if _, had := cache.LoadAndDelete(t.sum); had {
 			a.size.Add(-1)
@@ -222,7 +255,7 @@ func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (accou
 
 func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken) {
 	if _, had := cache.Swap(sum, m); !had && a.size.Add(1) > maxCachedTokens {
-		a.Forget()
+		a.forget()
 	}
 }
 

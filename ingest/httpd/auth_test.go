@@ -135,7 +135,7 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 		g := newGuarded("root")
 		g.status(t, "/hook", "X-Auth-Token", "hook")
 		revoke(g)
-		g.auth.Forget()
+		g.auth.Changed(g.stored())
 		if got := g.status(t, "/hook", "X-Auth-Token", "hook")[:3]; got != "401" {
 			t.Error(got)
 		}
@@ -157,7 +157,7 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 		first := make(chan string)
 		go func() { first <- g.status(t, "/hook", "X-Auth-Token", "hook") }()
 		relaytest.Eventually(t, "the store is asked once", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 1 })
-		g.auth.Forget()
+		g.auth.Changed(g.stored())
 		close(hang)
 		<-first
 		revoke(g)
@@ -165,6 +165,49 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 			t.Errorf("what was asked before the revocation is remembered: %s", got)
 		}
 	})
+}
+
+// stored lists the tokens of the store, each with the hash of its text.
+func (g *guarded) stored() (all []account.Token) {
+	g.change(func(s *store) {
+		for text, t := range s.tokens {
+			t.Hash = account.HashToken(text)
+			s.tokens[text] = t
+			all = append(all, t)
+		}
+	})
+	return all
+}
+
+func TestAKnownTokenWorksWithoutTheStoreAfterAnotherHasChanged(t *testing.T) {
+	ask := func(g *guarded) string { return g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }
+	for _, tc := range []struct {
+		name   string
+		change func(*store)
+		want   string
+	}{
+		{"another token is added", func(s *store) { s.tokens["new"] = account.Token{Account: 9} }, "200"},
+		{"another token is revoked", func(s *store) { delete(s.tokens, "iot") }, "200"},
+		{"nothing has changed", func(*store) {}, "200"},
+		{"the token is revoked", func(s *store) { delete(s.tokens, "hook") }, "503"},
+		{"the token has other scopes", func(s *store) {
+			hook := s.tokens["hook"]
+			hook.Scopes = []account.Scope{account.Carrier}
+			s.tokens["hook"] = hook
+		}, "503"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g := newGuarded("root")
+			g.stored()
+			relaytest.Equal(t, "the answer before", ask(g), "200")
+			g.change(tc.change)
+			g.auth.Changed(g.stored())
+			g.change(func(s *store) { s.down = down() })
+			relaytest.Equal(t, "the answer while the store is down", ask(g), tc.want)
+			g.pass(maxTokenAge)
+			relaytest.Equal(t, "the answer after ten minutes", ask(g), "503")
+		})
+	}
 }
 
 func TestAStoreThatHangsDelaysNoKnownSender(t *testing.T) {

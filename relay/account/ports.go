@@ -14,8 +14,8 @@ type Store interface {
 	AddToken(ctx context.Context, t Token) error
 	PutTokens(ctx context.Context, tokens []Token) error
 	DeleteToken(ctx context.Context, t Token) error
-	// Changes calls back whenever a token may have changed, until ctx is done.
-	Changes(ctx context.Context, changed func())
+	// Changes calls back with all tokens whenever one may have changed, until ctx is done.
+	Changes(ctx context.Context, changed func([]Token))
 
 	// Login loads the login of a username; relay.KindNotFound if there is none.
 	Login(ctx context.Context, username string) (Login, error)

@@ -112,11 +112,12 @@ func (s *Store) changeTokens(ctx context.Context, noun string, change func(conte
 	return err
 }
 
-// Changes calls back when it begins and whenever a token may have changed, until
-// ctx is done: at once after a change through this store, within Poll after one
-// of another gateway. An error while it reads the version is not a change: a
-// gateway goes on with its cached tokens while the database is down.
-func (s *Store) Changes(ctx context.Context, changed func()) {
+// Changes calls back with all tokens when it begins and whenever one may have changed,
+// until ctx is done: at once after a change through this store, within Poll after one
+// of another gateway. An error while it reads the version is not a change: a gateway goes
+// on with its cached tokens while the database is down. If the tokens cannot be read
+// after a change, Changes tries again.
+func (s *Store) Changes(ctx context.Context, changed func([]account.Token)) {
 	changedHere := s.nextChange()
 	every := s.Poll
 	if every <= 0 {
@@ -124,10 +125,17 @@ func (s *Store) Changes(ctx context.Context, changed func()) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	report := func() bool {
+		all, err := s.Tokens(ctx)
+		if relay.KindOf(err) == relay.KindUnavailable {
+			return false
+		}
+		changed(all) // none if one of them cannot be opened
+		return true
+	}
 	for seen := int64(-1); ; {
-		if n, err := sqlstore.Version(ctx, s.db, tokensVersion); err == nil && n != seen {
+		if n, err := sqlstore.Version(ctx, s.db, tokensVersion); err == nil && n != seen && report() {
 			seen = n
-			changed()
 		}
 		select {
 		case <-ctx.Done():
@@ -135,7 +143,9 @@ func (s *Store) Changes(ctx context.Context, changed func()) {
 		case <-tick.C:
 		case <-changedHere:
 			changedHere = s.nextChange()
-			changed()
+			if !report() {
+				seen = -1
+			}
 		}
 	}
 }

@@ -124,7 +124,7 @@ func tokensRace(t *testing.T, one, two *Store) {
 }
 
 // listen runs Changes until the test ends.
-func listen(t *testing.T, s *Store, changed func()) {
+func listen(t *testing.T, s *Store, changed func([]account.Token)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -151,8 +151,8 @@ func changesAreHeard(t *testing.T, s *Store) {
 	other := New(s.db) // of another gateway
 	s.Poll, other.Poll = time.Hour, 5*time.Millisecond
 	here, there := make(chan struct{}, 100), make(chan struct{}, 100)
-	listen(t, s, func() { here <- struct{}{} })
-	listen(t, other, func() { there <- struct{}{} })
+	listen(t, s, func([]account.Token) { here <- struct{}{} })
+	listen(t, other, func([]account.Token) { there <- struct{}{} })
 	hear(t, here, "the beginning")
 	hear(t, there, "the beginning")
 	for _, change := range []func() error{
@@ -179,7 +179,7 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 	s.Poll = 5 * time.Millisecond
 	heard := make(chan struct{}, 100)
 	readable := make(chan error, 100)
-	listen(t, s, func() {
+	listen(t, s, func([]account.Token) {
 		_, err := s.Token(context.Background(), "none")
 		readable <- err
 		heard <- struct{}{}
