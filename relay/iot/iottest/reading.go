@@ -104,6 +104,27 @@ func textOverNumber(t *testing.T, s iot.ReadingStore) {
 	expect(t, read(t, s, iot.Query{Account: globex, DeviceID: "turned"}), theirs)
 }
 
+// textsOverNumbers holds that a point between overwritten ones stays, and what lies
+// beside them.
+func textsOverNumbers(t *testing.T, s iot.ReadingStore) {
+	var numbers []iot.Point
+	for i := range 6 {
+		numbers = append(numbers, point("runs", "1", i, float64(i)))
+	}
+	word := textOf(point("runs", "1", 6, 0), "a text")
+	last := point("runs", "1", 7, 7)
+	other := point("runs", "2", 1, 9)
+	write(t, s, append(numbers, word, last, other)...)
+	want := slices.Clone(numbers)
+	var texts []iot.Point
+	for _, i := range []int{0, 1, 3, 5} {
+		want[i] = textOf(numbers[i], "broken")
+		texts = append(texts, want[i])
+	}
+	write(t, s, append(texts, textOf(last, "off"))...)
+	expect(t, read(t, s, iot.Query{DeviceID: "runs"}), textOf(last, "off"), word, want[5], want[4], want[3], want[2], want[1], other, want[0])
+}
+
 func lastKindOfBatchWins(t *testing.T, s iot.ReadingStore) {
 	number, later := point("kinds", "1", 0, 1), point("kinds", "1", 1, 2)
 	write(t, s, number, textOf(later, "two"), textOf(number, "one"), later)

@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"a text is no number and neither is lost", texts},
 		{"a number written over a text counts", numberOverText},
 		{"a text written over a number counts, and nothing beside it goes", textOverNumber},
+		{"texts written over numbers leave the points between them", textsOverNumbers},
 		{"of numbers and texts of one time in a batch the last counts", lastKindOfBatchWins},
 		{"any float comes back bit for bit", floats},
 		{"names and tags come back whatever they hold", hostileTags},
