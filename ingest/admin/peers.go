@@ -112,7 +112,16 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (sta
 	if g.Away(p.now()) {
 		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
 	}
-	target := g.URL + r.path
+	status, body, err = p.send(ctx, g.URL, r)
+	if err != nil {
+		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+	}
+	return status, body, nil
+}
+
+// send makes a request to the gateway at a URL.
+func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (status int, body []byte, err error) {
+	target := gatewayURL + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
@@ -125,14 +134,37 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (sta
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := p.client.Do(req)
 	if err != nil {
-		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, maxPeerAnswer))
+	return resp.StatusCode, body, err
+}
+
+// ExchangeServer tells the gateway at a URL which PostgreSQL server this one uses last,
+// and returns the newer of that and its own.
+func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server gateway.Server) (newer gateway.Server, err error) {
+	body, err := json.Marshal(server)
 	if err != nil {
-		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+		return newer, err
 	}
-	return resp.StatusCode, body, nil
+	status, answer, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/admin/gateways/server", body: body})
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("answered %d", status)
+	}
+	if err == nil {
+		err = json.Unmarshal(answer, &newer)
+	}
+	return newer, err
+}
+
+// exchangeServer answers ExchangeServer.
+func (s *Surface) exchangeServer(c *fiber.Ctx) error {
+	var theirs gateway.Server
+	if err := readJSON(c, maxForm, &theirs); err != nil {
+		return err
+	}
+	return c.JSON(s.NewerServer(theirs))
 }
 
 // tracedAt asks the gateway that a node names for an event; found is false if there is
@@ -235,6 +267,8 @@ type Recovered struct {
 	// Unknown is how many parts of messages were due before processing stopped: they
 	// are in the state unknown.
 	Unknown int `json:"unknown"`
+	// Server is the PostgreSQL server that was accepted; empty for none.
+	Server string `json:"server,omitempty"`
 	// Ledgers are those whose head went back with the database, and how far.
 	Ledgers []string `json:"ledgers,omitempty"`
 }
@@ -243,8 +277,21 @@ type Recovered struct {
 // the database in a state of its own.
 func (s *Surface) recover(c *fiber.Ctx) error {
 	done, err := s.Recover(c.UserContext())
-	if err != nil {
+	done.Server, _ = c.Locals(acceptedKey{}).(string)
+	if err != nil && (done.Server == "" || relay.KindOf(err) != relay.KindConflict) {
 		return err
 	}
 	return c.JSON(done)
+}
+
+// acceptedKey is the key of the accepted server in a request's locals.
+type acceptedKey struct{}
+
+// acceptServer accepts a PostgreSQL server that was refused, without which the audit log
+// cannot be written.
+func (s *Surface) acceptServer(c *fiber.Ctx) error {
+	if s.AcceptServer != nil {
+		c.Locals(acceptedKey{}, s.AcceptServer(c.UserContext()))
+	}
+	return nil
 }

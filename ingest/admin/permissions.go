@@ -18,7 +18,9 @@ type operation struct {
 	open bool
 	// change operations are recorded in the audit log.
 	change bool
-	handle fiber.Handler
+	// prepare does what must be done before the audit log can be written; nil does nothing.
+	prepare func(*fiber.Ctx) error
+	handle  fiber.Handler
 }
 
 // allOperations is the whole table. An operation that it lacks is an admin's alone.
@@ -55,8 +57,9 @@ func (s *Surface) allOperations() []operation {
 		{method: "DELETE", path: "/tokens/:token_id", id: "revokeToken", roles: admins, change: true, handle: s.revokeToken},
 		{method: "PUT", path: "/inventory", id: "putInventory", roles: admins, change: true, handle: s.putInventory},
 		{method: "GET", path: "/inventory", id: "getInventory", roles: operators, handle: s.withSelection(s.getInventory)},
-		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true, handle: s.recover},
+		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true, prepare: s.acceptServer, handle: s.recover},
 		{method: "GET", path: "/gateways", id: "listGateways", roles: staff, handle: s.listGateways},
+		{method: "POST", path: "/gateways/server", id: "exchangeServer", roles: admins, handle: s.exchangeServer},
 		{method: "DELETE", path: "/gateways/:node", id: "forgetGateway", roles: operators, change: true, handle: s.forgetGateway},
 		{method: "GET", path: "/events", id: "listEvents", roles: everyone, handle: s.withSelection(s.listEvents)},
 		{method: "GET", path: "/events/:event", id: "getEvent", roles: everyone, handle: s.getEvent},

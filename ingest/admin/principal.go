@@ -54,6 +54,11 @@ func (s *Surface) authorize(c *fiber.Ctx) error {
 	if !o.change || who.peer {
 		return c.Next()
 	}
+	if o.prepare != nil {
+		if err := o.prepare(c); err != nil {
+			return err
+		}
+	}
 	return s.record(c, o, who)
 }
 

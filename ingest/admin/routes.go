@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
@@ -67,6 +68,12 @@ type Deps struct {
 	// Recover processes the journal again for a database that was restored, and
 	// returns how many events that were.
 	Recover func(ctx context.Context) (Recovered, error)
+	// AcceptServer accepts a PostgreSQL server that was refused, if no other one can be
+	// used, and returns which one, "" for none. nil accepts none.
+	AcceptServer func(ctx context.Context) string
+	// NewerServer compares the PostgreSQL server of another gateway with this one's and
+	// returns the newer.
+	NewerServer func(theirs gateway.Server) gateway.Server
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer

@@ -89,6 +89,8 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 		return "the database of database.url does not exist: ", true
 	case err.Code == "42501":
 		return "the user of database.url lacks a right: ", true
+	case Emptied(err):
+		return "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, which makes them; then run `penstock recover`: ", true
 	case err.Code == "25006":
 		return "this PostgreSQL is a read-only standby, database.url must reach the primary: ", true
 	case err.Code == "53100":
@@ -99,6 +101,13 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 		return "", true
 	}
 	return "", false
+}
+
+// Emptied reports whether an error says that PostgreSQL lacks tables, columns or the
+// schema of a database that was opened.
+func Emptied(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "42P01" || pg.Code == "42703" || pg.Code == "3F000")
 }
 
 // damagedAdvice is what to do about a SQLite database that is damaged. It counts as
@@ -124,7 +133,7 @@ func AdviseDamage(err error) error {
 // wrap is Wrap for errors of this database. It notes damage, which Check reports from
 // then on.
 func (d *DB) wrap(noun string, err error) error {
-	err = Wrap(noun, err)
+	err = Wrap(noun, d.explain(err))
 	if err != nil && Damaged(err) && d.health.Note(err) {
 		d.o.Logger.Error("the database is damaged", "error", err)
 	}

@@ -31,9 +31,9 @@ type Migration struct {
 	Applied bool
 }
 
-// migrate brings the schema to the newest version; on PostgreSQL under a lock, so
+// Migrate brings the schema to the newest version; on PostgreSQL under a lock, so
 // that of several gateways that start one does it.
-func (d *DB) migrate(ctx context.Context) error {
+func (d *DB) Migrate(ctx context.Context) error {
 	p, err := d.provider()
 	if err != nil {
 		return err

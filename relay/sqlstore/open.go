@@ -10,18 +10,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
 )
 
 // File is the name of the SQLite database in the data directory.
@@ -40,6 +36,10 @@ type Options struct {
 	MaxConns int
 	// Timeout bounds each statement on PostgreSQL; 0 means 10 s.
 	Timeout time.Duration
+	// Admit returns an error if connections to a PostgreSQL server must not be used. It is
+	// called for each new connection, and before one is used again; nil admits every
+	// server.
+	Admit func(gateway.Server) error
 	// Retention is how long a record is kept after its end; 0 means 30 days.
 	Retention time.Duration
 	// DeadRetention is how long a dead delivery is; 0 means until it is replayed.
@@ -58,7 +58,8 @@ type DB struct {
 	dialect dialect
 	read    *sql.DB
 	write   *sql.DB
-	writer  *writer // nil on PostgreSQL
+	writer  *writer  // nil on PostgreSQL
+	servers *servers // nil on SQLite
 	// progress is nil on PostgreSQL and until the schema is there.
 	progress *Progress
 	o        Options
@@ -87,7 +88,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = d.migrate(ctx)
+	err = d.Migrate(ctx)
 	if err == nil && d.writer != nil {
 		d.progress, err = OpenProgress(ctx, d.write, filepath.Join(d.o.Dir, File+CommitsSuffix), d.o.Now)
 		err = Wrap(File, err)
@@ -122,82 +123,6 @@ func Connect(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
-}
-
-// openPostgres prepares the pool and tries one connection.
-func (d *DB) openPostgres(ctx context.Context) error {
-	d.dialect = postgres{}
-	cfg, err := parseURL(d.o.URL)
-	if err != nil {
-		return err
-	}
-	d.read = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(d.prepare))
-	d.write = d.read
-	n := cmp.Or(max(d.o.MaxConns, 0), 16)
-	d.read.SetMaxOpenConns(n)
-	d.read.SetMaxIdleConns(n)
-	d.read.SetConnMaxIdleTime(5 * time.Minute)
-	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
-	defer cancel()
-	return Wrap("database", d.read.PingContext(ctx))
-}
-
-// prepare prepares a new connection to PostgreSQL.
-func (d *DB) prepare(ctx context.Context, conn *pgx.Conn) error {
-	if err := prepareSession(ctx, conn); err != nil {
-		return err
-	}
-	check := d.onConnect.Load()
-	if check == nil {
-		return nil
-	}
-	return (*check)(ctx, func(ctx context.Context, query string, args []any, dest ...any) error {
-		return conn.QueryRow(ctx, query, args...).Scan(dest...)
-	})
-}
-
-// prepareSession tells the planner of a connection that rows in memory are as near
-// as their neighbours, not to compile what takes milliseconds, and to plan each batch
-// by its size: a plan that was kept since the table was small took 20 s for 5,000
-// outcomes, one of their own 0.2 s. Every join here is of a few rows with an index, by
-// nested loops, which is all that SQLite has; without statistics, PostgreSQL would hash
-// a whole table for a batch of keys.
-func prepareSession(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "SET random_page_cost = 1.1; SET jit = off; SET plan_cache_mode = force_custom_plan; SET enable_hashjoin = off; SET enable_mergejoin = off")
-	return err
-}
-
-// parseURL reads where PostgreSQL is. An error never shows the password.
-func parseURL(raw string) (*pgx.ConnConfig, error) {
-	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
-		return nil, relay.Invalid("database.url", "want postgres://user:password@host:5432/database")
-	}
-	cfg, err := pgx.ParseConfig(raw)
-	if err != nil {
-		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
-	}
-	if namesStandbys(cfg) && !strings.Contains(raw, "target_session_attrs=") {
-		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
-	cfg.RuntimeParams["application_name"] = "penstock"
-	cfg.RuntimeParams["timezone"] = "UTC"
-	return cfg, nil
-}
-
-// namesStandbys reports whether there are several hosts, and not just several ways
-// to reach one.
-func namesStandbys(cfg *pgx.ConnConfig) bool {
-	return slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
-}
-
-// withoutSecrets is the reason of a URL's error, without the URL.
-func withoutSecrets(err error) string {
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		if u, ok := errors.AsType[*url.Error](cause); ok {
-			return u.Err.Error()
-		}
-	}
-	return "want postgres://user:password@host:5432/database"
 }
 
 // openSQLite opens the database in the data directory.
@@ -268,15 +193,18 @@ func sqliteDSN(path, lock string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// Check reports whether the database can be relied on: that it takes writes, that
-// no damage was found, that its file is in its place and, on PostgreSQL, that its version is 13 or later and no
-// setting loses what was committed.
+// Check reports whether the database can be relied on: that it takes writes, that no
+// damage was found, that its file is in its place and, on PostgreSQL, that it has our
+// tables, that its version is 13 or later and no setting loses what was committed.
 func (d *DB) Check(ctx context.Context) error {
 	if d.writer != nil {
 		if err := d.health.Check(); err != nil {
 			return err
 		}
 		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
+	}
+	if _, err := Values[int64](ctx, d, "database", "SELECT n FROM version WHERE name = ''"); err != nil {
+		return err
 	}
 	settings, err := Map[string, string](ctx, d, "database", `SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`)

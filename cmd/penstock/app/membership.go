@@ -50,6 +50,7 @@ type membership struct {
 	self    registry.Gateway
 	token   string // authenticates requests between gateways
 	cache   *cache.DB
+	primary *primary
 	intakes map[event.Kind]*intake.Intake
 	gate    *registry.Gate
 	log     *slog.Logger
@@ -80,7 +81,7 @@ type membership struct {
 // openMembership creates the membership; start registers the gateway.
 func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
+		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, primary: back.primary, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
 		afterRestore: back.records.afterRestore, accept: ledgers.Accept,
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
 	}
@@ -325,6 +326,7 @@ func (m *membership) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.primary.know(all, m.token)
 	conflicts := append(conflict, registry.Conflicts(&m.self, all, time.Now())...)
 	m.mu.Lock()
 	m.conflicts = conflicts

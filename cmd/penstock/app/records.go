@@ -81,6 +81,9 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
 		Observe: b.timings.Backend("records"),
 	}
+	if b.primary != nil {
+		o.Admit = b.primary.admit
+	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
@@ -109,7 +112,16 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 		note = "sqlite, embedded"
 		b.embedded = append(b.embedded, embeddedStore{b.records.DB, sqlstore.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of what was sent"})
 	}
+	if err := b.records.DB.Unidentified(); err != nil {
+		note += "; an old primary would not be recognised, since the server does not tell its timeline"
+		log.Warn("an old primary of PostgreSQL would not be recognised", "error", err)
+	}
 	b.list = append(b.list, admin.Backend{Name: "records", Note: note, Check: b.records.DB.Check})
+	if b.records.DB.SeveralHosts() {
+		logHosts(log, b.records.DB.HostErrors())
+		hosts := func(context.Context) error { return b.records.DB.HostErrors() }
+		b.list = append(b.list, admin.Backend{Name: "database hosts", Note: "postgresql", Check: hosts, Optional: true})
+	}
 	return nil
 }
 

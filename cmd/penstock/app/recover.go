@@ -2,18 +2,24 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // recoverCommand makes a gateway process its journal again after its database was
 // restored, or processes what the journal of a lost gateway has left.
 type recoverCommand struct {
 	Journal string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
-	Config  string `help:"With --journal: the configuration file of the gateways." placeholder:"FILE"`
+	Server  bool   `help:"Accept the PostgreSQL server of database.url, although the gateways have used a newer one or another; this gateway must not run."`
+	Config  string `help:"With --journal and --server: the configuration file of the gateways." placeholder:"FILE"`
 	client.Flags
 }
 
@@ -21,6 +27,9 @@ type recoverCommand struct {
 func (r recoverCommand) Run(w client.Environment) error {
 	if r.Journal != "" {
 		return recoverJournal(w, r.Journal, r.Config)
+	}
+	if r.Server {
+		return acceptServer(w, r.Config)
 	}
 	body, err := r.Ask(w, "recover", http.MethodPost, "/admin/recover", nil)
 	if err != nil {
@@ -40,6 +49,39 @@ func (r recoverCommand) Run(w client.Environment) error {
 			return err
 		}
 	}
+	if answer.Server != "" {
+		if _, err := fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on\n", answer.Server); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(w.Stdout, "%d events were processed again; processing goes on\n", answer.Count)
+	return err
+}
+
+// acceptServer has a gateway that cannot start use the PostgreSQL server that it refuses.
+func acceptServer(w client.Environment, file string) error {
+	cfg, err := config.Load(file, w.Variables)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockJournals(cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("recover: the gateway runs, run `penstock recover` without --server: %w", err)
+	}
+	defer unlock()
+	p, err := openPrimary(w.Context, cfg, "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	db, err := sqlstore.Connect(w.Context, sqlstore.Options{URL: cfg.Database.URL, Dir: cfg.DataDir, Admit: p.admit})
+	var refused *registry.ServerRefused
+	if err == nil {
+		_ = db.Close()
+		return errors.New("recover: the server of database.url is not refused")
+	}
+	if !errors.As(err, &refused) {
+		return ofDatabaseURL(err)
+	}
+	_, err = fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on; start the gateway\n", p.acceptRefused(refused))
 	return err
 }

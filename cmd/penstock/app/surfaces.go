@@ -43,7 +43,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	auth := httpd.NewAuth(c.back.records.Accounts, d.cfg.AdminToken, time.Now)
 	auth.TrustPeers(c.membership.token)
 	auth.Guesses().Logger = d.log
-	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Forget) })
+	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Changed) })
 	d.checks = append(d.checks, journals(c.in.inOrder())...)
 	program := admin.Program{
 		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.out.queue.Stats()) }, Stored: d.watchSizes(),
@@ -122,6 +122,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 	}
 	return admin.New(admin.Deps{
 		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.token, records.Gateways, time.Now), Recover: c.membership.Recover,
+		AcceptServer: func(ctx context.Context) string { return c.back.primary.accept(ctx, records.DB) }, NewerServer: c.back.primary.newer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.in.inOrder(), Deliveries: records.Deliveries, Breakers: c.back.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
 		ReadMessage: carrier.ReadJSON, Explain: c.in.inbound.Explain, Trace: tracer.Trace,

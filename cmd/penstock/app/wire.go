@@ -118,6 +118,9 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	}
 	d.onStart(d.clock.watch)
 	d.whileOpen(d.housekeeping, d.sweep, d.expire)
+	if d.cfg.Database.URL != "" {
+		d.onStart(func(ctx context.Context) { back.primary.watch(ctx, back.records.DB) })
+	}
 	return d.declare(ctx, back.records.Accounts, inventories)
 }
 
@@ -161,7 +164,12 @@ func (d *Gateway) openDataDir() (err error) {
 }
 
 func (d *Gateway) openBackends(ctx context.Context) (backends, error) {
-	back, err := openBackends(ctx, d.cfg, d.log, d.timings)
+	var back backends
+	server, err := openPrimary(ctx, d.cfg, d.node, d.log)
+	if err != nil {
+		return back, err
+	}
+	back, err = openBackends(ctx, d.cfg, d.log, d.timings, server)
 	d.onClose(back.close)
 	d.records, d.checks = back.records, append(d.checks, back.list...)
 	d.check(admin.Backend{Name: "clock", Check: d.clock.check, Optional: true})

@@ -38,9 +38,16 @@ func (p *Pair) NewDatabase(t testing.TB) string {
 func (p *Pair) Fail() {
 	p.Primary.t.Helper()
 	p.Primary.Kill()
+	p.Promote()
+	p.Standby.follow(p.Primary)
+}
+
+// Promote promotes the standby, whatever the primary does, which is the standby from then
+// on in name alone.
+func (p *Pair) Promote() {
+	p.Primary.t.Helper()
 	p.Standby.do(p.Standby.t, "SELECT pg_promote(true, 60)")
 	p.Primary, p.Standby = p.Standby, p.Primary
-	p.Standby.follow(p.Primary)
 }
 
 // follow makes the server a copy of a primary and waits until that one waits for it

@@ -1,0 +1,210 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/delivery/durable"
+	"github.com/penstock/penstock/ingest/admin"
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/sqlstore"
+)
+
+// primaryFile stores which PostgreSQL server the gateways used last, and how to ask the
+// other gateways about it while that server is down.
+const primaryFile = "postgresql"
+
+// exchangeTime bounds how long a gateway waits for another one's server.
+const exchangeTime = 2 * time.Second
+
+// primary decides which PostgreSQL servers the gateway uses: none that is older than
+// the newest that one of the gateways has used.
+type primary struct {
+	path, node string
+	log        *slog.Logger
+
+	mu     sync.Mutex
+	stored storedPrimary
+	// changed has an element while other gateways have not been told of a new server.
+	changed chan struct{}
+}
+
+// storedPrimary is the content of primaryFile.
+type storedPrimary struct {
+	registry.Server
+	Peers []string `json:"peers"` // internal URLs
+	Token string   `json:"token"` // that gateways share
+}
+
+// openPrimary reads which server was used last and asks the other gateways.
+func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
+	p := &primary{path: filepath.Join(cfg.DataDir, primaryFile), node: node, log: log, changed: make(chan struct{}, 1)}
+	if cfg.Database.URL == "" {
+		return p, nil
+	}
+	text, err := os.ReadFile(p.path)
+	if err == nil {
+		err = json.Unmarshal(text, &p.stored)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is damaged: if database.url names no old primary, remove the file: %w", p.path, err)
+	}
+	p.exchange(ctx)
+	return p, nil
+}
+
+// admit refuses a server that is older than the newest one, and stores a newer one.
+func (p *primary) admit(found registry.Server) error {
+	if found.System == "" { // it does not tell its identity
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.stored.Refuse(found); err != nil {
+		return err
+	}
+	found.Accepted = p.stored.Accepted
+	p.use(p.stored.Newer(found))
+	return nil
+}
+
+// newer stores another gateway's server if it is the newer one, and returns the newest.
+func (p *primary) newer(theirs registry.Server) registry.Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if theirs.System != "" {
+		p.use(p.stored.Newer(theirs))
+	}
+	return p.stored.Server
+}
+
+// use stores a server, unless it is stored. The caller holds the lock.
+func (p *primary) use(server registry.Server) {
+	if server == p.stored.Server {
+		return
+	}
+	if p.stored.System != "" {
+		p.log.Warn("another PostgreSQL server is used from now on", "host", server.Host, "timeline", server.Timeline, "system_identifier", server.System,
+			"last_host", p.stored.Host, "last_timeline", p.stored.Timeline)
+	}
+	p.stored.Server = server
+	p.save()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// know stores how to ask the other gateways.
+func (p *primary) know(all []registry.Gateway, token string) {
+	var peers []string
+	for i := range all {
+		if all[i].Node != p.node {
+			peers = append(peers, all[i].URL)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Equal(peers, p.stored.Peers) && token == p.stored.Token {
+		return
+	}
+	p.stored.Peers, p.stored.Token = peers, token
+	p.save()
+}
+
+func (p *primary) save() {
+	text, err := json.Marshal(p.stored)
+	if err == nil {
+		err = durable.WriteFile(p.path, append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		p.log.Error("the PostgreSQL server in use was not stored: after a restart an old primary may be used", "path", p.path, "error", err)
+	}
+}
+
+// exchange tells the other gateways the server, and takes over a newer one of theirs.
+func (p *primary) exchange(ctx context.Context) {
+	p.mu.Lock()
+	stored := p.stored
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
+	defer cancel()
+	peers := admin.NewPeers(p.node, stored.Token, nil, time.Now)
+	var requests sync.WaitGroup
+	for _, url := range stored.Peers {
+		requests.Go(func() {
+			theirs, err := peers.ExchangeServer(ctx, url, stored.Server)
+			if err != nil {
+				p.log.DebugContext(ctx, "another gateway did not answer for its PostgreSQL server", "url", url, "error", err)
+				return
+			}
+			p.newer(theirs)
+		})
+	}
+	requests.Wait()
+}
+
+// watch tries the hosts of the database's URL and asks the other gateways until ctx ends.
+func (p *primary) watch(ctx context.Context, db *sqlstore.DB) {
+	reason := fmt.Sprint(db.HostErrors())
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+		case <-time.After(registry.HeartbeatEvery):
+		}
+		p.exchange(ctx)
+		if !db.SeveralHosts() {
+			continue
+		}
+		db.Probe(ctx)
+		if now := fmt.Sprint(db.HostErrors()); now != reason && ctx.Err() == nil {
+			reason = now
+			logHosts(p.log, db.HostErrors())
+		}
+	}
+}
+
+// logHosts logs how the hosts of the database's URL are.
+func logHosts(log *slog.Logger, err error) {
+	if err == nil {
+		log.Info("every host of database.url answers")
+		return
+	}
+	log.Error("hosts of database.url cannot be used", "error", err)
+}
+
+// accept uses a server that was refused, if no other one can be used, and returns which
+// one; an empty text if there is none.
+func (p *primary) accept(ctx context.Context, db *sqlstore.DB) string {
+	db.Probe(ctx)
+	if _, err := sqlstore.Value[int64](ctx, db, "database", "SELECT 1"); err == nil {
+		return ""
+	}
+	refused, ok := errors.AsType[*registry.ServerRefused](db.HostErrors())
+	if !ok {
+		return ""
+	}
+	return p.acceptRefused(refused)
+}
+
+// acceptRefused uses a server that was refused, and returns which one.
+func (p *primary) acceptRefused(refused *registry.ServerRefused) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := refused.Found
+	found.Accepted = p.stored.Accepted + 1
+	p.use(found)
+	return fmt.Sprintf("%s (system identifier %s, timeline %d)", found.Host, found.System, found.Timeline)
+}

@@ -1,0 +1,69 @@
+package app
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/penstock/penstock/config"
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// primaryIn opens the memory of a gateway with PostgreSQL.
+func primaryIn(t *testing.T, dir string) *primary {
+	t.Helper()
+	cfg := config.Config{DataDir: dir, Database: config.Database{URL: "postgres://h/d"}}
+	return relaytest.Must(openPrimary(t.Context(), cfg, "one", slog.New(slog.DiscardHandler)))(t)
+}
+
+func onTimeline(n uint32) registry.Server {
+	return registry.Server{Host: "h:5432", System: "7", Timeline: n}
+}
+
+func TestThePrimaryOutlivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	p := primaryIn(t, dir)
+	for _, n := range []uint32{1, 1, 2, 2} {
+		relaytest.NoError(t, p.admit(onTimeline(n)))
+	}
+	p = primaryIn(t, dir)
+	err := p.admit(onTimeline(1))
+	refused, ok := err.(*registry.ServerRefused)
+	if !ok {
+		t.Fatalf("an old primary after a restart: %v", err)
+	}
+	p.acceptRefused(refused)
+	for range 2 {
+		relaytest.NoError(t, p.admit(onTimeline(1))) // it was restored
+		p = primaryIn(t, dir)
+	}
+	relaytest.NoError(t, p.admit(registry.Server{Host: "a server that does not tell its timeline"}))
+}
+
+func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
+	other := primaryIn(t, t.TempDir())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var theirs registry.Server
+		if r.URL.Path != "/admin/gateways/server" || r.Header.Get("Authorization") != "Bearer shared" || json.NewDecoder(r.Body).Decode(&theirs) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(other.newer(theirs))
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	p := primaryIn(t, dir)
+	p.know([]registry.Gateway{{Node: "one", URL: "http://127.0.0.1:1"}, {Node: "two", URL: server.URL}}, "shared")
+	relaytest.NoError(t, p.admit(onTimeline(2)))
+	p.exchange(t.Context())
+	if other.admit(onTimeline(1)) == nil {
+		t.Error("the other gateway uses an old primary after it was told of the new one")
+	}
+	relaytest.NoError(t, other.admit(onTimeline(3)))
+	if p = primaryIn(t, dir); p.admit(onTimeline(2)) == nil {
+		t.Error("a gateway that starts uses an old primary, of which another one knows")
+	}
+}

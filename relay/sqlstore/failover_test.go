@@ -1,0 +1,220 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// stallingProxy passes connections on to a server until it stalls: then connections are
+// taken, and nothing goes through, as with a stopped server or dropped packets.
+type stallingProxy struct {
+	addr    string
+	stalled atomic.Bool
+}
+
+func newStallingProxy(t *testing.T, target string) *stallingProxy {
+	l := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	p, ended := &stallingProxy{addr: l.Addr().String()}, make(chan struct{})
+	t.Cleanup(func() {
+		close(ended)
+		_ = l.Close()
+	})
+	carry := func(to io.Writer, from io.Reader) {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			if p.stalled.Load() {
+				<-ended
+				return
+			}
+			if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				if p.stalled.Load() {
+					<-ended
+					return
+				}
+				server, err := net.Dial("tcp", target)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go func() {
+					defer server.Close()
+					carry(server, client)
+				}()
+				carry(client, server)
+			}()
+		}
+	}()
+	return p
+}
+
+// hostsIn returns the hosts of a URL.
+func hostsIn(url string) []string {
+	_, rest, _ := strings.Cut(url, "@")
+	hosts, _, _ := strings.Cut(rest, "/")
+	return strings.Split(hosts, ",")
+}
+
+// withHosts returns a URL with other hosts.
+func withHosts(url string, hosts ...string) string {
+	return strings.Replace(url, strings.Join(hostsIn(url), ","), strings.Join(hosts, ","), 1)
+}
+
+// portOf returns the port of the server that answers.
+func portOf(t *testing.T, db *sqlstore.DB) (string, error) {
+	return sqlstore.Value[string](t.Context(), db, "port", "SELECT inet_server_port()::text")
+}
+
+// newest admits servers as a gateway does.
+type newest struct {
+	mu    sync.Mutex
+	known gateway.Server
+}
+
+func (n *newest) admit(found gateway.Server) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := n.known.Refuse(found)
+	if err == nil && found.System != "" {
+		n.known = n.known.Newer(found)
+	}
+	return err
+}
+
+func TestAHostThatNeverAnswersIsLeft(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	url := server.NewDatabase(t)
+	hung := newStallingProxy(t, "")
+	hung.stalled.Store(true)
+	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, hung.addr, hostsIn(url)[0])})
+	if err := db.HostErrors(); !strings.Contains(fmt.Sprint(err), hung.addr) {
+		t.Errorf("the host that does not answer is not named: %v", err)
+	}
+}
+
+func TestAPrimaryThatHangsIsLeft(t *testing.T) {
+	pair := sqltest.StartPair(t)
+	url := pair.NewDatabase(t)
+	proxy := newStallingProxy(t, hostsIn(url)[0])
+	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, proxy.addr, hostsIn(url)[1])})
+	sqltest.Together(8, func(int) { // so that there are idle connections
+		relaytest.NoError(t, db.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"))
+	})
+	proxy.stalled.Store(true)
+	t.Cleanup(pair.Primary.Kill) // its commits wait for the standby
+	pair.Promote()
+	relaytest.Eventually(t, "the standby is used", func() (any, bool) {
+		port, err := portOf(t, db)
+		return fmt.Sprint(port, err), err == nil && strings.HasSuffix(hostsIn(url)[1], ":"+port)
+	})
+}
+
+func TestAnOldPrimaryIsRefused(t *testing.T) {
+	pair := sqltest.StartPair(t)
+	url := pair.NewDatabase(t)
+	hosts := hostsIn(url)
+	known := new(newest)
+	db := sqltest.Open(t, sqlstore.Options{URL: url, Admit: known.admit})
+	former := pair.Primary
+	former.Kill()
+	pair.Promote()
+	relaytest.Eventually(t, "the standby is used", func() (any, bool) {
+		port, err := portOf(t, db)
+		return fmt.Sprint(port, err), err == nil && strings.HasSuffix(hosts[1], ":"+port)
+	})
+	former.Start()
+	t.Cleanup(former.Kill) // its commits wait for the standby
+	db.Probe(t.Context())
+	refused, ok := errors.AsType[*gateway.ServerRefused](db.HostErrors())
+	if !ok {
+		t.Fatalf("the old primary is not refused: %v", db.HostErrors())
+	}
+	relaytest.Equal(t, "the refused server and the promoted one", []any{refused.Found.Host, refused.Found.Timeline, refused.Known.Host, refused.Known.Timeline},
+		[]any{hosts[0], uint32(1), hosts[1], uint32(2)})
+	_, err := sqlstore.Connect(t.Context(), sqlstore.Options{URL: withHosts(url, hosts[0]), Admit: known.admit})
+	if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), hosts[0]) || !strings.Contains(err.Error(), hosts[1]) {
+		t.Errorf("the old primary alone: %v", err)
+	}
+	both := sqltest.Open(t, sqlstore.Options{URL: url, Admit: known.admit})
+	if port, err := portOf(t, both); err != nil || !strings.HasSuffix(hosts[1], ":"+port) {
+		t.Errorf("both hosts after the return of the old primary: port %s, %v", port, err)
+	}
+}
+
+// A gateway that learns of a promotion from another one leaves the old primary, to which
+// it is still connected.
+func TestConnectionsToAnOldPrimaryAreNotUsedAgain(t *testing.T) {
+	known := new(newest)
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t), Admit: known.admit})
+	known.mu.Lock()
+	known.known.Timeline++
+	known.mu.Unlock()
+	if _, err := portOf(t, db); relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "old primary") {
+		t.Errorf("a connection of before is used: %v", err)
+	}
+}
+
+func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
+	server := sqltest.StartPostgres(t)
+	admin := sqltest.Open(t, sqlstore.Options{URL: server.NewDatabase(t)})
+	if err := admin.Unidentified(); err != nil {
+		t.Errorf("a server with an identity: %v", err)
+	}
+	for _, statement := range []string{"CREATE ROLE app LOGIN", "GRANT ALL ON SCHEMA public TO app", "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC"} {
+		relaytest.NoError(t, admin.Run(t.Context(), "test", statement))
+	}
+	database := relaytest.Must(sqlstore.Value[string](t.Context(), admin, "test", "SELECT current_database()"))(t)
+	url := strings.Replace(server.URL+database, "postgres@", "app@", 1)
+	known := &newest{known: gateway.Server{System: "1", Timeline: 9}}
+	db := relaytest.Must(sqlstore.Connect(t.Context(), sqlstore.Options{URL: url, Admit: func(found gateway.Server) error {
+		if found.System == "" {
+			return nil
+		}
+		return known.admit(found)
+	}}))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	if err := db.Unidentified(); !strings.Contains(fmt.Sprint(err), "pg_control_system") {
+		t.Errorf("why the identity is not checked: %v", err)
+	}
+}
+
+// Nothing is refused for ever because a database was emptied: it counts as down.
+func TestAnEmptiedDatabaseIsDown(t *testing.T) {
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)})
+	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
+		relaytest.NoError(t, db.Run(t.Context(), "test", statement))
+	}
+	for name, err := range map[string]error{
+		"a write": db.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"), "the check": db.Check(t.Context()),
+	} {
+		if relay.KindOf(err) != relay.KindUnavailable || !sqlstore.Emptied(err) || !strings.Contains(err.Error(), "emptied") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	relaytest.NoError(t, db.Migrate(t.Context()))
+	relaytest.NoError(t, db.Check(t.Context()))
+}
