@@ -171,7 +171,27 @@ func pairFaults(pair *servers.PostgresPair) []fault {
 				return err
 			}
 			wait(ctx, lasts)
-			return pair.Promote(ctx)
+			return pair.Promote(ctx, func(*servers.Server) error { return nil })
+		}},
+		{"PostgreSQL's primary is frozen, the standby promoted", func(ctx context.Context, lasts time.Duration) error {
+			servers.SignalAll(pair.Primary.Cmd, syscall.SIGSTOP)
+			wait(ctx, lasts)
+			return pair.Promote(ctx, func(former *servers.Server) error {
+				wait(ctx, lasts)
+				return former.Kill(ctx)
+			})
+		}},
+		{"PostgreSQL's old primary comes back beside the promoted one", func(ctx context.Context, lasts time.Duration) error {
+			if err := pair.Primary.Kill(ctx); err != nil {
+				return err
+			}
+			return pair.Promote(ctx, func(former *servers.Server) error {
+				if err := servers.StartAlone(ctx, former); err != nil {
+					return err
+				}
+				wait(ctx, lasts)
+				return former.Kill(ctx)
+			})
 		}},
 		{"PostgreSQL's standby is killed", func(ctx context.Context, lasts time.Duration) error { return killed(ctx, pair.Standby, lasts) }},
 	}

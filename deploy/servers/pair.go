@@ -39,14 +39,22 @@ func (r *Run) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 // URL names both servers.
 func (p *PostgresPair) URL() string { return PostgresURL(p.Primary.Addr + "," + p.Standby.Addr) }
 
-// Promote has the standby take over from a primary that is gone, which is made anew
-// as the standby of the other.
-func (p *PostgresPair) Promote(ctx context.Context) error {
+// Promote has the standby take over from the primary. Once former has ended that one, it
+// is made anew as the standby of the other.
+func (p *PostgresPair) Promote(ctx context.Context, former func(*Server) error) error {
 	if err := tell(ctx, p.Standby, "SELECT pg_promote(true, 60)"); err != nil {
 		return err
 	}
 	p.Primary, p.Standby = p.Standby, p.Primary
+	if err := former(p.Standby); err != nil {
+		return err
+	}
 	return p.follow(ctx)
+}
+
+// StartAlone starts a PostgreSQL that was a primary, and has it wait for no standby.
+func StartAlone(ctx context.Context, s *Server) error {
+	return errors.Join(s.Start(ctx), tell(ctx, s, "ALTER SYSTEM SET synchronous_standby_names = ''"), tell(ctx, s, "SELECT pg_reload_conf()"))
 }
 
 // follow makes the standby a copy of the primary, and waits until each commit of
