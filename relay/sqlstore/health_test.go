@@ -25,7 +25,7 @@ func TestTheIntegrityCheck(t *testing.T) {
 		want   string // in the error; empty for none
 	}{
 		{"nothing is changed", func(b []byte) []byte { return b }, ""},
-		{"the head of a page is damaged", func(b []byte) []byte { b[(page-1)*4096] ^= 0xff; return b }, "integrity check: "},
+		{"the head of a page is damaged", func(b []byte) []byte { b[(page-1)*4096] ^= 0xff; return b }, "the database file is damaged"},
 		{"the cells of a page are damaged", func(b []byte) []byte {
 			copy(b[(page-1)*4096+1:], "\xff\xff\xff\xff\xff\xff\xff")
 			return b

@@ -146,7 +146,12 @@ func (p *Progress) Committed() {
 }
 
 // Close closes the file.
-func (p *Progress) Close() error { return p.file.Close() }
+func (p *Progress) Close() error {
+	if err := p.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil // a second Close, as of sql.DB, is not an error
+}
 
 // formatCommits returns the content of the file, which has always the same length.
 func formatCommits(commits uint64, at time.Time) []byte {
