@@ -17,9 +17,9 @@ import (
 // recoverCommand makes a gateway process its journal again after its database was
 // restored, or processes what the journal of a lost gateway has left.
 type recoverCommand struct {
-	Journal string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
-	Server  bool   `help:"Accept the PostgreSQL server of database.url, although the gateways have used a newer one or another; this gateway must not run."`
-	Config  string `help:"With --journal and --server: the configuration file of the gateways." placeholder:"FILE"`
+	Journal      string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
+	AcceptServer bool   `help:"Accept the PostgreSQL server of database.url, although the gateways have used a newer one or another; this gateway must not run."`
+	Config       string `help:"With --journal and --accept-server: the configuration file of the gateways." placeholder:"FILE"`
 	client.Flags
 }
 
@@ -28,7 +28,7 @@ func (r recoverCommand) Run(w client.Environment) error {
 	if r.Journal != "" {
 		return recoverJournal(w, r.Journal, r.Config)
 	}
-	if r.Server {
+	if r.AcceptServer {
 		return acceptServer(w, r.Config)
 	}
 	body, err := r.Ask(w, "recover", http.MethodPost, "/admin/recover", nil)
@@ -66,7 +66,7 @@ func acceptServer(w client.Environment, file string) error {
 	}
 	unlock, err := lockJournals(cfg.DataDir)
 	if err != nil {
-		return fmt.Errorf("recover: the gateway runs, run `penstock recover` without --server: %w", err)
+		return fmt.Errorf("recover: the gateway runs, run `penstock recover` without --accept-server: %w", err)
 	}
 	defer unlock()
 	p, err := openPrimary(w.Context, cfg, "", slog.New(slog.DiscardHandler))
