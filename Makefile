@@ -9,16 +9,20 @@ API_LINTERS      := @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3
 GOVULNCHECK      := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VERSION          := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS          := -s -w -X main.version=$(VERSION)
-# How long each fuzz target runs, and which packages test and golden cover.
+# How long each fuzz target runs, and which packages test, race, fuzz, soak and cover cover.
 FUZZTIME ?= 10s
 PKG      ?= ./...
-# The end-to-end tests that make race runs: all suites, in one process and in several.
-RACE     ?= TestGateway$$|TestGatewaysAreOne|TestSMSC$$
+# The packages with goroutines of their own, which make race covers without PKG.
+CONCURRENT := ./ingest/journal ./ingest/intake ./ingest/httpd/... ./delivery/lease ./delivery/queue/... ./delivery/submit \
+              ./delivery/carrier/smpp ./delivery/codec ./relay/cache/... ./relay/sqlstore
+# go test with the servers that the tests share. Tests wait more than they compute, so four
+# packages run at a time on two cores.
+GOTEST = go run ./deploy/testservers "$(PKG)" go test -p 4
 # Flags of make chaos, such as -seed 7.
 CHAOS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build run deps test race check arch docs golden fuzz bench chaos cover vuln release image
+.PHONY: help build run deps test race soak check arch docs golden fuzz bench chaos cover vuln release image
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,16 +36,23 @@ run: build ## build, and start with what the environment configures (nothing: em
 deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, wrk, Node, Java, Chromium, verifiers
 	deploy/test-deps.sh
 
-# The folders of end-to-end tests run one after the other: some measure times.
-test: deps ## every test, real back ends included
-	@packages=$$(go list $(PKG)) || exit 1; failed=0; \
-	grep -v /cmd/penstock/e2e/ <<< "$$packages" | xargs -r go test -timeout 45m || failed=1; \
-	grep /cmd/penstock/e2e/ <<< "$$packages" | xargs -r go test -p 1 -timeout 45m || failed=1; \
-	exit $$failed
+test: ## every test that a change can break, real back ends included; of some packages with PKG=./relay/...
+	deploy/test-deps.sh $(PKG)
+	$(GOTEST) -timeout 45m $(PKG)
 
-race: ## the tests under the race detector; of the end-to-end tests those that RACE names (RACE=. for all: an hour)
-	go test -race -timeout 60m $(shell go list $(PKG) | grep -vE '/cmd/penstock/(app|e2e)')
-	go test -race -p 1 -timeout 120m ./cmd/penstock/... -run '$(RACE)'
+race: PKG = $(CONCURRENT)
+race: ## the packages with goroutines of their own under the race detector; others with PKG=./...
+	deploy/test-deps.sh -race $(PKG)
+	$(GOTEST) -race -timeout 180m $(PKG)
+
+# In a soak TestNoValueIsInAnotherRecord sends a million requests, so not under the race detector.
+soak: ## what is worth running weekly: faults, fuzz targets, the race detector over all tests, a million records
+	@failed=0; export PENSTOCK_TEST_SOAK=1; \
+	$(MAKE) chaos || failed=1; \
+	$(MAKE) fuzz FUZZTIME=30s || failed=1; \
+	PENSTOCK_TEST_MIXING=2000 $(MAKE) race PKG="$(PKG)" || failed=1; \
+	go test -count=1 -timeout 180m ./cmd/penstock/e2e/failures -run NoValueIsInAnotherRecord || failed=1; \
+	exit $$failed
 
 check: .tools/bin/golangci-lint-$(GOLANGCI_VERSION) arch docs ## format, vet, lint, architecture, links, API documentation
 	@unformatted=$$(git ls-files '*.go' | xargs -r gofmt -l); \
@@ -61,9 +72,11 @@ golden: ## write the golden files anew; read the difference before committing it
 	go test ./cmd/penstock/e2e/contract -run TestTrafficKeepsTheContract -examples
 
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
-	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sort | { failed=0; while IFS=: read -r file target; do \
+	@dirs=$$(go list -f '{{.Dir}}/*_test.go' $(PKG)) || exit 1; failed=0; \
+	while IFS=: read -r file target; do \
 	  echo "$$(dirname "$$file") $${target#func }"; \
-	  go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null || failed=1; done; exit $$failed; }
+	  go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) </dev/null || failed=1; \
+	done < <(grep -sHEo '^func Fuzz[A-Za-z0-9_]+' $$dirs); exit $$failed
 
 bench: build ## load the daemon with frames and SMS and print the table of docs/benchmarks.md
 	go run ./deploy/bench
@@ -75,7 +88,7 @@ chaos: build ## break gateways, back ends and endpoints under load and print wha
 
 cover: ## what the tests cover, per function, and coverage.html
 	@mkdir -p bin
-	go test -coverprofile=bin/cover.out -coverpkg=./... $(PKG)
+	$(GOTEST) -timeout 60m -coverprofile=bin/cover.out -coverpkg=./... $(PKG)
 	go tool cover -func=bin/cover.out | tail -1
 	go tool cover -html=bin/cover.out -o bin/coverage.html
 

@@ -1,49 +1,73 @@
 #!/usr/bin/env bash
-# Installs the real servers that the tests run against, as far as they are
-# missing: PostgreSQL, Redis, Sentinel, Kannel, Postfix, wrk, Node, Java, Chromium, promtool and readers of
-# what we write (DKIM, short messages, WBXML, vCard) from Debian, InfluxDB 1.8.10 from
-# its source and nfpm into .tools/bin, and packages of npm into .tools/node. Does nothing
-# when all is there.
+# test-deps.sh [-race] [PACKAGE...]
 #
-# Without root, a Debian machine or the network it says what is missing and
-# fails. With PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, says which tests
+# Installs what the tests of some Go packages run, of all without an argument, as far as it
+# is missing: servers and readers of what we write from Debian, InfluxDB and nfpm from their
+# source into .tools/bin, and packages of npm into .tools/node. With -race, what the race
+# detector needs, too.
+#
+# Without root, a Debian machine or the network it prints what is missing and
+# fails. With PENSTOCK_TEST_SKIP_REAL=1 it installs nothing, prints which tests
 # will be skipped, and succeeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 influx_version=v1.8.10
 nfpm_version=v2.45.0 # the newest without the writers of packages for Windows
-# What npm installs, with the versions.
-modules=(standardwebhooks@1.1.1 smpp@0.5.1 sms-segments-calculator@1.3.0 split-sms@0.1.7 soap@1.13.0
-  @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 axe-core@4.11.0
-  openapi-typescript@7.13.0 openapi-fetch@0.17.0 typescript@5.9.3 @types/node@20.9.5
-  @openapitools/openapi-generator-cli@1.0.18-4.3.1)
 export PATH="$PWD/.tools/bin:$PATH:/usr/sbin:/usr/local/sbin"
 
-# program:package. fakesmsc comes with kannel-extras, outside the PATH.
-wanted=(
-  redis-server:redis-server redis-sentinel:redis-sentinel redis-cli:redis-tools
-  bearerbox:kannel postfix:postfix wrk:wrk gcc:gcc
-  curl:curl openssl:openssl unzip:unzip jq:jq java:default-jre-headless
-  node:nodejs npm:npm dkimverify:python3-dkim
-  promtool:prometheus tshark:tshark wbxml2xml:libwbxml2-utils php:php-cli chromium:chromium zsh:zsh fish:fish
+# modules are those of npm, with their versions, and which packages run them.
+modules=(
+  standardwebhooks@1.1.1=delivery/worker smpp@0.5.1=cmd/penstock/e2e
+  sms-segments-calculator@1.3.0=decoders/sms split-sms@0.1.7=decoders/sms soap@1.13.0=cmd/penstock/e2e/sending
+  @redocly/cli@2.77.0=ingest/openapi @stoplight/spectral-cli@6.16.3=ingest/openapi axe-core@4.11.0=cmd/penstock/e2e
+  openapi-typescript@7.13.0=cmd/penstock/e2e/documents openapi-fetch@0.17.0=cmd/penstock/e2e/documents
+  typescript@5.9.3=cmd/penstock/e2e/documents @types/node@20.9.5=cmd/penstock/e2e/documents
+  @openapitools/openapi-generator-cli@1.0.18-4.3.1=cmd/penstock/e2e/documents
 )
-fakesmsc=/usr/lib/kannel/test/fakesmsc
+# wanted are the programs or files of Debian's packages, and which of ours run them.
+site_packages=/usr/lib/python3/dist-packages
+node_users='decoders/sms|delivery/worker|ingest/openapi|cmd/penstock/e2e'
+wanted=(
+  redis-server:redis-server=relay/cache/redistest redis-sentinel:redis-sentinel=relay/cache/redistest
+  redis-cli:redis-tools='deploy/servers|cmd/penstock/e2e/failures' postfix:postfix=delivery/email/smtptest wrk:wrk=deploy/bench
+  bearerbox:kannel='cmd/penstock/e2e/sending|deploy/bench'
+  /usr/lib/kannel/test/fakesmsc:kannel-extras='cmd/penstock/e2e/sending|deploy/bench'
+  '/usr/lib/postgresql/*/bin/postgres:postgresql=relay/sqlstore/sqltest'
+  curl:curl=cmd/penstock/e2e/documents jq:jq=cmd/penstock/e2e/documents java:default-jre-headless=cmd/penstock/e2e/documents
+  openssl:openssl='relay/ledger|relay/ledger/pki|cmd/penstock/e2e/documents' unzip:unzip=delivery/archive
+  node:nodejs="$node_users" npm:npm="$node_users" dkimverify:python3-dkim=delivery/email
+  promtool:prometheus='deploy/prometheus|cmd/penstock/e2e/operations' tshark:tshark='decoders/sms|decoders/sms/smstest|decoders/wap'
+  wbxml2xml:libwbxml2-utils=decoders/wap php:php-cli=cmd/penstock/e2e/sending
+  '/usr/lib/php/*/soap.so:php-soap=cmd/penstock/e2e/sending'
+  chromium:chromium=cmd/penstock/e2e zsh:zsh=cmd/penstock/app fish:fish=cmd/penstock/app
+  "$site_packages/vobject:python3-vobject=decoders/vcard" "$site_packages/zeep:python3-zeep=cmd/penstock/e2e/sending"
+  "$site_packages/six*:python3-six=cmd/penstock/e2e/documents" "$site_packages/dateutil:python3-dateutil=cmd/penstock/e2e/documents"
+  "$site_packages/certifi:python3-certifi=cmd/penstock/e2e/documents" "$site_packages/urllib3:python3-urllib3=cmd/penstock/e2e/documents"
+)
+
+race=
+[ "${1:-}" != -race ] || { race=1; shift; }
+everything=
+[ $# -gt 0 ] || everything=1
+# users are the packages under test, and the helpers that their tests import.
+users=$(go list ${@:-./...} && go list -deps -test ${@:-./...} | sed -nE 's/ .*//; /([a-z]test|cmd\/penstock\/e2e|deploy\/servers)$/p')
+users=${users//github.com\/penstock\/penstock\//}
+
+# used says whether one of the users matches a regular expression.
+used() { [ -n "$everything" ] || grep -qxE "$1" <<<"$users"; }
 
 missing_packages() {
-  local pair
-  for pair in "${wanted[@]}"; do
-    command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
+  local entry program
+  for entry in "${wanted[@]}"; do
+    used "${entry#*=}" || continue
+    entry=${entry%%=*} program=${entry%%:*}
+    command -v "$program" >/dev/null || compgen -G "$program" >/dev/null || echo "${entry##*:}"
   done
-  [ -x "$fakesmsc" ] || echo kannel-extras
-  compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || echo postgresql
-  [ -e /usr/lib/python3/dist-packages/vobject ] || echo python3-vobject
-  [ -e /usr/lib/python3/dist-packages/zeep ] || echo python3-zeep
-  for pair in six dateutil certifi urllib3; do # what a generated client in Python imports
-    [ -e "/usr/lib/python3/dist-packages/$pair" ] || [ -e "/usr/lib/python3/dist-packages/$pair.py" ] || echo "python3-$pair"
-  done
-  [[ "$(php -m 2>/dev/null)" == *$'\nsoap\n'* ]] || echo php-soap
-  [ -e /usr/include/stdlib.h ] || echo libc6-dev # the race detector needs cgo
+  if [ -n "$race$everything" ]; then # the race detector needs cgo
+    command -v gcc >/dev/null || echo gcc
+    [ -e /usr/include/stdlib.h ] || echo libc6-dev
+  fi
 }
 
 # Debian starts the servers it installs; a policy forbids that meanwhile, so that
@@ -71,6 +95,7 @@ from_debian() {
 }
 
 from_source() {
+  used delivery/influx/influxtest || return 0
   command -v influxd >/dev/null && return 0
   echo "test-deps: building influxd $influx_version into .tools/bin (about two minutes)"
   mkdir -p .tools/bin
@@ -79,6 +104,7 @@ from_source() {
 }
 
 from_source_nfpm() {
+  used deploy/release || return 0
   [ -e .tools/bin/nfpm ] && return 0
   echo "test-deps: building nfpm $nfpm_version into .tools/bin"
   make -s ".tools/bin/nfpm-$nfpm_version" || echo "test-deps: go install of nfpm did not work"
@@ -86,9 +112,11 @@ from_source_nfpm() {
 
 # What reads the Helm chart and generates a client in Go in the tests, which skip that without it: nothing fails.
 from_source_optional() {
-  local module program
-  for module in helm.sh/helm/v3/cmd/helm@v3.22.0 github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0 \
-    github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2; do
+  local entry module program
+  for entry in helm.sh/helm/v3/cmd/helm@v3.22.0=deploy github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0=deploy \
+    github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2=cmd/penstock/e2e/documents; do
+    used "${entry#*=}" || continue
+    module=${entry%=*}
     program=${module%@*} program=${program##*/}
     [ -e ".tools/bin/$program" ] && continue
     echo "test-deps: building $module into .tools/bin"
@@ -97,8 +125,10 @@ from_source_optional() {
 }
 
 missing_modules() {
-  local module
-  for module in "${modules[@]}"; do
+  local entry module
+  for entry in "${modules[@]}"; do
+    used "${entry#*=}" || continue
+    module=${entry%%=*}
     [ -d ".tools/node/node_modules/${module%@*}" ] || echo "$module"
   done
 }
@@ -109,7 +139,7 @@ from_npm() {
   [ "${#missing[@]}" -gt 0 ] && command -v npm >/dev/null || return 0
   echo "test-deps: installing ${missing[*]} into .tools/node"
   mkdir -p .tools/node
-  npm install --prefix .tools/node --no-audit --no-fund --silent "${modules[@]}" || echo "test-deps: npm install did not work"
+  npm install --prefix .tools/node --no-audit --no-fund --silent "${missing[@]}" || echo "test-deps: npm install did not work"
 }
 
 if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
@@ -120,8 +150,8 @@ if [ "${PENSTOCK_TEST_SKIP_REAL:-}" != 1 ]; then
   from_npm
 fi
 mapfile -t left < <(missing_packages; missing_modules)
-command -v influxd >/dev/null || left+=(influxd)
-[ -e .tools/bin/nfpm ] || left+=(nfpm)
+! used delivery/influx/influxtest || command -v influxd >/dev/null || left+=(influxd)
+! used deploy/release || [ -e .tools/bin/nfpm ] || left+=(nfpm)
 [ "${#left[@]}" -gt 0 ] || exit 0
 
 if [ "${PENSTOCK_TEST_SKIP_REAL:-}" = 1 ]; then

@@ -28,14 +28,14 @@ const mixingWorkers = 16
 // connections that are used again and again. Every value of a request names the
 // request, by its number, and the requests have many lengths, so that a value that
 // was kept without a copy would show another request's bytes. No answer, record or
-// delivery names two requests, and each is there. There are 2,000 requests, 100,000 in
+// delivery names two requests, and each is there. There are 2,000 requests, a million in
 // a soak, or PENSTOCK_TEST_MIXING.
 func TestNoValueIsInAnotherRecord(t *testing.T) {
 	t.Parallel()
 	m := newMixing(t)
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	began, count := time.Now(), e2e.Rounds(t, "PENSTOCK_TEST_MIXING", 2_000, 100_000)
+	began, count := time.Now(), e2e.Rounds(t, "PENSTOCK_TEST_MIXING", 2_000, 1_000_000)
 	for range mixingWorkers {
 		workers.Go(func() {
 			for n := int(next.Add(1)); n <= count; n = int(next.Add(1)) {
