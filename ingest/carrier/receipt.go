@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/penstock/penstock/decoders/smpp"
@@ -44,7 +45,7 @@ type parsedReceipt struct {
 func (r *ReceiptProcessor) Keys(it *intake.Item, keys []uint64) []uint64 {
 	parsed := readReceipt(&it.Entry)
 	it.Prepared = parsed
-	for _, id := range parsed.receipt.IDs {
+	for _, id := range slices.Concat(parsed.receipt.IDs, parsed.receipt.OtherBases) {
 		keys = append(keys, hashKey(r.seed, "%q %q", parsed.receipt.Carrier, id))
 	}
 	return keys
@@ -84,7 +85,7 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 	}
 	for n := range found {
 		if one := &found[n]; !one.Found {
-			reason := fmt.Sprintf("receipt %s: unknown message %q", one.State, strings.Join(one.IDs, " or "))
+			reason := fmt.Sprintf("receipt %s: unknown message %q", one.State, strings.Join(slices.Concat(one.IDs, one.OtherBases), " or "))
 			if one.Carrier != "" {
 				reason += " of carrier " + one.Carrier
 			}
@@ -121,8 +122,11 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (note string, err error) {
 		return "", err
 	}
 	said := d.Receipt()
-	r.IDs = smpp.ReceiptIDs(said.ID)
+	if ids := smpp.ReceiptIDs(said.ID); len(ids) > 0 {
+		r.IDs, r.OtherBases = ids[:1:1], append([]string(nil), ids[1:]...)
+	}
 	r.Numbers = numbersOf(d)
+	r.Addresses = slices.DeleteFunc([]string{d.Source.Digits, d.Destination.Digits}, func(a string) bool { return a == "" })
 	if number, ok := relay.NumberFrom(d.Source.Digits); ok && len(number) >= leastSubscriber {
 		r.Destination = number
 	}

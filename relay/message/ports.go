@@ -149,15 +149,19 @@ type Outcome struct {
 // Receipts is the store for receipts.
 type Receipts interface {
 	// Bind saves which parts carriers' ids name and returns the receipts that
-	// arrived for any of them before. Several ids of one binding are notations of
-	// one id. An id that is bound again names both parts.
+	// arrived for any of them before: those that are Found, and those that are Held.
+	// Several ids of one binding are notations of one id. An id that is bound again
+	// names both parts.
 	Bind(ctx context.Context, bindings []Binding) ([]Receipt, error)
 
 	// Match finds the part of each receipt by the first of its ids that is known,
 	// and sets its Part. Where an id names several parts, the last whose number
 	// agrees counts. The first id also counts where no number agrees, unless the
-	// receipt names another; the others may be the ids of other messages. A receipt
-	// about no part that is known is kept until Bind, for a day, and Found is false.
+	// receipt names another. An id in another base counts for a part that has not
+	// ended, whose message was sent to the receipt's number from its originator. While
+	// another such part waits for its answer, the receipt is Held, and the caller
+	// matches it again later. A receipt about no part that is known is kept until
+	// Bind, for a day, and Found is false.
 	Match(ctx context.Context, receipts []Receipt) ([]Receipt, error)
 
 	// Receive records receipts of parts and skips those that are not Found. It
@@ -175,21 +179,31 @@ type Binding struct {
 
 // Receipt is a network's report about a part.
 type Receipt struct {
-	Carrier string   `json:"carrier"`
-	IDs     []string `json:"ids"` // notations of the carrier's id, likeliest first
-	State   State    `json:"state"`
+	Carrier string `json:"carrier"`
+	// IDs are the carrier's id and our reference. The carrier's id is first.
+	IDs []string `json:"ids"`
+	// OtherBases are the ids with the same value in another base. They may be the ids of
+	// other messages.
+	OtherBases []string `json:"other_bases,omitempty"`
+	State      State    `json:"state"`
 	// Numbers are those that the receipt is from and to, one of them the
 	// message's destination; none agrees with all.
 	Numbers []string `json:"numbers,omitempty"`
 	// Destination is the one of Numbers that the protocol says is the message's
 	// destination; empty if it says none.
 	Destination string `json:"names,omitempty"`
+	// Addresses are those that the receipt is from and to, as they are written. One of
+	// two is the message's originator.
+	Addresses []string `json:"addresses,omitempty"`
 	// Event is the event of the receipt's arrival.
 	Event string    `json:"event,omitempty"`
 	Line  string    `json:"line,omitempty"` // %dlr
 	At    time.Time `json:"at"`
 	Part  PartRef   `json:"part,omitzero"`
 	Found bool      `json:"-"`
+	// Held means that the receipt matches a part by another base, but may belong to a part
+	// that is not answered yet.
+	Held bool `json:"-"`
 }
 
 // Reports stores which messages have unreported changes. Settle and Receive add

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +53,13 @@ type ReceiptHandler struct {
 	// unrouted shortly after its receipt was applied, so the mark is cleared once more
 	// at the next sweep.
 	appliedNow, appliedBefore []string
+	// held are the receipts that were Held, at most maxHeld. They are matched again at
+	// the next sweep.
+	held []Receipt
 }
+
+// maxHeld bounds the memory of held receipts. Those beyond it stay unrouted.
+const maxHeld = 10_000
 
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash
 // left unsent.
@@ -91,7 +98,11 @@ func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Rec
 			receipts[i] = matched[k]
 		}
 	}
-	return receipts, h.apply(ctx, receipts)
+	if err := h.apply(ctx, receipts); err != nil {
+		return receipts, err
+	}
+	h.hold(receipts)
+	return receipts, nil
 }
 
 // Bind saves the ids of parts and applies the receipts that arrived before them.
@@ -103,17 +114,53 @@ func (h *ReceiptHandler) Bind(ctx context.Context, bindings []Binding) error {
 	if err := h.apply(ctx, early); err != nil {
 		return err
 	}
+	h.hold(early)
+	h.markFound(ctx, early)
+	return nil
+}
+
+// hold keeps receipts that are Held for matchHeld.
+func (h *ReceiptHandler) hold(receipts []Receipt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range receipts {
+		if receipts[i].Held && len(h.held) < maxHeld {
+			h.held = append(h.held, receipts[i])
+		}
+	}
+}
+
+// matchHeld matches held receipts again and applies those that are found.
+func (h *ReceiptHandler) matchHeld(ctx context.Context) error {
+	h.mu.Lock()
+	held := h.held
+	h.held = nil
+	h.mu.Unlock()
+	if len(held) == 0 {
+		return nil
+	}
+	receipts, err := h.Receive(ctx, slices.Clone(held))
+	if err != nil {
+		h.hold(held)
+		return err
+	}
+	h.markFound(ctx, receipts)
+	return nil
+}
+
+// markFound marks the events of receipts that are Found as applied, now and at the next
+// sweep.
+func (h *ReceiptHandler) markFound(ctx context.Context, receipts []Receipt) {
 	var events []string
-	for i := range early {
-		if early[i].Event != "" {
-			events = append(events, early[i].Event)
+	for i := range receipts {
+		if receipts[i].Found && receipts[i].Event != "" {
+			events = append(events, receipts[i].Event)
 		}
 	}
 	h.markApplied(ctx, events)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.appliedNow = append(h.appliedNow, events...)
-	return nil
 }
 
 // markApplied marks events as applied.
@@ -197,6 +244,9 @@ func (h *ReceiptHandler) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		h.markAppliedAgain(ctx)
+		if err := h.matchHeld(ctx); err != nil && ctx.Err() == nil {
+			h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
+		}
 		if err := h.sweep(ctx); err != nil && ctx.Err() == nil {
 			h.deps.Logger.Warn("cannot create delivery reports; trying again", "error", err)
 		}

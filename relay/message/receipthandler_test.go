@@ -31,7 +31,10 @@ func (x *exchange) Bind(context.Context, []Binding) ([]Receipt, error) { return 
 
 func (x *exchange) Match(_ context.Context, receipts []Receipt) ([]Receipt, error) {
 	for i := range receipts {
-		if r := &receipts[i]; slices.Contains(r.IDs, "known") {
+		r := &receipts[i]
+		if r.Held = slices.Contains(r.IDs, "held"); r.Held {
+			receipts[i].IDs = []string{"known"} // when it is matched again
+		} else if slices.Contains(r.IDs, "known") {
 			r.Found, r.Part = true, PartRef{Ref: x.m.Ref()}
 		}
 	}
@@ -206,6 +209,35 @@ func TestAReceiptThatCameBeforeItsIDDoesNotStayUnrouted(t *testing.T) {
 	for _, want := range []int{1, 2, 2} {
 		n.Run(ctx) // sweeps once
 		relaytest.Equal(t, "the number of applied events", len(events), want)
+	}
+}
+
+func TestAHeldReceiptIsMatchedAgain(t *testing.T) {
+	for name, early := range map[string]bool{"when it arrives": false, "when another id is bound": true} {
+		t.Run(name, func(t *testing.T) {
+			n, x := newExchange(t, 1, dlr)
+			var events applied
+			n.deps.Events = &events
+			held := Receipt{Carrier: "one", IDs: []string{"held"}, State: Delivered, Event: "n1-r5"}
+			if early {
+				held.IDs, held.Held = []string{"known"}, true
+				x.early = []Receipt{held}
+				relaytest.NoError(t, n.Bind(t.Context(), []Binding{{Carrier: "one", IDs: []string{"x"}}}))
+			} else {
+				got, err := n.Receive(t.Context(), []Receipt{held})
+				relaytest.NoError(t, err)
+				relaytest.Equal(t, "whether it is found at once", got[0].Found, false)
+			}
+			relaytest.Equal(t, "the codes before", codes(x), "")
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			x.down = errors.New("down")
+			n.Run(ctx) // sweeps once
+			x.down = nil
+			n.Run(ctx)
+			relaytest.Equal(t, "the reported codes", codes(x), "8 1")
+			relaytest.Equal(t, "the applied events", events, applied{"n1-r5"})
+		})
 	}
 }
 

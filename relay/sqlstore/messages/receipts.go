@@ -81,10 +81,10 @@ func (b *bound) agrees(n *boundPart, r *message.Receipt) bool {
 	return r.Destination == "" && (len(r.IDs) == 0 || b.key == keyOf(r.Carrier, r.IDs[0]))
 }
 
-// ending is what is the same in all ways to write a number.
-func ending(number string) string {
+// ending is what is the same in all ways to write a number or a name.
+func ending(address string) string {
 	const subscriber = 7
-	return number[max(0, len(number)-subscriber):]
+	return strings.ToLower(address[max(0, len(address)-subscriber):])
 }
 
 // name gives a receipt the part that it is about, if it has none yet: of several
@@ -109,7 +109,7 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 		}
 	}
 	rounds := sqlstore.Rounds(all, func(b *bound) refKey { return b.key })
-	return sqlstore.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *sqlstore.Tx) (early []message.Receipt, err error) {
+	early, err := sqlstore.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *sqlstore.Tx) (early []message.Receipt, err error) {
 		for _, round := range rounds {
 			receipts, err := bind(ctx, tx, round)
 			if err != nil {
@@ -119,6 +119,13 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 		}
 		return early, nil
 	})
+	if err != nil || !slices.ContainsFunc(early, func(r message.Receipt) bool { return !r.Found }) {
+		return early, err
+	}
+	if err := s.matchOtherBases(ctx, early); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(early, func(r message.Receipt) bool { return !r.Found && !r.Held }), nil
 }
 
 // bind binds ids that differ.
@@ -152,7 +159,7 @@ RETURNING carrier, ref, account, message, part, number, early, earlier`, (*bound
 
 // appendEarly appends the receipts that came before the id was bound, and are
 // about the part that is bound now: of several that a receipt may be about it is
-// the first that was bound.
+// the first that was bound. A receipt with the id in another base is not Found yet.
 func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) {
 	var list []message.Receipt
 	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &list); err != nil {
@@ -163,7 +170,9 @@ func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) 
 	for _, r := range list {
 		i := slices.IndexFunc(parts, func(n boundPart) bool { return b.agrees(&n, &r) })
 		if i >= 0 && parts[i].part == b.part {
-			r.Part, r.Found = b.part, true
+			if r.Found = slices.ContainsFunc(r.IDs, func(id string) bool { return b.key == keyOf(r.Carrier, id) }); r.Found {
+				r.Part = b.part
+			}
 			early = append(early, r)
 		}
 	}
@@ -176,20 +185,30 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 	if err != nil {
 		return nil, err
 	}
+	otherBase := false
+	wasHeld := make([]bool, len(receipts)) // and is kept
+	for i := range receipts {
+		r := &receipts[i]
+		wasHeld[i], r.Held = r.Held, false
+		nameExactly(refs, r)
+		otherBase = otherBase || !r.Found && slices.ContainsFunc(r.OtherBases, func(id string) bool { return refs[keyOf(r.Carrier, id)] != nil })
+	}
+	if otherBase {
+		if err := s.matchOtherBases(ctx, receipts); err != nil {
+			return nil, err
+		}
+	}
 	var unmatched []earlyReceipt
 	for i := range receipts {
 		r := &receipts[i]
-		for _, id := range r.IDs {
-			refs[keyOf(r.Carrier, id)].name(r)
-		}
-		if r.Found {
+		if r.Found || wasHeld[i] {
 			continue
 		}
 		doc, err := sqlstore.Encode(r)
 		if err != nil {
 			return nil, fmt.Errorf("messages: receipt: encode: %w", err)
 		}
-		for n, id := range r.IDs {
+		for n, id := range slices.Concat(r.IDs, r.OtherBases) {
 			// The first id may be bound to another part too, when it was used twice.
 			if key := keyOf(r.Carrier, id); n == 0 || refs[key] == nil {
 				unmatched = append(unmatched, earlyReceipt{key, doc + ",", r})
@@ -216,10 +235,138 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 	}
 	for i, round := range all { // it may have been bound meanwhile
 		for _, e := range round {
-			names[i][e.key].name(e.of)
+			if slices.ContainsFunc(e.of.IDs, func(id string) bool { return e.key == keyOf(e.of.Carrier, id) }) {
+				names[i][e.key].name(e.of)
+			} else if len(names[i][e.key].parts()) > 0 {
+				e.of.Held = true
+			}
 		}
 	}
+	for i := range receipts {
+		receipts[i].Held = receipts[i].Held && !receipts[i].Found
+	}
 	return receipts, nil
+}
+
+// nameExactly gives a receipt the part that one of its ids names.
+func nameExactly(refs map[refKey]*bound, r *message.Receipt) {
+	for _, id := range r.IDs {
+		refs[keyOf(r.Carrier, id)].name(r)
+	}
+}
+
+// matchOtherBases finds the parts of receipts that are not Found by their ids in other
+// bases. A receipt may arrive before the answer that has its id. So it is Held if it may
+// be about a part without an answer.
+func (s *Store) matchOtherBases(ctx context.Context, receipts []message.Receipt) error {
+	// The ids are looked up after the parts without an answer: one that is answered
+	// in between is bound.
+	unanswered, err := s.unanswered(ctx)
+	if err != nil {
+		return err
+	}
+	refs, err := s.lookUp(ctx, receipts)
+	if err != nil {
+		return err
+	}
+	sent, err := s.sentMessages(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for i := range receipts {
+		r := &receipts[i]
+		if nameExactly(refs, r); r.Found {
+			continue
+		}
+		for _, id := range r.OtherBases {
+			parts := refs[keyOf(r.Carrier, id)].parts()
+			n := slices.IndexFunc(parts, func(b boundPart) bool { return sent[b.part.Ref].awaits(b.part.Part, r) })
+			if n < 0 {
+				continue
+			}
+			r.Held = slices.ContainsFunc(unanswered, func(m sentMessage) bool { return m.mayBeAnswered(r, parts[n].part) })
+			if r.Found = !r.Held; r.Found {
+				r.Part = parts[n].part
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// sentMessage is a message and the states of its parts.
+type sentMessage struct {
+	originator, number string
+	state
+}
+
+const sentColumns = `m.originator, m.destination, ` + stateColumns
+
+func sentFields(m *sentMessage) []any {
+	return append([]any{&m.originator, &m.number}, stateFields(&m.state)...)
+}
+
+// unanswered returns the messages with parts that were submitted and are not answered.
+func (s *Store) unanswered(ctx context.Context) ([]sentMessage, error) {
+	return sqlstore.List(ctx, s.db, "messages: unanswered", `
+SELECT `+sentColumns+`
+FROM message_state s
+JOIN message m ON m.account = s.account AND m.id = s.id
+WHERE (s.states & 2) = 2`, sentFields)
+}
+
+// sentMessages returns the messages that ids name.
+func (s *Store) sentMessages(ctx context.Context, refs map[refKey]*bound) (map[message.Ref]*sentMessage, error) {
+	var parts []boundPart
+	for _, b := range refs {
+		parts = append(parts, b.parts()...)
+	}
+	list, err := sqlstore.List(ctx, s.db, "messages: receipts", `
+SELECT `+sentColumns+`
+FROM batch
+CROSS JOIN message_state s
+JOIN message m ON m.account = s.account AND m.id = s.id
+WHERE s.account = batch.account AND s.id = batch.id`, sentFields,
+		refBatch(distinct(parts, func(b *boundPart) message.Ref { return b.part.Ref })))
+	return sqlstore.Index(list, err, func(m *sentMessage) message.Ref { return m.Ref })
+}
+
+// maxClockSkew is the largest difference between the clocks of gateways.
+const maxClockSkew = time.Minute
+
+// agrees reports whether the addresses of a receipt are those of the message, and the
+// receipt arrived after a time in milliseconds. A missing address agrees with all.
+func (m *sentMessage) agrees(r *message.Receipt, since int64) bool {
+	among := func(list []string, address string) bool {
+		return address == "" || slices.ContainsFunc(list, func(a string) bool { return ending(a) == ending(address) })
+	}
+	return since <= sqlstore.Millis(r.At.Add(maxClockSkew)) &&
+		(len(r.Numbers) == 0 || among(r.Numbers, m.number)) &&
+		(len(r.Addresses) < 2 || among(r.Addresses, m.originator))
+}
+
+// awaits reports whether a part of the message has not ended, or has ended by this very
+// receipt, and the receipt agrees with the message.
+func (m *sentMessage) awaits(n int, r *message.Receipt) bool {
+	if m == nil || n >= len(m.parts) || !m.agrees(r, m.scheduled) {
+		return false
+	}
+	p, arrived := &m.parts[n], sqlstore.Millis(r.At)
+	return !p.State.Ended() ||
+		p.State == r.State && (p.Changed == arrived || r.Line != "" && p.Report == r.Line) ||
+		r.State == message.Buffered && p.Buffered == arrived
+}
+
+// mayBeAnswered reports whether the receipt may be about a part of the message that waits
+// for the carrier's answer, other than the given part.
+func (m *sentMessage) mayBeAnswered(r *message.Receipt, except message.PartRef) bool {
+	for n := range m.parts {
+		p := &m.parts[n]
+		if p.State == message.Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (message.PartRef{Ref: m.Ref, Part: n}) != except {
+			return true
+		}
+	}
+	return false
 }
 
 // earlyReceipt is a receipt that came before its id was bound.
@@ -262,7 +409,7 @@ RETURNING carrier, ref, account, message, part, number, '', earlier`, (*bound).f
 func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[refKey]*bound, error) {
 	b := sqlstore.NewBatch("carrier, ref")
 	for i := range receipts {
-		for _, id := range receipts[i].IDs {
+		for _, id := range slices.Concat(receipts[i].IDs, receipts[i].OtherBases) {
 			b.Add(receipts[i].Carrier, id)
 		}
 	}

@@ -14,7 +14,9 @@ import (
 func TestReceipts(t *testing.T) {
 	onEvery(t, []testCase{
 		{"receipts find their parts", 10, receiptsFindTheirParts},
-		{"an id written in another way is not another's id", 10, otherWaysToWriteAnID},
+		{"an id in another base is that of a message that waits for a receipt", 10, idsInAnotherBase},
+		{"an early receipt in the base of another message waits for the answer", 10, earlyReceiptInAnotherBase},
+		{"a receipt in another base belongs to a message that had no answer", 10, receiptInAnotherBaseIsHeld},
 		{"early receipts are there when a binding is repeated", 10, bindingIsRepeated},
 		{"early receipts are bounded in number and time", 10, earlyReceiptsAreBounded},
 		{"ids expire", 10, idsExpire},
@@ -34,7 +36,7 @@ func receiptsFindTheirParts(p fixture) {
 	p.save(m)
 	p.handOver(m, 1, false)
 	part := message.PartRef{Ref: m.Ref()}
-	early := message.Receipt{Carrier: "c1", IDs: []string{"a1", "161"}, State: message.Buffered, Line: "stat:ENROUTE", At: at(2)}
+	early := message.Receipt{Carrier: "c1", IDs: []string{"a1"}, OtherBases: []string{"161"}, State: message.Buffered, Line: "stat:ENROUTE", At: at(2)}
 	if got := p.match(early); got.Found {
 		p.Fatal("found before it was bound")
 	}
@@ -56,7 +58,7 @@ func receiptsFindTheirParts(p fixture) {
 	relaytest.Equal(p, "ms[0].Parts[0].State", ms[0].Parts[0].State, message.Buffered)
 	relaytest.Equal(p, "ms[0].Parts[0].Report", ms[0].Parts[0].Report, early.Line)
 	relaytest.Equal(p, "ms[0].Parts[0].ChangedAt", ms[0].Parts[0].ChangedAt, at(2))
-	late := message.Receipt{Carrier: "c1", IDs: []string{"0", "161"}, State: message.Delivered, Line: "stat:DELIVRD", At: at(4)}
+	late := message.Receipt{Carrier: "c1", IDs: []string{"0"}, OtherBases: []string{"161"}, State: message.Delivered, Line: "stat:DELIVRD", At: at(4)}
 	other := message.Receipt{Carrier: "c2", IDs: []string{"161"}, State: message.Delivered, At: at(4)}
 	got, err := p.Match(p.Context(), []message.Receipt{late, other})
 	p.must(err)
@@ -96,25 +98,101 @@ func partOf(id message.ID) message.PartRef {
 	return message.PartRef{Ref: message.Ref{Account: 1, ID: id}}
 }
 
-// 4112 is 1010 in hexadecimal: the number tells which of them a receipt is about.
-func otherWaysToWriteAnID(p fixture) {
-	match := func(numbers ...string) message.Receipt {
-		return p.match(message.Receipt{Carrier: "c1", IDs: []string{"4112", "1010", "16658"}, Numbers: numbers, State: message.Delivered, At: at(1)})
+// sent saves a message of one part from Shop to 447700900123 and begins its part over
+// carrier c1.
+func (p fixture) sent() message.Message {
+	p.Helper()
+	m := p.message(1)
+	p.save(m)
+	p.handOver(m, 0, false)
+	return m
+}
+
+// answered binds the id of the answer to a message's part and records that it was accepted.
+func (p fixture) answered(m message.Message, ref string) []message.Receipt {
+	p.Helper()
+	early := p.bind(m.ID, m.Destination, ref)
+	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", CarrierID: ref, At: at(1)})
+	return early
+}
+
+// ofBase16 is a receipt of the id 5232, which is 1470 in hexadecimal, for a message of sent.
+func ofBase16() message.Receipt {
+	return message.Receipt{
+		Carrier: "c1", IDs: []string{"5232"}, OtherBases: []string{"1470", "21042"}, State: message.Delivered,
+		Numbers: []string{"447700900123"}, Addresses: []string{"447700900123", "Shop"}, Line: "id:5232 stat:DELIVRD", At: at(2),
 	}
-	p.bind(7, "447700900123", "1010")
-	if got := match("447700900456", "447800000001"); got.Found {
-		p.Fatalf("another's: %+v", got)
+}
+
+func idsInAnotherBase(p fixture) {
+	m := p.sent()
+	p.answered(m, "1470")
+	for name, tc := range map[string]struct {
+		change func(r *message.Receipt)
+		want   bool
+	}{
+		"as it was sent":               {func(*message.Receipt) {}, true},
+		"with the addresses exchanged": {func(r *message.Receipt) { r.Addresses = []string{"Shop", "447700900123"} }, true},
+		"in capitals":                  {func(r *message.Receipt) { r.Addresses[1] = "SHOP" }, true},
+		"without addresses":            {func(r *message.Receipt) { r.Numbers, r.Addresses = nil, nil }, true},
+		"without the originator":       {func(r *message.Receipt) { r.Addresses = r.Addresses[:1] }, true},
+		"a national number":            {func(r *message.Receipt) { r.Numbers = []string{"07700900123"} }, true},
+		"to another number":            {func(r *message.Receipt) { r.Numbers[0] = "447700900456" }, false},
+		"from another originator":      {func(r *message.Receipt) { r.Addresses[1] = "Bank" }, false},
+		"before it was sent":           {func(r *message.Receipt) { r.At = at(-600) }, false},
+		"of another carrier":           {func(r *message.Receipt) { r.Carrier = "c2" }, false},
+		"of another id":                {func(r *message.Receipt) { r.OtherBases = r.OtherBases[1:] }, false},
+	} {
+		r := ofBase16()
+		tc.change(&r)
+		p.same(name, p.match(r).Found, tc.want)
 	}
-	for _, numbers := range [][]string{nil, {"07700900123"}, {"447800000001", "447700900123"}} {
-		if got := match(numbers...); !got.Found || got.Part != partOf(7) {
-			p.Fatalf("%v: %+v", numbers, got)
-		}
+	_, err := p.Receive(p.Context(), []message.Receipt{p.match(ofBase16())}, at(2))
+	p.must(err)
+	p.inStates(m.ID, "delivered ")
+	p.same("the receipt that settled it, once more", p.match(ofBase16()).Part, message.PartRef{Ref: m.Ref()})
+	later := ofBase16()
+	later.Line, later.At = "id:5232 stat:DELIVRD done date:2607011201", at(3)
+	p.same("another one, of a message that has ended", p.match(later).Found, false)
+}
+
+func earlyReceiptInAnotherBase(p fixture) {
+	older := p.sent()
+	p.answered(older, "1470")
+	m := p.sent()
+	r := p.match(ofBase16())
+	p.same("before the answer", []bool{r.Found, r.Held}, []bool{false, true})
+	early := p.answered(m, "5232")
+	if len(early) != 1 {
+		p.Fatalf("early receipts: %d results, want %d", len(early), 1)
 	}
-	p.same("early, for another number", len(p.bind(8, "447700900123", "16658")), 0)
-	p.same("early, for its own", len(p.bind(9, "447700900456", "4112")), 1)
-	if got := match("447700900456"); !got.Found || got.Part != partOf(9) {
-		p.Fatalf("%+v", got)
-	}
+	relaytest.Equal(p, "early[0].Part", early[0].Part, message.PartRef{Ref: m.Ref()})
+	relaytest.Equal(p, "early[0].Found", early[0].Found, true)
+	r = p.match(r)
+	p.same("matched again", []any{r.Found, r.Part.Ref}, []any{true, m.Ref()})
+
+	// The binding of an id in another base is not what the receipt waits for.
+	first, second := p.sent(), p.sent()
+	r = ofBase16()
+	r.IDs, r.OtherBases = []string{"5233"}, []string{"1471"}
+	p.same("before both answers", p.match(r).Found, false)
+	early = p.answered(first, "1471")
+	p.same("held at the answer in another base", []any{len(early), early[0].Found, early[0].Held}, []any{1, false, true})
+	early = p.answered(second, "5233")
+	p.same("at its own answer", []any{len(early), early[0].Found, early[0].Part.Ref}, []any{1, true, second.Ref()})
+}
+
+func receiptInAnotherBaseIsHeld(p fixture) {
+	m := p.sent()
+	p.answered(m, "1470")
+	other := p.sent()
+	r := p.match(ofBase16())
+	p.same("while another is not answered", []bool{r.Found, r.Held}, []bool{false, true})
+	p.same("to another number", len(p.answered(other, "77")), 0)
+	rows := p.rows("message_ref")
+	r = p.match(r)
+	p.same("after the answer", []any{r.Found, r.Held, r.Part.Ref}, []any{true, false, m.Ref()})
+	p.same("rows", p.rows("message_ref"), rows)
 }
 
 // A worker that binds and does not live to record the receipts binds again.
