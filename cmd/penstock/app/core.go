@@ -60,7 +60,7 @@ func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err erro
 	if err != nil {
 		return c, err
 	}
-	if err := members.catchUp(back.embedded, d.log); err != nil {
+	if err := members.catchUp(ctx, back.embedded, d.log); err != nil {
 		return c, err
 	}
 	follow(back.embedded, in.intakes)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
+	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
@@ -46,8 +47,9 @@ func (s *embeddedStore) watchIntegrity(ctx context.Context, log *slog.Logger) {
 }
 
 // catchUp reverts the journals to where an embedded store is complete if it has lost
-// transactions, so that they are processed again from there.
-func (m *membership) catchUp(stores []embeddedStore, log *slog.Logger) error {
+// transactions, so that they are processed again from there. Messages that were due in the
+// time that the records have lost become unknown: they may have been sent.
+func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *slog.Logger) error {
 	for _, store := range stores {
 		loss := store.Progress().Loss()
 		if !loss.Found && !loss.Unknown {
@@ -56,6 +58,16 @@ func (m *membership) catchUp(stores []embeddedStore, log *slog.Logger) error {
 		count, err := store.catchUp(loss, m.intakes, log)
 		if err != nil {
 			return fmt.Errorf("%s: %w", store.file, err)
+		}
+		if loss.Found && store.file == sqlstore.File && m.Halted() == "" {
+			// Before follow, so that a crash repeats it.
+			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
+			if err != nil {
+				return fmt.Errorf("%s: messages that may have been sent: %w", store.file, err)
+			}
+			if unknown > 0 {
+				log.Error("parts of messages may have been sent: they are unknown until they are resent or deleted", "file", store.file, "parts", unknown)
+			}
 		}
 		m.lostWrites = m.lostWrites || loss.Found
 		m.reverted += count
