@@ -32,14 +32,13 @@ type sink struct {
 	*httptest.Server
 	mu     sync.Mutex
 	got    map[string]int
-	at     map[string][]time.Time
 	total  int
 	answer func(id string, n int) int // status for the n-th request of an id
 	before func(r *http.Request)      // runs before the answer
 }
 
 func newSink(t testing.TB, answer func(id string, n int) int) *sink {
-	s := &sink{got: make(map[string]int), at: make(map[string][]time.Time), answer: answer}
+	s := &sink{got: make(map[string]int), answer: answer}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
 	return s
@@ -61,7 +60,6 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("id")
 	s.mu.Lock()
 	s.got[id]++
-	s.at[id] = append(s.at[id], time.Now())
 	s.total++
 	n := s.got[id]
 	s.mu.Unlock()
@@ -82,12 +80,6 @@ func (s *sink) expect(t testing.TB, deliveries, requests int) {
 	t.Helper()
 	different, total := s.count()
 	relaytest.Equal(t, "deliveries and requests", [2]int{different, total}, [2]int{deliveries, requests})
-}
-
-func (s *sink) times(id string) []time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]time.Time(nil), s.at[id]...)
 }
 
 func always(status int) func(string, int) int { return func(string, int) int { return status } }
