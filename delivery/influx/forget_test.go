@@ -110,15 +110,15 @@ func TestInfluxDB2DeletesTheNumberThatATextIsWrittenOver(t *testing.T) {
 		"a token that may not read": {http.StatusForbidden, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake := &influxDB2{query: tc.query, status: tc.status, answer: "#datatype,string,long,dateTime:RFC3339,string,string\r\n#group,false,false,false,true,true\r\n#default,_result,,,,\r\n" +
-				",result,table,_time,_measurement,sensor_id\r\n,,0,2026-03-01T12:00:00.000000005Z,state,d1.a\r\n,,0,2026-03-01T12:30:00Z,state,d1.a\r\n\r\n"}
+			fake := &influxDB2{query: tc.query, status: tc.status, answer: "#datatype,string,long,dateTime:RFC3339,string,string,string\r\n#group,false,false,false,true,true,true\r\n#default,_result,,,,,\r\n" +
+				",result,table,_time,_measurement,_field,sensor_id\r\n,,0,2026-03-01T12:00:00.000000005Z,state,value,d1.a\r\n,,0,2026-03-01T12:30:00Z,state,value,d1.a\r\n\r\n"}
 			server := httptest.NewServer(fake)
 			defer server.Close()
 			s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
 			if _, err := s.Write(t.Context(), iot.Batch{Points: []iot.Point{word, later}}); (err != nil) != tc.err {
 				t.Fatal(err)
 			}
-			checkQuery(t, fake, `r.account == "7" and r._field == "value" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b")`,
+			checkQuery(t, fake, `r.account == "7" and (r.sensor_id == "d1.a" or r.sensor_id == "d1.b")`,
 				"start: 2026-03-01T12:00:00.000000005Z, stop: 2026-03-01T13:00:00.000000006Z")
 			relaytest.Equal(t, "the batch was written", fake.written, !tc.err)
 			if tc.status == 0 {

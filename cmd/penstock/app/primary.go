@@ -30,8 +30,9 @@ const exchangeTime = 2 * time.Second
 // primary decides which PostgreSQL servers the gateway uses: none that is older than
 // the newest that one of the gateways has used.
 type primary struct {
-	path, node string
-	log        *slog.Logger
+	path string // of the file; empty if the records are not in PostgreSQL
+	node string
+	log  *slog.Logger
 
 	mu     sync.Mutex
 	stored storedPrimary
@@ -48,10 +49,11 @@ type storedPrimary struct {
 
 // openPrimary reads which server was used last and asks the other gateways.
 func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
-	p := &primary{path: filepath.Join(cfg.DataDir, primaryFile), node: node, log: log, changed: make(chan struct{}, 1)}
+	p := &primary{node: node, log: log, changed: make(chan struct{}, 1)}
 	if cfg.Database.URL == "" {
 		return p, nil
 	}
+	p.path = filepath.Join(cfg.DataDir, primaryFile)
 	text, err := os.ReadFile(p.path)
 	if err == nil {
 		err = json.Unmarshal(text, &p.stored)
@@ -123,6 +125,9 @@ func (p *primary) know(all []registry.Gateway, token string) {
 }
 
 func (p *primary) save() {
+	if p.path == "" {
+		return
+	}
 	text, err := json.Marshal(p.stored)
 	if err == nil {
 		err = durable.WriteFile(p.path, append(text, '\n'), 0o600)

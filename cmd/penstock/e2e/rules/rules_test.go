@@ -85,7 +85,7 @@ func (r *ruleFixture) frame(n int, celsius float64) {
 	at := r.began.Add(time.Duration(n) * time.Minute).Format(time.RFC3339)
 	e2e.PostWebhook(r.T, r.acme, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(r.T, "chirpstack/up.json",
 		"A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload), "8b2f6c1e-", fmt.Sprintf("%08x-", n), "2026-03-01T10:15:30.250Z", at,
-		"2026-03-01T10:15:30.260Z", at, `"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+n)))
+		`"fCnt": 4711`, fmt.Sprint(`"fCnt": `, 4711+n)))
 }
 
 // texts are those that the SMSC was given for the rule's number.
