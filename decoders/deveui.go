@@ -17,7 +17,7 @@ func HexDigits(s string, n int) (string, bool) {
 			}
 			s = strings.ReplaceAll(s, ".", "")
 		}
-		s = strings.ToLower(separators.Replace(s))
+		s = strings.ToLower(withoutSeparators(s))
 	}
 	if !isPlainHex(s, n) {
 		return "", false
@@ -25,7 +25,10 @@ func HexDigits(s string, n int) (string, bool) {
 	return s, true
 }
 
-var separators = strings.NewReplacer(":", "", "-", "", " ", "")
+// withoutSeparators removes colons, hyphens and blanks.
+func withoutSeparators(s string) string {
+	return strings.NewReplacer(":", "", "-", "", " ", "").Replace(s)
+}
 
 // isPlainHex reports whether s is n lower-case hex digits.
 func isPlainHex(s string, n int) bool {

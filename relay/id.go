@@ -49,7 +49,7 @@ const (
 
 // ticks orders the identifiers of this process. It is a global because the order is
 // one of all callers, whichever service they belong to.
-var ticks ticker
+var ticks ticker //nolint:gochecknoglobals // see above
 
 // ticker returns increasing numbers: the parts of a millisecond since 1970. It is safe
 // for concurrent use.

@@ -118,13 +118,13 @@ func sampled(m map[string]any) (sample, bool) {
 	return sample{t, rest}, ok
 }
 
-// timeNames are the members of an object that hold its time.
-var timeNames = []string{"time", "timestamp", "date"}
+// timeNames returns the members of an object that hold its time.
+func timeNames() []string { return []string{"time", "timestamp", "date"} }
 
 // CutTime returns the time of an object and its other members, of {variable, value} the
 // value under its name. It returns false if the object has no time.
 func CutTime(m map[string]any) (t time.Time, rest map[string]any, ok bool) {
-	for _, name := range timeNames {
+	for _, name := range timeNames() {
 		if t, ok := parseTime(m[name]); ok {
 			rest := maps.Clone(m)
 			delete(rest, name)
@@ -143,7 +143,7 @@ func warnUntimed(res *decoders.Result, key string, v any) {
 		if _, _, ok := CutTime(m); ok {
 			continue
 		}
-		for _, name := range timeNames {
+		for _, name := range timeNames() {
 			if t, isText := m[name].(string); isText {
 				w := walk{res: res}
 				w.warn(fmt.Sprintf("%s.%d.%s: is not a time from 2000 to 2099, so the list is not read as a history: %.40q", key, i, name, t))

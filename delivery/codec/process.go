@@ -31,7 +31,7 @@ type process struct {
 // startProcess starts a worker without environment and without descriptors besides its
 // three pipes.
 func startProcess(program string) (*process, error) {
-	p := &process{cmd: exec.Command(program, WorkerCommand), known: make(map[string]bool)}
+	p := &process{cmd: exec.CommandContext(context.Background(), program, WorkerCommand), known: make(map[string]bool)}
 	p.cmd.Env = []string{}
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	start(imports(os.Args[1]))
-	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd := exec.CommandContext(context.Background(), os.Args[2], os.Args[3:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "testservers:", err)
@@ -50,7 +51,7 @@ func main() {
 
 // imports returns the packages that packages and their tests import, each on a line.
 func imports(packages string) string {
-	list := exec.Command("go", append([]string{"list", "-deps", "-test"}, strings.Fields(packages)...)...)
+	list := exec.CommandContext(context.Background(), "go", append([]string{"list", "-deps", "-test"}, strings.Fields(packages)...)...)
 	list.Stderr = os.Stderr
 	names, err := list.Output()
 	if err != nil {

@@ -60,9 +60,10 @@ func openEmbedded(t testing.TB) *DB {
 	return db
 }
 
+// flush empties the database of a test; other tests use other databases of the server.
 func flush(t testing.TB, db *DB) {
 	t.Helper()
-	err := db.rdb.FlushAll(context.Background()).Err()
+	err := db.rdb.FlushDB(context.Background()).Err()
 	if cluster, ok := db.rdb.(*redis.ClusterClient); ok {
 		err = cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error { return c.FlushAll(ctx).Err() })
 	}

@@ -64,7 +64,7 @@ type redisLog struct{ *slog.Logger }
 
 // Printf logs a line.
 func (l redisLog) Printf(ctx context.Context, format string, args ...any) {
-	l.DebugContext(ctx, "redis: "+fmt.Sprintf(format, args...))
+	l.DebugContext(ctx, "redis", "text", fmt.Sprintf(format, args...))
 }
 
 // DB is a connection to Redis. Its methods are safe for concurrent use.

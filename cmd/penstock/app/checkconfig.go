@@ -32,7 +32,7 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 			return fmt.Errorf("inventory: %w", err)
 		}
 		pool := codec.New(slog.New(slog.DiscardHandler))
-		defer pool.Close()
+		defer func() { _ = pool.Close() }()
 		_, err = document.Parse(data, document.Options{
 			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), CheckFilter: inbound.CheckFilter,
 			CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule, AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,

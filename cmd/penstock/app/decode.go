@@ -84,7 +84,7 @@ func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryA
 	request, err := admin.ParseTry(body)
 	if err == nil {
 		pool := codec.New(slog.New(slog.DiscardHandler))
-		defer pool.Close()
+		defer func() { _ = pool.Close() }()
 		answer, err = admin.TryOffline(w.Context, catalog.Catalog{JavaScript: pool.Compile}.Compile, request, time.Now())
 	}
 	return answer, fields(err)

@@ -104,7 +104,7 @@ func (s *embeddedStore) catchUp(loss sqlstore.Loss, intakes map[event.Kind]*inta
 		since = loss.Since.UTC().Format(time.RFC3339Nano)
 	}
 	if loss.Found {
-		log.Error("a database has lost its newest writes; "+s.elsewhere+" since then may be missing", "file", s.file, "since", since)
+		log.Error("a database has lost its newest writes; what did not come through the journal since then may be missing", "file", s.file, "since", since, "may_be_missing", s.elsewhere)
 	} else {
 		log.Warn("it is unknown whether a database has all writes: the file with their number is missing or damaged",
 			"file", s.file, "number", s.file+sqlstore.CommitsSuffix)
