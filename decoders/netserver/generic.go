@@ -176,7 +176,7 @@ func isMessageID(id string, object map[string]any, received time.Time) bool {
 			named = true
 		}
 	}
-	return counter || payload && radio || named && isUUID(id)
+	return (counter || payload) && radio || named && isUUID(id)
 }
 
 // isMoment reports whether digits are a time of the last ten years in milliseconds,

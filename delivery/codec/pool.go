@@ -170,19 +170,27 @@ func (p *Pool) call(ctx context.Context, owner int64, req request, source string
 }
 
 // Compile checks a source in a worker, running its top level once, and returns its
-// decoder. It returns an Unavailable error if
-// no worker could run it.
+// decoder. It returns an Unavailable error if no worker could run it.
 func (p *Pool) Compile(source string) (decoders.Decoder, error) {
 	sum := sha256.Sum256([]byte(source))
 	d := &decoder{pool: p, source: source, hash: hex.EncodeToString(sum[:])}
-	resp, err := p.call(context.Background(), 0, request{Hash: d.hash}, source)
-	if ended, ok := errors.AsType[*endedError](err); ok {
-		return nil, refused("", ended.reason)
+	for deaths := 1; ; deaths++ {
+		resp, err := p.call(context.Background(), 0, request{Hash: d.hash}, source)
+		ended, isEnded := errors.AsType[*endedError](err)
+		switch {
+		case isEnded && ended.exceeded:
+			return nil, refused("", ended.reason)
+		case isEnded && deaths < maxDeaths: // killed by others
+		case isEnded:
+			return nil, relay.Errorf(relay.KindUnavailable, "%s", ended.reason)
+		case err != nil:
+			return nil, err
+		case resp.Invalid != nil:
+			return nil, resp.Invalid.err()
+		default:
+			return d, nil
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return d, resp.Invalid.err()
 }
 
 // decoder runs one source in the workers of a pool.
@@ -248,6 +256,7 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):
 			return nil, relay.Errorf(relay.KindUnavailable, "codec worker: %d results for %d frames", len(resp.Results), len(req.Frames))
 		}
+		deaths = 0
 		for _, r := range resp.Results {
 			r.Took = min(max(r.Took, 0), callTime)
 			results[next] = r.decoded()

@@ -111,7 +111,8 @@ func isLimit(err error) bool {
 	if err == nil {
 		return false
 	}
-	for _, reason := range []string{late, memory, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "gave"} {
+	// The race detector ends the process itself when an allocation fails.
+	for _, reason := range []string{late, memory, "failed to allocate", "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "gave"} {
 		if strings.Contains(err.Error(), reason) {
 			return true
 		}

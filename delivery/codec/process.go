@@ -71,6 +71,7 @@ func (p *process) call(ctx context.Context, req request, source string) (resp re
 	switch {
 	case err == nil:
 		p.known[req.Hash] = true
+		resp.Ends = resp.Ends || !stop() // killed after its answer
 		return resp, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		p.end()

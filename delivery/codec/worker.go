@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"time"
@@ -72,16 +73,24 @@ func Work(in io.Reader, out io.Writer) error {
 		if err := send(out, resp); err != nil || resp.Ends {
 			return err
 		}
+		if heldMemory() > memoryLimit/3 { // the garbage of a codec must not count for the next one
+			debug.FreeOSMemory()
+		}
 	}
+}
+
+// heldMemory is the memory that the Go runtime holds, in octets.
+func heldMemory() uint64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
 // watch interrupts a call at its limit. It exits the process if the call does not end, or
 // if the process holds too much memory.
 func (w *worker) watch() {
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(watchEvery) {
-		metrics.Read(samples)
-		if samples[0].Value.Uint64()-samples[1].Value.Uint64() > memoryLimit {
+		if heldMemory() > memoryLimit {
 			os.Exit(exitMemory)
 		}
 		w.mu.Lock()

@@ -131,7 +131,11 @@ func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx
 		h.connect = stdlib.GetConnector(*h.config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 			ctx, cancel := context.WithTimeout(ctx, s.limit)
 			defer cancel()
-			return check(ctx, conn)
+			err := check(ctx, conn)
+			if err != nil {
+				_ = conn.Close(ctx) // the driver leaves it open
+			}
+			return err
 		}), stdlib.OptionResetSession(s.reuse),
 			stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false }))
 	}
