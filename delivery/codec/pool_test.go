@@ -111,8 +111,7 @@ func isLimit(err error) bool {
 	if err == nil {
 		return false
 	}
-	// The race detector ends the process itself when an allocation fails.
-	for _, reason := range []string{late, memory, "failed to allocate", "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "gave"} {
+	for _, reason := range []string{late, memory, "nested too deep", "too deep", "Invalid", "invalid", "RangeError", "too long", "gave"} {
 		if strings.Contains(err.Error(), reason) {
 			return true
 		}

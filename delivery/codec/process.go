@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -96,13 +97,21 @@ func (p *process) endReason(err error) error {
 	switch code := p.cmd.ProcessState.ExitCode(); {
 	case code == exitTime:
 		return &endedError{outOfTime, true}
-	case code == exitMemory || strings.Contains(p.stderr.String(), "out of memory") || strings.Contains(p.stderr.String(), "cannot allocate memory"):
+	case code == exitMemory || p.lacksMemory():
 		return &endedError{fmt.Sprintf("the codec used more than %d MiB of memory", memoryLimit>>20), true}
 	case strings.Contains(p.stderr.String(), "stack exceeds"):
 		return &endedError{"the codec's code or values are nested too deep", true}
 	}
 	line, _, _ := strings.Cut(p.stderr.String(), "\n")
 	return &endedError{reason: strings.TrimSpace(fmt.Sprintf("the codec worker failed: %v (%s) %s", err, state, line))}
+}
+
+// lacksMemory reports whether an allocation failed: of the Go runtime, or of the race
+// detector in tests.
+func (p *process) lacksMemory() bool {
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate memory", "failed to allocate"}, func(text string) bool {
+		return strings.Contains(p.stderr.String(), text)
+	})
 }
 
 // end kills the process if it runs, and waits until it has ended.
