@@ -338,9 +338,15 @@ func (m *membership) beat(ctx context.Context) error {
 	return m.acknowledge(ctx)
 }
 
+// redisCheckTime bounds the check of Redis in a heartbeat.
+const redisCheckTime = time.Second
+
 // checkRedis registers this database in Redis and reports gateways on another
-// database that use the same Redis. Errors of Redis are reported elsewhere.
+// database that use the same Redis. Errors of Redis are reported elsewhere; a Redis that
+// hangs must not delay the heartbeat, by which others know that this gateway lives.
 func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
+	ctx, cancel := context.WithTimeout(ctx, redisCheckTime)
+	defer cancel()
 	if id, err := m.cache.ID(ctx); err == nil {
 		m.self.Facts[registry.Redis] = id
 	}
