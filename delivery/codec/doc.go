@@ -1,7 +1,7 @@
 // Package codec runs JavaScript codecs in worker processes.
 //
-// A codec is code of a stranger, and the interpreter can bound neither its memory nor the
-// time of its built-in functions. So the gateway never runs it: a Pool starts at most two
+// Customers write codecs, and the interpreter can bound neither their memory nor the time of
+// its built-in functions. So the gateway never runs them: a Pool starts at most two
 // children of the same program (penstock codec-worker), sends them frames over a pipe and
 // reads the results. A child that exceeds a limit ends, and another is started.
 //
@@ -9,7 +9,7 @@
 //	100 ms of CPU for a call   the worker          the call is interrupted; the worker ends after its answer
 //	200 ms of CPU for a call   the worker          it exits: a built-in function did not return
 //	160 MiB of Go memory       the worker          it exits
-//	192 MiB more data segment  the kernel (Linux)  an allocation fails, and the worker exits
+//	192 MiB more of data       the kernel (Linux)  an allocation fails, and the worker exits
 //	30 s for a request         the parent          it kills the worker
 //
 // The CPU clock is the worker's own, so that no codec fails because the machine is busy.

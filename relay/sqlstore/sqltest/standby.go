@@ -42,8 +42,8 @@ func (p *Pair) Fail() {
 	p.Standby.follow(p.Primary)
 }
 
-// Promote promotes the standby, whatever the primary does, which is the standby from then
-// on in name alone.
+// Promote promotes the standby and leaves the primary as it is, running or not. It swaps the
+// fields Primary and Standby.
 func (p *Pair) Promote() {
 	p.Primary.t.Helper()
 	p.Standby.do(p.Standby.t, "SELECT pg_promote(true, 60)")
