@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 // influxDB2 implements the part of InfluxDB 2 that deleting uses.
 type influxDB2 struct {
+	mu      sync.Mutex
 	old     string // the sensors with expired readings, as lines of CSV
 	answer  string // the response to a query, instead of old
 	query   int    // the status of answer
@@ -28,6 +31,8 @@ type influxDB2 struct {
 
 func (s *influxDB2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch r.URL.Path {
 	case "/ping":
 		w.Header().Set("X-Influxdb-Version", "v2.7.1")
@@ -110,8 +115,7 @@ func TestInfluxDB2DeletesTheNumberThatATextIsWrittenOver(t *testing.T) {
 		"a token that may not read": {http.StatusForbidden, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fake := &influxDB2{query: tc.query, status: tc.status, answer: "#datatype,string,long,dateTime:RFC3339,string,string,string\r\n#group,false,false,false,true,true,true\r\n#default,_result,,,,,\r\n" +
-				",result,table,_time,_measurement,_field,sensor_id\r\n,,0,2026-03-01T12:00:00.000000005Z,state,value,d1.a\r\n,,0,2026-03-01T12:30:00Z,state,value,d1.a\r\n\r\n"}
+			fake := &influxDB2{query: tc.query, status: tc.status, answer: numbersOf("d1.a", "2026-03-01T12:00:00.000000005Z", "2026-03-01T12:30:00Z")}
 			server := httptest.NewServer(fake)
 			defer server.Close()
 			s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
@@ -130,4 +134,33 @@ func TestInfluxDB2DeletesTheNumberThatATextIsWrittenOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// numbersOf is the response to a query for the numbers of a sensor.
+func numbersOf(sensor string, times ...string) string {
+	answer := "#datatype,string,long,dateTime:RFC3339,string,string\r\n#group,false,false,false,true,true\r\n#default,_result,,,,\r\n,result,table,_time,_measurement,sensor_id\r\n"
+	for _, at := range times {
+		answer += ",,0," + at + ",state," + sensor + "\r\n"
+	}
+	return answer + "\r\n"
+}
+
+// Another batch writes a number between two numbers after the store has asked for them.
+func TestInfluxDB2KeepsANumberThatIsWrittenBetweenOverwrittenOnes(t *testing.T) {
+	first, between, last := "2026-03-01T12:00:00Z", "2026-03-01T12:00:01Z", "2026-03-01T12:00:02Z"
+	fake := &influxDB2{query: http.StatusOK, status: http.StatusNoContent, answer: numbersOf("d1.a", first, last)}
+	server := httptest.NewServer(fake)
+	defer server.Close()
+	s := open(t, influx.Options{URL: server.URL, Bucket: "b", Org: "o"})
+	var texts []iot.Point
+	for _, at := range []string{first, last} {
+		texts = append(texts, iot.Point{Account: 7, Type: "state", DeviceID: "d1", SensorID: "d1.a", Key: "door",
+			Time: relaytest.Must(time.Parse(time.RFC3339, at))(t), Text: "open", IsText: true})
+	}
+	relaytest.Must(s.Write(t.Context(), iot.Batch{Points: texts}))(t)
+	stored := []string{first, between, last}
+	for _, d := range fake.deletes {
+		stored = slices.DeleteFunc(stored, func(at string) bool { return d["start"] <= at && at <= d["stop"] })
+	}
+	relaytest.Equal(t, "the numbers that are left", stored, []string{between})
 }

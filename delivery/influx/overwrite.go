@@ -1,7 +1,6 @@
 package influx
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 			for _, sensor := range some {
 				places = append(places, sensors[sensor]...)
 			}
-			stored, err := s.pointsAt(ctx, sv, acct, some, places)
+			numbers, err := s.numbersAt(ctx, sv, acct, some, places)
 			if forbidden(err) {
 				if !s.writeOnly.Swap(true) {
 					s.opts.Logger.WarnContext(ctx, "the token lacks read permission: numbers replaced by texts are not deleted", "error", err)
@@ -80,7 +79,15 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 			if err != nil {
 				return err
 			}
-			if err := s.deletePoints(ctx, sv, stored, texts); err != nil {
+			numbers = slices.DeleteFunc(numbers, func(p pointKey) bool {
+				_, overwritten := texts[p]
+				return !overwritten
+			})
+			remove := s.deleteFlux
+			if sv.v1 {
+				remove = s.deleteInfluxQL
+			}
+			if err := remove(ctx, numbers); err != nil {
 				return err
 			}
 		}
@@ -99,15 +106,9 @@ func bySensor(texts map[pointKey]int) map[account.ID]map[string][]pointKey {
 	return out
 }
 
-// storedPoint is a point that the server has. It may hold a number and a text.
-type storedPoint struct {
-	pointKey
-	number bool // this is its number
-}
-
-// pointsAt returns the points of an account's sensors in the time range of the given
-// points; of InfluxDB 1 those that hold numbers.
-func (s *Store) pointsAt(ctx context.Context, sv server, acct account.ID, sensors []string, places []pointKey) ([]storedPoint, error) {
+// numbersAt returns the points of an account's sensors that hold numbers, in the time
+// range of the given points.
+func (s *Store) numbersAt(ctx context.Context, sv server, acct account.ID, sensors []string, places []pointKey) ([]pointKey, error) {
 	q := iot.Query{Account: acct}
 	kinds := make(map[string]bool)
 	for _, p := range places {
@@ -124,99 +125,56 @@ func (s *Store) pointsAt(ctx context.Context, sv server, acct account.ID, sensor
 	if sv.v1 {
 		return s.numbersInfluxQL(ctx, q, sensors)
 	}
-	return s.pointsFlux(ctx, q, sensors)
+	return s.numbersFlux(ctx, q, sensors)
 }
 
-func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []string) ([]storedPoint, error) {
+func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
 	params, tests := tagIn(q.Account, "sensor_id", sensors)
 	all, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
 		" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
 	if err != nil {
 		return nil, err
 	}
-	var points []storedPoint
+	var numbers []pointKey
 	err = eachRow(all, func(of *series, at time.Time, _ row) error {
-		points = append(points, storedPoint{pointKey{q.Account, unclean(of.name), unclean(of.tags["sensor_id"]), at.UnixNano()}, true})
+		numbers = append(numbers, pointKey{q.Account, unclean(of.name), unclean(of.tags["sensor_id"]), at.UnixNano()})
 		return nil
 	})
-	return points, err
+	return numbers, err
 }
 
-func (s *Store) pointsFlux(ctx context.Context, q iot.Query, sensors []string) ([]storedPoint, error) {
+func (s *Store) numbersFlux(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
 	script := s.fluxRange(q.From, q.To.Add(1)) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
-		"  |> filter(fn: (r) => %s)\n  |> keep(columns: [\"_time\", \"_measurement\", \"_field\", \"sensor_id\"])\n",
+		"  |> filter(fn: (r) => r._field == \"value\" and (%s))\n  |> keep(columns: [\"_time\", \"_measurement\", \"sensor_id\"])\n",
 		quoteFlux(q.Account.String()), fluxIn("sensor_id", sensors), fluxIn("_measurement", q.Types))
-	var points []storedPoint
+	var numbers []pointKey
 	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
-		key := pointKey{q.Account, unclean(r.Measurement()), unclean(fluxTag(r, "sensor_id")), r.Time().UnixNano()}
-		points = append(points, storedPoint{key, r.Field() == "value"})
+		numbers = append(numbers, pointKey{q.Account, unclean(r.Measurement()), unclean(fluxTag(r, "sensor_id")), r.Time().UnixNano()})
 		return nil
 	})
-	return points, err
+	return numbers, err
 }
 
-// deletePoints deletes the stored numbers that texts overwrite.
-func (s *Store) deletePoints(ctx context.Context, sv server, stored []storedPoint, texts map[pointKey]int) error {
-	if sv.v1 {
-		var stale []pointKey
-		for _, p := range stored {
-			if _, overwritten := texts[p.pointKey]; overwritten {
-				stale = append(stale, p.pointKey)
-			}
-		}
-		return s.deleteInfluxQL(ctx, stale)
-	}
-	runs := runsOf(stored, texts)
-	errs := make([]error, len(runs))
+// deleteFlux deletes points by requests for one point each. A request for a range of
+// times would also delete what another batch has written in between by now.
+func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
+	errs := make([]error, len(points))
 	slots := make(chan struct{}, requestsAtOnce)
 	var requests sync.WaitGroup
-	for i, r := range runs {
+	for i, p := range points {
 		slots <- struct{}{}
 		requests.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = s.deleteRun(ctx, r)
+			at := time.Unix(0, p.ns).UTC()
+			err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, at, at,
+				"_measurement="+quotePredicate(clean(p.kind))+" AND "+predicate(p.account, clean(p.sensor)))
+			if err != nil {
+				errs[i] = fmt.Errorf("sensor %s: %w", p.sensor, err)
+			}
 		})
 	}
 	requests.Wait()
 	return errors.Join(errs...)
-}
-
-// run is overwritten numbers of one series, with no other point between them.
-type run struct {
-	pointKey
-	lastNS int64
-}
-
-// runsOf returns the runs of the stored numbers that texts overwrite. A stored text that
-// is overwritten too does not end a run.
-func runsOf(stored []storedPoint, texts map[pointKey]int) (runs []run) {
-	slices.SortFunc(stored, func(a, b storedPoint) int {
-		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.kind, b.kind), cmp.Compare(a.sensor, b.sensor), cmp.Compare(a.ns, b.ns))
-	})
-	var current *run
-	for _, p := range stored {
-		_, overwritten := texts[p.pointKey]
-		switch {
-		case !overwritten:
-			current = nil
-		case !p.number:
-		case current != nil && current.account == p.account && current.kind == p.kind && current.sensor == p.sensor:
-			current.lastNS = p.ns
-		default:
-			runs = append(runs, run{p.pointKey, p.ns})
-			current = &runs[len(runs)-1]
-		}
-	}
-	return runs
-}
-
-func (s *Store) deleteRun(ctx context.Context, r run) error {
-	err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, time.Unix(0, r.ns).UTC(), time.Unix(0, r.lastNS).UTC(),
-		"_measurement="+quotePredicate(clean(r.kind))+" AND "+predicate(r.account, clean(r.sensor)))
-	if err != nil {
-		return fmt.Errorf("sensor %s: %w", r.sensor, err)
-	}
-	return nil
 }
 
 func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
