@@ -14,6 +14,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/gateway"
 )
@@ -141,7 +142,7 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (sta
 	return resp.StatusCode, body, err
 }
 
-// ExchangeServer tells the gateway at a URL which PostgreSQL server this one uses last,
+// ExchangeServer tells the gateway at a URL which PostgreSQL server this one used last,
 // and returns the newer of that and its own.
 func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server gateway.Server) (newer gateway.Server, err error) {
 	body, err := json.Marshal(server)
@@ -287,11 +288,23 @@ func (s *Surface) recover(c *fiber.Ctx) error {
 // acceptedKey is the key of the accepted server in a request's locals.
 type acceptedKey struct{}
 
-// acceptServer accepts a PostgreSQL server that was refused, without which the audit log
-// cannot be written.
+// acceptServer accepts the PostgreSQL server that was refused if the request says so,
+// because the audit log cannot be written without a server.
 func (s *Surface) acceptServer(c *fiber.Ctx) error {
-	if s.AcceptServer != nil {
-		c.Locals(acceptedKey{}, s.AcceptServer(c.UserContext()))
+	var request struct {
+		AcceptServer bool `json:"accept_server"`
 	}
-	return nil
+	body, err := httpd.Body(c, maxForm)
+	if err == nil && len(body) > 0 {
+		err = decodeStrictly(body, &request)
+	}
+	if err != nil {
+		return err
+	}
+	if !request.AcceptServer || s.AcceptServer == nil {
+		return nil
+	}
+	accepted, err := s.AcceptServer(c.UserContext())
+	c.Locals(acceptedKey{}, accepted)
+	return err
 }

@@ -37,7 +37,16 @@ func noteOf(c *fiber.Ctx) *note {
 
 // record makes a change and records it in the audit log: before it begins, so that
 // none is made that is not recorded, and again with its result.
-func (s *Surface) record(c *fiber.Ctx, o operation, who principal) error {
+func (s *Surface) record(c *fiber.Ctx) error {
+	o, who := s.operationOf(c), principalOf(c)
+	if !o.change || who.peer {
+		return c.Next()
+	}
+	if o.prepare != nil {
+		if err := o.prepare(c); err != nil {
+			return err
+		}
+	}
 	now := s.Now().UTC()
 	e := audit.Entry{
 		ID: relay.NewID(now), At: now, Actor: who.name, Role: string(who.role), Address: httpd.ClientIP(c), Operation: o.id,

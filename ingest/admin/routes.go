@@ -68,9 +68,10 @@ type Deps struct {
 	// Recover processes the journal again for a database that was restored, and
 	// returns how many events that were.
 	Recover func(ctx context.Context) (Recovered, error)
-	// AcceptServer accepts a PostgreSQL server that was refused, if no other one can be
-	// used, and returns which one, "" for none. nil accepts none.
-	AcceptServer func(ctx context.Context) string
+	// AcceptServer accepts the PostgreSQL server that was refused, and returns which one;
+	// empty if none was refused. It returns a Conflict error if another one can be used.
+	// nil accepts none.
+	AcceptServer func(ctx context.Context) (string, error)
 	// NewerServer compares the PostgreSQL server of another gateway with this one's and
 	// returns the newer.
 	NewerServer func(theirs gateway.Server) gateway.Server
@@ -167,7 +168,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	app.Get("/readyz", s.ready)
 	app.Get("/metrics", httpd.NoBody, s.metrics())
 
-	r := app.Group("/admin", s.authorize, answers().Handler)
+	// Errors of a handler become answers before they are recorded, errors of the record after.
+	r := app.Group("/admin", s.authorize, answers().Handler, s.record, answers().Handler)
 	for _, o := range s.operations {
 		if o.method == fiber.MethodGet {
 			r.Get(o.path, o.handle) // and HEAD

@@ -42,9 +42,9 @@ type ServerRefused struct{ Found, Known Server }
 func (e *ServerRefused) Error() string {
 	if e.Found.System != e.Known.System {
 		return fmt.Sprintf("%s is refused: it is another PostgreSQL (system identifier %s) than %s (%s), which was used last; "+
-			"if it replaces that one, run `penstock recover`, with --accept-server if no gateway runs", e.Found.Host, e.Found.System, e.Known.Host, e.Known.System)
+			"if it replaces that one, run `penstock recover --accept-server`", e.Found.Host, e.Found.System, e.Known.Host, e.Known.System)
 	}
 	return fmt.Sprintf("%s is refused: it is an old primary (timeline %d), since %s was promoted (timeline %d); "+
-		"make it a standby of that one, or, if it was restored from a backup to replace that one, run `penstock recover`, with --accept-server if no gateway runs",
+		"make it a standby of that one, or, if it was restored from a backup to replace that one, run `penstock recover --accept-server`",
 		e.Found.Host, e.Found.Timeline, e.Known.Host, e.Known.Timeline)
 }

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -113,6 +114,54 @@ func TestAHostThatNeverAnswersIsLeft(t *testing.T) {
 	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, hung.addr, hostsIn(url)[0])})
 	if err := db.HostErrors(); !strings.Contains(fmt.Sprint(err), hung.addr) {
 		t.Errorf("the host that does not answer is not named: %v", err)
+	}
+}
+
+func TestAStandbyIsNoBadHostWhateverTheURLSays(t *testing.T) {
+	url := sqltest.StartPair(t).NewDatabase(t)
+	for _, attrs := range []string{"any", "read-write", "primary", "prefer-standby"} {
+		db := sqltest.Open(t, sqlstore.Options{URL: url + "?target_session_attrs=" + attrs})
+		relaytest.Eventually(t, "no host is bad with target_session_attrs="+attrs, func() (any, bool) { // the standby may lack the database yet
+			db.Probe(t.Context())
+			return db.HostErrors(), db.HostErrors() == nil
+		})
+		relaytest.NoError(t, db.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"))
+	}
+}
+
+func TestAHostIsNotBadBecauseItsCallerLeft(t *testing.T) {
+	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	db.Probe(ctx)
+	relaytest.NoError(t, db.HostErrors())
+}
+
+// The log reports a host when its error changes.
+func TestTheErrorOfAHostDoesNotChangeWithTheConnection(t *testing.T) {
+	resets := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = resets.Close() })
+	go func() {
+		for {
+			conn, err := resets.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1))
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}
+	}()
+	url := sqltest.StartPostgres(t).NewDatabase(t)
+	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, hostsIn(url)[0], resets.Addr().String())})
+	var texts []string
+	for range 2 {
+		db.Probe(t.Context())
+		texts = append(texts, fmt.Sprint(db.HostErrors()))
+	}
+	relaytest.Equal(t, "the error of the second connection", texts[1], texts[0])
+	if !strings.Contains(texts[0], resets.Addr().String()) {
+		t.Errorf("the error does not name the host: %s", texts[0])
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
 	}
-	if len(hostsOf(cfg)) > 1 && !strings.Contains(raw, "target_session_attrs=") {
+	if len(hostsOf(cfg)) > 1 || cfg.ValidateConnect != nil { // the latter by target_session_attrs
 		cfg.ValidateConnect = refuseStandby
 	}
 	cfg.RuntimeParams["application_name"] = "penstock"
@@ -102,6 +103,29 @@ type serverHost struct {
 	connect driver.Connector
 	err     error // of the last connection, under the lock of servers
 }
+
+// setError sets the error of the last connection, nil if it was made. It does nothing if
+// the caller, whose context ctx is, did not wait for it.
+func (h *serverHost) setError(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		h.err = nil
+	case ctx.Err() == nil:
+		h.err = hostError{err}
+	}
+}
+
+// hostError is the error of a connection to a host. Its text does not name the local
+// address, which differs from one connection to the next.
+type hostError struct{ error }
+
+var localAddress = regexp.MustCompile(`\S+->`)
+
+// Error returns the text without the local address.
+func (e hostError) Error() string { return localAddress.ReplaceAllString(e.error.Error(), "") }
+
+// Unwrap returns the error of the driver.
+func (e hostError) Unwrap() error { return e.error }
 
 // maxConnectTime bounds the time of connecting to an address. With several hosts it is
 // less, so that all of them can be tried in the time of a statement.
@@ -169,7 +193,8 @@ func (s *servers) Connect(ctx context.Context) (driver.Conn, error) {
 		no := (usedNo + i) % len(s.hosts)
 		conn, err := s.hosts[no].connect.Connect(ctx)
 		s.mu.Lock()
-		if s.hosts[no].err = err; err == nil {
+		s.hosts[no].setError(ctx, err)
+		if err == nil {
 			s.usedNo = no
 		}
 		s.mu.Unlock()
@@ -304,7 +329,7 @@ func (d *DB) Probe(ctx context.Context) {
 			}
 			d.servers.mu.Lock()
 			defer d.servers.mu.Unlock()
-			h.err = err
+			h.setError(ctx, err)
 		})
 	}
 	probes.Wait()

@@ -326,7 +326,7 @@ func (m *membership) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.primary.know(all, m.token)
+	m.primary.setPeers(all, m.token)
 	conflicts := append(conflict, registry.Conflicts(&m.self, all, time.Now())...)
 	m.mu.Lock()
 	m.conflicts = conflicts

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -76,22 +77,23 @@ func (p *primary) admit(found registry.Server) error {
 		return err
 	}
 	found.Accepted = p.stored.Accepted
-	p.use(p.stored.Newer(found))
+	p.setServer(p.stored.Newer(found))
 	return nil
 }
 
-// newer stores another gateway's server if it is the newer one, and returns the newest.
-func (p *primary) newer(theirs registry.Server) registry.Server {
+// newestServer stores another gateway's server if it is the newer one, and returns the
+// newest.
+func (p *primary) newestServer(theirs registry.Server) registry.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if theirs.System != "" {
-		p.use(p.stored.Newer(theirs))
+		p.setServer(p.stored.Newer(theirs))
 	}
 	return p.stored.Server
 }
 
-// use stores a server, unless it is stored. The caller holds the lock.
-func (p *primary) use(server registry.Server) {
+// setServer changes the server in use. The caller holds the lock.
+func (p *primary) setServer(server registry.Server) {
 	if server == p.stored.Server {
 		return
 	}
@@ -99,16 +101,17 @@ func (p *primary) use(server registry.Server) {
 		p.log.Warn("another PostgreSQL server is used from now on", "host", server.Host, "timeline", server.Timeline, "system_identifier", server.System,
 			"last_host", p.stored.Host, "last_timeline", p.stored.Timeline)
 	}
-	p.stored.Server = server
-	p.save()
+	next := p.stored
+	next.Server = server
+	p.saveOrLog(next)
 	select {
 	case p.changed <- struct{}{}:
 	default:
 	}
 }
 
-// know stores how to ask the other gateways.
-func (p *primary) know(all []registry.Gateway, token string) {
+// setPeers stores how to ask the other gateways.
+func (p *primary) setPeers(all []registry.Gateway, token string) {
 	var peers []string
 	for i := range all {
 		if all[i].Node != p.node {
@@ -120,21 +123,29 @@ func (p *primary) know(all []registry.Gateway, token string) {
 	if slices.Equal(peers, p.stored.Peers) && token == p.stored.Token {
 		return
 	}
-	p.stored.Peers, p.stored.Token = peers, token
-	p.save()
+	next := p.stored
+	next.Peers, next.Token = peers, token
+	p.saveOrLog(next)
 }
 
-func (p *primary) save() {
+// saveOrLog sets stored, also if the file cannot be written. The caller holds the lock.
+func (p *primary) saveOrLog(next storedPrimary) {
+	if err := p.save(next); err != nil {
+		p.log.Error("the PostgreSQL server in use was not stored: after a restart an old primary may be used", "error", err)
+	}
+	p.stored = next
+}
+
+// save writes the file.
+func (p *primary) save(next storedPrimary) error {
 	if p.path == "" {
-		return
+		return nil
 	}
-	text, err := json.Marshal(p.stored)
-	if err == nil {
-		err = durable.WriteFile(p.path, append(text, '\n'), 0o600)
-	}
+	text, err := json.Marshal(next)
 	if err != nil {
-		p.log.Error("the PostgreSQL server in use was not stored: after a restart an old primary may be used", "path", p.path, "error", err)
+		return err
 	}
+	return durable.WriteFile(p.path, append(text, '\n'), 0o600)
 }
 
 // exchange tells the other gateways the server, and takes over a newer one of theirs.
@@ -153,7 +164,7 @@ func (p *primary) exchange(ctx context.Context) {
 				p.log.DebugContext(ctx, "another gateway did not answer for its PostgreSQL server", "url", url, "error", err)
 				return
 			}
-			p.newer(theirs)
+			p.newestServer(theirs)
 		})
 	}
 	requests.Wait()
@@ -161,7 +172,7 @@ func (p *primary) exchange(ctx context.Context) {
 
 // watch tries the hosts of the database's URL and asks the other gateways until ctx ends.
 func (p *primary) watch(ctx context.Context, db *sqlstore.DB) {
-	reason := fmt.Sprint(db.HostErrors())
+	logged := fmt.Sprint(db.HostErrors())
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -174,9 +185,10 @@ func (p *primary) watch(ctx context.Context, db *sqlstore.DB) {
 			continue
 		}
 		db.Probe(ctx)
-		if now := fmt.Sprint(db.HostErrors()); now != reason && ctx.Err() == nil {
-			reason = now
-			logHosts(p.log, db.HostErrors())
+		err := db.HostErrors()
+		if reason := fmt.Sprint(err); reason != logged && ctx.Err() == nil {
+			logged = reason
+			logHosts(p.log, err)
 		}
 	}
 }
@@ -190,26 +202,30 @@ func logHosts(log *slog.Logger, err error) {
 	log.Error("hosts of database.url cannot be used", "error", err)
 }
 
-// accept uses a server that was refused, if no other one can be used, and returns which
-// one; an empty text if there is none.
-func (p *primary) accept(ctx context.Context, db *sqlstore.DB) string {
+// accept uses the server that was refused from now on, and returns which one; an empty
+// text if none was refused. It returns a Conflict error if another host can be used.
+func (p *primary) accept(ctx context.Context, db *sqlstore.DB) (string, error) {
 	db.Probe(ctx)
-	if _, err := sqlstore.Value[int64](ctx, db, "database", "SELECT 1"); err == nil {
-		return ""
-	}
 	refused, ok := errors.AsType[*registry.ServerRefused](db.HostErrors())
 	if !ok {
-		return ""
+		return "", nil
+	}
+	if _, err := sqlstore.Value[int64](ctx, db, "database", "SELECT 1"); err == nil {
+		return "", relay.Errorf(relay.KindConflict, "accept_server: %s is not accepted, because another host of database.url can be used; leave that host out of database.url to use the refused one", refused.Found.Host)
 	}
 	return p.acceptRefused(refused)
 }
 
-// acceptRefused uses a server that was refused, and returns which one.
-func (p *primary) acceptRefused(refused *registry.ServerRefused) string {
+// acceptRefused uses a server that was refused from now on, and returns which one.
+func (p *primary) acceptRefused(refused *registry.ServerRefused) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found := refused.Found
-	found.Accepted = p.stored.Accepted + 1
-	p.use(found)
-	return fmt.Sprintf("%s (system identifier %s, timeline %d)", found.Host, found.System, found.Timeline)
+	next := p.stored
+	next.Server = refused.Found
+	next.Accepted = p.stored.Accepted + 1
+	if err := p.save(next); err != nil {
+		return "", fmt.Errorf("the PostgreSQL server %s is not accepted: %w", refused.Found.Host, err)
+	}
+	p.setServer(next.Server)
+	return fmt.Sprintf("%s (system identifier %s, timeline %d)", refused.Found.Host, refused.Found.System, refused.Found.Timeline), nil
 }

@@ -2,11 +2,16 @@ package app
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -35,12 +40,50 @@ func TestThePrimaryOutlivesARestart(t *testing.T) {
 	if !ok {
 		t.Fatalf("an old primary after a restart: %v", err)
 	}
-	p.acceptRefused(refused)
+	relaytest.Must(p.acceptRefused(refused))(t)
 	for range 2 {
 		relaytest.NoError(t, p.admit(onTimeline(1))) // it was restored
 		p = primaryIn(t, dir)
 	}
 	relaytest.NoError(t, p.admit(registry.Server{Host: "a server that does not tell its timeline"}))
+}
+
+func TestAServerIsNotAcceptedIfThatIsNotStored(t *testing.T) {
+	p := primaryIn(t, t.TempDir())
+	relaytest.NoError(t, p.admit(onTimeline(2)))
+	p.path = filepath.Join(t.TempDir(), "missing", primaryFile)
+	err := p.admit(onTimeline(1))
+	refused, ok := errors.AsType[*registry.ServerRefused](err)
+	if !ok {
+		t.Fatalf("an old primary: %v", err)
+	}
+	if _, err := p.acceptRefused(refused); err == nil || !strings.Contains(err.Error(), filepath.Dir(p.path)) {
+		t.Errorf("a file that cannot be written: %v", err)
+	}
+	if p.admit(onTimeline(1)) == nil {
+		t.Error("the server is used although that was not stored")
+	}
+}
+
+// A gateway that runs is asked to accept the server; one that does not cannot start.
+func TestRecoverAcceptsAServerOnlyIfItIsToldTo(t *testing.T) {
+	var bodies []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, r.Method+" "+r.URL.Path+" "+string(body))
+		_, _ = io.WriteString(w, `{"count": 0, "unknown": 0}`)
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	unlock := relaytest.Must(lockJournals(dir))(t)
+	defer unlock()
+	w := client.Environment{Context: t.Context(), Stdout: io.Discard, Stderr: io.Discard, Variables: []string{
+		"PENSTOCK_DATA_DIR=" + dir, "PENSTOCK_ADMIN_TOKEN=an-admin-token-0123456", "PENSTOCK_LISTEN=" + server.Listener.Addr().String(),
+	}}
+	for _, accept := range []bool{false, true} {
+		relaytest.NoError(t, recoverCommand{AcceptServer: accept}.Run(w))
+	}
+	relaytest.Equal(t, "the requests", bodies, []string{"POST /admin/recover ", `POST /admin/recover {"accept_server": true}`})
 }
 
 func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
@@ -51,12 +94,12 @@ func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(other.newer(theirs))
+		_ = json.NewEncoder(w).Encode(other.newestServer(theirs))
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	p := primaryIn(t, dir)
-	p.know([]registry.Gateway{{Node: "one", URL: "http://127.0.0.1:1"}, {Node: "two", URL: server.URL}}, "shared")
+	p.setPeers([]registry.Gateway{{Node: "one", URL: "http://127.0.0.1:1"}, {Node: "two", URL: server.URL}}, "shared")
 	relaytest.NoError(t, p.admit(onTimeline(2)))
 	p.exchange(t.Context())
 	if other.admit(onTimeline(1)) == nil {

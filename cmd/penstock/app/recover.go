@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/journal"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
@@ -18,8 +19,8 @@ import (
 // restored, or processes what the journal of a lost gateway has left.
 type recoverCommand struct {
 	Journal      string `help:"Process what the gateway with this data directory accepted and did not process; it must not run." placeholder:"DIR"`
-	AcceptServer bool   `help:"Accept the PostgreSQL server of database.url, although the gateways have used a newer one or another; this gateway must not run."`
-	Config       string `help:"With --journal and --accept-server: the configuration file of the gateways." placeholder:"FILE"`
+	AcceptServer bool   `help:"Accept the PostgreSQL server of database.url, although the gateways have used a newer one or another."`
+	Config       string `help:"With --journal, and with --accept-server if no gateway runs: the configuration file of the gateways." placeholder:"FILE"`
 	client.Flags
 }
 
@@ -28,10 +29,14 @@ func (r recoverCommand) Run(w client.Environment) error {
 	if r.Journal != "" {
 		return recoverJournal(w, r.Journal, r.Config)
 	}
+	var request []byte
 	if r.AcceptServer {
-		return acceptServer(w, r.Config)
+		if accepted, err := r.acceptWithoutGateway(w); accepted || err != nil {
+			return err
+		}
+		request = []byte(`{"accept_server": true}`)
 	}
-	body, err := r.Ask(w, "recover", http.MethodPost, "/admin/recover", nil)
+	body, err := r.Ask(w, "recover", http.MethodPost, "/admin/recover", request)
 	if err != nil {
 		return err
 	}
@@ -58,30 +63,41 @@ func (r recoverCommand) Run(w client.Environment) error {
 	return err
 }
 
-// acceptServer has a gateway that cannot start use the PostgreSQL server that it refuses.
-func acceptServer(w client.Environment, file string) error {
-	cfg, err := config.Load(file, w.Variables)
+// acceptWithoutGateway accepts the PostgreSQL server that a gateway refuses, which cannot
+// start for that reason. It does nothing if the gateway runs.
+func (r recoverCommand) acceptWithoutGateway(w client.Environment) (accepted bool, err error) {
+	if r.Server != "" {
+		return false, nil
+	}
+	cfg, err := config.Load(r.Config, w.Variables)
 	if err != nil {
-		return err
+		return false, err
 	}
 	unlock, err := lockJournals(cfg.DataDir)
+	if errors.Is(err, journal.ErrLocked) {
+		return false, nil
+	}
 	if err != nil {
-		return fmt.Errorf("recover: the gateway runs, run `penstock recover` without --accept-server: %w", err)
+		return false, fmt.Errorf("recover: %w", err)
 	}
 	defer unlock()
 	p, err := openPrimary(w.Context, cfg, "", slog.New(slog.DiscardHandler))
 	if err != nil {
-		return fmt.Errorf("recover: %w", err)
+		return false, fmt.Errorf("recover: %w", err)
 	}
 	db, err := sqlstore.Connect(w.Context, sqlstore.Options{URL: cfg.Database.URL, Dir: cfg.DataDir, Admit: p.admit})
-	var refused *registry.ServerRefused
 	if err == nil {
 		_ = db.Close()
-		return errors.New("recover: the server of database.url is not refused")
+		return false, errors.New("recover: the server of database.url is not refused")
 	}
-	if !errors.As(err, &refused) {
-		return ofDatabaseURL(err)
+	refused, ok := errors.AsType[*registry.ServerRefused](err)
+	if !ok {
+		return false, ofDatabaseURL(err)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on; start the gateway\n", p.acceptRefused(refused))
-	return err
+	server, err := p.acceptRefused(refused)
+	if err != nil {
+		return false, fmt.Errorf("recover: %w", err)
+	}
+	_, err = fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on; start the gateway\n", server)
+	return true, err
 }

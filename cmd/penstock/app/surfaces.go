@@ -122,7 +122,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 	}
 	return admin.New(admin.Deps{
 		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.token, records.Gateways, time.Now), Recover: c.membership.Recover,
-		AcceptServer: func(ctx context.Context) string { return c.back.primary.accept(ctx, records.DB) }, NewerServer: c.back.primary.newer,
+		AcceptServer: func(ctx context.Context) (string, error) { return c.back.primary.accept(ctx, records.DB) }, NewerServer: c.back.primary.newestServer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.in.inOrder(), Deliveries: records.Deliveries, Breakers: c.back.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
 		ReadMessage: carrier.ReadJSON, Explain: c.in.inbound.Explain, Trace: tracer.Trace,

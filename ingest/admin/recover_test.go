@@ -1,0 +1,44 @@
+package admin
+
+import (
+	"context"
+	"testing"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// A refused server may be an old primary that other gateways have left, so that only an
+// explicit request accepts it.
+func TestRecoverAcceptsAServerOnRequest(t *testing.T) {
+	o := newOffice(t)
+	accepted, conflict := 0, error(nil)
+	o.surface.AcceptServer = func(context.Context) (string, error) {
+		accepted++
+		return "h:5432", conflict
+	}
+	o.surface.Recover = func(context.Context) (Recovered, error) {
+		return Recovered{}, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
+	}
+	for _, step := range []struct {
+		name, body string
+		conflict   error
+		want       string
+		accepted   int
+	}{
+		{"without a body", "", nil, `409 {"message":"recover: processing has not stopped"}`, 0},
+		{"an empty object", "{}", nil, `409 {"message":"recover: processing has not stopped"}`, 0},
+		{"false", `{"accept_server":false}`, nil, `409 {"message":"recover: processing has not stopped"}`, 0},
+		{"an unknown field", `{"accept":true}`, nil, `422 {"errors":{"accept":["is not known"]}`, 0},
+		{"true", `{"accept_server":true}`, nil, `200 {"count":0,"unknown":0,"server":"h:5432"`, 1},
+		{"true while another host can be used", `{"accept_server":true}`, relay.Errorf(relay.KindConflict, "another host can be used"), `409 {"message":"another host can be used"}`, 1},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			accepted, conflict = 0, step.conflict
+			if got := o.ask("POST /admin/recover", step.body); len(got) < len(step.want) || got[:len(step.want)] != step.want {
+				t.Errorf("got %s, want it to begin with %s", got, step.want)
+			}
+			relaytest.Equal(t, "how often a server was accepted", accepted, step.accepted)
+		})
+	}
+}
