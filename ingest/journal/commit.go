@@ -128,13 +128,17 @@ func (l *Log) publish(s *segment, b *batch) {
 	b.first = l.next
 	l.next += uint64(b.n)
 	l.end += int64(len(b.buf))
+	now := l.o.Now().UnixNano()
 	l.state.Lock()
 	defer l.state.Unlock()
+	if s.empty() {
+		s.oldest = now
+	}
 	for _, m := range l.index {
 		s.index = addToIndex(s.index, m.seq, m.off)
 	}
 	s.size, s.last, l.durable = l.end, l.next-1, l.next-1
-	s.newest = max(s.newest, l.o.Now().UnixNano())
+	s.newest = max(s.newest, now)
 	if l.grown != nil {
 		close(l.grown)
 		l.grown = nil

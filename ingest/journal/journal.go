@@ -9,7 +9,8 @@
 // where length is the length of the payload, and the checksum, seeded with the segment's
 // salt, covers everything but itself. Appends are committed in groups: one write and one
 // fdatasync for all that wait. Each consumer reads durable records and has a checkpoint;
-// records are kept for a retention period after that, which makes replay possible.
+// processed records are kept for most of the retention period, which makes replay possible,
+// and deleted before its end.
 //
 // It guarantees:
 //   - a sequence returned by Append is on disk, and no sequence is assigned twice,
@@ -68,8 +69,8 @@ const (
 
 // Options tune a Log. The zero value works.
 type Options struct {
-	SegmentBytes int64            // size at which a new segment is begun; 0 is 16 MiB, at most 256 MiB
-	Retention    time.Duration    // processed segments older than this are deleted; 0 is 168 h
+	SegmentBytes int64            // size at which a new segment is begun, at most 256 MiB; 0 is 16 MiB, or an eighth of a smaller quota
+	Retention    time.Duration    // processed records are deleted before they are older than this; 0 is 168 h
 	Quota        *Quota           // byte budget, shared by the logs given the same one; nil is 2 GiB of its own
 	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
 	Now          func() time.Time // stamps records and ages segments; nil is time.Now
@@ -93,7 +94,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Retention < 0 {
 		return o, fmt.Errorf("journal: retention %v: want a positive duration", o.Retention)
 	}
-	o.SegmentBytes, o.Quota = cmp.Or(o.SegmentBytes, 16<<20), cmp.Or(o.Quota, NewQuota(2<<30))
+	o.Quota = cmp.Or(o.Quota, NewQuota(2<<30))
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, min(16<<20, o.Quota.max/8))
 	o.Retention, o.CommitWindow = cmp.Or(o.Retention, 168*time.Hour), cmp.Or(o.CommitWindow, 700*time.Microsecond)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
@@ -103,6 +105,15 @@ func (o Options) withDefaults() (Options, error) {
 		o.disk = osDisk{}
 	}
 	return o, nil
+}
+
+// segmentAge is the age of its first record at which a segment is complete. Records are
+// deleted a segment at a time, so it is the time by which one may be deleted earlier.
+func (o Options) segmentAge() time.Duration { return o.Retention / 10 }
+
+// sweepInterval is the time between two calls of Sweep.
+func (o Options) sweepInterval() time.Duration {
+	return min(time.Minute, max(o.Retention/20, time.Millisecond))
 }
 
 // Log is one append-only log in one directory. It is safe for concurrent use. Its

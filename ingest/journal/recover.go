@@ -176,7 +176,8 @@ func (l *Log) survey(s *segment, i int, from scanned) (tail int64, err error) {
 
 // adopt takes over the results of a scan.
 func (s *segment) adopt(v survey, size int64) {
-	s.last, s.newest, s.index, s.badRanges, s.size = v.last, max(s.newest, v.newest), v.index, v.badRanges, size
+	s.last, s.index, s.badRanges, s.size = v.last, v.index, v.badRanges, size
+	s.oldest, s.newest = v.oldest, max(s.newest, v.newest)
 }
 
 // extend adds the range behind the last valid record as a bad range, because

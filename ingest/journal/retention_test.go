@@ -50,6 +50,30 @@ func TestRetentionByTime(t *testing.T) {
 	}
 }
 
+// A kind with little traffic never fills a segment.
+func TestNoProcessedRecordIsOlderThanTheRetention(t *testing.T) {
+	const retention = 100 * time.Hour
+	dir, clk := t.TempDir(), newClock()
+	l := mustOpen(t, dir, Options{Now: clk.Now, Retention: retention})
+	c := mustConsumer(t, l, "c")
+	for hour := range 300 {
+		if hour%3 == 0 {
+			relaytest.NoError(t, c.Commit(mustAppend(t, l, "text")))
+		}
+		if hour == 150 { // the ages survive a restart
+			mustClose(t, l)
+			l = mustOpen(t, dir, Options{Now: clk.Now, Retention: retention})
+			c = mustConsumer(t, l, "c")
+		}
+		l.Sweep()
+		oldest := relaytest.Must(l.Read(l.Stats().First))(t)
+		if age := clk.Now().Sub(oldest.Time); age > retention || hour >= 100 && age < retention*85/100 {
+			t.Fatalf("hour %d: the oldest record has the age %v, want 85h to 100h", hour, age)
+		}
+		clk.Advance(time.Hour)
+	}
+}
+
 func TestNothingIsDeletedWhileKeepAllHolds(t *testing.T) {
 	clk := newClock()
 	var keep atomic.Bool // housekeeping asks, too
@@ -138,10 +162,24 @@ func TestRetentionByBytes(t *testing.T) {
 }
 
 func TestAQuotaSmallerThanASegmentStillMovesOn(t *testing.T) {
-	l := mustOpen(t, t.TempDir(), Options{Quota: NewQuota(1000)})
+	l := mustOpen(t, t.TempDir(), Options{Quota: NewQuota(1000), SegmentBytes: 16 << 20})
 	c := mustConsumer(t, l, "c")
 	for range 50 {
 		relaytest.NoError(t, c.Commit(mustAppend(t, l, string(make([]byte, 300)))))
+	}
+}
+
+func TestASegmentTakesAnEighthOfASmallQuota(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{Quota: NewQuota(4 << 20)})
+	for range 20 {
+		mustAppend(t, l, string(make([]byte, 100_000)))
+	}
+	mustClose(t, l)
+	for _, path := range segmentFiles(t, dir) {
+		if size := relaytest.Must(os.Stat(path))(t).Size(); size > 512<<10 {
+			t.Errorf("%s has %d bytes, want at most 512 KiB", filepath.Base(path), size)
+		}
 	}
 }
 

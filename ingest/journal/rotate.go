@@ -10,13 +10,13 @@ func (l *Log) newest() *segment {
 }
 
 // writable returns the segment for a batch of n bytes: the newest, or a new one if that is
-// full or was abandoned.
+// full, has a record of segmentAge, or was abandoned.
 func (l *Log) writable(n int64) (*segment, error) {
 	s := l.newest()
 	if l.out == nil {
 		return l.replace(s)
 	}
-	if l.end > 0 && l.end+n > l.o.SegmentBytes {
+	if l.end > 0 && (l.end+n > l.o.SegmentBytes || l.aged(s)) {
 		next, err := l.begin()
 		if err == nil {
 			signal(l.rotated) // the retention may delete older segments
@@ -24,6 +24,13 @@ func (l *Log) writable(n int64) (*segment, error) {
 		return next, err
 	}
 	return s, nil
+}
+
+// aged reports whether the first record of a segment is as old as segmentAge.
+func (l *Log) aged(s *segment) bool {
+	l.state.RLock()
+	defer l.state.RUnlock()
+	return s.oldest > 0 && s.oldest <= l.o.Now().Add(-l.o.segmentAge()).UnixNano()
 }
 
 // replace begins a segment after one that was abandoned. The old one is scanned

@@ -23,6 +23,7 @@ type badRange struct {
 type survey struct {
 	end       int64  // the end of the last valid record
 	last      uint64 // its sequence; one less than the segment's first if there is none
+	oldest    int64  // the time of the first record, Unix ns; 0 when there is none
 	newest    int64  // the latest time of a record, Unix ns
 	index     []indexEntry
 	badRanges []badRange // between valid records, in order
@@ -57,6 +58,9 @@ func scan(data []byte, salt uint32, first, limit uint64) survey {
 
 func (s *survey) add(rec Record, off, end int64) {
 	s.last, s.end = rec.Seq, end
+	if len(s.index) == 0 {
+		s.oldest = rec.Time.UnixNano()
+	}
 	s.newest = max(s.newest, rec.Time.UnixNano())
 	s.index = addToIndex(s.index, rec.Seq, off)
 }

@@ -23,6 +23,7 @@ type segment struct {
 	segmentName
 	last      uint64       // the last valid record's sequence; first-1 when there is none
 	size      int64        // bytes that are durable, bad ranges included
+	oldest    int64        // the time of its first record, Unix ns; 0 when there is none
 	newest    int64        // the latest time of a record, Unix ns
 	index     []indexEntry // where to start reading for a sequence; empty when there are no records
 	badRanges []badRange

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// housekeeping deletes old segments and syncs the checkpoints about once a minute,
+// housekeeping deletes old segments and syncs the checkpoints once a minute or more often,
 // so that after a power cut a consumer repeats at most a minute's work.
 func (l *Log) housekeeping() {
-	tick := time.NewTicker(time.Minute)
+	tick := time.NewTicker(l.o.sweepInterval())
 	defer tick.Stop()
 	l.judge()
 	for {
@@ -30,17 +30,17 @@ func (l *Log) housekeeping() {
 	}
 }
 
-// Sweep deletes the segments whose records are older than the retention, processed by
-// every consumer and not to be processed again, and copies of damaged ranges of that
-// age. It calls Need for processed segments. The log calls it after a rotation, when an
-// append found no room, and about once a minute. It deletes nothing while KeepAll
-// returns true.
+// Sweep deletes the segments that have, or would have before the next call, a record older
+// than the retention, if all their records are processed by every consumer and not to be
+// processed again. It also deletes copies of damaged ranges of that age. It calls Need for
+// processed segments. The log calls it after a rotation, when an append found no room, and
+// once a minute or more often. It deletes nothing while KeepAll returns true.
 func (l *Log) Sweep() {
 	if !l.acquire() {
 		return
 	}
 	defer l.wg.Done()
-	horizon := l.o.Now().Add(-l.o.Retention)
+	horizon := l.o.Now().Add(-l.o.Retention + l.o.segmentAge() + l.o.sweepInterval())
 	keep := l.o.KeepAll != nil && l.o.KeepAll()
 	if !keep {
 		l.writing.Lock()
