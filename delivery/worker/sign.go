@@ -16,10 +16,15 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// sign returns the headers of Standard Webhooks: one v1 signature, base64 of
-// HMAC-SHA256 over "id.timestamp.body", for each key.
-func sign(keys [][]byte, id string, at time.Time, body []byte) map[string]string {
+// webhookHeaders returns the headers of Standard Webhooks: the id, the timestamp and, if
+// there are keys, one v1 signature for each: base64 of HMAC-SHA256 over
+// "id.timestamp.body".
+func webhookHeaders(keys [][]byte, id string, at time.Time, body []byte) map[string]string {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
+	headers := map[string]string{"webhook-id": id, "webhook-timestamp": timestamp}
+	if len(keys) == 0 {
+		return headers
+	}
 	signatures := make([]string, len(keys))
 	for i, key := range keys {
 		mac := hmac.New(sha256.New, key)
@@ -27,11 +32,8 @@ func sign(keys [][]byte, id string, at time.Time, body []byte) map[string]string
 		mac.Write(body)
 		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	}
-	return map[string]string{
-		"webhook-id":        id,
-		"webhook-timestamp": timestamp,
-		"webhook-signature": strings.Join(signatures, " "),
-	}
+	headers["webhook-signature"] = strings.Join(signatures, " ")
+	return headers
 }
 
 // parseSecret reads "whsec_" and base64. The prefix may be missing, as

@@ -123,15 +123,15 @@ func withHeaders(req outbox.Request, more map[string]string) outbox.Request {
 	return req
 }
 
-// signed returns the request with the headers of Standard Webhooks, if the account has
-// a secret.
+// signed returns the request with the headers of Standard Webhooks. It has a signature if
+// the account has a secret.
 func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
 	req := *d.Request
 	keys, err := w.keys.of(ctx, d.Account)
-	if err != nil || len(keys) == 0 {
+	if err != nil {
 		return req, err
 	}
-	return withHeaders(req, sign(keys, d.ID, now, req.Body)), nil
+	return withHeaders(req, webhookHeaders(keys, d.ID, now, req.Body)), nil
 }
 
 // Preview returns the request of a delivery as Send would make it now, without

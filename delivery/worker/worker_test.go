@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,18 +111,20 @@ func TestSignaturesEqualThoseOfTheReferenceLibrary(t *testing.T) {
 	at := time.Unix(1_700_000_000, 5)
 	for _, body := range []string{"", "x", `{"a":"é"}`} {
 		want := relaytest.Must(library.Sign("id-1", at, []byte(body)))(t)
-		relaytest.Equal(t, fmt.Sprintf("the signature of %q", body), sign([][]byte{raw}, "id-1", at, []byte(body))["webhook-signature"], want)
+		relaytest.Equal(t, fmt.Sprintf("the signature of %q", body), webhookHeaders([][]byte{raw}, "id-1", at, []byte(body))["webhook-signature"], want)
 	}
 }
 
-func TestAnAccountWithoutSecretIsSentUnsigned(t *testing.T) {
+func TestARequestWithoutSecretHasAnIDAndNoSignature(t *testing.T) {
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Clone() }))
 	t.Cleanup(s.Close)
 	for name, ask := range map[string]func(context.Context, account.ID) ([]string, error){"no secrets": secrets(), "no function": nil} {
 		r := newWorker(t, Deps{Secrets: ask}).Send(t.Context(), post(s.URL))
 		relaytest.Equal(t, name+": the class", r.Verdict.Class, delivery.Delivered)
-		relaytest.Equal(t, name+": webhook-id", header.Get("webhook-id"), "")
+		relaytest.Equal(t, name+": webhook-id", header.Get("webhook-id"), "d1")
+		relaytest.Equal(t, name+": webhook-timestamp", header.Get("webhook-timestamp"), strconv.FormatInt(r.Attempt.At.Unix(), 10))
+		relaytest.Equal(t, name+": webhook-signature", header.Get("webhook-signature"), "")
 	}
 }
 
