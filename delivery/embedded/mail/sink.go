@@ -1,17 +1,21 @@
 // Package mail replaces the mail server of an installation without one: it writes each
-// mail to an .eml file (RFC 5322), which any mail reader opens. It sends nothing, and
-// marks its results as simulated.
+// mail to an .eml file (RFC 5322), which any mail reader opens, and keeps the newest ones.
+// It sends nothing, and marks its results as simulated.
 package mail
 
 import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/delivery"
@@ -24,19 +28,36 @@ import (
 type Options struct {
 	// From is the sender, "Name <a@b>" or an address; empty means penstock@localhost.
 	From string
+	// MaxMails and MaxBytes bound the mails that are kept; 0 means 10,000 and 100 MiB. The
+	// newest mail is kept in any case.
+	MaxMails int
+	MaxBytes int64
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
 // Sink writes mails to a directory. It is safe for concurrent use.
 type Sink struct {
-	dir  string
-	from *mail.Address
-	now  func() time.Time
+	dir      string
+	from     *mail.Address
+	maxMails int
+	maxBytes int64
+	now      func() time.Time
+
+	mu     sync.Mutex
+	stored []storedMail // in the order in which they were written
+	bytes  int64        // of all of them
+}
+
+// storedMail is a file of the directory.
+type storedMail struct {
+	name string
+	size int64
 }
 
 // New makes a sink that writes to the directory "mail" below dataDir, which it
-// creates. It returns an error if it cannot, or if the sender is not valid.
+// creates. It returns an error if it cannot, or if the sender is not valid. Of the mails
+// that are there it keeps as many as fit.
 func New(dataDir string, opts Options) (*Sink, error) {
 	opts.From = cmp.Or(opts.From, "Penstock <penstock@localhost>")
 	if opts.Now == nil {
@@ -50,7 +71,57 @@ func New(dataDir string, opts Options) (*Sink, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("mail sink: %w", err)
 	}
-	return &Sink{dir: dir, from: from, now: opts.Now}, nil
+	s := &Sink{dir: dir, from: from, maxMails: cmp.Or(opts.MaxMails, 10_000), maxBytes: cmp.Or(opts.MaxBytes, 100<<20), now: opts.Now}
+	if err := s.list(); err != nil {
+		return nil, fmt.Errorf("mail sink: %w", err)
+	}
+	return s, nil
+}
+
+// list finds the mails of the directory, oldest first, and removes those beyond the limits.
+func (s *Sink) list() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), suffix) {
+			files = append(files, info)
+		}
+	}
+	slices.SortStableFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, info := range files {
+		s.stored = append(s.stored, storedMail{info.Name(), info.Size()})
+		s.bytes += info.Size()
+	}
+	return s.removeOldest()
+}
+
+// add notes a mail that was written, and removes the oldest ones beyond the limits.
+func (s *Sink) add(name string, size int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.stored, func(m storedMail) bool { return m.name == name }); i >= 0 { // a retry
+		s.bytes -= s.stored[i].size
+		s.stored = slices.Delete(s.stored, i, i+1)
+	}
+	s.stored = append(s.stored, storedMail{name, size})
+	s.bytes += size
+	return s.removeOldest()
+}
+
+// removeOldest removes mails until the others are within the limits. The caller holds mu.
+func (s *Sink) removeOldest() error {
+	for len(s.stored) > s.maxMails || s.bytes > s.maxBytes && len(s.stored) > 1 {
+		oldest := s.stored[0]
+		if err := os.Remove(filepath.Join(s.dir, oldest.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		s.bytes -= oldest.size
+		s.stored = s.stored[1:]
+	}
+	return nil
 }
 
 // Dir returns the directory of the mails.
@@ -58,7 +129,8 @@ func (s *Sink) Dir() string { return s.dir }
 
 // Send writes the mail and returns once it is on disk. The file is named after the
 // Message-ID, so that a retry replaces the file of the previous attempt. The names sort
-// by time, because our identifiers begin with it.
+// by time, because our identifiers begin with it. Mails beyond the limits are removed,
+// the oldest first.
 //
 // The error is delivery.Unsendable for a mail that cannot be composed, and
 // delivery.OwnFault if the file cannot be written.
@@ -71,11 +143,18 @@ func (s *Sink) Send(ctx context.Context, m outbox.Mail) (email.Result, error) {
 		return email.Result{}, delivery.Unsendable(err)
 	}
 	name := fileName(m.MessageID)
-	if err := durable.WriteFile(filepath.Join(s.dir, name), raw, 0o600); err != nil {
+	err = durable.WriteFile(filepath.Join(s.dir, name), raw, 0o600)
+	if err == nil {
+		err = s.add(name, int64(len(raw)))
+	}
+	if err != nil {
 		return email.Result{}, delivery.OwnFault(fmt.Errorf("mail sink: %w", err))
 	}
 	return email.Result{Status: 250, Response: "written to " + name, Simulated: true}, nil
 }
+
+// suffix ends the name of a mail's file.
+const suffix = ".eml"
 
 // fileName returns a safe file name. Unsafe characters are escaped, so that different
 // ids have different names.
@@ -93,5 +172,5 @@ func fileName(id string) string {
 	if len(name) > 150 { // file systems allow 255
 		name = fmt.Sprintf("%s-%x", name[:100], sha256.Sum256([]byte(id)))
 	}
-	return name + ".eml"
+	return name + suffix
 }

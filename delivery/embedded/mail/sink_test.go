@@ -79,6 +79,43 @@ func TestFileNamesAreUniqueAndStayInTheDirectory(t *testing.T) {
 	}
 }
 
+func TestTheOldestMailsAreRemoved(t *testing.T) {
+	const size = 4000 // of a mail without its header
+	for name, c := range map[string]struct {
+		opts Options
+		text string
+		want []string
+	}{
+		"more than the number": {Options{MaxMails: 2}, "short", []string{"a.eml", "c.eml"}},
+		"more than the size":   {Options{MaxBytes: 3 * size}, strings.Repeat("long\n", size/5), []string{"a.eml", "c.eml"}},
+		"one above the size":   {Options{MaxBytes: 1}, "short", []string{"a.eml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := relaytest.Must(New(dir, c.opts))(t)
+			for _, id := range []string{"a", "b", "c", "a"} { // the last one is a retry
+				relaytest.Must(s.Send(t.Context(), outbox.Mail{To: "a@example.test", Text: c.text, MessageID: id}))(t)
+			}
+			relaytest.Equal(t, "the files", files(t, s), c.want)
+		})
+	}
+}
+
+func TestTheOldestMailsAreRemovedAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	s := relaytest.Must(New(dir, Options{}))(t)
+	for i, id := range []string{"b", "c", "a"} {
+		relaytest.Must(s.Send(t.Context(), outbox.Mail{To: "a@example.test", MessageID: id}))(t)
+		written := time.Unix(1_700_000_000+int64(i), 0)
+		relaytest.NoError(t, os.Chtimes(filepath.Join(s.Dir(), id+".eml"), written, written))
+	}
+	relaytest.NoError(t, os.WriteFile(filepath.Join(s.Dir(), "notes.txt"), nil, 0o600)) // of somebody else
+	s = relaytest.Must(New(dir, Options{MaxMails: 2}))(t)
+	relaytest.Equal(t, "the files", files(t, s), []string{"a.eml", "c.eml", "notes.txt"})
+	relaytest.Must(s.Send(t.Context(), outbox.Mail{To: "a@example.test", MessageID: "d"}))(t)
+	relaytest.Equal(t, "the files after another mail", files(t, s), []string{"a.eml", "d.eml", "notes.txt"})
+}
+
 func TestErrorsAreClassified(t *testing.T) {
 	good := outbox.Mail{To: "a@example.test", MessageID: "d1"}
 	cancelled, cancel := context.WithCancel(t.Context())
