@@ -8,6 +8,6 @@
 //
 // Load refuses unknown keys and reports all mistakes at once, each named by its
 // key and its variable. Unknown variables are ignored, because others set some
-// too (a Kubernetes service named penstock sets PENSTOCK_PORT), unless one is
-// nearly the name of a setting.
+// too (a Kubernetes service named penstock sets PENSTOCK_PORT): UnknownVariables
+// lists them.
 package config

@@ -47,20 +47,10 @@ func Parse(file []byte, environ []string) (Config, error) {
 // nothing of a bad file: both are shown.
 func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 	known := settings(c)
-	names := make([]string, 0, len(known))
-	for _, s := range known {
-		names = append(names, s.variable)
-	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if value == "" || !strings.HasPrefix(name, prefixOfVariables) {
-			continue
-		}
-		i := slices.Index(names, name)
-		if i < 0 {
-			if near, likely := strict.Nearest(name, names); likely {
-				mistakes.Add(name, "unknown variable, did you mean %s?", near)
-			}
+		i := slices.IndexFunc(known, func(s setting) bool { return s.variable == name })
+		if i < 0 || name == "" || value == "" {
 			continue
 		}
 		s := known[i]
@@ -68,6 +58,31 @@ func readEnvironment(c *Config, environ []string, mistakes *strict.Mistakes) {
 			mistakes.Add(s.key+m.Path, "%s", m.Text)
 		}
 	}
+}
+
+// UnknownVariables describes each variable of the environment that begins as those of
+// settings do and is none: "PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?". It
+// leaves out variables without a value and those of the project's tests.
+func UnknownVariables(environ []string) (warnings []string) {
+	var blank Config
+	var names []string
+	for _, s := range settings(&blank) {
+		if s.variable != "" {
+			names = append(names, s.variable)
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if value == "" || !strings.HasPrefix(name, prefixOfVariables) || strings.HasPrefix(name, prefixOfTests) || slices.Contains(names, name) {
+			continue
+		}
+		warning := name + ": unknown"
+		if near, likely := strict.Nearest(name, names); likely {
+			warning += "; did you mean " + near + "?"
+		}
+		warnings = append(warnings, warning)
+	}
+	return warnings
 }
 
 // withVariables adds to each setting's key the variable that also sets it.

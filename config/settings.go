@@ -8,7 +8,11 @@ import (
 	"strings"
 )
 
-const prefixOfVariables = "PENSTOCK_"
+// The variables of settings, and those with which tests are run, begin with these.
+const (
+	prefixOfVariables = "PENSTOCK_"
+	prefixOfTests     = "PENSTOCK_TEST_"
+)
 
 // setting is one field of a Config.
 type setting struct {

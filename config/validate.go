@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/mail"
 	"net/netip"
@@ -87,6 +88,18 @@ func loopback(host string) bool {
 // that signs the addresses of receipts: one that is shorter can be guessed.
 const minToken = 16
 
+// TokenProblem returns why a text cannot be the admin token, or the token of an account;
+// empty if it can.
+func TokenProblem(token string) string {
+	if strings.ContainsFunc(token, unicode.IsSpace) {
+		return "expected a token without blanks"
+	}
+	if n := len([]rune(token)); n < minToken {
+		return fmt.Sprintf("expected at least %d characters, got %d", minToken, n)
+	}
+	return ""
+}
+
 func (c *Config) validate(m *strict.Mistakes) {
 	m.AddIf(!hostPort(c.Listen, true), "listen", "expected host:port, got %q", c.Listen)
 	if u, err := url.Parse(c.PublicURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
@@ -96,11 +109,8 @@ func (c *Config) validate(m *strict.Mistakes) {
 		m.Add("internal_url", "expected an http or https URL without a query")
 	}
 	m.AddIf(c.DataDir == "", "data_dir", "expected a directory")
-	switch n := len([]rune(c.AdminToken)); {
-	case strings.ContainsFunc(c.AdminToken, unicode.IsSpace):
-		m.Add("admin_token", "expected a token without blanks")
-	case n > 0 && n < minToken:
-		m.Add("admin_token", "expected at least %d characters, got %d", minToken, n)
+	if problem := TokenProblem(c.AdminToken); c.AdminToken != "" && problem != "" {
+		m.Add("admin_token", "%s", problem)
 	}
 	if n := len([]rune(c.ReceiptSecret)); n > 0 && n < minToken {
 		m.Add("receipt_secret", "expected at least %d characters, got %d", minToken, n)

@@ -48,6 +48,12 @@ func HashGenerated(sum string) string {
 	return hashed(sum, leastMemory, 1)
 }
 
+// IsGenerated reports whether a text is what HashGenerated returns.
+func IsGenerated(text string) bool {
+	h, err := parseHash(text)
+	return err == nil && h.memory == leastMemory
+}
+
 func hashed(sum string, memory, passes uint32) string {
 	h := passwordHash{memory: memory, passes: passes, salt: random(saltLength)}
 	h.key = h.derive(sum)

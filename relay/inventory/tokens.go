@@ -69,6 +69,36 @@ func (s *Service) RevokeToken(ctx context.Context, id string) (account.DeclaredT
 	return all[at], s.revoke(ctx, all[at].Token)
 }
 
+// GeneratedLogin is a SOAP login whose password is a token of its account: that of the demo.
+type GeneratedLogin struct {
+	Document  string // that declares it
+	Account   string
+	Username  string
+	TokenHash string
+}
+
+// GeneratedLogin returns the generated login that an inventory declares; found is false if
+// none does.
+func (s *Service) GeneratedLogin(ctx context.Context) (login GeneratedLogin, found bool, err error) {
+	st, err := s.standing(ctx)
+	if err != nil {
+		return login, false, err
+	}
+	for _, part := range st.set.Parts() {
+		for _, a := range part.Accounts {
+			if a.SOAP == nil || !account.IsGenerated(a.SOAP.Password) {
+				continue
+			}
+			for _, t := range a.Tokens {
+				if same, err := account.VerifyPassword(a.SOAP.Password, t.Hash()); err != nil || same {
+					return GeneratedLogin{part.Owner(), a.Name, a.SOAP.Username, t.Hash()}, same, err
+				}
+			}
+		}
+	}
+	return login, false, nil
+}
+
 // Revoke deletes a token by its hash and takes it out of what earlier inventories
 // declared, so that no later one brings it back; so it does with the SOAP login of an
 // account that declares the token and has it as its password.

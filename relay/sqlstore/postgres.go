@@ -57,6 +57,16 @@ func (d *DB) checkConnection(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
+// CheckURL returns the error of Open for a URL that it cannot use; nil for an empty one. It
+// connects to nothing.
+func CheckURL(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	_, err := parseURL(raw)
+	return err
+}
+
 // parseURL reads where PostgreSQL is. An error never shows the password.
 func parseURL(raw string) (*pgx.ConnConfig, error) {
 	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {

@@ -98,9 +98,7 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 		b.readings, b.closers = store, append(b.closers, store.Close)
 		b.embedded = append(b.embedded, embeddedStore{store, readings.File, []event.Kind{event.Uplink}, "readings that were written over REST or by a replay"})
 	} else {
-		store, err := influx.New(influx.Options{
-			URL: cfg.Influx.URL, Token: cfg.Influx.Token, Org: cfg.Influx.Org, Bucket: cfg.Influx.Bucket, Logger: log,
-		})
+		store, err := newInflux(cfg.Influx, log)
 		if err != nil {
 			return err
 		}
@@ -110,6 +108,10 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 	b.readings = timedReadings{b.readings, b.timings.Backend("readings")}
 	b.list = append(b.list, admin.Backend{Name: "readings", Note: note, Check: b.readings.Ping})
 	return nil
+}
+
+func newInflux(c config.Influx, log *slog.Logger) (*influx.Store, error) {
+	return influx.New(influx.Options{URL: c.URL, Token: c.Token, Org: c.Org, Bucket: c.Bucket, Logger: log})
 }
 
 // openMail opens the SMTP client, or the directory that replaces it.
@@ -124,19 +126,21 @@ func (b *backends) openMail(_ context.Context, cfg config.Config, log *slog.Logg
 		log.Info("mails are written to a directory", "path", sink.Dir())
 		return nil
 	}
-	key, err := dkimOf(cfg.SMTP.DKIM)
-	if err != nil {
-		return err
-	}
-	client, err := email.New(email.Options{
-		Addr: cfg.SMTP.Addr, Username: cfg.SMTP.Username, Password: cfg.SMTP.Password, From: cfg.SMTP.From, TLS: cfg.SMTP.TLS, DKIM: key,
-	})
+	client, err := newMailClient(cfg.SMTP)
 	if err != nil {
 		return err
 	}
 	b.mail, b.closers = client, append(b.closers, func() error { client.Close(); return nil })
 	b.list = append(b.list, admin.Backend{Name: "mail", Note: "smtp", Check: reach(cfg.SMTP.Addr)})
 	return nil
+}
+
+func newMailClient(c config.SMTP) (*email.Client, error) {
+	key, err := dkimOf(c.DKIM)
+	if err != nil {
+		return nil, err
+	}
+	return email.New(email.Options{Addr: c.Addr, Username: c.Username, Password: c.Password, From: c.From, TLS: c.TLS, DKIM: key})
 }
 
 // dkimOf reads the DKIM key; nil if none is configured.

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 
@@ -11,20 +13,31 @@ import (
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
+	"github.com/penstock/penstock/relay/ledger/vault"
+	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 type checkConfigCommand struct {
 	File string `arg:"" help:"The configuration file."`
 }
 
-// Run checks a configuration file together with the environment, and the
-// inventory it names.
+// Run checks a configuration file together with the environment, the files that it names,
+// and its inventory. It warns of unknown variables.
 func (c checkConfigCommand) Run(w client.Environment) error {
 	cfg, err := config.Load(c.File, w.Variables)
 	if err != nil {
 		return err
+	}
+	for _, warning := range config.UnknownVariables(w.Variables) {
+		if _, err := fmt.Fprintln(w.Stderr, "penstock: warning:", warning); err != nil {
+			return err
+		}
+	}
+	if err := checkSettings(cfg); err != nil {
+		return fmt.Errorf("config %s:\n%w", c.File, err)
 	}
 	if cfg.Inventory != "" {
 		data, err := os.ReadFile(cfg.Inventory)
@@ -43,6 +56,40 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 	}
 	_, err = fmt.Fprintln(w.Stdout, "ok")
 	return err
+}
+
+// checkSettings returns an error that names each setting with which a gateway does not
+// start although config.Load accepts it: files that are missing or damaged, and values that
+// the client of a back end refuses. It connects to nothing and changes nothing.
+func checkSettings(cfg config.Config) error {
+	var errs []error
+	check := func(setting string, err error) { errs = append(errs, ofSetting(setting, err)) }
+	if info, err := os.Stat(cfg.DataDir); err == nil && !info.IsDir() {
+		check("data_dir (PENSTOCK_DATA_DIR)", fmt.Errorf("%s is not a directory", cfg.DataDir))
+	} else if cfg.AdminToken == "" {
+		_, err := storedToken(cfg.DataDir, client.AdminTokenFile)
+		check("admin_token (PENSTOCK_ADMIN_TOKEN)", err)
+	}
+	_, err := openCertificate(cfg.TLS)
+	check("tls.cert_file (PENSTOCK_TLS_CERT_FILE), tls.key_file (PENSTOCK_TLS_KEY_FILE)", err)
+	check("database.url (PENSTOCK_DATABASE_URL)", sqlstore.CheckURL(cfg.Database.URL))
+	_, err = cache.ParseURL(cfg.Redis.URL)
+	check("redis.url (PENSTOCK_REDIS_URL)", err)
+	if cfg.Influx.URL != "" {
+		_, err := newInflux(cfg.Influx, nil)
+		check("influx", err)
+	}
+	if cfg.SMTP.Addr != "" {
+		_, err := newMailClient(cfg.SMTP)
+		check("smtp", err)
+	}
+	if keys, err := masterKeys(cfg); cfg.Ledger.MasterKeyFile != "" || !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			_, err = vault.New(nil, keys)
+		}
+		check("ledger", err)
+	}
+	return errors.Join(errs...)
 }
 
 // checkSource returns a function that refuses a decoder's source that does not compile.

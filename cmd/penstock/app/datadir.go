@@ -20,22 +20,45 @@ const (
 	readingsDir = "readings"
 )
 
-// kept returns the random text in a file of the data directory, which it creates at the
-// first start, and whether it is new.
-func kept(dir, name string, length int) (text string, fresh bool, err error) {
-	path := filepath.Join(dir, name)
-	b, err := os.ReadFile(path)
-	if err == nil && len(strings.TrimSpace(string(b))) > 0 {
-		return strings.TrimSpace(string(b)), false, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", false, fmt.Errorf("data directory: %w", err)
+// kept returns the random text in a file of the data directory, which it creates if it is
+// missing or empty.
+func kept(dir, name string, length int) (text string, err error) {
+	if text, err = stored(dir, name); err != nil || text != "" {
+		return text, err
 	}
 	text = strings.ToLower(rand.Text())[:length]
 	if err := durable.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
-		return "", false, fmt.Errorf("data directory: %w", err)
+		return "", fmt.Errorf("data directory: %w", err)
 	}
-	return text, true, nil
+	return text, nil
+}
+
+// keptToken is kept for a token. It refuses one that can be guessed.
+func keptToken(dir, name string) (token string, err error) {
+	if token, err = storedToken(dir, name); err != nil || token != "" {
+		return token, err
+	}
+	return kept(dir, name, 26)
+}
+
+// stored returns the text in a file of the data directory; empty if it is missing or empty.
+func stored(dir, name string) (text string, err error) {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("data directory: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// storedToken is stored for a token. It refuses one that can be guessed.
+func storedToken(dir, name string) (token string, err error) {
+	if token, err = stored(dir, name); err != nil || token == "" {
+		return "", err
+	}
+	if problem := config.TokenProblem(token); problem != "" {
+		return "", fmt.Errorf("%s: %s; write another token to the file, or remove it to have one generated", filepath.Join(dir, name), problem)
+	}
+	return token, nil
 }
 
 // checkDatabases returns an error if the SQLite database of the records that this data

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
@@ -23,8 +22,8 @@ import (
 // database is down it is retried in the background: known senders are served
 // meanwhile.
 func (d *Gateway) declare(ctx context.Context, known *accounts.Store, inv *inventory.Service) error {
-	if err := d.revokeDemo(ctx, inv); err != nil {
-		return fmt.Errorf("the data directory holds a demo account, which must not be served on a public address: %w", err)
+	if err := d.keepDemo(ctx, inv); err != nil {
+		return fmt.Errorf("demo account: %w", err)
 	}
 	if err := d.declareConfigured(ctx, inv); err != nil {
 		return err
@@ -95,50 +94,81 @@ func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 		return err
 	}
 	if !empty {
-		if _, err := os.Stat(tokenPath); err == nil {
-			d.log.Info("saved the demo account's token to a file", "path", tokenPath)
-		}
 		return nil
 	}
-	token, _, err := kept(d.cfg.DataDir, client.DemoTokenFile, 26)
+	token, err := keptToken(d.cfg.DataDir, client.DemoTokenFile)
 	if err != nil {
 		return err
 	}
-	demo := document.Demo(document.DemoOptions{Token: token})
-	// The password is the token, whose hash need not be slow: it would be half of the
-	// start and 19 MiB of its memory.
-	demo.Accounts[0].SOAP.Password = account.HashGenerated(account.HashToken(token))
-	data, err := document.Encode(demo)
-	if err != nil {
-		return err
-	}
-	if _, err := inv.Apply(ctx, data, document.Mode{Trusted: true}); err != nil {
+	if err := applyDemo(ctx, inv, demoOf(token)); err != nil {
 		return fmt.Errorf("demo inventory: %w", err)
 	}
 	d.log.Info("no inventory is configured: created a demo account and saved its token to a file", "path", tokenPath)
 	return nil
 }
 
-// revokeDemo revokes the demo account's token and SOAP password if the gateway
-// listens on a public address: the token has all scopes and is in scripts and shell
-// histories.
-func (d *Gateway) revokeDemo(ctx context.Context, inv *inventory.Service) error {
-	path := filepath.Join(d.cfg.DataDir, client.DemoTokenFile)
-	b, err := os.ReadFile(path)
-	if loopback(d.cfg.Listen) || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// demoOf returns the demo inventory. The SOAP password is the token, whose hash need not be
+// slow: it would be half of the start and 19 MiB of its memory.
+func demoOf(token string) document.Document {
+	demo := document.Demo(document.DemoOptions{Token: token})
+	demo.Accounts[0].SOAP.Password = account.HashGenerated(account.HashToken(token))
+	return demo
+}
+
+func applyDemo(ctx context.Context, inv *inventory.Service, demo document.Document) error {
+	data, err := document.Encode(demo)
 	if err != nil {
 		return err
 	}
-	hash := account.HashToken(strings.TrimSpace(string(b)))
-	if err := inv.Revoke(ctx, hash); err != nil {
+	_, err = inv.Apply(ctx, data, document.Mode{Trusted: true})
+	return err
+}
+
+// keepDemo makes the content of the file demo-token the token and the SOAP password of the
+// demo account of an earlier start; a missing or empty file gets a new token. On a public
+// address it revokes both for good, because the token has all scopes and is in scripts and
+// shell histories. A token that was revoked stays revoked.
+func (d *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
+	if d.cfg.Database.URL != "" {
+		return nil // there is no demo
+	}
+	path := filepath.Join(d.cfg.DataDir, client.DemoTokenFile)
+	login, found, err := inv.GeneratedLogin(ctx)
+	if relay.KindOf(err) == relay.KindUnavailable && loopback(d.cfg.Listen) {
+		d.log.Error("cannot read the inventory", "error", err)
+		return nil
+	}
+	if err != nil || !found {
 		return err
 	}
-	if err := os.Remove(path); err != nil {
+	if !loopback(d.cfg.Listen) {
+		if err := inv.Revoke(ctx, login.TokenHash); err != nil {
+			return fmt.Errorf("it must not be served on a public address: %w", err)
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		d.log.Warn("the demo account's token and SOAP password were revoked, because the gateway listens on a public address; declare accounts of your own", "listen", d.cfg.Listen)
+		return nil
+	}
+	token, err := keptToken(d.cfg.DataDir, client.DemoTokenFile)
+	if err != nil {
 		return err
 	}
-	d.log.Warn("the demo account's token and SOAP password were revoked, because the gateway listens on a public address; declare accounts of your own", "listen", d.cfg.Listen)
+	if account.HashToken(token) == login.TokenHash {
+		d.log.Info("saved the demo account's token to a file", "path", path)
+		return nil
+	}
+	demo := demoOf(token).Accounts[0]
+	replacement := document.Document{Name: login.Document, Accounts: []document.Account{{Name: login.Account, Tokens: demo.Tokens, SOAP: demo.SOAP}}}
+	replacement.Accounts[0].SOAP.Username = login.Username
+	if err := applyDemo(ctx, inv, replacement); err != nil {
+		return err
+	}
+	if err := inv.Revoke(ctx, login.TokenHash); err != nil {
+		return err
+	}
+	d.log.Warn("the demo account has another token: that of the file", "path", path)
 	return nil
 }
 

@@ -125,13 +125,18 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 	return nil
 }
 
-// ofDatabaseURL names the setting that an error is about, and the reason if the
-// error is a field's.
-func ofDatabaseURL(err error) error {
+func ofDatabaseURL(err error) error { return ofSetting("database.url (PENSTOCK_DATABASE_URL)", err) }
+
+// ofSetting names the setting that an error is about, and the reason if the error is a
+// field's.
+func ofSetting(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	for _, reasons := range relay.FieldsOf(err) {
 		err = errors.New(strings.Join(reasons, "; "))
 	}
-	return fmt.Errorf("database.url (PENSTOCK_DATABASE_URL): %w", err)
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // statuses returns the states of a node's events.

@@ -45,8 +45,12 @@ func (s serveCommand) Run(w client.Environment) error {
 	defer release()
 	handler, level := NewLog(w.Stderr, cfg.Log)
 	defer handler.Close()
-	cache.SetLogger(slog.New(handler))
-	d, err := Open(w.Context, cfg, slog.New(handler), w.Version)
+	log := slog.New(handler)
+	cache.SetLogger(log)
+	for _, warning := range config.UnknownVariables(w.Variables) {
+		log.Warn("an environment variable is not a setting", "variable", warning)
+	}
+	d, err := Open(w.Context, cfg, log, w.Version)
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,9 @@ func assemble(ctx context.Context, cfg config.Config, log *slog.Logger, version 
 }
 
 func (d *Gateway) open(ctx context.Context) (err error) {
+	if err := checkSettings(d.cfg); err != nil {
+		return err
+	}
 	if d.certificate, err = openCertificate(d.cfg.TLS); err != nil {
 		return err
 	}
@@ -148,14 +151,14 @@ func (d *Gateway) openDataDir() (err error) {
 	if err := os.MkdirAll(d.cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if d.node, _, err = kept(d.cfg.DataDir, nodeFile, 6); err != nil {
+	if d.node, err = kept(d.cfg.DataDir, nodeFile, 6); err != nil {
 		return err
 	}
 	if err := checkDatabases(d.cfg); err != nil {
 		return err
 	}
 	if d.cfg.AdminToken == "" {
-		if d.cfg.AdminToken, _, err = kept(d.cfg.DataDir, client.AdminTokenFile, 26); err != nil {
+		if d.cfg.AdminToken, err = keptToken(d.cfg.DataDir, client.AdminTokenFile); err != nil {
 			return err
 		}
 		d.log.Info("the admin token is kept in a file", "path", filepath.Join(d.cfg.DataDir, client.AdminTokenFile))

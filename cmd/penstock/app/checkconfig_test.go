@@ -1,0 +1,90 @@
+package app
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestCheckConfigRefusesWhatServeRefuses has check-config and a start read the same
+// settings.
+func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		relaytest.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	none, damaged := filepath.Join(dir, "none"), file("damaged", "damaged\n")
+	shortToken := filepath.Dir(file("short/admin-token", "abcde\n"))
+	blankToken := filepath.Dir(file("blank/admin-token", "the admin token of this\n"))
+	const mail = "smtp: {addr: '192.0.2.1:25', "
+	for name, tc := range map[string]struct{ file, want string }{
+		"a certificate that is missing":       {"tls: {cert_file: " + none + ", key_file: " + none + "}", "tls.cert_file (PENSTOCK_TLS_CERT_FILE), tls.key_file (PENSTOCK_TLS_KEY_FILE): certificate " + none},
+		"a certificate that is none":          {"tls: {cert_file: " + damaged + ", key_file: " + damaged + "}", "tls.cert_file (PENSTOCK_TLS_CERT_FILE)"},
+		"a DKIM key that is missing":          {mail + "dkim: {selector: s, key_file: " + none + "}}", "smtp.dkim.key_file: open " + none},
+		"a DKIM key that is none":             {mail + "dkim: {selector: s, key_file: " + damaged + "}}", "smtp.dkim.key_file " + damaged},
+		"a mail password without TLS":         {mail + "tls: none, username: u, password: p}", "smtp: email: credentials need tls"},
+		"a master key that is missing":        {"ledger: {master_key_file: " + none + "}", "ledger: master key of ledgers: open " + none},
+		"a master key that is none":           {"ledger: {master_key_file: " + damaged + "}", "ledger: vault: master key 1"},
+		"a Sentinel URL without a master":     {"redis: {url: 'redis+sentinel://a:1,b:2'}", "redis.url (PENSTOCK_REDIS_URL): the path must be the master's name"},
+		"a Redis database that is no number":  {"redis: {url: 'redis://a/x'}", "redis.url (PENSTOCK_REDIS_URL): the database must be a number"},
+		"a database URL with a bad parameter": {"database: {url: 'postgres://u:secret@h/d?sslmode=some'}", "database.url (PENSTOCK_DATABASE_URL): it does not parse"},
+		"an authority that is missing":        {"database: {url: 'postgres://u:secret@h/d?sslmode=verify-full&sslrootcert=" + none + "'}", "database.url (PENSTOCK_DATABASE_URL): it does not parse"},
+		"an InfluxDB URL with a user":         {"influx: {url: 'http://u:secret@h'}", "influx: influx: url: want no user"},
+		"a data directory that is a file":     {"data_dir: " + damaged, "data_dir (PENSTOCK_DATA_DIR): " + damaged + " is not a directory"},
+		"an admin token that can be guessed":  {"data_dir: " + shortToken, "admin_token (PENSTOCK_ADMIN_TOKEN): " + filepath.Join(shortToken, client.AdminTokenFile) + ": expected at least 16 characters, got 5"},
+		"an admin token with blanks":          {"data_dir: " + blankToken, "expected a token without blanks"},
+		"a carrier's authority of another":    {"carriers: [{type: smpp, name: c, addr: 'h:1', tls: tls, ca_file: " + none + "}]", "carriers[0].ca_file: expected a file that can be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := []string{}
+			if !strings.Contains(tc.file, "data_dir") {
+				settings = append(settings, "PENSTOCK_DATA_DIR="+t.TempDir())
+			}
+			config := file("penstock.yaml", tc.file)
+			refused := func(command, text string) {
+				if !strings.Contains(text, tc.want) || strings.Contains(text, "secret") {
+					t.Errorf("%s says %q, want %q and no secret", command, text, tc.want)
+				}
+			}
+			var output strings.Builder
+			code := Run([]string{"check-config", config}, client.Environment{Context: t.Context(), Variables: settings, Stdout: &output, Stderr: &output})
+			relaytest.Equal(t, "the exit code of check-config", code, exitFailed)
+			refused("check-config", output.String())
+			refused("a start", openError(t, config, settings))
+		})
+	}
+}
+
+// openError opens a gateway and returns why that failed.
+func openError(t *testing.T, file string, settings []string) string {
+	t.Helper()
+	cfg, err := config.Load(file, settings)
+	if err != nil {
+		return err.Error()
+	}
+	d, err := Open(t.Context(), cfg, slog.New(slog.DiscardHandler), "test")
+	if err == nil {
+		t.Error("the gateway starts" + d.Abandon())
+		return ""
+	}
+	return err.Error()
+}
+
+func TestCheckConfigWarnsOfUnknownVariables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "penstock.yaml")
+	relaytest.NoError(t, os.WriteFile(file, nil, 0o600))
+	var stdout, stderr strings.Builder
+	code := Run([]string{"check-config", file}, client.Environment{
+		Context: t.Context(), Variables: []string{"PENSTOCK_LISTN=:80", "PENSTOCK_DATA_DIR=" + t.TempDir()}, Stdout: &stdout, Stderr: &stderr,
+	})
+	relaytest.Equal(t, "the exit code, and what was printed", []any{code, stdout.String(), stderr.String()},
+		[]any{exitDone, "ok\n", "penstock: warning: PENSTOCK_LISTN: unknown; did you mean PENSTOCK_LISTEN?\n"})
+}
