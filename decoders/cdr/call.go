@@ -1,6 +1,7 @@
 package cdr
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -30,11 +31,27 @@ const (
 	maxText = 255
 	// maxSeconds bounds a call: some 30 years.
 	maxSeconds = 1_000_000_000
+
+	wantSeconds = "want a number of seconds from 0 to 1,000,000,000"
 )
 
 // reject makes the error of a record.
 func reject(format, field string, offset int, reason string) error {
 	return &decoders.Error{Format: format, Field: field, Offset: offset, Reason: reason}
+}
+
+// impossible is the error of a record that was read and cannot be true.
+type impossible struct{ cause error }
+
+func (i impossible) Error() string { return i.cause.Error() }
+
+// IsImpossible reports whether an error is about a record that was read and cannot be
+// true: an amount below zero or beyond any call, a time that is before 1970 or after
+// another one that it precedes. Such a record is evidence of a fault of the switch, so its
+// post is kept.
+func IsImpossible(err error) bool {
+	_, ok := errors.AsType[impossible](err)
+	return ok
 }
 
 // finish completes a record, or says what it lacks.
@@ -54,9 +71,17 @@ func finish(c Call, format string, offset int) (Call, error) {
 	case c.Start.IsZero():
 		return c, reject(format, "start", offset, "is missing")
 	case !plausible(c.Start) || !plausible(c.Answer) || !plausible(c.End):
-		return c, reject(format, "start", offset, "lies outside 1970 to 2200")
-	case c.Duration < 0 || c.Duration > maxSeconds || c.Billsec < 0 || c.Billsec > maxSeconds:
-		return c, reject(format, "duration", offset, "is no length of a call")
+		return c, impossible{reject(format, "start", offset, "lies outside 1970 to 2200")}
+	case !c.Answer.IsZero() && c.Answer.Before(c.Start):
+		return c, impossible{reject(format, "answer", offset, "is before the start")}
+	case !c.End.IsZero() && c.End.Before(c.Start):
+		return c, impossible{reject(format, "end", offset, "is before the start")}
+	case !c.End.IsZero() && c.End.Before(c.Answer):
+		return c, impossible{reject(format, "end", offset, "is before the answer")}
+	case c.Duration < 0 || c.Duration > maxSeconds:
+		return c, impossible{reject(format, "duration", offset, wantSeconds)}
+	case c.Billsec < 0 || c.Billsec > maxSeconds:
+		return c, impossible{reject(format, "billsec", offset, wantSeconds)}
 	}
 	if c.Key == "" {
 		c.Key = c.ID
@@ -69,10 +94,9 @@ func plausible(t time.Time) bool {
 	return t.IsZero() || t.Year() >= 1970 && t.Year() < 2200
 }
 
-// seconds is the time between two moments, 0 where one is not known or they are
-// the wrong way round.
+// seconds is the time between two moments, 0 where one is not known.
 func seconds(from, to time.Time) int64 {
-	if from.IsZero() || to.Before(from) {
+	if from.IsZero() || to.IsZero() {
 		return 0
 	}
 	return int64(to.Sub(from) / time.Second)

@@ -126,26 +126,33 @@ func use(format string, cells []string, at int) (Use, error) {
 	case !ok:
 		return u, reject(format, "start_time", at, wantTime)
 	case !plausible(u.Start):
-		return u, reject(format, "start_time", at, "lies outside 1970 to 2200")
+		return u, impossible{reject(format, "start_time", at, "lies outside 1970 to 2200")}
 	case !slices.Contains(Types(), u.Type):
 		return u, reject(format, "type", at, "want data, sms or voice")
 	}
-	if u.Bytes, ok = amount(cells[4], maxBytes); !ok {
-		return u, reject(format, "bytes", at, "want a whole number from 0 to 2^40")
+	const wantBytes = "want a whole number from 0 to 2^40"
+	if u.Bytes, ok = amount(cells[4]); !ok {
+		return u, reject(format, "bytes", at, wantBytes)
 	}
-	if u.Duration, ok = amount(cells[5], maxSeconds); !ok {
+	if u.Duration, ok = amount(cells[5]); !ok {
 		return u, reject(format, "duration", at, "want a whole number of seconds")
+	}
+	switch {
+	case u.Bytes < 0 || u.Bytes > maxBytes:
+		return u, impossible{reject(format, "bytes", at, wantBytes)}
+	case u.Duration < 0 || u.Duration > maxSeconds:
+		return u, impossible{reject(format, "duration", at, wantSeconds)}
 	}
 	return u, nil
 }
 
-// amount reads a number from 0 to most; nothing is 0.
-func amount(text string, most int64) (int64, bool) {
+// amount reads a whole number; nothing is 0. One beyond 64 bits is the largest.
+func amount(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && n >= 0 && n <= most
+	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 func isICCID(s string) bool {

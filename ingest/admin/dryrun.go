@@ -61,7 +61,7 @@ type DeviceDelta struct {
 	Identifier string         `json:"identifier"`
 	DeviceID   string         `json:"device_id"` // empty for one that would be made
 	Duplicate  bool           `json:"duplicate"` // another event brought the frame
-	Note       string         `json:"note"`
+	Notes      []string       `json:"notes"`
 	Readings   []ReadingDelta `json:"readings"`
 }
 
@@ -136,7 +136,7 @@ func eventPreviewOf(d replay.PreviewedEvent) EventPreview {
 
 func deviceDeltaOf(f iot.PreviewedFrame) DeviceDelta {
 	return DeviceDelta{
-		Identifier: f.Identifier, DeviceID: f.DeviceID, Duplicate: f.Duplicate, Note: f.Note,
+		Identifier: f.Identifier, DeviceID: f.DeviceID, Duplicate: f.Duplicate, Notes: append([]string{}, f.Notes...),
 		Readings: httpd.Each(f.Readings, func(r iot.Difference) ReadingDelta {
 			return ReadingDelta{
 				Effect: r.Effect, Key: r.Key, SensorID: r.SensorID, SensorTypeID: r.SensorTypeID, Time: formatTime(r.Time),

@@ -31,6 +31,7 @@ type eventJSON struct {
 	Reason     string      `json:"reason"`
 	Raw        string      `json:"raw"` // text, or hex when it is none
 	Outcome    string      `json:"outcome"`
+	Notes      []string    `json:"notes"`
 	// Hidden says that raw is left out: the caller may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
 }
@@ -42,7 +43,7 @@ func eventOf(e event.Event) eventJSON {
 	}
 	return eventJSON{
 		ID: e.ID, ReceivedAt: formatTime(e.ReceivedAt), Kind: e.Kind, Source: e.Source, Account: e.Account,
-		State: e.State, Reason: e.Reason, Raw: raw, Outcome: e.Outcome,
+		State: e.State, Reason: e.Reason, Raw: raw, Outcome: e.Outcome, Notes: append([]string{}, e.Notes...),
 	}
 }
 

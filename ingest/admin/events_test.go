@@ -46,7 +46,7 @@ func TestEventsAreListed(t *testing.T) {
 		})
 	}
 	want := `200 {"data":[{"id":"n1-u4","received_at":"2026-03-01T12:00:06Z","kind":"uplink","source":"generic","account":7,` +
-		`"state":"quarantined","reason":"because of bad","raw":"bad & <worse>","outcome":""}],"meta":{"next":""}}`
+		`"state":"quarantined","reason":"because of bad","raw":"bad & <worse>","outcome":"","notes":[]}],"meta":{"next":""}}`
 	if got := o.ask("GET /admin/events?state=quarantined", ""); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

@@ -36,7 +36,7 @@ type TriedFrame struct {
 	Errors   []Complaint    `json:"errors"`
 	Warnings []string       `json:"warnings"`
 	Refused  string         `json:"refused"` // why nothing would be stored
-	Note     string         `json:"note"`
+	Notes    []string       `json:"notes"`
 }
 
 // TriedValue is a value of a decoder.
@@ -79,7 +79,7 @@ func triedFrame(a *iot.Arrival, t iot.TrialResult) TriedFrame {
 		Payload: hex.EncodeToString(a.Frame.Payload), TookUS: float64(t.Took) / float64(time.Microsecond),
 		Values: httpd.Each(t.Values, valueOf), Readings: httpd.Each(t.Points, readingOf), Stored: []TriedReading{},
 		Errors: httpd.Each(t.Errors, complaintOf), Warnings: append([]string{}, t.Warnings...),
-		Refused: t.Refused, Note: t.Note,
+		Refused: t.Refused, Notes: append([]string{}, t.Notes...),
 	}
 	if a.Frame.HasFPort {
 		out.FPort = new(a.Frame.FPort)

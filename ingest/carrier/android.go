@@ -41,7 +41,8 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 		"to": ownNumber(p.text("recipient"), p.text("simNumber"), own),
 	}
 	f.Get = fields.get
-	m := inbound.Message{CarrierID: f.required("id", maxName), SentAt: when(p.text("receivedAt"))}
+	m := inbound.Message{CarrierID: f.required("id", maxName)}
+	setSentAt(&m, "payload.receivedAt", p.text("receivedAt"), when)
 	f.addresses(&m, "payload.phoneNumber", "to")
 	if o.text("event") == "sms:data-received" {
 		m.Coding, m.Data = sms.Binary, f.base64("payload.data")
@@ -72,7 +73,8 @@ func (f *form) forwarded(e *intake.Entry, o, own object) ([]inbound.Message, err
 	fields := object{"from": o["from"], "text": o["text"], "to": ownNumber(o.text("to"), sim, own)}
 	f.Get = fields.get
 	sum := sha256.Sum256(append([]byte(e.Query+"\x00"), e.Body...))
-	m := inbound.Message{SentAt: milliseconds(o.text("sentStamp"))}
+	var m inbound.Message
+	setSentAt(&m, "sentStamp", o.text("sentStamp"), milliseconds)
 	if o.has("receivedStamp") {
 		m.CarrierID = hex.EncodeToString(sum[:16])
 	}

@@ -3,6 +3,7 @@ package carrier
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/inbound"
 )
 
 // notMessage is the error for a post that is not a message but is acknowledged; the text
@@ -114,8 +116,16 @@ func (o object) first(names ...string) string {
 	return ""
 }
 
-// when parses a time in the formats of carriers; without a zone it is UTC. An invalid
-// time is ignored: a message is not refused for its date.
+// setSentAt sets the time of sending from a field. A message is not refused for its date:
+// a time that cannot be read is noted.
+func setSentAt(m *inbound.Message, field, text string, parse func(string) time.Time) {
+	if m.SentAt = parse(text); text != "" && m.SentAt.IsZero() {
+		m.Notes.Add(fmt.Sprintf("%s: the time %.40q was not understood; the message has no time of sending", field, text))
+	}
+}
+
+// when parses a time in the formats of carriers; without a zone it is UTC. It returns the
+// zero time if the text is none.
 func when(s string) time.Time {
 	if t, ok := iso8601.Parse(s); ok {
 		return t

@@ -58,7 +58,8 @@ func infobipMessage(f *form, o object) (inbound.Message, error) {
 		s := o.object("status")
 		return inbound.Message{}, receiptOf(o.text("messageId"), s.first("groupName", "name"))
 	}
-	m := inbound.Message{CarrierID: f.required("messageId", maxName), SentAt: when(o.text("receivedAt"))}
+	m := inbound.Message{CarrierID: f.required("messageId", maxName)}
+	setSentAt(&m, "receivedAt", o.text("receivedAt"), when)
 	f.addresses(&m, "from", "to")
 	var urls []string
 	for _, part := range o.list("message") { // of an MMS

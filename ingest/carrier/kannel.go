@@ -27,7 +27,7 @@ func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	}
 	f.addresses(&m, "from", "to")
 	m.Status = inbound.StatusOf(m.UDH)
-	m.SentAt = kannelTime(f.optional("time", maxName))
+	setSentAt(&m, "time", f.optional("time", maxName), kannelTime)
 	f.kannelContent(&m)
 	return f.one(m)
 }

@@ -18,9 +18,12 @@ func TestParseKannel(t *testing.T) {
 		query, form string
 		want        inbound.Message
 	}{
-		"7-bit":                              {who + "text=h%C3%A9+you&coding=0&charset=GSM&udh=&time=1782903600", "", with(func(m *inbound.Message) { m.Text, m.SentAt = "hé you", time.Unix(1782903600, 0).UTC() })},
-		"a date and time":                    {who + "text=a&time=2026-07-01+11:00:00", "", with(func(m *inbound.Message) { m.Text, m.SentAt = "a", time.Unix(1782903600, 0).UTC() })},
-		"a time that is none":                {who + "text=a&time=%25T", "", with(func(m *inbound.Message) { m.Text = "a" })},
+		"7-bit":           {who + "text=h%C3%A9+you&coding=0&charset=GSM&udh=&time=1782903600", "", with(func(m *inbound.Message) { m.Text, m.SentAt = "hé you", time.Unix(1782903600, 0).UTC() })},
+		"a date and time": {who + "text=a&time=2026-07-01+11:00:00", "", with(func(m *inbound.Message) { m.Text, m.SentAt = "a", time.Unix(1782903600, 0).UTC() })},
+		"a time that is none": {who + "text=a&time=%25T", "", with(func(m *inbound.Message) {
+			m.Text = "a"
+			m.Notes.Add(`time: the time "%T" was not understood; the message has no time of sending`)
+		})},
 		"a coding that Kannel does not know": {who + "text=a&coding=-1", "", with(func(m *inbound.Message) { m.Text = "a" })},
 		"no coding and an empty text":        {who + "text=", "", base},
 		"Latin-1 that says so":               {who + "text=%E9&charset=ISO-8859-1&coding=0", "", with(func(m *inbound.Message) { m.Text = "é" })},

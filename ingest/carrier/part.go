@@ -66,7 +66,7 @@ func wideText(m *inbound.Message, octets []byte) string {
 	case m.Octets != nil:
 		octets = octets[:len(octets)&^1]
 	case octets[len(octets)-1] != 0:
-		m.Note = "its UTF-16 ends with half a character"
+		m.Notes.Add("its UTF-16 ends with half a character")
 	}
 	return sms.DecodeUCS2(octets)
 }

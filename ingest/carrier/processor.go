@@ -44,7 +44,11 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	statuses := make(map[int]event.Status)
 	for i := range items {
 		found, err := p.prepared(&items[i])
-		if err != nil && !isNoMessage(err) {
+		if n, ok := errors.AsType[notMessage](err); ok {
+			done := items[i].Status(event.Done, "")
+			done.Notes.Add(string(n))
+			statuses[i] = done
+		} else if err != nil {
 			statuses[i] = items[i].Status(event.Quarantined, why(err))
 		}
 		for range found {
@@ -57,10 +61,10 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 		return nil, err
 	}
 	for n, r := range results {
-		if r.State != event.Done || r.Note != "" {
+		if r.State != event.Done || r.Outcome != "" || len(r.Notes) > 0 {
 			at := origins[n]
 			m := items[at].Status(r.State, r.Reason)
-			m.Outcome = r.Note
+			m.Outcome, m.Notes = r.Outcome, r.Notes
 			statuses[at] = merge(statuses[at], m)
 		}
 	}
@@ -127,6 +131,7 @@ func merge(a, b event.Status) event.Status {
 		a.State = b.State
 	}
 	a.Reason, a.Outcome = join(a.Reason, b.Reason), join(a.Outcome, b.Outcome)
+	a.Notes.Add(b.Notes...)
 	return a
 }
 

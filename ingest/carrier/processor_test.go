@@ -73,7 +73,7 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 }
 
 func TestProcessShowsWhatAMessageRepeats(t *testing.T) {
-	r := &receiver{results: map[string]inbound.Result{"again": {State: event.Done, Note: "duplicate of n-1"}}}
+	r := &receiver{results: map[string]inbound.Result{"again": {State: event.Done, Outcome: "duplicate of n-1"}}}
 	got, err := NewProcessor(r).Process(t.Context(), []intake.Item{item("n-1", 1, posted("first")), item("n-2", 2, posted("again"))})
 	want := []event.Status{{ID: "n-2", Seq: 2, State: event.Done, Outcome: "duplicate of n-1", Account: 1, Source: "json"}}
 	relaytest.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
@@ -35,7 +36,7 @@ func NewReceiptProcessor(h ReceiptHandler) *ReceiptProcessor {
 // parsedReceipt is the receipt of an entry.
 type parsedReceipt struct {
 	receipt message.Receipt
-	note    string // what of the entry was ignored
+	notes   decoders.Notes
 	err     error
 }
 
@@ -70,9 +71,9 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 			statuses[i] = items[i].Status(event.Quarantined, why(parsed.err))
 			continue
 		}
-		if parsed.note != "" {
+		if len(parsed.notes) > 0 {
 			done := items[i].Status(event.Done, "")
-			done.Outcome = parsed.note
+			done.Notes = parsed.notes
 			statuses[i] = done
 		}
 		one := parsed.receipt
@@ -89,7 +90,9 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 			if one.Carrier != "" {
 				reason += " of carrier " + one.Carrier
 			}
-			statuses[origins[n]] = items[origins[n]].Status(event.Unrouted, intake.ClipReason(reason))
+			unrouted := items[origins[n]].Status(event.Unrouted, intake.ClipReason(reason))
+			unrouted.Notes = statuses[origins[n]].Notes
+			statuses[origins[n]] = unrouted
 		}
 	}
 	return inOrder(statuses, len(items)), nil
@@ -103,7 +106,7 @@ func readReceipt(e *intake.Entry) (parsed parsedReceipt) {
 	r.At = e.ReceivedAt
 	switch e.Source {
 	case SMPP:
-		parsed.note, *err = smppReceipt(r, e)
+		parsed.notes, *err = smppReceipt(r, e)
 	case "kannel":
 		*err = kannelReceipt(r, e)
 	case "json", Simulator:
@@ -116,10 +119,10 @@ func readReceipt(e *intake.Entry) (parsed parsedReceipt) {
 
 // smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if
 // they are missing. The time is that of arrival, because the text's time has no zone.
-func smppReceipt(r *message.Receipt, e *intake.Entry) (note string, err error) {
+func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	said := d.Receipt()
 	if ids := smpp.ReceiptIDs(said.ID); len(ids) > 0 {
@@ -138,10 +141,10 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (note string, err error) {
 		r.Line = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(strings.TrimRight(line, "\x00 \r\n"))
 	}
 	if len(r.IDs) == 0 {
-		return "", relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
+		return nil, relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
 	}
 	r.State, err = stateNamed(said.State)
-	return smppNote(d), err
+	return smppNotes(d), err
 }
 
 // leastSubscriber is the minimum length of a subscriber's number, in digits: shorter

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -155,7 +156,7 @@ func TestAReceiptWithOctetsBehindItIsNoted(t *testing.T) {
 	statuses, err := p.Process(t.Context(), []intake.Item{it})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{{
-		ID: "n-r1", Seq: 1, State: event.Done, Source: "smpp", Outcome: "smpp: octets behind the message that are not optional parameters, ignored: 1",
+		ID: "n-r1", Seq: 1, State: event.Done, Source: "smpp", Notes: decoders.Notes{"smpp: octets behind the message that are not optional parameters, ignored: 1"},
 	}})
 }
 

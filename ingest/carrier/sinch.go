@@ -35,8 +35,9 @@ func parseSinch(f *form, o object) ([]inbound.Message, error) {
 
 func parseSinchSMS(f *form, o object, kind string) ([]inbound.Message, error) {
 	m := inbound.Message{
-		CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName), SentAt: when(o.first("sent_at", "received_at")),
+		CarrierID: f.required("id", maxName), Network: f.optional("operator_id", maxName),
 	}
+	setSentAt(&m, "sent_at", o.first("sent_at", "received_at"), when)
 	f.addresses(&m, "from", "to")
 	switch kind {
 	case "mo_binary":
@@ -75,7 +76,8 @@ func parseSinchConversation(f *form, o object) ([]inbound.Message, error) {
 		"id": o["id"], "identity": from["identity"], "sender_id": o["sender_id"],
 		"text": contact.object("text_message").text("text"),
 	}.get
-	m := inbound.Message{CarrierID: f.required("id", maxName), SentAt: when(o.text("accept_time"))}
+	m := inbound.Message{CarrierID: f.required("id", maxName)}
+	setSentAt(&m, "accept_time", o.text("accept_time"), when)
 	f.addresses(&m, "identity", "sender_id")
 	f.whole(&m, "text", urlsOf([]object{contact.object("media_message")}))
 	return f.one(m)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
@@ -62,7 +63,7 @@ func (s smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 		return nil, err
 	}
 	_, name, _ := strings.Cut(carrierOf(e), "/")
-	m := inbound.Message{Reference: name, Note: smppNote(d)}
+	m := inbound.Message{Reference: name, Notes: smppNotes(d)}
 	if err := smppAddresses(&m, d); err != nil {
 		return nil, err
 	}
@@ -74,12 +75,12 @@ func (s smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
 	return []inbound.Message{m}, err
 }
 
-// smppNote describes what of a PDU was ignored; empty if nothing was.
-func smppNote(d *smpp.Delivery) string {
+// smppNotes says what of a PDU was ignored.
+func smppNotes(d *smpp.Delivery) decoders.Notes {
 	if d.Ignored == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored)
+	return decoders.Notes{fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored)}
 }
 
 // smppID returns the SMSC's id of the message, or the entry's id if there is none. The

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
@@ -77,10 +78,10 @@ func TestSMPPMessages(t *testing.T) {
 		"an acknowledgement by a user": {deliver{from: sender, class: 0x10, text: "ok"}, "", plain("ok", sms.GSM)},
 		"UCS-2 and a NUL":              {deliver{from: sender, coding: 8, text: "\x00A\x00"}, "", plain("A", sms.UCS2)},
 		"UCS-2 that a NUL ends":        {deliver{from: sender, coding: 8, text: "\x00A\x00\x00"}, "", plain("A\x00", sms.UCS2)},
-		"UCS-2 and half a character":   {deliver{from: sender, coding: 8, text: "\x00A\x04"}, "", with(plain("A\uFFFD", sms.UCS2), func(m *inbound.Message) { m.Note = "its UTF-16 ends with half a character" })},
+		"UCS-2 and half a character":   {deliver{from: sender, coding: 8, text: "\x00A\x04"}, "", with(plain("A\uFFFD", sms.UCS2), func(m *inbound.Message) { m.Notes = decoders.Notes{"its UTF-16 ends with half a character"} })},
 		"little-endian by its mark":    {deliver{from: sender, coding: 8, text: "\xff\xfeA\x00\x1f\x04"}, "", plain("AП", sms.UCS2)},
 		"a NUL behind the message": {deliver{from: sender, text: "hi", tlvs: "00"}, "", with(plain("hi", sms.GSM), func(m *inbound.Message) {
-			m.Note = "smpp: octets behind the message that are not optional parameters, ignored: 1"
+			m.Notes = decoders.Notes{"smpp: octets behind the message that are not optional parameters, ignored: 1"}
 		})},
 		"a part by an 8-bit reference": {deliver{from: sender, class: 0x40, text: "\x05\x00\x03\x2a\x02\x01a\x1b"}, "", with(plain("a ", sms.GSM), func(m *inbound.Message) {
 			m.UDH, m.Status, m.Octets = []byte("\x05\x00\x03\x2a\x02\x01"), inbound.Concatenated, []byte("a\x1b")

@@ -32,7 +32,7 @@ func (l *LateStatuses) Put(ctx context.Context, m *inbound.Message, r inbound.Re
 	}
 	source, _, _ := strings.Cut(m.Carrier, "/")
 	return l.statuses(node).Set(ctx, event.SMS, []event.Status{{
-		ID: id, Seq: seq, State: r.State, Reason: r.Reason, Outcome: r.Note, Account: m.Account, Source: source,
+		ID: id, Seq: seq, State: r.State, Reason: r.Reason, Outcome: r.Outcome, Notes: r.Notes, Account: m.Account, Source: source,
 	}})
 }
 

@@ -28,7 +28,8 @@ func parseVonage(f *form, o object) ([]inbound.Message, error) {
 		return nil, receiptOf(o.first("messageId", "message_uuid"), status)
 	}
 	if o.has("message_uuid") {
-		m := inbound.Message{CarrierID: f.required("message_uuid", maxName), SentAt: when(o.text("timestamp"))}
+		m := inbound.Message{CarrierID: f.required("message_uuid", maxName)}
+		setSentAt(&m, "timestamp", o.text("timestamp"), when)
 		f.addresses(&m, "from", "to")
 		var urls []string
 		for _, kind := range []string{"image", "audio", "video", "file", "vcard"} { // of an MMS
@@ -41,8 +42,9 @@ func parseVonage(f *form, o object) ([]inbound.Message, error) {
 		return f.one(m)
 	}
 	m := inbound.Message{
-		CarrierID: f.required("messageId", maxName), SentAt: when(o.text("message-timestamp")), UDH: f.hex("udh", maxUDH),
+		CarrierID: f.required("messageId", maxName), UDH: f.hex("udh", maxUDH),
 	}
+	setSentAt(&m, "message-timestamp", o.text("message-timestamp"), when)
 	f.addresses(&m, "msisdn", "to")
 	f.vonagePart(&m)
 	m.Status = statusOf(&m)

@@ -90,6 +90,8 @@ func TestRecordsAreJournalledAsTheyCame(t *testing.T) {
 		"JSON":                      {"switch", fixture(t, "records.jsonl"), "json", nil, 200, `{"data":{"id":"n1-c1","records":2,"refused":0}}`},
 		"some that cannot be read":  {"switch", good + "\n{}", "json", nil, 200, `{"data":{"id":"n1-c1","records":1,"refused":1}}`},
 		"none that can be read":     {"switch", "{}", "", nil, 422, `{"errors":{"body":["json: id: offset 0: is missing"]},"message":"The given data was invalid."}`},
+		"a negative duration":       {"switch", `{"variables":{"uuid":"u","start_epoch":"1795253655","duration":"-5"}}`, "freeswitch", nil, 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
+		"an end before the start":   {"switch", `{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`, "json", nil, 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
 		"nothing":                   {"switch", "", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: is empty"]},"message":"The given data was invalid."}`},
 		"an empty list":             {"switch", "[]", "", nil, 422, `{"errors":{"body":["cdr: body: offset 0: holds no records"]},"message":"The given data was invalid."}`},
 		"no token":                  {"", good, "", nil, 401, `{"message":"Unauthenticated."}`},
@@ -124,12 +126,15 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 	items := []intake.Item{
 		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:00Z"}` + "\n{}")}},
 		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(many)}},
+		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`)}},
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
 	statuses, err := NewProcessor(k, nil).Process(t.Context(), items)
 	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the statuses", statuses, []event.Status{want})
+	relaytest.Equal(t, "the statuses", statuses, []event.Status{want, {
+		ID: "n1-c4", Seq: 4, State: event.Quarantined, Reason: "json: end: offset 0: is before the start", Account: 3, Source: "json",
+	}})
 	if len(k.kept) != 3+maxBatch {
 		t.Fatalf("%d records, want %d", len(k.kept), 3+maxBatch)
 	}
@@ -151,6 +156,7 @@ func TestRecordsOfSIMsAreJournalledUnderTheirPath(t *testing.T) {
 		"JSON lines":               {fixture(t, "uses.jsonl"), "json", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
 		"CSV":                      {fixture(t, "uses.csv"), "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":0}}`},
 		"some that cannot be read": {fixture(t, "uses.csv") + "x,y\n", "csv", 200, `{"data":{"id":"n1-c1","records":3,"refused":1}}`},
+		"fewer bytes than none":    {`{"id":"a","iccid":"89","start_time":"2026-11-20T00:00:00Z","type":"data","bytes":-1}`, "json", 200, `{"data":{"id":"n1-c1","records":0,"refused":1}}`},
 		"a call":                   {`{"id":"a","start":"2026-11-20T00:00:00Z"}`, "", 422, `{"errors":{"body":["json: iccid: offset 0: want 1 to 32 digits or letters"]},"message":"The given data was invalid."}`},
 	} {
 		t.Run(name, func(t *testing.T) {

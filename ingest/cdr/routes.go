@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -59,14 +60,15 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	}
 }
 
-// take parses a post, writes it to the journal and answers.
+// take parses a post, writes it to the journal and answers. A post without a record that
+// is saved is refused, unless one of them is impossible: the journal keeps it then.
 func (s *Surface) take(c *fiber.Ctx, f form) error {
 	body, err := httpd.Body(c, s.bodyLimit)
 	if err != nil {
 		return err
 	}
 	records, problems := f.count(body)
-	if records == 0 {
+	if records == 0 && !slices.ContainsFunc(problems, cdr.IsImpossible) {
 		return refuse(c, problems)
 	}
 	entry := intake.Entry{

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
@@ -164,7 +165,7 @@ func (i *Intake) event(r journal.Record, m event.Status) (event.Event, Item) {
 	it, err := i.item(r)
 	e := event.Event{
 		ID: it.ID, ReceivedAt: r.Time, Kind: i.kind, Source: it.Entry.Source, Account: it.Entry.Account,
-		State: m.State, Reason: m.Reason, Outcome: m.Outcome, Raw: it.Entry.Body,
+		State: m.State, Reason: m.Reason, Outcome: m.Outcome, Notes: m.Notes, Raw: it.Entry.Body,
 	}
 	if len(e.Raw) == 0 {
 		e.Raw = []byte(it.Entry.Query)
@@ -200,7 +201,7 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	if e.Outcome == "" {
 		e.Outcome = i.describe(&it.Entry)
 	}
-	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome), f.Query)
+	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
 }
 
 // describe calls the processor's Describe. A panic must not hide the event.

@@ -107,13 +107,13 @@ func preview(_ context.Context, d outbox.Delivery) (outbox.Request, string, erro
 }
 
 // Submit remembers what was added; it has updated a sensor of every frame.
-func (a *api) Submit(_ context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.ReadingRow, error) {
+func (a *api) Submit(_ context.Context, acct account.ID, path, identifier string, body []byte) (iot.Updated, error) {
 	if a.full != nil {
-		return nil, a.full
+		return iot.Updated{}, a.full
 	}
 	a.submitted = fmt.Sprint(acct, " ", path, " ", identifier, " ", string(body))
 	frames, _ := netserver.ParseSubmission(identifier, body)
-	return make([]iot.ReadingRow, len(frames)), nil
+	return iot.Updated{Sensors: make([]iot.ReadingRow, len(frames))}, nil
 }
 
 // fill makes the device id1 with a decoder, two sensors and a reading of each.

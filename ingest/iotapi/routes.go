@@ -46,7 +46,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/devices/other", data(fiber.StatusCreated, s.createDevice(iot.Other), createdOf))
 	r.Post("/devices/lorawan", data(fiber.StatusCreated, s.createDevice(iot.LoRaWAN), createdOf))
 	r.Get("/devices/:device_id/sensors", pages(s.listSensors, sensorOf))
-	r.Post("/devices/:device_id/readings", data(fiber.StatusOK, s.addReadings, same))
+	r.Post("/devices/:device_id/readings", s.addReadings)
 	r.Get("/devices/:device_id/readings", s.listReadings)
 	r.Get("/devices/:device_id/readings/aggregate", s.aggregateReadings)
 	r.Get("/devices/:device_id/readings/latest", s.latestReadings)

@@ -18,25 +18,25 @@ import (
 // Submitter journals readings that are added to a device; package uplink implements
 // it.
 type Submitter interface {
-	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.ReadingRow, error)
+	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) (iot.Updated, error)
 }
 
-func (s *Surface) addReadings(c *fiber.Ctx) ([]iot.ReadingRow, error) {
+func (s *Surface) addReadings(c *fiber.Ctx) error {
 	var in struct {
 		Reading  json.RawMessage `json:"reading,omitempty"`
 		Readings json.RawMessage `json:"readings,omitempty"`
 	}
 	if err := decodeRequest(c, &in); err != nil {
-		return nil, err
+		return err
 	}
 	acct := httpd.AccountOf(c)
 	d, err := s.IoT.Device(c.UserContext(), acct, params.Path(c, "device_id"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	whole, err := json.Marshal(in) // also of parameters of the query
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p := relay.Problems{}
 	_, faults := netserver.ParseSubmission(d.Identifier, whole)
@@ -44,7 +44,11 @@ func (s *Surface) addReadings(c *fiber.Ctx) ([]iot.ReadingRow, error) {
 		p.Add(f.Field, f.Problem)
 	}
 	if err := p.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	return s.Submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, whole)
+	updated, err := s.Submit.Submit(c.UserContext(), acct, utils.CopyString(c.Path()), d.Identifier, whole)
+	if err != nil {
+		return err
+	}
+	return c.JSON(updated)
 }

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // maxDescribed is how many frames of a post are described individually.
@@ -27,13 +25,13 @@ func (p *Processor) Describe(e *intake.Entry) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(in.frames)-i))
 			break
 		}
-		parts = append(parts, describe(&in.frames[i], e.ReceivedAt))
+		parts = append(parts, describe(&in.frames[i]))
 	}
 	return strings.Join(parts, "; ")
 }
 
 // describe describes one frame, as "status of 24e1…: battery 88 %".
-func describe(f *decoders.Frame, received time.Time) string {
+func describe(f *decoders.Frame) string {
 	facts := radioFacts(f)
 	if f.Battery != nil {
 		facts = append(facts, "battery "+formatNumber(*f.Battery)+" %")
@@ -53,12 +51,6 @@ func describe(f *decoders.Frame, received time.Time) string {
 	}{{f.Supplement, "adds to a frame"}, {f.Encrypted, "encrypted"}, {f.Simulated, "simulated"}} {
 		if flag.set {
 			facts = append(facts, flag.text)
-		}
-	}
-	_, note := iot.SampleTime(f, received)
-	for _, text := range append([]string{note, f.TimeNote}, f.Warnings...) {
-		if text != "" {
-			facts = append(facts, text)
 		}
 	}
 	if len(facts) == 0 {

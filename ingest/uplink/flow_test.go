@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -109,16 +110,83 @@ func TestTheGenericWebhookAnswersWithTheSensorsUpdated(t *testing.T) {
 			}
 		})
 	}
-	for name, body := range map[string]string{
-		"no key that is mapped": `{"x":1}`, "no device": `{"temperature":1}`, "an item that is no object": `[1]`,
+}
+
+func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	const form = "application/x-www-form-urlencoded"
+	for name, tc := range map[string]struct{ target, contentType, body, note string }{
+		"no key that is mapped":     {"/new?decoder_id=d1", "", `{"x":1,"w":2}`, "no sensor is mapped to any key of the frame: w, x"},
+		"no device":                 {"?decoder_id=d1", "", `{"temperature":1}`, "generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"},
+		"an item that is no object": {"?decoder_id=d1", "", `[1]`, "generic: 0: is not an object of values"},
+		"an unknown decoder":        {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
+		"a misspelt parameter":      {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId`},
+		"a form":                    {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" have no parser: of forms only Sigfox's are read`},
+		"an empty list":             {"?decoder_id=d1", "", `[]`, "the post has no frame that is read"},
+		"an object for a number":    {"/fifth?decoder_id=d1", "", `{"temperature":{"value":1}}`, "no sensor is mapped to any key of the frame: temperature.value"},
 	} {
-		target := "/webhooks/generic?decoder_id=d1"
-		if name == "no key that is mapped" {
-			target = "/webhooks/generic/new?decoder_id=d1"
-		}
-		status, got := f.post(target, "hook-1", body)
-		relaytest.Equal(t, name+": the status", status, 200)
-		relaytest.Equal(t, name+": the answer", got, `{"data":[]}`)
+		t.Run(name, func(t *testing.T) {
+			status, body := f.post("/webhooks/generic"+tc.target, "hook-1", tc.body, "Content-Type", tc.contentType)
+			relaytest.Equal(t, "the status", status, 200)
+			var got struct {
+				Data  []any
+				Notes []string
+			}
+			relaytest.NoError(t, json.Unmarshal([]byte(body), &got))
+			relaytest.Equal(t, "the sensors updated", got.Data, []any{})
+			if !slices.Contains(got.Notes, tc.note) {
+				t.Errorf("the notes are %q, want %q", got.Notes, tc.note)
+			}
+		})
+	}
+}
+
+func TestNotesStandInTheAnswerAndInTheEvent(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	for _, tc := range []struct {
+		name, target, body string
+		notes              []string
+	}{
+		{"a time of another form", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1,"time":"26/11/2026 12:00"}`,
+			[]string{`time: is neither ISO 8601 nor seconds or milliseconds since 1970: "26/11/2026 12:00"; the time of receipt is used`}},
+		{"a number in a text", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":"-1.6"}`, []string{`temperature: the text "-1.6" is stored as the number -1.6`}},
+		{"a parameter that does not exist", "/webhooks/generic/shed?decoder_id=d1&n=1", `{"temperature":1}`,
+			[]string{`the URL's parameter "n" is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId`}},
+		{"nothing to note", "/webhooks/generic/shed?decoder_id=d1", `{"temperature":1}`, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, body := f.post(tc.target, "hook-1", tc.body)
+			var answer iot.Updated
+			relaytest.NoError(t, json.Unmarshal([]byte(body), &answer))
+			relaytest.Equal(t, "the number of sensors updated", len(answer.Sensors), 1)
+			relaytest.Equal(t, "the notes of the answer", []string(answer.Notes), tc.notes)
+			f.settled()
+			relaytest.Equal(t, "the notes of the event", []string(f.lastEvent().Notes), tc.notes)
+		})
+	}
+}
+
+// Only uplinks have readings; other frames, and uplinks without data, have a note.
+func TestNothingIsDoneWithoutAReadingOrANote(t *testing.T) {
+	f := newFlow(t)
+	f.run()
+	const device = `"deviceInfo":{"devEui":"a84041d2c5182f01"}`
+	f.post("/webhooks/lorawan?decoder_id=d1", "hook-1", chirpstack(t))
+	for _, tc := range []struct{ name, target, body, note string }{
+		{"a join", "/webhooks/lorawan?event=join", `{` + device + `}`, "frames of the kind join have no readings"},
+		{"an uplink without data", "/webhooks/lorawan?event=up", `{` + device + `,"fPort":2}`, "the frame has no readings: it has neither a payload on a port of the application nor decoded values"},
+		{"a post without frames", "/webhooks/lorawan", `[]`, "the post has no frame that is read"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f.post(tc.target, "hook-1", tc.body)
+			f.settled()
+			got := f.lastEvent()
+			if !slices.Contains(got.Notes, tc.note) {
+				t.Errorf("event %s has the notes %q, want %q", got.ID, got.Notes, tc.note)
+			}
+		})
 	}
 }
 

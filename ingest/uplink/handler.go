@@ -57,8 +57,8 @@ func (s *Surface) acceptPost(c *fiber.Ctx) error {
 	return reply(c, &r)
 }
 
-// generic handles a post and answers with the sensors it updated, or with none if
-// it was only journalled. Senders that treat a body as a command or expect a fixed
+// generic handles a post and answers with the sensors it updated and the notes about it,
+// or with no sensors if it was only journalled. Senders that treat a body as a command or expect a fixed
 // text get their own reply.
 func (s *Surface) generic(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
@@ -78,26 +78,26 @@ func (s *Surface) generic(c *fiber.Ctx) error {
 		return httpd.NotAccepted(c, s.logger, "frame not accepted", err)
 	}
 	httpd.Waiting(c)
-	return c.JSON(fiber.Map{"data": s.updated(c.UserContext(), result)})
+	return c.JSON(s.updated(c.UserContext(), result))
 }
 
-// updated waits for the points of a frame and describes them.
-func (s *Surface) updated(ctx context.Context, result <-chan []iot.Point) []iot.ReadingRow {
+// updated waits for the result of a post and describes it.
+func (s *Surface) updated(ctx context.Context, result <-chan answer) iot.Updated {
+	updated := iot.Updated{Sensors: []iot.ReadingRow{}}
 	if s.intake.Blocked() {
-		return []iot.ReadingRow{}
+		return updated
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.answerTimeout)
 	defer cancel()
 	select {
-	case points := <-result:
-		types, err := s.types.SensorTypes(ctx)
-		if err != nil {
-			return []iot.ReadingRow{}
+	case a := <-result:
+		updated.Notes = a.notes
+		if types, err := s.types.SensorTypes(ctx); err == nil {
+			updated.Sensors = iot.ReadingRows(a.points, types, iot.Metric)
 		}
-		return iot.ReadingRows(points, types, iot.Metric)
 	case <-ctx.Done():
-		return []iot.ReadingRow{}
 	}
+	return updated
 }
 
 // request is a received post. It points into the HTTP request and is valid until the

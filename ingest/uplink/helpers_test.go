@@ -144,6 +144,16 @@ func (f *flow) settled() {
 	redistest.Await(f.t, time.Minute, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
 }
 
+// lastEvent is the event that came last.
+func (f *flow) lastEvent() (last event.Event) {
+	f.t.Helper()
+	relaytest.NoError(f.t, f.in.Events(f.t.Context(), event.Filter{}, 0, func(e event.Event, _ uint64) bool {
+		last = e
+		return false
+	}))
+	return last
+}
+
 // events are those in a state, oldest first.
 func (f *flow) events(s event.State) (out []event.Event) {
 	f.t.Helper()

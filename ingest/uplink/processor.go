@@ -40,6 +40,7 @@ func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
 type parsed struct {
 	decoderID string
 	frames    []decoders.Frame
+	notes     decoders.Notes // about the post itself
 	err       error
 }
 
@@ -53,7 +54,11 @@ func parsePost(e *intake.Entry, query url.Values, sender netserver.Sender) *pars
 		Path: webhookName(e.Path), Query: query, ContentType: e.ContentType, Sender: sender,
 		DeviceID: deviceOf(e.Path, query), Body: e.Body, ReceivedAt: e.ReceivedAt,
 	})
-	return &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err}
+	in := &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err, notes: unknownParameters(e, query)}
+	if len(frames) == 0 && err == nil {
+		in.notes.Add("the post has no frame that is read")
+	}
+	return in
 }
 
 // Keys returns a key per frame, so that two posts of the same frame are processed in
@@ -90,7 +95,7 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 		results[at].outcome(arrivals[n].Frame.Identifier, out)
 		results[at].addDuplicate(&arrivals[n], out)
 	}
-	p.notify(items, points)
+	p.notify(items, points, results)
 	p.logNotes(arrivals, outcomes)
 	return p.statuses(items, results), nil
 }
@@ -105,6 +110,7 @@ func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, res
 		if !ok {
 			in = parsePost(&items[i].Entry, parseQuery(items[i].Entry.Query), "") // this version may detect another sender
 		}
+		results[i].notes = in.notes
 		if in.err != nil {
 			results[i].add("", in.err.Error())
 		}
@@ -123,7 +129,7 @@ func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, res
 func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	count, first := 0, -1
 	for n, out := range outcomes {
-		if out.Note != "" && out.Refused == "" {
+		if len(out.Notes) > 0 && out.Refused == "" && arrivals[n].Frame.Kind == decoders.Uplink {
 			if count++; first < 0 {
 				first = n
 			}
@@ -131,15 +137,15 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	}
 	if count > 0 {
 		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[first].Record,
-			"dev_eui", arrivals[first].Frame.Identifier, "note", intake.ClipReason(outcomes[first].Note))
+			"dev_eui", arrivals[first].Frame.Identifier, "note", outcomes[first].Notes[0])
 	}
 }
 
-// notify sends the points of frames to the requests that wait for them.
-func (p *Processor) notify(items []intake.Item, points [][]iot.Point) {
+// notify sends the results of posts to the requests that wait for them.
+func (p *Processor) notify(items []intake.Item, points [][]iot.Point, results []postResult) {
 	for i := range items {
 		if name := items[i].Entry.Waiter; name != "" {
-			p.waiters.notify(name, points[i])
+			p.waiters.notify(name, answer{points: points[i], notes: results[i].answerNotes()})
 		}
 	}
 }
@@ -169,6 +175,7 @@ func RecordOf(it *intake.Item, n, of int) string {
 type postResult struct {
 	device      string
 	reasons     []string
+	notes       decoders.Notes
 	provisional bool
 	repeated    []string // the events that its frames repeat
 	deferred    bool
@@ -184,12 +191,25 @@ func (r *postResult) add(device, reason string) {
 func (r *postResult) outcome(device string, out iot.Outcome) {
 	r.provisional = r.provisional || out.Provisional
 	r.deferred = r.deferred || out.Deferred
+	r.notes.Add(out.Notes...)
 	if out.Refused != "" {
 		r.add(device, out.Refused)
 	}
 	for _, lost := range out.Lost {
 		r.add(device, lost)
 	}
+}
+
+// answerNotes returns what the sender of the post is told: why it, or a part of it, is
+// quarantined or repeats another, followed by the notes.
+func (r *postResult) answerNotes() (notes decoders.Notes) {
+	notes.Add(r.reasons...)
+	notes.Add(r.repeated...)
+	if r.deferred {
+		notes.Add(deferredReason)
+	}
+	notes.Add(r.notes...)
+	return notes
 }
 
 // addDuplicate notes that a frame was dropped as a duplicate of an earlier event.
@@ -216,7 +236,7 @@ func eventOf(record string) string {
 const deferredReason = "waits for its turn: the account's codecs need more time than is their share"
 
 // statuses defers items with a deferred frame, quarantines items with errors, and
-// notes which events the others repeat.
+// returns what is noted about the others: notes, and which events they repeat.
 func (p *Processor) statuses(items []intake.Item, results []postResult) []event.Status {
 	var out []event.Status
 	for i, r := range results {
@@ -225,11 +245,11 @@ func (p *Processor) statuses(items []intake.Item, results []postResult) []event.
 			out = append(out, it.Status(event.Pending, deferredReason))
 			continue
 		}
-		if len(r.reasons)+len(r.repeated) == 0 {
+		if len(r.reasons)+len(r.repeated)+len(r.notes) == 0 {
 			continue
 		}
 		m := it.Status(event.Quarantined, intake.ClipReason(strings.Join(r.reasons, "; ")))
-		m.Device, m.Provisional = intake.ClipReason(r.device), r.provisional
+		m.Device, m.Provisional, m.Notes = intake.ClipReason(r.device), r.provisional, r.notes
 		if len(r.reasons) == 0 {
 			m.State = event.Done
 		}

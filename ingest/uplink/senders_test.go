@@ -88,12 +88,11 @@ func TestSignedPostsNeedNoToken(t *testing.T) {
 
 func TestEachSenderGetsAnAnswerItAccepts(t *testing.T) {
 	const (
-		frame     = "device=1A2345&data=0102&time=1476980426&seqNumber=1492"
-		helium    = `{"dev_eui":"A84041D2C5182F01","app_eui":"A840410000000100","reported_at":1771050612482,"payload":"AQ==","port":2,"fcnt":1}`
-		everynet  = `{"type":"downlink_request","meta":{"device":"a84041d2c5182f01"},"params":{}}`
-		ubibot    = `{"channel_id":"1","feeds":[]}`
-		formType  = "application/x-www-form-urlencoded"
-		emptyList = `{"data":[]}`
+		frame    = "device=1A2345&data=0102&time=1476980426&seqNumber=1492"
+		helium   = `{"dev_eui":"A84041D2C5182F01","app_eui":"A840410000000100","reported_at":1771050612482,"payload":"AQ==","port":2,"fcnt":1}`
+		everynet = `{"type":"downlink_request","meta":{"device":"a84041d2c5182f01"},"params":{}}`
+		ubibot   = `{"channel_id":"1","feeds":[]}`
+		formType = "application/x-www-form-urlencoded"
 	)
 	cases := []struct {
 		name, method, target, kind, body, want string
@@ -109,7 +108,7 @@ func TestEachSenderGetsAnAnswerItAccepts(t *testing.T) {
 		{"Sigfox with JSON and a question that is no string", "POST", "/webhooks/lpwan", "application/json", `{"device":"1A2345","data":"0102","seqNumber":8,"time":1476980426,"ack":true}`, "204 "},
 		{"Sigfox's error, which has no number", "POST", "/webhooks/lpwan", "application/json", `{"device":"1A2345","time":1476980426,"severity":"ERROR","info":"low voltage"}`, "200 "},
 		{"Sigfox asking at the generic webhook", "POST", "/webhooks/generic", formType, frame + "&ack=true", "204 "},
-		{"Sigfox at the generic webhook", "POST", "/webhooks/generic", formType, frame, "200 " + emptyList},
+		{"Sigfox at the generic webhook", "POST", "/webhooks/generic", formType, frame, `200 {"data":[],"notes":["repeats n1-u1, dropped"]}`},
 		{"Helium", "POST", "/webhooks/community", "application/json", helium, "200 "},
 		{"Helium at the generic webhook", "POST", "/webhooks/generic", "application/json", helium, "200 "},
 		{"Everynet asking for a downlink", "POST", "/webhooks/lorawan", "application/json", everynet, "200 "},

@@ -25,7 +25,7 @@ const identifierHeader = "device"
 // among the events, and replayable. Submit returns the updated sensors, none if the
 // readings were only journalled, and relay.KindUnavailable if the journal does not
 // accept them.
-func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) ([]iot.ReadingRow, error) {
+func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) (iot.Updated, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
 		Headers: map[string]string{identifierHeader: identifier}, Body: body, Waiter: relay.NewID(time.Now()),
@@ -35,10 +35,10 @@ func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier 
 	_, err := s.intake.Accept(ctx, &entry)
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
-		return nil, httpd.ErrBodyTooLarge
+		return iot.Updated{}, httpd.ErrBodyTooLarge
 	case err != nil:
 		s.logger.ErrorContext(ctx, "readings not accepted", "account", acct, "error", err)
-		return nil, relay.Errorf(relay.KindUnavailable, "readings of %s: %w", identifier, err)
+		return iot.Updated{}, relay.Errorf(relay.KindUnavailable, "readings of %s: %w", identifier, err)
 	}
 	return s.updated(ctx, result), nil
 }
@@ -56,19 +56,25 @@ func submitted(e *intake.Entry) ([]decoders.Frame, error) {
 	return frames, fmt.Errorf("%s", strings.Join(problems, " "))
 }
 
-// waiters holds the requests that wait for the points of their frame.
-type waiters struct {
-	mu   sync.Mutex
-	open map[string]chan []iot.Point
+// answer is the result of a post, for the request that brought it.
+type answer struct {
+	points []iot.Point
+	notes  decoders.Notes
 }
 
-func newWaiters() *waiters { return &waiters{open: make(map[string]chan []iot.Point)} }
+// waiters holds the requests that wait for the result of their post.
+type waiters struct {
+	mu   sync.Mutex
+	open map[string]chan answer
+}
+
+func newWaiters() *waiters { return &waiters{open: make(map[string]chan answer)} }
 
 // add registers a request under a unique name.
-func (w *waiters) add(name string) <-chan []iot.Point {
+func (w *waiters) add(name string) <-chan answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ch := make(chan []iot.Point, 1)
+	ch := make(chan answer, 1)
 	w.open[name] = ch
 	return ch
 }
@@ -79,12 +85,12 @@ func (w *waiters) remove(name string) {
 	delete(w.open, name)
 }
 
-// notify sends points to the request with a name, if it is still waiting.
-func (w *waiters) notify(name string, points []iot.Point) {
+// notify sends the result of a post to the request with a name, if it is still waiting.
+func (w *waiters) notify(name string, a answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ch, ok := w.open[name]; ok {
-		ch <- points
+		ch <- a
 		delete(w.open, name)
 	}
 }

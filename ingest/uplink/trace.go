@@ -36,19 +36,20 @@ func Steps(f *iot.PreviewedFrame, types map[string]iot.SensorType) []inbound.Ste
 	switch {
 	case f.Duplicate:
 		s.add("duplicate", "the same frame as event "+eventOf(f.Repeats)+", which came first; this one is dropped")
+		s.notes()
 		return s.out
 	case f.Refused != "":
 		s.add("refused", "nothing is stored: "+f.Refused)
+		s.notes()
 		return s.out
 	}
 	if f.Kind != decoders.Uplink {
 		s.add("decoder", "is not asked: only uplinks have readings, this is a frame of kind "+string(f.Kind))
+		s.notes()
 		return s.out
 	}
 	s.decoder()
-	if f.Note != "" {
-		s.add("note", f.Note)
-	}
+	s.notes()
 	for _, lost := range f.Lost {
 		s.add("refused", "the store refuses "+lost)
 	}
@@ -65,6 +66,12 @@ type frameSteps struct {
 
 func (s *frameSteps) add(name, text string) {
 	s.out = append(s.out, inbound.Step{Name: name, Text: text})
+}
+
+func (s *frameSteps) notes() {
+	for _, note := range s.frame.Notes {
+		s.add("note", note)
+	}
 }
 
 func (s *frameSteps) device() {

@@ -46,7 +46,7 @@ func TestStepsSayHowAFrameIsReadAndStored(t *testing.T) {
 		{"a join", iot.PreviewedFrame{Identifier: "shed", Kind: decoders.Join, Device: known}, []string{
 			`device: shed is the device d1, "The shed"`, "decoder: is not asked: only uplinks have readings, this is a frame of kind join",
 		}},
-		{"a frame that no sensor takes", iot.PreviewedFrame{Outcome: iot.Outcome{Note: "payload is empty"}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
+		{"a frame that no sensor takes", iot.PreviewedFrame{Outcome: iot.Outcome{Notes: decoders.Notes{"payload is empty"}}, Identifier: "shed", Kind: decoders.Uplink, Device: iot.Device{ID: "d1"}}, []string{
 			"device: shed is the device d1", "decoder: the device has none; nothing is decoded", "note: payload is empty",
 			"stored: no readings: no sensor takes a value of this frame",
 		}},

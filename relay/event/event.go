@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -46,19 +47,22 @@ type Event struct {
 	State      State
 	Reason     string // why it is quarantined or unrouted
 	Outcome    string // what it led to
-	Raw        []byte
+	// Notes say what of it was accepted but not used.
+	Notes decoders.Notes
+	Raw   []byte
 }
 
 // Status is the stored state of an event that did not simply succeed.
 type Status struct {
-	ID      string     `json:"id"`
-	Seq     uint64     `json:"seq"`
-	State   State      `json:"state"`
-	Reason  string     `json:"reason,omitempty"`
-	Outcome string     `json:"outcome,omitempty"`
-	Account account.ID `json:"account,omitempty"`
-	Source  string     `json:"source,omitempty"`
-	Device  string     `json:"device,omitempty"`
+	ID      string         `json:"id"`
+	Seq     uint64         `json:"seq"`
+	State   State          `json:"state"`
+	Reason  string         `json:"reason,omitempty"`
+	Outcome string         `json:"outcome,omitempty"`
+	Notes   decoders.Notes `json:"notes,omitempty"`
+	Account account.ID     `json:"account,omitempty"`
+	Source  string         `json:"source,omitempty"`
+	Device  string         `json:"device,omitempty"`
 	// Provisional means that the status may change once the entries before have ended.
 	// It is not stored.
 	Provisional bool `json:"-"`
@@ -71,7 +75,7 @@ type Filter struct {
 	Account account.ID
 	Source  string
 	Device  string // a part of the body, the path or the query, any case
-	Query   string // likewise; also a part of the id, the reason or the outcome
+	Query   string // likewise; also a part of the id, the reason, the outcome or a note
 	From    time.Time
 	To      time.Time
 }
@@ -80,8 +84,8 @@ type Filter struct {
 // An event without a status is done if its consumer is past it, else pending; one
 // that is stored as pending was deferred and is processed again.
 type Statuses interface {
-	// Set stores statuses; one with State Done and no Outcome deletes the
-	// stored status.
+	// Set stores statuses; one with State Done and neither Outcome nor Notes deletes
+	// the stored status.
 	Set(ctx context.Context, kind Kind, all []Status) error
 	// Get returns the statuses of a range of sequences, both ends included.
 	Get(ctx context.Context, kind Kind, from, to uint64) (map[uint64]Status, error)

@@ -34,6 +34,10 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 			m.ReceivedAt = parts[i].ReceivedAt
 		}
 	}
+	m.Notes = nil
+	for i := range parts {
+		m.Notes.Add(parts[i].Notes...)
+	}
 	missing = missingOf(parts, first.Total)
 	m.Text, m.Data = "", nil
 	if m.Coding == sms.Binary {

@@ -82,14 +82,14 @@ func TestAssembleInLanguages(t *testing.T) {
 		speaking(in(sms.GSM, 1, 4, "a\x1b"), sms.SingleShift, 1), speaking(in(sms.GSM, 2, 4, "ib"), sms.SingleShift, 1),
 		speaking(in(sms.GSM, 3, 4, "\x40"), sms.LockingShift, 3), in(sms.GSM, 4, 4, "\x40"),
 	})
-	relaytest.Equal(t, "the text and the part of it that is not understood", []string{m.Text, NotUnderstood(&m)}, []string{"aıbÍ¡", ""})
+	relaytest.Equal(t, "the text and the part of it that is not understood", []string{m.Text, strings.Join(NotesOf(&m), "; ")}, []string{"aıbÍ¡", ""})
 	relaytest.Equal(t, "the status", m.Status, Concatenated)
 	odd := speaking(in(sms.GSM, 2, 2, "\x40"), sms.LockingShift, 14)
 	odd.Status = Indecipherable // as it was read
 	m, _ = assembler{sms.NewAlphabet()}.assemble([]Message{in(sms.GSM, 1, 2, "a"), odd})
 	relaytest.Equal(t, "the text with an unknown alphabet", m.Text, "a¡")
 	relaytest.Equal(t, "the status with an unknown alphabet", m.Status, Indecipherable)
-	if said := NotUnderstood(&odd); !strings.Contains(said, "language tables 14 (locking) and 0") {
+	if said := strings.Join(NotesOf(&odd), "; "); !strings.Contains(said, "language tables 14 (locking) and 0") {
 		t.Error(said)
 	}
 }

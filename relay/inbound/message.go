@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/tracing"
@@ -45,9 +46,9 @@ type Message struct {
 	Octets []byte `json:",omitempty"`
 	Coding sms.Coding
 	Status Status
-	// Note is shown with the message's event: what of it was not understood.
-	Note   string    `json:",omitempty"`
-	SentAt time.Time // zero when the carrier does not say
+	// Notes say what of the message was accepted but not used.
+	Notes  decoders.Notes `json:",omitempty"`
+	SentAt time.Time      // zero when the carrier does not say
 	// ReceivedAt is when the gateway took it.
 	ReceivedAt time.Time
 	// Network is the originating network's name, Reference the
@@ -82,17 +83,15 @@ func LanguagesOf(m *Message) sms.Languages {
 	return header.Languages()
 }
 
-// NotUnderstood describes what of a message was ignored, first of its UDH; empty if
-// nothing was.
-func NotUnderstood(m *Message) string {
+// NotesOf returns the notes of a message, first about its UDH.
+func NotesOf(m *Message) (notes decoders.Notes) {
 	if _, err := sms.ParseUDH(m.UDH); err != nil {
-		return "its user data header cannot be read: " + err.Error()
+		notes.Add("its user data header cannot be read: " + err.Error())
+	} else if l := LanguagesOf(m); m.Coding == sms.GSM && l != l.Known() {
+		notes.Add(fmt.Sprintf("its language tables %d (locking) and %d (single shift) are not both known; the default one stands for the other", l.Locking, l.Single))
 	}
-	l := LanguagesOf(m)
-	if m.Coding != sms.GSM || l == l.Known() {
-		return m.Note
-	}
-	return fmt.Sprintf("its language tables %d (locking) and %d (single shift) are not both known; the default one stands for the other", l.Locking, l.Single)
+	notes.Add(m.Notes...)
+	return notes
 }
 
 // StatusOf reads the status of a message that was not joined off its UDH.

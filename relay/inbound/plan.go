@@ -20,7 +20,7 @@ type plan struct {
 
 // add adds the decision about a message.
 func (p *plan) add(i int, m *Message, d Decision) {
-	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Note: m.Note}
+	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Notes: NotesOf(m)}
 	if d.Matched != nil {
 		r.Account = d.Matched.Account
 	}

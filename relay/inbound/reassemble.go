@@ -91,7 +91,7 @@ type ReassembledMessage struct {
 // journal records were processed.
 type LateStatuses interface {
 	// Put sets the status of a message's event: unrouted, quarantined, or done with
-	// a note.
+	// an outcome or notes.
 	Put(ctx context.Context, m *Message, r Result) error
 }
 
@@ -140,7 +140,7 @@ func (s *Service) noteRepetition(ctx context.Context, g ReassembledMessage) erro
 			return nil
 		}
 		m := &g.Parts[i]
-		r := Result{MessageID: m.ID, Account: m.Account, State: event.Done, Note: "duplicate of " + g.Repeats}
+		r := Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + g.Repeats}
 		if err := s.deps.LateStatuses.Put(ctx, m, r); err != nil {
 			return fmt.Errorf("inbound: event status: %w", err)
 		}
@@ -160,9 +160,9 @@ func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route)
 		p.endedGroups[len(p.endedGroups)-1].again = a.State == Again
 		return
 	}
-	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Note: m.Note}
+	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Notes: NotesOf(m)}
 	if a.State == Repeated {
-		p.results[i].Note = "duplicate of " + a.Holder
+		p.results[i].Outcome = "duplicate of " + a.Holder
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Service) planReassembled(p *plan, i int, g ReassembledMessage, routes [
 	m.ID = g.ID
 	p.add(i, &m, Decide(&m, routes, s.o.Settings))
 	if len(missing) > 0 {
-		p.results[i].Note = fmt.Sprintf("joined of %d parts, without %s", len(g.Parts), strings.Trim(fmt.Sprint(missing), "[]"))
+		p.results[i].Outcome = fmt.Sprintf("joined of %d parts, without %s", len(g.Parts), strings.Trim(fmt.Sprint(missing), "[]"))
 	}
 	p.endedGroups = append(p.endedGroups, endedGroup{group: g, result: i})
 }

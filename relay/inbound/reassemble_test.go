@@ -79,7 +79,7 @@ func (h *heap) Unpark(_ context.Context, g ReassembledMessage) error {
 
 // Put records a quarantined event with its reason.
 func (h *heap) Put(_ context.Context, m *Message, r Result) error {
-	h.w.quarantined = append(h.w.quarantined, m.ID+": "+cmp.Or(r.Reason, r.Note))
+	h.w.quarantined = append(h.w.quarantined, m.ID+": "+cmp.Or(r.Reason, r.Outcome))
 	return h.w.fails("aside")
 }
 
@@ -100,9 +100,9 @@ func TestPartsAreJoinedAndSentOn(t *testing.T) {
 	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat&u=%udh"))
 	s := w.service(t)
 	got := receive(t, s, piece("e1", "447860000001", 2, 2, "world"), numbered("e2", "447860000001"), piece("e3", "447860000001", 1, 2, "hello "))
-	relaytest.Equal(t, "note and state of the first part", []any{got[0].Note, got[0].State}, []any{"", event.Done})
+	relaytest.Equal(t, "note and state of the first part", []any{got[0].Outcome, got[0].State}, []any{"", event.Done})
 	relaytest.Equal(t, "the deliveries of the events", []int{got[0].Deliveries, got[1].Deliveries, got[2].Deliveries}, []int{0, 1, 1})
-	relaytest.Equal(t, "message id and note of the last part", []string{got[2].MessageID, got[2].Note}, []string{"J", ""})
+	relaytest.Equal(t, "message id and note of the last part", []string{got[2].MessageID, got[2].Outcome}, []string{"J", ""})
 	relaytest.Equal(t, "the target of the joined message", w.target(1), "http://a/J?m=hello%20world&s=1&u=")
 	relaytest.Equal(t, "the message id of the joined message", w.saved[w.sent[1]].MessageID, "J")
 	relaytest.Equal(t, "the number of ended groups", len(w.heap.ended), 1)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -83,9 +84,10 @@ type Result struct {
 	Account account.ID
 	State   event.State
 	Reason  string
-	// Note is shown with the event of a message: the message of which it is a
-	// duplicate, the parts that are missing, or what was not understood.
-	Note string
+	// Outcome is shown with the event of a message: the message of which it is a
+	// duplicate, or the parts that are missing.
+	Outcome string
+	Notes   decoders.Notes
 	// Deliveries counts the deliveries created now, Existing those that existed.
 	Deliveries int
 	Existing   int
@@ -114,7 +116,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	for i := range msgs {
 		m := &msgs[i]
 		if holders[i] != m.ID {
-			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Note: "duplicate of " + holders[i]}
+			p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Outcome: "duplicate of " + holders[i]}
 			continue
 		}
 		if a, ok := parts[i]; ok {

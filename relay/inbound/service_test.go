@@ -201,7 +201,7 @@ func TestReceiveTakesACarriersIDOnce(t *testing.T) {
 		outcomes = append(outcomes, r.Deliveries)
 	}
 	relaytest.Equal(t, "the deliveries of the events", outcomes, []int{1, 0, 1, 1, 1, 1})
-	relaytest.Equal(t, "note and state of the duplicate", []any{got[1].Note, got[1].State}, []any{"duplicate of e1", event.Done})
+	relaytest.Equal(t, "note and state of the duplicate", []any{got[1].Outcome, got[1].State}, []any{"duplicate of e1", event.Done})
 }
 
 func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
@@ -240,7 +240,7 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 		{event.Quarantined, `"44x"`},
 		{event.Quarantined, "coding 3"},
 	} {
-		relaytest.Equal(t, fmt.Sprintf("state and note of message %d", i), []any{got[i].State, got[i].Note}, []any{want.state, ""})
+		relaytest.Equal(t, fmt.Sprintf("state and note of message %d", i), []any{got[i].State, got[i].Outcome}, []any{want.state, ""})
 		if !strings.Contains(got[i].Reason, want.says) {
 			t.Errorf("the reason %q of message %d lacks %q", got[i].Reason, i, want.says)
 		}

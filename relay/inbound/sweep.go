@@ -79,7 +79,7 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 // note sets the status of events whose messages no relay takes, or lack parts.
 func (s *Service) note(ctx context.Context, due []ReassembledMessage, results []Result) error {
 	for i, r := range results {
-		if r.State == event.Done && r.Note == "" || s.deps.LateStatuses == nil {
+		if r.State == event.Done && r.Outcome == "" && len(r.Notes) == 0 || s.deps.LateStatuses == nil {
 			continue
 		}
 		if err := s.deps.LateStatuses.Put(ctx, &due[i].Parts[0], r); err != nil {

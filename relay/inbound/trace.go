@@ -200,10 +200,10 @@ func (t *traceBuilder) fired(ctx context.Context, frame string, r RuleTrace) err
 // message adds the steps of a message.
 func (t *traceBuilder) message(ctx context.Context, m Message) error {
 	text := fmt.Sprintf("from %s to %s, coding %d", m.From, m.To, m.Coding)
-	if missed := NotUnderstood(&m); missed != "" {
-		text += "; " + missed
-	}
 	t.add(time.Time{}, "read", m.ID, text)
+	for _, note := range NotesOf(&m) {
+		t.add(time.Time{}, "note", m.ID, note)
+	}
 	traced, err := t.Service.TraceMessage(ctx, m)
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ type accountCache struct {
 	devices  map[string]*cachedDevice // by identifier
 	decoders map[string]*compiled     // nil for one that does not exist: creating it changes the version
 	programs *programs                // shared by all versions
+	types    map[string]SensorType    // nil before sensorTypes
 }
 
 // cachedDevice is a device with its decoder and sensors. Sensors are only added.
@@ -181,6 +182,25 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 		a.decoders[id] = c
 	}
 	return c, c == nil, nil
+}
+
+// sensorTypes returns the sensor types, which are loaded once: a change of one changes
+// the version of the account's records.
+func (a *accountCache) sensorTypes(ctx context.Context, store Store) (map[string]SensorType, error) {
+	a.mu.Lock()
+	types := a.types
+	a.mu.Unlock()
+	if types != nil {
+		return types, nil
+	}
+	types, err := store.SensorTypes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("iot: sensor types: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.types = types
+	return types, nil
 }
 
 func newCachedDevice(d Device, sensors []Sensor, c *compiled) *cachedDevice {

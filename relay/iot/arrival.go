@@ -45,9 +45,9 @@ type Outcome struct {
 	// Deferred reports that the frame was not decoded, because the decoding time of
 	// the batch was used up: it must be processed again with NoDefer.
 	Deferred bool
-	// Note has problems that did not prevent storing: values that could not be
-	// read, warnings of the codec, an implausible time.
-	Note     string
+	// Notes say what of the frame was accepted but not used: values and times that could
+	// not be read, warnings of the codec, and why an accepted frame has no readings.
+	Notes    decoders.Notes
 	DeviceID string
 	// Duplicate is set if an earlier record, Repeats, brought the same frame.
 	Duplicate bool
@@ -67,18 +67,28 @@ const (
 
 // SampleTime returns the time of a frame: the device's, else the network's, else
 // the receipt; the first that lies between 10 years before and 24 hours after the
-// receipt. The note names a time that was rejected.
-func SampleTime(f *decoders.Frame, received time.Time) (at time.Time, note string) {
-	for _, t := range [...]time.Time{f.SampleTime, f.NetworkTime} {
-		if t.IsZero() {
+// receipt. The notes name the times that could not be used.
+func SampleTime(f *decoders.Frame, received time.Time) (at time.Time, notes decoders.Notes) {
+	at = received.UTC()
+	used := "the time of receipt is used"
+	for _, candidate := range [...]struct {
+		time time.Time
+		used string
+	}{{f.SampleTime, "the device's time is used"}, {f.NetworkTime, "the network's time is used"}} {
+		if candidate.time.IsZero() {
 			continue
 		}
-		if Plausible(t, received) {
-			return t.UTC(), note
+		if Plausible(candidate.time, received) {
+			at, used = candidate.time.UTC(), candidate.used
+			break
 		}
-		note = implausibleNote(t)
+		notes.Add(implausibleNote(candidate.time))
 	}
-	return received.UTC(), note
+	notes.Add(f.TimeNote)
+	for i := range notes {
+		notes[i] += "; " + used
+	}
+	return at, notes
 }
 
 func implausibleNote(t time.Time) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 		}
 		if w.out.Duplicate {
 			w.radio = w.supplement()
+			if w.Frame.Supplement {
+				w.note("its readings came with event %s; of this one, only what it adds about receptions and the position is used", w.out.Repeats)
+			}
 			continue
 		}
 		w.setTime()
@@ -31,10 +35,15 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 			continue
 		}
 		w.radio = radioDataOf(w) // also of a frame that is refused
-		if !w.open() || w.Frame.Kind != decoders.Uplink || hasNoData(&w.Frame) || !w.decodable(s.options.Now()) {
-			continue
+		switch {
+		case !w.open():
+		case w.Frame.Kind != decoders.Uplink:
+			w.note("frames of the kind %s have no readings", w.Frame.Kind)
+		case hasNoData(&w.Frame):
+			w.note(nothingToDecode)
+		case w.decodable(s.options.Now()):
+			ready = append(ready, w)
 		}
-		ready = append(ready, w)
 	}
 	// 2. Decode them in order, except those that wait for frames of others.
 	t := newScheduler()
@@ -65,14 +74,13 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 
 // setTime sets the frame's time and adds the notes of its sender's parser.
 func (w *work) setTime() {
-	var note string
-	w.at, note = SampleTime(&w.Frame, w.ReceivedAt)
-	for _, text := range append([]string{note, w.Frame.TimeNote}, w.Frame.Warnings...) {
-		if text != "" {
-			w.note("%s", text)
-		}
-	}
+	at, notes := SampleTime(&w.Frame, w.ReceivedAt)
+	w.at = at
+	w.out.Notes.Add(notes...)
+	w.out.Notes.Add(w.Frame.Warnings...)
 }
+
+const nothingToDecode = "the frame has no readings: it has neither a payload on a port of the application nor decoded values"
 
 // hasNoData reports whether an uplink has nothing to decode: no payload, or MAC
 // commands only. Devices send such frames as acknowledgements.
@@ -118,7 +126,11 @@ func (s *Service) decodeFrame(ctx context.Context, w *work) (time.Duration, erro
 	if err := s.fitSensors(ctx, w, d); err != nil {
 		return decoded.Took, err
 	}
-	w.mapReadings(decoded.Readings)
+	types, err := s.typesOfTexts(ctx, w, decoded.Readings)
+	if err != nil {
+		return decoded.Took, err
+	}
+	w.mapReadings(decoded.Readings, types)
 	return decoded.Took, nil
 }
 
@@ -162,8 +174,18 @@ func (w *work) noteOrRefuse(hasReadings bool, text string) {
 	w.refuse("%s", text)
 }
 
-// mapReadings converts the readings whose keys have a sensor to points.
-func (w *work) mapReadings(readings []decoders.Reading) {
+// typesOfTexts returns the sensor types if texts are among the readings: others need
+// none.
+func (s *Service) typesOfTexts(ctx context.Context, w *work, readings []decoders.Reading) (map[string]SensorType, error) {
+	if !slices.ContainsFunc(readings, func(r decoders.Reading) bool { return r.IsText }) {
+		return nil, nil
+	}
+	return s.accounts.of(w.Account).sensorTypes(ctx, s.store)
+}
+
+// mapReadings converts the readings whose keys have a sensor to points. The types are
+// those of typesOfTexts.
+func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorType) {
 	var unmapped []string
 	sensors := *w.device.mapped.Load()
 	for i := range readings {
@@ -172,6 +194,9 @@ func (w *work) mapReadings(readings []decoders.Reading) {
 		if !ok {
 			unmapped = append(unmapped, r.Key)
 			continue
+		}
+		if r.IsText {
+			r = w.numberOf(r, types[sensor.SensorTypeID])
 		}
 		p := w.point(sensor, r)
 		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
@@ -202,6 +227,32 @@ func truncateText(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
+// numberOf returns a text reading of a sensor type that has units as the number that the
+// text spells, with a note. Another text stays text.
+func (w *work) numberOf(r *decoders.Reading, t SensorType) *decoders.Reading {
+	if !t.MeasuresNumber() {
+		return r
+	}
+	number, ok := parseNumber(r.Text)
+	if !ok {
+		w.note("%s: the text %.40q is not a number and is stored as text", r.Key, r.Text)
+		return r
+	}
+	w.note("%s: the text %.40q is stored as the number %v", r.Key, r.Text, number)
+	return &decoders.Reading{Key: r.Key, Value: number, Time: r.Time}
+}
+
+// parseNumber reads a decimal number such as "-1.6" or "2.5e3", with white space around
+// it. It takes no other form of strconv.ParseFloat: no "0x10", no "inf".
+func parseNumber(text string) (number float64, ok bool) {
+	text = strings.TrimSpace(text)
+	if strings.Trim(text, "+-.eE0123456789") != "" {
+		return 0, false
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	return number, err == nil
+}
+
 // point calibrates one reading: value × slope + offset.
 func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
 	p := Point{
@@ -216,7 +267,7 @@ func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
 	case Plausible(r.Time, w.ReceivedAt):
 		p.Time = r.Time.UTC()
 	default:
-		w.note("%s", implausibleNote(r.Time))
+		w.note("%s: %s; the frame's time is used", r.Key, implausibleNote(r.Time))
 	}
 	return p
 }

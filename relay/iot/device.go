@@ -86,6 +86,9 @@ type SensorType struct {
 	ImperialOffset float64 `json:"imperial_offset,omitempty"`
 }
 
+// MeasuresNumber reports whether the readings of the type are numbers: it has units.
+func (t SensorType) MeasuresNumber() bool { return t.MetricUnits != "" || t.ImperialUnits != "" }
+
 // Decoder converts the frames of a kind of device to readings.
 type Decoder struct {
 	ID            string     `json:"id"`

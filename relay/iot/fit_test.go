@@ -154,7 +154,7 @@ func TestAnAccountHasOnlySoManySeries(t *testing.T) {
 	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{SensorTypeID: "state", Key: "door"})
 	relaytest.NoError(t, err)
 	out = g.ingest(frame(4, "tank1", "temperature", 2.0, "door", "open"), frame(5, "tank1", "door", "open"))
-	relaytest.Equal(t, "reason, note and points of a frame with a key that has a sensor", []any{out[0].Refused, out[0].Note, len(out[0].Points)}, []any{"", full, 1})
+	relaytest.Equal(t, "reason, note and points of a frame with a key that has a sensor", []any{out[0].Refused, strings.Join(out[0].Notes, ", "), len(out[0].Points)}, []any{"", full, 1})
 	relaytest.Equal(t, "the reason of a frame with no such key", out[1].Refused, full)
 
 	tank2, err := g.DeviceByIdentifier(t.Context(), 1, "tank2")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -82,7 +83,7 @@ func (w *work) raw() RawFrame {
 	r := RawFrame{
 		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.at,
 		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, BesidePayload: f.BesidePayload, Gateways: len(f.Gateways),
-		Refused: truncateText(w.out.Refused, maxRawText), Note: truncateText(w.out.Note, maxRawText),
+		Refused: truncateText(w.out.Refused, maxRawText), Note: truncateText(strings.Join(w.out.Notes, "; "), maxRawText),
 	}
 	if f.HasFCnt {
 		r.FCnt = new(f.FCnt)

@@ -67,16 +67,16 @@ func TestARawFrameShowsWhatCame(t *testing.T) {
 			},
 			iot.RawFrame{Kind: "uplink", Sender: "chirpstack-v4", Payload: "00ff", FCnt: new(int64(7)), FPort: new(int64(85)), Time: at, RSSI: new(-97.0), SNR: new(8.5), Gateways: 2, Object: []byte(`{"temperature":2}`)},
 		},
-		{"a join", decoders.Frame{Kind: decoders.Join}, iot.RawFrame{Kind: "join"}},
+		{"a join", decoders.Frame{Kind: decoders.Join}, iot.RawFrame{Kind: "join", Note: "frames of the kind join have no readings"}},
 		{"ciphertext", decoders.Frame{Kind: decoders.Uplink, Encrypted: true, Payload: []byte{1}}, iot.RawFrame{Kind: "uplink", Payload: "01", Encrypted: true, Refused: "the payload is encrypted"}},
 		{
 			"samples with their times",
 			decoders.Frame{Kind: decoders.Uplink, Samples: []decoders.Reading{{Key: "temperature", Value: 0, Time: at}, {Key: "humidity", Text: "", IsText: true}}},
-			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + at.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`)},
+			iot.RawFrame{Kind: "uplink", Samples: []byte(`[{"key":"temperature","value":0,"time":"` + at.Format(time.RFC3339) + `"},{"key":"humidity","text":""}]`), Note: `humidity: the text "" is not a number and is stored as text`},
 		},
-		{"a payload over 1 KiB", decoders.Frame{Kind: decoders.Ack, Payload: make([]byte, 1025)}, iot.RawFrame{Kind: "ack", Truncated: true}},
-		{"values over 4 KiB", decoders.Frame{Kind: decoders.Ack, Object: values("note", big)}, iot.RawFrame{Kind: "ack", Truncated: true}},
-		{"values that JSON cannot hold", decoders.Frame{Kind: decoders.Ack, Object: values("v", math.Inf(1))}, iot.RawFrame{Kind: "ack", Truncated: true}},
+		{"a payload over 1 KiB", decoders.Frame{Kind: decoders.Ack, Payload: make([]byte, 1025)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
+		{"values over 4 KiB", decoders.Frame{Kind: decoders.Ack, Object: values("note", big)}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
+		{"values that JSON cannot hold", decoders.Frame{Kind: decoders.Ack, Object: values("v", math.Inf(1))}, iot.RawFrame{Kind: "ack", Truncated: true, Note: "frames of the kind ack have no readings"}},
 	} {
 		a := g.later(10+i, nil)
 		tc.give.Identifier = eui

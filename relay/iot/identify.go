@@ -82,7 +82,8 @@ func (s *Service) attach(ctx context.Context, ab *accountBatch, w *work) error {
 	w.device = ab.cache.device(id)
 	if w.device == nil {
 		if !createsDevice(w.Frame.Kind) && w.Frame.Supplement {
-			return nil // the frame that it supplements may still arrive
+			w.note("device %s is not known; what the post adds is used if the frame itself arrives", id)
+			return nil
 		}
 		if !createsDevice(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)

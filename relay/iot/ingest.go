@@ -98,12 +98,7 @@ func (w *work) lost(p Point, reason string) {
 	})
 }
 
-func (w *work) note(format string, args ...any) {
-	if w.out.Note != "" {
-		w.out.Note += "; "
-	}
-	w.out.Note += fmt.Sprintf(format, args...)
-}
+func (w *work) note(format string, args ...any) { w.out.Notes.Add(fmt.Sprintf(format, args...)) }
 
 // Limits of a frame's texts, in bytes. Identifiers are tags of the reading stores
 // and parts of keys.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,34 @@ func TestAFrameOfANewDeviceImportsIt(t *testing.T) {
 	})
 }
 
+// A text is taken for the number that it spells if the sensor type has units.
+func TestNumbersInTexts(t *testing.T) {
+	g := newGateway(t)
+	relaytest.NoError(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: "plain", Name: "No units"}))
+	_, err := g.AddSensor(t.Context(), 1, "d1", iot.Mapping{Key: "serial", SensorTypeID: "plain"})
+	relaytest.NoError(t, err)
+	for i, tc := range []struct{ key, text, want, note string }{
+		{"temperature", "-1.6", "-1.6", `temperature: the text "-1.6" is stored as the number -1.6`},
+		{"temperature", " 2.5e1 ", "25", `temperature: the text " 2.5e1 " is stored as the number 25`},
+		{"temperature", "open", `"open"`, `temperature: the text "open" is not a number and is stored as text`},
+		{"temperature", "0x10", `"0x10"`, `temperature: the text "0x10" is not a number and is stored as text`},
+		{"temperature", "1_0", `"1_0"`, `temperature: the text "1_0" is not a number and is stored as text`},
+		{"temperature", "inf", `"inf"`, `temperature: the text "inf" is not a number and is stored as text`},
+		{"temperature", "1e999", `"1e999"`, `temperature: the text "1e999" is not a number and is stored as text`},
+		{"serial", "0042", `"0042"`, ""},
+	} {
+		out := g.ingest(g.frame(fmt.Sprint("n1-u", i), values(tc.key, tc.text)))[0]
+		relaytest.Equal(t, tc.text+": the refusal", out.Refused, "")
+		relaytest.Equal(t, tc.text+": the number of points", len(out.Points), 1)
+		got := strconv.Quote(out.Points[0].Text)
+		if !out.Points[0].IsText {
+			got = fmt.Sprint(out.Points[0].Value)
+		}
+		relaytest.Equal(t, tc.text+": what is stored", got, tc.want)
+		relaytest.Equal(t, tc.text+": the notes", strings.Join(out.Notes, "; "), tc.note)
+	}
+}
+
 func TestStoredIsValueTimesSlopePlusOffset(t *testing.T) {
 	cases := []struct {
 		name          string
@@ -56,7 +85,7 @@ func TestStoredIsValueTimesSlopePlusOffset(t *testing.T) {
 		{"backwards", -1, 0, 3.0, "temperature=-3", false},
 		{"true is one", 10, 1, true, "temperature=11", false},
 		{"text stays text", 10, 1, "open", "temperature=open", false},
-		{"text that looks like a number stays text", 10, 1, "21.5", "temperature=21.5", false},
+		{"text that is a number is that number", 10, 1, "21.5", "temperature=216", false},
 		{"beyond what a float holds", 1e300, 0, 1e300, "", true},
 	}
 	for _, tc := range cases {
@@ -238,7 +267,10 @@ func TestReadingsHaveTheirOwnTimesWhereTheyArePlausible(t *testing.T) {
 		{Key: "humidity", Value: 3, Time: time.Unix(5, 0)},
 	}
 	out := g.stored(a)[0]
-	relaytest.Equal(t, "the note", out.Note, "time: is no time; rxInfo: is no list; time 1970-01-01T00:00:05Z is not plausible")
+	relaytest.Equal(t, "the notes", out.Notes, decoders.Notes{
+		"time: is no time; the time of receipt is used", "rxInfo: is no list",
+		"humidity: time 1970-01-01T00:00:05Z is not plausible; the frame's time is used",
+	})
 	var times []time.Time
 	for _, p := range out.Points {
 		times = append(times, p.Time)
@@ -251,9 +283,7 @@ func TestInfiniteValuesAreLeftOut(t *testing.T) {
 	out := g.ingest(g.frame("n1-u1", values("temperature", math.Inf(1), "humidity", 2.0)))[0]
 	relaytest.Equal(t, "the reason of a refusal", out.Refused, "")
 	relaytest.Equal(t, "the number of points", len(out.Points), 1)
-	if !strings.Contains(out.Note, "temperature: is not a finite number") {
-		t.Errorf("the note is %q", out.Note)
-	}
+	relaytest.Equal(t, "the notes", out.Notes, decoders.Notes{"temperature: is not a finite number"})
 }
 
 func TestAnEmptyBatchHasNoOutcomes(t *testing.T) {

@@ -3,6 +3,8 @@ package iot
 import (
 	"strconv"
 	"time"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // TimeFormat is how times are written and read in queries and answers, in UTC.
@@ -19,6 +21,13 @@ type ReadingRow struct {
 	ReadingDate   string   `json:"reading_date"`
 	MetricUnits   string   `json:"metric_units"`
 	ImperialUnits string   `json:"imperial_units"`
+}
+
+// Updated is the answer to a post of readings.
+type Updated struct {
+	Sensors []ReadingRow `json:"data"` // those that were updated
+	// Notes say what of the post was not used, and why a sensor was not updated.
+	Notes decoders.Notes `json:"notes,omitempty"`
 }
 
 // ReadingRows describes points with the names and units of their sensor types. A text

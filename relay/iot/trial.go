@@ -53,12 +53,18 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 	if err != nil {
 		return nil, err
 	}
+	var types map[string]SensorType
+	if s.store != nil {
+		if types, err = s.store.SensorTypes(ctx); err != nil {
+			return nil, fmt.Errorf("iot: sensor types: %w", err)
+		}
+	}
 	b := newBatch(arrivals)
 	out := make([]TrialResult, len(b.all))
 	previewed := make([]PreviewedFrame, len(b.all))
 	for i, w := range b.all {
 		w.Account, w.device = t.Account, fitted
-		out[i] = w.try()
+		out[i] = w.try(types)
 	}
 	b.uniqueTimes()
 	if err := s.differences(ctx, b, previewed); err != nil {
@@ -137,7 +143,7 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 }
 
 // try decodes one frame and maps its values to sensors.
-func (w *work) try() TrialResult {
+func (w *work) try(types map[string]SensorType) TrialResult {
 	w.setTime()
 	t := TrialResult{At: w.at}
 	switch {
@@ -146,9 +152,9 @@ func (w *work) try() TrialResult {
 	case w.Frame.Encrypted:
 		w.refuse("the payload is encrypted")
 	case hasNoData(&w.Frame):
-		w.note("the frame holds nothing to decode")
+		w.note(nothingToDecode)
 	default:
-		t.run(w)
+		t.run(w, types)
 	}
 	w.out.DeviceID = w.device.Device.ID
 	if t.Outcome = w.out; w.open() {
@@ -157,7 +163,7 @@ func (w *work) try() TrialResult {
 	return t
 }
 
-func (t *TrialResult) run(w *work) {
+func (t *TrialResult) run(w *work, types map[string]SensorType) {
 	started := time.Now()
 	result, err := w.device.decoder.program.decoder.Decode(w.decoderInput())
 	t.Took = time.Since(started)
@@ -174,5 +180,5 @@ func (t *TrialResult) run(w *work) {
 	if w.device.limitReached.Load() {
 		w.limitReason = "the account has no room for all of the decoder's sensors"
 	}
-	w.mapReadings(result.Readings)
+	w.mapReadings(result.Readings, types)
 }

@@ -76,7 +76,7 @@ func TestDecodersAreTried(t *testing.T) {
 		{"a codec's failure names its line", iot.Trial{Codec: "javascript", Source: "function decodeUplink(i) {\n  return {data: i.none.x};\n}"}, g.payload("x", 3), "", "", "", "line 2, column"},
 		{"a codec's own errors and warnings", iot.Trial{Codec: "javascript", Source: "function decodeUplink(i) { return {data: {a: 1}, warnings: ['low battery'], errors: ['bad checksum']}; }"}, g.payload("x", 3), "a=1", "", "", "bad checksum; low battery"},
 		{"keys that nothing is mapped to", iot.Trial{DecoderID: "d1"}, g.frame("x", values("wind", 5.0)), "wind=5", "", "", "no sensor is mapped to any key of the frame: wind"},
-		{"a frame with nothing in it", iot.Trial{DecoderID: "d1"}, g.payload("x"), "", "", "", "nothing to decode"},
+		{"a frame with nothing in it", iot.Trial{DecoderID: "d1"}, g.payload("x"), "", "", "", "the frame has no readings"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.trial.Account = 1
@@ -89,7 +89,7 @@ func TestDecodersAreTried(t *testing.T) {
 			for _, p := range got.Points {
 				stored = append(stored, fmt.Sprint(p.Key, "=", p.Value))
 			}
-			said := strings.Join(append(append([]string{got.Refused, got.Note}, got.Errors...), got.Warnings...), "; ")
+			said := strings.Join(append(append(append(got.Notes, got.Refused), got.Errors...), got.Warnings...), "; ")
 			relaytest.Equal(t, "the decoded values", strings.Join(read, " "), tc.values)
 			relaytest.Equal(t, "the readings", strings.Join(stored, " "), tc.stored)
 			relaytest.Equal(t, "the difference", differ(got.Readings), tc.difference)

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,8 +53,10 @@ func printFrame(b *strings.Builder, n int, f *admin.TriedFrame) {
 	if f.Refused != "" && len(f.Errors) == 0 {
 		b.WriteString("  nothing is stored: " + f.Refused + "\n")
 	}
-	if f.Note != "" && len(f.Warnings)+len(f.Errors) == 0 {
-		b.WriteString("  note: " + f.Note + "\n")
+	for _, text := range f.Notes {
+		if !slices.Contains(f.Warnings, text) && !slices.ContainsFunc(f.Errors, func(c admin.Complaint) bool { return c.Message == text }) {
+			b.WriteString("  note: " + text + "\n")
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -31,10 +32,10 @@ func TestMarks(t *testing.T) {
 
 func statusOf(seq uint64, state event.State) event.Status {
 	m := event.Status{
-		ID: fmt.Sprint("n1-u", seq), Seq: seq, State: state, Reason: "é\n", Outcome: "o", Account: 7, Source: "tts-v3", Device: "0004a30b001c0530",
+		ID: fmt.Sprint("n1-u", seq), Seq: seq, State: state, Reason: "é\n", Outcome: "o", Notes: decoders.Notes{"n <é>", "m"}, Account: 7, Source: "tts-v3", Device: "0004a30b001c0530",
 	}
 	if state == event.Done {
-		m.Outcome = ""
+		m.Outcome, m.Notes = "", nil
 	}
 	return m
 }

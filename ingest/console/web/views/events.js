@@ -35,13 +35,13 @@ export async function foretell(clicked, ctx, selection) {
   });
 }
 
-const differences = (e) => h("span", null, e.devices.map((d) => [d.identifier + ": ", d.note, d.readings.filter((x) => x.effect !== "unchanged")
+const differences = (e) => h("span", null, e.devices.map((d) => [d.identifier + ": ", d.notes.join("; "), d.readings.filter((x) => x.effect !== "unchanged")
   .map((x) => x.key + " " + x.effect + " (" + x.old + " → " + x.new + ")").join(", "), h("br")]));
 
 export function eventDetail(e, ctx) {
   const id = { ids: [e.id] };
   return [pairs([["Event", code(e.id)], ["Received", stamp(e.received_at)], ["Kind", e.kind], ["Source", e.source], ["Account", e.account ? account(e.account) : "not known"],
-    ["State", state(e.state)], ["Reason", e.reason], ["Outcome", e.outcome]]),
+    ["State", state(e.state)], ["Reason", e.reason], ["Outcome", e.outcome], ["Notes", e.notes.length > 0 && e.notes.map((n) => h("div", null, n))]]),
   h("h3", null, "As it arrived"), pre(e.raw || "(no body)"),
   h("p", { class: "bar" }, ctx && may("replayEvents") && button("Replay this event", (x) => replayEvents(x.target, ctx, id, 1)), ctx && may("replayEvents") && button("What a replay would change", (x) => foretell(x.target, ctx, id)),
     ctx && link("trace", { id: e.id }, "The whole way of it"))];

@@ -1,0 +1,33 @@
+package decoders
+
+import (
+	"slices"
+	"strings"
+)
+
+// Notes say what of a record was accepted but not used, each in one sentence that names
+// the member. Their number and length are bounded.
+type Notes []string
+
+const (
+	maxNotes = 20  // of a record
+	maxNote  = 300 // bytes
+)
+
+// Add adds notes, except those that are empty or there already. The last one says that
+// more are left out.
+func (n *Notes) Add(notes ...string) {
+	for _, text := range notes {
+		if len(text) > maxNote {
+			text = text[:maxNote] + "…"
+		}
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		switch {
+		case text == "" || len(*n) == maxNotes || slices.Contains(*n, text):
+		case len(*n) == maxNotes-1:
+			*n = append(*n, "further notes are left out")
+		default:
+			*n = append(*n, text)
+		}
+	}
+}
