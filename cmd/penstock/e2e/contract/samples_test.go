@@ -59,6 +59,7 @@ func samples(of sampleIDs) []sample {
 		{"acknowledgeMessage", "DELETE", "/v2/sms-relay/vmn/desk/inbox/" + of.message, "", ""},
 		{"generic", "POST", "/webhooks/generic?decoder_id=sent", js, `{"deviceId":"shed","temperature":5,"door":"ajar"}`},
 		{"genericOfDevice", "POST", "/webhooks/generic/shed/door", js, `{"temperature":5}`},
+		{"genericOfDevice", "POST", "/webhooks/generic/shed/window?decoder_id=sent", js, `{"temperature":5}`},
 		{"putInventory", "PUT", "/admin/inventory?prune=false&reset=relays,sims,credit", js, `{"accounts":[{"name":"globex"}]}`},
 		{"putInventory", "PUT", "/admin/inventory", "application/yaml", `accounts: [{name: globex, tokens: [{token: globex-token-0123456}]}]`},
 		{"putInventory", "PUT", "/admin/inventory?dry_run=true&prune=true&allow_removals=1&adopt=true", js, `{"document":"site-a","accounts":[{"name":"globex"}]}`},

@@ -123,6 +123,6 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 		}
 	})
 	t.Run("a decoder of another account is not lent", func(t *testing.T) {
-		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Is(t, 200, `{"data": []}`)
+		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Is(t, 200, `{"data": [], "notes": ["decoder `+decoder+` is not known"]}`)
 	})
 }

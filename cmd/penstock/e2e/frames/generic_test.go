@@ -61,7 +61,7 @@ func testGeneric(t *testing.T, s *e2e.Site) {
 		acme.Get("/iot/devices/identifier/not-this").Is(t, 422, `{"message": "Invalid Device."}`)
 	})
 	t.Run("a map without a device is taken, updates nothing and is quarantined", func(t *testing.T) {
-		acme.Post("/webhooks/generic?decoder_id=sent", `{"temperature": 3}`).Is(t, 200, `{"data": []}`)
+		acme.Post("/webhooks/generic?decoder_id=sent", `{"temperature": 3}`).Mentions(t, 200, `{"data":[],"notes":["generic: deviceId: is missing, `)
 		relaytest.Eventually(t, "quarantine", func() (any, bool) {
 			set := g.Events("state=quarantined&source=generic")
 			return set, len(set) == 1 && strings.Contains(set[0].Reason, "deviceId")
