@@ -1,6 +1,11 @@
 package inventory
 
-import "github.com/penstock/penstock/config/strict"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/penstock/penstock/config/strict"
+)
 
 // Mode says how far an apply goes.
 type Mode struct {
@@ -30,14 +35,28 @@ type Applied struct {
 	Accounts []AppliedAccount // that exist
 	Added    []string
 	Changed  []string
-	// Removed names what a prune removed; Kept what it did not, and why.
+	// Removed names what a prune removed.
 	Removed []string
-	Kept    []string
+	// Kept names what a prune did not remove, and the fields that the apply left as they
+	// are although the document says otherwise, each with the reason.
+	Kept []string
 	// AllowRemovals is how many removals the prune needs to be allowed; 0: none.
 	AllowRemovals int
 	// Before and After are what is declared, with every secret masked and of the SIMs
 	// only those that the document concerns; empty unless Mode.Compare asks for them.
 	Before, After Document
+}
+
+// maxNames bounds the names that FirstNames lists.
+const maxNames = 20
+
+// FirstNames lists the first names for a line of the log, and says how many there are
+// besides.
+func FirstNames(names []string) string {
+	if more := len(names) - maxNames; more > 0 {
+		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(more) + " more"
+	}
+	return strings.Join(names, ", ")
 }
 
 // AppliedAccount is an account that a document names.

@@ -102,27 +102,19 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{"data": appliedOf(done)})
 }
 
-// logApplied logs what an apply did, and what its prune removed.
+// logApplied logs what an apply did, what its prune removed, and what it kept.
 func (s *Surface) logApplied(c *fiber.Ctx, m inventory.Mode, a inventory.Applied) {
 	if a.DryRun {
 		return
 	}
 	log := s.Logger.With("document", a.Document, "address", httpd.ClientIP(c))
 	log.InfoContext(c.UserContext(), "inventory applied", "added", len(a.Added), "changed", len(a.Changed), "removed", len(a.Removed), "kept", len(a.Kept))
+	if len(a.Kept) > 0 {
+		log.InfoContext(c.UserContext(), "inventory not taken everywhere", "count", len(a.Kept), "kept", inventory.FirstNames(a.Kept))
+	}
 	if m.Prune {
-		log.InfoContext(c.UserContext(), "inventory pruned", "count", len(a.Removed), "removed", firstOf(a.Removed))
+		log.InfoContext(c.UserContext(), "inventory pruned", "count", len(a.Removed), "removed", inventory.FirstNames(a.Removed))
 	}
-}
-
-// maxLoggedNames bounds the names in a line of the log.
-const maxLoggedNames = 20
-
-// firstOf lists the first names, and says how many there are besides.
-func firstOf(names []string) string {
-	if more := len(names) - maxLoggedNames; more > 0 {
-		return strings.Join(names[:maxLoggedNames], ", ") + " and " + strconv.Itoa(more) + " more"
-	}
-	return strings.Join(names, ", ")
 }
 
 // modeOf reads how far an apply goes.

@@ -25,6 +25,9 @@ type Relay struct {
 	// Pace is how each endpoint of the relay wants its messages.
 	Pace      outbox.Pace `json:"pace,omitzero"`
 	UpdatedAt time.Time   `json:"updated_at"`
+	// ChangedAt is when RelayService changed the action or the filter last; zero: not
+	// since an inventory set them.
+	ChangedAt time.Time `json:"changed_at,omitzero"`
 }
 
 // String names the relay in reasons: "vmn relay v1".

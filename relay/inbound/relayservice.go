@@ -109,6 +109,7 @@ func (s *RelayService) Change(ctx context.Context, acct account.ID, k Kind, id s
 	}
 	return s.Records.Change(ctx, acct, k, id, func(r *Relay) error {
 		r.Action, r.UpdatedAt = a, s.Now().UTC()
+		r.ChangedAt = r.UpdatedAt
 		if err := r.servesSIM(); err != nil {
 			return err
 		}

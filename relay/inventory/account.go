@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -52,7 +53,7 @@ func (a *apply) accounts(ctx context.Context) error {
 			return errors.Join(err, a.putTokens(ctx, tokens))
 		}
 		a.done.Added, a.done.Changed = append(a.done.Added, one.done.Added...), append(a.done.Changed, one.done.Changed...)
-		a.done.Accounts = append(a.done.Accounts, one.done.Accounts...)
+		a.done.Kept, a.done.Accounts = append(a.done.Kept, one.done.Kept...), append(a.done.Accounts, one.done.Accounts...)
 		tokens = append(tokens, one.tokens...)
 	}
 	return a.putTokens(ctx, tokens)
@@ -100,6 +101,9 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 		}
 		recs[i], read[i], all[i] = record(was, want, one.before), was, one
 		one.note("account "+want.Name, exists, reflect.DeepEqual(recs[i], was))
+		if want.CallbackURL != "" && recs[i].CallbackURL != want.CallbackURL {
+			one.keepField(one.at+"callback_url", changedOverAPI(time.Time{}), onlyAPI)
+		}
 	}
 	if !a.mode.DryRun {
 		ids, err := a.Accounts.PutAccounts(ctx, recs, read)
@@ -118,6 +122,12 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 	}
 	return all, nil
 }
+
+// onlyAPI is the remedy for a field that no reset takes from the document.
+const onlyAPI = "only the API changes it"
+
+// asStored is the origin of a field of which it is not known who changed it.
+const asStored = " as it is"
 
 // named says whose an error is.
 func (a *accountApply) named(err error) error {
@@ -180,12 +190,18 @@ func (a *accountApply) credit(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.want.Credit == nil || !a.exists || !slices.Contains(a.mode.Reset, "credit") {
+	if a.want.Credit == nil || !a.exists {
 		return nil
 	}
 	balance, err := a.Credit.Balance(ctx, a.id)
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(a.mode.Reset, "credit") {
+		if balance != credits {
+			a.keepField(a.at+"credit", asStored, takenBy("credit"))
+		}
+		return nil
 	}
 	return a.put(a.at+"credit", true, balance == credits, func() error { return a.Credit.Set(ctx, a.id, credits, a.Now()) })
 }
@@ -193,8 +209,12 @@ func (a *accountApply) credit(ctx context.Context) error {
 // simBatch is how many SIMs are compared at one time.
 const simBatch = 2000
 
+// maxKeptSIMs bounds the fields of an account's SIMs that are listed as kept: an account
+// may have declared thousands of SIMs as pending that are active now.
+const maxKeptSIMs = 100
+
 func (a *accountApply) sims(ctx context.Context, all []sim.SIM) error {
-	reset := slices.Contains(a.mode.Reset, "sims")
+	reset, keptFields := slices.Contains(a.mode.Reset, "sims"), 0
 	for some := range slices.Chunk(all, simBatch) {
 		iccids := make([]sim.ICCID, len(some))
 		for i, s := range some {
@@ -206,13 +226,29 @@ func (a *accountApply) sims(ctx context.Context, all []sim.SIM) error {
 		}
 		for _, want := range some {
 			was, exists := have[want.ICCID]
+			if exists && !reset {
+				for _, field := range differing(livingFields(was), livingFields(want)) {
+					if keptFields++; keptFields <= maxKeptSIMs {
+						a.keepField(a.at+"sims."+string(want.ICCID)+"."+field, asStored, takenBy("sims"))
+					}
+				}
+			}
 			if exists && reflect.DeepEqual(was, sim.Declared(was, want, reset)) {
 				continue
 			}
 			a.note(a.at+"SIM "+string(want.ICCID), exists, false)
 		}
 	}
+	if more := keptFields - maxKeptSIMs; more > 0 {
+		a.keepField(fmt.Sprintf("%ssims: %d more fields", a.at, more), asStored, takenBy("sims"))
+	}
 	return a.write(func() error { return a.SIMs.Declare(ctx, a.id, all, reset) })
+}
+
+// livingFields returns the fields of a SIM that REST and jobs change, as a document has
+// them.
+func livingFields(one sim.SIM) document.SIM {
+	return document.SIM{CurrentState: string(one.State), Service4G: one.Service4G, Service5G: one.Service5G}
 }
 
 // noteTokens keeps the tokens for the end of the apply.
@@ -298,10 +334,26 @@ func (a *accountApply) decoder(ctx context.Context, want document.Decoder) error
 	if err := change(&next); err != nil {
 		return err
 	}
+	a.keepDecoder(next, target)
 	return a.put(what, true, reflect.DeepEqual(next, stored), func() error {
 		_, err := a.Devices.ChangeDecoder(ctx, a.id, want.ID, change)
 		return err
 	})
+}
+
+// keepDecoder notes the fields of a decoder that stay as REST has set them, and the keys
+// that stay deleted or mapped to another type.
+func (a *accountApply) keepDecoder(next, target iot.Decoder) {
+	path := a.at + "decoders." + target.ID + "."
+	for _, m := range target.Sensors {
+		if !slices.Contains(next.Sensors, m) {
+			a.keepField(path+"sensors."+m.Key, changedOverAPI(time.Time{}), onlyAPI)
+		}
+	}
+	next.Sensors, target.Sensors = nil, nil
+	for _, field := range differing(declaredDecoder(next), declaredDecoder(target)) {
+		a.keepField(path+field, changedOverAPI(time.Time{}), onlyAPI)
+	}
 }
 
 // rule saves a rule that is new or that nobody changed over REST since the last
@@ -336,9 +388,31 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 		return err
 	}
 	if keep(stored) {
-		return nil
+		return a.keepRule(stored, target)
 	}
 	return a.put(a.at+"rule "+want.ID, stored != nil, false, func() error { return a.Rules.Declare(ctx, a.id, target, keep) })
+}
+
+// keepRule notes the fields of a rule that stay as REST has set them; stored is nil for a
+// rule that stays deleted.
+func (a *accountApply) keepRule(stored *rule.Rule, target rule.Rule) error {
+	path := a.at + "rules." + target.ID
+	if stored == nil {
+		a.keepField(path, " deleted, as the API has left it", "--reset rules creates it")
+		return nil
+	}
+	have, err := declaredRule(*stored)
+	if err != nil {
+		return err
+	}
+	declared, err := declaredRule(target)
+	if err != nil {
+		return err
+	}
+	for _, field := range differing(have, declared) {
+		a.keepField(path+"."+field, changedOverAPI(stored.UpdatedAt), takenBy("rules"))
+	}
+	return nil
 }
 
 // relay saves a relay. REST may change its action and its filter: an existing relay
@@ -347,7 +421,7 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	merge := func(stored inbound.Relay) inbound.Relay {
 		merged := want
 		if !slices.Contains(a.mode.Reset, "relays") {
-			merged.Action, merged.Filter = stored.Action, stored.Filter
+			merged.Action, merged.Filter, merged.ChangedAt = stored.Action, stored.Filter, stored.ChangedAt
 		}
 		merged.UpdatedAt = stored.UpdatedAt
 		if !reflect.DeepEqual(merged, stored) {
@@ -360,11 +434,28 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 		return err
 	}
 	exists := err == nil
+	if exists && !slices.Contains(a.mode.Reset, "relays") {
+		a.keepRelay(stored, want)
+	}
 	if exists && reflect.DeepEqual(merge(stored), stored) {
 		return nil
 	}
 	want.UpdatedAt = a.Now().UTC()
 	return a.put(a.at+want.String(), exists, false, func() error { return a.Relays.Declare(ctx, want, merge) })
+}
+
+// keepRelay notes the fields of a relay that stay as they are stored.
+func (a *accountApply) keepRelay(stored, want inbound.Relay) {
+	fields := func(r inbound.Relay) document.NumberRelay {
+		return document.NumberRelay{Action: r.Action.Name, Parameters: slices.Concat(r.Action.Parameters), Filter: r.Filter}
+	}
+	origin := asStored
+	if !stored.ChangedAt.IsZero() {
+		origin = changedOverAPI(stored.ChangedAt)
+	}
+	for _, field := range differing(fields(stored), fields(want)) {
+		a.keepField(a.at+"relays."+want.ID+"."+field, origin, takenBy("relays"))
+	}
 }
 
 func sameButSensors(a, b iot.Decoder) bool {

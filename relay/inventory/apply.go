@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
+	"time"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
@@ -97,6 +100,36 @@ func (n *notes) note(what string, exists, same bool) {
 	case !same:
 		n.done.Changed = append(n.done.Changed, what)
 	}
+}
+
+// keepField notes a field that stays as it is although the document says otherwise: how it
+// came to be so, and how it is changed.
+func (n *notes) keepField(path, origin, remedy string) {
+	n.done.Kept = append(n.done.Kept, path+": kept"+origin+"; "+remedy)
+}
+
+// changedOverAPI is the origin of a field that the API changed; t is zero if the time is
+// not known.
+func changedOverAPI(t time.Time) string {
+	if t.IsZero() {
+		return ", changed over the API"
+	}
+	return ", changed over the API on " + t.UTC().Format(time.DateOnly)
+}
+
+// takenBy is the remedy for a field that an apply with a reset takes from the document.
+func takenBy(reset string) string { return "--reset " + reset + " takes the document's" }
+
+// differing returns the names of the fields in which two records of a document differ.
+func differing[T any](a, b T) (fields []string) {
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			name, _, _ := strings.Cut(x.Type().Field(i).Tag.Get("json"), ",")
+			fields = append(fields, name)
+		}
+	}
+	return fields
 }
 
 // put notes what is added or changed, and saves it.

@@ -62,6 +62,9 @@ func (d *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte
 		return fmt.Errorf("inventory %s:\n%w", d.cfg.Inventory, err)
 	}
 	d.log.Info("inventory applied", "path", d.cfg.Inventory, "accounts", len(done.Accounts))
+	if len(done.Kept) > 0 {
+		d.log.Info("inventory not taken everywhere", "path", d.cfg.Inventory, "count", len(done.Kept), "kept", document.FirstNames(done.Kept))
+	}
 	return nil
 }
 

@@ -63,6 +63,16 @@ func testInventory(t *testing.T, s *e2e.Site) {
 		acme.PostInboundText("i3", "447800355501", "for somebody")
 		e2e.SameValues(t, k.Await(t, "/changed", 1).Query, map[string]string{"m": "for somebody"})
 	})
+	t.Run("an apply, its dry run and the log name what REST changed", func(t *testing.T) {
+		acme.Do("PATCH", "/v2/sms-relay/geo/g-hole", `{"action": "black_hole"}`).Mentions(t, 200)
+		for _, flags := range [][]string{{"--dry-run"}, nil} {
+			g.RunCommand(changed, append([]string{"apply", "-f", "-"}, flags...)...).Mentions(t, 0,
+				"kept     account acme: relays.g-hole.action: kept, changed over the API on ", "; --reset relays takes the document's")
+		}
+		if log := g.Logs.String(); !strings.Contains(log, "inventory not taken everywhere") || !strings.Contains(log, "relays.g-hole.parameters: kept, changed over the API on ") {
+			t.Errorf("the log does not name the fields:\n%s", g.Logs.Tail(5))
+		}
+	})
 	t.Run("a reset of something else is refused", func(t *testing.T) {
 		g.Admin().Put("/admin/inventory?reset=relays,weather", changed).Mentions(t, 422, `"reset"`, "want credit, sims, relays or rules")
 	})

@@ -1,0 +1,92 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
+)
+
+const keptFields = `
+sensor_types: [{id: temperature, name: Temperature}, {id: humidity, name: Humidity}]
+accounts:
+  - name: acme
+    credit: 10
+    callback_url: https://example.com/first
+    relays:
+      geo: [{id: site-04, prefix: "4478", action: http_get, parameters: ["https://example.com/first"]}]
+      vmn: [{id: site-05, number: "447860000001", action: http_get, parameters: ["https://example.com/first"]}]
+    decoders: [{id: d1, name: Probe, type: other, sensors: [{sensor_type_id: temperature, key: t}, {sensor_type_id: humidity, key: h}]}]
+    rules:
+      - {id: changed, name: first, on: reading, actions: [{action: http_post, parameters: ["https://example.com/first"]}]}
+      - {id: deleted, name: first, on: reading, actions: [{action: http_post, parameters: ["https://example.com/first"]}]}
+    sims: [{iccid: "8944000000000000001", current_state: pending}, {iccid: "8944000000000000002", current_state: active, service_4g: true}]
+`
+
+func TestAnApplySaysWhatItKeeps(t *testing.T) {
+	f := newFixture(t)
+	relaytest.Equal(t, "what the first apply kept", f.applied(keptFields, document.Mode{}).Kept, []string{})
+	ctx := t.Context()
+	_, err := f.db.Inbound.Change(ctx, 1, inbound.VirtualNumber, "site-05", func(r *inbound.Relay) error {
+		r.Action.Parameters, r.Filter = []string{"https://rest.example/"}, `text != ""`
+		r.ChangedAt = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+		return nil
+	})
+	_, err2 := f.db.Devices.ChangeDecoder(ctx, 1, "d1", func(d *iot.Decoder) error {
+		d.Name, d.Sensors = "by REST", d.Sensors[:1]
+		return nil
+	})
+	changed, _, err3 := f.rules.Change(ctx, 1, "changed", func(r *rule.Rule) error { r.Name = "by REST"; return nil })
+	_, err4 := f.db.SIMs.Change(ctx, 1, "8944000000000000001", func(s *sim.SIM) error {
+		s.State, s.Requested, s.Service4G = sim.Active, sim.Active, true
+		return nil
+	})
+	relaytest.NoError(t, err, err2, err3, err4, f.rules.Delete(ctx, 1, "deleted"),
+		f.db.Accounts.SetCallback(ctx, 1, "https://rest.example/"), f.db.Credit.Set(ctx, 1, 9, f.Now()))
+
+	// The document changes a relay that nobody changed.
+	body := strings.Replace(keptFields, `"4478", action: http_get, parameters: ["https://example.com/first"]`, `"4478", action: email, parameters: ["a@example.com"]`, 1)
+	want := []string{
+		"account acme: callback_url: kept, changed over the API; only the API changes it",
+		"account acme: credit: kept as it is; --reset credit takes the document's",
+		"account acme: decoders.d1.sensors.h: kept, changed over the API; only the API changes it",
+		"account acme: decoders.d1.name: kept, changed over the API; only the API changes it",
+		"account acme: rules.changed.name: kept, changed over the API on " + changed.UpdatedAt.Format(time.DateOnly) + "; --reset rules takes the document's",
+		"account acme: rules.deleted: kept deleted, as the API has left it; --reset rules creates it",
+		"account acme: relays.site-04.action: kept as it is; --reset relays takes the document's",
+		"account acme: relays.site-04.parameters: kept as it is; --reset relays takes the document's",
+		"account acme: relays.site-05.parameters: kept, changed over the API on 2026-11-20; --reset relays takes the document's",
+		"account acme: relays.site-05.filter: kept, changed over the API on 2026-11-20; --reset relays takes the document's",
+		"account acme: sims.8944000000000000001.current_state: kept as it is; --reset sims takes the document's",
+		"account acme: sims.8944000000000000001.service_4g: kept as it is; --reset sims takes the document's",
+	}
+	for _, mode := range []document.Mode{{DryRun: true}, {}, {}} {
+		done := f.applied(body, mode)
+		relaytest.Equal(t, fmt.Sprintf("what an apply in the mode %+v kept", mode), done.Kept, want)
+		relaytest.Equal(t, fmt.Sprintf("what it did in the mode %+v", mode), slices.Concat(done.Added, done.Changed, done.Removed), nil)
+	}
+	done := f.applied(body, document.Mode{Reset: []string{"credit", "relays", "rules", "sims"}})
+	relaytest.Equal(t, "what an apply with every reset kept", done.Kept, []string{want[0], want[2], want[3]})
+	relaytest.Equal(t, "what the apply after it kept", f.applied(body, document.Mode{}).Kept, []string{want[0], want[2], want[3]})
+}
+
+func TestManySIMsThatAreKeptAreCounted(t *testing.T) {
+	f := newFixture(t)
+	var sims []string
+	for i := range maxKeptSIMs + 5 {
+		sims = append(sims, fmt.Sprintf(`{iccid: "8944000000000000%03d", current_state: pending}`, i))
+	}
+	declared := `accounts: [{name: acme, sims: [` + strings.Join(sims, ", ") + `]}]`
+	f.applied(declared, document.Mode{})
+	kept := f.applied(strings.ReplaceAll(declared, "pending", "active"), document.Mode{}).Kept
+	relaytest.Equal(t, "the number of lines", len(kept), maxKeptSIMs+1)
+	relaytest.Equal(t, "the last line", kept[maxKeptSIMs], "account acme: sims: 5 more fields: kept as it is; --reset sims takes the document's")
+}
