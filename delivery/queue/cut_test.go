@@ -24,6 +24,7 @@ func signed(d *worker.Deps) {
 // The connection to Redis is cut for 4 s after endpoints have answered 200 and before
 // the outcomes are saved: once during first attempts, once during retries.
 func TestRedisCutOffBetweenTheAnswerAndTheBookkeeping(t *testing.T) {
+	t.Parallel()
 	const n, away = 1000, 4 * time.Second
 	for name, begin := range map[string]func(r *rig, ds []outbox.Delivery){
 		"first attempts":    func(r *rig, ds []outbox.Delivery) { r.send(ds) },

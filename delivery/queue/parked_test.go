@@ -31,6 +31,7 @@ func (r *rig) awaitParked(n int) {
 }
 
 func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
+	t.Parallel()
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	r := newRig(t, b, quickProbes(), nil)
 	var works atomic.Bool
@@ -71,6 +72,7 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 }
 
 func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	b := onRedis(t, server.URL)
 	r := newRig(t, b, quickProbes(), nil)
@@ -95,6 +97,7 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 }
 
 func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
+	t.Parallel()
 	o := quickProbes()
 	o.Probe, o.ProbeMax = time.Hour, time.Hour
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), o, delivery.Schedule{time.Second, time.Second})
@@ -104,6 +107,7 @@ func TestABreakerUsesUpNoAttemptAndParksForALimitedTime(t *testing.T) {
 }
 
 func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), quickProbes(), delivery.Schedule{200 * time.Millisecond, 200 * time.Millisecond})
 	s, order := newRecordingSink(t, func(id string, n int) int {
 		switch {
@@ -130,6 +134,7 @@ func TestAnOrderedEndpointGetsOneAfterTheOther(t *testing.T) {
 }
 
 func TestOrderIsKeptAfterARestart(t *testing.T) {
+	t.Parallel()
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	first := newRig(t, b, Options{Lease: 5 * time.Second}, nil)
 	s, order := newRecordingSink(t, always(200))
@@ -149,6 +154,7 @@ func TestOrderIsKeptAfterARestart(t *testing.T) {
 // Retries come from asynq, which has fewer workers here than the hanging endpoint has
 // attempts.
 func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
 	hanging := newHangingSink(t)
 	r.create(r.deliveries(100, hanging.URL), 0)
@@ -169,6 +175,7 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 
 // One path of a host may hang while its other paths work.
 func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	s := newSink(t, always(200))
 	s.before = func(r *http.Request) {
@@ -198,6 +205,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 }
 
 func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	r := newRig(t, onRedis(t, server.URL), quickProbes(), nil)
 	var works atomic.Bool
@@ -242,6 +250,7 @@ func (*slowCounter) Take(context.Context, outbox.ParkedEndpoint, int, time.Time,
 }
 
 func TestCountingParkedDeliveriesTakesOnePercentOfTheTime(t *testing.T) {
+	t.Parallel()
 	clock := relaytest.NewClock(time.Unix(1_800_000_000, 0))
 	s := &slowCounter{clock: clock, endpoints: []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}, {Account: 1, Endpoint: "f"}}}
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))

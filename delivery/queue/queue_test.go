@@ -20,6 +20,7 @@ import (
 )
 
 func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	s := newSink(t, always(204))
 	r.send(r.deliveries(1000, s.URL))
@@ -28,6 +29,7 @@ func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
 }
 
 func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]func(t *testing.T) base{
 		"on a cluster": func(t *testing.T) base { return onRedis(t, redistest.StartCluster(t).URL) },
 		"on the embedded server": func(t *testing.T) base {
@@ -53,6 +55,7 @@ func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 }
 
 func TestAQueueStartsWhileRedisIsDown(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Stop()
 	b := onRedis(t, server.URL)
@@ -65,6 +68,7 @@ func TestAQueueStartsWhileRedisIsDown(t *testing.T) {
 }
 
 func TestDeliveriesThatAsynqLostAreAttemptedInProcess(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client()
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -82,6 +86,7 @@ func TestDeliveriesThatAsynqLostAreAttemptedInProcess(t *testing.T) {
 }
 
 func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, delivery.Schedule{200 * time.Millisecond, 400 * time.Millisecond})
 	s := newSink(t, always(500))
 	for _, d := range r.sendUntilDead(2, s.URL, 3) {
@@ -100,6 +105,7 @@ func TestTheScheduleIsFollowedAndAttemptsAreCounted(t *testing.T) {
 }
 
 func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 410, false: 200}[n == 1] })
 	ds := r.deliveries(3, s.URL)
@@ -119,6 +125,7 @@ func TestAReplayOfADeadDeliveryArrives(t *testing.T) {
 }
 
 func TestDeliveriesOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
+	t.Parallel()
 	s := newSink(t, always(200))
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{}, nil)
 	r.create(r.deliveries(50, s.URL), 500*time.Millisecond)
@@ -127,6 +134,7 @@ func TestDeliveriesOfACrashedProcessAreSentOnceTheirLeaseEnds(t *testing.T) {
 }
 
 func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Attempts: 16, PerEndpoint: 4, EndpointBacklog: 20}, nil)
 	hanging := newHangingSink(t)
 
@@ -174,6 +182,7 @@ func killed() map[string]func(t *testing.T) (b base, kill, start func()) {
 }
 
 func TestAServerKilledBeforeOutcomesAreSavedLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	for name, server := range killed() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,8 +224,10 @@ func (r *rig) expectRepeats(s *sink, n, repeats int) {
 }
 
 func TestARetrySurvivesThatAServerIsKilled(t *testing.T) {
+	t.Parallel()
 	for name, server := range killed() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b, kill, start := server(t)
 			r := newRig(t, b, Options{}, delivery.Schedule{time.Second, time.Second, time.Second})
 			s := newSink(t, func(_ string, n int) int { return map[bool]int{true: 200, false: 503}[n == 3] })
@@ -233,6 +244,7 @@ func TestARetrySurvivesThatAServerIsKilled(t *testing.T) {
 }
 
 func TestStopFinishesAttemptsInFlightAndReleasesTheRest(t *testing.T) {
+	t.Parallel()
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	r := newRig(t, b, Options{PerEndpoint: 2}, nil)
 	begun, open := make(chan struct{}, 100), make(chan struct{})
@@ -270,6 +282,7 @@ func (s slowStore) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Re
 // A slow store may release a lease twice, the second time when the delivery has been
 // sent and its outcome is not saved.
 func TestALateReleaseSendsNothingTwice(t *testing.T) {
+	t.Parallel()
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	slow := slowStore{b.store, make(chan struct{})}
 	b.store = slow
@@ -296,6 +309,7 @@ func TestALateReleaseSendsNothingTwice(t *testing.T) {
 }
 
 func TestNothingIsAttemptedWhileTheGateIsClosed(t *testing.T) {
+	t.Parallel()
 	server := relaytest.Must(redis.Start(redis.Options{}))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	b, gate := on(t, recordstest.Open(t), cache.Options{Dialer: server.Dial}), gateway.NewGate()

@@ -27,6 +27,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
+func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }
+
 // sink is an endpoint that counts what it receives by the id in the query.
 type sink struct {
 	*httptest.Server

@@ -19,6 +19,7 @@ import (
 // Every response of an endpoint, from the record through the request to the record:
 // first that of the case, then 204.
 func TestEachResponseHasItsOutcome(t *testing.T) {
+	t.Parallel()
 	type response struct {
 		status     int
 		retryAfter string

@@ -18,8 +18,9 @@ import (
 // as on the machine, with its shell, adduser and systemd's helpers; the machine itself
 // and its services see nothing of that. systemd does not run in it.
 type system struct {
-	t   *testing.T
-	pid string
+	t       *testing.T
+	pid     string
+	version string // of the release's package, which is in the copy's /tmp/release
 }
 
 // newSystem starts the copy. Where the kernel does not let this process make one, the
@@ -46,8 +47,9 @@ ip link set lo up || ifconfig lo up
 cp -r "$2" "$1/root/tmp/release"
 echo ready
 exec chroot "$1/root" sleep infinity`
+	dir, version := packages(t)
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private",
-		"sh", "-c", start, "sh", t.TempDir(), packages(t))
+		"sh", "-c", start, "sh", t.TempDir(), dir)
 	stdout, err := cmd.StdoutPipe()
 	relaytest.NoError(t, err)
 	var stderr strings.Builder
@@ -64,19 +66,30 @@ exec chroot "$1/root" sleep infinity`
 	if err != nil || len(child) == 0 {
 		t.Fatalf("%s: %v", children, err)
 	}
-	return &system{t: t, pid: strings.TrimSpace(string(child))}
+	return &system{t: t, pid: strings.TrimSpace(string(child)), version: version}
 }
 
-// packages makes two packages of the release's binary: version 1.0.0 and version 1.1.0.
-func packages(t *testing.T) string {
+// laterVersion is the version of a package with the release's binary that sorts after the
+// release's own version.
+const laterVersion = "999.0.0"
+
+// packages returns a directory with the package of the release and one of laterVersion, and
+// the version of the former.
+func packages(t *testing.T) (dir, version string) {
 	t.Helper()
-	out, binary := t.TempDir(), filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH)
-	for _, version := range []string{"v1.0.0", "v1.1.0"} {
-		if text, err := run("../..", "deploy/release/package.sh", nfpm(t), runtime.GOARCH, version, binary, out); err != nil {
-			t.Fatalf("package.sh: %v\n%s", err, text)
-		}
+	dir = t.TempDir()
+	release := relaytest.Must(filepath.Glob(filepath.Join(released(t), "*.deb")))(t)
+	if len(release) != 1 {
+		t.Fatalf("the release has the packages %q, want one", release)
 	}
-	return out
+	name := filepath.Base(release[0])
+	relaytest.NoError(t, os.Link(release[0], filepath.Join(dir, name)))
+	binary := filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH)
+	if text, err := run("../..", "deploy/release/package.sh", nfpm(t), runtime.GOARCH, "v"+laterVersion, binary, dir); err != nil {
+		t.Fatalf("package.sh: %v\n%s", err, text)
+	}
+	version = strings.TrimSuffix(strings.TrimPrefix(name, "penstock_"), "_"+runtime.GOARCH+".deb")
+	return dir, version
 }
 
 // try runs a shell command in the copy.
@@ -139,7 +152,7 @@ func TestTheDebianPackagesLife(t *testing.T) {
 	s := newSystem(t)
 	_, _ = s.try("dpkg --purge penstock; deluser --quiet penstock")
 
-	s.dpkg("1.0.0")
+	s.dpkg(s.version)
 	s.expect("stat -c '%U:%G %a' /var/lib/penstock", "penstock:penstock 700")
 	s.expect("stat -c '%U:%G %a' /etc/penstock", "root:penstock 750")
 	s.expect("penstock check-config /etc/penstock/penstock.yaml >/dev/null && echo valid", "valid")
@@ -151,7 +164,7 @@ func TestTheDebianPackagesLife(t *testing.T) {
 	token := s.run("cat /var/lib/penstock/admin-token")
 
 	s.run("echo '# changed by the operator' >>/etc/penstock/penstock.yaml; systemctl --quiet disable penstock.service")
-	s.dpkg("1.1.0")
+	s.dpkg(laterVersion)
 	s.expect("tail -1 /etc/penstock/penstock.yaml", "# changed by the operator")
 	s.expect("ls /etc/systemd/system/multi-user.target.wants/penstock.service 2>/dev/null || echo disabled", "disabled")
 	stop = s.serve()
@@ -163,7 +176,7 @@ func TestTheDebianPackagesLife(t *testing.T) {
 	s.expect("cat /var/lib/penstock/admin-token", token)
 	s.expect("tail -1 /etc/penstock/penstock.yaml", "# changed by the operator")
 
-	s.dpkg("1.1.0")
+	s.dpkg(laterVersion)
 	s.expect("cat /var/lib/penstock/admin-token", token)
 	s.run("dpkg --purge penstock")
 	s.expect("ls -d /var/lib/penstock /etc/penstock 2>/dev/null || echo gone", "gone")

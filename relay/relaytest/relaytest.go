@@ -6,7 +6,9 @@ package relaytest
 
 import (
 	"bytes"
+	"flag"
 	"net/url"
+	"os"
 	"reflect"
 	"sync"
 	"testing"
@@ -22,6 +24,16 @@ const (
 	patience = 5 * time.Minute
 	maxPause = 100 * time.Millisecond
 )
+
+// ManyAtOnce runs the tests of a package that wait for servers more than they compute:
+// eight parallel tests at a time, whatever the number of processors is.
+func ManyAtOnce(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // Diff returns the difference between two values, "" if there is none: lines of want
 // begin with -, lines of got with +. Unexported fields are compared, too, and values

@@ -107,6 +107,7 @@ func (n *newest) admit(found gateway.Server) error {
 }
 
 func TestAHostThatNeverAnswersIsLeft(t *testing.T) {
+	t.Parallel()
 	server := sqltest.StartPostgres(t)
 	url := server.NewDatabase(t)
 	hung := newStallingProxy(t, "")
@@ -166,6 +167,7 @@ func TestTheErrorOfAHostDoesNotChangeWithTheConnection(t *testing.T) {
 }
 
 func TestAPrimaryThatHangsIsLeft(t *testing.T) {
+	t.Parallel()
 	pair := sqltest.StartPair(t)
 	url := pair.NewDatabase(t)
 	proxy := newStallingProxy(t, hostsIn(url)[0])
@@ -183,6 +185,7 @@ func TestAPrimaryThatHangsIsLeft(t *testing.T) {
 }
 
 func TestAnOldPrimaryIsRefused(t *testing.T) {
+	t.Parallel()
 	pair := sqltest.StartPair(t)
 	url := pair.NewDatabase(t)
 	hosts := hostsIn(url)
@@ -217,6 +220,7 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 // A gateway that learns of a promotion from another one leaves the old primary, to which
 // it is still connected.
 func TestConnectionsToAnOldPrimaryAreNotUsedAgain(t *testing.T) {
+	t.Parallel()
 	known := new(newest)
 	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t), Admit: known.admit})
 	known.mu.Lock()
@@ -228,6 +232,7 @@ func TestConnectionsToAnOldPrimaryAreNotUsedAgain(t *testing.T) {
 }
 
 func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
+	t.Parallel()
 	server := sqltest.StartPostgres(t)
 	admin := sqltest.Open(t, sqlstore.Options{URL: server.NewDatabase(t)})
 	if err := admin.Unidentified(); err != nil {
@@ -253,6 +258,7 @@ func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
 
 // Nothing is refused for ever because a database was emptied: it counts as down.
 func TestAnEmptiedDatabaseIsDown(t *testing.T) {
+	t.Parallel()
 	db := sqltest.Open(t, sqlstore.Options{URL: sqltest.StartPostgres(t).NewDatabase(t)})
 	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
 		relaytest.NoError(t, db.Run(t.Context(), "test", statement))

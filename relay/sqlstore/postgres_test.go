@@ -13,6 +13,7 @@ import (
 
 // What a connection is like does not depend on how the URL names the server.
 func TestSettingsOfAConnection(t *testing.T) {
+	t.Parallel()
 	pair := sqltest.StartPair(t)
 	both := pair.NewDatabase(t)
 	for name, c := range map[string]struct {

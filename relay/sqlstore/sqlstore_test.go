@@ -13,6 +13,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
+func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }
+
 func TestTransactions(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		t.Run("a failed one is undone and takes no other with it", func(t *testing.T) { failuresAreApart(t, open(t)) })

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -277,8 +280,12 @@ func (f *findings) devices(m *mixed) {
 	for devEUI, values := range m.frames.Acked {
 		stored := acme.ReadingsByTime(devEUI)
 		for at, value := range values {
-			got, there := stored[at]
-			f.kept(ofFrames, fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value), there && got == value)
+			got, found := stored[at]
+			what := fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value)
+			if !found || got != value {
+				m.explain(devEUI)
+			}
+			f.kept(ofFrames, what, found && got == value)
 		}
 	}
 	for identifier := range m.acked[ofDevices] {
@@ -291,6 +298,22 @@ func (f *findings) devices(m *mixed) {
 			f.undone = append(f.undone, fmt.Sprintf("the device %s was deleted: %d %s", identifier, a.Status, a.Body))
 		}
 	}
+}
+
+// explain logs what the gateway says of the first frames of a device, and the readings
+// that InfluxDB has of the device.
+func (m *mixed) explain(devEUI string) {
+	m.g.T.Helper()
+	for _, event := range m.g.Events("limit=1000&device=" + devEUI) {
+		m.g.T.Logf("event %s of %s: %s", event.ID, devEUI, m.g.Trace(event.ID))
+	}
+	query := url.Values{
+		"db": {m.g.Setting("PENSTOCK_INFLUX_BUCKET")},
+		"q":  {"SELECT * FROM /.*/ WHERE identifier = '" + devEUI + "'"},
+	}
+	resp := relaytest.Must(http.Get(m.g.Site.Influx.URL + "/query?" + query.Encode()))(m.g.T)
+	defer func() { _ = resp.Body.Close() }()
+	m.g.T.Logf("InfluxDB has of %s: %s", devEUI, relaytest.Must(io.ReadAll(resp.Body))(m.g.T))
 }
 
 // waitFor waits for a condition, but not for ever, and reports whether it holds. A
