@@ -2,7 +2,6 @@ package strict
 
 import (
 	"encoding"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -44,11 +43,22 @@ func setScalar(n *yaml.Node, v reflect.Value) bool {
 		v.SetInt(i)
 		return tag == "!!int" && err == nil
 	case reflect.Float64:
-		f, err := strconv.ParseFloat(n.Value, 64)
+		f, ok := decimal(n.Value)
 		v.SetFloat(f)
-		return (tag == "!!int" || tag == "!!float") && err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+		return (tag == "!!int" || tag == "!!float") && ok
 	}
 	return false
+}
+
+// decimal parses a number as people write it. Unlike strconv it refuses hexadecimal
+// numbers, underscores, infinity, and a number that is so small that it would become 0.
+func decimal(text string) (f float64, ok bool) {
+	if strings.Trim(text, "+-.0123456789eE") != "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return f, err == nil && (f != 0 || !strings.ContainsAny(mantissa, "123456789"))
 }
 
 // textual reports whether a value may stand for text. Digits may, because

@@ -92,6 +92,8 @@ func TestValueConversions(t *testing.T) {
 		{"base64 in the URL alphabet", `"-_8="`, b64, []byte{0xfb, 0xff}, true},
 		{"base64 with an escaped slash", `"\/\/8="`, b64, []byte{0xff, 0xff}, true},
 		{"hex with an odd sign is no base64", `"a!b"`, b64, []byte{}, false},
+		{"a string of a hexadecimal number", `"0x1p4"`, float, 0.0, false},
+		{"a string of digits with underscores", `"1_0"`, integer, int64(0), false},
 		{"a number is no base64", `12`, b64, []byte(nil), false},
 		{"null is empty base64", `null`, b64, []byte(nil), true},
 	} {

@@ -1,6 +1,7 @@
 package jsonbody
 
 import (
+	"bytes"
 	"encoding/base64"
 	"math"
 	"strconv"
@@ -62,9 +63,9 @@ func (v Value) text() string {
 	return string(raw)
 }
 
-// Float returns a finite number, given as a number or as a string of one.
+// Float returns a finite number, given as a number or as a string of one in decimal digits.
 func (v Value) Float() (float64, bool) {
-	if v.Kind != Number && v.Kind != String {
+	if v.Kind != Number && v.Kind != String || bytes.ContainsAny(v.raw, "_xX") {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(string(v.raw), 64)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -58,7 +59,7 @@ func loosely(s string) any {
 	case "False", "false":
 		return false
 	}
-	if n, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
+	if n, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) && !strings.ContainsAny(s, "_xX") {
 		return n
 	}
 	return s

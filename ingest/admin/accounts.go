@@ -22,7 +22,10 @@ type accountJSON struct {
 }
 
 // listAccounts names the accounts that the request may see, by id.
-func (s *Surface) listAccounts(c *fiber.Ctx) error {
+func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
+	if err := sel.Err(); err != nil {
+		return err
+	}
 	all, err := s.Accounts.Accounts(c.UserContext())
 	if err != nil {
 		return err
@@ -112,8 +115,8 @@ func (s *Surface) findAccount(ctx context.Context, r AccountRef) (account.ID, er
 	if r == "" {
 		return 0, nil
 	}
-	if n, err := strconv.ParseInt(string(r), 10, 64); err == nil {
-		return account.ID(n), nil
+	if n, err := strconv.ParseUint(string(r), 10, 63); err == nil {
+		return account.ID(n), nil //nolint:gosec // 63 bits
 	}
 	a, err := s.Accounts.AccountByName(ctx, string(r))
 	if relay.KindOf(err) == relay.KindNotFound {

@@ -24,7 +24,10 @@ type breakerJSON struct {
 }
 
 // listBreakers lists the open breakers with their numbers of parked deliveries.
-func (s *Surface) listBreakers(c *fiber.Ctx) error {
+func (s *Surface) listBreakers(c *fiber.Ctx, sel *selection) error {
+	if err := sel.Err(); err != nil {
+		return err
+	}
 	open, err := s.Breakers.List(c.UserContext())
 	if err != nil {
 		return err

@@ -292,9 +292,8 @@ func (e *eventJSON) receivedAt() time.Time {
 
 func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
-	dry, rules := sel.flag("dry_run"), sel.flag("rules")
+	dry, rules, limit := sel.flag("dry_run"), sel.flag("rules"), sel.limit()
 	sel.require()
-	limit := sel.limit()
 	if err := sel.Err(); err != nil {
 		return err
 	}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -127,15 +128,18 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 	}
 	for name, flag := range map[string]*bool{"prune": &m.Prune, "adopt": &m.Adopt, "dry_run": &m.DryRun} {
 		if text := c.Query(name); text != "" {
-			if *flag, err = strconv.ParseBool(text); err != nil {
+			var ok bool
+			if *flag, ok = params.ParseBool(text); !ok {
 				return m, relay.Invalid(name, "want true or false")
 			}
 		}
 	}
 	if text := c.Query("allow_removals"); text != "" {
-		if m.AllowRemovals, err = strconv.Atoi(text); err != nil || m.AllowRemovals < 0 {
+		n, ok := decimal.Int(text)
+		if !ok || n < 0 {
 			return m, relay.Invalid("allow_removals", "want a number of records")
 		}
+		m.AllowRemovals = int(n)
 	}
 	return m, nil
 }

@@ -217,7 +217,10 @@ type gatewayJSON struct {
 	Away      bool   `json:"away"`
 }
 
-func (s *Surface) listGateways(c *fiber.Ctx) error {
+func (s *Surface) listGateways(c *fiber.Ctx, sel *selection) error {
+	if err := sel.Err(); err != nil {
+		return err
+	}
 	out, err := s.gateways(c.UserContext())
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -18,6 +19,7 @@ func FuzzSelection(f *testing.F) {
 	f.Add("state=dead&limit=5", `{"ids":["a"],"account":7}`)
 	f.Add("from=2026-01-01T00:00:00Z", `{"to":"2026-01-01 00:00:00","dry_run":"x"}`)
 	f.Add("limit=-1&account=x", `{"ids":{"a":1},"limit":{},"cursor":[]}`)
+	f.Add("states=dead", `{"account":7,"states":"dead"}`)
 	f.Add("", `null`)
 	app, surface := fiber.New(), New(Deps{Accounts: noAccounts{}})
 	f.Fuzz(func(t *testing.T, query, body string) {
@@ -50,6 +52,31 @@ func FuzzSelection(f *testing.F) {
 			t.Fatal("a selection of everything was accepted")
 		}
 	})
+}
+
+// A field that is misspelt or of another type must not select more than was meant.
+func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
+	o := newOffice(t)
+	for _, tc := range []struct{ line, body, want string }{
+		{"GET /admin/deliveries?states=done&x=1", "", `"states":["This parameter is unknown: the list takes account, state, kind, waits_for, relay, number, target, reason, from, to, q, limit, cursor."]`},
+		{"GET /admin/accounts?name=acme", "", `"name":["This parameter is unknown: the list takes no parameters."]`},
+		{"GET /admin/breakers?relay=g1", "", `"relay":["This parameter is unknown`},
+		{"GET /admin/gateways?node=n1", "", `"node":["This parameter is unknown`},
+		{"GET /admin/users?role=admin", "", `"role":["This parameter is unknown`},
+		{"GET /admin/deliveries?limit=%2B5", "", `"limit":["want 1 to 1000"]`},
+		{"GET /admin/devices?alarmed=T", "", `"alarmed":["want true or false"]`},
+		{"POST /admin/deliveries/replay?account=7&states=dead", "", `"states":["This parameter is unknown`},
+		{"POST /admin/deliveries/replay", `{"account":7,"states":"dead"}`, `"states":["is not known"]`},
+		{"POST /admin/deliveries/replay", `{"account":7,"include_delivered":"true"}`, `"include_delivered":["want true or false"]`},
+		{"POST /admin/deliveries/replay", `{"account":7,"state":["dead"]}`, `"state":["want a text"]`},
+		{"POST /admin/events/replay", `{"account":7,"dry_run":"1"}`, `"dry_run":["want true or false"]`},
+		{"POST /admin/events/replay", `{"account":7,"dry_run":true,"limit":"5"}`, `"limit":["want 1 to 1000"]`},
+		{"PATCH /admin/alarms/a1", `{"account":7,"acknowledged":"true"}`, `"acknowledged":["want true or false"]`},
+	} {
+		got := o.ask(tc.line, tc.body)
+		answertest.Begins(t, tc.line, got, "422 ")
+		answertest.Contains(t, tc.line, got, tc.want)
+	}
 }
 
 // noAccounts is a gateway without accounts.

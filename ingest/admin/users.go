@@ -33,7 +33,10 @@ func userOf(u user.User) userJSON {
 	return out
 }
 
-func (s *Surface) listUsers(c *fiber.Ctx) error {
+func (s *Surface) listUsers(c *fiber.Ctx, sel *selection) error {
+	if err := sel.Err(); err != nil {
+		return err
+	}
 	all, err := s.Users.Users(c.UserContext())
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -29,6 +32,8 @@ type selection struct {
 	relay.Problems
 	c    *fiber.Ctx
 	body map[string]json.RawMessage
+	// known are the names of the fields that were read.
+	known []string
 	// used counts the fields that selected anything.
 	used int
 	// find finds an account by its name or id; failed is why it could not.
@@ -103,8 +108,10 @@ func selectionOf(c *fiber.Ctx) (*selection, error) {
 	return s, nil
 }
 
-// Err returns what is wrong with the fields, or why an account could not be looked up.
+// Err returns what is wrong with the fields, or why an account could not be looked up. A
+// parameter of the query that was not read until then is unknown.
 func (s *selection) Err() error {
+	params.RefuseUnknown(s.c, s.Problems, s.known)
 	if err := s.Problems.Err(); err != nil {
 		return err
 	}
@@ -128,22 +135,34 @@ func (s *selection) String() string {
 
 // text returns a field that selects something, as text; a number in a body counts as text.
 func (s *selection) text(name string) string {
-	out := s.option(name)
-	if out != "" {
+	text := s.option(name)
+	if text != "" {
 		s.used++
 	}
-	return out
+	return text
 }
 
 // option returns a field that selects nothing, as text.
 func (s *selection) option(name string) string {
-	out := strings.Clone(s.c.Query(name))
-	if raw, ok := s.body[name]; ok {
-		if json.Unmarshal(raw, &out) != nil {
-			out = string(raw)
-		}
+	value, query := s.field(name)
+	if value == nil {
+		return query
 	}
-	return out
+	var text string
+	var number json.Number
+	if json.Unmarshal(value, &text) != nil && json.Unmarshal(value, &number) != nil {
+		s.Add(name, "want a text")
+	}
+	return cmp.Or(text, number.String())
+}
+
+// field returns a field of the body, else of the query.
+func (s *selection) field(name string) (value json.RawMessage, query string) {
+	s.known = append(s.known, name)
+	if value = s.body[name]; value != nil && string(value) != "null" {
+		return value, ""
+	}
+	return nil, params.Query(s.c, name)
 }
 
 // oneOf returns a field that has to be one of some words.
@@ -197,39 +216,45 @@ func (s *selection) number() string {
 	return number
 }
 
+// ids are the records that are named, in the body only.
 func (s *selection) ids() []string {
-	var out []string
-	if raw, ok := s.body["ids"]; ok && json.Unmarshal(raw, &out) != nil {
+	var ids []string
+	if value := s.body["ids"]; value != nil && json.Unmarshal(value, &ids) != nil {
 		s.Add("ids", "want a list of ids")
 	}
-	if len(out) > 0 {
+	if len(ids) > 0 {
 		s.used++
 	}
-	return out
+	return ids
 }
 
-func (s *selection) flag(name string) bool {
-	v := s.option(name)
-	if v == "" {
-		return false
+// flag returns a boolean; false if it is missing.
+func (s *selection) flag(name string) (b bool) {
+	value, query := s.field(name)
+	ok := value == nil && query == ""
+	switch {
+	case value != nil:
+		ok = json.Unmarshal(value, &b) == nil
+	case query != "":
+		b, ok = params.ParseBool(query)
 	}
-	b, err := strconv.ParseBool(v)
-	if err != nil {
+	if !ok {
 		s.Add(name, "want true or false")
 	}
 	return b
 }
 
+// limit returns the largest number of records in the answer.
 func (s *selection) limit() int {
-	v := s.option("limit")
-	if v == "" {
+	value, query := s.field("limit")
+	if value == nil && query == "" {
 		return defaultLimit
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 || n > maxLimit {
+	n, ok := decimal.Int(cmp.Or(query, string(value)))
+	if !ok || n < 1 || n > maxLimit {
 		s.Add("limit", "want 1 to 1000")
 	}
-	return n
+	return int(n)
 }
 
 // cursor is where a list goes on.
@@ -285,10 +310,16 @@ func cut[T any](found []T, limit int, place func(T) string) (page []T, next stri
 	return found[:limit], place(found[limit-1])
 }
 
-// require refuses a replay that selects everything by accident.
+// require refuses a replay that selects everything, or more than was meant, by accident:
+// one without a filter, and one whose body has a field that was not read until then.
 func (s *selection) require() {
 	if s.used == 0 {
 		s.Add("ids", "name ids or at least one filter")
+	}
+	for name := range s.body {
+		if name != "ids" && !slices.Contains(s.known, name) {
+			s.Add(name, "is not known")
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func alarmOf(a rule.Alarm) alarmJSON {
 // listAlarms lists alarms, newest first. Times are to the second, so the whole last
 // second of to is included.
 func (s *Surface) listAlarms(c *fiber.Ctx) error {
-	in := queryOf(c)
+	in := listInput(c)
 	f := rule.AlarmFilter{
 		State: rule.State(in.Text("state")), RuleID: in.Text("rule_id"), DeviceID: in.Text("device_id"),
 		From: in.time("from"), To: in.time("to"),

@@ -8,8 +8,17 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func (s *Surface) listSensors(c *fiber.Ctx) ([]iot.Sensor, error) {
-	return s.IoT.Sensors(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), params.Query(c, "searchKey"))
+func (s *Surface) listSensors(c *fiber.Ctx) error {
+	in := listInput(c)
+	name, page := in.Text("searchKey"), in.page()
+	if err := in.Err(); err != nil {
+		return err
+	}
+	sensors, err := s.IoT.Sensors(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), name)
+	if err != nil {
+		return err
+	}
+	return sendPage(c, page, sensors, sensorOf)
 }
 
 func (s *Surface) listDevices(c *fiber.Ctx) ([]iot.Device, error) {
@@ -33,9 +42,16 @@ func (s *Surface) getDevice(c *fiber.Ctx) error {
 }
 
 func (s *Surface) patchSensor(c *fiber.Ctx) (iot.Sensor, error) {
-	var in iot.SensorChange
+	var in struct {
+		Name          *string `json:"name"`
+		Slope         *number `json:"slope"`
+		Offset        *number `json:"offset"`
+		RetentionDays *int    `json:"retention_days"`
+	}
 	if err := decodeRequest(c, &in); err != nil {
 		return iot.Sensor{}, err
 	}
-	return s.IoT.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), in)
+	return s.IoT.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), iot.SensorChange{
+		Name: in.Name, Slope: (*float64)(in.Slope), Offset: (*float64)(in.Offset), RetentionDays: in.RetentionDays,
+	})
 }

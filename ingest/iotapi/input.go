@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/penstock/penstock/decoders/decimal"
 )
 
 // unknownFields returns the paths of the fields of a JSON value that its type does not
@@ -44,6 +46,19 @@ func fieldNamed(t reflect.Type, name string) (reflect.StructField, bool) {
 		}
 	}
 	return reflect.StructField{}, false
+}
+
+// number is a JSON number. Unlike float64 it does not read 1e-400 as 0.
+type number float64
+
+// UnmarshalJSON accepts a JSON number.
+func (n *number) UnmarshalJSON(b []byte) error {
+	v, ok := decimal.Float(string(b))
+	if !ok {
+		return &json.UnmarshalTypeError{Type: reflect.TypeFor[float64]()}
+	}
+	*n = number(v)
+	return nil
 }
 
 // decimalText is a number given as a JSON string, "-2.0943", or a JSON number.

@@ -10,21 +10,27 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// pageOf reads page and per_page. Without them a list is complete; page alone uses
-// the maximum page size.
+// listInput returns the parameters of a list.
+func listInput(c *fiber.Ctx) input { return input{params.OfList(c, relay.FieldWords)} }
+
+// pageOf reads the parameters of a list that has no others than page and per_page.
 func pageOf(c *fiber.Ctx) (relay.Page, error) {
-	if c.Query("page") == "" && c.Query("per_page") == "" {
-		return relay.Page{Number: 1, PerPage: math.MaxInt}, nil
-	}
-	in := queryOf(c)
-	page := relay.Page{Number: in.int("page", 1, math.MaxInt32), PerPage: in.int("per_page", relay.MaxPerPage, relay.MaxPerPage)}
+	in := listInput(c)
+	page := in.page()
 	return page, in.Err()
 }
 
-// input is the parameters of a query.
+// input is the parameters of a list.
 type input struct{ *params.Input }
 
-func queryOf(c *fiber.Ctx) input { return input{params.New(params.OfQuery(c), relay.FieldWords)} }
+// page reads page and per_page. Without them a list is complete; page alone uses the
+// maximum page size.
+func (in input) page() relay.Page {
+	if in.Value("page") == nil && in.Value("per_page") == nil {
+		return relay.Page{Number: 1, PerPage: math.MaxInt}
+	}
+	return relay.Page{Number: in.int("page", 1, math.MaxInt32), PerPage: in.int("per_page", relay.MaxPerPage, relay.MaxPerPage)}
+}
 
 // int returns an integer from 1 to most; fallback is its value if it is absent.
 func (in input) int(name string, fallback, most int) int {
@@ -42,8 +48,13 @@ func pages[A, B any](list func(*fiber.Ctx) ([]A, error), shown func(A) B) fiber.
 		if err != nil {
 			return err
 		}
-		return sendData(c, fiber.StatusOK, httpd.Each(httpd.PageOf(page, all), shown))
+		return sendPage(c, page, all, shown)
 	}
+}
+
+// sendPage answers with a page of a list, as its records are shown.
+func sendPage[A, B any](c *fiber.Ctx, page relay.Page, all []A, shown func(A) B) error {
+	return sendData(c, fiber.StatusOK, httpd.Each(httpd.PageOf(page, all), shown))
 }
 
 // data returns a handler that answers with a record, as it is shown, in data.

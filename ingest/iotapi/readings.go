@@ -12,7 +12,7 @@ import (
 )
 
 func (s *Surface) listReadings(c *fiber.Ctx) error {
-	in := queryOf(c)
+	in := listInput(c)
 	q, u := in.readings(c), in.units()
 	q.Limit = in.int("limit", iot.MaxReadings, iot.MaxReadings)
 	if err := in.Err(); err != nil {
@@ -26,7 +26,7 @@ func (s *Surface) listReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
-	in := queryOf(c)
+	in := listInput(c)
 	q, u := iot.AggregateQuery{Query: in.readings(c)}, in.units()
 	q.Statistic, q.Granularity = iot.Statistic(in.Text("type")), iot.Granularity(in.Text("granularity"))
 	if q.Granularity == "" {
@@ -44,7 +44,7 @@ func (s *Surface) aggregateReadings(c *fiber.Ctx) error {
 }
 
 func (s *Surface) latestReadings(c *fiber.Ctx) error {
-	in := queryOf(c)
+	in := listInput(c)
 	u := in.units()
 	if err := in.Err(); err != nil {
 		return err

@@ -145,6 +145,7 @@ func TestEventMarkersAreAdded(t *testing.T) {
 			`200 {"data":[{"id":"e1","comment":"moved","created_at":"2026-02-28 23:59:59"},{"id":"e2","comment":"c","created_at":"2026-02-28 01:00:00"},{"id":"e3","comment":"c","created_at":"2026-02-27 23:00:00"}]}`},
 		{"a page of them", "GET /iot/devices/id1/event-markers?page=2&per_page=2", "", `200 {"data":[{"id":"e3","comment":"c","created_at":"2026-02-27 23:00:00"}]}`},
 		{"a page beyond", "GET /iot/devices/id1/event-markers?page=2", "", `200 {"data":[]}`},
+		{"an unknown parameter", "GET /iot/devices/id1/event-markers?ids=e1&device_id=id1", "", wrong(`"ids":["This parameter is unknown: the list takes page, per_page."]`)},
 		{"no page", "GET /iot/devices/id1/event-markers?page=0&per_page=501", "", wrong(`"page":["The page must be between 1 and 2147483647."],"per_page":["The per page must be between 1 and 500."]`)},
 		{"markers of an unknown device", "GET /iot/devices/nobody/event-markers", "", "404"},
 	} {

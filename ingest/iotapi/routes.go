@@ -45,7 +45,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/devices/bluetooth", data(fiber.StatusCreated, s.createDevice(iot.Bluetooth), createdOf))
 	r.Post("/devices/other", data(fiber.StatusCreated, s.createDevice(iot.Other), createdOf))
 	r.Post("/devices/lorawan", data(fiber.StatusCreated, s.createDevice(iot.LoRaWAN), createdOf))
-	r.Get("/devices/:device_id/sensors", pages(s.listSensors, sensorOf))
+	r.Get("/devices/:device_id/sensors", s.listSensors)
 	r.Post("/devices/:device_id/readings", s.addReadings)
 	r.Get("/devices/:device_id/readings", s.listReadings)
 	r.Get("/devices/:device_id/readings/aggregate", s.aggregateReadings)

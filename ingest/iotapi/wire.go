@@ -134,7 +134,7 @@ func deviceOf(d iot.Device) deviceJSON {
 	}
 	out := deviceJSON{
 		ID: d.ID, Name: d.Name, Identifier: d.Identifier, Comment: d.Comment,
-		Longitude: decimal(d.Longitude), Latitude: decimal(d.Latitude), Altitude: decimal(d.Altitude),
+		Longitude: formatDecimal(d.Longitude), Latitude: formatDecimal(d.Latitude), Altitude: formatDecimal(d.Altitude),
 		Type: d.Type, DecoderID: d.DecoderID, GatewayID: d.ID, LocationID: d.LocationID,
 		FrameLogging: logging, Parameters: d.Parameters,
 		CreatedAt: formatTime(d.CreatedAt), UpdatedAt: formatTime(d.UpdatedAt),
@@ -166,7 +166,7 @@ func sensorOf(s iot.Sensor) sensorJSON {
 	}
 }
 
-func decimal(v *float64) *string {
+func formatDecimal(v *float64) *string {
 	if v == nil {
 		return nil
 	}

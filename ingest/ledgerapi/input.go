@@ -31,6 +31,9 @@ func queryOf(c *fiber.Ctx) *input {
 	return in
 }
 
+// listInput returns the input of a list.
+func listInput(c *fiber.Ctx) *input { return &input{c: c, Input: params.OfList(c, relay.FieldWords)} }
+
 // read reads the body, if there is one, and copies it out of the request.
 func read(c *fiber.Ctx) (*input, error) {
 	in := queryOf(c)
@@ -60,7 +63,7 @@ func (in *input) field(name string) (value json.RawMessage, query string) {
 func (in *input) decoded(name string) (any, bool) {
 	raw, query := in.field(name)
 	if raw == nil {
-		return query, query != ""
+		return params.QueryText(query), query != ""
 	}
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

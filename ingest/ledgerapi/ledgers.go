@@ -13,6 +13,9 @@ import (
 )
 
 func (s *Surface) list(c *fiber.Ctx) error {
+	if err := listInput(c).Err(); err != nil {
+		return err
+	}
 	found, err := s.ledgers.Ledgers(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err

@@ -87,8 +87,12 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 }
 
 func (s *Surface) history(c *fiber.Ctx) error {
-	in := queryOf(c)
-	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), ledger.Credential{Token: params.Path(c, "token"), Private: in.private()})
+	in := listInput(c)
+	of := ledger.Credential{Token: params.Path(c, "token"), Private: in.private()}
+	if err := in.Err(); err != nil {
+		return err
+	}
+	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), of)
 	if err != nil {
 		return err
 	}

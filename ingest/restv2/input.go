@@ -19,10 +19,11 @@ const maxBody = 1 << 20
 // that the body does not have.
 type input struct{ *params.Input }
 
-// inputFrom returns the parameters of a source. Texts name them as requests do.
-func inputFrom(get params.Source) input {
-	return input{params.New(get, func(name string) string { return name })}
-}
+// inputFrom returns the parameters of a source.
+func inputFrom(get params.Source) input { return input{params.New(get, parameterName)} }
+
+// parameterName is how texts name a parameter: as requests do.
+func parameterName(name string) string { return name }
 
 // inputOf reads a JSON object, the query, or both.
 func inputOf(c *fiber.Ctx) (input, error) {

@@ -15,7 +15,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"action":1,"parameters":{"a":[]}}`))
 	f.Add([]byte(`{"parameters":[null,"x"]} {}`))
 	f.Add([]byte(`[[[`))
-	f.Add([]byte(`{"destinations":[447700900123,"x"],"max_parts":"7","flash":"1","send_time":"2026-01-31 12:00:00","phone":{"home":"1"}}`))
+	f.Add([]byte(`{"destinations":[447700900123,"x"],"max_parts":7,"flash":true,"send_time":"2026-01-31 12:00:00","phone":{"home":"1"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		members, err := object(body)
 		if err != nil {

@@ -3,7 +3,6 @@ package restv2
 import (
 	"encoding/json"
 	"maps"
-	"strconv"
 	"strings"
 	"time"
 
@@ -131,9 +130,8 @@ func (in input) numbers(name string) []string {
 
 // moment reads a time that may be missing; a day alone is none.
 func (in input) moment(name string) time.Time {
-	value := in.Value(name)
-	text, ok := value.(string)
-	if text = strings.TrimSpace(text); value == nil || ok && text == "" {
+	text := strings.TrimSpace(in.Text(name))
+	if text == "" {
 		return time.Time{}
 	}
 	if _, day := iso8601.ParseDay(text); day {
@@ -145,18 +143,12 @@ func (in input) moment(name string) time.Time {
 
 // parts reads max_parts; 0 if it is not given.
 func (in input) parts() int {
-	text := ""
-	switch v := in.Value("max_parts").(type) {
-	case nil:
+	n := in.Integer("max_parts")
+	if n == nil {
 		return 0
-	case string:
-		text = v
-	case json.Number:
-		text = v.String()
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > sms.MaxParts {
+	if *n < 1 || *n > sms.MaxParts {
 		in.Add("max_parts", "The max_parts must be a number from 1 to 255.")
 	}
-	return n
+	return int(*n)
 }

@@ -17,13 +17,23 @@ const perPage = 50
 // maxPage keeps the offset of a page within an integer.
 const maxPage = 1_000_000_000
 
-// pageOf reads page and per_page.
-func pageOf(c *fiber.Ctx) (relay.Page, error) {
-	in := inputFrom(params.OfQuery(c))
-	page := relay.Page{
+// listInput returns the parameters of a list.
+func listInput(c *fiber.Ctx) input {
+	return input{params.OfList(c, parameterName)}
+}
+
+// page reads page and per_page.
+func (in input) page() relay.Page {
+	return relay.Page{
 		Number:  in.Int("page", 1, maxPage, "a number from 1 to"),
 		PerPage: in.Int("per_page", perPage, relay.MaxPerPage, "a number from 1 to"),
 	}
+}
+
+// pageOf reads the parameters of a list that has no others than page and per_page.
+func pageOf(c *fiber.Ctx) (relay.Page, error) {
+	in := listInput(c)
+	page := in.page()
 	return page, in.Err()
 }
 

@@ -21,11 +21,12 @@ func listActions(k inbound.Kind) fiber.Handler {
 
 func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		page, err := pageOf(c)
-		if err != nil {
+		in := listInput(c)
+		number, page := in.Text(numberField(k)), in.page()
+		if err := in.Err(); err != nil {
 			return err
 		}
-		found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), k, params.Query(c, numberField(k)))
+		found, err := s.deps.Relays.List(c.UserContext(), httpd.AccountOf(c), k, number)
 		if err != nil {
 			return err
 		}

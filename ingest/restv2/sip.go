@@ -38,18 +38,17 @@ func (s *Surface) requestCDR(c *fiber.Ctx) error {
 // what is added to that.
 func (in input) date(name string, ofDay time.Duration) time.Time {
 	t := in.Time(name, "a date like 2026-01-31 12:00:00")
-	text, _ := in.Value(name).(string)
-	if _, day := iso8601.ParseDay(strings.TrimSpace(text)); day && !t.IsZero() {
+	if t.IsZero() {
+		return t
+	}
+	if _, day := iso8601.ParseDay(strings.TrimSpace(in.Text(name))); day {
 		t = t.Add(ofDay)
 	}
 	return t
 }
 
-// flag reads a truth; an empty word of a query is none.
+// flag reads a boolean that may be missing.
 func (in input) flag(name string) bool {
-	if in.Value(name) == "" {
-		return false
-	}
 	v := in.Flag(name)
 	return v != nil && *v
 }
@@ -81,6 +80,9 @@ func (s *Surface) downloadCDR(c *fiber.Ctx) error {
 
 // listSourceIPs lists where the account's calls come from.
 func (s *Surface) listSourceIPs(c *fiber.Ctx) error {
+	if err := listInput(c).Err(); err != nil {
+		return err
+	}
 	trunks, err := s.deps.Trunks(c.UserContext(), httpd.AccountOf(c))
 	if err != nil {
 		return err

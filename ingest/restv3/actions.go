@@ -26,12 +26,12 @@ func (in input) activation() (a provisioning.Activation) {
 	}
 	switch v := in.Value("subscriber").(type) {
 	case nil:
-	case string:
-		a.Subscriber = v
 	case map[string]any:
 		inner := inputFrom(params.OfObject(v))
 		a.New = new(inner.subscriber())
 		in.AddAll("subscriber.", inner.Problems)
+	case string, params.QueryText:
+		a.Subscriber = in.Text("subscriber")
 	default:
 		in.AddNamed("subscriber", "The %s must be a string or an object.")
 	}

@@ -52,8 +52,8 @@ func TestEveryErrorHasItsAnswer(t *testing.T) {
 }
 
 func TestBooleansOfBodyAndQuery(t *testing.T) {
-	in := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "word": "1", "null": nil, "number": json.Number("1")}))
-	for name, want := range map[string]string{"yes": "true", "no": "false", "word": "true", "null": "-", "number": "-", "missing": "-"} {
+	in := inputFrom(params.OfObject(map[string]any{"yes": true, "no": false, "text": "1", "asked": params.QueryText("1"), "null": nil, "number": json.Number("1")}))
+	for name, want := range map[string]string{"yes": "true", "no": "false", "text": "-", "asked": "true", "null": "-", "number": "-", "missing": "-"} {
 		got := "-"
 		if v := in.Flag(name); v != nil {
 			got = fmt.Sprint(*v)
@@ -62,6 +62,7 @@ func TestBooleansOfBodyAndQuery(t *testing.T) {
 			t.Errorf("%s is %s", name, got)
 		}
 	}
-	relaytest.Equal(t, "the number of fields with problems", len(in.Problems), 1)
+	relaytest.Equal(t, "the number of fields with problems", len(in.Problems), 2)
+	relaytest.Equal(t, "the number of problems of the text", len(in.Problems["text"]), 1)
 	relaytest.Equal(t, "the number of problems of the number", len(in.Problems["number"]), 1)
 }

@@ -2,9 +2,7 @@ package restv3
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
-	"strconv"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -75,26 +73,4 @@ func queryOf(c *fiber.Ctx) (url.Values, error) {
 		return nil, relay.Invalid("query", "The query must be URL-encoded.")
 	}
 	return asked, nil
-}
-
-// integer returns a whole number, nil if it is not there; 1e3 and 1.0 are whole.
-func (in input) integer(name string) *int64 {
-	var text string
-	switch v := in.Value(name).(type) {
-	case nil:
-		return nil
-	case json.Number:
-		text = v.String()
-	case string:
-		text = v
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return &n
-	}
-	const most = 1 << 53 // the whole numbers that every JSON reader keeps
-	if f, err := strconv.ParseFloat(text, 64); err == nil && f == float64(int64(f)) && f <= most && f >= -most {
-		return new(int64(f))
-	}
-	in.AddNamed(name, "The %s must be an integer.")
-	return nil
 }

@@ -27,7 +27,7 @@ func jobOf(j job.Job) jobJSON {
 
 // listJobs is operation 11.
 func (s *Surface) listJobs(c *fiber.Ctx) error {
-	in, err := listInput(c)
+	in, _, err := listInput(c)
 	if err != nil {
 		return err
 	}

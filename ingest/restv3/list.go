@@ -3,7 +3,6 @@ package restv3
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,25 +21,24 @@ const perPage = 25
 // maxPage keeps the offset of a page within an integer.
 const maxPage = 1_000_000_000
 
-// listInput returns the parameters of a list, whose query must be URL-encoded.
-func listInput(c *fiber.Ctx) (input, error) {
-	_, err := queryOf(c)
-	return inputFrom(params.OfQuery(c)), err
+// listInput returns the parameters of a list, and its query, which must be URL-encoded.
+func listInput(c *fiber.Ctx) (in input, query url.Values, err error) {
+	query, err = queryOf(c)
+	return input{params.OfList(c, relay.FieldWords)}, query, err
 }
 
 // listing reads the list parameters: page, per_page, order_by, order_direction
 // and filters[field][operator|value].
 func listing(c *fiber.Ctx, columns, filterable []string) (sim.Query, error) {
-	asked, err := queryOf(c)
+	in, query, err := listInput(c)
 	if err != nil {
 		return sim.Query{}, err
 	}
-	in := inputFrom(params.OfQuery(c))
 	q := sim.Query{Page: in.page(), OrderBy: in.Text("order_by"), Descending: in.descending()}
 	if q.OrderBy != "" && !slices.Contains(columns, q.OrderBy) {
 		in.AddNamed("order_by", "The %s must be one of: "+strings.Join(columns, ", ")+".")
 	}
-	q.Filters = filtersOf(in.Problems, asked, filterable)
+	q.Filters = in.filters(query, filterable)
 	return q, in.Err()
 }
 
@@ -61,37 +59,42 @@ func (in input) descending() bool {
 	return text == "desc"
 }
 
-// filtersOf reads the filters, in the order of their fields.
-func filtersOf(p relay.Problems, asked url.Values, filterable []string) []sim.Filter {
-	type halves struct{ operator, value string }
-	named := map[string]halves{}
-	for name := range asked {
-		if name != "filters" && !strings.HasPrefix(name, "filters[") {
+// filters reads filters, in the order of their fields. A filter without a value is
+// ignored: generated clients send the defaults of the other half.
+func (in input) filters(query url.Values, filterable []string) (filters []sim.Filter) {
+	if in.Value("filters") != nil {
+		in.Add("filters", unknownField(filterable))
+	}
+	operators, values := map[string]string{}, map[string]string{}
+	for name := range query {
+		if !strings.HasPrefix(name, "filters[") {
 			continue
 		}
 		field, half, ok := bracketed(name)
-		if !ok || !slices.Contains(filterable, field) {
-			p.Add(dotted(name), "The field must be one of: "+strings.Join(filterable, ", ")+".")
-			continue
+		switch {
+		case !ok || !slices.Contains(filterable, field):
+			in.Add(dotted(name), unknownField(filterable))
+		case half == "operator":
+			operators[field] = query.Get(name)
+		default:
+			values[field] = query.Get(name)
 		}
-		h := named[field]
-		if half == "operator" {
-			h.operator = asked.Get(name)
-		} else {
-			h.value = asked.Get(name)
-		}
-		named[field] = h
 	}
-	var out []sim.Filter
-	for _, field := range slices.Sorted(maps.Keys(named)) {
-		f, part, how := sim.ParseFilter(field, named[field].operator, named[field].value)
-		if how != "" {
-			p.Add("filters."+field+"."+part, "The "+part+" "+how)
-			continue
+	for _, field := range filterable {
+		f, part, how := sim.ParseFilter(field, operators[field], values[field])
+		switch {
+		case how != "":
+			in.Add("filters."+field+"."+part, "The "+part+" "+how)
+		case f.Value != "":
+			filters = append(filters, f)
 		}
-		out = append(out, f)
 	}
-	return out
+	return filters
+}
+
+// unknownField says which fields have filters.
+func unknownField(filterable []string) string {
+	return "The field must be one of: " + strings.Join(filterable, ", ") + "."
 }
 
 // bracketed reads filters[field][half].

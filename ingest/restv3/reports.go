@@ -93,7 +93,7 @@ type usageRowJSON struct {
 
 // usageReport is operation 16.
 func (s *Surface) usageReport(c *fiber.Ctx) error {
-	in, err := listInput(c)
+	in, _, err := listInput(c)
 	if err != nil {
 		return err
 	}

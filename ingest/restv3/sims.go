@@ -21,8 +21,8 @@ func (s *Surface) getSIM(c *fiber.Ctx) (sim.SIM, error) {
 // limit reads the parameters of a monthly limit.
 func (in input) limit() sim.LimitChange {
 	c := sim.LimitChange{
-		Monthly: in.integer("monthly_usage_limit"), NoMonthly: in.Null("monthly_usage_limit"),
-		Warning: in.integer("monthly_usage_limit_warning"), NoWarning: in.Null("monthly_usage_limit_warning"),
+		Monthly: in.Integer("monthly_usage_limit"), NoMonthly: in.Null("monthly_usage_limit"),
+		Warning: in.Integer("monthly_usage_limit_warning"), NoWarning: in.Null("monthly_usage_limit_warning"),
 	}
 	if text := in.Optional("cap_limit"); text != nil {
 		c.Cap = new(sim.Cap(*text))

@@ -40,6 +40,9 @@ func TestListsOfSIMs(t *testing.T) {
 		{"like without one", filter("iccid", "like", iccid("1")), "1", `"total":1`},
 		{"a beginning", filter("msisdn", "starts_with", "44770090000"), "12345", `"total":5`},
 		{"another's number", filter("msisdn", "=", "447700900006"), "", `"last_page":1,"per_page":25,"total":0,"count":0`},
+		{"an operator alone", "filters[iccid][operator]=%3D", "12345", `"total":5`},
+		{"an empty value", filter("iccid", "!=", ""), "12345", `"total":5`},
+		{"a half of one filter", "filters[iccid][operator]=like" + filter("msisdn", "=", "447700900003"), "3", `"total":1`},
 		{"two at once", filter("iccid", "starts_with", "8944") + filter("msisdn", "=", "447700900004"), "4", `"total":1`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -69,12 +72,14 @@ func TestListsRefuse(t *testing.T) {
 		"filters[pin][value]=1":        invalid("filters.pin.value", "The field must be one of: iccid, imsi, msisdn."),
 		"filters[iccid]=1":             invalid("filters.iccid", "The field must be one of: iccid, imsi, msisdn."),
 		"filters=1":                    invalid("filters", "The field must be one of: iccid, imsi, msisdn."),
-		"filters[iccid][operator]=%3D": invalid("filters.iccid.value", "The value must be a text of at most 255 characters."),
+		"filters[iccid][operator]=%3E": invalid("filters.iccid.operator", "The operator must be =, !=, like or starts_with."),
 		"filters[iccid][operator]=%3E&filters[iccid][value]=1": invalid("filters.iccid.operator", "The operator must be =, !=, like or starts_with."),
 		"filters[iccid][operator]=like&filters[iccid][value]=%2589": invalid("filters.iccid.value",
 			"The value must be a text, or its beginning followed by %."),
 		"filters[iccid][operator]=%3D&filters[iccid][value]=8%1f": invalid("filters.iccid.value", "The value must be a text of at most 255 characters."),
-		"page=%zz": invalid("query", "The query must be URL-encoded."),
+		"page=%zz":    invalid("query", "The query must be URL-encoded."),
+		"states=done": invalid("states", "This parameter is unknown: the list takes page, per_page, order_by, order_direction, filters."),
+		"_=1":         invalid("_", "This parameter is unknown: the list takes page, per_page, order_by, order_direction, filters."),
 	} {
 		t.Run(query, func(t *testing.T) {
 			a.t = t
@@ -123,7 +128,14 @@ func TestUsageLimits(t *testing.T) {
 	a.is("acme", "PUT", path, `{}`, 422, `{"success":false,"message":"Validation error.","errors":{"monthly_usage_limit":["The monthly usage limit field is required."]}}`)
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":-1,"monthly_usage_limit_warning":1.5,"cap_limit":"all"}`, 422, `"monthly_usage_limit_warning":["The monthly usage limit warning must be an integer."]`)
 	a.has("acme", "PUT", path, `{"monthly_usage_limit":-1,"cap_limit":"all"}`, 422, `must be at least 0`, `must be none, notify or block`)
-	a.has("acme", "PUT", path, `{"monthly_usage_limit":{}}`, 422, `must be an integer`)
+	for _, number := range []string{`{}`, `"0x1p4"`, `"1_0"`, `"16"`, `1e-400`, `true`, `9223372036854775808`} {
+		a.has("acme", "PUT", path, `{"monthly_usage_limit":`+number+`}`, 422, `"monthly_usage_limit":["The monthly usage limit must be an integer."]`)
+	}
+	for _, number := range []string{"0x1p4", "1_0", "%2B5", "1e-400", "Inf"} {
+		a.has("acme", "PUT", path+"?monthly_usage_limit="+number, "", 422, `"monthly_usage_limit":["The monthly usage limit must be an integer."]`)
+	}
+	a.has("acme", "PUT", path, `{"monthly_usage_limit":1e16}`, 200, `"monthly_usage_limit":10000000000000000`)
+	a.has("acme", "PUT", path+"?monthly_usage_limit=1e3", "", 200, `"monthly_usage_limit":1000,`)
 	a.is("globex", "PUT", path, `{"monthly_usage_limit":5}`, 404, noSIM)
 	a.has("acme", "PUT", path, `{`, 422, `"body":["Invalid JSON."]`)
 	a.has("acme", "PUT", path, `[]`, 422, `"body":["The body must be an object."]`)
@@ -203,7 +215,7 @@ func TestSIMsOfPools(t *testing.T) {
 	a.is("acme", "POST", pool+"/iccid", list("1", "6"), 422, bad(iccid("6")))
 	a.is("acme", "POST", pool+"/iccid", `{"iccids":["x"]}`, 422, bad("x"))
 	a.has("acme", "POST", pool+"/iccid", `{"iccids":[]}`, 422, `"The iccids field is required."`)
-	a.has("acme", "POST", pool+"/iccid", `{"iccids":"`+iccid("6")+`"}`, 422, iccid("6"))
+	a.has("acme", "POST", pool+"/iccid", `{"iccids":"`+iccid("1")+`"}`, 422, `"iccids":["The iccids must be an array."]`)
 	a.has("acme", "POST", pool+"/iccid", `{"iccids":[7]}`, 422, `must be an array of strings`)
 	a.has("acme", "GET", pool+"/iccid", "", 200, `"total":0`)
 	a.is("globex", "POST", pool+"/iccid", list("6"), 422, noPool)

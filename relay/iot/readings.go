@@ -50,10 +50,9 @@ func (s *Service) Sensors(ctx context.Context, acct account.ID, deviceID, search
 
 // SensorChange is what may change in a sensor; nil fields stay.
 type SensorChange struct {
-	Name          *string  `json:"name"`
-	Slope         *float64 `json:"slope"`
-	Offset        *float64 `json:"offset"`
-	RetentionDays *int     `json:"retention_days"`
+	Name          *string
+	Slope, Offset *float64
+	RetentionDays *int
 }
 
 // ChangeSensor applies a change, which the device's next frame follows.

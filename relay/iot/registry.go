@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -201,9 +201,9 @@ func within(p relay.Problems, field string, text *string, most float64, to **flo
 	if strings.TrimSpace(*text) == "" {
 		return
 	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(*text), 64)
+	v, ok := decimal.Float(strings.TrimSpace(*text))
 	switch {
-	case err != nil || math.IsNaN(v) || strings.ContainsAny(*text, "xX_"):
+	case !ok:
 		p.Add(field, "The "+field+" must be a number.")
 	case math.Abs(v) > most:
 		p.Add(field, fmt.Sprintf("The %s must be between -%.0f and %.0f.", field, most, most))

@@ -47,10 +47,11 @@ func (f Filter) Holds(value string) bool {
 
 // ParseFilter reads a filter as requests have it: the operator is =, !=,
 // starts_with or like, whose value ends in % for the beginning of a text and is
-// the whole text otherwise. No operator means =. If one is invalid, wrong names
-// it, operator or value, and how is the reason.
+// the whole text otherwise. No operator means =. The value of the filter is empty if
+// every record passes, as all do if the request has no value. If one is invalid, wrong
+// names it, operator or value, and how is the reason.
 func ParseFilter(column, operator, value string) (f Filter, wrong, how string) {
-	if value == "" || len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+	if len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
 		return f, "value", "must be a text of at most 255 characters."
 	}
 	f = Filter{Column: column, Value: value}

@@ -1,10 +1,14 @@
 package params
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/relay"
 )
@@ -15,11 +19,35 @@ type Input struct {
 	Get Source
 	// name returns how texts name a parameter.
 	name func(string) string
+	// refuseUnknown adds a problem for each unknown parameter; nil for New.
+	refuseUnknown func(relay.Problems)
 }
 
 // New returns the parameters of a source; name returns how texts name a parameter.
 func New(get Source, name func(string) string) *Input {
 	return &Input{Problems: relay.Problems{}, Get: get, name: name}
+}
+
+// OfList returns the parameters of a list, from the query; name returns how texts name a
+// parameter. Err refuses the parameters that were not read until then: without the filter
+// that a misspelt one was to be, the list would have all records.
+func OfList(c *fiber.Ctx, name func(string) string) *Input {
+	query, known := OfQuery(c), []string(nil)
+	in := New(func(name string) (any, bool) {
+		known = append(known, name)
+		return query(name)
+	}, name)
+	in.refuseUnknown = func(p relay.Problems) { RefuseUnknown(c, p, known) }
+	return in
+}
+
+// Err returns what is wrong with the parameters that were read, and in a list the unknown
+// ones.
+func (in *Input) Err() error {
+	if in.refuseUnknown != nil {
+		in.refuseUnknown(in.Problems)
+	}
+	return in.Problems.Err()
 }
 
 // Wrong notes a problem; %s in the text becomes the parameter's name.
@@ -45,6 +73,8 @@ func (in *Input) Optional(name string) *string {
 	case nil:
 	case string:
 		return &v
+	case QueryText:
+		return new(string(v))
 	default:
 		in.Wrong(name, "The %s must be a string.")
 	}
@@ -69,39 +99,73 @@ func (in *Input) Required(name string) string {
 }
 
 // Texts returns a list of strings, of which the query may give one alone.
-func (in *Input) Texts(name string) (out []string) {
-	value := in.Value(name)
-	all, ok := value.([]any)
-	if one, alone := value.(string); alone {
-		return []string{one}
-	}
-	if !ok && value != nil {
-		in.Wrong(name, "The %s must be an array.")
-	}
-	for _, v := range all {
-		s, ok := v.(string)
-		if !ok {
-			in.Wrong(name, "The %s must be an array of strings.")
-			return nil
+func (in *Input) Texts(name string) []string {
+	switch value := in.Value(name).(type) {
+	case nil:
+		return nil
+	case QueryText:
+		return []string{string(value)}
+	case []any:
+		var texts []string
+		for _, v := range value {
+			text, ok := v.(string)
+			if !ok {
+				in.Wrong(name, "The %s must be an array of strings.")
+				return nil
+			}
+			texts = append(texts, text)
 		}
-		out = append(out, s)
+		return texts
 	}
-	return out
+	in.Wrong(name, "The %s must be an array.")
+	return nil
 }
 
-// Flag returns a boolean, nil if it is missing; a query has it as a word.
+// Flag returns a boolean, nil if it is missing. A query has it as true, false, 1 or 0; an
+// empty text of a query is missing.
 func (in *Input) Flag(name string) *bool {
 	switch v := in.Value(name).(type) {
 	case nil:
 		return nil
 	case bool:
 		return &v
-	case string:
-		if v == "true" || v == "1" || v == "false" || v == "0" {
-			return new(v == "true" || v == "1")
+	case QueryText:
+		if v == "" {
+			return nil
+		}
+		if b, ok := ParseBool(string(v)); ok {
+			return &b
 		}
 	}
 	in.Wrong(name, "The %s must be true or false.")
+	return nil
+}
+
+// ParseBool parses a boolean of a query: true, false, 1 or 0.
+func ParseBool(text string) (b, ok bool) {
+	b = text == "true" || text == "1"
+	return b, b || text == "false" || text == "0"
+}
+
+// Integer returns a whole number, nil if it is missing; 1e3 and 1.0 are whole. An empty
+// text of a query is missing.
+func (in *Input) Integer(name string) *int64 {
+	switch v := in.Value(name).(type) {
+	case nil:
+		return nil
+	case json.Number:
+		if n, ok := decimal.Int(v.String()); ok {
+			return &n
+		}
+	case QueryText:
+		if v == "" {
+			return nil
+		}
+		if n, ok := decimal.Int(string(v)); ok {
+			return &n
+		}
+	}
+	in.Wrong(name, "The %s must be an integer.")
 	return nil
 }
 
@@ -129,9 +193,9 @@ func (in *Input) Int(name string, fallback, most int, form string) int {
 	if text == "" {
 		return fallback
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > most {
+	n, ok := decimal.Int(text)
+	if !ok || n < 1 || n > int64(most) {
 		in.Wrong(name, "The %s must be "+form+" "+strconv.Itoa(most)+".")
 	}
-	return n
+	return int(n)
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // Path returns a path parameter, decoded, and copied out of Fiber's buffer.
@@ -27,6 +29,44 @@ func Path(c *fiber.Ctx, name string) string {
 
 // Query returns a parameter of the query, copied out of Fiber's buffer.
 func Query(c *fiber.Ctx, name string) string { return utils.CopyString(c.Query(name)) }
+
+// maxUnknown bounds the unknown parameters that an answer names, and maxUnknownName the
+// bytes of each.
+const (
+	maxUnknown     = 10
+	maxUnknownName = 60
+)
+
+// RefuseUnknown adds a problem for each parameter of the query that is not known. The
+// parameters of the route may also stand in the query, and filters[iccid][value] is known
+// as filters.
+func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
+	unknown := 0
+	c.Context().QueryArgs().VisitAll(func(key, _ []byte) {
+		name, _, _ := strings.Cut(string(key), "[")
+		if name == "" || slices.Contains(known, name) || slices.Contains(c.Route().Params, name) {
+			return
+		}
+		name = strings.ToValidUTF8(string(key[:min(len(key), maxUnknownName)]), "\uFFFD")
+		if unknown++; unknown <= maxUnknown && p[name] == nil {
+			p.Add(name, "This parameter is unknown: "+takes(known))
+		}
+	})
+}
+
+// takes lists the parameters of a list.
+func takes(known []string) string {
+	if len(known) == 0 {
+		return "the list takes no parameters."
+	}
+	var names []string
+	for _, name := range known {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return "the list takes " + strings.Join(names, ", ") + "."
+}
 
 // IsJSON reports whether the body is declared to be JSON.
 func IsJSON(c *fiber.Ctx) bool {
@@ -62,9 +102,13 @@ func Object(body []byte) (map[string]any, error) {
 	return members, nil
 }
 
-// Source finds a parameter: nil, a string, a bool, a json.Number, a []any or a
-// map[string]any. given reports whether it is there; null is there.
+// Source finds a parameter: nil, a string, a QueryText, a bool, a json.Number, a []any or
+// a map[string]any. given reports whether it is there; null is there.
 type Source func(name string) (value any, given bool)
+
+// QueryText is a value of a query, where all values are texts. Unlike a string of a JSON
+// body, it may stand for a boolean, for a number, and for a list of one entry.
+type QueryText string
 
 // OfObject returns the members of an object.
 func OfObject(members map[string]any) Source {
@@ -78,7 +122,7 @@ func OfObject(members map[string]any) Source {
 func OfQuery(c *fiber.Ctx) Source {
 	return func(name string) (any, bool) {
 		if text := Query(c, name); text != "" {
-			return text, true
+			return QueryText(text), true
 		}
 		return nil, false
 	}
@@ -93,7 +137,7 @@ func OfValues(q url.Values, lists bool) Source {
 		case len(all) == 0:
 			return nil, false
 		case len(all) == 1 && !(lists && q[name] == nil):
-			return all[0], true
+			return QueryText(all[0]), true
 		}
 		list := make([]any, len(all))
 		for i, v := range all {

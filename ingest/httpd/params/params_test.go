@@ -49,6 +49,8 @@ func TestParametersOfBodyAndQuery(t *testing.T) {
 func TestEachReaderNotesWhatItCannotRead(t *testing.T) {
 	values := map[string]any{
 		"text": "a", "number": json.Number("7"), "flag": true, "word": "0", "list": []any{"a", "b"}, "mixed": []any{"a", nil},
+		"asked": params.QueryText("a"), "asked flag": params.QueryText("0"), "asked number": params.QueryText("1e3"), "asked hex": params.QueryText("0x1p4"),
+		"asked nothing": params.QueryText(""), "large": json.Number("1e16"), "tiny": json.Number("1e-400"),
 		"day": "2026-01-31", "old": "1969-12-31T23:59:59Z", "seven": "7", "zero": "0", "null": nil, "object": map[string]any{},
 	}
 	const form = "a date"
@@ -64,13 +66,22 @@ func TestEachReaderNotesWhatItCannotRead(t *testing.T) {
 		},
 		"time": func(in *params.Input, name string) string { return in.Time(name, form).Format("06-01-02") },
 		"int":  func(in *params.Input, name string) string { return fmt.Sprint(in.Int(name, 50, 9, "from 1 to")) },
+		"integer": func(in *params.Input, name string) string {
+			if n := in.Integer(name); n != nil {
+				return fmt.Sprint(*n)
+			}
+			return ""
+		},
 	}
 	for call, want := range map[string]string{
 		"text text": "a", "text null": "", "text number": " | The number must be a string.",
 		"required text": "a", "required null": " | The null field is required.", "required number": " | The number must be a string.",
-		"texts list": "a,b", "texts text": "a", "texts null": "", "texts mixed": " | The mixed must be an array of strings.",
+		"text asked": "a", "texts asked": "a", "flag asked flag": "false", "flag asked nothing": "", "integer asked number": "1000", "integer asked nothing": "",
+		"integer number": "7", "integer large": "10000000000000000", "integer null": "", "integer tiny": " | The tiny must be an integer.",
+		"integer word": " | The word must be an integer.", "integer asked hex": " | The asked hex must be an integer.", "integer flag": " | The flag must be an integer.",
+		"texts list": "a,b", "texts text": " | The text must be an array.", "texts null": "", "texts mixed": " | The mixed must be an array of strings.",
 		"texts object": " | The object must be an array.",
-		"flag flag":    "true", "flag word": "false", "flag null": "", "flag text": " | The text must be true or false.",
+		"flag flag":    "true", "flag word": " | The word must be true or false.", "flag null": "", "flag asked": " | The asked must be true or false.",
 		"time day": "26-01-31", "time null": "01-01-01 | The null field is required.", "time old": "01-01-01 | The old must be a date.",
 		"time number": "01-01-01 | The number must be a string.",
 		"int seven":   "7", "int null": "50", "int zero": "0 | The zero must be from 1 to 9.", "int text": "0 | The text must be from 1 to 9.",
@@ -104,6 +115,37 @@ func TestParametersOfRequests(t *testing.T) {
 		n, _ := resp.Body.Read(body)
 		if got, want := string(body[:n]), fmt.Sprint("a b 1 2 1 2 true ", json); got != want {
 			t.Errorf("%q: %q, want %q", contentType, got, want)
+		}
+	}
+}
+
+func TestListsRefuseUnknownParameters(t *testing.T) {
+	app := fiber.New()
+	app.Get("/:id/list", func(c *fiber.Ctx) error {
+		in := params.OfList(c, words)
+		in.Text("state")
+		in.Int("page", 1, 9, "from 1 to")
+		in.Value("filters")
+		return c.SendString(fmt.Sprint(in.Err() == nil, " ", in.Problems))
+	})
+	const takes = "This parameter is unknown: the list takes state, page, filters."
+	for query, want := range map[string]string{
+		"": "true map[]", "state=done&page=2": "true map[]", "state=": "true map[]", "id=7": "true map[]", "&=": "true map[]",
+		"filters%5Biccid%5D%5Bvalue%5D=1": "true map[]",
+		"states=done":                     "false map[states:[" + takes + "]]",
+		"State=done&page=10":              "false map[State:[" + takes + "] page:[The page must be from 1 to 9.]]",
+		"filter[iccid]=1":                 "false map[filter[iccid]:[" + takes + "]]",
+		"_=1764150000&_=1764150001":       "false map[_:[" + takes + "]]",
+		"%ff=1":                           "false map[\uFFFD:[" + takes + "]]",
+	} {
+		resp, err := app.Test(httptest.NewRequest("GET", "/a/list?"+query, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, 500)
+		n, _ := resp.Body.Read(body)
+		if got := string(body[:n]); got != want {
+			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
 }

@@ -256,6 +256,9 @@ func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, fr
 	if documents("403") && !openToAccounts(s.operation) {
 		want(403, s.send(other))
 	}
+	if op := operation(doc, s.operation); isList(op) {
+		refusesUnknownParameter(op, s, owner)
+	}
 	if !documents("413") {
 		return
 	}
@@ -268,6 +271,49 @@ func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, fr
 	if !strings.HasPrefix(s.operation, "kannel") && s.operation != "putInventory" {
 		s.body = "{"
 		want(422, s.send(owner))
+	}
+}
+
+// isList reports whether an operation answers with a list of records.
+func isList(op located) bool {
+	answer := op.Responses.Value("200")
+	if op.method != http.MethodGet || answer == nil || answer.Value.Content["application/json"] == nil {
+		return false
+	}
+	schema := answer.Value.Content["application/json"].Schema.Value
+	if data := schema.Properties["data"]; data != nil {
+		schema = data.Value
+	}
+	return schema.Type.Is("array")
+}
+
+// refusesUnknownParameter asks for a list with an unknown parameter. The answer names the
+// parameters that the contract has.
+func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
+	owner.Gateway.T.Helper()
+	separator := "?"
+	if strings.Contains(s.target, "?") {
+		separator = "&"
+	}
+	s.target += separator + "unknown=1"
+	answer := s.send(owner)
+	var want []string
+	for _, p := range op.Parameters {
+		name, _, _ := strings.Cut(p.Value.Name, "[") // filters[iccid][value] is one of filters
+		if p.Value.In == openapi3.ParameterInQuery && !slices.Contains(want, name) {
+			want = append(want, name)
+		}
+	}
+	_, names, _ := strings.Cut(answer.Body, "the list takes ")
+	names, _, _ = strings.Cut(names, ".")
+	var got []string
+	if names != "no parameters" {
+		got = strings.Split(names, ", ")
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if answer.Status != 422 || !slices.Equal(got, want) {
+		owner.Gateway.T.Errorf("%s: %d %s, want 422 and the parameters %q", answer.Request, answer.Status, answer.Body, want)
 	}
 }
 

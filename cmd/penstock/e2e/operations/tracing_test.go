@@ -119,7 +119,7 @@ func TestTracesFollowTraffic(t *testing.T) {
 	from.Post("/webhooks/generic?decoder_id=d1", `{"id":"shed","temperature":5}`).Mentions(t, 200, "temperature")
 	order, from := of(3)
 	from.With("X-Auth-Token", "acme-all-0123456").With("Authorization", "").
-		Post("/v2/sms/send", `{"destinations":"447700900123","message":"hi","dlr_url":"`+k.URL+`/dlr?s=%code"}`).Mentions(t, 200, "447700900123")
+		Post("/v2/sms/send", `{"destinations":["447700900123"],"message":"hi","dlr_url":"`+k.URL+`/dlr?s=%code"}`).Mentions(t, 200, "447700900123")
 	_, unkept := of(4)
 	unkept.With("Traceparent", "00-"+strings.Repeat("4", 32)+"-00f067aa0ba902b7-00").PostInboundText("m2", "447860000001", "left out")
 

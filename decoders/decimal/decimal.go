@@ -1,0 +1,92 @@
+// Package decimal reads numbers as JSON writes them (RFC 8259, section 6): digits with an
+// optional minus sign, fraction and exponent. It refuses what strconv accepts besides: a
+// plus sign, underscores, hexadecimal digits, Inf and NaN.
+package decimal
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Float returns a number. ok is false for any other text, and for a number that float64
+// cannot represent: one beyond its range, or one so small that it would become 0.
+func Float(text string) (v float64, ok bool) {
+	digits, _, ok := split(text)
+	if !ok {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && (v != 0 || digits == "")
+}
+
+// Int returns a whole number, which may have a fraction of zeros or an exponent: 1.0, 1e16.
+// ok is false for any other text, and for a number beyond 64 bits.
+func Int(text string) (n int64, ok bool) {
+	digits, exponent, ok := split(text)
+	if !ok || digits == "" {
+		return 0, ok
+	}
+	if exponent < 0 || exponent > maxDigits {
+		return 0, false
+	}
+	if text[0] == '-' {
+		digits = "-" + digits
+	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", exponent), 10, 64)
+	return n, err == nil
+}
+
+// maxDigits is the number of digits of the largest int64.
+const maxDigits = 19
+
+// split returns a number without its sign as digits × 10^exponent. The digits neither begin
+// nor end with 0; 0 has none.
+func split(text string) (digits string, exponent int, ok bool) {
+	whole, rest := leadingDigits(strings.TrimPrefix(text, "-"))
+	if whole == "" || len(whole) > 1 && whole[0] == '0' {
+		return "", 0, false
+	}
+	var fraction string
+	if after, found := strings.CutPrefix(rest, "."); found {
+		if fraction, rest = leadingDigits(after); fraction == "" {
+			return "", 0, false
+		}
+	}
+	if rest != "" {
+		if exponent, ok = parseExponent(rest); !ok {
+			return "", 0, false
+		}
+	}
+	digits = strings.TrimRight(whole+fraction, "0")
+	exponent += len(whole) - len(digits)
+	return strings.TrimLeft(digits, "0"), exponent, true
+}
+
+// leadingDigits splits a text after the digits that it begins with.
+func leadingDigits(text string) (digits, rest string) {
+	rest = strings.TrimLeft(text, "0123456789")
+	return text[:len(text)-len(rest)], rest
+}
+
+// parseExponent parses e16 or E-3. An exponent beyond 32 bits becomes the nearest of these.
+func parseExponent(text string) (exponent int, ok bool) {
+	if text[0] != 'e' && text[0] != 'E' {
+		return 0, false
+	}
+	digits := text[1:]
+	if digits != "" && (digits[0] == '+' || digits[0] == '-') {
+		digits = digits[1:]
+	}
+	if number, rest := leadingDigits(digits); number == "" || rest != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text[1:], 10, 32)
+	if err != nil {
+		n = math.MaxInt32
+		if text[1] == '-' {
+			n = math.MinInt32
+		}
+	}
+	return int(n), true
+}
