@@ -19,6 +19,7 @@ type checker struct {
 	claims   map[string]string // what only one may have → the first place that took it
 	kinds    map[string]kind
 	plans    map[reflect.Type][]plan
+	failed   error // of HasDecoder
 }
 
 func (c *checker) document(d *Document) {

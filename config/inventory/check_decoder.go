@@ -2,6 +2,8 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -42,21 +44,19 @@ func (c *checker) codec(d *Decoder, at string) {
 }
 
 func (c *checker) mappings(d *Decoder, at string) {
+	types := slices.Collect(maps.Keys(c.standing.types))
 	for i, s := range d.Sensors {
 		path := fmt.Sprintf("%ssensors[%d].", at, i)
 		c.claim(at+"key", s.Key, path+"key")
 		if !c.standing.types[s.SensorTypeID] {
-			c.mistakes.Add(path+"sensor_type_id", "expected the id of a sensor type%s, got %q", c.meant(s.SensorTypeID), clipValue(s.SensorTypeID))
+			c.mistakes.Add(path+"sensor_type_id", "expected the id of a sensor type%s, got %q", meant(s.SensorTypeID, types), clipValue(s.SensorTypeID))
 		}
 	}
 }
 
-func (c *checker) meant(id string) string {
-	ids := make([]string, 0, len(c.standing.types))
-	for known := range c.standing.types {
-		ids = append(ids, known)
-	}
-	if near, ok := strict.Nearest(id, ids); ok {
+// meant suggests the known id that is nearest to another one.
+func meant(id string, known []string) string {
+	if near, ok := strict.Nearest(id, known); ok {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""

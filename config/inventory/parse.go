@@ -35,12 +35,15 @@ type Options struct {
 	// CheckRule returns the mistakes in a rule by field, such as actions[0].body.
 	// nil checks no more than its shape.
 	CheckRule func(r Rule) map[string][]string
+	// HasDecoder reports whether an account has a decoder that no document declares: one
+	// that was created over REST. nil: none has.
+	HasDecoder func(a Account, id string) (bool, error)
 	// AllowHTTPCallback lets callback_url be http.
 	AllowHTTPCallback bool
 }
 
 // Parse reads a document from YAML or JSON, at most 8 MiB, and fills in the
-// defaults. Its error is strict.Mistakes, with every mistake, or that of Load.
+// defaults. Its error is strict.Mistakes, with every mistake, or that of Load or HasDecoder.
 func Parse(data []byte, o Options) (*Document, error) {
 	var d Document
 	mistakes := strict.Decode(data, &d, strict.Options{MaxBytes: 8 << 20, MaxNodes: 2_000_000})
@@ -67,6 +70,9 @@ func Parse(data []byte, o Options) (*Document, error) {
 		claims: map[string]string{}, kinds: kinds(), plans: map[reflect.Type][]plan{},
 	}
 	c.document(&d)
+	if c.failed != nil {
+		return nil, c.failed
+	}
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}

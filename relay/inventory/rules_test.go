@@ -7,6 +7,7 @@ import (
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -48,6 +49,26 @@ func TestRulesOfAnInventoryAreSaved(t *testing.T) {
 	if !again.UpdatedAt.Equal(list[0].UpdatedAt) {
 		t.Error("the same document saved the rule again")
 	}
+}
+
+// The decoder of a rule may be one of an earlier document or one that was created over REST.
+func TestARuleNeedsItsDecoder(t *testing.T) {
+	f := newFixture(t)
+	f.applied(withRules, document.Mode{})
+	relaytest.NoError(t, f.db.Devices.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "by-rest", Name: "R", Type: iot.Other, Codec: "json"}))
+	of := func(decoder string) string {
+		return `accounts: [{name: acme, rules: [{id: cold, name: Cold, on: reading, devices: {decoder_id: ` + decoder + `}, actions: [{action: email, parameters: [a@example.com]}]}]}]`
+	}
+	f.applied(of("d1"), document.Mode{})
+	f.applied(of("by-rest"), document.Mode{})
+	for _, m := range []document.Mode{{}, {DryRun: true}} {
+		mistakes := f.refused(t, of("d2"), m)
+		relaytest.Equal(t, "the mistakes", mistakes.Error(),
+			`accounts[0].rules[0].devices.decoder_id: expected the id of a decoder of this account (did you mean "d1"?), got "d2"`)
+	}
+	mistakes := f.refused(t, of("d1"), document.Mode{Prune: true})
+	relaytest.Equal(t, "the mistakes of a prune of the decoder", mistakes.Error(),
+		`accounts[0].rules[0].devices.decoder_id: expected the id of a decoder of this account, got "d1"`)
 }
 
 func TestRulesFollowTheDocumentUntilRESTChangesThem(t *testing.T) {

@@ -90,6 +90,7 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m docume
 		},
 		CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
 		CheckEndpoint: inbound.CheckEndpoint, CheckRule: CheckRule, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
+		HasDecoder: func(a document.Account, id string) (bool, error) { return s.hasDecoder(ctx, a.Name, id) },
 	}
 	if m.Trusted {
 		o.CheckURL = nil
@@ -99,6 +100,15 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m docume
 		return nil, err
 	}
 	return fresh, checkActions(fresh)
+}
+
+// hasDecoder reports whether the account of a name has a decoder.
+func (s *Service) hasDecoder(ctx context.Context, name, id string) (bool, error) {
+	acct, err := s.Accounts.AccountByName(ctx, name)
+	if err == nil {
+		_, err = s.Devices.Decoder(ctx, acct.ID, id)
+	}
+	return err == nil, ignoreMissing(err)
 }
 
 // checkActions refuses the actions that REST refuses, too.

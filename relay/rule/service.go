@@ -209,25 +209,30 @@ func (s *Service) check(r *Rule) (*Program, error) {
 	return p, nil
 }
 
-// warnings names the keys of a rule's conditions that no decoder of its devices maps.
-// A rule is saved without them if they cannot be determined.
+// warnings names the decoder of a rule that does not exist, or the keys of its conditions
+// that no decoder of its devices maps. A rule is saved without warnings if they cannot be
+// determined.
 func (s *Service) warnings(ctx context.Context, acct account.ID, p *Program) (out []string) {
-	keys := p.keys()
-	if len(keys) == 0 {
+	keys, selected := p.keys(), p.Rule.Devices.DecoderID
+	if len(keys) == 0 && selected == "" {
 		return nil
 	}
 	decoders, err := s.deps.Fleet.Decoders(ctx, acct)
 	if err != nil {
 		return nil
 	}
-	mapped := make(map[string]bool)
+	exists, mapped := selected == "", make(map[string]bool)
 	for _, d := range decoders {
-		if of := p.Rule.Devices.DecoderID; of != "" && of != d.ID {
+		if selected != "" && selected != d.ID {
 			continue
 		}
+		exists = true
 		for _, m := range d.Sensors {
 			mapped[m.Key] = true
 		}
+	}
+	if !exists {
+		return []string{fmt.Sprintf("There is no decoder %q: the rule has no devices.", selected)}
 	}
 	for _, key := range keys {
 		if !mapped[key] {

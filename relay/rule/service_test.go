@@ -363,6 +363,11 @@ func TestWarningsAndLimits(t *testing.T) {
 	if made.ID == "" {
 		t.Error("the rule has no id")
 	}
+	unknown := r
+	unknown.When, unknown.Devices.DecoderID = "", "none"
+	_, warnings, err = g.rules.Create(t.Context(), 1, unknown)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the warnings of a rule of an unknown decoder", warnings, []string{`There is no decoder "none": the rule has no devices.`})
 	small, err := rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
 	relaytest.NoError(t, err)
 	if _, _, err := small.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {
