@@ -22,30 +22,33 @@ func open(t testing.TB, o influx.Options) *influx.Store {
 }
 
 func TestReadingsInInfluxDB18PassTheSuite(t *testing.T) {
-	cases := []struct {
-		name    string
-		server  func(testing.TB) *influxtest.Server
-		options influx.Options
-		policy  string
-	}{
-		{"read with InfluxQL", influxtest.Shared, influx.Options{}, ""},
-		{"read with InfluxQL, with a retention policy and a password", withPassword, influx.Options{}, "/forever"},
-		{"read with Flux", influxtest.Shared, influx.Options{Language: influx.Flux}, ""},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			server := tc.server(t)
+	server := influxtest.Shared(t)
+	for _, language := range []influx.Language{influx.InfluxQL, influx.Flux} {
+		t.Run(string(language), func(t *testing.T) {
 			iottest.Run(t, func(t *testing.T) iot.ReadingStore {
-				o := tc.options
-				o.URL, o.Token, o.Bucket = server.URL, server.Token, server.NewDatabase(t)+tc.policy
-				return open(t, o)
+				return open(t, influx.Options{URL: server.URL, Bucket: server.NewDatabase(t), Language: language})
 			})
 		})
 	}
 }
 
-func withPassword(t testing.TB) *influxtest.Server {
-	return influxtest.Start(t, influxtest.Options{Auth: true})
+// A retention policy and a password are in each request.
+func readWithAPolicy(t *testing.T, server *influxtest.Server) {
+	s := open(t, influx.Options{URL: server.URL, Token: server.Token, Bucket: "policies/forever"})
+	first, second := reading(1, "good"), reading(2, "good")
+	write := func(points ...iot.Point) {
+		t.Helper()
+		relaytest.Equal(t, "the refused points", relaytest.Must(s.Write(t.Context(), iot.Batch{Points: points}))(t), nil)
+	}
+	write(first, second)
+	second.Value, second.Text, second.IsText = 0, "off", true
+	write(second)
+	q := iot.Query{Account: 1, DeviceID: "d1", Types: []string{"good"}}
+	relaytest.Equal(t, "the readings", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{second, first})
+	buckets := relaytest.Must(s.Aggregate(t.Context(), iot.AggregateQuery{Query: q, Statistic: iot.Average, Granularity: iot.Hour}))(t)
+	relaytest.Equal(t, "the number of buckets", len(buckets), 1)
+	relaytest.NoError(t, s.Forget(t.Context(), 1, []iot.Expired{{DeviceID: "d1", SensorID: "d1.1", Before: second.Time}}))
+	relaytest.Equal(t, "the readings that are left", relaytest.Must(s.Readings(t.Context(), q))(t), []iot.Point{second})
 }
 
 func reading(i int, kind string) iot.Point {
@@ -138,6 +141,7 @@ func TestCredentialsOfARealServer(t *testing.T) {
 		{"a wrong password gets 401", "admin:wrong", "db", 401},
 		{"no token gets 401", "", "db", 401},
 	}
+	t.Run("a retention policy is read and written", func(t *testing.T) { readWithAPolicy(t, server) })
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			s := open(t, influx.Options{URL: server.URL, Token: tc.token, Bucket: tc.bucket})

@@ -147,7 +147,7 @@ func Agree(t *testing.T, what string, got, want []iot.Bucket) {
 }
 
 func randomReadings(t *testing.T, s iot.ReadingStore) {
-	points := Random("random", 2000, 7)
+	points := Random("random", 500, 7)
 	write(t, s, points...)
 	for _, g := range iot.Granularities() {
 		for _, of := range iot.Statistics() {

@@ -59,7 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) iot.ReadingStore) {
 		{"rows of an aggregate are in order, and no more than the limit", rowsInOrder},
 		{"an average of the largest numbers is a number", largeSums},
 		{"an aggregate cannot be broken out of", hostileAggregates},
-		{"2,000 random readings come to what they come to, in every statistic and granularity", randomReadings},
+		{"500 random readings come to what they come to, in every statistic and granularity", randomReadings},
 		{"what is older than a sensor keeps it is forgotten, and nothing else", forgets},
 		{"forgetting goes on until all is gone", forgetsMany},
 		{"forgetting cannot be broken out of", forgetsHostile},
