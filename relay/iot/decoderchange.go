@@ -39,8 +39,7 @@ func (s *Service) ChangeDecoder(ctx context.Context, acct account.ID, id string,
 	c.check(p)
 	oldDecoder := checked
 	c.apply(&checked)
-	changesCodec := !oldDecoder.sameCodec(checked)
-	if changesCodec {
+	if !oldDecoder.sameCodec(checked) {
 		if err := s.checkSource(p, checked); err != nil {
 			return oldDecoder, err
 		}
@@ -49,7 +48,8 @@ func (s *Service) ChangeDecoder(ctx context.Context, acct account.ID, id string,
 		return oldDecoder, err
 	}
 	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
-		if c.apply(d); changesCodec && !d.sameCodec(checked) {
+		// A change that names what is stored already may meet another change of the codec.
+		if c.apply(d); (c.Codec != nil || c.Source != nil || c.UseRawPayload != nil) && !d.sameCodec(checked) {
 			return relay.Errorf(relay.KindConflict, "decoder %s was changed at the same time", id)
 		}
 		return nil
