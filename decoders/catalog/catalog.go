@@ -137,6 +137,10 @@ func (c chosen) addObject(res *decoders.Result, f *decoders.Frame) {
 		}
 	}
 	res.Warnings = append(res.Warnings, object.Warnings...)
+	res.Errors = append(res.Errors, object.Errors...)
+	if object.Excess != "" {
+		res.Excess = strings.TrimPrefix(res.Excess+"; "+object.Excess, "; ")
+	}
 }
 
 // chosenBatch is chosen for a codec that decodes batches.

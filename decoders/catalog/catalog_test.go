@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/decoderstest"
 	"github.com/penstock/penstock/decoders/script/javascript"
+	"github.com/penstock/penstock/decoders/values"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -143,6 +144,20 @@ func TestValuesBesideThePayloadAreAddedInBatches(t *testing.T) {
 		}
 	}
 	relaytest.Equal(t, "readings", got, []string{"b=1", "a=7", "b=2"})
+}
+
+func TestWhatIsLeftOutBesideThePayloadIsReported(t *testing.T) {
+	c := Catalog{JavaScript: func(string) (decoders.Decoder, error) { return payloadBytes{}, nil }}
+	d := relaytest.Must(c.Compile(JavaScript, "source", false))(t)
+	object := map[string]any{}
+	for i := range values.MaxReadings + 1 {
+		object[fmt.Sprint("key", i)] = 1.0
+	}
+	decoded, err := d.(decoders.BatchDecoder).DecodeBatch(t.Context(), 1, []*decoders.Frame{{Payload: []byte{7}, BesidePayload: true, Object: object}}, 0)
+	relaytest.NoError(t, err)
+	if !strings.Contains(decoded[0].Excess, "the rest is left out") {
+		t.Errorf("the excess is %q", decoded[0].Excess)
+	}
 }
 
 // payloadBytes gives the first byte of each payload as the reading a.
