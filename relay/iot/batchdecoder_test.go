@@ -11,7 +11,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// worker decodes batches: each frame takes 40 ms and gives its payload as the temperature.
+// worker decodes batches: each frame takes 40 ms, or 1 s if its payload is 255, and gives
+// its payload as the temperature.
 type worker struct {
 	sizes []int // of the batches
 	down  error
@@ -35,6 +36,9 @@ func (w *worker) DecodeBatch(_ context.Context, _ int64, frames []*decoders.Fram
 		}
 		decoded[i].Result, decoded[i].Err = w.Decode(f)
 		decoded[i].Took = 40 * time.Millisecond
+		if f.Payload[0] == 255 {
+			decoded[i].Took = time.Second
+		}
 		used += decoded[i].Took
 	}
 	return decoded, nil
@@ -59,6 +63,37 @@ func TestFramesOfOneDecoderAreDecodedInOneBatch(t *testing.T) {
 	// Three frames use up the account's 100 ms; the others wait for frames of other accounts.
 	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{5, 1, 1})
 	relaytest.Equal(t, "the readings", g.history(1), []string{"temperature=4", "temperature=3", "temperature=2", "temperature=1", "temperature=0"})
+}
+
+// The time of frames that are decoded ahead counts at once: the account's second decoder
+// has none left.
+func TestTheTimeOfFramesDecodedAheadCounts(t *testing.T) {
+	g, w := newWorkerGateway(t)
+	relaytest.NoError(t, g.records.CreateDecoder(t.Context(), 1, decoder("d2", "temperature")))
+	var arrivals []iot.Arrival
+	for i := range 6 {
+		a := g.payload(string(rune('a'+i)), byte(i))
+		a.Frame.SampleTime = g.now.Add(time.Duration(i) * time.Second)
+		if i%2 == 1 {
+			a.DecoderID, a.Frame.Identifier = "d2", "24e124136b502218"
+		}
+		arrivals = append(arrivals, a)
+	}
+	g.stored(arrivals...)
+	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{3, 1, 1, 1})
+}
+
+// A frame that was decoded with one of its account is stored, although another account has
+// used up the time of the batch since.
+func TestAFrameDecodedAheadIsNotDeferred(t *testing.T) {
+	g, w := newWorkerGateway(t)
+	other := g.payload("b", 255)
+	other.Account, other.Frame.Identifier = 2, "24e124136b502218"
+	first, last := g.payload("a", 1), g.payload("c", 3)
+	last.Frame.SampleTime = g.now.Add(time.Second)
+	out := g.stored(first, other, last)
+	relaytest.Equal(t, "deferred", []bool{out[0].Deferred, out[1].Deferred, out[2].Deferred}, []bool{false, false, false})
+	relaytest.Equal(t, "the sizes of the batches", w.sizes, []int{2, 1})
 }
 
 // A frame that cannot be run is not refused: the batch is tried again.

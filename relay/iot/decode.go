@@ -2,6 +2,7 @@ package iot
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -48,20 +49,11 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	// 2. Decode them in order, except those that wait for frames of others.
 	t := newScheduler()
 	for i, w := range ready {
-		if !w.NoDefer && t.enqueue(w) {
+		if w.decoded == nil && !w.NoDefer && t.enqueue(w) {
 			continue
 		}
-		if w.decoded == nil {
-			if err := decodeAhead(ctx, w, ready[i+1:], t.budget(w)); err != nil {
-				return err
-			}
-		}
-		took, err := s.decodeFrame(ctx, w)
-		if err != nil {
+		if err := s.decodeFrame(ctx, t, w, ready[i+1:]); err != nil {
 			return err
-		}
-		if !w.NoDefer {
-			t.add(w, took)
 		}
 	}
 	// 3. Decode those that waited, until the time of the batch is over.
@@ -108,30 +100,35 @@ func (w *work) decodable(now time.Time) bool {
 	return w.open()
 }
 
-// decodeFrame decodes one uplink and maps its keys to sensors. It returns how long
-// the codec took.
-func (s *Service) decodeFrame(ctx context.Context, w *work) (time.Duration, error) {
-	d := w.device
-	if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
-		return 0, nil
+// decodeFrame decodes one uplink, unless that was done with an earlier one, and maps its
+// keys to sensors. With it, frames of following may be decoded.
+func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, following []*work) error {
+	if w.decoded == nil {
+		if !w.decodable(s.options.Now()) { // the decoder may have been suspended meanwhile
+			return nil
+		}
+		took, err := s.run(ctx, w, following, t.budget(w))
+		if err != nil {
+			return fmt.Errorf("iot: decoder %s: %w", w.device.decoder.ID, err)
+		}
+		if !w.NoDefer {
+			t.add(w, took)
+		}
 	}
-	decoded, err := s.run(ctx, w)
-	if err != nil {
-		return 0, err
-	}
-	w.recordResult(decoded.Result, decoded.Err)
+	s.recordCall(w)
+	w.recordResult(w.decoded.Result, w.decoded.Err)
 	if !w.open() {
-		return decoded.Took, nil
+		return nil
 	}
-	if err := s.fitSensors(ctx, w, d); err != nil {
-		return decoded.Took, err
+	if err := s.fitSensors(ctx, w, w.device); err != nil {
+		return err
 	}
-	types, err := s.typesOfTexts(ctx, w, decoded.Readings)
+	types, err := s.typesOfTexts(ctx, w, w.decoded.Readings)
 	if err != nil {
-		return decoded.Took, err
+		return err
 	}
-	w.mapReadings(decoded.Readings, types)
-	return decoded.Took, nil
+	w.mapReadings(w.decoded.Readings, types)
+	return nil
 }
 
 // decoderInput returns the frame for the codec, with the device's parameters. If the

@@ -172,47 +172,18 @@ func (s *Service) Codecs() Codecs {
 	return out
 }
 
-// run decodes a frame, unless decodeAhead has, and records the duration of the call. An
-// error means that the codec could not be run.
-func (s *Service) run(ctx context.Context, w *work) (decoders.Decoded, error) {
-	c := w.device.decoder
-	decoded := w.decoded
-	if decoded == nil {
-		var err error
-		if decoded, err = s.runOne(ctx, w); err != nil {
-			return decoders.Decoded{}, fmt.Errorf("iot: decoder %s: %w", c.ID, err)
-		}
-	}
-	now := s.options.Now()
-	if !w.preview && c.program.recordCall(now, decoded.Took, decoded.LimitExceeded) {
-		s.suspensions.Add(1)
-		s.options.Logger.Error("decoder suspended: its codec keeps exceeding its limits",
-			"account", w.Account, "decoder", c.ID, "until", now.Add(suspension).UTC())
-	}
-	return *decoded, nil
-}
-
-func (s *Service) runOne(ctx context.Context, w *work) (*decoders.Decoded, error) {
-	if batch, ok := w.device.decoder.program.decoder.(decoders.BatchDecoder); ok {
-		decoded, err := batch.DecodeBatch(ctx, int64(w.Account), []*decoders.Frame{w.decoderInput()}, 0)
-		if err != nil {
-			return nil, err
-		}
-		return &decoded[0], nil
-	}
-	started := s.options.Now()
-	result, err := w.device.decoder.program.decoder.Decode(w.decoderInput())
-	return &decoders.Decoded{Result: result, Err: err, Took: s.options.Now().Sub(started)}, nil
-}
-
-// decodeAhead decodes the frames of one account and program in one batch, if the program's
-// decoder takes batches: first and those that follow it. Frames beyond the budget are left
-// to their turn.
-func decodeAhead(ctx context.Context, first *work, following []*work, budget time.Duration) error {
+// run decodes a frame and returns the time of the codec. If the codec takes batches, run
+// also decodes those of the following frames that have the same codec, until the budget is
+// used. It sets the field decoded of each. An error means that the codec could not be run.
+func (s *Service) run(ctx context.Context, first *work, following []*work, budget time.Duration) (took time.Duration, err error) {
 	program := first.device.decoder.program
 	batch, ok := program.decoder.(decoders.BatchDecoder)
 	if !ok {
-		return nil
+		started := s.options.Now()
+		result, err := program.decoder.Decode(first.decoderInput())
+		took = s.options.Now().Sub(started)
+		first.decoded = &decoders.Decoded{Result: result, Err: err, Took: took}
+		return took, nil
 	}
 	group := []*work{first}
 	frames := []*decoders.Frame{first.decoderInput()}
@@ -223,12 +194,23 @@ func decodeAhead(ctx context.Context, first *work, following []*work, budget tim
 	}
 	decoded, err := batch.DecodeBatch(ctx, int64(first.Account), frames, budget)
 	if err != nil {
-		return fmt.Errorf("iot: decoder %s: %w", first.device.decoder.ID, err)
+		return 0, err
 	}
 	for i := range decoded {
 		if !decoded[i].Skipped {
 			group[i].decoded = &decoded[i]
+			took += decoded[i].Took
 		}
 	}
-	return nil
+	return took, nil
+}
+
+// recordCall records the duration of the call that decoded a frame.
+func (s *Service) recordCall(w *work) {
+	now, c := s.options.Now(), w.device.decoder
+	if !w.preview && c.program.recordCall(now, w.decoded.Took, w.decoded.LimitExceeded) {
+		s.suspensions.Add(1)
+		s.options.Logger.Error("decoder suspended: its codec keeps exceeding its limits",
+			"account", w.Account, "decoder", c.ID, "until", now.Add(suspension).UTC())
+	}
 }

@@ -63,13 +63,12 @@ func (s *scheduler) add(w *work, took time.Duration) {
 	s.total += took
 }
 
-// budget is the time that a frame's account has left before its frames must wait; 0 means
-// no limit.
+// budget is the time that is left before frames of the account must wait; 0 means no limit.
 func (s *scheduler) budget(w *work) time.Duration {
 	if w.NoDefer {
 		return 0
 	}
-	return accountTime - s.spent[w.Account]
+	return min(accountTime-s.spent[w.Account], batchTime-s.total)
 }
 
 // next removes the next frame from the queues: that of the device waiting longest,
@@ -103,11 +102,9 @@ func (s *Service) decodeQueued(ctx context.Context, t *scheduler) error {
 		if w == nil {
 			return nil
 		}
-		took, err := s.decodeFrame(ctx, w)
-		if err != nil {
+		if err := s.decodeFrame(ctx, t, w, nil); err != nil {
 			return err
 		}
-		t.add(w, took)
 	}
 	for w := t.next(); w != nil; w = t.next() {
 		w.out.Deferred = true
