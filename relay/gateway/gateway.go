@@ -22,16 +22,15 @@ type Gateway struct {
 	Facts     Facts
 }
 
-// AwayAfter is how long after its last heartbeat a gateway counts as away; it
-// sends one every HeartbeatEvery.
+// HeartbeatEvery is the interval of heartbeats. AwayAfter is how long after its last
+// heartbeat a gateway counts as away. WatchFor is how long a gateway that starts watches the
+// heartbeats of one that is registered under its name elsewhere: it sees that one although
+// one heartbeat fails and the next waits for a Redis that hangs.
 const (
-	HeartbeatEvery = 5 * time.Second
+	HeartbeatEvery = 2 * time.Second
+	WatchFor       = 3 * HeartbeatEvery
 	AwayAfter      = 20 * time.Second
 )
-
-// WatchFor is how long a gateway that starts watches the heartbeats of a gateway that is
-// registered under its name elsewhere.
-const WatchFor = HeartbeatEvery + time.Second
 
 // Away reports whether a gateway has stopped to send heartbeats.
 func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }

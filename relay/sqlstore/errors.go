@@ -63,12 +63,6 @@ func unavailable(err error) (advice string, down bool) {
 	return "", closed(err)
 }
 
-// IsMissingTable reports whether an error of PostgreSQL says that a table does not exist.
-func IsMissingTable(err error) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pg.Code == "42P01"
-}
-
 // closed reports whether the store was closed while it was used; database/sql has
 // no value for that.
 func closed(err error) bool {

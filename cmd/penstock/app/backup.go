@@ -61,12 +61,12 @@ func (b backupCommand) Run(w client.Environment) error {
 			return fmt.Errorf("backup: %w", err)
 		}
 	}
-	_, err = fmt.Fprintf(w.Stdout, "%s holds what %s keeps beside the journal\n%s", b.Dir, cfg.DataDir, elsewhere(cfg))
+	_, err = fmt.Fprintf(w.Stdout, "%s holds what %s keeps beside the journal\n%s", b.Dir, cfg.DataDir, otherBackups(cfg))
 	return err
 }
 
-// elsewhere names the back ends that a backup of the data directory does not include.
-func elsewhere(cfg config.Config) string {
+// otherBackups names the back ends that a backup of the data directory does not include.
+func otherBackups(cfg config.Config) string {
 	var out strings.Builder
 	if cfg.Database.URL != "" {
 		out.WriteString("the records are in PostgreSQL: back them up with pg_dump -Fc, or with pg_basebackup and its write-ahead log\n")
@@ -164,7 +164,7 @@ func (r restoreCommand) Run(w client.Environment) error {
 		return fmt.Errorf("restore: %w", err)
 	}
 	_, err = fmt.Fprintf(w.Stdout, "%s holds what the backup did. Start the gateway, then say `penstock recover`: "+
-		"it processes what the journal has since\n%s", cfg.DataDir, elsewhere(cfg))
+		"it processes what the journal has since\n%s", cfg.DataDir, otherBackups(cfg))
 	return err
 }
 

@@ -17,8 +17,8 @@ type embeddedStore struct {
 	database
 	file  string
 	kinds []event.Kind // of the traffic whose effects it has
-	// elsewhere names the writes that do not come through the journal.
-	elsewhere string
+	// otherWrites names the writes that do not come through the journal.
+	otherWrites string
 }
 
 // database is a *sqlstore.DB or a *readings.Store.
@@ -104,7 +104,7 @@ func (s *embeddedStore) catchUp(loss sqlstore.Loss, intakes map[event.Kind]*inta
 		since = loss.Since.UTC().Format(time.RFC3339Nano)
 	}
 	if loss.Found {
-		log.Error("a database has lost its newest writes; what did not come through the journal since then may be missing", "file", s.file, "since", since, "may_be_missing", s.elsewhere)
+		log.Error("a database has lost its newest writes; what did not come through the journal since then may be missing", "file", s.file, "since", since, "may_be_missing", s.otherWrites)
 	} else {
 		log.Warn("it is unknown whether a database has all writes: the file with their number is missing or damaged",
 			"file", s.file, "number", s.file+sqlstore.CommitsSuffix)

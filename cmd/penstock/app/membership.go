@@ -67,6 +67,7 @@ type membership struct {
 
 	beating  sync.Mutex // guards what follows, and the database against two that look at it
 	claimed  bool       // this process has registered
+	endedAt  time.Time  // last heartbeat of a process of this name that has ended
 	database string     // the one that answers now; "" if it is empty
 
 	mu        sync.Mutex
@@ -74,8 +75,9 @@ type membership struct {
 	conflicts []string
 	halted    string // why processing stopped; empty: it goes on
 	haltedAt  time.Time
-	follows   bool // it stopped because another gateway did
-	left      bool // it stopped for good: another process has its name
+	// haltedByOther means that it stopped because another gateway did.
+	haltedByOther bool
+	left          bool // it stopped for good: another process has its name
 }
 
 // openMembership creates the membership; start registers the gateway.
@@ -238,8 +240,8 @@ func (m *membership) verify(ctx context.Context) error {
 	switch {
 	case m.halted == "" && halt.Holds():
 		m.haltLocked(fmt.Sprintf("gateway %s has found the database in an earlier state than it has seen: it was restored from a backup", halt.Node))
-		m.follows = true
-	case m.follows && !halt.Holds():
+		m.haltedByOther = true
+	case m.haltedByOther && !halt.Holds():
 		m.resumeLocked()
 	case m.halted == "":
 		m.gate.Open()
@@ -270,7 +272,7 @@ func (m *membership) haltLocked(reason string) {
 }
 
 func (m *membership) resumeLocked() {
-	m.halted, m.follows = "", false
+	m.halted, m.haltedByOther = "", false
 	m.gate.Open()
 	m.log.Info("processing goes on")
 }

@@ -166,6 +166,20 @@ func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
 	}
 }
 
+// The start watches the name, and the first heartbeat does not again.
+func TestANameIsWatchedOnce(t *testing.T) {
+	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+	m, _ := newMembership(t, db, "n1")
+	var logged strings.Builder
+	m.log, m.watchFor = slog.New(slog.NewTextHandler(&logged, nil)), time.Millisecond
+	m.self.Facts = registry.Facts{registry.Incarnation: "newcomer"}
+	relaytest.NoError(t, m.verify(ctx), m.store.Heartbeat(ctx, registry.Gateway{Node: "n1", URL: "http://ended:1", Facts: registry.Facts{registry.Incarnation: "ended"}}))
+	for range 2 {
+		relaytest.Equal(t, "taken", relaytest.Must(m.checkName(ctx))(t), false)
+	}
+	relaytest.Equal(t, "how often the name was watched", strings.Count(logged.String(), "is registered elsewhere"), 1)
+}
+
 func TestAGatewayWhoseNameIsTakenStopsForGood(t *testing.T) {
 	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
 	m, _ := newMembership(t, db, "n1")

@@ -69,20 +69,24 @@ func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool
 	if place := m.self.Facts[registry.Place]; place != "" && place == g.Facts[registry.Place] {
 		return false, nil
 	}
+	if g.SeenAt.Equal(m.endedAt) { // it was watched before
+		return false, nil
+	}
 	m.log.Info("this gateway's name is registered elsewhere; watching whether that process lives", "node", g.Node, "internal_url", g.URL)
 	for end := time.Now().Add(m.watchFor); time.Now().Before(end); {
 		if !pause(ctx, m.watchFor/24) {
 			return false, ctx.Err()
 		}
-		now, ok, err := m.registered(ctx)
+		current, ok, err := m.registered(ctx)
 		if err != nil {
 			return false, err
 		}
-		if ok && !now.SeenAt.Equal(g.SeenAt) {
-			*g = now
+		if ok && !current.SeenAt.Equal(g.SeenAt) {
+			*g = current
 			return true, nil
 		}
 	}
+	m.endedAt = g.SeenAt
 	return false, nil
 }
 
@@ -91,7 +95,7 @@ func (m *membership) leave(reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gate.Close()
-	m.halted, m.follows, m.left = reason, false, true
+	m.halted, m.haltedByOther, m.left = reason, false, true
 	for _, in := range m.intakes {
 		in.Refuse(reason)
 	}

@@ -25,6 +25,10 @@ import (
 // other gateways about it while that server is down.
 const primaryFile = "postgresql"
 
+// exchangeEvery is the interval at which gateways tell each other their servers and try the
+// hosts of the database's URL.
+const exchangeEvery = 5 * time.Second
+
 // exchangeTime bounds how long a gateway waits for another one's server.
 const exchangeTime = 2 * time.Second
 
@@ -178,7 +182,7 @@ func (p *primary) watch(ctx context.Context, db *sqlstore.DB) {
 		case <-ctx.Done():
 			return
 		case <-p.changed:
-		case <-time.After(registry.HeartbeatEvery):
+		case <-time.After(exchangeEvery):
 		}
 		p.exchange(ctx)
 		if !db.SeveralHosts() {
