@@ -94,6 +94,15 @@ type DecoderView struct {
 	Source        string         `json:"source"`
 	UseRawPayload bool           `json:"use_raw_payload"`
 	Sensors       []SensorView   `json:"sensors"`
+	// Unmapped are the keys of frames that the decoder does not map.
+	Unmapped []UnmappedView `json:"unmapped,omitempty"`
+}
+
+// UnmappedView is a key without a mapping.
+type UnmappedView struct {
+	Key      string `json:"key"`
+	LastSeen string `json:"last_seen"`
+	Count    int64  `json:"count"`
 }
 
 // SensorView is a key that a decoder maps, with its sensor type.
@@ -118,7 +127,15 @@ func (s *Surface) getDecoder(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(viewOf(acct, d, types))
+	unmapped, err := s.IoT.UnmappedKeys(c.UserContext(), acct, d)
+	if err != nil {
+		return err
+	}
+	view := viewOf(acct, d, types)
+	view.Unmapped = httpd.Each(unmapped, func(k iot.UnmappedKey) UnmappedView {
+		return UnmappedView{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
+	})
+	return c.JSON(view)
 }
 
 func viewOf(acct account.ID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {

@@ -29,6 +29,15 @@ func reading(key, rest string) string {
 	return `{"sensor_id":"` + iot.SensorID("id1", key) + `","device_id":"id1","key":"` + key + `",` + rest + `}`
 }
 
+func TestADecoderListsKeysWithoutAMapping(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	relaytest.NoError(t, a.db.Devices.AddUnmapped(t.Context(), map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "d1"}: {"wind": {Key: "wind", LastSeen: at, Count: 3}}}, at))
+	want := "200 " + strings.TrimSuffix(probe, "}") + `,"unmapped":[{"key":"wind","last_seen":"2026-03-01 12:00:00","count":3}]}`
+	relaytest.Equal(t, "the decoder", a.ask("GET /iot/decoders/d1", "acme", ""), want)
+}
+
 func TestAnswersAreThoseOfTheSpecification(t *testing.T) {
 	a := newAPI(t)
 	a.fill()

@@ -50,7 +50,13 @@ func (s *Surface) getDecoder(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(decoderOf(d))
+	unmapped, err := s.IoT.UnmappedKeys(c.UserContext(), httpd.AccountOf(c), d)
+	if err != nil {
+		return err
+	}
+	answer := decoderOf(d)
+	answer.Unmapped = httpd.Each(unmapped, unmappedOf)
+	return c.JSON(answer)
 }
 
 func (s *Surface) listDecoderSensors(c *fiber.Ctx) ([]iot.Mapping, error) {

@@ -101,6 +101,20 @@ type decoderJSON struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
 	Type        iot.DeviceType `json:"type"`
+	// Unmapped are the keys of frames that the decoder does not map, shown only if there
+	// are any, and only of a single decoder.
+	Unmapped []unmappedJSON `json:"unmapped,omitempty"`
+}
+
+// unmappedJSON is a key without a mapping.
+type unmappedJSON struct {
+	Key      string `json:"key"`
+	LastSeen string `json:"last_seen"`
+	Count    int64  `json:"count"`
+}
+
+func unmappedOf(k iot.UnmappedKey) unmappedJSON {
+	return unmappedJSON{Key: k.Key, LastSeen: formatTime(k.LastSeen), Count: k.Count}
 }
 
 func decoderOf(d iot.Decoder) decoderJSON {

@@ -183,13 +183,12 @@ func (s *Service) typesOfTexts(ctx context.Context, w *work, readings []decoders
 // mapReadings converts the readings whose keys have a sensor to points. The types are
 // those of typesOfTexts.
 func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorType) {
-	var unmapped []string
 	sensors := *w.device.mapped.Load()
 	for i := range readings {
 		r := &readings[i]
 		sensor, ok := sensors[r.Key]
 		if !ok {
-			unmapped = append(unmapped, r.Key)
+			w.unmapped = append(w.unmapped, r.Key)
 			continue
 		}
 		if r.IsText {
@@ -208,12 +207,12 @@ func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorT
 	if len(w.points)+len(w.out.Lost) > 0 || !w.open() {
 		return
 	}
-	if len(unmapped) == 0 {
+	if len(w.unmapped) == 0 {
 		w.refuse("the decoder found no values")
 		return
 	}
-	slices.Sort(unmapped)
-	w.refuse("no sensor is mapped to any key of the frame: %s", truncateText(strings.Join(slices.Compact(unmapped), ", "), 300))
+	keys := slices.Compact(slices.Sorted(slices.Values(w.unmapped)))
+	w.refuse("no sensor is mapped to any key of the frame: %s", truncateText(strings.Join(keys, ", "), 300))
 }
 
 // truncateText shortens a text to n bytes and an ellipsis.

@@ -21,7 +21,7 @@ import (
 func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, error) {
 	b := newBatch(arrivals)
 	for _, step := range [...]func(context.Context, *batch) error{
-		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.keepFrames, s.evaluateRules,
+		s.refresh, s.check, s.claim, s.identify, s.mergeParts, s.decode, s.save, s.keepFrames, s.evaluateRules, s.countUnmapped,
 	} {
 		if err := step(ctx, b); err != nil {
 			return nil, err
@@ -48,6 +48,7 @@ type work struct {
 	radio       *RadioData
 	firstRecord string       // the record that brought the frame first, if known
 	merged      *MergedFrame // the data of several posts about the frame; nil if there is one
+	unmapped    []string     // keys that the decoder does not map
 	// limitReason is set if the series limit prevented missing sensors of the device.
 	limitReason string
 	// decoded is the codec's result, if the frame was decoded with others of its batch

@@ -59,6 +59,12 @@ type Store interface {
 	Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error)
 	Decoders(ctx context.Context, acct account.ID) ([]Decoder, error)
 
+	// AddUnmapped adds the counts of unmapped keys to those of existing decoders, at most
+	// about MaxUnmappedKeys of each, and deletes those of these decoders that were last
+	// seen before a time. Unmapped lists those of a decoder, the last seen first.
+	AddUnmapped(ctx context.Context, keys map[Ref]map[string]UnmappedKey, before time.Time) error
+	Unmapped(ctx context.Context, acct account.ID, decoderID string) ([]UnmappedKey, error)
+
 	// CreateDevice saves a device and its sensors. It returns relay.KindConflict
 	// if the identifier is taken in this account or claimed by another.
 	CreateDevice(ctx context.Context, acct account.ID, d Device, sensors []Sensor) error

@@ -46,6 +46,7 @@ type Service struct {
 	sensorTypesOf typeCache
 	// suspensions counts suspended programs since the start.
 	suspensions atomic.Int64
+	unmapped    unmappedKeys
 	rules       RuleEvaluator // nil: no rules are evaluated
 }
 

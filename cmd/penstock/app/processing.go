@@ -48,6 +48,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	p.devices = iot.New(back.records.Devices, back.cache.IoT(), back.readings, catalog.Catalog{JavaScript: d.codecs.Compile}.Compile, iot.Options{
 		Logger: d.log, Radio: iot.RadioDetail(d.cfg.Readings.RadioData), Now: func() time.Time { return d.clock.now() },
 	})
+	d.whileOpen(p.devices.Run)
 	p.frames = uplink.NewProcessor(p.devices, d.log)
 	p.messages = carrier.NewProcessor(p.inbound)
 	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))

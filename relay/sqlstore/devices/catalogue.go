@@ -40,9 +40,14 @@ func (s *Store) ChangeDecoder(ctx context.Context, acct account.ID, id string, e
 	return change(ctx, s, decoders, acct, id, edit)
 }
 
-// DeleteDecoder deletes a decoder.
+// DeleteDecoder deletes a decoder and its unmapped keys.
 func (s *Store) DeleteDecoder(ctx context.Context, acct account.ID, id string) error {
-	return remove(ctx, s, decoders, acct, id, versionOf(acct))
+	return s.write(ctx, decoders.Noun(id), versionOf(acct), func(ctx context.Context, tx *sqlstore.Tx) error {
+		if err := sqlstore.IgnoreNotFound(decoders.Delete(ctx, tx, acct, id)); err != nil {
+			return err
+		}
+		return tx.Run(ctx, decoders.Noun(id), "DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id)
+	})
 }
 
 // Decoder loads a decoder.

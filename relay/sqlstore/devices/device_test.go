@@ -29,6 +29,7 @@ func TestDevices(t *testing.T) {
 		"devices load by identifier with their sensors":            devicesLoad,
 		"every change counts the version up":                       versionsCount,
 		"what is known of a device's readings comes in one go":     overviews,
+		"unmapped keys of a decoder are counted":                   unmappedAreCounted,
 		"sensor types and locations come, go and are listed":       typesAndLocations,
 		"a deleted device takes with it all that is kept of it":    deviceTakesAllWithIt,
 		"a late deletion takes nothing from who came after":        deletionOfTheFirst,

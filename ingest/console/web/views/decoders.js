@@ -3,7 +3,7 @@
 
 import { account } from "../core/accounts.js";
 import { call } from "../core/api.js";
-import { button, code, h, pairs, state, table, told, wrong } from "../core/dom.js";
+import { button, code, h, pairs, stamp, state, table, told, wrong } from "../core/dom.js";
 import { during, field, valuesOf } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { go, link } from "../core/router.js";
@@ -128,6 +128,7 @@ async function one(main, params, signal) {
   main.append(...[h("div", { class: "sheet" }, pairs([["Id", code(d.id)], ["Account", account(d.account)], ["Description", d.description], ["Type of devices", d.type], ["Reads", d.use_raw_payload ? "the raw payload, even if the network has decoded it" : "what the network has decoded if it has, else the payload"],
     ["Used by", devices.length ? link("devices", { decoder: d.id, account: String(d.account) }, plural(devices.length, "device") + (devices.length === 50 ? " or more" : "")) : "no device"]])),
   h("h2", null, "Keys"), table("Keys", ["Key", "Measures", "Unit"], keys, "It maps no key, so nothing is stored. An inventory, or POST /iot/decoders/{decoder_id}/sensors, maps keys to sensor types."),
+  d.unmapped && [h("h2", null, "Keys without a mapping"), table("Keys without a mapping", ["Key", "Last seen (UTC)", "Readings#"], d.unmapped.map((k) => [code(k.key), stamp(k.last_seen), k.count]), "")],
   h("h2", null, "Codec, and what it makes of the last frames"), editor(d, devices, params, signal), may("replayEvents") && [h("h2", null, "Replay history"), history(d, devices, params, signal)]].flat(3).filter(Boolean));
 }
 
