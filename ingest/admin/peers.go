@@ -275,6 +275,24 @@ type Recovered struct {
 	Server string `json:"server,omitempty"`
 	// Ledgers are those whose head went back with the database, and how far.
 	Ledgers []string `json:"ledgers,omitempty"`
+	// Missing is when records were written that may be missing; nil if none are.
+	Missing *MissingRecords `json:"missing,omitempty"`
+}
+
+// MissingRecords is the time of writes that a database has lost. Those that came through
+// the journal are processed again; those over REST, SOAP and the admin API are not.
+type MissingRecords struct {
+	Since string `json:"since"` // RFC 3339, or "the beginning"
+	Until string `json:"until"` // RFC 3339
+}
+
+// MissingBetween returns the records of a time; since is zero for the beginning.
+func MissingBetween(since, until time.Time) *MissingRecords {
+	missing := &MissingRecords{Since: "the beginning", Until: until.UTC().Format(time.RFC3339)}
+	if !since.IsZero() {
+		missing.Since = since.UTC().Format(time.RFC3339)
+	}
+	return missing
 }
 
 // recover processes the journal again, of this gateway alone: each one has seen

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/gateway"
@@ -253,6 +254,26 @@ func TestAServerWithoutAnIdentityIsAdmitted(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	if err := db.Unidentified(); !strings.Contains(fmt.Sprint(err), "pg_control_system") {
 		t.Errorf("why the identity is not checked: %v", err)
+	}
+}
+
+// TestAHostThatCannotBeUsedIsNamed opens databases whose host refuses or never answers.
+func TestAHostThatCannotBeUsedIsNamed(t *testing.T) {
+	silent := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = silent.Close() })
+	refusing := relaytest.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	relaytest.NoError(t, refusing.Close())
+	for name, tc := range map[string]struct{ host, reason string }{
+		"refuses":       {refusing.Addr().String(), "connection refused"},
+		"never answers": {silent.Addr().String(), "timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := sqlstore.Open(t.Context(), sqlstore.Options{URL: "postgres://u:secret@" + tc.host + "/d?sslmode=disable", Timeout: time.Second})
+			text := fmt.Sprint(err)
+			if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(text, tc.host) || !strings.Contains(text, tc.reason) || strings.Contains(text, "secret") {
+				t.Errorf("error %q, want %s and %q", text, tc.host, tc.reason)
+			}
+		})
 	}
 }
 

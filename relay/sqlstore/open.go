@@ -204,14 +204,14 @@ func (d *DB) Check(ctx context.Context) error {
 		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
 	}
 	if _, err := Values[int64](ctx, d, "database", "SELECT n FROM version WHERE name = ''"); err != nil {
-		return err
+		return d.withHost(err)
 	}
 	settings, err := Map[string, string](ctx, d, "database", `SELECT name, setting FROM pg_settings
 WHERE name IN ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit', 'transaction_read_only')`)
-	if err != nil {
-		return err
+	if err == nil {
+		err = checkSettings(settings)
 	}
-	return checkSettings(settings)
+	return d.withHost(err)
 }
 
 func checkSettings(s map[string]string) error {

@@ -380,6 +380,17 @@ func (d *DB) Unidentified() error {
 // SeveralHosts reports whether the URL names more than one host.
 func (d *DB) SeveralHosts() bool { return d.servers != nil && len(d.servers.hosts) > 1 }
 
+// withHost puts the server that answered in front of an error. An error of connecting names
+// the servers itself.
+func (d *DB) withHost(err error) error {
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); err == nil || connecting {
+		return err
+	}
+	d.servers.mu.Lock()
+	defer d.servers.mu.Unlock()
+	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.usedNo].name, err)
+}
+
 // explain adds to an error that only says that the time is over why hosts could not be
 // connected to.
 func (d *DB) explain(err error) error {

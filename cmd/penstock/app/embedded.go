@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -69,7 +70,15 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *s
 				log.Error("parts of messages may have been sent: they are unknown until they are resent or deleted", "file", store.file, "parts", unknown)
 			}
 		}
-		m.lostWrites = m.lostWrites || loss.Found
+		if loss.Found {
+			if !m.lostWrites || loss.Since.Before(m.lostSince) {
+				m.lostSince = loss.Since
+			}
+			if until := cmp.Or(loss.Until, m.self.StartedAt); until.After(m.lostUntil) {
+				m.lostUntil = until
+			}
+			m.lostWrites = true
+		}
 		m.reverted += count
 	}
 	return nil

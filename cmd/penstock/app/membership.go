@@ -61,6 +61,8 @@ type membership struct {
 	// lostWrites means that the embedded records had lost writes at the start, and reverted
 	// is the number of entries that are processed again for that; see catchUp.
 	lostWrites bool
+	lostSince  time.Time // of the oldest lost write; zero: the beginning
+	lostUntil  time.Time
 	reverted   int
 
 	watchFor time.Duration // how long a registered gateway is watched
@@ -394,6 +396,21 @@ func (m *membership) check(context.Context) error {
 	return nil
 }
 
+// missing returns when records were written that the database may lack. The last write of
+// a database that was restored is known; another database has none of them.
+func (m *membership) missing(halt registry.Halt) *admin.MissingRecords {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since := time.Time{}
+	if m.database == m.seen.Database {
+		since = halt.LastWrite
+	}
+	if m.lostWrites && m.lostSince.Before(since) {
+		since = m.lostSince
+	}
+	return admin.MissingBetween(since, m.haltedAt)
+}
+
 // Recover resumes after the database was restored: it gives the messages that were due
 // meanwhile the state unknown, empties all caches, processes again the journal entries
 // that the database has lost and accepts the ledgers as they are.
@@ -404,7 +421,7 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 		return done, err
 	}
 	if m.Halted() == "" && m.lostWrites { // the ledgers are left to accept
-		done.Count = m.reverted
+		done.Count, done.Missing = m.reverted, admin.MissingBetween(m.lostSince, m.lostUntil)
 		if done.Ledgers, err = m.accept(ctx); err == nil {
 			m.lostWrites = false
 		}
@@ -421,6 +438,7 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 	if err != nil {
 		return done, err
 	}
+	done.Missing = m.missing(halt)
 	if done.Unknown, err = m.afterRestore(ctx, halt); err != nil {
 		return done, err
 	}

@@ -54,6 +54,12 @@ func (r recoverCommand) Run(w client.Environment) error {
 			return err
 		}
 	}
+	if missing := answer.Missing; missing != nil {
+		if _, err := fmt.Fprintf(w.Stdout, "records that did not come through the journal (REST, SOAP, the admin API) may be missing if they were written between %s and %s\n",
+			missing.Since, missing.Until); err != nil {
+			return err
+		}
+	}
 	if answer.Server != "" {
 		if _, err := fmt.Fprintf(w.Stdout, "the PostgreSQL server %s is used from now on\n", answer.Server); err != nil {
 			return err

@@ -1,0 +1,81 @@
+package failures
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// TestAnEmptiedPostgreSQLIsRecovered drops all tables while the gateway runs, restarts it,
+// and recovers.
+func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
+	t.Parallel()
+	k := e2e.NewSink(t, nil)
+	address := sqltest.Shared(t).NewDatabase(t)
+	host := relaytest.Must(url.Parse(address))(t).Host
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", k.URL), "PENSTOCK_DATABASE_URL="+address)
+	g.UnsavedOutcomes = true
+	g.Run()
+	acme := g.As("acme-all-0123456")
+	acme.PostInboundText("m1", "447800000001", "before")
+	k.Await(t, "/load", 1)
+	g.AwaitProcessed()
+
+	empty(t, address)
+	acme.PostInboundText("m2", "447800000001", "while it is empty")
+	acme.Post("/webhooks/lorawan?decoder_id=counter&event=up", e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "AWQAAAAq")).Is(t, 200, "")
+	relaytest.Eventually(t, "the server and the reason are named", func() (any, bool) {
+		status, r := g.Ready()
+		reason := r.Backends["records"].Error
+		return r, status == 503 && strings.Contains(reason, host) && strings.Contains(reason, "it was emptied or replaced") && strings.Contains(reason, "penstock recover")
+	})
+	if n := len(k.Requests("/load")); n != 1 {
+		t.Errorf("%d deliveries before the database is recovered, want 1", n)
+	}
+
+	_ = g.Stop() // what it could not save is in the journal
+	g.Run()      // makes the tables and applies the inventory
+	acme.PostInboundText("m3", "447800000001", "before it is recovered")
+	relaytest.Eventually(t, "processing has stopped", func() (any, bool) {
+		status, r := g.Ready()
+		return r, status == 503 && strings.HasPrefix(r.Backends["gateways"].Error, "the database is empty. Processing has stopped")
+	})
+	g.RunCommand("", "recover").Mentions(t, 0, "1 events were processed again; processing goes on",
+		"records that did not come through the journal (REST, SOAP, the admin API) may be missing if they were written between the beginning and 20")
+	g.AwaitReady()
+	relaytest.Eventually(t, "every message is delivered, with one webhook-id", func() (any, bool) {
+		ids := make(map[string]string) // by text
+		for _, hit := range k.Requests("/load") {
+			text, id := hit.Query.Get("m"), hit.Header.Get("Webhook-Id")
+			if ids[text] != "" && ids[text] != id {
+				t.Fatalf("%q has the webhook-ids %s and %s", text, ids[text], id)
+			}
+			ids[text] = id
+		}
+		return ids, len(ids) == 3
+	})
+	device := acme.AwaitDevice("70b3d57ed0001234")
+	relaytest.Eventually(t, "the frame has its reading", func() (any, bool) {
+		got := e2e.FormatReadings(acme.LatestReadings(device))
+		return got, strings.Contains(got, "generic_1=42")
+	})
+}
+
+// empty drops the tables of a database, as somebody who mistakes it for another one.
+func empty(t *testing.T, address string) {
+	t.Helper()
+	db := relaytest.Must(sqlstore.Connect(t.Context(), sqlstore.Options{URL: address}))(t)
+	defer func() { _ = db.Close() }()
+	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
+		relaytest.Eventually(t, statement, func() (any, bool) {
+			err := db.Run(context.WithoutCancel(t.Context()), "test", statement)
+			return err, err == nil
+		})
+	}
+}
