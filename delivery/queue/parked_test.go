@@ -24,7 +24,7 @@ func quickProbes() Options {
 // those that failed before are due again and wait too.
 func (r *rig) awaitParked(n int) {
 	r.t.Helper()
-	redistest.Await(r.t, 30*time.Second, fmt.Sprintf("%d wait for the breaker", n), func(ctx context.Context) bool {
+	redistest.Await(r.t, fmt.Sprintf("%d wait for the breaker", n), func(ctx context.Context) bool {
 		page, _, err := r.store.List(ctx, outbox.Filter{Waits: outbox.WaitsForBreaker, Limit: 1000})
 		return err == nil && len(page) >= n
 	})
@@ -42,7 +42,7 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	ds := r.deliveries(500, s.URL)
 	r.send(ds)
 	r.awaitParked(500)
-	redistest.Await(t, time.Minute, "it is probed repeatedly", func(context.Context) bool {
+	redistest.Await(t, "it is probed repeatedly", func(context.Context) bool {
 		st := r.queue.Stats()
 		return st.Probed >= 5 && st.Open == 1 && st.Parked >= 499
 	})
@@ -58,13 +58,13 @@ func TestABreakerParksDeliveriesUntilTheEndpointWorks(t *testing.T) {
 	r.stop()
 
 	again := newRig(t, b, quickProbes(), nil)
-	redistest.Await(t, time.Minute, "the breaker is open after a restart", func(context.Context) bool { return again.queue.Stats().Open == 1 })
+	redistest.Await(t, "the breaker is open after a restart", func(context.Context) bool { return again.queue.Stats().Open == 1 })
 	works.Store(true)
 	again.await(outbox.Delivered, 500+10)
 	got := again.get(ds[0])
 	relaytest.Equal(t, "the counted attempts", got.Tries, 1)
 	relaytest.Equal(t, "why the delivery waits", got.Waits, "")
-	redistest.Await(t, time.Minute, "nothing is parked and no breaker is open", func(ctx context.Context) bool {
+	redistest.Await(t, "nothing is parked and no breaker is open", func(ctx context.Context) bool {
 		lines, err := again.store.Parked(ctx)
 		open, err2 := again.redis.Breakers().List(ctx)
 		return err == nil && err2 == nil && len(lines) == 0 && len(open) == 0 && again.queue.Stats().Parked == 0
@@ -85,7 +85,7 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 	r.stop()
 	relaytest.NoError(t, server.Client().FlushAll(t.Context()).Err())
 	again := newRig(t, b, quickProbes(), nil)
-	redistest.Await(t, time.Minute, "the endpoint is probed again", func(context.Context) bool {
+	redistest.Await(t, "the endpoint is probed again", func(context.Context) bool {
 		st := again.queue.Stats()
 		return st.Probed >= 3 && st.Open == 1
 	})
@@ -158,13 +158,13 @@ func TestRetriesToAnEndpointThatHangsDelayNoOther(t *testing.T) {
 	r := newRig(t, onRedis(t, redistest.Shared(t).NewDatabase(t)), Options{Tasks: 4, Attempts: 64, PerEndpoint: 8}, nil)
 	hanging := newHangingSink(t)
 	r.create(r.deliveries(100, hanging.URL), 0)
-	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {
+	redistest.Await(t, "the endpoint hangs", func(context.Context) bool {
 		_, total := hanging.count()
 		return total == 8
 	})
 	healthy := newSink(t, always(200))
 	r.create(r.deliveries(50, healthy.URL), 0)
-	redistest.Await(t, time.Minute, "a healthy endpoint gets all its retries", func(context.Context) bool {
+	redistest.Await(t, "a healthy endpoint gets all its retries", func(context.Context) bool {
 		different, _ := healthy.count()
 		return different == 50
 	})
@@ -192,7 +192,7 @@ func TestAnEndpointThatHangsDelaysNoOtherOfItsHost(t *testing.T) {
 		}
 		r.send(stuck)
 	}
-	redistest.Await(t, time.Minute, "four endpoints hang", func(context.Context) bool {
+	redistest.Await(t, "four endpoints hang", func(context.Context) bool {
 		_, total := s.count()
 		return total == 4*32
 	})
@@ -217,7 +217,7 @@ func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
 	r.awaitParked(20)
 	server.Stop()
 	works.Store(true)
-	redistest.Await(t, time.Minute, "the breaker closes and releases them", func(context.Context) bool {
+	redistest.Await(t, "the breaker closes and releases them", func(context.Context) bool {
 		for _, d := range ds {
 			if r.get(d).State != outbox.Delivered {
 				return false

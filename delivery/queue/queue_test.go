@@ -139,7 +139,7 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 	hanging := newHangingSink(t)
 
 	r.send(r.deliveries(100, hanging.URL))
-	redistest.Await(t, time.Minute, "the endpoint hangs", func(context.Context) bool {
+	redistest.Await(t, "the endpoint hangs", func(context.Context) bool {
 		_, total := hanging.count()
 		return total == 4
 	})
@@ -150,7 +150,7 @@ func TestAnEndpointThatHangsDelaysNoOther(t *testing.T) {
 		r.send(r.deliveries(10, s.URL))
 	}
 	for _, s := range healthy {
-		redistest.Await(t, time.Minute, "a healthy endpoint gets all its deliveries", func(context.Context) bool {
+		redistest.Await(t, "a healthy endpoint gets all its deliveries", func(context.Context) bool {
 			different, _ := s.count()
 			return different == 10
 		})
@@ -255,7 +255,7 @@ func TestStopFinishesAttemptsInFlightAndReleasesTheRest(t *testing.T) {
 	<-begun
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); r.stop() }()
-	redistest.Await(t, time.Minute, "waiting deliveries are released", func(ctx context.Context) bool {
+	redistest.Await(t, "waiting deliveries are released", func(ctx context.Context) bool {
 		refs, err := r.store.Due(ctx, time.Now(), 100)
 		return err == nil && len(refs) == 8
 	})
@@ -290,7 +290,7 @@ func TestALateReleaseSendsNothingTwice(t *testing.T) {
 	s := newSink(t, always(204))
 	ds := r.deliveries(1, s.URL)
 	r.send(ds)
-	redistest.Await(t, time.Minute, "the outcome waits", func(context.Context) bool {
+	redistest.Await(t, "the outcome waits", func(context.Context) bool {
 		st := r.queue.Stats()
 		return st.Unsaved == 1 && st.Running == 0
 	})
@@ -323,7 +323,7 @@ func TestNothingIsAttemptedWhileTheGateIsClosed(t *testing.T) {
 	}
 	r.send(r.deliveries(5, s.URL))      // under a lease, which is released
 	r.create(r.deliveries(5, s.URL), 0) // due
-	redistest.Await(t, time.Minute, "ten deliveries are due", func(ctx context.Context) bool {
+	redistest.Await(t, "ten deliveries are due", func(ctx context.Context) bool {
 		due, err := r.store.Due(ctx, time.Now(), 20)
 		return err == nil && len(due) == 10
 	})

@@ -215,7 +215,7 @@ func (r *rig) send(ds []outbox.Delivery) {
 // await waits until n deliveries are in a state.
 func (r *rig) await(state outbox.State, n int) {
 	r.t.Helper()
-	redistest.Await(r.t, 60*time.Second, fmt.Sprintf("%d deliveries are %s", n, state), func(ctx context.Context) bool {
+	redistest.Await(r.t, fmt.Sprintf("%d deliveries are %s", n, state), func(ctx context.Context) bool {
 		counts, err := r.store.Counts(ctx)
 		return err == nil && counts[state] == n
 	})

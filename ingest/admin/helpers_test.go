@@ -161,7 +161,7 @@ func (o *office) process() {
 		wg.Go(func() { _ = in.Run(ctx) })
 	}
 	for _, in := range o.intakes {
-		redistest.Await(o.t, time.Minute, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
+		redistest.Await(o.t, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
 	}
 	cancel()
 	wg.Wait()

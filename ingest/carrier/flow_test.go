@@ -126,7 +126,7 @@ func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...in
 // settled waits until all that was accepted has been processed.
 func (f *flow) settled(t *testing.T) {
 	t.Helper()
-	redistest.Await(t, time.Minute, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+	redistest.Await(t, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
 }
 
 func (f *flow) post(t *testing.T, token, id, to, text string) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
@@ -112,7 +111,7 @@ func TestReceiptsOfOneMessageAreAppliedInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- in.Run(ctx) }()
-	redistest.Await(t, time.Minute, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
+	redistest.Await(t, "all is processed", func(context.Context) bool { return in.Status().Lag == 0 })
 	cancel()
 	relaytest.NoError(t, <-ended)
 	relaytest.NoError(t, log.Close())

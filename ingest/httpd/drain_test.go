@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -33,7 +32,7 @@ func TestDrainClosesConnectionsWithTheirNextResponse(t *testing.T) {
 	if ask() {
 		t.Error("a connection ends although nothing drains")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
 	drained := make(chan struct{})
 	go func() { conns.Drain(ctx); close(drained) }()

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/cache/redistest"
@@ -208,7 +207,7 @@ func TestPostsAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
 		t.Errorf("a token that is not known: %d", status)
 	}
 	server.Start()
-	redistest.Await(t, time.Minute, "the pool has a connection again", func(ctx context.Context) bool {
+	redistest.Await(t, "the pool has a connection again", func(ctx context.Context) bool {
 		_, err := f.db.Devices.SensorTypes(ctx)
 		return err == nil
 	})

@@ -141,7 +141,7 @@ func (f *flow) ask(method, target, token, body string, headers ...string) (int, 
 
 func (f *flow) settled() {
 	f.t.Helper()
-	redistest.Await(f.t, time.Minute, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
+	redistest.Await(f.t, "all is processed", func(context.Context) bool { return f.in.Status().Lag == 0 })
 }
 
 // lastEvent is the event that came last.

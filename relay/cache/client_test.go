@@ -231,7 +231,7 @@ func TestTheCacheFollowsAFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	set.Failover(t)
-	redistest.Await(t, time.Minute, "the new master takes writes", func(ctx context.Context) bool {
+	redistest.Await(t, "the new master takes writes", func(ctx context.Context) bool {
 		_, err := claim(t, db)
 		return err == nil
 	})

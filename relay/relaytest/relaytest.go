@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// patience is how long Eventually waits: long enough for a busy machine. maxPause is the
-// longest pause between two looks: many tests wait at the same time, and each look costs
-// what the others wait for.
-const (
-	patience = 5 * time.Minute
-	maxPause = 100 * time.Millisecond
-)
+// Patience is how long a test waits for what happens asynchronously: long enough for a
+// busy machine.
+const Patience = 5 * time.Minute
+
+// maxPause is the longest pause between two looks of Eventually: many tests wait at the
+// same time, and each look costs what the others wait for.
+const maxPause = 100 * time.Millisecond
 
 // ManyAtOnce runs the tests of a package that wait for servers more than they compute:
 // eight parallel tests at a time, whatever the number of processors is.
@@ -88,7 +88,7 @@ func Must[T any](value T, err error) func(testing.TB) T {
 // if it does not within five minutes; what names the condition.
 func Eventually(t testing.TB, what string, holds func() (seen any, ok bool)) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(Patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
 		seen, ok := holds()
 		if ok {

@@ -57,7 +57,7 @@ type Response struct {
 // hangs must not hang the test.
 func newHTTPClient() *http.Client {
 	return &http.Client{
-		Timeout:       Patience,
+		Timeout:       relaytest.Patience,
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

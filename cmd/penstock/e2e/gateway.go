@@ -69,9 +69,6 @@ func (g *Gateway) Serve(d *app.Gateway) {
 // AdminToken is the admin token of every gateway of the tests.
 const AdminToken = "the-admin-token-0"
 
-// Patience is how long a test waits for a condition on a busy machine.
-const Patience = 5 * time.Minute
-
 // Gateway is a running program: in this process, or in one of its own.
 type Gateway struct {
 	T          *testing.T
@@ -161,7 +158,7 @@ func (g *Gateway) awaitAddress(ready <-chan string) {
 		g.base.Store(&url)
 	case <-g.exited:
 		g.T.Fatalf("the gateway exited at its start:\n%s", g.Logs.Tail(30))
-	case <-time.After(Patience):
+	case <-time.After(relaytest.Patience):
 		g.T.Fatalf("the gateway is not ready:\n%s", g.Logs.Tail(30))
 	}
 }
@@ -212,7 +209,7 @@ func (g *Gateway) Terminate() int {
 	relaytest.NoError(g.T, g.Process.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-g.exited:
-	case <-time.After(Patience):
+	case <-time.After(relaytest.Patience):
 		g.T.Fatal("timeout: the gateway did not exit after SIGTERM")
 	}
 	return g.Process.ProcessState.ExitCode()

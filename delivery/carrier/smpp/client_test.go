@@ -57,7 +57,7 @@ func TestABindThatFailsIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSMSC(t)
 			failed := ""
-			c, _ := start(t, s, &store{}, func(o *Options) { o.Timeout, o.LongestPause = patience, 200*time.Millisecond })
+			c, _ := start(t, s, &store{}, func(o *Options) { o.Timeout, o.LongestPause = relaytest.Patience, 200*time.Millisecond })
 			p, bind := s.accept()
 			tc.answer(p, bind)
 			relaytest.Eventually(t, "the bind has failed", func() (any, bool) {

@@ -16,9 +16,6 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// patience is how long a step of a test may take on a busy machine.
-const patience = time.Minute
-
 // smsc is an SMSC whose octets the test writes and reads.
 type smsc struct {
 	t *testing.T
@@ -43,7 +40,7 @@ type peer struct {
 // accept takes a connection and reads the bind, without answering it.
 func (s *smsc) accept() (*peer, received) {
 	s.t.Helper()
-	late := time.AfterFunc(patience, func() { s.l.Close() })
+	late := time.AfterFunc(relaytest.Patience, func() { s.l.Close() })
 	defer late.Stop()
 	conn, err := s.l.Accept()
 	if err != nil {
@@ -78,7 +75,7 @@ func (p *peer) read() received {
 }
 
 func (p *peer) tryRead() (received, error) {
-	_ = p.conn.SetReadDeadline(time.Now().Add(patience))
+	_ = p.conn.SetReadDeadline(time.Now().Add(relaytest.Patience))
 	var head [16]byte
 	if _, err := io.ReadFull(p.in, head[:]); err != nil {
 		return received{}, err
@@ -204,7 +201,7 @@ func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-time.After(relaytest.Patience):
 			t.Error("the client has not ended")
 		}
 	}

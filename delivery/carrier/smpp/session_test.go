@@ -181,7 +181,7 @@ func TestAnswersAndAlertsAreNotAnswered(t *testing.T) {
 
 func TestTheLinkIsChecked(t *testing.T) {
 	l := &store{}
-	_, p, _ := startBound(t, l, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, patience })
+	_, p, _ := startBound(t, l, func(o *Options) { o.EnquireLink, o.Timeout = 20*time.Millisecond, relaytest.Patience })
 	for range 3 {
 		h := p.read()
 		if h.command != enquire {

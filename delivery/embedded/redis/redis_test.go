@@ -59,7 +59,7 @@ func TestTheQueueRunsOnIt(t *testing.T) {
 	run(30 * time.Second)
 	inspector := asynq.NewInspector(db)
 	defer inspector.Close()
-	redistest.Await(t, time.Minute, "the queue is empty", func(context.Context) bool {
+	redistest.Await(t, "the queue is empty", func(context.Context) bool {
 		q, err := inspector.GetQueueInfo("default")
 		return err == nil && q.Size == 0
 	})
@@ -124,7 +124,7 @@ func TestKeysExpire(t *testing.T) {
 		return nil
 	})
 	relaytest.NoError(t, err)
-	redistest.Await(t, time.Minute, "keys expire", func(ctx context.Context) bool {
+	redistest.Await(t, "keys expire", func(ctx context.Context) bool {
 		n, err := c.Exists(ctx, "short", "hash").Result()
 		return err == nil && n == 0
 	})
@@ -195,7 +195,7 @@ func TestItBeginsAnewAfterManyTasks(t *testing.T) {
 	for i := range 3 {
 		enqueue(t, db, i)
 	}
-	redistest.Await(t, time.Minute, "it is empty", func(ctx context.Context) bool {
+	redistest.Await(t, "it is empty", func(ctx context.Context) bool {
 		n, err := c.Exists(ctx, "kept").Result()
 		return err == nil && n == 0
 	})

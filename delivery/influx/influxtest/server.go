@@ -135,7 +135,7 @@ func (s *Server) run(t testing.TB, path string) {
 // wait returns when the server answers.
 func (s *Server) wait(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

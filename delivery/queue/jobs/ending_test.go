@@ -70,7 +70,7 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 			defer func() { _ = j.Stop(context.Background()) }()
 			relaytest.NoError(t, j.Submit(t.Context(), job.Job{ID: "x", Account: 1, Kind: "test", Input: json.RawMessage(`1`), CreatedAt: time.Now()}))
 			relaytest.Equal(t, "the number of tries without pauses", s.ended("x").Tries, 1+tc.fails)
-			redistest.Await(t, time.Minute, "the end is announced", func(context.Context) bool {
+			redistest.Await(t, "the end is announced", func(context.Context) bool {
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				return len(e.seen) >= len(tc.want)

@@ -63,7 +63,7 @@ func (s *site) submit(j *Jobs, id string) {
 // ended waits for the end of a job.
 func (s *site) ended(id string) (one job.Job) {
 	s.t.Helper()
-	redistest.Await(s.t, time.Minute, "job "+id+" ends", func(ctx context.Context) bool {
+	redistest.Await(s.t, "job "+id+" ends", func(ctx context.Context) bool {
 		got, err := s.db.Jobs.Get(ctx, 1, id)
 		one = got
 		return err == nil && got.State.Ended()
@@ -142,7 +142,7 @@ func TestAJobWithoutATaskIsFound(t *testing.T) {
 	j := job.Job{ID: "lost", Account: 7, Kind: "test", CreatedAt: time.Now()}
 	relaytest.NoError(t, s.db.Jobs.Create(t.Context(), j))
 	s.open(true, Options{}, func(context.Context, job.Job) (any, error) { return 1, nil })
-	redistest.Await(t, time.Minute, "the job ends", func(ctx context.Context) bool {
+	redistest.Await(t, "the job ends", func(ctx context.Context) bool {
 		got, err := s.db.Jobs.Get(ctx, 7, "lost")
 		return err == nil && got.State == job.Completed
 	})

@@ -57,7 +57,7 @@ func TestRecordsAreHandledUntilTheyNeedNoMore(t *testing.T) {
 	}
 	select {
 	case <-calledTwice:
-	case <-time.After(time.Minute):
+	case <-time.After(relaytest.Patience):
 		t.Fatal("not called again")
 	}
 	mu.Lock()

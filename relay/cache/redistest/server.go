@@ -24,9 +24,6 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// startTime bounds how long a server may take to answer.
-const startTime = time.Minute
-
 // Server is a redis-server. That of one test appends every command to disk, so that
 // Restart finds what was acknowledged.
 type Server struct {
@@ -112,7 +109,7 @@ func (s *Server) Restart() {
 	s.process = relaytest.StartProcess(s.t, exec.Command("redis-server", s.args...))
 	c := s.Client()
 	defer c.Close()
-	Await(s.t, startTime, "redis-server answers", func(ctx context.Context) bool {
+	Await(s.t, "redis-server answers", func(ctx context.Context) bool {
 		select {
 		case <-s.process.Ended:
 			text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
@@ -140,18 +137,18 @@ func (s *Server) Client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: s.Addr, Protocol: 2, DisableIdentity: true})
 }
 
-// Await waits until a condition holds, and fails the test if it does not in
-// time.
-func Await(t testing.TB, most time.Duration, what string, holds func(ctx context.Context) bool) {
+// Await waits until a condition holds, and fails the test if it does not within
+// relaytest.Patience.
+func Await(t testing.TB, what string, holds func(ctx context.Context) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), most)
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !holds(ctx) {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s", most, what)
+			t.Fatalf("not within %s: %s", relaytest.Patience, what)
 		case <-tick.C:
 		}
 	}

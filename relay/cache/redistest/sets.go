@@ -42,7 +42,7 @@ func StartCluster(t testing.TB) *Cluster {
 	for _, n := range c.Nodes {
 		rdb := n.Client()
 		defer rdb.Close()
-		Await(t, startTime, "cluster agrees", func(ctx context.Context) bool {
+		Await(t, "cluster agrees", func(ctx context.Context) bool {
 			info, err := rdb.ClusterInfo(ctx).Result()
 			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
 		})
@@ -86,7 +86,7 @@ func StartSentinels(t testing.TB) *Sentinels {
 	s.URL = "redis+sentinel://" + addr + "/mymaster"
 	s.watcher = redis.NewSentinelClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = s.watcher.Close() })
-	Await(t, startTime, "sentinel knows the replica", func(ctx context.Context) bool {
+	Await(t, "sentinel knows the replica", func(ctx context.Context) bool {
 		replicas, err := s.watcher.Replicas(ctx, "mymaster").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["master-link-status"] == "ok"
 	})
@@ -141,7 +141,7 @@ func (s *Sentinels) master(ctx context.Context) *Server {
 func (s *Sentinels) Switch(t testing.TB) {
 	t.Helper()
 	before := s.followed(t)
-	Await(t, startTime, "sentinel begins the failover", func(ctx context.Context) bool {
+	Await(t, "sentinel begins the failover", func(ctx context.Context) bool {
 		return s.watcher.Failover(ctx, "mymaster").Err() == nil
 	})
 	s.awaitPromotion(t, before)
@@ -161,7 +161,7 @@ func (s *Sentinels) Crash(t testing.TB) {
 // Sentinel knows, and returns it.
 func (s *Sentinels) followed(t testing.TB) (master *Server) {
 	t.Helper()
-	Await(t, 2*startTime, "the master is followed", func(ctx context.Context) bool {
+	Await(t, "the master is followed", func(ctx context.Context) bool {
 		master = s.master(ctx)
 		all, err := s.watcher.Replicas(ctx, "mymaster").Result()
 		return master != nil && err == nil && len(all) == 1 && all[0]["flags"] == "slave" && all[0]["master-link-status"] == "ok"
@@ -171,7 +171,7 @@ func (s *Sentinels) followed(t testing.TB) (master *Server) {
 
 func (s *Sentinels) awaitPromotion(t testing.TB, before *Server) {
 	t.Helper()
-	Await(t, 2*startTime, "sentinel promotes the other server", func(ctx context.Context) bool {
+	Await(t, "sentinel promotes the other server", func(ctx context.Context) bool {
 		now := s.master(ctx)
 		return now != nil && now != before
 	})

@@ -142,7 +142,7 @@ func hear(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(time.Minute):
+	case <-time.After(relaytest.Patience):
 		t.Fatalf("did not hear of %s", what)
 	}
 }

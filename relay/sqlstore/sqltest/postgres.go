@@ -23,9 +23,6 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// startTime bounds how long a server may take to answer.
-const startTime = time.Minute
-
 // Postgres is a PostgreSQL server of one test.
 type Postgres struct {
 	// URL is postgres://postgres@127.0.0.1:<port>/, to which the name of a database
@@ -150,19 +147,19 @@ func (s *Postgres) until(ctx context.Context, what string, holds func() bool) {
 		select {
 		case <-ctx.Done():
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			s.t.Fatalf("not within %s: %s\n%s", startTime, what, log)
+			s.t.Fatalf("not within %s: %s\n%s", relaytest.Patience, what, log)
 		case <-tick.C:
 		}
 	}
 }
 
-// asSuperuser connects to the server for at most startTime.
+// asSuperuser connects to the server for at most relaytest.Patience.
 func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin *sql.DB)) {
 	t.Helper()
 	admin, err := sql.Open("pgx", s.URL+"postgres")
 	relaytest.NoError(t, err)
 	defer admin.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
 	use(ctx, admin)
 }
@@ -182,7 +179,7 @@ func (s *Postgres) Kill() {
 	}
 	<-s.process.Ended
 	s.process = nil
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
 	defer cancel()
 	s.until(ctx, "postgres has no process left", func() bool { return !slices.ContainsFunc(all, runs) })
 }

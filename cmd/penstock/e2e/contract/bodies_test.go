@@ -109,7 +109,7 @@ func exchange(t *testing.T, g *e2e.Gateway, raw string) *http.Response {
 	t.Helper()
 	conn := relaytest.Must(net.Dial("tcp", strings.TrimPrefix(g.URL(), "http://")))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(e2e.Patience))
+	_ = conn.SetDeadline(time.Now().Add(relaytest.Patience))
 	_, err := fmt.Fprint(conn, raw)
 	relaytest.NoError(t, err)
 	return relaytest.Must(http.ReadResponse(bufio.NewReader(conn), nil))(t)

@@ -186,7 +186,7 @@ func (r *reader) follow(st step) {
 		return
 	}
 	want := trimmed(strings.Split(r.moved(strings.Join(st.reply, "\n")), "\n"))
-	late := time.Now().Add(e2e.Patience)
+	late := time.Now().Add(relaytest.Patience)
 	got := r.ask(st)
 	for reads(st.command) && !e2e.LinesMatch(want, got) && time.Now().Before(late) {
 		got = r.ask(st)
@@ -210,7 +210,7 @@ func (r *reader) ask(st step) []string {
 	_, err := fmt.Fprintf(r.stdin, "%s\nprintf '\\n%%s\\n' '%s'\n", r.moved(st.command), mark)
 	relaytest.NoError(r.t, err)
 	var got []string
-	late := time.After(e2e.Patience)
+	late := time.After(relaytest.Patience)
 	for {
 		select {
 		case line, ok := <-r.replies:
@@ -260,7 +260,7 @@ func (r *reader) start(settings []string) {
 	case <-ready.Found:
 	case <-gone:
 		r.t.Fatalf("make run ended:\n%s", r.logs)
-	case <-time.After(e2e.Patience):
+	case <-time.After(relaytest.Patience):
 		r.t.Fatalf("make run does not get ready:\n%s", r.logs)
 	}
 }

@@ -117,7 +117,7 @@ func (m *mixed) requestOnce(kind string, c e2e.Client, method, path, body string
 func (m *mixed) request(kind string, c e2e.Client, method, path, body string) (a e2e.Response, done, unsure bool) {
 	tick := time.NewTicker(mixedPace)
 	defer tick.Stop()
-	for late := time.After(e2e.Patience); ; {
+	for late := time.After(relaytest.Patience); ; {
 		one, done, away := m.requestOnce(kind, c, method, path, body)
 		if unsure = unsure || away; !away {
 			return one, done, unsure

@@ -322,7 +322,7 @@ func (m *mixed) explain(devEUI string) {
 func waitFor(holds func() bool) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(e2e.Patience); ; {
+	for late := time.After(relaytest.Patience); ; {
 		if holds() {
 			return true
 		}

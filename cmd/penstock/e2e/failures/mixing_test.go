@@ -266,7 +266,7 @@ func (m *mixing) counts() map[string]int {
 // check reads all records.
 func (m *mixing) check(t *testing.T) {
 	t.Helper()
-	m.g.HTTP.Timeout = 5 * e2e.Patience // the lists of a million requests are long
+	m.g.HTTP.Timeout = 5 * relaytest.Patience // the lists of a million requests are long
 	m.frames.Check(t, m.iot)
 	relaytest.Eventually(t, "every message is delivered", func() (any, bool) {
 		m.mu.Lock()

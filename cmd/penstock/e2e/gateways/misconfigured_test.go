@@ -114,7 +114,7 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 		{"a schema that is newer than the program", newer, "its schema has version 9999"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), relaytest.Patience)
 			defer cancel()
 			var out bytes.Buffer
 			code := app.Run([]string{"serve"}, client.Environment{Context: ctx, Variables: []string{

@@ -45,7 +45,7 @@ func testDrain(t *testing.T, s *e2e.Site) {
 	go func() { code <- g.Terminate() }()
 	relaytest.Eventually(t, "it drains", func() (any, bool) { return nil, strings.Contains(g.Logs.String(), "msg=draining") })
 	_, _ = io.WriteString(conn, body[10:])
-	_ = conn.SetReadDeadline(time.Now().Add(e2e.Patience))
+	_ = conn.SetReadDeadline(time.Now().Add(relaytest.Patience))
 	first := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(conn, first); err != nil || string(first) != "HTTP/1.1 200" {
 		t.Errorf("a request that was under way got %q %v", first, err)

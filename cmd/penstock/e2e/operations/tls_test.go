@@ -66,7 +66,7 @@ func TestTLSAndHangup(t *testing.T) {
 	text, err := os.ReadFile(cert)
 	relaytest.NoError(t, err)
 	pool.AppendCertsFromPEM(text)
-	g.HTTP = &http.Client{Timeout: e2e.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	g.HTTP = &http.Client{Timeout: relaytest.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(g.HTTP.CloseIdleConnections)
 	g.Spawn()
 	said := func(line string) {

@@ -42,7 +42,7 @@ func (c *kannelChild) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGINT)
 	select {
 	case <-c.gone:
-	case <-time.After(e2e.Patience / 3):
+	case <-time.After(relaytest.Patience / 3):
 		c.t.Errorf("%s did not end by itself", c.cmd.Path)
 		_ = c.cmd.Process.Kill()
 		<-c.gone

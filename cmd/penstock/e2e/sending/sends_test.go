@@ -24,7 +24,7 @@ func TestSendsUnderKill(t *testing.T) {
 		t.Parallel()
 		g := e2e.NewGateway(t, s, fmt.Sprintf("accounts: [{name: acme, credit: %d, tokens: [{token: acme-all-0123456}]}]", count/2))
 		g.Spawn()
-		o := &orders{g: g, until: time.Now().Add(e2e.Patience), sent: map[string]int64{}}
+		o := &orders{g: g, until: time.Now().Add(relaytest.Patience), sent: map[string]int64{}}
 		half := make(chan struct{}, count)
 		for n := range count {
 			text := fmt.Sprintf("order %d, to be sent now", n)
