@@ -96,7 +96,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 		}
 		out.Count += n
 	}
-	answers, away := each[DryRun](c.UserContext(), s.Peers, others, passOn(c))
+	answers, away := each[DryRun](c.UserContext(), s.Peers, others, repeated(c))
 	for _, node := range slices.Sorted(maps.Keys(answers)) {
 		out.join(answers[node], limit)
 	}

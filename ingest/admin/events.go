@@ -197,7 +197,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 		query := maps.Clone(query)
 		query.Set("limit", strconv.Itoa(min(limit+1, maxLimit)))
 		query.Set("cursor", at[g.Node].String())
-		return peerRequest{method: fiber.MethodGet, path: "/admin/events", query: query}
+		return passOn(c, query)
 	})
 	lists := append(own, nil)[:len(own)]
 	further := false
@@ -312,7 +312,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 			return err
 		}
 	}
-	answers, away := each[replayedJSON](c.UserContext(), s.Peers, others, passOn(c))
+	answers, away := each[replayedJSON](c.UserContext(), s.Peers, others, repeated(c))
 	for _, a := range answers {
 		count += a.Count
 	}
@@ -326,9 +326,8 @@ type replayedJSON struct {
 	Away  []awayJSON `json:"away,omitempty"` // gateways that did not replay theirs
 }
 
-// passOn repeats a request to another gateway.
-func passOn(c *fiber.Ctx) func(gateway.Gateway) peerRequest {
-	body := slices.Clone(c.BodyRaw())
-	r := peerRequest{method: c.Method(), path: strings.Clone(c.Path()), query: passedOn(c), body: body}
+// repeated returns the same request for each gateway.
+func repeated(c *fiber.Ctx) func(gateway.Gateway) peerRequest {
+	r := passOn(c, passedOn(c))
 	return func(gateway.Gateway) peerRequest { return r }
 }

@@ -83,7 +83,7 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	m.Compare = !m.DryRun && !principalOf(c).peer
+	m.Compare = !m.DryRun
 	done, err := s.Inventory.Apply(c.UserContext(), data, m)
 	if err != nil {
 		s.Logger.WarnContext(c.UserContext(), "inventory refused", "address", httpd.ClientIP(c), "error", err)

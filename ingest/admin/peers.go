@@ -3,11 +3,14 @@ package admin
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,11 +20,18 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/user"
 )
 
-// fromGateway is the header of a request that another gateway makes: it is
-// answered from the gateway's own journals alone.
-const fromGateway = "X-Penstock-Gateway"
+// Headers of a request that another gateway makes: its node, the user whose request it
+// passes on with the role, the time in Unix seconds, and the signature (gateway.Keys).
+const (
+	headerNode      = "X-Penstock-Gateway"
+	headerActor     = "X-Penstock-Actor"
+	headerRole      = "X-Penstock-Role"
+	headerTime      = "X-Penstock-Time"
+	headerSignature = "X-Penstock-Signature"
+)
 
 // maxPeerAnswer is the maximum size of another gateway's response: a page of 1,000 events.
 const maxPeerAnswer = 256 << 20
@@ -30,16 +40,15 @@ const maxPeerAnswer = 256 << 20
 // journals. A nil Peers has none.
 type Peers struct {
 	node     string
-	token    string
+	keys     gateway.Keys
 	registry gateway.Registry
 	client   *http.Client
 	now      func() time.Time
 }
 
-// NewPeers returns the peers of a gateway; token is the one that the gateways
-// share. An answer may take as long as a dry run does.
-func NewPeers(node, token string, registry gateway.Registry, now func() time.Time) *Peers {
-	return &Peers{node: node, token: token, registry: registry, client: &http.Client{Timeout: time.Minute}, now: now}
+// NewPeers returns the peers of a gateway. An answer may take as long as a dry run does.
+func NewPeers(node string, keys gateway.Keys, registry gateway.Registry, now func() time.Time) *Peers {
+	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{Timeout: time.Minute}, now: now}
 }
 
 // awayJSON is a gateway whose journals an answer lacks.
@@ -51,7 +60,7 @@ type awayJSON struct {
 
 // others lists the other gateways; none for a request of one of them.
 func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
-	if p == nil || c.Get(fromGateway) != "" {
+	if p == nil || principalOf(c).peer != "" {
 		return nil, nil
 	}
 	all, err := p.registry.Gateways(c.UserContext())
@@ -87,11 +96,12 @@ func each[T any](ctx context.Context, p *Peers, all []gateway.Gateway, request f
 	return answers, away
 }
 
-// peerRequest is a request of the admin API to another gateway.
+// peerRequest is a request to the internal API of another gateway.
 type peerRequest struct {
 	method, path string
 	query        url.Values
 	body         []byte
+	who          principal // whose request is passed on
 }
 
 func (p *Peers) decode(ctx context.Context, g *gateway.Gateway, r peerRequest, answer any) error {
@@ -122,17 +132,20 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (sta
 
 // send makes a request to the gateway at a URL.
 func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (status int, body []byte, err error) {
-	target := gatewayURL + r.path
+	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.who.name, Role: string(r.who.role), Time: p.now(), Body: r.body}
 	if len(r.query) > 0 {
-		target += "?" + r.query.Encode()
+		signed.Target += "?" + r.query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.method, gatewayURL+signed.Target, bytes.NewReader(r.body))
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+p.token)
-	req.Header.Set(fromGateway, p.node)
-	req.Header.Set("Content-Type", "application/json")
+	for name, value := range map[string]string{
+		headerNode: signed.Node, headerActor: signed.Actor, headerRole: signed.Role, headerTime: strconv.FormatInt(signed.Time.Unix(), 10),
+		headerSignature: hex.EncodeToString(p.keys.Sign(signed)), "Content-Type": "application/json",
+	} {
+		req.Header.Set(name, value)
+	}
 	resp, err := p.client.Do(req)
 	if err != nil {
 		return 0, nil, err
@@ -149,7 +162,7 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server ga
 	if err != nil {
 		return newer, err
 	}
-	status, answer, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/admin/gateways/server", body: body})
+	status, answer, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/internal/server", body: body})
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("answered %d", status)
 	}
@@ -157,6 +170,35 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server ga
 		err = json.Unmarshal(answer, &newer)
 	}
 	return newer, err
+}
+
+// passOn returns a request that another gateway has to answer from what only it has.
+func passOn(c *fiber.Ctx, query url.Values) peerRequest {
+	path := "/internal" + strings.TrimPrefix(strings.Clone(c.Path()), "/admin")
+	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), who: principalOf(c)}
+}
+
+// authorizePeer passes the requests of other gateways.
+func (s *Surface) authorizePeer(c *fiber.Ctx) error {
+	body, err := httpd.Body(c, maxForm)
+	if err != nil {
+		return err
+	}
+	seconds, _ := strconv.ParseInt(c.Get(headerTime), 10, 64)
+	signature, _ := hex.DecodeString(c.Get(headerSignature))
+	r := gateway.Request{
+		Method: c.Method(), Target: c.OriginalURL(), Node: c.Get(headerNode), Actor: c.Get(headerActor), Role: c.Get(headerRole),
+		Time: time.Unix(seconds, 0), Body: body,
+	}
+	if s.Peers == nil || !s.Peers.keys.Verify(r, signature) {
+		return fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+	}
+	if age := s.Now().Sub(r.Time).Abs(); age > gateway.MaxRequestAge {
+		return fiber.NewError(fiber.StatusUnauthorized, "The clocks of the two gateways differ by "+age.Round(time.Second).String()+".")
+	}
+	httpd.AdmitOperator(c)
+	c.Locals(principalKey{}, principal{name: strings.Clone(r.Actor), role: user.Admin, peer: strings.Clone(r.Node), peerRole: user.Role(strings.Clone(r.Role))})
+	return c.Next()
 }
 
 // exchangeServer answers ExchangeServer.
@@ -179,7 +221,7 @@ func (p *Peers) tracedAt(c *fiber.Ctx, node string) (t tracedJSON, found bool, e
 		if g.Node != node {
 			continue
 		}
-		status, body, err := p.ask(c.UserContext(), &g, peerRequest{method: fiber.MethodGet, path: strings.Clone(c.Path())})
+		status, body, err := p.ask(c.UserContext(), &g, passOn(c, nil))
 		if err != nil || status == http.StatusNotFound {
 			return t, false, err
 		}

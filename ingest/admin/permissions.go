@@ -59,7 +59,6 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/inventory", id: "getInventory", roles: operators, handle: s.withSelection(s.getInventory)},
 		{method: "POST", path: "/recover", id: "recover", roles: admins, change: true, prepare: s.acceptServer, handle: s.recover},
 		{method: "GET", path: "/gateways", id: "listGateways", roles: staff, handle: s.withSelection(s.listGateways)},
-		{method: "POST", path: "/gateways/server", id: "exchangeServer", roles: admins, handle: s.exchangeServer},
 		{method: "DELETE", path: "/gateways/:node", id: "forgetGateway", roles: operators, change: true, handle: s.forgetGateway},
 		{method: "GET", path: "/events", id: "listEvents", roles: everyone, handle: s.withSelection(s.listEvents)},
 		{method: "GET", path: "/events/:event", id: "getEvent", roles: everyone, handle: s.getEvent},
@@ -115,7 +114,11 @@ func (s *Surface) operationOf(c *fiber.Ctx) operation {
 	if method == fiber.MethodHead {
 		method = fiber.MethodGet
 	}
-	path := strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(c.Path()), "/admin"), "/")
+	path := strings.ToLower(c.Path())
+	for _, prefix := range []string{"/admin", "/internal"} {
+		path = strings.TrimPrefix(path, prefix)
+	}
+	path = strings.TrimSuffix(path, "/")
 	for _, o := range s.operations {
 		if o.method == method && matches(o.path, path) {
 			return o

@@ -83,7 +83,7 @@ func rolesOf() map[string]string {
 		"showSession": "aovc", "signOut": "aovc", "setOwnPassword": "aovc",
 		"listUsers": "a", "addUser": "a", "showUser": "a", "changeUser": "a", "removeUser": "a", "listAudit": "a",
 		"listTokensOfAccounts": "a", "addToken": "a", "revokeToken": "a",
-		"putInventory": "a", "getInventory": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aovc", "listGateways": "aov", "forgetGateway": "ao", "exchangeServer": "a",
+		"putInventory": "a", "getInventory": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aovc", "listGateways": "aov", "forgetGateway": "ao",
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",
 		"listRelaysOfAccounts": "aovc", "showRelay": "aovc", "changeRelay": "ao",

@@ -20,8 +20,10 @@ type principal struct {
 	account account.ID // of the role account
 	// session is that of a user; nil for the admin token.
 	session *user.SignedIn
-	// peer is another gateway, which passes on what it has authorised and recorded.
-	peer bool
+	// peer is the node of another gateway, which has authorised the request of a user with
+	// peerRole, and hides in the answer what the user may not see.
+	peer     string
+	peerRole user.Role
 }
 
 // principalKey is the key of a request's principal in its locals.
@@ -57,8 +59,7 @@ func (s *Surface) authorize(c *fiber.Ctx) error {
 // authenticate returns who makes a request. A token wins over a cookie.
 func (s *Surface) authenticate(c *fiber.Ctx) (principal, error) {
 	if c.Get(fiber.HeaderAuthorization) != "" {
-		peer, err := s.auth.AdmitAdmin(c)
-		return principal{name: audit.AdminToken, role: user.Admin, peer: peer}, err
+		return principal{name: audit.AdminToken, role: user.Admin}, s.auth.AdmitAdmin(c)
 	}
 	in, err := s.sessionOf(c)
 	if err != nil {

@@ -39,7 +39,7 @@ func noteOf(c *fiber.Ctx) *note {
 // none is made that is not recorded, and again with its result.
 func (s *Surface) record(c *fiber.Ctx) error {
 	o, who := s.operationOf(c), principalOf(c)
-	if !o.change || who.peer {
+	if !o.change {
 		return c.Next()
 	}
 	if o.prepare != nil {
@@ -47,9 +47,13 @@ func (s *Surface) record(c *fiber.Ctx) error {
 			return err
 		}
 	}
+	role := who.role
+	if who.peer != "" {
+		role = who.peerRole
+	}
 	now := s.Now().UTC()
 	e := audit.Entry{
-		ID: relay.NewID(now), At: now, Actor: who.name, Role: string(who.role), Address: httpd.ClientIP(c), Operation: o.id,
+		ID: relay.NewID(now), At: now, Actor: who.name, Role: string(role), Address: httpd.ClientIP(c), Operation: o.id,
 		Target: target(c, o), Outcome: audit.Started,
 	}
 	if err := s.Audit.Begin(c.UserContext(), e); err != nil {

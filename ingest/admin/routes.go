@@ -177,4 +177,11 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 			r.Add(o.method, o.path, o.handle)
 		}
 	}
+
+	// What gateways ask each other for: it is answered from this gateway's journals alone.
+	internal := app.Group("/internal", s.authorizePeer, answers().Handler, s.record, answers().Handler)
+	internal.Post("/server", s.exchangeServer)
+	internal.Get("/events", s.withSelection(s.listEvents))
+	internal.Get("/events/:event", s.getEvent)
+	internal.Post("/events/replay", s.withSelection(s.replayEvents))
 }

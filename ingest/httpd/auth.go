@@ -39,7 +39,6 @@ type Tokens interface {
 type Auth struct {
 	tokens Tokens
 	admins [][sha256.Size]byte // none disables admin access
-	peer   [sha256.Size]byte   // of the token that gateways share; zero for none
 	now    func() time.Time
 	cache  atomic.Pointer[sync.Map] // [32]byte → *cachedToken
 	size   atomic.Int64
@@ -63,14 +62,6 @@ func NewAuth(tokens Tokens, adminToken string, now func() time.Time) *Auth {
 		a.admins = append(a.admins, sha256.Sum256([]byte(adminToken)))
 	}
 	return a
-}
-
-// TrustPeers adds the token that gateways share. It must be called before the first
-// request.
-func (a *Auth) TrustPeers(token string) {
-	if token != "" {
-		a.peer = sha256.Sum256([]byte(token))
-	}
 }
 
 // Guesses returns the limiter of wrong credentials, for surfaces with credentials of
@@ -261,25 +252,24 @@ func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken
 
 // RequireAdmin passes requests with an admin token.
 func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
-	if _, err := a.AdmitAdmin(c); err != nil {
+	if err := a.AdmitAdmin(c); err != nil {
 		return err
 	}
 	return c.Next()
 }
 
 // AdmitAdmin admits a request with an admin token, for surfaces that know others beside
-// it. peer says that the token is the one that gateways share. The error is the answer
-// to any other request: 401, or 429.
-func (a *Auth) AdmitAdmin(c *fiber.Ctx) (peer bool, err error) {
-	is, peer, wait := a.admin(c)
+// it. The error is the answer to any other request: 401, or 429.
+func (a *Auth) AdmitAdmin(c *fiber.Ctx) error {
+	is, wait := a.admin(c)
 	switch {
 	case wait > 0:
-		return false, tooMany(c, wait)
+		return tooMany(c, wait)
 	case !is:
-		return false, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+		return fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}
 	AdmitOperator(c)
-	return peer, nil
+	return nil
 }
 
 // AdmitOperator counts a request as one of the admin API, for surfaces that
@@ -293,32 +283,31 @@ func AdmitOperator(c *fiber.Ctx) {
 
 // IsAdmin reports whether a request has an admin token.
 func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
-	is, _, _ := a.admin(c)
+	is, _ := a.admin(c)
 	return is
 }
 
 // admin compares a request's token with the admin tokens, unless the attempt is
 // rate limited.
-func (a *Auth) admin(c *fiber.Ctx) (is, peer bool, wait time.Duration) {
+func (a *Auth) admin(c *fiber.Ctx) (is bool, wait time.Duration) {
 	text := Bearer(c)
 	if text == "" {
-		return false, false, 0
+		return false, 0
 	}
 	shown := AttemptOf(c, "the administrator", text)
 	if wait := a.guesses.Wait(shown); wait > 0 {
-		return false, false, wait
+		return false, wait
 	}
 	known := 0
 	for i := range a.admins {
 		known |= subtle.ConstantTimeCompare(shown.Sum[:], a.admins[i][:])
 	}
-	shared := subtle.ConstantTimeCompare(shown.Sum[:], a.peer[:])
-	if known|shared != 1 {
+	if known != 1 {
 		a.guesses.Wrong(shown)
-		return false, false, 0
+		return false, 0
 	}
 	a.guesses.Right(shown)
-	return true, known == 0, 0
+	return true, 0
 }
 
 // Bearer returns the token of Authorization: Bearer.

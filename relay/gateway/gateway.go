@@ -79,6 +79,9 @@ func Conflicts(self *Gateway, all []Gateway, now time.Time) []string {
 		var others []string
 		for i := range all {
 			g := &all[i]
+			if fact == AdminToken && g.Facts[LedgerKey] != self.Facts[LedgerKey] {
+				continue // its fingerprint differs with the master key
+			}
 			if g.Node != self.Node && !g.Away(now) && g.Facts[fact] != self.Facts[fact] {
 				others = append(others, g.Node)
 			}

@@ -85,9 +85,6 @@ type ledgerService struct {
 }
 
 func (d *Gateway) openLedgers(records *recordStores, events outbox.Notifier) (*ledgerService, error) {
-	if err := makeMasterKey(d.cfg, d.log); err != nil {
-		return nil, err
-	}
 	keys, err := masterKeys(d.cfg)
 	if err != nil {
 		return nil, err

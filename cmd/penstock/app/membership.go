@@ -48,7 +48,7 @@ type membership struct {
 	store   *gateways.Store
 	dir     string
 	self    registry.Gateway
-	token   string // authenticates requests between gateways
+	keys    registry.Keys // of requests between gateways
 	cache   *cache.DB
 	primary *primary
 	intakes map[event.Kind]*intake.Intake
@@ -85,16 +85,13 @@ type membership struct {
 // openMembership creates the membership; start registers the gateway.
 func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
-		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, primary: back.primary, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
+		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, primary: back.primary, keys: back.primary.keys, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
 		afterRestore: back.records.afterRestore, accept: ledgers.Accept,
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
 	if m.self.Facts[registry.Place], err = placeOf(d.cfg.DataDir); err != nil {
 		d.log.Warn("cannot tell this data directory from a copy; a start after a kill takes longer", "error", err)
-	}
-	if m.token, err = m.store.Setting(ctx, "gateway_token", rand.Text); err != nil {
-		return nil, err
 	}
 	d.check(admin.Backend{Name: "gateways", Note: "node " + d.node, Check: m.check})
 	if err := m.load(); err != nil {
@@ -119,10 +116,11 @@ func (d *Gateway) facts(masterKey string) registry.Facts {
 	if d.cfg.Influx.URL != "" {
 		readings = "influxdb " + config.Config{Influx: d.cfg.Influx}.Redacted().Influx.URL + " " + d.cfg.Influx.Bucket
 	}
-	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.AdminToken: fingerprint(d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
+	return registry.Facts{registry.Readings: readings, registry.LedgerKey: fingerprint(masterKey), registry.AdminToken: fingerprint(masterKey + " " + d.cfg.AdminToken), registry.PublicURL: d.cfg.PublicURL}
 }
 
-// fingerprint identifies a secret without revealing it.
+// fingerprint identifies a secret without revealing it, if it cannot be guessed. An admin
+// token may be guessable, so that its fingerprint is made with the master key.
 func fingerprint(secret string) string {
 	sum := sha256.Sum256([]byte("penstock fingerprint " + secret))
 	return hex.EncodeToString(sum[:8])
@@ -330,7 +328,7 @@ func (m *membership) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.primary.setPeers(all, m.token)
+	m.primary.setPeers(all)
 	conflicts := append(conflict, registry.Conflicts(&m.self, all, time.Now())...)
 	m.mu.Lock()
 	m.conflicts = conflicts

@@ -21,7 +21,7 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// primaryFile stores which PostgreSQL server the gateways used last, and how to ask the
+// primaryFile stores which PostgreSQL server the gateways used last, and where to ask the
 // other gateways about it while that server is down.
 const primaryFile = "postgresql"
 
@@ -37,6 +37,7 @@ const exchangeTime = 2 * time.Second
 type primary struct {
 	path string // of the file; empty if the records are not in PostgreSQL
 	node string
+	keys registry.Keys
 	log  *slog.Logger
 
 	mu     sync.Mutex
@@ -49,14 +50,17 @@ type primary struct {
 type storedPrimary struct {
 	registry.Server
 	Peers []string `json:"peers"` // internal URLs
-	Token string   `json:"token"` // that gateways share
 }
 
 // openPrimary reads which server was used last and asks the other gateways.
 func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.Logger) (*primary, error) {
 	p := &primary{node: node, log: log, changed: make(chan struct{}, 1)}
-	if cfg.Database.URL == "" {
-		return p, nil
+	keys, err := masterKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if p.keys, err = registry.NewKeys(keys); err != nil || cfg.Database.URL == "" {
+		return p, err
 	}
 	p.path = filepath.Join(cfg.DataDir, primaryFile)
 	text, err := os.ReadFile(p.path)
@@ -114,8 +118,8 @@ func (p *primary) setServer(server registry.Server) {
 	}
 }
 
-// setPeers stores how to ask the other gateways.
-func (p *primary) setPeers(all []registry.Gateway, token string) {
+// setPeers stores where to ask the other gateways.
+func (p *primary) setPeers(all []registry.Gateway) {
 	var peers []string
 	for i := range all {
 		if all[i].Node != p.node {
@@ -124,11 +128,11 @@ func (p *primary) setPeers(all []registry.Gateway, token string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slices.Equal(peers, p.stored.Peers) && token == p.stored.Token {
+	if slices.Equal(peers, p.stored.Peers) {
 		return
 	}
 	next := p.stored
-	next.Peers, next.Token = peers, token
+	next.Peers = peers
 	p.saveOrLog(next)
 }
 
@@ -159,7 +163,7 @@ func (p *primary) exchange(ctx context.Context) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, exchangeTime)
 	defer cancel()
-	peers := admin.NewPeers(p.node, stored.Token, nil, time.Now)
+	peers := admin.NewPeers(p.node, p.keys, nil, time.Now)
 	var requests sync.WaitGroup
 	for _, url := range stored.Peers {
 		requests.Go(func() {

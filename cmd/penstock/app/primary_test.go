@@ -20,7 +20,7 @@ import (
 // primaryIn opens the memory of a gateway with PostgreSQL.
 func primaryIn(t *testing.T, dir string) *primary {
 	t.Helper()
-	cfg := config.Config{DataDir: dir, Database: config.Database{URL: "postgres://h/d"}}
+	cfg := config.Config{DataDir: dir, Database: config.Database{URL: "postgres://h/d"}, Ledger: config.Ledger{MasterKey: "k"}}
 	return relaytest.Must(openPrimary(t.Context(), cfg, "one", slog.New(slog.DiscardHandler)))(t)
 }
 
@@ -90,7 +90,7 @@ func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
 	other := primaryIn(t, t.TempDir())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var theirs registry.Server
-		if r.URL.Path != "/admin/gateways/server" || r.Header.Get("Authorization") != "Bearer shared" || json.NewDecoder(r.Body).Decode(&theirs) != nil {
+		if r.URL.Path != "/internal/server" || json.NewDecoder(r.Body).Decode(&theirs) != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -99,7 +99,7 @@ func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	p := primaryIn(t, dir)
-	p.setPeers([]registry.Gateway{{Node: "one", URL: "http://127.0.0.1:1"}, {Node: "two", URL: server.URL}}, "shared")
+	p.setPeers([]registry.Gateway{{Node: "one", URL: "http://127.0.0.1:1"}, {Node: "two", URL: server.URL}})
 	relaytest.NoError(t, p.admit(onTimeline(2)))
 	p.exchange(t.Context())
 	if other.admit(onTimeline(1)) == nil {

@@ -41,7 +41,6 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
 	})
 	auth := httpd.NewAuth(c.back.records.Accounts, d.cfg.AdminToken, time.Now)
-	auth.TrustPeers(c.membership.token)
 	auth.Guesses().Logger = d.log
 	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Changed) })
 	d.checks = append(d.checks, journals(c.in.inOrder())...)
@@ -121,7 +120,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Service: c.in.inbound, Sent: records.Deliveries, Accounts: records.Accounts,
 	}
 	return admin.New(admin.Deps{
-		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.token, records.Gateways, time.Now), Recover: c.membership.Recover,
+		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
 		AcceptServer: func(ctx context.Context) (string, error) { return c.back.primary.accept(ctx, records.DB) }, NewerServer: c.back.primary.newestServer,
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.in.inOrder(), Deliveries: records.Deliveries, Breakers: c.back.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,

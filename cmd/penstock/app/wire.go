@@ -163,7 +163,7 @@ func (d *Gateway) openDataDir() (err error) {
 		}
 		d.log.Info("the admin token is kept in a file", "path", filepath.Join(d.cfg.DataDir, client.AdminTokenFile))
 	}
-	return nil
+	return makeMasterKey(d.cfg, d.log)
 }
 
 func (d *Gateway) openBackends(ctx context.Context) (backends, error) {

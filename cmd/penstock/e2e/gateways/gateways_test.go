@@ -33,6 +33,7 @@ func TestGatewaysAreOne(t *testing.T) {
 		{"an Idempotency-Key is one order at all", testSplitKey},
 		{"what came to several is counted once", testSplitDuplicates},
 		{"a gateway that is killed loses nothing", testKilledMember},
+		{"whoever reads the database gets no credential", testStolenDatabase},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,116 @@
+package gateways
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// testStolenDatabase reads every value of the database, as whoever has a backup of it can,
+// and tries each as a credential of every kind.
+func testStolenDatabase(t *testing.T, s *e2e.Site) {
+	c := e2e.StartCluster(t, s, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_TRUSTED_PROXIES=127.0.0.1")
+	first, second := c.Gateways[0], c.Gateways[1]
+	first.AddUser("anna", "admin", "")
+	relaytest.Eventually(t, "the gateways know each other", func() (any, bool) {
+		a := first.Admin().Get("/admin/gateways")
+		return a.Body, a.Status == http.StatusOK && strings.Count(a.Body, `"node"`) == e2e.ClusterSize
+	})
+	stolen := valuesOf(t, second.Setting("PENSTOCK_DATABASE_URL"))
+	if !stolen["anna"] {
+		t.Fatal("the user is not among the values: the database was not read")
+	}
+	n := 0
+	for text := range stolen {
+		n++
+		thief := first.As("").With("X-Forwarded-For", fmt.Sprintf("10.0.%d.%d", n/256, n%256)) // each guess from an address of its own
+		bearer := "Bearer " + text
+		keys := relaytest.Must(gateway.NewKeys([]string{text}))(t)
+		for _, try := range []struct {
+			kind, method, path, body string
+			as                       e2e.Client
+		}{
+			{"the admin token", "POST", "/admin/users", `{"name":"thief","role":"admin","password":"correct horse battery"}`, thief.With("Authorization", bearer)},
+			{"a session", "GET", "/admin/users", "", thief.With("Cookie", "penstock_session="+text)},
+			{"a token of /v2", "GET", "/v2/balance", "", thief.With("X-Auth-Token", text)},
+			{"a token of /iot", "GET", "/iot/devices", "", thief.With("Authorization", bearer)},
+			{"the gateways' bearer token", "GET", "/internal/events", "", thief.With("Authorization", bearer)},
+			{"the gateways' key", "GET", "/internal/events", "", signed(thief, keys, "GET", "/internal/events", "")},
+			{"the gateways' key to replay", "POST", "/internal/events/replay", `{"kind":"sms"}`, signed(thief, keys, "POST", "/internal/events/replay", `{"kind":"sms"}`)},
+		} {
+			a, err := try.as.Try(try.method, try.path, try.body)
+			if err != nil { // not a value of a header
+				continue
+			}
+			if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
+				t.Errorf("%q as %s: %d %.200s", text, try.kind, a.Status, a.Body)
+			}
+		}
+	}
+	t.Logf("%d values", n)
+}
+
+// signed returns a caller that signs a request as a gateway does.
+func signed(c e2e.Client, keys gateway.Keys, method, target, body string) e2e.Client {
+	r := gateway.Request{Method: method, Target: target, Node: "thief", Actor: "thief", Role: "admin", Time: time.Now(), Body: []byte(body)}
+	return c.With("X-Penstock-Gateway", r.Node).With("X-Penstock-Actor", r.Actor).With("X-Penstock-Role", r.Role).
+		With("X-Penstock-Time", strconv.FormatInt(r.Time.Unix(), 10)).With("X-Penstock-Signature", hex.EncodeToString(keys.Sign(r)))
+}
+
+// valuesOf returns all texts of a database, also those in JSON.
+func valuesOf(t *testing.T, databaseURL string) map[string]bool {
+	t.Helper()
+	db := sqltest.Open(t, sqlstore.Options{URL: databaseURL})
+	tables := relaytest.Must(sqlstore.Values[string](t.Context(), db, "tables",
+		"SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"))(t)
+	found := map[string]bool{}
+	for _, table := range tables {
+		rows := relaytest.Must(sqlstore.Values[string](t.Context(), db, table, `SELECT row_to_json(t)::text FROM "`+table+`" t`))(t)
+		for _, row := range rows {
+			addTexts(found, row)
+		}
+	}
+	return found
+}
+
+// addTexts adds the texts of a JSON value, and of those the ones that are JSON or hexadecimal.
+func addTexts(found map[string]bool, text string) {
+	var v any
+	if json.Unmarshal([]byte(text), &v) == nil {
+		addValue(found, v)
+	}
+}
+
+func addValue(found map[string]bool, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			addValue(found, member)
+		}
+	case []any:
+		for _, element := range v {
+			addValue(found, element)
+		}
+	case string:
+		if digits, ok := strings.CutPrefix(v, `\x`); ok {
+			if b, err := hex.DecodeString(digits); err == nil {
+				addTexts(found, string(b))
+			}
+		}
+		if len(v) >= 4 && len(v) <= 1000 && strings.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) < 0 {
+			found[v] = true
+		}
+		addTexts(found, v)
+	}
+}

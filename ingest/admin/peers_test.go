@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// signedBy signs a request as the gateway n2 does, on behalf of the operator anna.
+func signedBy(keys gateway.Keys, r *http.Request, body string, at time.Time) {
+	signed := gateway.Request{Method: r.Method, Target: r.RequestURI, Node: "n2", Actor: "anna", Role: "operator", Time: at, Body: []byte(body)}
+	for name, value := range map[string]string{
+		headerNode: signed.Node, headerActor: signed.Actor, headerRole: signed.Role, headerTime: strconv.FormatInt(at.Unix(), 10),
+		headerSignature: hex.EncodeToString(keys.Sign(signed)),
+	} {
+		r.Header.Set(name, value)
+	}
+}
+
+func TestInternalRoutesAreForGateways(t *testing.T) {
+	o := newOffice(t)
+	keys := relaytest.Must(gateway.NewKeys([]string{"the master key"}))(t)
+	other := relaytest.Must(gateway.NewKeys([]string{"another key"}))(t)
+	o.surface.Peers = NewPeers("n1", keys, nil, func() time.Time { return o.now })
+	o.surface.NewerServer = func(theirs gateway.Server) gateway.Server { return theirs }
+	o.accept(event.SMS, `{"text":"one"}`)
+	root := o.as(user.Admin, 0)
+	const replay, server = `{"kind":"sms"}`, `{"host":"h:5432"}`
+	for _, tc := range []struct {
+		name, line, body string
+		keys             gateway.Keys
+		late             time.Duration
+		want             string
+	}{
+		{"a list", "GET /internal/events?kind=sms", "", keys, 0, `200 {"data":[{"id":"n1-`},
+		{"a server", "POST /internal/server", server, keys, 0, `200 {"host":"h:5432"`},
+		{"a replay", "POST /internal/events/replay", replay, keys, 0, `200 {"count":1}`},
+		{"another key", "GET /internal/events", "", other, 0, `401 `},
+		{"another key for a server", "POST /internal/server", server, other, 0, `401 `},
+		{"a request of an hour ago", "GET /internal/events", "", keys, -time.Hour, `401 {"message":"The clocks of the two gateways differ by 1h0m0s."}`},
+		{"a clock that is fast", "GET /internal/events", "", keys, 10 * time.Minute, `401 {"message":"The clocks`},
+		{"the admin API", "GET /admin/users", "", keys, 0, `401 `},
+		{"the admin API with the same path", "GET /admin/events", "", keys, 0, `401 `},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := request(tc.line, tc.body)
+			signedBy(tc.keys, r, tc.body, o.now.Add(time.Second).Add(tc.late))
+			status, body := o.do(r)
+			if got := strconv.Itoa(status) + " " + body; !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %s, want it to begin with %s", got, tc.want)
+			}
+		})
+	}
+	if status, body := root.send("GET /internal/events", ""); status != http.StatusUnauthorized {
+		t.Errorf("an administrator at an internal route: %d %s", status, body)
+	}
+	if got := o.ask("POST /internal/server", server); !strings.HasPrefix(got, "401 ") {
+		t.Errorf("the admin token at an internal route: %s", got)
+	}
+	recorded := o.audit("operation=replayEvents")
+	if len(recorded) != 1 || recorded[0].Actor != "anna" || recorded[0].Role != "operator" {
+		t.Errorf("the audit log has %v, want the replay by the operator anna", recorded)
+	}
+}

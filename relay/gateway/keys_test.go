@@ -1,0 +1,41 @@
+package gateway_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+func TestASignatureCoversTheWholeRequest(t *testing.T) {
+	keys := relaytest.Must(gateway.NewKeys([]string{"new", "old"}))(t)
+	old := relaytest.Must(gateway.NewKeys([]string{"old"}))(t)
+	other := relaytest.Must(gateway.NewKeys([]string{"other"}))(t)
+	signed := gateway.Request{Method: "POST", Target: "/internal/server?a=1", Node: "n1", Actor: "anna", Role: "operator", Time: time.Unix(1_790_000_000, 0), Body: []byte("{}")}
+	for _, tc := range []struct {
+		name   string
+		keys   gateway.Keys
+		change func(*gateway.Request)
+		want   bool
+	}{
+		{"the same", keys, func(*gateway.Request) {}, true},
+		{"a gateway that has the former master key only", old, func(*gateway.Request) {}, true},
+		{"another master key", other, func(*gateway.Request) {}, false},
+		{"no master key", nil, func(*gateway.Request) {}, false},
+		{"another method", keys, func(r *gateway.Request) { r.Method = "GET" }, false},
+		{"another path", keys, func(r *gateway.Request) { r.Target = "/internal/events?a=1" }, false},
+		{"another query", keys, func(r *gateway.Request) { r.Target = "/internal/server?a=2" }, false},
+		{"another node", keys, func(r *gateway.Request) { r.Node = "n2" }, false},
+		{"another user", keys, func(r *gateway.Request) { r.Actor = "carl" }, false},
+		{"another role", keys, func(r *gateway.Request) { r.Role = "admin" }, false},
+		{"another time", keys, func(r *gateway.Request) { r.Time = r.Time.Add(time.Second) }, false},
+		{"another body", keys, func(r *gateway.Request) { r.Body = nil }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := signed
+			tc.change(&got)
+			relaytest.Equal(t, "valid", tc.keys.Verify(got, old.Sign(signed)), tc.want)
+		})
+	}
+}
