@@ -67,6 +67,9 @@ func (f selectFlags) replay(w Environment, what string, fields map[string]any) e
 	if f.Last != 0 && f.From != "" {
 		return errors.New("--last and --from exclude each other")
 	}
+	if f.Last < 0 {
+		return fmt.Errorf("--last must be positive, not %s", f.Last)
+	}
 	if f.Last > 0 {
 		f.From = time.Now().UTC().Add(-f.Last).Format(time.RFC3339)
 	}
