@@ -23,6 +23,9 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	f.Profile.Model = d.Text("metadata.productNumber")
 	// It holds one object, named as the event's type.
 	data := d.In("event.data")
+	if !d.Has("event.data") {
+		d.Warn("event.data", "is missing")
+	}
 	data.All(func(name string, v jsonbody.Value, in document) {
 		if !isPresent(v) {
 			return // of another event
@@ -65,6 +68,9 @@ func disruptiveEvent(f *decoders.Frame, eventType string) {
 // the rest what the samples do not hold.
 func measured(f *decoders.Frame, name string, d document) {
 	at := d.Time("updateTime")
+	if !d.Has("updateTime") {
+		d.notes.untimed(d.at("updateTime"), d.field("updateTime"), "is missing")
+	}
 	sampled := make(map[string]bool) // keys that samples hold
 	d.Each("samples", func(sample document) { measuredSample(f, name, sample, sampled) })
 	held := 0
@@ -90,6 +96,9 @@ func measured(f *decoders.Frame, name string, d document) {
 // measuredSample reads one of several samples.
 func measuredSample(f *decoders.Frame, name string, d document, sampled map[string]bool) {
 	at := d.Time("sampleTime")
+	if !d.Has("sampleTime") {
+		d.notes.untimed(d.at("sampleTime"), d.field("sampleTime"), "is missing")
+	}
 	d.All(func(key string, v jsonbody.Value, _ document) {
 		if key == "sampleTime" {
 			return

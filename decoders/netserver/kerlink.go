@@ -46,6 +46,9 @@ func kerlinkEvent(d document, f *decoders.Frame) {
 	case f.HasFCnt || d.IsPresent("payload") && !down:
 		f.Kind = decoders.Uplink
 	case down:
+		if d.IsPresent("payload") {
+			d.Warn("fCntUp", "is missing, so this is not an uplink")
+		}
 		f.Kind, f.Text = decoders.Downlink, "reported"
 	default:
 		f.Kind = decoders.Service

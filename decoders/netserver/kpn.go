@@ -51,6 +51,7 @@ func parseKPN(p Post) ([]decoders.Frame, error) {
 // add takes one record for the part of the frame that it is.
 func (k *kpn) add(key string, r senml.Record) {
 	f := &k.f
+	noteUnknown(f, r)
 	if f.NetworkTime.IsZero() {
 		f.NetworkTime = r.Time
 	}

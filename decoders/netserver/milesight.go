@@ -40,5 +40,6 @@ func milesightEvent(d document, f *decoders.Frame, eventType string) {
 		f.Kind, f.Text = decoders.Status, data
 	default:
 		f.Kind, f.Text = decoders.Service, joinTexts(data, tsl)
+		d.Warn("data.type", "is neither PROPERTY nor EVENT, so this is not an uplink")
 	}
 }

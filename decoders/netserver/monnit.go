@@ -23,7 +23,12 @@ func parseMonnit(p Post) ([]decoders.Frame, error) {
 			switch {
 			case key == "gatewayMessage" && d.Kind(key) == jsonbody.Object:
 				gateway = message.Text("gatewayID")
-				b.item(message, monnitGateway)
+				b.item(message, func(message document, f *decoders.Frame) {
+					monnitGateway(message, f)
+					if !d.Has("sensorMessages") {
+						message.As("sensorMessages").Warn("sensorMessages", "is missing")
+					}
+				})
 			case key == "sensorMessages":
 				d.Each(key, func(message document) { b.item(message, monnitSensor) })
 			}
@@ -60,8 +65,24 @@ func monnitSensor(d document, f *decoders.Frame) {
 	for _, key := range []string{"state", "signalStrength", "voltage"} {
 		monnitValue(f, key, d.Text(key))
 	}
+	if !d.Has("dataType") {
+		d.Warn("dataType", "is missing")
+	}
+	for key := range d.Keys() {
+		if !slices.Contains(monnitMembers(), key) {
+			d.Warn(key, "is not known and is not used")
+		}
+	}
 	value := cmp.Or(d.Text("dataValue"), d.Text("rawData"))
 	monnitMeasured(f, d.Text("dataType"), unescapeMonnit(value))
+}
+
+// monnitMembers are the members of a sensor's message.
+func monnitMembers() []string {
+	return []string{
+		"sensorID", "sensorName", "accountID", "applicationID", "networkID", "dataMessageGUID", "state", "messageDate", "rawData", "dataType",
+		"dataValue", "plotValues", "plotLabels", "batteryLevel", "signalStrength", "pendingChange", "voltage",
+	}
 }
 
 func monnitDevice(d document, f *decoders.Frame, id string) {

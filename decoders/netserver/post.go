@@ -98,9 +98,26 @@ func Parse(p Post) ([]decoders.Frame, error) {
 	if sender != Generic {
 		for i := range frames {
 			dropEmptyObject(&frames[i])
+			row.always.noteMissing(&frames[i])
 		}
 	}
 	return frames, err
+}
+
+// noteMissing notes the essential members that an uplink lacks.
+func (e essentials) noteMissing(f *decoders.Frame) {
+	if f.Kind != decoders.Uplink || f.Supplement {
+		return
+	}
+	if e.payload != "" && len(f.Payload) == 0 && f.Object == nil && len(f.Samples) == 0 {
+		f.Warnings = append(f.Warnings, e.payload+": missing or empty")
+	}
+	if e.port != "" && len(f.Payload) > 0 && f.FPort == 0 {
+		f.Warnings = append(f.Warnings, e.port+": missing or 0")
+	}
+	if e.time != "" && f.SampleTime.IsZero() && f.NetworkTime.IsZero() && f.TimeNote == "" {
+		f.TimeNote = e.time + ": missing"
+	}
 }
 
 // formatJSON is the Format of errors about bodies that are not JSON.

@@ -40,6 +40,14 @@ func add(f *decoders.Frame, r senml.Record, key string) {
 		f.SampleTime = r.Time
 	}
 	f.Samples = r.AppendReadings(f.Samples, key)
+	noteUnknown(f, r)
+}
+
+// noteUnknown notes the members of a record that are not known.
+func noteUnknown(f *decoders.Frame, r senml.Record) {
+	for _, member := range r.Unknown[:min(len(r.Unknown), max(maxWarnings-len(f.Warnings), 0))] {
+		f.Warnings = append(f.Warnings, member+senml.NotUsed)
+	}
 }
 
 func senMLFrame(device string) (decoders.Frame, error) {

@@ -94,6 +94,7 @@ func sigfoxEvent(d document, f *decoders.Frame, located, advanced bool) {
 		f.Kind, f.Object = decoders.Uplink, custom
 	default:
 		f.Kind = decoders.Service
+		d.Warn("data", "is missing, and there are no other values")
 	}
 }
 

@@ -148,6 +148,11 @@ func (s *submission) object(r *jsonbody.Reader, field string) {
 			s.port(r.Value(), &f, field+".fPort")
 		case "time":
 			s.time(r.Value(), &f, field+".time")
+		default:
+			r.Skip()
+			if len(f.Warnings) < maxWarnings {
+				f.Warnings = append(f.Warnings, field+"."+name+": is not known and is not used")
+			}
 		}
 	}
 	switch {

@@ -78,6 +78,8 @@ func thingParkDecoded(d document) map[string]any {
 		} else if records, isList := point["records"].([]any); isList {
 			delete(points, name)
 			history = append(history, thingParkHistory(name, records)...)
+		} else {
+			d.Warn("points."+name, "has neither record nor records")
 		}
 	}
 	if len(history) > 0 {
@@ -135,6 +137,7 @@ func thingParkEvent(d document, f *decoders.Frame, name, notice string) {
 		f.Kind, f.Text = decoders.Alert, joinTexts(name, d.Text("AlarmDetails|Details|AdditionalText|Message"))
 	default:
 		f.Kind, f.Text = decoders.Service, name
+		d.Warn(name, "is not a document that is read")
 	}
 }
 

@@ -276,7 +276,7 @@ func (t *theThingsStack) complete() {
 	f := t.f
 	f.Name, f.Application = t.deviceID, t.applicationID
 	if f.Kind == "" {
-		t.refuse("", "holds no message that is known")
+		t.refuse("", "holds no message that is known, such as uplink_message")
 	}
 	t.identify()
 	if f.NetworkTime.IsZero() {

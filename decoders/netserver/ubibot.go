@@ -27,7 +27,13 @@ func ubibotFrame(d document, f *decoders.Frame) {
 func ubibotFeed(d document, f *decoders.Frame) {
 	at := d.Time("created_at")
 	d.All(func(key string, v jsonbody.Value, _ document) {
-		if !isField(key) || !isPresent(v) {
+		switch {
+		case !isPresent(v):
+			return
+		case !isField(key):
+			if strings.HasPrefix(key, "field") {
+				d.Warn(key, "is not field and a number, and is not used")
+			}
 			return
 		}
 		if v = ubibotValue(d, key, v); !addSample(f, key, v, at, true) && v.Kind != jsonbody.Null {

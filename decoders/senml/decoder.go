@@ -30,6 +30,9 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	for _, r := range records {
 		_, key := SplitName(r.Name)
 		res.Readings = r.AppendReadings(res.Readings, key)
+		for _, member := range r.Unknown {
+			res.Warnings = append(res.Warnings, member+NotUsed)
+		}
 	}
 	var e *decoders.Error
 	if errors.As(err, &e) && e.Reason == tooMany {
@@ -37,6 +40,9 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 	}
 	return res, err
 }
+
+// NotUsed ends the note about a member that is not known.
+const NotUsed = ": is not known and is not used"
 
 func frameTime(f *decoders.Frame) time.Time {
 	if !f.SampleTime.IsZero() {

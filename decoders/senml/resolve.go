@@ -29,6 +29,7 @@ func (p *parser) resolve(f fields) {
 		p.fail("", tooMany)
 	}
 	if p.err == nil {
+		out.Unknown, p.unknown = p.unknown, nil
 		p.records = append(p.records, out)
 	}
 }

@@ -32,6 +32,9 @@ type Record struct {
 	Sum *float64
 	// Time is zero when the record is about the moment it was sent.
 	Time time.Time
+	// Unknown lists the members that are not known and not used, of this record and of
+	// records without a value before it, as "0.x".
+	Unknown []string
 }
 
 // Kind is the kind of a record's value.
@@ -54,6 +57,7 @@ const (
 	relative = 1 << 28
 	// maxRecords is the most records of one pack; tooMany is the reason beyond.
 	maxRecords = 1000
+	maxUnknown = 20 // fields that are noted
 	tooMany    = "is one record too many"
 )
 
@@ -99,6 +103,7 @@ type parser struct {
 	reference time.Time
 	records   []Record
 	index     int
+	unknown   []string // for the next record
 	err       error
 }
 
@@ -158,14 +163,19 @@ func (p *parser) field(key string, f *fields) {
 		f.sum = new(p.number(key))
 	case "v", "vs", "vb", "vd":
 		p.value(key, f)
+	case "ut": // when the next value is expected
+		p.r.Skip()
 	default:
-		p.unknown(key)
+		p.skip(key)
 	}
 }
 
-// unknown skips a field; one whose name ends in "_" must be understood.
-func (p *parser) unknown(key string) {
+// skip skips a field that is not known; one whose name ends in "_" must be understood.
+func (p *parser) skip(key string) {
 	p.r.Skip()
+	if len(p.unknown) < maxUnknown {
+		p.unknown = append(p.unknown, strconv.Itoa(p.index)+"."+key)
+	}
 	if key != "" && key[len(key)-1] == '_' {
 		p.fail(key, "must be understood and is not known")
 	}

@@ -89,6 +89,7 @@ func (t *Tracer) Trace(ctx context.Context, id string) (Trace, error) {
 	}
 	b := traceBuilder{Tracer: t, out: Trace{Event: p.Event}}
 	err = b.event(ctx, &p)
+	b.notes()
 	return b.out, err
 }
 
@@ -148,6 +149,15 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	}
 	slices.SortStableFunc(t.out.Deliveries, func(a, b outbox.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return nil
+}
+
+// notes adds the notes of the event that no message or frame has.
+func (t *traceBuilder) notes() {
+	for _, note := range t.out.Notes {
+		if !slices.ContainsFunc(t.out.Steps, func(s Step) bool { return s.Name == "note" && s.Text == note }) {
+			t.add(time.Time{}, "note", "", note)
+		}
+	}
 }
 
 // frames adds the evaluation of the frames of a post by rules.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -116,6 +117,7 @@ func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
 	p.add(event.Event{ID: "s4", Kind: event.SMS, State: event.Pending}, "", nil, first)
 	p.add(event.Event{ID: "s5", Kind: event.SMS, State: event.Quarantined, Reason: "no number"}, "", errors.New("no number"))
 	p.add(event.Event{ID: "s6", Kind: event.SMS, State: event.Done}, "a delivery receipt", nil)
+	p.add(event.Event{ID: "r1", Kind: event.Receipt, State: event.Done, Notes: decoders.Notes{"octets were ignored"}}, "", nil)
 	p.add(event.Event{ID: "u1", Kind: event.Uplink, State: event.Done}, "", nil, first)
 	for id, want := range map[string]string{
 		"s1": "routed|s1|no deliveries; as the relays are now: geo relay g1: black_hole, 0 deliveries",
@@ -124,6 +126,7 @@ func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
 		"s4": "waits||has not been processed yet",
 		"s5": "quarantined||no number",
 		"s6": "read||a delivery receipt",
+		"r1": "note||octets were ignored",
 		"u1": "received||from json, by account acme (1); safe on disk",
 	} {
 		if got := told(t, tr, id); !strings.HasSuffix(got, want) {
