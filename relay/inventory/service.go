@@ -88,18 +88,23 @@ func (s *Service) parse(ctx context.Context, data []byte, st *standing, m docume
 			err := s.load(ctx, st, concerning(d, m))
 			return st.set, err
 		},
-		CheckURL: s.CheckURL, CheckSource: s.CheckSource, CheckFilter: inbound.CheckFilter,
-		CheckEndpoint: inbound.CheckEndpoint, CheckRule: CheckRule, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
+		CheckURL: s.CheckURL, CheckSource: s.CheckSource, AllowHTTPCallback: s.AllowHTTPCallback, Prune: m.Prune,
 		HasDecoder: func(a document.Account, id string) (bool, error) { return s.hasDecoder(ctx, a.Name, id) },
 	}
 	if m.Trusted {
 		o.CheckURL = nil
 	}
-	fresh, err := document.Parse(data, o)
+	return Parse(data, o)
+}
+
+// Parse reads a document and checks all of it. The options say what depends on the gateway.
+func Parse(data []byte, o document.Options) (*document.Document, error) {
+	o.CheckFilter, o.CheckEndpoint, o.CheckRule = inbound.CheckFilter, inbound.CheckEndpoint, CheckRule
+	d, err := document.Parse(data, o)
 	if err != nil {
 		return nil, err
 	}
-	return fresh, checkActions(fresh)
+	return d, checkActions(d)
 }
 
 // hasDecoder reports whether the account of a name has a decoder.

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/relay/cache"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -46,9 +45,8 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 		}
 		pool := codec.New(slog.New(slog.DiscardHandler))
 		defer func() { _ = pool.Close() }()
-		_, err = document.Parse(data, document.Options{
-			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), CheckFilter: inbound.CheckFilter,
-			CheckEndpoint: inbound.CheckEndpoint, CheckRule: inventory.CheckRule, AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
+		_, err = inventory.Parse(data, document.Options{
+			CheckURL: guard.New(cfg.Egress.Allow).CheckURL, CheckSource: checkSource(pool), AllowHTTPCallback: cfg.Egress.AllowHTTPCallback,
 		})
 		if err != nil {
 			return fmt.Errorf("inventory %s:\n%w", cfg.Inventory, err)
@@ -60,15 +58,18 @@ func (c checkConfigCommand) Run(w client.Environment) error {
 
 // checkSettings returns an error that names each setting with which a gateway does not
 // start although config.Load accepts it: files that are missing or damaged, and values that
-// the client of a back end refuses. It connects to nothing and changes nothing.
+// the client of a back end refuses. It connects to nothing and changes nothing. Files of the
+// data directory that this user cannot read are not checked: the gateway may have another
+// user.
 func checkSettings(cfg config.Config) error {
 	var errs []error
 	check := func(setting string, err error) { errs = append(errs, ofSetting(setting, err)) }
 	if info, err := os.Stat(cfg.DataDir); err == nil && !info.IsDir() {
 		check("data_dir (PENSTOCK_DATA_DIR)", fmt.Errorf("%s is not a directory", cfg.DataDir))
 	} else if cfg.AdminToken == "" {
-		_, err := storedToken(cfg.DataDir, client.AdminTokenFile)
-		check("admin_token (PENSTOCK_ADMIN_TOKEN)", err)
+		if _, err := storedToken(cfg.DataDir, client.AdminTokenFile); !errors.Is(err, fs.ErrPermission) {
+			check("admin_token (PENSTOCK_ADMIN_TOKEN)", err)
+		}
 	}
 	_, err := openCertificate(cfg.TLS)
 	check("tls.cert_file (PENSTOCK_TLS_CERT_FILE), tls.key_file (PENSTOCK_TLS_KEY_FILE)", err)
@@ -83,7 +84,8 @@ func checkSettings(cfg config.Config) error {
 		_, err := newMailClient(cfg.SMTP)
 		check("smtp", err)
 	}
-	if keys, err := masterKeys(cfg); cfg.Ledger.MasterKeyFile != "" || !errors.Is(err, fs.ErrNotExist) {
+	keys, err := masterKeys(cfg)
+	if unreadable := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission); cfg.Ledger.MasterKeyFile != "" || !unreadable {
 		if err == nil {
 			_, err = vault.New(nil, keys)
 		}

@@ -24,6 +24,7 @@ func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
 	none, damaged := filepath.Join(dir, "none"), file("damaged", "damaged\n")
 	shortToken := filepath.Dir(file("short/admin-token", "abcde\n"))
 	blankToken := filepath.Dir(file("blank/admin-token", "the admin token of this\n"))
+	many := file("inventory.yaml", `accounts: [{name: acme, relays: {geo: [{id: g, prefix: "44", action: http_get, parameters: [`+strings.Repeat(`"https://example.com/in", `, 200)+`]}]}}]`)
 	const mail = "smtp: {addr: '192.0.2.1:25', "
 	for name, tc := range map[string]struct{ file, want string }{
 		"a certificate that is missing":       {"tls: {cert_file: " + none + ", key_file: " + none + "}", "tls.cert_file (PENSTOCK_TLS_CERT_FILE), tls.key_file (PENSTOCK_TLS_KEY_FILE): certificate " + none},
@@ -41,6 +42,8 @@ func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
 		"a data directory that is a file":     {"data_dir: " + damaged, "data_dir (PENSTOCK_DATA_DIR): " + damaged + " is not a directory"},
 		"an admin token that can be guessed":  {"data_dir: " + shortToken, "admin_token (PENSTOCK_ADMIN_TOKEN): " + filepath.Join(shortToken, client.AdminTokenFile) + ": expected at least 16 characters, got 5"},
 		"an admin token with blanks":          {"data_dir: " + blankToken, "expected a token without blanks"},
+		"an inventory that is missing":        {"inventory: " + none, "inventory: open " + none},
+		"an inventory with too many URLs":     {"inventory: " + many, "accounts[0].relays.geo[0].action: The parameters may not have more than"},
 		"a carrier's authority of another":    {"carriers: [{type: smpp, name: c, addr: 'h:1', tls: tls, ca_file: " + none + "}]", "carriers[0].ca_file: expected a file that can be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
