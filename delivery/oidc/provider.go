@@ -3,7 +3,8 @@
 // door to go-oidc and oauth2.
 //
 // A claim of the ID token decides the role. An ID token that is not signed by a key of
-// the provider, is for another client, has expired or lacks the nonce is refused.
+// the provider, is for another client, names no subject, has expired or lacks the nonce
+// is refused.
 package oidc
 
 import (
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,7 +132,26 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	if err := token.Claims(&claims); err != nil {
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
 	}
+	if problem := p.foreign(token, claims); problem != "" {
+		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %s", problem)
+	}
 	return p.identity(token.Issuer+" "+token.Subject, claims)
+}
+
+// foreign returns why an ID token names nobody or was issued for another client, ""
+// otherwise (OpenID Connect Core 1.0, 2 and 3.1.3.7). The library checks only that this
+// client is among the audiences.
+func (p *Provider) foreign(token *oidc.IDToken, claims map[string]any) string {
+	party, present := claims["azp"]
+	switch {
+	case strings.TrimSpace(token.Subject) == "":
+		return "it has no subject"
+	case present && party != p.o.ClientID:
+		return fmt.Sprintf("it is for another client, azp is %q", party)
+	case !present && len(token.Audience) > 1:
+		return "it has several audiences and no azp"
+	}
+	return ""
 }
 
 // exchangeError tells a provider that refuses a code from one that does not answer.
@@ -150,7 +171,7 @@ func exchangeError(err error) error {
 func (p *Provider) identity(subject string, claims map[string]any) (user.Identity, error) {
 	who := user.Identity{Subject: subject}
 	who.Name, _ = claims[p.o.NameClaim].(string)
-	if verified, told := claims["email_verified"].(bool); p.o.NameClaim == "email" && told && !verified {
+	if verified, present := claims["email_verified"]; p.o.NameClaim == "email" && present && verified != true && verified != "true" {
 		return who, relay.Errorf(relay.KindForbidden, "the e-mail address %s is not verified", who.Name)
 	}
 	given := texts(claims[p.o.RoleClaim])

@@ -58,6 +58,11 @@ func TestClaimsMapToARole(t *testing.T) {
 		{"the highest of several", map[string]any{"preferred_username": "anna", "groups": []string{"staff", "ops-admins", "ops"}}, user.Identity{Name: "anna", Role: user.Admin}},
 		{"a single group", map[string]any{"preferred_username": "anna", "groups": "guests"}, user.Identity{Name: "anna", Role: user.Viewer}},
 		{"an account", map[string]any{"preferred_username": "anna", "groups": []string{"customers"}, "account": "acme"}, user.Identity{Name: "anna", Role: user.Account, Account: "acme"}},
+		{
+			"several audiences, authorized for this client",
+			map[string]any{"preferred_username": "anna", "groups": "ops", "aud": []string{"grafana", oidctest.ClientID}, "azp": oidctest.ClientID},
+			user.Identity{Name: "anna", Role: user.Operator},
+		},
 		{"an account by its id", map[string]any{"preferred_username": "anna", "account": 17}, user.Identity{Name: "anna", Role: user.Account, Account: "17"}},
 	} {
 		p.Vouch(tc.claims)
@@ -91,11 +96,28 @@ func TestRefusals(t *testing.T) {
 		"a nonce of another attempt": {change: func(a *user.Attempt, _ url.Values) { a.Nonce = "other" }, want: "another nonce"},
 		"an expired token":           {token: func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }, want: "expired"},
 		"another audience":           {token: func(c map[string]any) { c["aud"] = "grafana" }, want: "audience"},
-		"another issuer":             {token: func(c map[string]any) { c["iss"] = "https://idp.example.com" }, want: "different provider"},
-		"another key":                {key: true, want: "verify signature"},
-		"another PKCE verifier":      {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
-		"another code":               {change: func(_ *user.Attempt, back url.Values) { back.Set("code", "x") }, want: "refused the code: invalid_grant"},
-		"another client secret":      {client: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
+		"no subject":                 {token: func(c map[string]any) { delete(c, "sub") }, want: "no subject"},
+		"an empty subject":           {token: func(c map[string]any) { c["sub"] = "" }, want: "no subject"},
+		"a subject of blanks":        {token: func(c map[string]any) { c["sub"] = " \t" }, want: "no subject"},
+		"another authorized party":   {token: func(c map[string]any) { c["azp"] = "grafana" }, want: "for another client"},
+		"an authorized party that is not a text": {
+			token: func(c map[string]any) { c["azp"] = []string{oidctest.ClientID} }, want: "for another client",
+		},
+		"an empty authorized party": {token: func(c map[string]any) { c["azp"] = "" }, want: "for another client"},
+		"another authorized party among several audiences": {
+			token: func(c map[string]any) { c["aud"], c["azp"] = []string{oidctest.ClientID, "grafana"}, "grafana" }, want: "for another client",
+		},
+		"several audiences without an authorized party": {
+			token: func(c map[string]any) { c["aud"] = []string{oidctest.ClientID, "grafana"} }, want: "several audiences",
+		},
+		"another issuer":        {token: func(c map[string]any) { c["iss"] = "https://idp.example.com" }, want: "different provider"},
+		"another key":           {key: true, want: "verify signature"},
+		"another PKCE verifier": {change: func(a *user.Attempt, _ url.Values) { a.Verifier = strings.Repeat("v", 43) }, want: "refused the code: invalid_grant"},
+		"another code":          {change: func(_ *user.Attempt, back url.Values) { back.Set("code", "x") }, want: "refused the code: invalid_grant"},
+		"another client secret": {client: func(o *oidc.Options) { o.ClientSecret = "wrong" }, want: "refused the code: invalid_client"},
+		"an address that is not verified, said as a text": {
+			claims: map[string]any{"email": "eve@example.com", "email_verified": "false", "groups": "staff"}, client: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
+		},
 		"an address that is not verified": {
 			claims: map[string]any{"email": "eve@example.com", "email_verified": false, "groups": "staff"}, client: func(o *oidc.Options) { o.NameClaim = "email" }, want: "not verified",
 		},
