@@ -6,16 +6,18 @@
 // reads the results. A child that exceeds a limit ends, and another is started.
 //
 //	limit                      who enforces it     what follows
+//	2 s of CPU to compile      the worker          it exits
 //	100 ms of CPU for a call   the worker          the call is interrupted; the worker ends after its answer
 //	200 ms of CPU for a call   the worker          it exits: a built-in function did not return
 //	160 MiB of Go memory       the worker          it exits
 //	192 MiB more of data       the kernel (Linux)  an allocation fails, and the worker exits
-//	30 s for a request         the parent          it kills the worker
+//	30 s for a call            the parent          it kills the worker
 //
-// The CPU clock is the worker's own, so that no codec fails because the machine is busy.
+// The CPU clock is the worker's own, so that no codec fails because the machine is busy. For
+// the same reason a worker answers after 5 s and leaves the remaining frames to another request.
 //
-// When a worker ends during a request for several frames, the Pool sends them again one by
-// one, so that only the frame that exceeds the limit is refused. At most one worker is busy
+// When a worker ends during a request for several frames, the Pool sends them again, one, two,
+// four and so on, so that only the frame that exceeds the limit is refused. At most one worker is busy
 // for one account.
 //
 // Requests and responses are JSON behind a length of four octets, big-endian. The parent

@@ -173,7 +173,7 @@ func (p *Pool) call(ctx context.Context, owner int64, req request, source string
 // decoder. It returns an Unavailable error if no worker could run it.
 func (p *Pool) Compile(source string) (decoders.Decoder, error) {
 	sum := sha256.Sum256([]byte(source))
-	d := &decoder{pool: p, source: source, hash: hex.EncodeToString(sum[:])}
+	d := &decoder{call: p.call, source: source, hash: hex.EncodeToString(sum[:])}
 	for deaths := 1; ; deaths++ {
 		resp, err := p.call(context.Background(), 0, request{Hash: d.hash}, source)
 		ended, isEnded := errors.AsType[*endedError](err)
@@ -195,7 +195,7 @@ func (p *Pool) Compile(source string) (decoders.Decoder, error) {
 
 // decoder runs one source in the workers of a pool.
 type decoder struct {
-	pool         *Pool
+	call         func(ctx context.Context, owner int64, req request, source string) (response, error)
 	source, hash string
 }
 
@@ -233,12 +233,12 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			}
 			req.Frames = append(req.Frames, newFrame(f))
 		}
-		resp, err := d.pool.call(ctx, owner, req, d.source)
+		resp, err := d.call(ctx, owner, req, d.source)
 		// 2. A worker that ended: send the frames one by one, to find the one that ends it. A
 		// worker that was killed by others is not the fault of the frame, unless that repeats.
 		if ended, ok := errors.AsType[*endedError](err); ok {
 			if deaths++; len(req.Frames) > 1 {
-				size, deaths = 1, 0
+				size, deaths = 1, 0 // and twice as many after each answer
 			} else if ended.exceeded || deaths == maxDeaths {
 				results[next] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: refused("", ended.reason), Took: deathTime}
 				used, deaths = used+deathTime, 0
@@ -246,19 +246,25 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			}
 			continue
 		}
-		// 3. Record the results of those that the worker ran.
+		// 3. Record the results of those that the worker ran. The first one has the time of
+		// compiling the source.
+		compiled := min(max(resp.Compiled, 0), callTime)
 		switch {
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil: // it was valid when it was saved
-			results[next].Err = resp.Invalid.err()
+			results[next] = decoders.Decoded{Err: resp.Invalid.err(), Took: compiled}
+			used += compiled
 			next++
 		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):
 			return nil, relay.Errorf(relay.KindUnavailable, "codec worker: %d results for %d frames", len(resp.Results), len(req.Frames))
 		}
-		deaths = 0
-		for _, r := range resp.Results {
+		size, deaths = min(2*size, len(frames)), 0
+		for i, r := range resp.Results {
 			r.Took = min(max(r.Took, 0), callTime)
+			if i == 0 {
+				r.Took += compiled
+			}
 			results[next] = r.decoded()
 			used += r.Took
 			next++

@@ -164,7 +164,7 @@ func TestSourcesThatCannotBeParsedAreRefused(t *testing.T) {
 		{"no function", "var a = 1;", "javascript: none of the functions decodeUplink, Decode and Decoder is defined"},
 		{"a top level that never ends", "for (;;);", "javascript: line 1, column 1: the codec did not end within 100 ms"},
 		{"a million brackets", strings.Repeat("(", 1<<20), "javascript: "},
-		{"arrow functions in parameters of arrow functions", strings.Repeat("(a=", 3000) + "1" + strings.Repeat(")=>1", 3000), "javascript: "},
+		{"arrow functions in parameters of arrow functions", strings.Repeat("(a=", 3000) + "1" + strings.Repeat(")=>1", 3000), "javascript: the source was not compiled within 2 s"},
 		{"a long sum", "x=" + strings.Repeat("1+", 400_000) + "1", "javascript: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -210,6 +210,52 @@ func TestResultsAreTheSameAsInProcess(t *testing.T) {
 	want, err := inProcess.Decode(f)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the result", res, want)
+}
+
+// After a worker has ended, requests become as large again as they were.
+func TestRequestsGrowAgainAfterADeath(t *testing.T) {
+	p := newPool(t)
+	d := compile(t, p, body("if (input.bytes[0] === 1) { return Object.entries(new Uint8Array(4194304)) }\nreturn {data: {a: input.bytes[0]}}"))
+	requests := 0
+	d.(*decoder).call = func(ctx context.Context, owner int64, req request, source string) (response, error) {
+		requests++
+		return p.call(ctx, owner, req, source)
+	}
+	decoded, err := d.DecodeBatch(t.Context(), 1, frames(200), 0)
+	relaytest.NoError(t, err)
+	if !isLimit(decoded[1].Err) || decoded[199].Err != nil {
+		t.Errorf("the second frame: %v, the last one: %v", decoded[1].Err, decoded[199].Err)
+	}
+	if requests > 20 {
+		t.Errorf("%d requests for 200 frames with one that ends its worker", requests)
+	}
+}
+
+func TestTheTimeOfCompilingIsThatOfTheFirstFrame(t *testing.T) {
+	p := newPool(t)
+	source := "var big = [" + strings.Repeat("{a: [1, 2, 3], b: 'text'}, ", 20_000) + "];\n" + body("return {data: {a: input.bytes[0]}}")
+	d := compile(t, p, source)
+	relaytest.NoError(t, p.idle[0].cmd.Process.Signal(syscall.SIGKILL))
+	again, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
+	relaytest.NoError(t, err)
+	known, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
+	relaytest.NoError(t, err)
+	resp := relaytest.Must(p.call(t.Context(), 1, request{Hash: "another", Frames: []frame{{}}}, source))(t)
+	if resp.Compiled <= 0 || again[0].Took <= known[0].Took {
+		t.Errorf("compiled in %s; the first frame took %s with a new worker, and %s with one that knows the source", resp.Compiled, again[0].Took, known[0].Took)
+	}
+}
+
+func TestAProcessRemembersABoundedNumberOfSources(t *testing.T) {
+	worker := relaytest.Must(startProcess(self()))(t)
+	defer worker.end()
+	for i := range maxKnown {
+		worker.known[fmt.Sprint(i)] = true
+	}
+	for range 2 {
+		relaytest.Must(worker.call(t.Context(), request{Hash: "h", Frames: []frame{{}}}, body("return {data: {}}")))(t)
+	}
+	relaytest.Equal(t, "the sources", len(worker.known), 1)
 }
 
 // A worker that someone kills loses no frame.

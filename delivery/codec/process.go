@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// callTime is the wall-clock time of a request; then the worker is killed.
+	// callTime is the wall-clock time of a request of one call, or of several that take no
+	// longer than requestTime before the last one begins; then the worker is killed.
 	callTime = 30 * time.Second
+	// maxKnown bounds the hashes of a process. A source that is not among them is sent again.
+	maxKnown = 1000
 	// maxStderr is how much of the beginning of a worker's standard error is kept.
 	maxStderr = 4 << 10
 )
@@ -71,6 +74,9 @@ func (p *process) call(ctx context.Context, req request, source string) (resp re
 	}
 	switch {
 	case err == nil:
+		if len(p.known) >= maxKnown {
+			clear(p.known)
+		}
 		p.known[req.Hash] = true
 		resp.Ends = resp.Ends || !stop() // killed after its answer
 		return resp, nil
@@ -97,6 +103,8 @@ func (p *process) endReason(err error) error {
 	switch code := p.cmd.ProcessState.ExitCode(); {
 	case code == exitTime:
 		return &endedError{outOfTime, true}
+	case code == exitCompile:
+		return &endedError{compilesLate, true}
 	case code == exitMemory || p.lacksMemory():
 		return &endedError{fmt.Sprintf("the codec used more than %d MiB of memory", memoryLimit>>20), true}
 	case strings.Contains(p.stderr.String(), "stack exceeds"):

@@ -64,6 +64,8 @@ type response struct {
 	// Invalid is why the source cannot be used.
 	Invalid *failure `json:"invalid,omitempty"`
 	Results []result `json:"results,omitempty"`
+	// Compiled is the CPU time of compiling the source; 0 if it was compiled before.
+	Compiled time.Duration `json:"compiled,omitempty"`
 	// Ends is set if the worker exits after this response.
 	Ends bool `json:"ends,omitempty"`
 }

@@ -23,6 +23,9 @@ const (
 	// compileLimit is the CPU time for parsing and compiling a source, which cannot be
 	// interrupted.
 	compileLimit = 2 * time.Second
+	// requestTime is the time after which a worker answers and leaves the remaining frames to
+	// another request, so that callTime bounds a call also on a busy machine.
+	requestTime = 5 * time.Second
 	// memoryLimit bounds the memory that the Go runtime holds.
 	memoryLimit = 160 << 20
 	// dataLimit is how much the data segment may grow (RLIMIT_DATA).
@@ -35,8 +38,9 @@ const (
 
 // Exit codes of a worker that exceeds a limit.
 const (
-	exitTime   = 71
-	exitMemory = 72
+	exitTime    = 71
+	exitMemory  = 72
+	exitCompile = 73
 )
 
 // worker is the state of a worker process.
@@ -95,7 +99,10 @@ func (w *worker) watch() {
 		}
 		w.mu.Lock()
 		if used := cpuTime() - w.began; w.limit > 0 && used > w.limit {
-			if used > 2*w.limit {
+			switch {
+			case w.limit == compileLimit:
+				os.Exit(exitCompile)
+			case used > 2*w.limit:
 				os.Exit(exitTime)
 			}
 			w.interrupted = w.interrupter.Interrupt(outOfTime) || w.interrupted
@@ -104,8 +111,11 @@ func (w *worker) watch() {
 	}
 }
 
-// outOfTime is the reason of a call that exceeded callLimit.
-const outOfTime = "the codec did not end within 100 ms"
+// The reasons of a call that exceeded callLimit, and of a source that exceeded compileLimit.
+const (
+	outOfTime    = "the codec did not end within 100 ms"
+	compilesLate = "the source was not compiled within 2 s"
+)
 
 // limited runs a call under a limit of CPU time and returns the time it took. The lock
 // keeps watch from interrupting the next call instead.
@@ -121,21 +131,23 @@ func (w *worker) limited(limit time.Duration, call func()) time.Duration {
 	return cpuTime() - began
 }
 
-// serve runs the codec on the frames of a request in order, until its budget is used, the
-// results are large, or a call was interrupted.
-func (w *worker) serve(req request) response {
+// serve runs the codec on the frames of a request in order, until its budget or requestTime
+// is used, the results are large, or a call was interrupted.
+func (w *worker) serve(req request) (resp response) {
+	began := time.Now()
 	codec := w.codecs[req.Hash]
 	if codec == nil {
 		if req.Source == "" {
 			return response{Unknown: true}
 		}
 		var err error
-		w.limited(compileLimit, func() { codec, err = javascript.Compile(req.Source) })
+		resp.Compiled = w.limited(compileLimit, func() { codec, err = javascript.Compile(req.Source) })
 		if err == nil && len(req.Frames) == 0 {
 			w.limited(callLimit, func() { err = codec.Check(&w.interrupter) })
 		}
 		if err != nil {
-			return response{Invalid: newFailure(err), Ends: w.interrupted}
+			resp.Invalid, resp.Ends = newFailure(err), w.interrupted
+			return resp
 		}
 		if w.sources += len(req.Source); w.sources > maxSources {
 			clear(w.codecs)
@@ -143,11 +155,10 @@ func (w *worker) serve(req request) response {
 		}
 		w.codecs[req.Hash] = codec
 	}
-	resp := response{Results: make([]result, 0, len(req.Frames))}
-	var used time.Duration
-	size := 0
-	for _, f := range req.Frames {
-		if req.Budget > 0 && used >= req.Budget || size > maxResults || w.interrupted {
+	resp.Results = make([]result, 0, len(req.Frames))
+	used, size := resp.Compiled, 0
+	for i, f := range req.Frames {
+		if i > 0 && (req.Budget > 0 && used >= req.Budget || size > maxResults || w.interrupted || time.Since(began) > requestTime) {
 			break
 		}
 		var r result
