@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -96,7 +97,7 @@ func TestParse(t *testing.T) {
 		"nothing":                    {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			calls, errs := Parse([]byte(tc.body))
+			calls, _, errs := Parse([]byte(tc.body))
 			var got []string
 			for _, c := range calls {
 				line := show(c)
@@ -111,6 +112,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestPartsOfRecordsThatAreNotUsedAreNoted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body string
+		want decoders.Notes
+	}{
+		"a duration of FreeSWITCH that is not a number": {`{"variables":{"uuid":"u","start_epoch":"1795253655","end_epoch":"1795253660","duration":"5 s"}}`,
+			decoders.Notes{`freeswitch: duration: offset 0: "5 s" is not a whole number; it is computed from the times`}},
+		"a time of FreeSWITCH that is not a number": {`{"variables":{"uuid":"u","start_epoch":"1795253655","answer_epoch":"never"}}`,
+			decoders.Notes{`freeswitch: answer_epoch: offset 0: "never" is not a whole number; the callflow's time is used`}},
+		"an unknown field":   {`{"id":"a","start":"2026-11-20T00:00:00Z","bill_sec":5}`, decoders.Notes{"json: bill_sec: offset 0: is not known and is not used"}},
+		"a record of a call": {`{"id":"a","start":"2026-11-20T00:00:00Z","billsec":5}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, notes, errs := Parse([]byte(tc.body))
+			relaytest.Equal(t, "the number of calls and errors", []int{len(calls), len(errs)}, []int{1, 0})
+			relaytest.Equal(t, "the notes", notes, tc.want)
+		})
+	}
+	uses, notes, errs := ParseUses([]byte(`{"id":"a","ICCID":"89","start_time":"2026-11-20T00:00:00Z","type":"data","byte":5}`))
+	relaytest.Equal(t, "the number of uses and errors", []int{len(uses), len(errs)}, []int{1, 0})
+	relaytest.Equal(t, "the notes of a use", notes, decoders.Notes{"json: byte: offset 0: is not known and is not used"})
+}
+
 // texts returns the texts of errors.
 func texts(errs []error) (all []string) {
 	for _, err := range errs {
@@ -121,7 +145,7 @@ func texts(errs []error) (all []string) {
 
 func TestRecordsOfOneCallAreToldApart(t *testing.T) {
 	line := strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0]
-	calls, _ := Parse([]byte(line + line + strings.Replace(line, "carrier-a-", "carrier-b-", 1)))
+	calls, _, _ := Parse([]byte(line + line + strings.Replace(line, "carrier-a-", "carrier-b-", 1)))
 	if len(calls) != 3 {
 		t.Fatalf("%d calls, want 3", len(calls))
 	}
@@ -144,7 +168,7 @@ func TestSource(t *testing.T) {
 }
 
 func TestMistakesAreCounted(t *testing.T) {
-	if calls, errs := Parse([]byte(strings.Repeat("{}\n", 1000))); len(calls) != 0 || len(errs) != maxErrors {
+	if calls, _, errs := Parse([]byte(strings.Repeat("{}\n", 1000))); len(calls) != 0 || len(errs) != maxErrors {
 		t.Errorf("%d calls, %d errors", len(calls), len(errs))
 	}
 }
@@ -152,7 +176,7 @@ func TestMistakesAreCounted(t *testing.T) {
 // What never ends must not be read again from every line.
 func TestABrokenPostIsGivenUp(t *testing.T) {
 	begun := time.Now()
-	if _, errs := Parse([]byte(strings.Repeat("{\n", 2<<20))); len(errs) != maxErrors || time.Since(begun) > 10*time.Second {
+	if _, _, errs := Parse([]byte(strings.Repeat("{\n", 2<<20))); len(errs) != maxErrors || time.Since(begun) > 10*time.Second {
 		t.Errorf("%d errors after %s", len(errs), time.Since(begun))
 	}
 }
@@ -164,7 +188,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("cdr=" + url.QueryEscape(fixture(f, "freeswitch.json"))))
 	f.Add([]byte(`[{"id":"a","start":"2026-11-20T00:00:00Z"}]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		calls, errs := Parse(body)
+		calls, _, errs := Parse(body)
 		if len(calls) == 0 && len(errs) == 0 && len(content(body)) > 0 && !strings.HasPrefix(string(content(body)), "[") {
 			t.Error("neither records nor a reason")
 		}

@@ -3,10 +3,13 @@ package cdr
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // leg is a part of a callflow: who called whom.
@@ -27,7 +30,7 @@ type leg struct {
 
 // freeSWITCH reads a call of mod_json_cdr. Its values are strings, percent
 // encoded in many versions.
-func freeSWITCH(raw json.RawMessage, at int) (Call, error) {
+func freeSWITCH(raw json.RawMessage, at int, notes *decoders.Notes) (Call, error) {
 	var doc struct {
 		Variables map[string]any  `json:"variables"`
 		Callflow  json.RawMessage `json:"callflow"`
@@ -39,7 +42,7 @@ func freeSWITCH(raw json.RawMessage, at int) (Call, error) {
 	if err != nil {
 		return Call{}, reject("freeswitch", "callflow", at, "holds no caller_profile")
 	}
-	v := variables(doc.Variables)
+	v := variables{values: doc.Variables, at: at, notes: notes}
 	c := Call{
 		ID: or(v.text("uuid"), unescapePercent(l.Profile.UUID)), From: unescapePercent(or(l.Profile.From, l.Profile.ANI)), To: unescapePercent(l.Profile.To),
 		Start:       v.moment("start", l.Times.Created),
@@ -68,10 +71,19 @@ func firstLeg(raw json.RawMessage) (l leg, err error) {
 }
 
 // variables are a channel's.
-type variables map[string]any
+type variables struct {
+	values map[string]any
+	at     int
+	notes  *decoders.Notes
+}
+
+// ignore notes a variable that cannot be read.
+func (v variables) ignore(name, text, instead string) {
+	v.notes.Add(fmt.Sprintf("freeswitch: %s: offset %d: %.40q is not a whole number; %s", name, v.at, text, instead))
+}
 
 func (v variables) text(name string) string {
-	switch x := v[name].(type) {
+	switch x := v.values[name].(type) {
 	case string:
 		return unescapePercent(x)
 	case float64:
@@ -82,8 +94,13 @@ func (v variables) text(name string) string {
 
 // moment reads <name>_epoch (s), else microseconds of the callflow; 0 is none.
 func (v variables) moment(name, micros string) time.Time {
-	if n, err := strconv.ParseInt(v.text(name+"_epoch"), 10, 64); err == nil && n > 0 {
+	text := v.text(name + "_epoch")
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err == nil && n > 0:
 		return time.Unix(n, 0).UTC()
+	case text != "" && (err != nil || n < 0):
+		v.ignore(name+"_epoch", text, "the callflow's time is used")
 	}
 	if n, err := strconv.ParseInt(unescapePercent(micros), 10, 64); err == nil && n > 0 {
 		return time.UnixMicro(n).UTC().Truncate(time.Second)
@@ -92,8 +109,13 @@ func (v variables) moment(name, micros string) time.Time {
 }
 
 func (v variables) whole(name string, otherwise int64) int64 {
-	if n, err := strconv.ParseInt(v.text(name), 10, 64); err == nil {
+	text := v.text(name)
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err == nil:
 		return n
+	case text != "":
+		v.ignore(name, text, "it is computed from the times")
 	}
 	return otherwise
 }

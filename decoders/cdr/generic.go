@@ -2,16 +2,20 @@ package cdr
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
 // generic reads a record of our own form.
-func generic(fields map[string]json.RawMessage, at int) (c Call, err error) {
+func generic(fields map[string]json.RawMessage, at int, notes *decoders.Notes) (c Call, err error) {
 	r := reading{fields: fields, at: at}
+	noteUnknown(notes, fields, at, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
 	c.ID, c.From, c.To = r.text("id"), r.text("from"), r.text("to")
 	c.Disposition, c.Trunk = r.text("disposition"), r.text("trunk")
 	c.Start, c.Answer, c.End = r.time("start"), r.time("answer"), r.time("end")
@@ -21,6 +25,20 @@ func generic(fields map[string]json.RawMessage, at int) (c Call, err error) {
 		return c, r.err
 	}
 	return finish(c, "json", at)
+}
+
+// noteUnknown notes the fields of a record that are not known.
+func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, at int, known []string) {
+	var unknown []string
+	for name := range fields {
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		notes.Add(fmt.Sprintf("json: %.40s: offset %d: is not known and is not used", name, at))
+	}
 }
 
 // reading reads the fields of one object and keeps the first error.

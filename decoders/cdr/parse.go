@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // maxErrors is the number of mistakes of a post that are reported.
@@ -25,12 +27,18 @@ func Source(body []byte) string {
 	return "json"
 }
 
-// Parse reads every record of a call of a post. Errors are of the records that
-// cannot be read, at most 20; the others are returned.
-func Parse(body []byte) ([]Call, []error) { return read(content(body), object, asteriskLines) }
+// Parse reads every record of a call of a post. Notes say what of the records was not
+// used. Errors are of the records that cannot be read, at most 20; the others are
+// returned.
+func Parse(body []byte) ([]Call, decoders.Notes, []error) {
+	return read(content(body), object, asteriskLines)
+}
+
+// readObject reads a record in JSON, and notes what of it is not used.
+type readObject[T any] func(raw json.RawMessage, at int, notes *decoders.Notes) (T, error)
 
 // read reads records in JSON by object, and others by lines.
-func read[T any](body []byte, object func(raw json.RawMessage, at int) (T, error), lines func(*records[T])) ([]T, []error) {
+func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]T, decoders.Notes, []error) {
 	r := records[T]{body: body}
 	switch {
 	case len(body) == 0:
@@ -40,7 +48,7 @@ func read[T any](body []byte, object func(raw json.RawMessage, at int) (T, error
 	default:
 		lines(&r)
 	}
-	return r.found, r.errs
+	return r.found, r.notes, r.errs
 }
 
 // content is the body without blanks around it, and out of its form field.
@@ -71,6 +79,7 @@ func isJSON(body []byte) bool { return len(body) > 0 && (body[0] == '{' || body[
 type records[T any] struct {
 	body  []byte
 	found []T
+	notes decoders.Notes
 	errs  []error
 }
 
@@ -90,7 +99,7 @@ func (r *records[T]) add(one T, err error) {
 
 // json reads objects one after another, or in an array. After one that is broken
 // it goes on with the next line, until too many are.
-func (r *records[T]) json(object func(raw json.RawMessage, at int) (T, error)) {
+func (r *records[T]) json(object readObject[T]) {
 	begin, d := 0, json.NewDecoder(bytes.NewReader(r.body))
 	for {
 		at := begin + int(d.InputOffset())
@@ -115,26 +124,26 @@ func (r *records[T]) json(object func(raw json.RawMessage, at int) (T, error)) {
 }
 
 // value reads an object, or each of an array.
-func (r *records[T]) value(raw json.RawMessage, at int, object func(raw json.RawMessage, at int) (T, error)) {
+func (r *records[T]) value(raw json.RawMessage, at int, object readObject[T]) {
 	var many []json.RawMessage
 	if raw[0] != '[' || json.Unmarshal(raw, &many) != nil {
 		many = []json.RawMessage{raw}
 	}
 	for _, one := range many {
-		r.add(object(one, at))
+		r.add(object(one, at, &r.notes))
 	}
 }
 
 // object reads a FreeSWITCH call or a generic record.
-func object(raw json.RawMessage, at int) (Call, error) {
+func object(raw json.RawMessage, at int, notes *decoders.Notes) (Call, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return Call{}, reject("json", "record", at, "is no object")
 	}
 	if fields["variables"] != nil || fields["callflow"] != nil {
-		return freeSWITCH(raw, at)
+		return freeSWITCH(raw, at, notes)
 	}
-	return generic(fields, at)
+	return generic(fields, at, notes)
 }
 
 func syntax(err error) string {

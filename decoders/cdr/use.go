@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
@@ -78,32 +79,42 @@ func UseSource(body []byte) string {
 	return "csv"
 }
 
-// ParseUses reads every record of what SIMs used of a post. Errors are of the
-// records that cannot be read, at most 20; the others are returned.
-func ParseUses(body []byte) ([]Use, []error) { return read(stripped(body), useObject, useLines) }
+// ParseUses reads every record of what SIMs used of a post. Notes say what of the records
+// was not used. Errors are of the records that cannot be read, at most 20; the others are
+// returned.
+func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
+	return read(stripped(body), useObject, useLines)
+}
 
 // useObject reads a record in JSON.
-func useObject(raw json.RawMessage, at int) (Use, error) {
-	var f struct {
-		ID       json.RawMessage `json:"id"`
-		ICCID    json.RawMessage `json:"iccid"`
-		Start    json.RawMessage `json:"start_time"`
-		Type     json.RawMessage `json:"type"`
-		Bytes    json.RawMessage `json:"bytes"`
-		Duration json.RawMessage `json:"duration"`
-	}
-	if json.Unmarshal(raw, &f) != nil {
+func useObject(raw json.RawMessage, at int, notes *decoders.Notes) (Use, error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return Use{}, reject("json", "record", at, "is no object")
 	}
-	r := reading{at: at}
-	cells := []string{
-		r.word("id", f.ID), r.word("iccid", f.ICCID), r.word("start_time", f.Start), r.word("type", f.Type),
-		r.word("bytes", f.Bytes), r.word("duration", f.Duration),
+	r := reading{fields: fields, at: at}
+	header := UseHeader()
+	noteUnknown(notes, fields, at, header)
+	cells := make([]string, len(header))
+	for i, name := range header {
+		if cells[i] = r.text(name); fields[name] == nil {
+			cells[i] = r.folded(name)
+		}
 	}
 	if r.err != nil {
 		return Use{}, r.err
 	}
 	return use("json", cells, at)
+}
+
+// folded is the text of a field whose name is in other letters, as "ICCID".
+func (r *reading) folded(name string) string {
+	for other, value := range r.fields {
+		if strings.EqualFold(other, name) {
+			return r.word(name, value)
+		}
+	}
+	return ""
 }
 
 // use makes a record of its fields, in the order of UseHeader.

@@ -71,7 +71,7 @@ func TestParseUses(t *testing.T) {
 		"nothing":                       {" \n", nil, []string{"cdr: body: offset 0: is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			uses, errs := ParseUses([]byte(tc.body))
+			uses, _, errs := ParseUses([]byte(tc.body))
 			var got []string
 			for _, u := range uses {
 				got = append(got, showUse(u))
@@ -91,7 +91,7 @@ func TestMistakesAreToldUpToTwenty(t *testing.T) {
 		"lines that are no JSON":      {`{"id":}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			uses, errs := ParseUses([]byte(strings.Repeat(tc.bad+"\n", 30) + good))
+			uses, _, errs := ParseUses([]byte(strings.Repeat(tc.bad+"\n", 30) + good))
 			if len(uses) != tc.read || len(errs) != maxErrors {
 				t.Errorf("%d records, %d errors", len(uses), len(errs))
 			}
@@ -128,7 +128,7 @@ func FuzzParseUses(f *testing.F) {
 	f.Add([]byte(with("id", `"=x"`) + with("id", `"'=x"`)))
 	f.Add([]byte("id,iccid,start_time,type,bytes,duration\n\"a\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		uses, errs := ParseUses(body)
+		uses, _, errs := ParseUses(body)
 		if len(errs) > maxErrors {
 			t.Errorf("%d errors", len(errs))
 		}
@@ -145,7 +145,7 @@ func FuzzParseUses(f *testing.F) {
 			_ = w.Write(u.Row())
 		}
 		w.Flush()
-		again, errs := ParseUses(b.Bytes())
+		again, _, errs := ParseUses(b.Bytes())
 		if len(again) != len(uses) || len(errs) > 0 {
 			t.Fatalf("%d of %d are read again: %v", len(again), len(uses), errs)
 		}

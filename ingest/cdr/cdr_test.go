@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -127,6 +128,7 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 		{ID: "n1-c1", Seq: 1, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:00Z"}` + "\n{}")}},
 		{ID: "n1-c2", Seq: 2, Entry: intake.Entry{Account: 4, Source: "json", Body: []byte(many)}},
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 3, Source: "json", Body: []byte(`{"id":"a","start":"2026-11-20T00:00:01Z","end":"2026-11-20T00:00:00Z"}`)}},
+		{ID: "n1-c5", Seq: 5, Entry: intake.Entry{Account: 5, Source: "json", Body: []byte(`{"id":"b","start":"2026-11-20T00:00:00Z","cost":1}`)}},
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
 	statuses, err := NewProcessor(k, nil).Process(t.Context(), items)
@@ -134,9 +136,11 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{want, {
 		ID: "n1-c4", Seq: 4, State: event.Quarantined, Reason: "json: end: offset 0: is before the start", Account: 3, Source: "json",
+	}, {
+		ID: "n1-c5", Seq: 5, State: event.Done, Account: 5, Source: "json", Notes: decoders.Notes{"json: cost: offset 0: is not known and is not used"},
 	}})
-	if len(k.kept) != 3+maxBatch {
-		t.Fatalf("%d records, want %d", len(k.kept), 3+maxBatch)
+	if len(k.kept) != 4+maxBatch {
+		t.Fatalf("%d records, want %d", len(k.kept), 4+maxBatch)
 	}
 	relaytest.Equal(t, "the number of puts", k.puts, 2)
 	relaytest.Equal(t, "the account of the first record", k.kept[0].Account, 3)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
@@ -42,7 +43,7 @@ const (
 // Process parses each post again and saves its records; those of an earlier attempt are
 // saved already.
 func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
-	b := batch{Processor: p, problems: make([][]error, len(items))}
+	b := batch{Processor: p, notes: make([]decoders.Notes, len(items)), problems: make([][]error, len(items))}
 	for i := range items {
 		b.parse(i, &items[i].Entry)
 		if len(b.calls)+len(b.uses) >= maxBatch {
@@ -62,25 +63,26 @@ type batch struct {
 	*Processor
 	calls    []sip.Record
 	uses     []usage.Record
-	posts    []int     // the post of each use
-	problems [][]error // by post
+	posts    []int            // the post of each use
+	notes    []decoders.Notes // by post
+	problems [][]error        // by post
 }
 
 // parse parses a post; its path says which records it has.
 func (b *batch) parse(post int, e *intake.Entry) {
 	if e.Path == simPath {
-		uses, problems := cdr.ParseUses(e.Body)
+		uses, notes, problems := cdr.ParseUses(e.Body)
 		for _, u := range uses {
 			b.uses, b.posts = append(b.uses, usage.Record{Account: e.Account, Use: u}), append(b.posts, post)
 		}
-		b.problems[post] = problems
+		b.notes[post], b.problems[post] = notes, problems
 		return
 	}
-	calls, problems := cdr.Parse(e.Body)
+	calls, notes, problems := cdr.Parse(e.Body)
 	for _, c := range calls {
 		b.calls = append(b.calls, sip.Record{Account: e.Account, Call: c})
 	}
-	b.problems[post] = problems
+	b.notes[post], b.problems[post] = notes, problems
 }
 
 // save saves the records.
@@ -105,13 +107,20 @@ func (b *batch) save(ctx context.Context) error {
 	return nil
 }
 
-// statuses quarantines the posts with a record that was not saved.
+// statuses quarantines the posts with a record that was not saved, and has the notes of
+// the others.
 func (b *batch) statuses(items []intake.Item) []event.Status {
 	var statuses []event.Status
 	for i, problems := range b.problems {
-		if len(problems) > 0 {
-			statuses = append(statuses, items[i].Status(event.Quarantined, errors.Join(problems...).Error()))
+		if len(problems)+len(b.notes[i]) == 0 {
+			continue
 		}
+		status := items[i].Status(event.Done, "")
+		if len(problems) > 0 {
+			status = items[i].Status(event.Quarantined, errors.Join(problems...).Error())
+		}
+		status.Notes = b.notes[i]
+		statuses = append(statuses, status)
 	}
 	return statuses
 }

@@ -53,8 +53,8 @@ type form struct {
 // Mount adds the paths to the app.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	for _, f := range []form{
-		{sipPath, cdr.Source, func(b []byte) (int, []error) { found, problems := cdr.Parse(b); return len(found), problems }},
-		{simPath, cdr.UseSource, func(b []byte) (int, []error) { found, problems := cdr.ParseUses(b); return len(found), problems }},
+		{sipPath, cdr.Source, func(b []byte) (int, []error) { found, _, problems := cdr.Parse(b); return len(found), problems }},
+		{simPath, cdr.UseSource, func(b []byte) (int, []error) { found, _, problems := cdr.ParseUses(b); return len(found), problems }},
 	} {
 		app.Post(f.path, auth.Require(account.Carrier, httpd.WebhookStyle()), func(c *fiber.Ctx) error { return s.take(c, f) })
 	}
