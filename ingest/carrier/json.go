@@ -2,10 +2,14 @@ package carrier
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd/params"
@@ -16,11 +20,28 @@ import (
 
 // parseJSON parses one message as JSON, or as query parameters with the same names if
 // there is no body.
-func parseJSON(f *form, e *intake.Entry) (_ []inbound.Message, err error) {
-	if f.Get, err = jsonFields(e); err != nil {
+func parseJSON(f *form, e *intake.Entry) ([]inbound.Message, error) {
+	o, err := jsonFields(e)
+	if err != nil {
 		return nil, err
 	}
-	return f.one(f.json())
+	f.Get = params.OfObject(o)
+	m := f.json()
+	m.Notes.Add(unknownFields(o,
+		"id", "network", "from", "to", "udh", "sar_msg_ref_num", "sar_total_segments", "sar_segment_seqnum", "sent_at", "text", "data", "coding",
+		"received_at", // of the gateway that passes a message on
+	)...)
+	return f.one(m)
+}
+
+// unknownFields notes the fields of a post that are not among the known ones.
+func unknownFields(o object, known ...string) (notes decoders.Notes) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(known, name) {
+			notes.Add(fmt.Sprintf("%.40s: is not known and is not used", name))
+		}
+	}
+	return notes
 }
 
 func (f *form) json() inbound.Message {
@@ -58,13 +79,12 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 }
 
 // jsonFields returns the fields of the body, or of the query if there is no body.
-func jsonFields(e *intake.Entry) (params.Source, error) {
+func jsonFields(e *intake.Entry) (object, error) {
 	if len(e.Body) == 0 && e.Query != "" {
 		q, err := parameters(e.Query)
-		return queryFields(q), err
+		return objectOf(q), err
 	}
-	o, err := jsonObject(e.Body)
-	return params.OfObject(o), err
+	return jsonObject(e.Body)
 }
 
 func queryFields(q url.Values) params.Source { return params.OfObject(objectOf(q)) }

@@ -110,7 +110,7 @@ func readReceipt(e *intake.Entry) (parsed parsedReceipt) {
 	case "kannel":
 		*err = kannelReceipt(r, e)
 	case "json", Simulator:
-		*err = jsonReceipt(r, e)
+		parsed.notes, *err = jsonReceipt(r, e)
 	default:
 		*err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
 	}
@@ -199,14 +199,14 @@ func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
 
 // jsonReceipt parses {ref, state or code, text}, or a query of these. The ref in the
 // address, which is signed, overrides one in the body.
-func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
+func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err error) {
 	o, err := fieldsOf(e)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q, err := parameters(e.Query)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for name, value := range objectOf(q) {
 		if name == "ref" || !o.has(name) {
@@ -216,14 +216,15 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) error {
 	f := newForm(nil, o.get)
 	f.part(r, e)
 	r.Line = f.optional("text", maxText)
+	notes = unknownFields(o, "ref", "sig", "state", "code", "text")
 	if o.has("code") {
 		r.State = f.code("code")
-		return f.Err()
+		return notes, f.Err()
 	}
 	if r.State, err = stateNamed(f.required("state", maxName)); err != nil {
 		f.Add("state", "The state must be DELIVRD, UNDELIV, EXPIRED, DELETED, REJECTD, ENROUTE or ACCEPTD.")
 	}
-	return f.Err()
+	return notes, f.Err()
 }
 
 // part reads the reference of the message part. A token of an account can only report
