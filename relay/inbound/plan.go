@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -23,6 +24,9 @@ func (p *plan) add(i int, m *Message, d Decision) {
 	r := Result{MessageID: m.ID, Account: m.Account, State: d.State, Reason: d.Reason, Notes: NotesOf(m)}
 	if d.Matched != nil {
 		r.Account = d.Matched.Account
+	}
+	if d.State == event.Done && len(d.Deliveries) == 0 && d.InboxMessage == nil {
+		r.Notes.Add("nothing is delivered: " + d.Outcome)
 	}
 	p.results[i] = r
 	for range d.Deliveries {

@@ -245,6 +245,9 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 			t.Errorf("the reason %q of message %d lacks %q", got[i].Reason, i, want.says)
 		}
 	}
+	relaytest.Equal(t, "the notes of the discarded messages", []string{strings.Join(got[3].Notes, ""), strings.Join(got[4].Notes, "")}, []string{
+		"nothing is delivered: geo relay hole: black_hole, 0 deliveries", "nothing is delivered: vmn relay idle: inactive, 0 deliveries",
+	})
 	if len(w.sent)+len(w.saved) != 0 {
 		t.Errorf("something was sent: %v", w.sent)
 	}
