@@ -164,6 +164,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a port beyond the range":      {"", "PENSTOCK_LISTEN=a:99999", `listen (PENSTOCK_LISTEN): expected host:port, got "a:99999"`},
 		"no web URL":                   {"public_url: ftp://a", "", "public_url (PENSTOCK_PUBLIC_URL): expected an http or https URL without a query"},
 		"no directory":                 {"data_dir: ''", "", "data_dir (PENSTOCK_DATA_DIR): expected a directory"},
+		"a secret of blanks":           {"receipt_secret: '                '", "", "receipt_secret (PENSTOCK_RECEIPT_SECRET): expected at least 16 characters, got 0"},
 		"a secret that can be guessed": {"receipt_secret: fifteen-letters", "", "receipt_secret (PENSTOCK_RECEIPT_SECRET): expected at least 16 characters, got 15"},
 		"a token that can be guessed":  {"admin_token: fifteen-letters", "", "admin_token (PENSTOCK_ADMIN_TOKEN): expected at least 16 characters, got 15"},
 		"a token with a blank":         {"", "PENSTOCK_ADMIN_TOKEN=a b", "admin_token (PENSTOCK_ADMIN_TOKEN): expected a token without blanks"},

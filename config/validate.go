@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -112,7 +113,7 @@ func (c *Config) validate(m *strict.Mistakes) {
 	if problem := TokenProblem(c.AdminToken); c.AdminToken != "" && problem != "" {
 		m.Add("admin_token", "%s", problem)
 	}
-	if n := len([]rune(c.ReceiptSecret)); n > 0 && n < minToken {
+	if n := utf8.RuneCountInString(strings.TrimSpace(c.ReceiptSecret)); c.ReceiptSecret != "" && n < minToken {
 		m.Add("receipt_secret", "expected at least %d characters, got %d", minToken, n)
 	}
 	c.validateStores(m)

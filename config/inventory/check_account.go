@@ -15,6 +15,7 @@ func (c *checker) token(t *Token, at string) {
 	if !c.mistakes.Has(at + "token") {
 		c.claim("token", t.Hash(), at+"token")
 	}
+	c.secret(t.Secret, at)
 	c.claim("source", t.Source, at+"source")
 }
 
@@ -23,7 +24,14 @@ func (t Token) Check() strict.Mistakes {
 	var mistakes strict.Mistakes
 	c := checker{mistakes: &mistakes, kinds: kinds(), plans: map[reflect.Type][]plan{}}
 	c.fields(reflect.ValueOf(t), "")
+	c.secret(t.Secret, "")
 	return mistakes
+}
+
+// secret checks the secret of a token; an empty one means that its requests are not
+// signed.
+func (c *checker) secret(secret, at string) {
+	c.mistakes.AddIf(secret != "" && strings.TrimSpace(secret) == "", at+"secret", "expected a secret that is not only blanks")
 }
 
 func (c *checker) login(s *SOAP, at string) {
@@ -31,7 +39,7 @@ func (c *checker) login(s *SOAP, at string) {
 		return
 	}
 	c.claim("SOAP username", s.Username, at+"username")
-	c.mistakes.AddIf(s.Password == "", at+"password", "expected a password")
+	c.mistakes.AddIf(strings.TrimSpace(s.Password) == "", at+"password", "expected a password")
 }
 
 // maxCallback is how long a callback's URL may be, in bytes, as over REST.

@@ -114,6 +114,8 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a source with a slash":              {acct("tokens: [{token: a-token-0123456789, source: a/b}]"), `accounts[0].tokens[0].source: expected 1 to 64 letters, digits, dots, hyphens or underscores, got "a/b"`},
 		"a source twice":                     {acct("tokens: [{token: a-token-0123456789, source: s}, {token: b-token-0123456789, source: s}]"), "accounts[0].tokens[1].source: already taken by accounts[0].tokens[0].source"},
 		"SOAP without a password":            {acct("soap: {username: u}"), "accounts[0].soap.password: expected a password"},
+		"a SOAP password of blanks":          {acct("soap: {username: u, password: '   '}"), "accounts[0].soap.password: expected a password"},
+		"a secret of blanks":                 {acct("tokens: [{token: a-token-of-sixteen, secret: '   '}]"), "accounts[0].tokens[0].secret: expected a secret that is not only blanks"},
 		"a SOAP username twice":              {"accounts: [{name: a, soap: {username: u, password: p}}, {name: b, soap: {username: u, password: p}}]", "accounts[1].soap.username: already taken by accounts[0].soap.username"},
 		"a webhook secret of another form":   {acct("webhook_secret: [hush]"), "accounts[0].webhook_secret[0]: expected whsec_ and the base64 of 24 to 64 bytes"},
 		"a callback without TLS":             {acct("callback_url: 'http://a'"), `accounts[0].callback_url: expected an https URL, got "http://a"`},

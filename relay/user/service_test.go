@@ -71,6 +71,8 @@ func TestFieldsOfUsers(t *testing.T) {
 		{"a role account without one", user.Addition{Name: "d", Role: user.Account, Password: password}, "account"},
 		{"a viewer with an account", user.Addition{Name: "d", Role: user.Viewer, Account: 7, Password: password}, "account"},
 		{"a short password", user.Addition{Name: "d", Role: user.Viewer, Password: "short"}, "password"},
+		{"a password of blanks", user.Addition{Name: "d", Role: user.Viewer, Password: strings.Repeat(" ", 12)}, "password"},
+		{"a short password with blanks around it", user.Addition{Name: "d", Role: user.Viewer, Password: "\t\u00a0 short     "}, "password"},
 		{"a password without end", user.Addition{Name: "d", Role: user.Viewer, Password: strings.Repeat("x", 1025)}, "password"},
 	} {
 		u, err := r.Add(t.Context(), tc.give)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -90,9 +91,11 @@ func (u *User) check(p relay.Problems) {
 	}
 }
 
+// checkPassword adds what is wrong with a password. Blanks at its ends are not counted:
+// a password of blanks is none.
 func checkPassword(p relay.Problems, field, password string) {
-	if n := len([]rune(password)); n < minPassword || len(password) > maxPassword {
-		p.Add(field, fmt.Sprintf("The password must have at least %d characters and at most %d bytes.", minPassword, maxPassword))
+	if n := utf8.RuneCountInString(strings.TrimSpace(password)); n < minPassword || len(password) > maxPassword {
+		p.Add(field, fmt.Sprintf("The password must have at least %d characters, blanks at its ends not counted, and at most %d bytes.", minPassword, maxPassword))
 	}
 }
 
