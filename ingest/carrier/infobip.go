@@ -61,12 +61,15 @@ func infobipMessage(f *form, o object) (inbound.Message, error) {
 	m := inbound.Message{CarrierID: f.required("messageId", maxName)}
 	setSentAt(&m, "receivedAt", o.text("receivedAt"), when)
 	f.addresses(&m, "from", "to")
-	var urls []string
+	var urls, texts []string
 	for _, part := range o.list("message") { // of an MMS
-		if text := part.text("value"); text != "" && strings.HasPrefix(part.text("contentType"), "text/") && !o.has("text") {
-			o["text"] = text
+		if text := part.text("value"); text != "" && strings.HasPrefix(part.text("contentType"), "text/") {
+			texts = append(texts, text)
 		}
 		urls = append(urls, urlsOf([]object{part})...)
+	}
+	if len(texts) > 0 && !o.has("text") {
+		o["text"] = strings.Join(texts, "\n")
 	}
 	f.whole(&m, "text", urls)
 	return m, f.Err()

@@ -31,12 +31,15 @@ func parseVonage(f *form, o object) ([]inbound.Message, error) {
 		m := inbound.Message{CarrierID: f.required("message_uuid", maxName)}
 		setSentAt(&m, "timestamp", o.text("timestamp"), when)
 		f.addresses(&m, "from", "to")
-		var urls []string
+		var urls, captions []string
 		for _, kind := range []string{"image", "audio", "video", "file", "vcard"} { // of an MMS
 			urls = append(urls, urlsOf([]object{o.object(kind)})...)
-			if caption := o.object(kind).text("caption"); caption != "" && !o.has("text") {
-				o["text"] = caption
+			if caption := o.object(kind).text("caption"); caption != "" {
+				captions = append(captions, caption)
 			}
+		}
+		if len(captions) > 0 && !o.has("text") {
+			o["text"] = strings.Join(captions, "\n")
 		}
 		f.whole(&m, "text", urls)
 		return f.one(m)
