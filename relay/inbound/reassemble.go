@@ -125,11 +125,43 @@ func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string
 	out := make(map[int]Added, len(added))
 	for n, i := range index {
 		out[i] = added[n]
-		if err := s.noteRepetition(ctx, added[n].Dropped); err != nil {
-			return nil, err
+		s.keepDropped(added[n].Dropped)
+	}
+	_ = s.noteDropped(ctx) // RouteDue tries again
+	return out, nil
+}
+
+// maxDropped bounds the repetitions that wait for their note while the store of the
+// statuses is down.
+const maxDropped = 1000
+
+// keepDropped keeps parts that were dropped because they repeat others until noteDropped
+// has noted that, since the store of parts returns them once.
+func (s *Service) keepDropped(g ReassembledMessage) {
+	if len(g.Parts) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped = append(s.dropped, g)
+	s.dropped = s.dropped[max(0, len(s.dropped)-maxDropped):]
+}
+
+// noteDropped notes the repetitions that were dropped. After an error they are kept.
+func (s *Service) noteDropped(ctx context.Context) error {
+	s.mu.Lock()
+	groups := s.dropped
+	s.dropped = nil
+	s.mu.Unlock()
+	for i, g := range groups {
+		if err := s.noteRepetition(ctx, g); err != nil {
+			for _, g := range groups[i:] {
+				s.keepDropped(g)
+			}
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // noteRepetition sets the statuses of the events of parts that were dropped because they

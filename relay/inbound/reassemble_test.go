@@ -175,6 +175,21 @@ func TestASweepQuarantinesUnroutedMessages(t *testing.T) {
 	relaytest.Equal(t, "the quarantined events", w.quarantined, []string{"e1: no relay for 447860000001"})
 }
 
+// The store of parts returns a dropped repetition once, also if its note fails.
+func TestTheNoteOfADroppedRepetitionIsTriedAgain(t *testing.T) {
+	w := newWorld()
+	s := w.service(t)
+	w.heap.due = []ReassembledMessage{{Group: "g", Repeats: "e1", Parts: []Message{piece("e3", "447860000001", 2, 2, "b")}}}
+	w.down = "aside"
+	if _, err := s.RouteDue(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("the error is %v, want %v", err, errDown)
+	}
+	w.down, w.quarantined = "", nil
+	relaytest.Must(s.RouteDue(t.Context()))(t)
+	relaytest.Must(s.RouteDue(t.Context()))(t)
+	relaytest.Equal(t, "the notes", w.quarantined, []string{"e3: duplicate of e1"})
+}
+
 func TestPartsThatWereDroppedAreNoted(t *testing.T) {
 	w := newWorld()
 	w.heap.due = []ReassembledMessage{{Group: "g", Repeats: "e1", Parts: []Message{piece("e3", "447860000001", 2, 2, "b")}}}

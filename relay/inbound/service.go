@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -59,6 +60,9 @@ type Service struct {
 	routeCache routeCache
 
 	assembler assembler
+
+	mu      sync.Mutex
+	dropped []ReassembledMessage // repetitions whose events have no note yet
 }
 
 // New returns a Service.

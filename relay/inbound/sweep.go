@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,16 +44,19 @@ func (s *Service) routeAllDue(ctx context.Context) error {
 // After an error they are due again when their lease expires.
 func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	found, err := s.deps.Parts.Due(ctx, s.times(), dueBatch)
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return 0, err
 	}
 	var due []ReassembledMessage
 	for _, g := range found {
 		if g.Repeats == "" {
 			due = append(due, g)
-		} else if err := s.noteRepetition(ctx, g); err != nil {
-			return 0, err
+		} else {
+			s.keepDropped(g)
 		}
+	}
+	if len(due) == 0 {
+		return len(found), s.noteDropped(ctx)
 	}
 	to := make([]string, len(due))
 	for i := range due {
@@ -73,7 +77,7 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	if err := s.note(ctx, due, p.results); err != nil {
 		return 0, err
 	}
-	return len(found), s.end(ctx, &p)
+	return len(found), errors.Join(s.end(ctx, &p), s.noteDropped(ctx))
 }
 
 // note sets the status of events whose messages no relay takes, or lack parts.
