@@ -11,9 +11,24 @@ import (
 
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // TestTheIntegrityCheck changes a database of a stopped gateway.
+// A check takes the lock for writing, and leaves the disk alone.
+func TestACheckWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	db := sqltest.Open(t, sqlstore.Options{Dir: dir})
+	db.Progress().Follow(func() map[string]uint64 { return nil })
+	relaytest.NoError(t, db.Invalidate(t.Context())) // as penstock recover does
+	commits := func() string {
+		return string(relaytest.Must(os.ReadFile(filepath.Join(dir, sqlstore.File+sqlstore.CommitsSuffix)))(t))
+	}
+	before := commits()
+	relaytest.NoError(t, db.Check(t.Context()))
+	relaytest.Equal(t, "the number of writes", commits(), before)
+}
+
 func TestTheIntegrityCheck(t *testing.T) {
 	closed := t.TempDir()
 	db := openSQLite(t, closed)

@@ -201,7 +201,7 @@ func (d *DB) Check(ctx context.Context) error {
 		if err := d.health.Check(); err != nil {
 			return err
 		}
-		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE name = ''")
+		return d.Run(ctx, "database", "UPDATE version SET n = n WHERE n < 0") // there is none
 	}
 	if _, err := Values[int64](ctx, d, "database", "SELECT n FROM version WHERE name = ''"); err != nil {
 		return d.withHost(err)
