@@ -1,6 +1,7 @@
 package relaytest
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"os/exec"
@@ -40,12 +41,12 @@ func (*process) Cleanup(func()) {}
 // TempDir returns a directory that is removed when this process has ended.
 func (p *process) TempDir() string { return ShortTempDir(p, "") }
 
-// ShortTempDir returns a temporary directory of the test below parent, or below the default
-// if that is empty. Its path is short enough for a socket, and a server that does not run
-// as root can be given it.
+// ShortTempDir returns a temporary directory of the test below parent, or below /tmp if that
+// is empty. Its path is short enough for a socket, and a server that does not run as root can
+// be given it.
 func ShortTempDir(t testing.TB, parent string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(parent, "penstock-test")
+	dir, err := os.MkdirTemp(cmp.Or(parent, "/tmp"), "penstock-test")
 	NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if p, ok := t.(*process); ok {

@@ -90,7 +90,7 @@ func newPostgres(t testing.TB, parent string, args []string) *Postgres {
 func (s *Postgres) lay() {
 	s.t.Helper()
 	version := filepath.Base(filepath.Dir(filepath.Dir(binary("initdb"))))
-	made := filepath.Join(os.TempDir(), "penstock-initdb-"+version)
+	made := filepath.Join("/tmp", "penstock-initdb-"+version) // the server may not reach a private TMPDIR
 	if _, err := os.Stat(made); err != nil {
 		fresh := fmt.Sprintf("%s-%x", made, rand.Uint64())
 		defer os.RemoveAll(fresh)

@@ -102,7 +102,7 @@ func TestReadmeKeepsItsPromises(t *testing.T) {
 // endpoint, 127.0.0.1:9099, which the demo account has.
 func reserveSink(t *testing.T) {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(os.TempDir(), "penstock-test-9099.lock"), os.O_CREATE|os.O_RDWR, 0o666)
+	f, err := os.OpenFile("/tmp/penstock-test-9099.lock", os.O_CREATE|os.O_RDWR, 0o666)
 	relaytest.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	relaytest.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
