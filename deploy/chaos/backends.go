@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -132,8 +133,24 @@ func (s *site) startRedis(ctx context.Context) (url string, err error) {
 		return "", err
 	}
 	s.special = append(s.special, on(1, []fault{{"Redis is emptied", func(ctx context.Context, _ time.Duration) error { return emptied(ctx, server) }}})...)
-	addr, err := s.behindProxy("Redis", server, 1)
-	return "redis://" + addr, err
+	s.redis, err = s.behindProxy("Redis", server, 1)
+	return "redis://" + s.redis, err
+}
+
+// ownRedis puts a proxy between one gateway and the Redis of all, with faults that strike
+// this gateway alone, and returns the settings of that gateway.
+func (s *site) ownRedis(gatewayNo int) (env []string, err error) {
+	if s.redis == "" {
+		return nil, nil
+	}
+	p, err := newProxy(s.redis)
+	if err != nil {
+		return nil, err
+	}
+	s.proxies = append(s.proxies, p)
+	name := fmt.Sprintf("Redis for gateway %d alone", gatewayNo+1)
+	s.special = append(s.special, on(1, networkFaults(name, p))...)
+	return []string{"PENSTOCK_REDIS_URL=redis://" + p.addr}, nil
 }
 
 // killed kills a server and starts it again later.

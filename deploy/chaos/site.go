@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type site struct {
 	answers  *answers   // before InfluxDB
 	special  []weighted // faults of the kind of back ends
 	gateways []*gateway
+	redis    string // address of the Redis of all gateways; empty if there are several servers, or none
 	client   *http.Client
 	next     int // of the gateways, for the next request
 	probes   atomic.Int64
@@ -82,13 +84,17 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.firstBinary(kind), config: config, note: s.note}
 		s.place(ctx, g)
 		s.gateways = append(s.gateways, g)
-		g.env = append([]string{
+		redis, err := s.ownRedis(n)
+		if err != nil {
+			return s, err
+		}
+		g.env = slices.Concat([]string{
 			"PENSTOCK_LISTEN=" + g.addr, "PENSTOCK_INTERNAL_URL=http://" + g.addr, "PENSTOCK_DATA_DIR=" + g.dir, "PENSTOCK_INVENTORY=" + inventory,
 			"PENSTOCK_ADMIN_TOKEN=" + adminToken, "PENSTOCK_PUBLIC_URL=http://" + s.gateways[0].addr,
 			"PENSTOCK_SMTP_ADDR=" + s.mails.addr, "PENSTOCK_SMTP_FROM=penstock@chaos.test",
 			"PENSTOCK_EGRESS_ALLOW=127.0.0.1/32", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 			"PENSTOCK_LEDGER_MASTER_KEY=Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtMTI=",
-		}, env...)
+		}, env, redis)
 		if err := s.startGateway(ctx, g); err != nil {
 			return s, err
 		}
