@@ -15,6 +15,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -117,6 +118,30 @@ func rawText(t *testing.T, raw string) string {
 	b, err := hex.DecodeString(raw)
 	relaytest.NoError(t, err)
 	return string(b)
+}
+
+// TestReceiptsDoNotNeedRedis has Redis hang: the session stays, and a receipt is answered and
+// processed.
+func TestReceiptsDoNotNeedRedis(t *testing.T) {
+	t.Parallel()
+	s := *e2e.RealSite(t)
+	s.Redis = redistest.Start(t)
+	peer, k := e2e.StartSMSC(t), newKannelSink(t)
+	g := e2e.NewGateway(t, &s, e2e.SMSCInventory(k.url))
+	g.Configure("carriers:\n" + peer.CarrierConfig("one", "enquire_link: 1s"))
+	g.Run()
+	peer.Await("it is bound", func(e e2e.SMSCEvent) bool { return e.Bound != "" })
+	resume := s.Redis.Pause()
+	defer resume()
+	peer.SendRaw(rawPDU(5, 0x7001, deliverBody("447800000001", 4, 0, "id:77 sub:001 dlvrd:001 submit date:2611200800 done date:2611200801 stat:DELIVRD err:000 text:")))
+	answer := peer.Await("its answer", func(e e2e.SMSCEvent) bool { return e.Answer != "" && e.Sequence == 0x7001 })
+	relaytest.Equal(t, "the answer", fmt.Sprint(answer.Answer, " ", *answer.Status), "deliver_sm_resp 0")
+	relaytest.Eventually(t, "the receipt was processed", func() (any, bool) {
+		set := g.Events("kind=receipt&state=unrouted")
+		return set, len(set) == 1 && strings.Contains(set[0].Reason, "unknown message")
+	})
+	peer.Await("our enquire_link", func(e e2e.SMSCEvent) bool { return e.Asked })
+	relaytest.Equal(t, "the binds", peer.BindCount(), 1)
 }
 
 // TestSMSCJournalFull fills the journal: the SMSC is told to keep what is left,
