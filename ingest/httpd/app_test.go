@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -69,15 +70,15 @@ func TestErrorsAreAnswered(t *testing.T) {
 // serve serves an app until the test ends, and returns its address.
 func serve(t *testing.T, app *App) string {
 	t.Helper()
-	addr, _ := serveOn(t, app, nil)
+	addr, _ := serveOn(t, app, nil, nil)
 	return addr
 }
 
-func serveOn(t *testing.T, app *App, limits *Limits) (string, *Listener) {
+func serveOn(t *testing.T, app *App, secure *tls.Config, limits *Limits) (string, *Listener) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	relaytest.NoError(t, err)
-	conns, ended := Listen(listener, limits), make(chan error, 1)
+	conns, ended := Listen(listener, secure, limits), make(chan error, 1)
 	go func() { ended <- app.Listener(conns) }()
 	t.Cleanup(func() {
 		if err := app.Shutdown(); err != nil {

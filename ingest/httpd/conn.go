@@ -3,9 +3,12 @@ package httpd
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +23,14 @@ var errBareLF = errors.New("httpd: a line of the head ends without a carriage re
 //
 // At the limit a connection that waits for its client gives way to a new one: it is
 // idle, or a request arrives on it slowly. The server library would refuse the new
-// one instead, so that slow clients could keep out all others.
+// one instead, so that slow clients could keep out all others. If there is none, the
+// new one is closed without an answer.
+//
+// TCP connections are counted, and closed to make room, below TLS: closing a TLS
+// connection may wait for its client.
 type Listener struct {
 	net.Listener
+	secure *tls.Config // nil without TLS
 	limits *Limits
 	// draining has every response close its connection.
 	draining atomic.Bool
@@ -32,51 +40,66 @@ type Listener struct {
 	idle map[*conn]struct{} // those that have not sent a byte
 }
 
-// Listen returns a Listener over another one; nil limits mean those of the zero
-// LimitOptions.
-func Listen(l net.Listener, limits *Limits) *Listener {
+// Listen returns a Listener over a TCP listener, without TLS if secure is nil; nil limits
+// mean those of the zero LimitOptions.
+func Listen(l net.Listener, secure *tls.Config, limits *Limits) *Listener {
 	if limits == nil {
 		limits = NewLimits(LimitOptions{})
 	}
-	return &Listener{Listener: l, limits: limits, open: make(map[*conn]struct{}), idle: make(map[*conn]struct{})}
+	return &Listener{Listener: l, secure: secure, limits: limits, open: make(map[*conn]struct{}), idle: make(map[*conn]struct{})}
 }
 
-// Accept waits for a connection.
+// Accept waits for a connection. It never waits for a client.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		c, err := l.Listener.Accept()
+		raw, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if one := l.take(c); one != nil {
-			return one, nil
+		if c := l.take(raw); c != nil {
+			return c, nil
 		}
 		l.limits.unserved.Add(1)
 		l.limits.log("connections", byFull, 0)
-		_, _ = io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nRetry-After: "+retryAfter+"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		_ = c.Close()
+		_ = raw.Close()
 	}
 }
 
 // take registers a connection, and returns nil if there is no room for it.
-func (l *Listener) take(c net.Conn) *conn {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.open) >= l.limits.connections && !l.evict() {
-		return nil
+func (l *Listener) take(raw net.Conn) *conn {
+	c := &conn{Conn: raw, raw: raw, of: l}
+	if l.secure != nil {
+		c.Conn = tls.Server(raw, l.secure)
 	}
-	one := &conn{Conn: c, of: l}
-	one.wait()
-	l.open[one], l.idle[one] = struct{}{}, struct{}{}
-	return one
+	c.wait()
+
+	l.mu.Lock()
+	var oldest *conn
+	if len(l.open) >= l.limits.connections {
+		if oldest = l.longestWaiting(); oldest == nil {
+			l.mu.Unlock()
+			return nil
+		}
+		delete(l.open, oldest)
+		delete(l.idle, oldest)
+	}
+	l.open[c], l.idle[c] = struct{}{}, struct{}{}
+	l.mu.Unlock()
+
+	if oldest != nil {
+		_ = oldest.raw.Close()
+		l.limits.evicted.Add(1)
+		l.limits.log("connections", byEviction, 0)
+	}
+	return c
 }
 
 // evictionSample is among how many waiting connections the one to close is chosen.
 const evictionSample = 16
 
-// evict closes a connection that waits for its client, of several the one that has
-// waited longest. It reports false if there is none.
-func (l *Listener) evict() bool {
+// longestWaiting returns the connection that has waited longest for its client, of a
+// sample, and nil if none waits.
+func (l *Listener) longestWaiting() *conn {
 	var oldest *conn
 	var since int64
 	found := 0
@@ -92,25 +115,18 @@ func (l *Listener) evict() bool {
 			break
 		}
 	}
-	if oldest == nil {
-		return false
-	}
-	_ = oldest.Conn.Close()
-	delete(l.open, oldest)
-	delete(l.idle, oldest)
-	l.limits.evicted.Add(1)
-	l.limits.log("connections", byEviction, 0)
-	return true
+	return oldest
 }
 
 // CloseIdle closes the connections that have not sent a byte.
 func (l *Listener) CloseIdle() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.idle {
-		_ = c.Conn.Close()
-	}
+	idle := slices.Collect(maps.Keys(l.idle))
 	clear(l.idle)
+	l.mu.Unlock()
+	for _, c := range idle {
+		_ = c.raw.Close()
+	}
 }
 
 // Drain refuses new connections, and has each open one end with its next response,
@@ -161,9 +177,10 @@ func (l *Listener) forget(c *conn) {
 
 // conn is a connection to a client. The server reads it in one goroutine.
 type conn struct {
-	net.Conn
-	of     *Listener
-	active atomic.Bool
+	net.Conn          // over TLS, if the listener has it
+	raw      net.Conn // below TLS
+	of       *Listener
+	active   atomic.Bool
 	// since is when the connection began to wait for its client, in nanoseconds since
 	// 1970; 0 while it does not.
 	since atomic.Int64
@@ -206,9 +223,10 @@ const (
 
 // Close closes the connection. Closing a connection with unread bytes resets it, and
 // a client that is still sending may lose the response; so Close discards incoming
-// bytes for up to lingerTime.
+// bytes for up to lingerTime. Meanwhile the connection counts and may make room.
 func (c *conn) Close() error {
-	c.of.forget(c)
+	defer c.of.forget(c)
+	c.wait()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() {
 		if half.CloseWrite() == nil && c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, lingerMost))

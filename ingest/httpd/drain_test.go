@@ -15,7 +15,7 @@ import (
 func TestDrainClosesConnectionsWithTheirNextResponse(t *testing.T) {
 	app := New(Options{Logger: quiet()})
 	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("here") })
-	addr, conns := serveOn(t, app, nil)
+	addr, conns := serveOn(t, app, nil, nil)
 	kept := dial(t, addr)
 	answers := bufio.NewReader(kept)
 	ask := func() (closes bool) {

@@ -54,8 +54,8 @@ type LimitOptions struct {
 }
 
 // Limits bounds what waits in the gateway: requests, the memory of their bodies, and
-// connections. What is beyond is refused before anything is stored, with 503 and
-// Retry-After.
+// connections. What is beyond is refused before anything is stored: requests with 503
+// and Retry-After, connections by closing them.
 type Limits struct {
 	kinds           [kinds]*slots
 	unauthenticated budget

@@ -2,12 +2,15 @@ package httpd
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +153,12 @@ type busy struct {
 
 func newBusy(t *testing.T, o LimitOptions) *busy {
 	t.Helper()
+	return newBusyOverTLS(t, o, nil)
+}
+
+// newBusyOverTLS returns a busy app; nil means without TLS.
+func newBusyOverTLS(t *testing.T, o LimitOptions, secure *tls.Config) *busy {
+	t.Helper()
 	b := &busy{came: make(chan struct{}, 1000), end: make(chan struct{}), log: &relaytest.Buffer{}}
 	o.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	b.limits = NewLimits(o)
@@ -175,7 +184,7 @@ func newBusy(t *testing.T, o LimitOptions) *busy {
 	})
 	app.Get("/admin", auth.RequireAdmin, func(c *fiber.Ctx) error { return c.SendString("fine") })
 	app.Get("/healthz", func(c *fiber.Ctx) error { return c.SendString("fine") })
-	b.addr, b.listener = serveOn(t, app, b.limits)
+	b.addr, b.listener = serveOn(t, app, secure, b.limits)
 	t.Cleanup(b.letGo)
 	return b
 }
@@ -379,14 +388,45 @@ func TestNoRoomBesideConnectionsInUse(t *testing.T) {
 	held := []net.Conn{b.post(t, "/hook", "hook"), b.post(t, "/hook", "other")}
 	<-b.came
 	<-b.came
-	resp, _ := answer(t, dial(t, b.addr))
-	relaytest.Equal(t, "the status", resp.StatusCode, 503)
-	relaytest.Equal(t, "the connection is closed", resp.Close, true)
-	if resp.Header.Get("Retry-After") == "" {
-		t.Error("the answer has no Retry-After")
-	}
+	isClosed(t, dial(t, b.addr))
 	b.letGo()
 	for _, conn := range held {
 		b.isAnswered(t, "a connection in use", conn)
 	}
+}
+
+// isClosed waits until the server has closed a connection without an answer.
+func isClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	relaytest.NoError(t, conn.SetReadDeadline(time.Now().Add(relaytest.Patience)))
+	data, err := io.ReadAll(conn)
+	if len(data) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection beyond the limit got %q, %v", data, err)
+	}
+}
+
+// A client that sends nothing, not even its part of the TLS handshake, must not keep the
+// listener from others.
+func TestASilentClientDoesNotStopTheListenerUnderTLS(t *testing.T) {
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(certified.Close)
+	b := newBusyOverTLS(t, LimitOptions{Connections: 1, Wait: long}, &tls.Config{Certificates: certified.TLS.Certificates})
+	trust := certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trust.ServerName = "example.com"
+	open := func() net.Conn { return tls.Client(dial(t, b.addr), trust) }
+
+	working := open()
+	write(t, working, "POST /hook HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer hook\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+	<-b.came
+	isClosed(t, dial(t, b.addr)) // all connections are in use
+
+	b.letGo()
+	b.isAnswered(t, "the connection in use", working)
+	silent := dial(t, b.addr)
+	relaytest.Eventually(t, "the silent connection is open", func() (any, bool) { n := b.open(); return n, n == 1 })
+	late := open()
+	write(t, late, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+	b.isAnswered(t, "a client after a silent one", late)
+	isClosed(t, silent)
+	relaytest.Equal(t, "the connections without room", b.limits.Stats().Refused[[2]string{"connections", "full"}], 1)
 }

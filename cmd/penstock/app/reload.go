@@ -2,9 +2,7 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -67,13 +65,4 @@ func openCertificate(c config.TLS) (*httpd.Certificate, error) {
 		return nil, nil
 	}
 	return httpd.LoadCertificate(c.CertFile, c.KeyFile)
-}
-
-// secured returns a listener of TLS if there is a certificate, and the URL it is reached
-// at from this machine.
-func (d *Gateway) secured(l net.Listener) (net.Listener, string) {
-	if d.certificate == nil {
-		return l, "http://" + l.Addr().String()
-	}
-	return tls.NewListener(l, d.certificate.Config()), "https://" + l.Addr().String()
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -136,11 +137,16 @@ func (d *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	if err := d.serveProfiles(d.life); err != nil {
 		return fmt.Errorf("%w%s", err, d.Abandon())
 	}
-	secured, url := d.secured(listener)
+	var secure *tls.Config
+	url := "http://" + listener.Addr().String()
+	if d.certificate != nil {
+		secure = d.certificate.Config()
+		url = "https://" + listener.Addr().String()
+	}
 	d.log.Info("penstock is listening", "listen", url, "data_dir", d.cfg.DataDir)
 	d.running.Go(func() { d.logReady(d.life) })
 	failed := make(chan error, 1)
-	conns := httpd.Listen(secured, d.limits)
+	conns := httpd.Listen(listener, secure, d.limits)
 	go func() { failed <- d.app.Listener(conns) }()
 	var err error
 	select {
