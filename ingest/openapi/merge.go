@@ -12,7 +12,7 @@ import (
 
 // Merge makes one document of this package's own and those of the surfaces. The
 // security that a document names for all its operations is written into each, and
-// bodies and answers get examples.
+// bodies and answers get names (see suitGenerators) and examples.
 func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 	whole, err := Load(head)
 	if err != nil {
@@ -26,6 +26,9 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 		if err := add(whole, part); err != nil {
 			return nil, fmt.Errorf("openapi: %s: %w", part.Info.Title, err)
 		}
+	}
+	if err := suitGenerators(whole); err != nil {
+		return nil, err
 	}
 	encoded, err := json.Marshal(whole)
 	if err != nil {

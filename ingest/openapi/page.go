@@ -182,8 +182,8 @@ func shape(ref *openapi3.SchemaRef, depth int) string {
 	switch {
 	case len(s.AllOf) > 0:
 		return shape(&openapi3.SchemaRef{Value: united(s)}, depth)
-	case len(s.OneOf) > 0:
-		return alternatives(s.OneOf, depth)
+	case len(s.OneOf)+len(s.AnyOf) > 0:
+		return alternatives(slices.Concat(s.OneOf, s.AnyOf), depth)
 	case len(s.Enum) > 0:
 		return words(s.Enum)
 	case s.Type.Is("array"):

@@ -1,0 +1,122 @@
+package openapi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// suitGenerators names the schemas for which generators make types, and leaves out what
+// widespread generators cannot read. It moves the schemas of bodies and answers without a
+// name into the components: SignInRequest, ListEventsResult. A generator would number them
+// itself, InlineObject7, in an order that changes with the document.
+func suitGenerators(doc *openapi3.T) error {
+	n := namer{schemas: components(doc).Schemas, taken: make(map[string]bool)}
+	for name := range n.schemas {
+		n.taken[strings.ToLower(name)] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Components.Responses)) {
+		n.content(doc.Components.Responses[name].Value.Content, name+"Result")
+	}
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths.Map())) {
+		operations := doc.Paths.Value(path).Operations()
+		for _, method := range slices.Sorted(maps.Keys(operations)) {
+			n.operation(operations[method])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.schemas)) {
+		n.within(n.schemas[name].Value, name)
+	}
+	return n.err
+}
+
+// namer names schemas.
+type namer struct {
+	schemas openapi3.Schemas
+	taken   map[string]bool // names in lower case: some languages keep each in a file of its own
+	err     error
+}
+
+// operation names the body and the answers of an operation.
+func (n *namer) operation(op *openapi3.Operation) {
+	if op.RequestBody != nil {
+		n.content(op.RequestBody.Value.Content, titled(op.OperationID)+"Request")
+	}
+	answers := op.Responses.Map()
+	for _, status := range slices.Sorted(maps.Keys(answers)) {
+		suffix := "Result"
+		if status >= "300" {
+			suffix = "Error" + status
+		}
+		if answers[status].Ref == "" {
+			n.content(answers[status].Value.Content, titled(op.OperationID)+suffix)
+		}
+	}
+}
+
+// content names the schemas of the media types of one body.
+func (n *namer) content(content openapi3.Content, name string) {
+	for _, kind := range slices.Sorted(maps.Keys(content)) {
+		if schema := content[kind].Schema; schema != nil && schema.Ref == "" && compound(schema.Value) {
+			n.name(schema, name)
+		}
+	}
+}
+
+// compound reports whether generators make a type of their own of a schema.
+func compound(s *openapi3.Schema) bool {
+	return s.Type.Is("object") && len(s.Properties) > 0 || s.Type.Is("array") && s.Items.Ref == "" && compound(s.Items.Value) ||
+		len(s.OneOf)+len(s.AnyOf)+len(s.AllOf) > 0
+}
+
+// within names the values of several types in a schema: OpenAPI Generator 4 refers to them
+// by a name that it does not define. It takes oneOf for an interface of named types, and
+// makes a boolean of one value an enumeration of texts.
+func (n *namer) within(s *openapi3.Schema, name string) {
+	if !slices.ContainsFunc(s.OneOf, func(one *openapi3.SchemaRef) bool { return one.Ref != "" }) {
+		s.OneOf, s.AnyOf = nil, slices.Concat(s.OneOf, s.AnyOf)
+	}
+	if s.Type.Is("boolean") {
+		s.Enum = nil
+	}
+	for _, property := range slices.Sorted(maps.Keys(s.Properties)) {
+		n.value(s.Properties[property], name+titled(property))
+	}
+	n.value(s.Items, name+"Item")
+}
+
+// value names a value in a schema if it has several types.
+func (n *namer) value(ref *openapi3.SchemaRef, name string) {
+	if ref == nil || ref.Ref != "" {
+		return
+	}
+	n.within(ref.Value, name)
+	if len(ref.Value.OneOf)+len(ref.Value.AnyOf) > 0 {
+		n.name(ref, name)
+	}
+}
+
+// name moves a schema into the components and makes it a reference. Equal schemas may share
+// a name.
+func (n *namer) name(ref *openapi3.SchemaRef, name string) {
+	same, err := equal(n.schemas[name], ref)
+	if n.taken[strings.ToLower(name)] && (!same || err != nil) {
+		n.err = fmt.Errorf("openapi: a schema without a name would be %s, which is taken", name)
+		return
+	}
+	n.taken[strings.ToLower(name)] = true
+	n.schemas[name] = openapi3.NewSchemaRef("", ref.Value)
+	ref.Ref = "#/components/schemas/" + name
+}
+
+// titled writes a name with capitals: SearchKey for searchKey, FromDate for from_date.
+func titled(name string) string {
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' || r == '-' }) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}
