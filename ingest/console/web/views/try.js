@@ -11,7 +11,7 @@ export function tried(f) {
   const problems = f.errors.map((e) => e.message + (e.line ? " (line " + e.line + (e.column ? ", column " + e.column : "") + ")" : ""));
   const was = (r) => f.stored.find((s) => s.sensor_id === r.sensor_id && s.key === r.key && s.time === r.time);
   const readings = f.readings.map((r) => [r.key, valueOf(r), r.sensor_type_id, stamp(r.time), [state(r.effect), was(r) && " stored today: " + valueOf(was(r))]]);
-  return h("div", { class: "sheet" }, pairs([["Device", f.identifier], ["Sender", f.sender], ["Time", stamp(f.time)], ["fPort", f.fPort], ["Payload", code(f.payload)], ["Took", f.took_us + " µs"], ["Event", f.event && link("trace", { id: f.event }, f.event)], ["Notes", f.notes.map((n) => h("div", null, n))]]),
+  return h("div", { class: "sheet" }, pairs([["Device", f.identifier], ["Sender", f.sender], ["Time", stamp(f.time)], ["fPort", f.fPort], ["Payload", code(f.payload)], ["Took", f.took_us + " µs"], ["Event", f.event && link("trace", { id: f.event }, f.event)], ["Notes", f.notes.length > 0 && f.notes.map((n) => h("div", null, n))]]),
     problems.map((p) => h("p", { class: "wrong" }, p)), f.warnings.map((w) => h("p", { class: "note" }, w)), f.refused && h("p", { class: "note" }, "Nothing would be stored: " + f.refused),
     h("h3", null, "Values"), table("Values", ["Key", "Value", "Time (UTC)"], f.values.map((v) => [v.key, valueOf(v), v.time ? stamp(v.time) : "the frame's"]), "The decoder gave none."),
     h("h3", null, "What sensors would get"), table("Readings", ["Key", "Value", "Sensor type", "Time (UTC)", "Against today"], readings, "No sensor would get anything."));
