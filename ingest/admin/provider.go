@@ -43,7 +43,6 @@ func (s *Surface) startProvider(c *fiber.Ctx) error {
 	if err := s.setAttempt(c, attempt); err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return c.Redirect(to, fiber.StatusFound)
 }
 
@@ -55,7 +54,6 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 	}
 	attempt, kept := s.attemptOf(c)
 	s.expire(c, attemptCookie, fiber.CookieSameSiteLaxMode)
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	if state := c.Query("state"); !kept || subtle.ConstantTimeCompare([]byte(state), []byte(attempt.State)) != 1 {
 		return s.backToConsole(c, relay.Errorf(relay.KindForbidden, "the sign-in was not begun in this browser, or took longer than 10 minutes"))
 	}

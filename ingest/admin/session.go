@@ -106,7 +106,6 @@ func (s *Surface) signedIn(c *fiber.Ctx, in user.SignedIn) error {
 // showSession says who makes the request.
 func (s *Surface) showSession(c *fiber.Ctx) error {
 	who := principalOf(c)
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	if who.session == nil {
 		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token", Operations: s.operationsOf(who.role)}})
 	}

@@ -46,7 +46,7 @@ func ours(ending string) []byte {
 // ask sends a request without a token; headers are name, value, …
 func ask(t *testing.T, method, path string, headers ...string) (*http.Response, []byte) {
 	t.Helper()
-	app := fiber.New()
+	app := httpd.New(httpd.Options{})
 	Mount(app)
 	req := httptest.NewRequestWithContext(t.Context(), method, path, nil)
 	for i := 0; i < len(headers); i += 2 {

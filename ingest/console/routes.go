@@ -65,7 +65,6 @@ func serve(c *fiber.Ctx, f *file) error {
 		return c.Next()
 	}
 	c.Set(fiber.HeaderContentSecurityPolicy, policy)
-	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 	c.Set(fiber.HeaderCacheControl, "no-cache")
 	c.Set(fiber.HeaderETag, f.tag)

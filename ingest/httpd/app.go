@@ -38,6 +38,8 @@ type Options struct {
 	AccessLog bool
 	// Tracer begins the spans of requests; nil begins none.
 	Tracer *tracing.Tracer
+	// TLS means that the app is served over TLS: answers demand it of later requests.
+	TLS bool
 	// Seed begins every request id that this gateway makes; it should differ between
 	// starts.
 	Seed string
@@ -78,7 +80,7 @@ func New(o Options) *App {
 	})
 	server := app.Server()
 	server.ErrorHandler = headErrorHandler(o)
-	server.Handler = finish(o.traced(o.observed(o.accessLog(server.Handler))))
+	server.Handler = o.finish(o.traced(o.observed(o.accessLog(server.Handler))))
 	server.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: bodyGrace}
 	}
@@ -122,11 +124,13 @@ func guard(o Options) fiber.Handler {
 	}
 }
 
-// finish prepares the connection for the next request. The unread rest of a body
+// finish sets the headers of every answer, and prepares the connection for the next
+// request. The unread rest of a body
 // would be parsed as that request: it is discarded if it has already arrived,
 // otherwise the connection is closed.
-func finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
+		o.setDefaults(&c.Response.Header)
 		size := c.Request.Header.ContentLength() // negative: in chunks, or none
 		own, _ := c.Conn().(*conn)
 		if own != nil {
@@ -143,6 +147,16 @@ func finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 			own.head.next(max(size, 0))
 			own.wait()
 		}
+	}
+}
+
+// setDefaults sets the headers of every answer. Most answers hold data of an account or
+// a secret; a handler whose answer may be stored sets Cache-Control itself.
+func (o Options) setDefaults(h *fasthttp.ResponseHeader) {
+	h.Set(fiber.HeaderCacheControl, "no-store")
+	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	if o.TLS {
+		h.Set(fiber.HeaderStrictTransportSecurity, "max-age=31536000") // a year
 	}
 }
 

@@ -71,6 +71,7 @@ func headErrorHandler(o Options) func(*fasthttp.RequestCtx, error) {
 			text = "A header line ends without a carriage return."
 		}
 		c.Response.Reset()
+		o.setDefaults(&c.Response.Header)
 		closeAfterReply(c)
 		c.SetStatusCode(status)
 		c.SetContentType(fiber.MIMEApplicationJSON)

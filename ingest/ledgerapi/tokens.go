@@ -126,7 +126,6 @@ func (s *Surface) follow(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer") // the link is a secret
 	return c.Redirect(to, fiber.StatusFound)
 }

@@ -38,7 +38,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	d.limits = httpd.NewLimits(limitOptions(d.cfg.Overload, d.log))
 	d.app = httpd.New(httpd.Options{
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
-		AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
+		TLS: d.certificate != nil, AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
 	})
 	auth := httpd.NewAuth(c.back.records.Accounts, d.cfg.AdminToken, time.Now)
 	auth.Guesses().Logger = d.log

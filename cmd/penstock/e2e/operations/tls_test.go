@@ -76,7 +76,9 @@ func TestTLSAndHangup(t *testing.T) {
 	t.Run("requests with large bodies pass", func(t *testing.T) {
 		acme := g.As("acme-all-0123456")
 		e2e.PostWebhook(t, acme, "/webhooks/lpwan", `{"deviceId": "sealed", "temperature": 1, "note": "`+strings.Repeat("x", 100_000)+`"}`)
-		g.As("").Get("/healthz").Is(t, 200, `{"status": "alive"}`)
+		alive := g.As("").Get("/healthz")
+		alive.Is(t, 200, `{"status": "alive"}`)
+		relaytest.Equal(t, "Strict-Transport-Security", alive.Header.Get("Strict-Transport-Security"), "max-age=31536000")
 		if got := serialOf(t, g); got != 1 {
 			t.Errorf("certificate %d", got)
 		}
