@@ -117,8 +117,11 @@ type Journal struct {
 	MaxBytes  Bytes         `json:"max_bytes"`
 }
 
-// Inbound configures how the parts of a message are joined.
+// Inbound configures the answers to frames and how the parts of a message are joined.
 type Inbound struct {
+	// AnswerWait is how long the generic webhook waits for the readings of a post before
+	// it answers without them.
+	AnswerWait time.Duration `json:"answer_wait"`
 	// JoinWait is how long a message waits for its missing parts, counted from
 	// the first that came.
 	JoinWait time.Duration `json:"join_wait"`
@@ -271,7 +274,7 @@ func Default() Config {
 		Influx:   Influx{Bucket: "penstock"},
 		Readings: Readings{RadioData: RadioFull},
 		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
-		Inbound:  Inbound{JoinWait: 5 * time.Minute, SweepEvery: time.Second},
+		Inbound:  Inbound{AnswerWait: 3 * time.Second, JoinWait: 5 * time.Minute, SweepEvery: time.Second},
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		Overload: Overload{
 			Webhooks: Bound{Requests: 512, Bytes: 192 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},

@@ -90,7 +90,7 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 
 // mountWebhooks mounts what networks, carriers and switches post to.
 func (d *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
-	frames := uplink.New(c.in.intakes[event.Uplink], c.in.frames, c.back.records.Devices, uplink.Options{Logger: d.log})
+	frames := uplink.New(c.in.intakes[event.Uplink], c.in.frames, c.back.records.Devices, uplink.Options{AnswerTimeout: d.cfg.Inbound.AnswerWait, Logger: d.log})
 	frames.Mount(d.app, auth)
 	inbox := carrier.New(c.in.intakes[event.SMS], carrier.Options{PublicURL: d.cfg.PublicURL, Logger: d.log})
 	inbox.Mount(d.app, auth)

@@ -100,10 +100,20 @@ func (b *Browser) record(event any) {
 	}
 }
 
-// Do runs steps in the page and ends the test at the first that fails.
+// Do runs steps in the page and ends the test at the first that fails. A step is repeated if
+// the page replaced its element after the element was found.
 func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
-	relaytest.NoError(b.T, chromedp.Do(b.Ctx, steps...))
+	for _, step := range steps {
+		relaytest.Eventually(b.T, "the element stays in the page", func() (any, bool) {
+			err := chromedp.Do(b.Ctx, step)
+			if err != nil && strings.Contains(err.Error(), "Could not find node with given id") {
+				return err, false
+			}
+			relaytest.NoError(b.T, err)
+			return nil, true
+		})
+	}
 }
 
 // Click clicks the first element that a CSS selector finds.

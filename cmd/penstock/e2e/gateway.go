@@ -102,7 +102,7 @@ func NewGateway(t *testing.T, s *Site, inventory string, settings ...string) *Ga
 	relaytest.NoError(t, os.WriteFile(file, []byte(inventory), 0o600))
 	g.Env = append(s.environ(t),
 		"PENSTOCK_LISTEN=127.0.0.1:0", "PENSTOCK_DATA_DIR="+g.DataDir(), "PENSTOCK_INVENTORY="+file,
-		"PENSTOCK_ADMIN_TOKEN="+AdminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.0/8")
+		"PENSTOCK_INBOUND_ANSWER_WAIT=30s", "PENSTOCK_ADMIN_TOKEN="+AdminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.0/8")
 	g.Env = OverrideSettings(g.Env, settings)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -64,7 +64,7 @@ func testInventory(t *testing.T, s *e2e.Site) {
 		e2e.SameValues(t, k.Await(t, "/changed", 1).Query, map[string]string{"m": "for somebody"})
 	})
 	t.Run("an apply, its dry run and the log name what REST changed", func(t *testing.T) {
-		acme.Do("PATCH", "/v2/sms-relay/geo/g-hole", `{"action": "black_hole"}`).Mentions(t, 200)
+		e2e.CustomerOf(g).Do("PATCH", "/v2/sms-relay/geo/g-hole", `{"action": "black_hole"}`).Mentions(t, 200)
 		for _, flags := range [][]string{{"--dry-run"}, nil} {
 			g.RunCommand(changed, append([]string{"apply", "-f", "-"}, flags...)...).Mentions(t, 0,
 				"kept     account acme: relays.g-hole.action: kept, changed over the API on ", "; --reset relays takes the document's")
