@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -133,4 +134,23 @@ func TestAPruneRemovesRules(t *testing.T) {
 	if strings.Contains(f.shown(), "archive") {
 		t.Errorf("it is declared still: %s", f.shown())
 	}
+}
+
+// FuzzParse holds that a document is either refused with its mistakes, or read in the same
+// way after it was encoded: its relays and rules compile.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{withRules, acme, siteB, "accounts: [{name: a, rules: [{id: r, name: R, on: event, devices: {decoder_id: none}}]}]"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := Parse(data, document.Options{})
+		if err != nil {
+			if _, ok := errors.AsType[document.Mistakes](err); !ok {
+				t.Fatalf("the error %v is not about the document", err)
+			}
+			return
+		}
+		encoded := relaytest.Must(document.Encode(*d))(t)
+		relaytest.Equal(t, "the document after encoding", *relaytest.Must(Parse(encoded, document.Options{}))(t), *d)
+	})
 }
