@@ -179,9 +179,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	}
 
 	// What gateways ask each other for: it is answered from this gateway's journals alone.
-	internal := app.Group("/internal", s.authorizePeer, answers().Handler, s.record, answers().Handler)
+	internal := app.Group("/internal", s.authorizePeer, answers().Handler)
 	internal.Post("/server", s.exchangeServer)
 	internal.Get("/events", s.withSelection(s.listEvents))
 	internal.Get("/events/:event", s.getEvent)
-	internal.Post("/events/replay", s.withSelection(s.replayEvents))
+	internal.Post("/events/replay", s.record, answers().Handler, s.withSelection(s.replayEvents))
 }

@@ -141,7 +141,7 @@ func testContractRecover(t *testing.T, checker *contracttest.Checker) {
 	g.Run()
 	g.As("").Get("/readyz").Mentions(t, 503, "penstock recover")
 	g.As("").Post("/admin/recover", "").Mentions(t, 401, "Unauthenticated")
-	g.Admin().Post("/admin/recover", "").Is(t, 200, `{"count":1,"unknown":0}`)
+	g.Admin().Post("/admin/recover", "").Mentions(t, 200, `"count":1,"unknown":0,"missing":{"since":"the beginning"`)
 	g.AwaitProcessed()
 	e2e.CustomerOf(g).Get("/v2/sms-relay/vmn/desk/inbox").Mentions(t, 200, "447700900123")
 	g.As("").Get("/readyz").Mentions(t, 200, "ready")

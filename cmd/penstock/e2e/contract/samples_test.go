@@ -146,6 +146,7 @@ func mistakes(g *e2e.Gateway) {
 		{sample{"", "GET", "/admin/inventory?document=none", "", ""}, 404},
 		{sample{"", "GET", "/admin/inventory?present=perhaps", "", ""}, 422},
 		{sample{"", "POST", "/admin/recover", "", ""}, 409},
+		{sample{"", "POST", "/admin/recover", js, `{"accept_server":7}`}, 422},
 		{sample{"", "GET", "/iot/decoders/none/sensors", "", ""}, 404},
 		{sample{"", "POST", "/iot/decoders/none/sensors", js, `{"sensor_type_id":"state","key":"k"}`}, 404},
 		{sample{"", "POST", "/iot/decoders/lpp/sensors", js, `{"sensor_type_id":"none"}`}, 422},
