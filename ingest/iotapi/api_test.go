@@ -121,6 +121,8 @@ func TestDecodersAndSensorsAreCreated(t *testing.T) {
 		{"null changes nothing", "PATCH /iot/sensors/" + iot.SensorID("id1", "door"), `{"slope":null}`, `200 {"data":` + sensor("door", "state") + `}`},
 		{"a sensor changed by the query", "PATCH /iot/sensors/" + iot.SensorID("id1", "door") + "?offset=0&slope=1", "", `200 {"data":` + sensor("door", "state") + `}`},
 		{"a slope that is no number", "PATCH /iot/sensors/" + iot.SensorID("id1", "t"), `{"slope":"steep"}`, `422 {"errors":{"slope":["The slope must be a number."]},` + invalid + `}`},
+		{"days that are a fraction", "PATCH /iot/sensors/" + iot.SensorID("id1", "t"), `{"retention_days":1.5}`, `422 {"errors":{"retention_days":["The retention days must be an integer."]},` + invalid + `}`},
+		{"days with an exponent", "PATCH /iot/sensors/" + iot.SensorID("id1", "door"), `{"retention_days":0e1}`, `200 {"data":` + sensor("door", "state") + `}`},
 		{"a slope that is nearly 0", "PATCH /iot/sensors/" + iot.SensorID("id1", "t"), `{"slope":1e-400}`, `422 {"errors":{"slope":["The slope must be a number."]},` + invalid + `}`},
 		{"a slope beyond numbers", "PATCH /iot/sensors/" + iot.SensorID("id1", "t"), `{"slope":1e999}`, `422 {"errors":{"slope":["The slope must be a number."]},` + invalid + `}`},
 		{"half a day of retention", "PATCH /iot/sensors/" + iot.SensorID("id1", "t"), `{"retention_days":0.5}`, `422 {"errors":{"retention_days":["The retention days must be an integer."]},` + invalid + `}`},

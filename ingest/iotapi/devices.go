@@ -43,15 +43,15 @@ func (s *Surface) getDevice(c *fiber.Ctx) error {
 
 func (s *Surface) patchSensor(c *fiber.Ctx) (iot.Sensor, error) {
 	var in struct {
-		Name          *string `json:"name"`
-		Slope         *number `json:"slope"`
-		Offset        *number `json:"offset"`
-		RetentionDays *int    `json:"retention_days"`
+		Name          *string  `json:"name"`
+		Slope         *number  `json:"slope"`
+		Offset        *number  `json:"offset"`
+		RetentionDays *integer `json:"retention_days"`
 	}
 	if err := decodeRequest(c, &in); err != nil {
 		return iot.Sensor{}, err
 	}
 	return s.IoT.ChangeSensor(c.UserContext(), httpd.AccountOf(c), params.Path(c, "sensor_id"), iot.SensorChange{
-		Name: in.Name, Slope: (*float64)(in.Slope), Offset: (*float64)(in.Offset), RetentionDays: in.RetentionDays,
+		Name: in.Name, Slope: (*float64)(in.Slope), Offset: (*float64)(in.Offset), RetentionDays: (*int)(in.RetentionDays),
 	})
 }

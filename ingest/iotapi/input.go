@@ -61,6 +61,19 @@ func (n *number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// integer is a whole JSON number, which may have an exponent: 3e1.
+type integer int
+
+// UnmarshalJSON accepts a whole JSON number.
+func (n *integer) UnmarshalJSON(b []byte) error {
+	v, ok := decimal.Int(string(b))
+	if !ok {
+		return &json.UnmarshalTypeError{Type: reflect.TypeFor[int]()}
+	}
+	*n = integer(v)
+	return nil
+}
+
 // decimalText is a number given as a JSON string, "-2.0943", or a JSON number.
 type decimalText string
 
