@@ -16,11 +16,14 @@ import (
 )
 
 // Limits of wrong credentials: a burst, and one more attempt each guessEvery. For an
-// account whose limit is reached, each address has a small limit of its own.
+// account whose limit is reached, each site has a small limit of its own. An address of
+// IPv6 is its network of 64 bits, a site the network of 48 bits that a customer of a
+// provider usually has; an address of IPv4 is a site.
 const (
 	guessesOfAddress = 60
+	guessesOfSite    = 240
 	guessesOfAccount = 60
-	guessesPerPair   = 3
+	guessesPerPair   = 3 // of a site and an account
 	guessEvery       = 6 * time.Second
 	// rightFor is how long a right credential exempts its address from the limits.
 	rightFor = 24 * time.Hour
@@ -57,15 +60,16 @@ func surfaceOf(route string) string {
 	return cmp.Or(first, "other")
 }
 
-// guessKey is a key by which wrong credentials are counted: an address, an account,
-// both, or an address and a credential.
+// guessKey is a key by which wrong credentials are counted: an address, a site, an
+// account, a site and an account, or an address and a credential.
 type guessKey struct {
 	Address netip.Addr
+	Site    bool // Address is that of a site
 	Account string
 	Sum     [sha256.Size]byte
 }
 
-// Guesses limits wrong credentials by address and by account, in memory. It is safe
+// Guesses limits wrong credentials by address, site and account, in memory. It is safe
 // for concurrent use.
 //
 // A right credential is not kept out by what others guess: an address may go on
@@ -110,6 +114,7 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 		return 0
 	}
 	wait := max(g.over(a.byAddress(), guessesOfAddress, now), g.over(a.pair(), guessesOfAddress, now))
+	wait = max(wait, g.over(a.bySite(), guessesOfSite, now))
 	if a.Account != "" && g.over(a.byAccount(), guessesOfAccount, now) > 0 {
 		wait = max(wait, g.over(a.byPair(), guessesPerPair, now))
 	}
@@ -155,6 +160,7 @@ func (g *Guesses) count(a Attempt) (limited bool) {
 		return false
 	}
 	limited = g.spend(a.byAddress(), guessesOfAddress, now)
+	limited = g.spend(a.bySite(), guessesOfSite, now) || limited
 	if a.Account != "" {
 		g.spend(a.byPair(), guessesPerPair, now)
 		limited = g.spend(a.byAccount(), guessesOfAccount, now) || limited
@@ -165,7 +171,18 @@ func (g *Guesses) count(a Attempt) (limited bool) {
 func (a Attempt) pair() guessKey      { return guessKey{Address: a.Address, Sum: a.Sum} }
 func (a Attempt) byAddress() guessKey { return guessKey{Address: a.Address} }
 func (a Attempt) byAccount() guessKey { return guessKey{Account: a.Account} }
-func (a Attempt) byPair() guessKey    { return guessKey{Address: a.Address, Account: a.Account} }
+func (a Attempt) bySite() guessKey    { return guessKey{Address: a.site(), Site: true} }
+func (a Attempt) byPair() guessKey {
+	return guessKey{Address: a.site(), Site: true, Account: a.Account}
+}
+
+// site returns the address of the attempt's site.
+func (a Attempt) site() netip.Addr {
+	if a.Address.Is6() {
+		return netip.PrefixFrom(a.Address, 48).Masked().Addr()
+	}
+	return a.Address
+}
 
 // over returns the time until a key may make another attempt.
 func (g *Guesses) over(k guessKey, most int, now time.Time) time.Duration {

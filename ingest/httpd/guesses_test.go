@@ -108,6 +108,37 @@ func TestGuessesAreLimitedByAccount(t *testing.T) {
 	}
 }
 
+// A site usually has 48 bits of the address to itself: 65,536 networks of 64 bits.
+func TestGuessesAreLimitedByTheNetworkOfASite(t *testing.T) {
+	g := newGuesser()
+	g.Right(shown("2001:db8:1:ffff::", "", "right"))
+	total := 0
+	for i := range 100 {
+		total += g.fails(fmt.Sprintf("2001:db8:1:%x::", i), "", 10)
+	}
+	relaytest.Equal(t, "the guesses from one network of 48 bits", total, guessesOfSite)
+	for _, tc := range []struct {
+		name, address, credential string
+		limited                   bool
+	}{
+		{"another network of the site", "2001:db8:1:abcd::", "x", true},
+		{"a credential that was right in the site", "2001:db8:1:ffff::", "right", false},
+		{"the next site", "2001:db8:2::", "x", false},
+		{"an address of IPv4", "192.0.2.1", "x", false},
+	} {
+		relaytest.Equal(t, tc.name+" is limited", g.Wait(shown(tc.address, "", tc.credential)) > 0, tc.limited)
+	}
+}
+
+func TestGuessesOfAnAccountAreLimitedByTheNetworkOfASite(t *testing.T) {
+	g := newGuesser()
+	total := 0
+	for i := range 100 {
+		total += g.fails(fmt.Sprintf("2001:db8:1:%x::", i), "acme", 1)
+	}
+	relaytest.Equal(t, "the guesses of an account from one network of 48 bits", total, guessesOfAccount)
+}
+
 // A sender whose token is wrong repeats it: only the first request counts as a guess,
 // and only that sender is limited.
 func TestTheSameWrongCredentialCountsOnce(t *testing.T) {
