@@ -3,10 +3,10 @@ package delivery
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"time"
-
-	"github.com/penstock/penstock/delivery/guard"
 )
 
 // Class classifies the result of an attempt.
@@ -42,7 +42,7 @@ func (c Class) String() string {
 // Verdict says whether an attempt succeeded, is repeated, or ends the delivery, and why.
 type Verdict struct {
 	Class Class
-	// Reason is why the delivery failed, without secrets.
+	// Reason is why the delivery failed, without secrets and without texts of messages.
 	Reason string
 	// Public is why there was no response, without the addresses, resolvers and
 	// paths that Reason may contain.
@@ -89,12 +89,15 @@ func statusReason(status int) string {
 	return fmt.Sprintf("answered %d %s", status, text)
 }
 
+// redirectReason names only the origin of the location, whose path may repeat the
+// message.
 func redirectReason(status int, header http.Header) string {
-	location := header.Get("Location")
-	if location == "" {
+	location, err := url.Parse(header.Get("Location"))
+	if err != nil || location.Host == "" {
 		return statusReason(status)
 	}
-	return ClipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), guard.Redact(location)))
+	origin := url.URL{Scheme: location.Scheme, Host: location.Host}
+	return ClipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), origin.String()))
 }
 
 // ClipReason cuts a reason to 300 bytes and an ellipsis, because reasons are stored
@@ -107,16 +110,26 @@ func ClipReason(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
+// enhancedCode matches an enhanced status code of SMTP.
+var enhancedCode = regexp.MustCompile(`^[245]\.[0-9]{1,3}\.[0-9]{1,3}$`)
+
 // ClassifyMail classifies an SMTP attempt: err if the server gave no reply about
-// this mail, else the reply's code and text (RFC 5321, section 4.2.1).
+// this mail, else the reply's code and text (RFC 5321, section 4.2.1). The reason has
+// no more of the text than the enhanced status code (RFC 3463): a server that refuses a
+// mail may quote it.
 func ClassifyMail(code int, text string, err error) Verdict {
 	switch {
 	case err != nil:
 		return classifyError(err)
 	case code >= 200 && code <= 299:
 		return Verdict{Class: Delivered}
-	case code >= 500 && code <= 599:
-		return Verdict{Class: Dead, Reason: ClipReason(fmt.Sprintf("answered %d %s", code, text))}
 	}
-	return Verdict{Class: Retry, Reason: ClipReason(fmt.Sprintf("answered %d %s", code, text))}
+	reason := fmt.Sprintf("answered %d", code)
+	if enhanced, _, _ := strings.Cut(text, " "); enhancedCode.MatchString(enhanced) {
+		reason += " " + enhanced
+	}
+	if code >= 500 && code <= 599 {
+		return Verdict{Class: Dead, Reason: reason}
+	}
+	return Verdict{Class: Retry, Reason: reason}
 }

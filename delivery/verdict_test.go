@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -60,7 +61,7 @@ func TestEveryStatusCodeHasItsClass(t *testing.T) {
 
 func TestARedirectIsDeadAndSaysWhereToWithoutSecrets(t *testing.T) {
 	v := Classify(301, http.Header{"Location": {"https://u:secret@example.test/new?token=secret"}}, nil, noon)
-	if want := "answered 301 Moved Permanently: redirects to https://***@example.test/new?token=*** are not followed"; v.Reason != want {
+	if want := "answered 301 Moved Permanently: redirects to https://example.test are not followed"; v.Reason != want {
 		t.Errorf("got %q", v.Reason)
 	}
 }
@@ -126,8 +127,15 @@ func TestEveryMailCodeHasItsClass(t *testing.T) {
 			t.Errorf("%d: got %s, want %s", code, v.Class, want)
 		}
 	}
-	if v := ClassifyMail(550, "5.1.1 No such user", nil); v.Reason != "answered 550 5.1.1 No such user" {
-		t.Errorf("got %q", v.Reason)
+	for text, want := range map[string]string{
+		"5.1.1 No such user":                    "answered 550 5.1.1",
+		"5.7.1 Your code is 4711: spam":         "answered 550 5.7.1",
+		"Message \"Your code is 4711\" refused": "answered 550",
+		"4711.1.1 your code":                    "answered 550",
+		"4711":                                  "answered 550",
+		"":                                      "answered 550",
+	} {
+		relaytest.Equal(t, "the reason of "+text, ClassifyMail(550, text, nil).Reason, want)
 	}
 	if v := ClassifyMail(250, "ok", OwnFault(errors.New("x"))); v.Class != Fault {
 		t.Errorf("an error beside a code: got %s", v.Class)
@@ -135,7 +143,7 @@ func TestEveryMailCodeHasItsClass(t *testing.T) {
 }
 
 func TestReasonsAreShortAndValid(t *testing.T) {
-	v := ClassifyMail(550, strings.Repeat("ü", 1000), nil)
+	v := Classify(0, nil, errors.New(strings.Repeat("ü", 1000)), noon)
 	if len(v.Reason) > 310 || strings.ToValidUTF8(v.Reason, "") != v.Reason {
 		t.Errorf("%d bytes: %q", len(v.Reason), v.Reason)
 	}
