@@ -70,6 +70,8 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/devices/:device_id/readings/aggregate", id: "aggregateDeviceOfAccount", roles: everyone, handle: s.withSelection(s.aggregateDevice)},
 		{method: "GET", path: "/devices/:device_id/frames", id: "listFramesOfDevice", roles: everyone, handle: s.withSelection(listOfDevice(s, s.IoT.Frames, rawFrameOf))},
 		{method: "GET", path: "/devices/:device_id/markers", id: "listMarkersOfDevice", roles: everyone, handle: s.withSelection(listOfDevice(s, s.IoT.Markers, markerOf))},
+		{method: "GET", path: "/identifiers", id: "listIdentifiers", roles: staff, handle: s.withSelection(s.listIdentifiers)},
+		{method: "DELETE", path: "/identifiers/:identifier", id: "releaseIdentifier", roles: operators, change: true, handle: s.releaseIdentifier},
 		{method: "GET", path: "/decoders", id: "listDecodersOfAccounts", roles: everyone, handle: s.withSelection(s.listDecoders)},
 		{method: "PATCH", path: "/decoders/:decoder_id", id: "changeDecoder", roles: operators, change: true, handle: s.patchDecoder},
 		{method: "POST", path: "/decoders/try", id: "tryDecoder", roles: everyone, handle: s.tryDecoder},

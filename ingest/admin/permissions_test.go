@@ -90,6 +90,7 @@ func rolesOf() map[string]string {
 		"listDevicesOfAccounts": "aovc", "showDevice": "aovc", "aggregateDeviceOfAccount": "aovc", "listFramesOfDevice": "aovc", "listMarkersOfDevice": "aovc",
 		"listSIMsOfAccounts": "aovc", "showSIM": "aovc", "usageOfSIM": "aovc", "listJobsOfAccounts": "aovc",
 		"listLedgersOfAccounts": "aovc", "listEntriesOfLedger": "aovc", "showLedgerToken": "aovc", "listBalances": "aovc",
+		"listIdentifiers": "aov", "releaseIdentifier": "ao",
 		"listDecodersOfAccounts": "aovc", "changeDecoder": "ao",
 		"listRulesOfAccount": "aoc", "tryRuleOfAccount": "aoc", "listAlarmsOfAccount": "aovc", "acknowledgeAlarm": "ao",
 		"listBreakers": "aovc", "closeBreaker": "ao", "listCredit": "aovc", "listMessages": "aovc", "resendMessages": "ao",

@@ -74,6 +74,12 @@ type Store interface {
 	// DeleteDevice deletes a device with all its records and releases its
 	// identifier. Batches in flight do not restore it.
 	DeleteDevice(ctx context.Context, acct account.ID, id string) error
+	// Claims returns up to limit claims whose identifier begins with prefix and comes
+	// after another one, by identifier.
+	Claims(ctx context.Context, prefix, after string, limit int) ([]Claim, error)
+	// ReleaseClaim deletes a claim and returns it; its device stays. It returns
+	// relay.KindNotFound if there is none.
+	ReleaseClaim(ctx context.Context, identifier string) (Claim, error)
 	Device(ctx context.Context, acct account.ID, id string) (Device, error)
 	DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error)
 	// Load returns the devices that are there among the identifiers, with their

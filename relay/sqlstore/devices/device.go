@@ -90,6 +90,40 @@ UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE accou
 	})
 }
 
+func claimFields(c *iot.Claim) []any { return []any{&c.Identifier, &c.Account, &c.DeviceID} }
+
+// Claims lists the claims of all accounts whose identifier begins with a prefix. Identifiers
+// have only hexadecimal digits, before which "g" does not stand in any collation.
+func (s *Store) Claims(ctx context.Context, prefix, after string, limit int) ([]iot.Claim, error) {
+	return sqlstore.List(ctx, s.db, "claims", `
+SELECT device_claim.identifier, device_claim.account, device.id
+FROM device_claim
+JOIN device ON device.account = device_claim.account AND device.identifier = device_claim.identifier
+WHERE device_claim.identifier >= $1
+  AND device_claim.identifier < $2
+  AND device_claim.identifier > $3
+ORDER BY device_claim.identifier
+LIMIT $4`, claimFields, prefix, prefix+"g", after, limit)
+}
+
+// ReleaseClaim deletes the claim of an identifier and leaves its device.
+func (s *Store) ReleaseClaim(ctx context.Context, identifier string) (iot.Claim, error) {
+	noun := "claim " + identifier
+	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (iot.Claim, error) {
+		claim, err := sqlstore.One(ctx, tx, noun, `
+SELECT device_claim.identifier, device_claim.account, device.id
+FROM device_claim
+JOIN device ON device.account = device_claim.account AND device.identifier = device_claim.identifier
+WHERE device_claim.identifier = $1`, claimFields, identifier)
+		if err != nil {
+			return claim, err
+		}
+		// Another gateway may have released it since it was read.
+		return claim, tx.RunAll(ctx, noun, sqlstore.Do(
+			"DELETE FROM device_claim WHERE identifier = $1 AND account = $2", identifier, claim.Account).Or(sqlstore.NotFound(noun)))
+	})
+}
+
 // lock keeps a device from being deleted until the transaction ends. It returns
 // relay.KindNotFound if there is no such device.
 func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, id string) error {

@@ -19,6 +19,7 @@ func TestDevices(t *testing.T) {
 		"a device comes back as it was saved":                      deviceComesBack,
 		"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
 		"another identifier is each account's own":                 identifierIsOwn,
+		"a claim is released and its device stays":                 claimIsReleased,
 		"a deleted device lets go of its identifier":               deviceLetsGo,
 		"a deleted device stays away":                              deviceStaysAway,
 		"two accounts see nothing of each other":                   accountsAreApart,
@@ -100,6 +101,37 @@ func identifierIsOwn(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank {7}"), nil),
 		s.CreateDevice(t.Context(), 2, deviceOf("d2", "tank {7}"), nil))
 	relaytest.Equal(t, "result of DeviceByIdentifier, ID", relaytest.Must(s.DeviceByIdentifier(t.Context(), 2, "tank {7}"))(t).ID, "d2")
+}
+
+func claimIsReleased(t *testing.T, s *Store) {
+	for acct, devices := range map[account.ID][]iot.Device{
+		1: {deviceOf("d1", eui), deviceOf("d2", "a84041d2c5182f02"), deviceOf("d3", "shed")}, 2: {deviceOf("d4", "70b3d5000001")},
+	} {
+		for _, d := range devices {
+			relaytest.NoError(t, s.CreateDevice(t.Context(), acct, d, nil))
+		}
+	}
+	list := func(prefix, after string, limit int) []iot.Claim {
+		return relaytest.Must(s.Claims(t.Context(), prefix, after, limit))(t)
+	}
+	first, second, third := iot.Claim{Identifier: "70b3d5000001", Account: 2, DeviceID: "d4"},
+		iot.Claim{Identifier: eui, Account: 1, DeviceID: "d1"}, iot.Claim{Identifier: "a84041d2c5182f02", Account: 1, DeviceID: "d2"}
+	relaytest.Equal(t, "all claims", list("", "", 10), []iot.Claim{first, second, third})
+	relaytest.Equal(t, "the claims of a prefix", list("a84041", "", 10), []iot.Claim{second, third})
+	relaytest.Equal(t, "a page", list("a84041", eui, 1), []iot.Claim{third})
+	relaytest.Equal(t, "a whole identifier", list(eui, "", 10), []iot.Claim{second})
+
+	released, err := s.ReleaseClaim(t.Context(), eui)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the released claim", released, second)
+	if _, err := s.ReleaseClaim(t.Context(), eui); relay.KindOf(err) != relay.KindNotFound {
+		t.Errorf("released again: %v", err)
+	}
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, deviceOf("d5", eui), nil))
+	relaytest.Equal(t, "the new claim", list(eui, "", 10), []iot.Claim{{Identifier: eui, Account: 2, DeviceID: "d5"}})
+	relaytest.Equal(t, "the device of the first holder", relaytest.Must(s.DeviceByIdentifier(t.Context(), 1, eui))(t).ID, "d1")
+	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1")) // which leaves the claim of the other account
+	relaytest.Equal(t, "the claim after the deletion", len(list(eui, "", 10)), 1)
 }
 
 func deviceLetsGo(t *testing.T, s *Store) {

@@ -5,7 +5,8 @@
 // What is kept of a device is written under the lock of the device's row, and
 // deleted with it: work in flight adds nothing to a device that is gone. A devEUI
 // or MAC address is claimed by an account before the device is saved, and the
-// claim is locked before the device wherever both change.
+// claim is locked before the device wherever both change. A claim that was released
+// leaves its device.
 package devices
 
 import (

@@ -140,6 +140,8 @@ func mistakes(g *e2e.Gateway) {
 		{sample{"", "POST", "/iot/decoders", js, `{"name":7}`}, 422},
 		{sample{"", "GET", "/iot/decoders/none", "", ""}, 404},
 		{sample{"", "DELETE", "/admin/gateways/none", "", ""}, 404},
+		{sample{"", "GET", "/admin/identifiers?q=shed", "", ""}, 422},
+		{sample{"", "DELETE", "/admin/identifiers/shed", "", ""}, 404},
 		{sample{"", "GET", "/admin/traffic?range=year", "", ""}, 422},
 		{sample{"", "GET", "/console/nothing.js", "", ""}, 404},
 		{sample{"", "GET", "/console/core/nothing.js", "", ""}, 404},

@@ -126,3 +126,39 @@ func testIsolation(t *testing.T, s *e2e.Site) {
 		globex.Post("/webhooks/generic/barn?decoder_id="+decoder, `{"temperature": 1}`).Is(t, 200, `{"data": [], "notes": ["decoder `+decoder+` is not known"]}`)
 	})
 }
+
+// testReleasedIdentifier has an account send with the device EUI of another one first.
+func testReleasedIdentifier(t *testing.T, s *e2e.Site) {
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	wrong, owner, admin := g.As("acme-all-0123456"), g.As("globex-all-0123456"), g.Admin()
+	const devEUI, notation = "70b3d57ed0001234", "70-B3-D5-7E-D0-00-12-34"
+	codec := owner.CreateDecoder("cayenne_lpp", "")
+	owner.Post("/iot/decoders/"+codec+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature_3"}`).Mentions(t, 200)
+	e2e.PostWebhook(t, wrong, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.Fixture(t, "chirpstack/up.json"))
+	claimed := wrong.AwaitDevice(devEUI)
+	e2e.PostWebhook(t, owner, "/webhooks/lorawan?decoder_id="+codec+"&event=up", e2e.LaterUplink(t, devEUI))
+	relaytest.Eventually(t, "the owner's frame is quarantined", func() (any, bool) {
+		set := g.Events("state=quarantined")
+		return set, len(set) == 1 && strings.Contains(set[0].Reason, "already been claimed")
+	})
+
+	admin.Get("/admin/identifiers?q=70:B3:D5").Mentions(t, 200, `"identifier":"`+devEUI+`"`, `"account_name":"acme"`, `"device_id":"`+claimed+`"`)
+	admin.Do("DELETE", "/admin/identifiers/"+notation, "").Is(t, 204, "")
+	admin.Do("DELETE", "/admin/identifiers/"+devEUI, "").Mentions(t, 404)
+	admin.Get("/admin/audit?operation=releaseIdentifier").Mentions(t, 200, `"target":"`+devEUI+`"`, `"device_id":"`+claimed+`"`)
+	// The wrong account sends on; it must not claim the identifier again.
+	e2e.PostWebhook(t, wrong, "/webhooks/lorawan?decoder_id=lpp&event=up", e2e.LaterUplink(t, devEUI))
+	relaytest.Eventually(t, "the frame is stored at the wrong account", func() (any, bool) {
+		readings := e2e.ReadingsOf(wrong.Readings(claimed, ""), "temperature_3")
+		return readings, len(readings) == 2
+	})
+
+	admin.Post("/admin/events/replay", `{"state": "quarantined"}`).Mentions(t, 200, `"count":1`)
+	device := owner.AwaitDevice(devEUI)
+	relaytest.Eventually(t, "the owner has the reading", func() (any, bool) {
+		readings := e2e.ReadingsOf(owner.Readings(device, ""), "temperature_3")
+		return e2e.FormatReadings(readings), len(readings) == 1
+	})
+	admin.Get("/admin/identifiers?q="+notation).Mentions(t, 200, `"account_name":"globex"`, `"device_id":"`+device+`"`)
+	relaytest.Equal(t, "the readings of the wrong account", len(e2e.ReadingsOf(wrong.Readings(claimed, ""), "temperature_3")), 2)
+}

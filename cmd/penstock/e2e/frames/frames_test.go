@@ -33,6 +33,7 @@ func TestGateway(t *testing.T) {
 		"devices":                          testDevices,
 		"credentials":                      testCredentials,
 		"isolation of accounts":            testIsolation,
+		"a claim by the wrong account":     testReleasedIdentifier,
 	}, "frames", "readings", "posts of many readings", "frames reported in several posts", "retention at the start")
 }
 
