@@ -163,7 +163,7 @@ func matches(template string, rest bool, path string) (literal int, ok bool) {
 
 // ours are headers that every answer may have.
 func ours() []string {
-	return []string{"Content-Length", "Content-Type", "Date", "X-Request-Id"}
+	return []string{"Cache-Control", "Content-Length", "Content-Type", "Date", "Strict-Transport-Security", "X-Content-Type-Options", "X-Request-Id"}
 }
 
 func headers(r *openapi3.Response, got http.Header) []string {
