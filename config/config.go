@@ -36,6 +36,7 @@ type Config struct {
 	Delivery    Delivery `json:"delivery"`
 	Ledger      Ledger   `json:"ledger"`
 	Overload    Overload `json:"overload"`
+	Rules       Rules    `json:"rules"`
 	Log         Log      `json:"log"`
 	Users       Users    `json:"users"`
 	OIDC        OIDC     `json:"oidc"`
@@ -151,6 +152,12 @@ type Overload struct {
 	Wait time.Duration `json:"wait"`
 	// Connections bounds the open connections.
 	Connections int `json:"connections"`
+}
+
+// Rules bounds the actions of rules; those beyond are not performed.
+type Rules struct {
+	ActionsPerFrame  int `json:"actions_per_frame"`
+	ActionsPerMinute int `json:"actions_per_minute"` // of an account
 }
 
 // Log configures the log on standard error.
@@ -280,6 +287,7 @@ func Default() Config {
 			Webhooks: Bound{Requests: 512, Bytes: 192 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
 			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
+		Rules:    Rules{ActionsPerFrame: 100, ActionsPerMinute: 6000},
 		Log:      Log{Format: LogText},
 		Tracing:  Tracing{Sample: 1},
 		Users:    Users{Session: 12 * time.Hour},

@@ -190,6 +190,8 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	o.API.validate(m, "overload.api", o.AccountShare)
 	m.AddIf(o.AccountShare < 1 || o.AccountShare > 100, "overload.account_share", "expected 1 to 100 percent, got %d", o.AccountShare)
 	m.AddIf(o.Wait <= 0 || o.Wait > 10*time.Second, "overload.wait", "expected more than 0s and at most 10s, got %q", o.Wait)
+	m.AddIf(c.Rules.ActionsPerFrame < 1, "rules.actions_per_frame", "expected at least 1, got %d", c.Rules.ActionsPerFrame)
+	m.AddIf(c.Rules.ActionsPerMinute < 1, "rules.actions_per_minute", "expected at least 1, got %d", c.Rules.ActionsPerMinute)
 	m.AddIf(o.Connections < 10, "overload.connections", "expected at least 10, got %d", o.Connections)
 }
 

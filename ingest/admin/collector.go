@@ -221,9 +221,10 @@ func NewAttemptCollector(counts func() (wrong, refused map[string]uint64)) prome
 func NewRuleCollector(stats func() rule.Stats) prometheus.Collector {
 	return newCollector(stats, []metric[rule.Stats]{
 		{"rules_frames_total", "Frames of accounts with rules that were evaluated, since the start.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Frames)) }},
-		{"rules_outcomes_total", "What rules did, since the start: raised, cleared, repeated and forwarded; failed: an expression failed at a frame.", []string{"outcome"}, func(s rule.Stats, emit emit) {
+		{"rules_outcomes_total", "What rules did, since the start: raised, cleared, repeated and forwarded; failed: an expression failed at a frame, or actions were omitted.", []string{"outcome"}, func(s rule.Stats, emit emit) {
 			perLabel(map[string]int64{"raised": s.Raised, "cleared": s.Cleared, "repeated": s.Repeated, "forwarded": s.Forwarded, "failed": s.Failed}, emit)
 		}},
+		{"rules_omitted_actions_total", "Actions that were not performed because the frame or the account had too many, since the start.", nil, func(s rule.Stats, emit emit) { emit(float64(s.Omitted)) }},
 	}...)
 }
 

@@ -97,7 +97,7 @@ func TestDeliveriesOfActions(t *testing.T) {
 				if all[name] == nil {
 					t.Fatalf("there is no occurrence %s", name)
 				}
-				ds, err := p.actions.deliveries(all[name], 3, testSettings(t))
+				ds, err := p.actions.deliveries(all[name], 3, testSettings(t), 1000)
 				got := shown(t, ds, err)
 				if *update {
 					a.Files[i].Data = []byte(got)
@@ -205,7 +205,7 @@ func TestDeliveriesAreNamed(t *testing.T) {
 		o.Rule = &r
 		p, err := Compile(&r)
 		relaytest.NoError(t, err)
-		ds, err := p.actions.deliveries([]Occurrence{o}, 3, testSettings(t))
+		ds, err := p.actions.deliveries([]Occurrence{o}, 3, testSettings(t), 1000)
 		relaytest.NoError(t, err)
 		var ids []string
 		for _, d := range ds {
@@ -256,7 +256,7 @@ func FuzzPlaceholders(f *testing.F) {
 			return
 		}
 		o := Occurrence{Rule: &r, State: Raised, Device: iot.Device{ID: "d", Name: text, Identifier: name}, Readings: map[string]Value{"t": {Text: text, IsText: true}}}
-		ds, err := compiled.deliveries([]Occurrence{o}, 1, Settings{Zone: time.UTC, Now: time.Now})
+		ds, err := compiled.deliveries([]Occurrence{o}, 1, Settings{Zone: time.UTC, Now: time.Now}, 1000)
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}
@@ -280,7 +280,7 @@ func TestBodiesAreAlwaysValid(t *testing.T) {
 	p, err := Compile(&r)
 	relaytest.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(occurrences(&r))) {
-		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{Zone: time.UTC, Now: time.Now})
+		ds, err := p.actions.deliveries(occurrences(&r)[name], 3, Settings{Zone: time.UTC, Now: time.Now}, 1000)
 		relaytest.NoError(t, err)
 		if body := ds[0].Request.Body; !json.Valid(body) || bytes.Contains(body, []byte("links")) {
 			t.Errorf("%s: the body is not JSON, or has links: %s", name, body)

@@ -33,26 +33,28 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 		return nil // it is disabled or deleted: another look is taken when it is due
 	}
 	for {
-		d := &pendingDecision{}
+		d, b := &pendingDecision{}, s.newBudget(ref.Account)
 		created, more, err := s.deps.Store.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.until(), func(all []Occurrence) ([]outbox.Delivery, error) {
+			b.rollback()
 			d = &pendingDecision{fired: make([]firing, len(all))}
 			for i := range all {
 				all[i].Rule = &p.Rule
 				d.fired[i] = firing{p, all[i]}
 			}
 			if p.Rule.Batch == (Batch{}) { // it has none any longer
-				d.deliver(ref.Account, s.o.Settings)
+				d.deliver(b)
 				return d.decision.Deliveries, nil
 			}
-			ds, err := p.actions.deliveries(all, ref.Account, s.o.Settings)
-			if err != nil {
-				d.faults = []fault{{p.Rule.ID, err}}
+			if len(all) == 0 {
+				return nil, nil
 			}
-			return ds, nil
+			return d.create(b, p, all), nil
 		})
 		if err != nil {
+			b.rollback()
 			return fmt.Errorf("batch of rule %s: %w", ref.RuleID, err)
 		}
+		b.commit(len(created))
 		s.conclude(ref.Account, d, created)
 		if !more {
 			return nil

@@ -14,11 +14,12 @@ import (
 type Stats struct {
 	Frames                               int64 // of accounts with rules
 	Raised, Cleared, Repeated, Forwarded int64
-	Failed                               int64 // frames at which an expression failed
+	Failed                               int64 // frames at which an expression failed or an action was omitted
+	Omitted                              int64 // actions beyond the limits
 }
 
 type counters struct {
-	frames, raised, cleared, repeated, forwarded atomic.Int64
+	frames, raised, cleared, repeated, forwarded, omitted atomic.Int64
 }
 
 // add counts what was decided and saved.
@@ -27,6 +28,7 @@ func (c *counters) add(d *pendingDecision) {
 	c.raised.Add(raised)
 	c.cleared.Add(ended)
 	c.repeated.Add(repeated)
+	c.omitted.Add(int64(d.omitted))
 	c.forwarded.Add(int64(len(d.fired)) - raised - ended - repeated)
 }
 
@@ -35,11 +37,11 @@ func (s *Service) Stats() Stats {
 	c := &s.counted
 	return Stats{
 		Frames: c.frames.Load(), Raised: c.raised.Load(), Cleared: c.cleared.Load(), Repeated: c.repeated.Load(),
-		Forwarded: c.forwarded.Load(), Failed: s.failed.total.Load(),
+		Forwarded: c.forwarded.Load(), Failed: s.failed.total.Load(), Omitted: c.omitted.Load(),
 	}
 }
 
-// failures collects the faults of expressions until they are saved.
+// failures collects the faults of rules until they are saved.
 type failures struct {
 	mu    sync.Mutex
 	rules map[iot.Ref]Failures
@@ -82,7 +84,7 @@ func (s *Service) SaveFailures(ctx context.Context) {
 		return
 	}
 	for _, f := range all {
-		s.o.Logger.WarnContext(ctx, "an expression of a rule failed", "account", f.Account, "rule", f.RuleID, "frames", f.Count, "error", f.Last)
+		s.o.Logger.WarnContext(ctx, "a rule failed", "account", f.Account, "rule", f.RuleID, "frames", f.Count, "error", f.Last)
 	}
 	if err := s.deps.Store.Fail(ctx, all); err != nil {
 		s.o.Logger.WarnContext(ctx, "failures of rules were not saved", "error", err)

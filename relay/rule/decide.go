@@ -15,10 +15,11 @@ type pendingDecision struct {
 	decision Decision
 	fired    []firing
 	repeated int
+	omitted  int // actions beyond the budget
 	faults   []fault
 }
 
-// fault is an expression of a rule that failed.
+// fault is an expression of a rule that failed, or an action beyond the budget.
 type fault struct {
 	ruleID string
 	err    error
@@ -46,24 +47,36 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, of func()
 	d.fired = append(d.fired, firing{p, o})
 }
 
-// deliver makes the deliveries of all that fired. An action whose body cannot be made
-// is a fault of its rule and stops nothing else.
-func (d *pendingDecision) deliver(acct account.ID, settings Settings) {
+// deliver makes the deliveries of all that fired.
+func (d *pendingDecision) deliver(b *budget) {
 	for _, f := range d.fired {
-		ds, err := f.program.actions.deliveries([]Occurrence{f.Occurrence}, acct, settings)
-		if err != nil {
-			d.faults = append(d.faults, fault{f.program.Rule.ID, err})
-		}
-		d.decision.Deliveries = append(d.decision.Deliveries, ds...)
+		d.decision.Deliveries = append(d.decision.Deliveries, d.create(b, f.program, []Occurrence{f.Occurrence})...)
 	}
+}
+
+// create makes the deliveries of a rule that the budget allows. An action that is beyond
+// it, or whose body cannot be made, is a fault of its rule and stops nothing else.
+func (d *pendingDecision) create(b *budget, p *Program, all []Occurrence) []outbox.Delivery {
+	total := p.Rule.fanOut()
+	granted, reason := b.grant(&all[0], total)
+	if reason != nil {
+		d.omitted += total - granted
+		d.faults = append(d.faults, fault{p.Rule.ID, reason})
+	}
+	created, err := p.actions.deliveries(all, b.acct, b.s.o.Settings, granted)
+	if err != nil {
+		d.faults = append(d.faults, fault{p.Rule.ID, err})
+	}
+	return created
 }
 
 // decideLocked evaluates pairs of a rule and a device while they are locked, and saves what
 // is decided in one transaction; then deliveries are dispatched. begin and evaluate may
 // be called more than once, each time with an empty pendingDecision; either may be nil.
-func (s *Service) decideLocked(ctx context.Context, acct account.ID, pairs []Pair, begin func(*pendingDecision), evaluate func(*pendingDecision, *PairState)) error {
+func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, begin func(*pendingDecision), evaluate func(*pendingDecision, *PairState)) error {
 	var d *pendingDecision
-	created, err := s.deps.Store.Decide(ctx, acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
+	created, err := s.deps.Store.Decide(ctx, b.acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
+		b.rollback()
 		d = &pendingDecision{}
 		if begin != nil {
 			begin(d)
@@ -74,13 +87,15 @@ func (s *Service) decideLocked(ctx context.Context, acct account.ID, pairs []Pai
 				d.decision.States = append(d.decision.States, locked[i])
 			}
 		}
-		d.deliver(acct, s.o.Settings)
+		d.deliver(b)
 		return d.decision, nil
 	})
 	if err != nil {
+		b.rollback()
 		return fmt.Errorf("decide: %w", err)
 	}
-	s.conclude(acct, d, created)
+	b.commit(len(created))
+	s.conclude(b.acct, d, created)
 	return nil
 }
 

@@ -17,10 +17,10 @@ import (
 // deliveries returns one delivery for each parameter of each action. Several
 // occurrences, of a rule with a batch, share one.
 //
-// The deliveries are complete even with an error: it names bodies whose expression
-// failed, in whose place the usual ones are sent.
-func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings) ([]outbox.Delivery, error) {
-	if len(all) == 0 {
+// The deliveries are complete, up to limit, even with an error: it names bodies whose
+// expression failed, in whose place the usual ones are sent.
+func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings, limit int) ([]outbox.Delivery, error) {
+	if len(all) == 0 || limit == 0 {
 		return nil, nil
 	}
 	first, now := &all[0], s.Now()
@@ -33,6 +33,9 @@ func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings) ([]o
 			failed = append(failed, fmt.Errorf("actions[%d].body: %w", i, err))
 		}
 		for j, parameter := range one.given.Parameters {
+			if len(out) == limit {
+				return out, errors.Join(failed...)
+			}
 			d := outbox.Delivery{
 				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID, MessageID: first.about(),
 				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(out))), Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},

@@ -39,6 +39,7 @@ type evaluation struct {
 	set     *ruleSet
 	devices []*seenDevice
 	states  map[Pair]PairState
+	budget  *budget
 }
 
 // seenDevice is the frames of one device, in the order in which it was heard.
@@ -49,7 +50,7 @@ type seenDevice struct {
 }
 
 func (s *Service) newEvaluation(acct account.ID, set *ruleSet, frames []iot.Stored) *evaluation {
-	h := &evaluation{s: s, acct: acct, set: set}
+	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
 	byID := make(map[string]*seenDevice, len(frames))
 	zone := s.o.Settings.Zone
 	for i := range frames {
@@ -248,7 +249,7 @@ func (h *evaluation) change(ctx context.Context, all []ruleDevice) error {
 		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
 		of[pairs[i]] = c
 	}
-	return h.s.decideLocked(ctx, h.acct, pairs, nil, func(d *pendingDecision, st *PairState) {
+	return h.s.decideLocked(ctx, h.budget, pairs, nil, func(d *pendingDecision, st *PairState) {
 		c := of[st.Pair]
 		for _, g := range c.device.frames {
 			if c.program.looksAt(g.trigger, g.sent) {
@@ -295,7 +296,7 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 		}
 	}
 	for chunk := range slices.Chunk(now, h.decidedTogether()) {
-		if err := h.s.decideLocked(ctx, h.acct, nil, func(d *pendingDecision) { d.fired = chunk }, nil); err != nil {
+		if err := h.s.decideLocked(ctx, h.budget, nil, func(d *pendingDecision) { d.fired = chunk }, nil); err != nil {
 			return err
 		}
 	}

@@ -162,7 +162,7 @@ type BatchRef struct {
 	RuleID  string
 }
 
-// Failed counts frames at which an expression of a rule failed.
+// Failed counts frames at which a rule failed.
 type Failed struct {
 	Account account.ID
 	RuleID  string

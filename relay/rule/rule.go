@@ -45,8 +45,9 @@ type Rule struct {
 	Failures Failures `json:"-"`
 }
 
-// Failures counts the frames at which an expression of a rule failed, since the rule
-// was changed last. Such a frame does not make the rule fire.
+// Failures counts the frames at which an expression of a rule failed, which then does not
+// fire, and those of which some actions were not performed because of a limit, since the
+// rule was changed last.
 type Failures struct {
 	Count  int64     `json:"count"`
 	LastAt time.Time `json:"last_at,omitzero"`

@@ -36,9 +36,13 @@ type Options struct {
 	Tick time.Duration
 	// MaxRules is how many rules an account may have; 0 means 2,000.
 	MaxRules int
-	Now      func() time.Time
-	NewID    func() string
-	Logger   *slog.Logger
+	// ActionsPerFrame bounds the deliveries of all rules for one frame, 0 means 100, and
+	// ActionsPerMinute those of an account in a minute, 0 means 6,000. Beyond them alarms
+	// are raised and cleared without actions.
+	ActionsPerFrame, ActionsPerMinute int
+	Now                               func() time.Time
+	NewID                             func() string
+	Logger                            *slog.Logger
 }
 
 // Service implements the use cases of rules and alarms. It is safe for concurrent
@@ -50,6 +54,7 @@ type Service struct {
 	sets    map[account.ID]*ruleSet
 	failed  failures
 	counted counters
+	limiter limiter
 }
 
 // New returns a Service.
@@ -65,6 +70,7 @@ func New(d Deps, o Options) (*Service, error) {
 	}
 	o.Lease, o.Tick = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.Tick, time.Second)
 	o.MaxRules = cmp.Or(o.MaxRules, 2000)
+	o.ActionsPerFrame, o.ActionsPerMinute = cmp.Or(o.ActionsPerFrame, 100), cmp.Or(o.ActionsPerMinute, 6000)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

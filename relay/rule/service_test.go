@@ -139,6 +139,47 @@ func TestFailuresOfAnExpressionAreCounted(t *testing.T) {
 	}
 }
 
+func TestAFrameHasSoManyActions(t *testing.T) {
+	g := newGateway(t)
+	var urls []string
+	for i := range 50 {
+		urls = append(urls, fmt.Sprint("https://example.com/", i))
+	}
+	var last string
+	for range 3 {
+		last = g.create(rule.Rule{When: "values.t > 30", Actions: []rule.Action{{Action: rule.HTTPPost, Parameters: urls}}})
+	}
+	g.ingest(warm("a", 1, 31))
+	g.wants("a frame that three rules match", []string{"1–", "1–", "1–"}, 100)
+	g.ingest(warm("a", 2, 31), warm("a", 3, 30))
+	g.wants("the frame that clears the alarms", []string{"1–3", "1–3", "1–3"}, 200)
+	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 100)
+	g.rules.SaveFailures(t.Context())
+	r := relaytest.Must(g.rules.Rule(t.Context(), 1, last))(t)
+	if r.Failures.Count == 0 || !strings.Contains(r.Failures.Last, "more than 100 for one frame") {
+		t.Errorf("the failures of the rule are %+v", r.Failures)
+	}
+}
+
+func TestAnAccountHasSoManyActionsInAMinute(t *testing.T) {
+	g := newGateway(t)
+	var err error
+	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 3})
+	relaytest.NoError(t, err)
+	g.iot.EvaluateWith(g.rules)
+	g.create(rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}})
+	for at := range 6 {
+		g.ingest(warm("a", float64(at+1), 31))
+	}
+	g.wants("six frames", []string{"1–"}, 3)
+	g.ingest(warm("a", 7, 1))
+	g.wants("the frame that clears the alarm", []string{"1–7"}, 3)
+	g.clock.set(61)
+	g.ingest(warm("a", 60, 31))
+	g.wants("the next minute", []string{"1–7", "60–"}, 4)
+	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 4)
+}
+
 func TestAConditionThatHeldLongEnoughRaisesAnAlarm(t *testing.T) {
 	g := newGateway(t)
 	g.create(rule.Rule{When: "values.t > 30", For: time.Minute})

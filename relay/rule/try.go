@@ -289,7 +289,7 @@ func (t *trial) requests(all []Occurrence, why string) ([]outbox.Delivery, strin
 	for i := range all {
 		all[i].Rule = &t.program.Rule
 	}
-	ds, err := t.program.actions.deliveries(all, t.acct, t.s.o.Settings)
+	ds, err := t.program.actions.deliveries(all, t.acct, t.s.o.Settings, t.program.Rule.fanOut())
 	if err != nil {
 		why += "; " + err.Error()
 	}

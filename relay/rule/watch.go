@@ -123,7 +123,7 @@ func (s *Service) evaluateDue(ctx context.Context, acct account.ID, pairs []Pair
 	if err != nil {
 		return err
 	}
-	return s.decideLocked(ctx, acct, pairs, nil, func(d *pendingDecision, st *PairState) {
+	return s.decideLocked(ctx, s.newBudget(acct), pairs, nil, func(d *pendingDecision, st *PairState) {
 		p := set.programs[st.RuleID]
 		if p == nil {
 			st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
@@ -220,7 +220,7 @@ func (w *silenceCheck) check(ctx context.Context, watches []Watch) ([]Watch, err
 		}
 		maps.Copy(sure, heard)
 	}
-	return watches, w.s.decideLocked(ctx, w.acct, pairs, nil, func(d *pendingDecision, st *PairState) {
+	return watches, w.s.decideLocked(ctx, w.s.newBudget(w.acct), pairs, nil, func(d *pendingDecision, st *PairState) {
 		p, device := w.set.programs[st.RuleID], w.devices[st.DeviceID]
 		heard := sure[st.DeviceID]
 		v := p.silence(w.acct, st, heard, p.silenceBegan(&device, heard), w.now)

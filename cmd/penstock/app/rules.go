@@ -24,6 +24,7 @@ func (d *Gateway) openRules(r *recordStores, out *queue.Queue, in processing) (*
 		Store: r.Rules, Fleet: in.devices, Dispatcher: out, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
 	}, rule.Options{
 		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Lease: out.Lease(), Logger: d.log,
+		ActionsPerFrame: d.cfg.Rules.ActionsPerFrame, ActionsPerMinute: d.cfg.Rules.ActionsPerMinute,
 	})
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestRulesSurviveKills(t *testing.T) {
 		}
 		random := e2e.Random(t)
 		heard := newNotices(t)
-		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url))
+		g := e2e.NewGateway(t, s, e2e.Fixture(t, "load.yaml", "SINK", heard.url), "PENSTOCK_RULES_ACTIONS_PER_MINUTE=1000000")
 		g.Spawn()
 		heard.rules(g.As("acme-all-0123456"))
 		l := g.StartLoad(e2e.Connections)

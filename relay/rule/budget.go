@@ -1,0 +1,90 @@
+package rule
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+)
+
+// limiter counts the deliveries that rules of accounts create in the present minute.
+type limiter struct {
+	mu      sync.Mutex
+	minute  time.Time
+	created map[account.ID]int
+}
+
+// reserve returns how many of n deliveries an account may create.
+func (l *limiter) reserve(acct account.ID, n, limit int, now time.Time) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if minute := now.Truncate(time.Minute); !minute.Equal(l.minute) {
+		l.minute, l.created = minute, make(map[account.ID]int)
+	}
+	n = max(0, min(n, limit-l.created[acct]))
+	l.created[acct] += n
+	return n
+}
+
+// release returns deliveries that were reserved and not created. Those of an earlier
+// minute no longer count.
+func (l *limiter) release(acct account.ID, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.created != nil {
+		l.created[acct] = max(0, l.created[acct]-n)
+	}
+}
+
+// budget bounds the deliveries that rules of an account create for the frames that are
+// evaluated together. It is used by one goroutine.
+type budget struct {
+	s      *Service
+	acct   account.ID
+	frames map[string]int // deliveries that were created, by frame
+	// What the present transaction creates, and how much of that is reserved.
+	pending  map[string]int
+	reserved int
+}
+
+func (s *Service) newBudget(acct account.ID) *budget {
+	return &budget{s: s, acct: acct, frames: make(map[string]int), pending: make(map[string]int)}
+}
+
+// grant returns how many of the n deliveries of an occurrence may be created, and the
+// reason why others may not.
+func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
+	frame := cmp.Or(o.FrameKey(), o.AlarmID)
+	limits := &b.s.o
+	granted = max(0, min(n, limits.ActionsPerFrame-b.frames[frame]-b.pending[frame]))
+	if granted < n {
+		reason = fmt.Errorf("an action was not performed: the rules have more than %d for one frame", limits.ActionsPerFrame)
+	}
+	reserved := b.s.limiter.reserve(b.acct, granted, limits.ActionsPerMinute, limits.Now())
+	if reserved < granted {
+		reason = fmt.Errorf("an action was not performed: the rules of the account have more than %d in a minute", limits.ActionsPerMinute)
+	}
+	b.pending[frame] += reserved
+	b.reserved += reserved
+	return reserved, reason
+}
+
+// rollback forgets what was granted since the last commit.
+func (b *budget) rollback() {
+	b.s.limiter.release(b.acct, b.reserved)
+	b.reserved = 0
+	clear(b.pending)
+}
+
+// commit ends a transaction that created so many deliveries. Those that were there
+// already do not count for the account.
+func (b *budget) commit(created int) {
+	b.s.limiter.release(b.acct, b.reserved-created)
+	b.reserved = 0
+	for frame, n := range b.pending {
+		b.frames[frame] += n
+	}
+	clear(b.pending)
+}
