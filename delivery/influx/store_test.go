@@ -105,6 +105,7 @@ func seedInteger(t *testing.T, server *influxtest.Server, db string) {
 }
 
 func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
+	t.Parallel() // it has a server of its own
 	server := influxtest.Start(t, influxtest.Options{})
 	s := open(t, influx.Options{URL: server.URL, Bucket: "db"})
 	write := func() error {
@@ -127,6 +128,7 @@ func TestAMissingDatabaseIsCreatedAgain(t *testing.T) {
 }
 
 func TestCredentialsOfARealServer(t *testing.T) {
+	t.Parallel() // it has a server of its own
 	server := influxtest.Start(t, influxtest.Options{Auth: true})
 	server.Query(t, "", `CREATE DATABASE "db"`)
 	server.Query(t, "", `CREATE USER "writer" WITH PASSWORD 'w'`)
