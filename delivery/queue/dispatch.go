@@ -15,7 +15,8 @@ const maxDispatchWait = 500 * time.Millisecond
 // Dispatch makes the first attempts of deliveries that were just created with
 // the queue's lease. It returns soon; deliveries without capacity are released
 // and due at once. It waits for capacity only if all of them go to one endpoint,
-// so that it delays no other.
+// so that it delays no other, and never for rules: frames of other accounts would
+// wait as well.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
 	var left []*item
 	anyAdmitted := false
@@ -30,7 +31,7 @@ func (q *Queue) Dispatch(ds []outbox.Delivery) {
 		}
 		left = append(left, item)
 	}
-	if len(left) > 0 && (!anyAdmitted || sameQueue(ds)) {
+	if len(left) > 0 && ds[0].Kind != outbox.KindRule && (!anyAdmitted || sameQueue(ds)) {
 		left = q.awaitAdmission(left)
 	}
 	var rest []outbox.Lease

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -216,5 +217,42 @@ func TestHangingEndpointsLeaveMemoryToOthers(t *testing.T) {
 	}
 	if got := g.put("healthy", 1+minQueueShare); slices.Contains(got, full) {
 		t.Errorf("a healthy endpoint is refused: %v", got)
+	}
+}
+
+// released counts the leases that are released.
+type released struct {
+	lease.Store[outbox.Ref]
+	count int
+}
+
+func (r *released) Release(_ context.Context, leases []outbox.Lease, _ time.Time) error {
+	r.count += len(leases)
+	return nil
+}
+
+// Frames are processed by the goroutine that dispatches what rules create: if that waited
+// for the endpoint of one account, frames of others would wait too.
+func TestDeliveriesOfRulesDoNotWaitForCapacity(t *testing.T) {
+	for kind, want := range map[outbox.Kind]time.Duration{outbox.KindRule: 0, outbox.KindRelay: maxDispatchWait} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &released{}
+				leases := lease.NewSet(lease.Options[outbox.Ref]{Now: time.Now, Store: store})
+				q := &Queue{deps: Deps{Now: time.Now}, leases: leases, attemptCtx: t.Context()}
+				q.inFlight = newInFlight(withDefaults(Options{PerEndpoint: 1, EndpointBacklog: 1}), leases, time.Now, func(*item) { time.Sleep(time.Second) })
+				var ds []outbox.Delivery
+				for i := range 5 {
+					ds = append(ds, outbox.Delivery{
+						ID: fmt.Sprint(i), Account: 1, Kind: kind, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, CreatedAt: time.Now(), NextAttemptAt: time.Now().Add(time.Hour),
+					})
+				}
+				start := time.Now()
+				q.Dispatch(ds)
+				relaytest.Equal(t, "the time that Dispatch waits", time.Since(start), want)
+				relaytest.Equal(t, "the deliveries that are left to the store", store.count, 3)
+				time.Sleep(time.Minute) // until the attempts have ended
+			})
+		})
 	}
 }
