@@ -192,7 +192,7 @@ func tryPost(g *e2e.Gateway, t *testing.T, p posted) {
 		a := acme.Post(p.target, body)
 		relaytest.Equal(t, "the reply", fmt.Sprint(a.Status, " ", a.Body), p.reply)
 		for name := range a.Header {
-			if !strings.Contains("Date Content-Type Content-Length X-Request-Id", name) {
+			if !strings.Contains("Date Content-Type Content-Length X-Request-Id Cache-Control X-Content-Type-Options", name) {
 				t.Errorf("the reply has the header %s", name)
 			}
 		}
