@@ -92,12 +92,15 @@ func statusReason(status int) string {
 // redirectReason names only the origin of the location, whose path may repeat the
 // message.
 func redirectReason(status int, header http.Header) string {
+	target := "another path of the host"
 	location, err := url.Parse(header.Get("Location"))
-	if err != nil || location.Host == "" {
+	switch {
+	case err != nil || *location == url.URL{}:
 		return statusReason(status)
+	case location.Host != "":
+		target = (&url.URL{Scheme: location.Scheme, Host: location.Host}).String()
 	}
-	origin := url.URL{Scheme: location.Scheme, Host: location.Host}
-	return ClipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), origin.String()))
+	return ClipReason(fmt.Sprintf("%s: redirects to %s are not followed", statusReason(status), target))
 }
 
 // ClipReason cuts a reason to 300 bytes and an ellipsis, because reasons are stored

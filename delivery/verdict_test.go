@@ -60,9 +60,14 @@ func TestEveryStatusCodeHasItsClass(t *testing.T) {
 }
 
 func TestARedirectIsDeadAndSaysWhereToWithoutSecrets(t *testing.T) {
-	v := Classify(301, http.Header{"Location": {"https://u:secret@example.test/new?token=secret"}}, nil, noon)
-	if want := "answered 301 Moved Permanently: redirects to https://example.test are not followed"; v.Reason != want {
-		t.Errorf("got %q", v.Reason)
+	for location, want := range map[string]string{
+		"https://u:secret@example.test/new?token=secret": "answered 301 Moved Permanently: redirects to https://example.test are not followed",
+		"/new?token=secret": "answered 301 Moved Permanently: redirects to another path of the host are not followed",
+		"":                  "answered 301 Moved Permanently",
+	} {
+		if v := Classify(301, http.Header{"Location": {location}}, nil, noon); v.Reason != want {
+			t.Errorf("a redirect to %q: got %q, want %q", location, v.Reason, want)
+		}
 	}
 }
 
