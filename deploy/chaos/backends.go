@@ -101,6 +101,9 @@ func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 		return "", err
 	}
 	addr, err := s.behindProxy("PostgreSQL", server, 2)
+	if s.kind.name == onPostgres {
+		s.special = append(s.special, on(1, s.databaseFaults(server, addr))...)
+	}
 	return servers.PostgresURL(addr), err
 }
 

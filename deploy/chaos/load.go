@@ -15,6 +15,7 @@ const (
 	ofGeneric     = "generic readings"
 	ofReadings    = "readings over REST"
 	ofProbes      = "readings during restarts"
+	ofNew         = "readings of new devices"
 	ofTexts       = "SMS over HTTP"
 	ofJoined      = "SMS of three parts over HTTP"
 	ofSMPP        = "SMS over SMPP"
@@ -41,6 +42,16 @@ type kind struct {
 // more than of anything else.
 func (k kind) frame() bool {
 	return k.name == ofChirpStack || k.name == ofThings || k.name == ofLORIOT
+}
+
+// direct reports whether the kind is written to the database at once, without the
+// journal.
+func (k kind) direct() bool {
+	switch k.name {
+	case ofSends, ofSOAP, ofScheduled, ofDeleted, ofJobs, ofClaims, ofSubscribers:
+		return true
+	}
+	return false
 }
 
 // kinds are all ways in.
@@ -92,7 +103,16 @@ func (s *site) work(ctx context.Context, k kind, pause time.Duration, next *atom
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			k.send(ctx, int(next.Add(1)-1))
+			s.sendOne(ctx, k, int(next.Add(1)-1))
 		}
 	}
+}
+
+// sendOne sends an item, once no fault keeps back what is written directly.
+func (s *site) sendOne(ctx context.Context, k kind, n int) {
+	if k.direct() {
+		s.direct.RLock()
+		defer s.direct.RUnlock()
+	}
+	k.send(ctx, n)
 }

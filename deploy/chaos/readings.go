@@ -26,6 +26,7 @@ func readingKinds() map[string]func(n int) string {
 		ofGeneric:    func(n int) string { return fmt.Sprintf("generic-%d", n%devicesEach) },
 		ofReadings:   func(n int) string { return fmt.Sprintf("rest-%d", n%devicesEach) },
 		ofProbes:     func(n int) string { return fmt.Sprintf("probe-%d", n%devicesEach) },
+		ofNew:        func(n int) string { return fmt.Sprintf("new-%d", n%devicesEach) },
 	}
 }
 
@@ -76,6 +77,15 @@ func (r *readings) mark(n int, state readingState) {
 		r.items = append(r.items, 0)
 	}
 	r.items[n] |= state
+}
+
+// next is the first reading of a device that was not offered.
+func (r *readings) next(device int) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n = device; n < len(r.items) && r.items[n] != 0; n += devicesEach {
+	}
+	return n
 }
 
 // see notes that a device has a reading.

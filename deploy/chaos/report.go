@@ -62,7 +62,8 @@ func (r *report) print(out io.Writer) {
 	}
 	say("\n%d requests were answered 503 or not at all, %d otherwise refused; %s was there %v after the load; %d messages were sent again by the operator, %d events processed again\n",
 		r.site.ledger.away, r.site.ledger.refused, there, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
-	say("%.3f %% of what was acknowledged came again with the same id (aim: at most %v %%)\n", 100*float64(again)/float64(max(sum.acked, 1)), mostAgain)
+	say("%.3f %% of what was acknowledged came again with the same id, without %d after a restored database (aim: at most %v %%)\n",
+		100*float64(again-causes[putBack])/float64(max(sum.acked, 1)), causes[putBack], mostAgain)
 	r.explain(say)
 }
 

@@ -1,22 +1,30 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
-// rollingFaults are restarts of all gateways, one after the other, while a balancer
-// in front of them must not fail a request.
+// rollingFaults are those of sites with several gateways: restarts of all, one after the
+// other, while a balancer in front of them must not fail a request, and a copy of one.
 func (s *site) rollingFaults() []fault {
 	if len(s.gateways) == 1 {
-		return nil // nobody takes over
+		return nil // nobody takes over, and no database is shared
 	}
-	return []fault{{"all gateways are restarted one by one", s.renewAll}}
+	return []fault{{"all gateways are restarted one by one", s.renewAll}, {"a gateway is started on a copy of another's data", s.copied}}
 }
 
 // upgrade is the first fault of a run whose gateways were started as the previous
@@ -60,8 +68,7 @@ func (s *site) renew(ctx context.Context, g *gateway, binary string) error {
 	return s.startGateway(ctx, g)
 }
 
-// probers is how many requests at once the balancer has while gateways are
-// restarted.
+// probers is how many requests at once the balancer has.
 const probers = 4
 
 // unnoticed does something while probers send frames through a balancer, and notes
@@ -80,7 +87,7 @@ func (s *site) unnoticed(ctx context.Context, do func() error) error {
 				default:
 				}
 				if a := s.probe(ctx, balancer, int(s.probes.Add(1)-1)); !a.done() && ctx.Err() == nil {
-					s.note(fmt.Sprintf("a request failed while gateways were restarted: %s: %d %.300s", a.of, a.status, a.body))
+					s.note(fmt.Sprintf("a request through the balancer failed: %s: %d %.300s", a.of, a.status, a.body))
 				}
 			}
 		})
@@ -109,4 +116,44 @@ func (s *site) probe(ctx context.Context, balancer *http.Client, n int) (a answe
 		s.ledger.readings[ofProbes].mark(n, acked)
 	}
 	return a
+}
+
+// copied starts a process on a copy of a gateway's data directory. It must end and name
+// the gateway.
+func (s *site) copied(ctx context.Context, _ time.Duration) error {
+	g, addr, dir := s.gateway(), servers.FreeAddr(), filepath.Join(s.run.Dir, "copy")
+	defer func() { _ = os.RemoveAll(dir) }()
+	if out, err := exec.CommandContext(ctx, "cp", "-a", g.dir, dir).CombinedOutput(); err != nil && !vanished(out) {
+		return fmt.Errorf("cp: %w: %s", err, out)
+	}
+	env := append(slices.Clone(g.env), "PENSTOCK_LISTEN="+addr, "PENSTOCK_INTERNAL_URL=http://"+addr, "PENSTOCK_DATA_DIR="+dir)
+	cmd, err := s.run.Start(ctx, "copy", env, g.binary, "serve", "--config", g.config)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-time.After(servers.StartTime):
+		_ = cmd.Process.Kill()
+		<-ended
+		s.note(fmt.Sprintf("a process works on a copy of the data of %s: %s", g.name, servers.Said(cmd)))
+		return nil
+	}
+	if said := servers.Said(cmd); err == nil || !strings.Contains(said, "another process works as gateway") || !strings.Contains(said, g.addr) {
+		s.note(fmt.Sprintf("a process on a copy of the data of %s ended (%v) without naming it: %s", g.name, err, said))
+	}
+	return nil
+}
+
+// vanished reports whether files went away while they were copied, and nothing else went
+// wrong.
+func vanished(out []byte) bool {
+	for line := range bytes.Lines(out) {
+		if !bytes.Contains(line, []byte("No such file or directory")) {
+			return false
+		}
+	}
+	return true
 }

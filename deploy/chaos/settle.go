@@ -34,7 +34,7 @@ func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	for _, k := range s.kinds() {
 		all = append(all, s.ledger.reconcile(k.name, f))
 	}
-	return append(all, s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
+	return append(all, s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
 }
 
 func clean(all []verdict) bool {

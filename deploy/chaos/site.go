@@ -52,6 +52,9 @@ type site struct {
 
 	// pausing is held by each request, so that a fault can let the load stand still.
 	pausing sync.RWMutex
+	// direct is held by what is written directly to the database, likewise.
+	direct   sync.RWMutex
+	restores atomic.Int64
 
 	mu    sync.Mutex
 	notes []string // what should not have happened

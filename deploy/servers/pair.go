@@ -12,7 +12,6 @@ import (
 // PostgresPair is a PostgreSQL whose every commit waits for its standby.
 type PostgresPair struct {
 	Primary, Standby *Server
-	dirs             map[*Server]string
 }
 
 // PostgresPair starts a primary and its synchronous standby.
@@ -29,7 +28,6 @@ func (r *Run) PostgresPair(ctx context.Context) (*PostgresPair, error) {
 		return nil, err
 	}
 	p := &PostgresPair{Primary: r.postgresIn(first), Standby: r.postgresIn(second)}
-	p.dirs = map[*Server]string{p.Primary: first, p.Standby: second}
 	if err := p.Primary.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -60,7 +58,7 @@ func StartAlone(ctx context.Context, s *Server) error {
 // follow makes the standby a copy of the primary, and waits until each commit of
 // that one waits for it.
 func (p *PostgresPair) follow(ctx context.Context) error {
-	dir := p.dirs[p.Standby]
+	dir := p.Standby.Dir
 	data := filepath.Join(dir, "data")
 	if err := os.RemoveAll(data); err != nil {
 		return err

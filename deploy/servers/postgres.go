@@ -41,7 +41,7 @@ func initPostgres(ctx context.Context, dir string) error {
 
 // postgresIn is a PostgreSQL with its data below a directory, not started yet.
 func (r *Run) postgresIn(dir string, args ...string) *Server {
-	s := &Server{Addr: FreeAddr()}
+	s := &Server{Addr: FreeAddr(), Dir: dir}
 	_, port, _ := net.SplitHostPort(s.Addr)
 	args = append([]string{"-D", filepath.Join(dir, "data"), "-p", port, "-h", "127.0.0.1", "-k", ""}, args...)
 	s.launch = func(ctx context.Context) (*exec.Cmd, error) {

@@ -14,6 +14,7 @@ import (
 type Server struct {
 	Cmd  *exec.Cmd
 	Addr string // host:port
+	Dir  string // of a PostgreSQL: what has its data
 
 	launch func(ctx context.Context) (*exec.Cmd, error)
 	ready  func(ctx context.Context) error
