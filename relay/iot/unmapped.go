@@ -52,14 +52,15 @@ func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 	keys[k.Key] = k
 }
 
-// countUnmapped counts the keys of a batch that no decoder maps. It is the last step, so
-// that a batch that is processed again counts once.
+// countUnmapped counts the keys of a batch that no decoder maps. Keys are cut to maxKey
+// bytes, because some formats do not bound them. It is the last step, so that a batch that
+// is processed again counts once.
 func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	s.unmapped.mu.Lock()
 	defer s.unmapped.mu.Unlock()
 	for _, w := range b.all {
 		for _, key := range w.unmapped {
-			s.unmapped.add(Ref{w.Account, w.device.decoder.ID}, UnmappedKey{Key: key, LastSeen: w.ReceivedAt.UTC(), Count: 1})
+			s.unmapped.add(Ref{w.Account, w.device.decoder.ID}, UnmappedKey{Key: truncateText(key, maxKey), LastSeen: w.ReceivedAt.UTC(), Count: 1})
 		}
 	}
 	return nil

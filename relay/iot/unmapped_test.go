@@ -49,6 +49,13 @@ func TestUnmappedKeysAreBounded(t *testing.T) {
 	relaytest.Equal(t, "the number of unmapped keys", len(g.unmapped("d1")), iot.MaxUnmappedKeys)
 }
 
+func TestALongUnmappedKeyIsCut(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.later(1, values("temperature", 1.0, strings.Repeat("k", 250), 3.0)))
+	relaytest.NoError(t, g.SaveUnmapped(t.Context()))
+	relaytest.Equal(t, "the unmapped keys", g.unmapped("d1"), []string{strings.Repeat("k", 200) + "… 1 12:01:00"})
+}
+
 func TestUnmappedKeysAreKeptDuringAnOutage(t *testing.T) {
 	g := newGateway(t)
 	g.stored(g.later(1, values("temperature", 1.0, "wind", 3.0)))

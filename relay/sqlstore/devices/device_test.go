@@ -31,6 +31,7 @@ func TestDevices(t *testing.T) {
 		"every change counts the version up":                       versionsCount,
 		"what is known of a device's readings comes in one go":     overviews,
 		"unmapped keys of a decoder are counted":                   unmappedAreCounted,
+		"unmapped keys that are stored alike are counted together": unmappedKeysThatAreStoredAlike,
 		"sensor types and locations come, go and are listed":       typesAndLocations,
 		"a deleted device takes with it all that is kept of it":    deviceTakesAllWithIt,
 		"a late deletion takes nothing from who came after":        deletionOfTheFirst,

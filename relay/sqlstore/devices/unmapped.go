@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// AddUnmapped adds the counts of unmapped keys.
+// AddUnmapped adds the counts of unmapped keys. Keys that differ only in what the database
+// cannot store (NUL, invalid UTF-8) are counted together.
 func (s *Store) AddUnmapped(ctx context.Context, keys map[iot.Ref]map[string]iot.UnmappedKey, before time.Time) error {
 	refs := slices.SortedFunc(maps.Keys(keys), func(a, b iot.Ref) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.ID, b.ID))
@@ -33,7 +34,7 @@ WHERE (account, decoder) IN (SELECT account, decoder FROM batch)
   AND last_seen < $1`, sqlstore.Nanos(before), decoders),
 		sqlstore.Do(`
 INSERT INTO unmapped_key (account, decoder, key, last_seen, readings)
-SELECT batch.account, batch.decoder, batch.key, batch.last_seen, batch.readings
+SELECT batch.account, batch.decoder, batch.key, max(batch.last_seen), sum(batch.readings)
 FROM batch
 JOIN decoder ON decoder.account = batch.account AND decoder.id = batch.decoder
 WHERE EXISTS (
@@ -42,7 +43,8 @@ WHERE EXISTS (
   OR (
     SELECT count(*) FROM unmapped_key AS u
     WHERE u.account = batch.account AND u.decoder = batch.decoder) < $1
-ORDER BY batch.n
+GROUP BY batch.account, batch.decoder, batch.key
+ORDER BY min(batch.n)
 ON CONFLICT (account, decoder, key) DO UPDATE
 SET last_seen = {greatest}(unmapped_key.last_seen, excluded.last_seen),
     readings = unmapped_key.readings + excluded.readings`, iot.MaxUnmappedKeys, rows))

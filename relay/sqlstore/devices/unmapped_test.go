@@ -43,3 +43,17 @@ func unmappedAreCounted(t *testing.T, s *Store) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of keys of a decoder that does not exist", len(gone), 0)
 }
+
+// unmappedKeysThatAreStoredAlike adds two keys that become one, because PostgreSQL cannot
+// store NUL in a text.
+func unmappedKeysThatAreStoredAlike(t *testing.T, s *Store) {
+	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "u3"}))
+	keys := map[string]iot.UnmappedKey{}
+	for i, key := range []string{"a\x00", "a\uFFFD"} {
+		keys[key] = iot.UnmappedKey{Key: key, LastSeen: sqltest.At(float64(i)), Count: 2}
+	}
+	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "u3"}: keys}, sqltest.At(-1)))
+	got, err := s.Unmapped(t.Context(), 1, "u3")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the keys", got, []iot.UnmappedKey{{Key: "a\uFFFD", LastSeen: sqltest.At(1), Count: 4}})
+}
