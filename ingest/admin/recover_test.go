@@ -18,7 +18,7 @@ func TestRecoverAcceptsAServerOnRequest(t *testing.T) {
 		return "h:5432", conflict
 	}
 	o.surface.Recover = func(context.Context) (Recovered, error) {
-		return Recovered{}, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
+		return Recovered{}, relay.Errorf(relay.KindConflict, "processing has not stopped")
 	}
 	for _, step := range []struct {
 		name, body string
@@ -26,9 +26,9 @@ func TestRecoverAcceptsAServerOnRequest(t *testing.T) {
 		want       string
 		accepted   int
 	}{
-		{"without a body", "", nil, `409 {"message":"recover: processing has not stopped"}`, 0},
-		{"an empty object", "{}", nil, `409 {"message":"recover: processing has not stopped"}`, 0},
-		{"false", `{"accept_server":false}`, nil, `409 {"message":"recover: processing has not stopped"}`, 0},
+		{"without a body", "", nil, `409 {"message":"processing has not stopped"}`, 0},
+		{"an empty object", "{}", nil, `409 {"message":"processing has not stopped"}`, 0},
+		{"false", `{"accept_server":false}`, nil, `409 {"message":"processing has not stopped"}`, 0},
 		{"an unknown field", `{"accept":true}`, nil, `422 {"errors":{"accept":["is not known"]}`, 0},
 		{"true", `{"accept_server":true}`, nil, `200 {"count":0,"unknown":0,"server":"h:5432"`, 1},
 		{"true while another host can be used", `{"accept_server":true}`, relay.Errorf(relay.KindConflict, "another host can be used"), `409 {"message":"another host can be used"}`, 1},

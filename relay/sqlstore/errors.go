@@ -88,7 +88,7 @@ func postgresDown(err *pgconn.PgError) (advice string, down bool) {
 	case err.Code == "25006":
 		return "this PostgreSQL is a read-only standby, database.url must reach the primary: ", true
 	case err.Code == "53100":
-		return "PostgreSQL's disk is full: ", true
+		return "PostgreSQL's disk is full, free disk space there: ", true
 	case err.Code == "53300":
 		return "PostgreSQL takes no more connections, raise max_connections: ", true
 	case class == "08", class == "53", class == "57", class == "58", class == "40":
@@ -142,7 +142,7 @@ func sqliteDown(code int) (advice string, down bool) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return damagedAdvice, true
 	case sqlite3.SQLITE_FULL:
-		return "the disk is full: ", true
+		return "the disk is full, free disk space: ", true
 	case sqlite3.SQLITE_READONLY:
 		return "the database cannot be written to: ", true
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:

@@ -55,7 +55,7 @@ func (h *Health) Check() error {
 		return damage
 	}
 	if now, err := os.Stat(h.path); err != nil || !os.SameFile(h.opened, now) {
-		return fmt.Errorf("%s was removed or replaced while the gateway uses it: restart the gateway", filepath.Base(h.path))
+		return fmt.Errorf("%s was removed or replaced while the gateway uses it: stop the gateway, put the file back or run `penstock restore` with a backup, then start it", filepath.Base(h.path))
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestAFileThatIsReplacedIsNoticed(t *testing.T) {
 			dir := t.TempDir()
 			db := openSQLite(t, dir)
 			relaytest.NoError(t, db.Check(t.Context()), replace(filepath.Join(dir, sqlstore.File)))
-			if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "restart the gateway") {
+			if err := db.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "put the file back or run `penstock restore`") {
 				t.Errorf("error %v", err)
 			}
 		})

@@ -61,7 +61,7 @@ func (b backupCommand) Run(w client.Environment) error {
 			return fmt.Errorf("backup: %w", err)
 		}
 	}
-	_, err = fmt.Fprintf(w.Stdout, "%s holds what %s keeps beside the journal\n%s", b.Dir, cfg.DataDir, otherBackups(cfg))
+	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal\n%s", cfg.DataDir, b.Dir, otherBackups(cfg))
 	return err
 }
 
@@ -83,7 +83,7 @@ func emptyDir(dir string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("%s is not empty", dir)
+		return fmt.Errorf("backup: %s is not empty: name a directory that is missing or empty", dir)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (r restoreCommand) Run(w client.Environment) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(r.Dir, nodeFile)); err != nil {
-		return fmt.Errorf("restore: %s is no backup of a gateway: %w", r.Dir, err)
+		return fmt.Errorf("restore: %s is not a backup of a gateway: name a directory that `penstock backup` created: %w", r.Dir, err)
 	}
 	unlock, err := lockJournals(cfg.DataDir)
 	if err != nil {
@@ -163,8 +163,8 @@ func (r restoreCommand) Run(w client.Environment) error {
 	if err := outdate(cfg.DataDir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "%s holds what the backup did. Start the gateway, then say `penstock recover`: "+
-		"it processes what the journal has since\n%s", cfg.DataDir, otherBackups(cfg))
+	_, err = fmt.Fprintf(w.Stdout, "restored %s to %s. Start the gateway, then run `penstock recover`: "+
+		"it processes what the journal has received since the backup\n%s", r.Dir, cfg.DataDir, otherBackups(cfg))
 	return err
 }
 

@@ -159,7 +159,7 @@ func (d *Gateway) keepDemo(ctx context.Context, inv *inventory.Service) error {
 		return err
 	}
 	if account.HashToken(token) == login.TokenHash {
-		d.log.Info("saved the demo account's token to a file", "path", path)
+		d.log.Info("the demo account's token is kept in a file", "path", path)
 		return nil
 	}
 	demo := demoOf(token).Accounts[0]

@@ -147,7 +147,7 @@ func (l *ledgerService) renewKeys(ctx context.Context) {
 // match their signatures.
 func (l *ledgerService) check(ctx context.Context) error {
 	if l.wrongKey.Load() {
-		return admin.Reason("accounts' keys are wrapped by another master key: set ledger.master_key or ledger.master_key_file to the key that this database was used with, the new one in front of it")
+		return admin.Reason("accounts' keys are wrapped by another master key: set ledger.master_key or ledger.master_key_file to the key that this database was used with, the new one in front of it; if the file ledger-key was lost, restore it from a backup")
 	}
 	return l.Check(ctx)
 }

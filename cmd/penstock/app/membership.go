@@ -426,10 +426,10 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 		return done, err
 	}
 	if m.Halted() == "" {
-		return done, relay.Errorf(relay.KindConflict, "recover: processing has not stopped")
+		return done, relay.Errorf(relay.KindConflict, "processing has not stopped: there is nothing to recover")
 	}
 	if m.hasLeft() {
-		return done, relay.Errorf(relay.KindConflict, "recover: %s", m.Halted())
+		return done, relay.Errorf(relay.KindConflict, "%s", m.Halted())
 	}
 	// 1. The records, for all gateways.
 	halt, err := m.store.Halt(ctx)

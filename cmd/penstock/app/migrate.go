@@ -24,6 +24,9 @@ func (m migrateCommand) Run(w client.Environment) (err error) {
 	}
 	open := sqlstore.Open
 	if m.Status {
+		if err := checkDatabases(cfg); err != nil {
+			return err
+		}
 		open = sqlstore.Connect
 	}
 	db, err := open(w.Context, sqlstore.Options{URL: cfg.Database.URL, Dir: cfg.DataDir})

@@ -65,7 +65,11 @@ func (r recoverCommand) Run(w client.Environment) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(w.Stdout, "%d events were processed again; processing goes on\n", answer.Count)
+	count := fmt.Sprintf("%d events were", answer.Count)
+	if answer.Count == 1 {
+		count = "1 event was"
+	}
+	_, err = fmt.Fprintln(w.Stdout, count, "processed again; processing goes on")
 	return err
 }
 

@@ -83,6 +83,9 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	if err != nil {
 		return false, err
 	}
+	if err := checkDatabases(cfg); err != nil {
+		return false, err
+	}
 	keys, err := masterKeys(cfg)
 	if err != nil {
 		return false, err

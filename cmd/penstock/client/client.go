@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -57,9 +59,13 @@ func (a Flags) Ask(w Environment, what, method, target string, data []byte, also
 			return nil, fmt.Errorf("no admin token: give --admin-token or PENSTOCK_ADMIN_TOKEN (%w)", err)
 		}
 	}
-	status, body, err := do(w, what, method, cmp.Or(a.Server, c.LocalURL()), target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
+	server := cmp.Or(a.Server, c.LocalURL())
+	status, body, err := do(w, what, method, server, target, data, http.Header{"Authorization": {"Bearer " + a.AdminToken}})
 	if err != nil {
 		return nil, err
+	}
+	if status == http.StatusUnauthorized {
+		return nil, fmt.Errorf("%s: 401 Unauthorized: the gateway at %s has another admin token: give its token with --admin-token, or run the command with its settings and data directory", what, server)
 	}
 	if status != http.StatusOK && !slices.Contains(also, status) {
 		return nil, refusal(what, status, body)
@@ -87,12 +93,20 @@ func do(w Environment, what, method, server, target string, data []byte, header 
 	defer shown.End()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, unreachable(server, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	shown.Expect(max(0, resp.ContentLength))
 	body, err = io.ReadAll(shown.reader(io.LimitReader(resp.Body, 64<<20)))
 	return resp.StatusCode, body, err
+}
+
+// unreachable adds what to do to the error of a connection that could not be made.
+func unreachable(server string, err error) error {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return fmt.Errorf("no gateway answers at %s: start it, or name its URL with --server: %w", server, dial)
+	}
+	return err
 }
 
 // refusal lists what the gateway found wrong, one line per field.

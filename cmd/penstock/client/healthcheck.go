@@ -39,7 +39,7 @@ func (h Healthcheck) Run(w Environment) error {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return unreachable(h.Server, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
