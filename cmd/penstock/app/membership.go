@@ -79,7 +79,9 @@ type membership struct {
 	haltedAt  time.Time
 	// haltedByOther means that it stopped because another gateway did.
 	haltedByOther bool
-	left          bool // it stopped for good: another process has its name
+	// acknowledged has the checkpoints of the last heartbeats, oldest first; see reprocess.
+	acknowledged []map[event.Kind]uint64
+	left         bool // it stopped for good: another process has its name
 }
 
 // openMembership creates the membership; start registers the gateway.
@@ -235,6 +237,12 @@ func (m *membership) verify(ctx context.Context) error {
 			return err
 		}
 	}
+	if m.resumesAfterOther(halt) {
+		if _, err := m.reprocess(ctx); err != nil {
+			m.log.WarnContext(ctx, "the journal cannot be processed again; processing stays stopped", "error", err)
+			return nil // heartbeats go on
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -247,6 +255,42 @@ func (m *membership) verify(ctx context.Context) error {
 		m.gate.Open()
 	}
 	return nil
+}
+
+// resumesAfterOther reports whether this gateway stopped because another one did, which
+// has recovered since.
+func (m *membership) resumesAfterOther(halt registry.Halt) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.haltedByOther && !halt.Holds()
+}
+
+// reprocess processes again the journal entries that a restored database has lost, and
+// returns their number. It begins at the checkpoints in the database. If another gateway
+// found that the database was restored, this one may have overwritten them before; it
+// then begins at those of the oldest heartbeat in acknowledged.
+func (m *membership) reprocess(ctx context.Context) (count int, err error) {
+	var earlier map[event.Kind]uint64
+	m.mu.Lock()
+	if m.haltedByOther && len(m.acknowledged) > 0 {
+		earlier = m.acknowledged[0]
+	}
+	m.mu.Unlock()
+	for kind, in := range m.intakes {
+		from, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
+		if err != nil {
+			return count, err
+		}
+		if earlier != nil {
+			from = min(from, earlier[kind])
+		}
+		n, err := in.Reprocess(ctx, from+1)
+		count += n
+		if err != nil {
+			return count, fmt.Errorf("recover: %s: %w", kind, err)
+		}
+	}
+	return count, nil
 }
 
 // look reads the state of the database, and gives it an id if it has none.
@@ -359,11 +403,17 @@ func (m *membership) checkRedis(ctx context.Context) (conflicts []string) {
 	return conflicts
 }
 
+// acknowledgedBeats is the number of heartbeats within which some gateway finds that the
+// database was restored.
+const acknowledgedBeats = 5
+
 // acknowledge saves the checkpoints of the journals in the database, and then the
 // database's acknowledgement in the witness.
 func (m *membership) acknowledge(ctx context.Context) error {
+	checkpoints := make(map[event.Kind]uint64)
 	for kind, in := range m.intakes {
-		if err := m.store.SetCheckpoint(ctx, m.self.Node, string(kind), in.Committed()); err != nil {
+		checkpoints[kind] = in.Committed()
+		if err := m.store.SetCheckpoint(ctx, m.self.Node, string(kind), checkpoints[kind]); err != nil {
 			return err
 		}
 	}
@@ -378,6 +428,8 @@ func (m *membership) acknowledge(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen = next
+	m.acknowledged = append(m.acknowledged, checkpoints)
+	m.acknowledged = m.acknowledged[max(0, len(m.acknowledged)-acknowledgedBeats):]
 	return nil
 }
 
@@ -441,16 +493,8 @@ func (m *membership) Recover(ctx context.Context) (done admin.Recovered, err err
 		return done, err
 	}
 	// 2. The journal of this gateway.
-	for kind, in := range m.intakes {
-		from, err := m.store.Checkpoint(ctx, m.self.Node, string(kind))
-		if err != nil {
-			return done, err
-		}
-		n, err := in.Reprocess(ctx, from+1)
-		done.Count += n
-		if err != nil {
-			return done, fmt.Errorf("recover: %s: %w", kind, err)
-		}
+	if done.Count, err = m.reprocess(ctx); err != nil {
+		return done, err
 	}
 	if done.Ledgers, err = m.accept(ctx); err != nil {
 		return done, err

@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -88,6 +92,66 @@ func TestAGatewayThatComesBackAfterARecoveryStopsAlone(t *testing.T) {
 	if halt := (*halts)[0]; halt.Holds() {
 		t.Errorf("the halt %+v holds at the second recovery", halt)
 	}
+}
+
+// processed counts the entries that it is given, by their body.
+type processed struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (p *processed) Process(_ context.Context, items []intake.Item) ([]event.Status, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range items {
+		p.counts[string(items[i].Entry.Body)]++
+	}
+	return nil, nil
+}
+
+// TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost: the backup is newer than
+// the last heartbeat of the second gateway, whose next one comes before the first has found
+// that the database was restored.
+func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) {
+	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+	first, _ := newMembership(t, db, "n1")
+	second, _ := newMembership(t, db, "n2")
+	log := relaytest.Must(journal.Open(t.TempDir(), journal.Options{Logger: second.log}))(t)
+	defer func() { _ = log.Close() }()
+	p := &processed{counts: map[string]int{}}
+	in := relaytest.Must(intake.New(event.SMS, "n2", log, events.New(db, "n2"), p, intake.Options{Logger: second.log, Linger: -1}))(t)
+	second.intakes = map[event.Kind]*intake.Intake{event.SMS: in}
+	running, stop := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = in.Run(running) })
+	defer ended.Wait()
+	defer stop()
+	process := func(body string) {
+		t.Helper()
+		before := in.Committed()
+		relaytest.Must(in.Accept(ctx, &intake.Entry{Body: []byte(body)}))(t)
+		relaytest.Eventually(t, body+" is processed", func() (any, bool) { return in.Committed(), in.Committed() > before })
+	}
+	for _, m := range []*membership{first, second} {
+		relaytest.NoError(t, m.verify(ctx))
+		relaytest.NoError(t, m.acknowledge(ctx))
+	}
+	process("after the backup")
+	relaytest.NoError(t, first.acknowledge(ctx))
+
+	relaytest.NoError(t, first.store.SetCheckpoint(ctx, "n1", "", 1)) // the backup is put back
+	relaytest.NoError(t, second.verify(ctx))
+	relaytest.NoError(t, second.acknowledge(ctx))
+	for _, m := range []*membership{first, second} {
+		relaytest.NoError(t, m.verify(ctx))
+		if m.Halted() == "" {
+			t.Fatalf("%s goes on, want it to stop", m.self.Node)
+		}
+	}
+	relaytest.Must(first.Recover(ctx))(t)
+	relaytest.NoError(t, second.verify(ctx))
+	relaytest.Equal(t, "why the second gateway has stopped", second.Halted(), "")
+	relaytest.Equal(t, "how often the entry was processed", p.counts["after the backup"], 2)
 }
 
 func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
