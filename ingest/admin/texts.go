@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -16,10 +17,12 @@ func hidesTexts(c *fiber.Ctx) bool { return !principalOf(c).role.SeesTexts() }
 // beginning of the message.
 func hasTexts(k event.Kind) bool { return k == event.SMS || k == event.Receipt }
 
-// hideText takes the body of a message away, if the request must not see it.
+// hideText takes the body of a message and the notes about it away, if the request must
+// not see them. A note quotes values and the names of parameters: of a text that was not
+// escaped ("fish&chips") a part is such a name.
 func (e *eventJSON) hideText(c *fiber.Ctx) {
 	if hidesTexts(c) && hasTexts(e.Kind) {
-		e.Raw, e.Hidden = "", true
+		e.Raw, e.Notes, e.Hidden = "", []string{}, true
 	}
 }
 
@@ -53,6 +56,9 @@ func (t *tracedJSON) hideText(c *fiber.Ctx) {
 		return
 	}
 	t.eventJSON.hideText(c)
+	if hasTexts(t.Kind) {
+		t.Trace = slices.DeleteFunc(t.Trace, func(s stepJSON) bool { return s.Step == "note" })
+	}
 	for i := range t.Deliveries {
 		d := &t.Deliveries[i]
 		was := d.Target
