@@ -3,8 +3,9 @@
 // between the names ("air.temperature", "list.0.x").
 //
 // Numbers become readings, booleans 0 or 1, strings text; null is left out.
-// A string stays a string; its sensor type decides whether a number in it becomes one. A list of samples with times of their own is a
-// history (values.AppendTimed). The bounds are those of package values.
+// A string stays a string; its sensor type decides whether a number in it becomes one. A
+// list of samples with times of their own is a history (values.AppendTimed). The bounds are
+// those of package values.
 package jsonvalues
 
 import (

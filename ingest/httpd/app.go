@@ -125,9 +125,8 @@ func guard(o Options) fiber.Handler {
 }
 
 // finish sets the headers of every answer, and prepares the connection for the next
-// request. The unread rest of a body
-// would be parsed as that request: it is discarded if it has already arrived,
-// otherwise the connection is closed.
+// request. The unread rest of a body would be parsed as that request: it is discarded if
+// it has already arrived, otherwise the connection is closed.
 func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		o.setDefaults(&c.Response.Header)

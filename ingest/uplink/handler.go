@@ -58,8 +58,8 @@ func (s *Surface) acceptPost(c *fiber.Ctx) error {
 }
 
 // generic handles a post and answers with the sensors it updated and the notes about it,
-// or with no sensors if it was only journalled. Senders that treat a body as a command or expect a fixed
-// text get their own reply.
+// or with no sensors if it was only journalled. Senders that treat a body as a command or
+// expect a fixed text get their own reply.
 func (s *Surface) generic(c *fiber.Ctx) error {
 	r, err := s.readRequest(c)
 	if err != nil {
