@@ -284,7 +284,7 @@ func Default() Config {
 		Inbound:  Inbound{AnswerWait: 3 * time.Second, JoinWait: 5 * time.Minute, SweepEvery: time.Second},
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		Overload: Overload{
-			Webhooks: Bound{Requests: 512, Bytes: 192 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
+			Webhooks: Bound{Requests: 512, Bytes: 32 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
 			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
 		Rules:    Rules{ActionsPerFrame: 100, ActionsPerMinute: 6000},

@@ -119,7 +119,7 @@ func doors() map[string][]string {
 		"github.com/prometheus/client_golang":      {"cmd", "ingest/admin"},
 		"golang.org/x/net/http/httpguts":           {"delivery/httpout"},
 		"golang.org/x/net/idna":                    {"delivery/guard"},
-		"golang.org/x/sync":                        {"relay/inventory", "relay/iot", "relay/lookup"},
+		"golang.org/x/sync":                        {"ingest/intake", "relay/inventory", "relay/iot", "relay/lookup"},
 		"golang.org/x/sys":                         {"delivery/codec", "ingest/journal"},
 		"golang.org/x/text":                        {"delivery/carrier/smpp", "ingest/carrier"},
 		// For tests alone.

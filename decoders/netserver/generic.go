@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
@@ -131,7 +132,13 @@ func genericFrame(r *jsonbody.Reader, p Post) (decoders.Frame, error) {
 
 // bareName is a key in lower case without separators.
 func bareName(key string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(key))
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '_', '-', ' ':
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, key)
 }
 
 func isEUIName(key string) bool {

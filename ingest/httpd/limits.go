@@ -37,7 +37,7 @@ type Bound struct {
 
 // LimitOptions configures Limits; the zero value works.
 type LimitOptions struct {
-	Webhooks Bound // 0 means 512 requests, 192 MiB
+	Webhooks Bound // 0 means 512 requests, 32 MiB
 	API      Bound // 0 means 256 requests, 64 MiB
 	// AccountShare is the most that one account may use of each bound, in percent; 0
 	// means 50.
@@ -78,7 +78,7 @@ func NewLimits(o LimitOptions) *Limits {
 		unauthenticated: budget{most: cmp.Or(o.Unauthenticated, 32<<20)}, connections: cmp.Or(o.Connections, 10_000), logger: o.Logger,
 	}
 	l.kinds[API] = bound(o.API, 256, 64<<20)
-	l.kinds[Webhooks] = bound(o.Webhooks, 512, 192<<20)
+	l.kinds[Webhooks] = bound(o.Webhooks, 512, 32<<20)
 	l.kinds[Operator] = newSlots(Bound{Bytes: 64 << 20}, 100, wait)
 	return l
 }

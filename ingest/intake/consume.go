@@ -28,6 +28,7 @@ const (
 type batch struct {
 	last    uint64
 	size    int
+	memory  int64  // of Intake.memory
 	arrived uint64 // entries accepted since the previous batch was read
 	ended   chan struct{}
 	took    time.Duration // valid once ended is closed
@@ -68,30 +69,43 @@ func (i *Intake) Run(ctx context.Context) error {
 func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 	var last *batch
 	var open []*batch
+	var records []journal.Record // that were read and are not in a batch yet
 	for accepted := i.accepted.Load(); i.throttle(ctx, last); {
-		records, err := i.consumer.Next(ctx, i.options.Batch)
-		if err != nil {
+		if len(records) == 0 {
+			var err error
+			if records, err = i.consumer.Next(ctx, i.options.Batch); err != nil {
+				if stopping(ctx, err) {
+					return nil
+				}
+				return fmt.Errorf("intake %s: read: %w", i.kind, err)
+			}
+		}
+		size, sum := nextBatch(records)
+		memory := int64(min(sum, maxWeight))
+		if err := i.memory.Acquire(ctx, memory); err != nil {
 			if stopping(ctx, err) {
 				return nil
 			}
-			return fmt.Errorf("intake %s: read: %w", i.kind, err)
+			return fmt.Errorf("intake %s: memory: %w", i.kind, err)
 		}
 		now := i.accepted.Load()
 		last = &batch{
-			last: records[len(records)-1].Seq, size: len(records), arrived: now - accepted,
+			last: records[size-1].Seq, size: size, arrived: now - accepted, memory: memory,
 			ended: make(chan struct{}), keyed: make(chan struct{}),
 		}
 		accepted = now
 		started <- last // blocks while all workers are busy
 		last.earlier = unfinished(open)
 		open = append(slices.Clip(last.earlier), last)
-		go i.work(ctx, last, records)
+		go i.work(ctx, last, slices.Clone(records[:size]))
+		records = records[size:]
 	}
 	return nil
 }
 
-// work processes a batch.
+// work processes a batch, and then releases its memory.
 func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
+	defer i.memory.Release(b.memory)
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
 	setWaitForEarlier(items, b.earlier)

@@ -53,8 +53,14 @@ func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID
 	}
 	var items []Item
 	var ended []event.Status // entries that can no longer be processed
+	sum, last := 0, after
 	for _, m := range statuses {
 		r, err := i.log.Read(m.Seq)
+		w := weight(r.Payload)
+		if len(items) > 0 && sum+w > maxBatchWeight {
+			break
+		}
+		last, sum = m.Account, sum+w
 		if errors.Is(err, journal.ErrNotFound) {
 			i.logger.Error("deferred event lost: its record is damaged or was removed", "event", m.ID)
 			m.State = event.Done
@@ -76,7 +82,7 @@ func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID
 		return noAccount, err
 	}
 	i.beginSpans(items)
-	return statuses[len(statuses)-1].Account, i.reprocess(ctx, items)
+	return last, i.reprocess(ctx, items)
 }
 
 // needWithin bounds the query of the statuses for a journal.

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
@@ -98,8 +100,9 @@ type Intake struct {
 	processed   atomic.Uint64
 	quarantined atomic.Uint64
 	deferred    atomic.Uint64
-	caughtUp    atomic.Uint64 // 1 + the value of deferred when no deferred entry was left; 0: not yet
-	reread      atomic.Uint64 // the last entry that may have been processed before the start
+	caughtUp    atomic.Uint64       // 1 + the value of deferred when no deferred entry was left; 0: not yet
+	memory      *semaphore.Weighted // of the batches of Run, by weight
+	reread      atomic.Uint64       // the last entry that may have been processed before the start
 	// deferredReady is signalled when entries were deferred.
 	deferredReady chan struct{}
 }
@@ -120,6 +123,7 @@ func New(kind event.Kind, node string, log *journal.Log, statuses event.Statuses
 	return &Intake{
 		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: p, options: o,
 		logger:        o.Logger.With("kind", string(kind)),
+		memory:        semaphore.NewWeighted(maxWeight),
 		buffers:       sync.Pool{New: func() any { return new([]byte) }},
 		deferredReady: make(chan struct{}, 1),
 	}, nil

@@ -85,11 +85,12 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, most int, fn func(
 		return 0, err
 	}
 	newest := seqs[max(0, len(seqs)-most):]
-	for batch := range slices.Chunk(newest, replayBatch) {
-		s, err := i.selection(ctx, batch)
+	for len(newest) > 0 {
+		s, count, err := i.selection(ctx, newest[:min(replayBatch, len(newest))])
 		if err != nil {
 			return len(seqs), err
 		}
+		newest = newest[count:]
 		if err := fn(s); err != nil {
 			return len(seqs), err
 		}
@@ -97,23 +98,29 @@ func (i *Intake) Batches(ctx context.Context, f event.Filter, most int, fn func(
 	return len(seqs), nil
 }
 
-func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, err error) {
+// selection returns the first events of seqs, as many as make up a batch, and how many
+// of seqs it has looked at.
+func (i *Intake) selection(ctx context.Context, seqs []uint64) (s Selection, count int, err error) {
 	statuses, err := i.statuses.Get(ctx, i.kind, seqs[0], seqs[len(seqs)-1])
 	if err != nil {
-		return s, err
+		return s, 0, err
 	}
-	for _, seq := range seqs {
+	sum := 0
+	for n, seq := range seqs {
 		r, err := i.log.Read(seq)
 		if errors.Is(err, journal.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return s, fmt.Errorf("event %s: %w", i.id(seq), err)
+			return s, 0, fmt.Errorf("event %s: %w", i.id(seq), err)
+		}
+		if sum += weight(r.Payload); len(s.Items) > 0 && sum > maxBatchWeight {
+			return s, n, nil
 		}
 		e, it := i.event(r, statuses[seq])
 		s.Events, s.Items = append(s.Events, e), append(s.Items, it)
 	}
-	return s, nil
+	return s, len(seqs), nil
 }
 
 func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) error {
@@ -124,7 +131,7 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	items := make([]Item, 0, len(seqs))
+	items, sum := make([]Item, 0, len(seqs)), 0
 	for _, seq := range seqs {
 		r, err := i.log.Read(seq)
 		if errors.Is(err, journal.ErrNotFound) {
@@ -133,6 +140,15 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 		if err != nil {
 			return fmt.Errorf("replay: %w", err)
 		}
+		w := weight(r.Payload)
+		if sum+w > maxBatchWeight {
+			i.beginSpans(items)
+			if err := i.reprocess(ctx, items); err != nil {
+				return err
+			}
+			items, sum = nil, 0
+		}
+		sum += w
 		it, err := i.item(r)
 		if err != nil {
 			continue // it stays quarantined

@@ -12,7 +12,7 @@ import (
 )
 
 // maxRead bounds the payload bytes of one Next.
-const maxRead = 8 << 20
+const maxRead = 4 << 20
 
 // Consumer reads a log from its checkpoint on, at least once: records that were returned
 // but not committed are returned again after a restart or a Rewind.
@@ -68,7 +68,7 @@ func (l *Log) Consumer(name string) (*Consumer, error) {
 }
 
 // Next waits for a durable record and returns it with the durable records that follow: at
-// most limit, and about 8 MiB. Its error is that of ctx, ErrClosed, or the disk's.
+// most limit, and about 4 MiB. Its error is that of ctx, ErrClosed, or the disk's.
 func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
