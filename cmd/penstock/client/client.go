@@ -183,11 +183,15 @@ func printRecords[T any](w Environment, list []T, none string, head []string, ro
 	return printTable(w.Stdout, rows)
 }
 
-// printTable prints rows of cells in columns.
+// printTable prints rows of cells in columns. Line breaks and tabs of a cell become blanks.
 func printTable(out io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, cells := range rows {
-		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t"))
+		line := make([]string, len(cells))
+		for i, cell := range cells {
+			line[i] = strings.Join(strings.Fields(cell), " ")
+		}
+		_, _ = fmt.Fprintln(table, strings.Join(line, "\t"))
 	}
 	return table.Flush()
 }

@@ -43,3 +43,26 @@ func TestErrorsNameTheNextStep(t *testing.T) {
 		})
 	}
 }
+
+// TestAnErrorOfSeveralLinesIsOneRow prints the status of a back end whose error has line
+// breaks and tabs, as those of PostgreSQL have.
+func TestAnErrorOfSeveralLinesIsOneRow(t *testing.T) {
+	t.Parallel()
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			_, _ = io.WriteString(w, `{"data":[]}`)
+			return
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"status":"not ready","backends":{"records":{"status":"down","note":"postgresql","error":"failed to connect:\n\tdb1: refused\n\tdb2: refused"},"queue":{"status":"ok"}}}`)
+	}))
+	defer gateway.Close()
+	var output strings.Builder
+	err := Status{Flags: Flags{Server: gateway.URL, AdminToken: "a token of sixteen"}}.
+		Run(Environment{Context: t.Context(), Variables: []string{"PENSTOCK_DATA_DIR=" + t.TempDir()}, Stdout: &output, Stderr: io.Discard})
+	relaytest.Equal(t, "the error", err.Error(), "the gateway is not ready")
+	relaytest.Equal(t, "the output", output.String(), "not ready\n\n"+
+		"BACK END  STATUS  NOTE\n"+
+		"queue     ok      \n"+
+		"records   down    postgresql: failed to connect: db1: refused db2: refused\n")
+}
