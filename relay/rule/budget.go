@@ -16,25 +16,25 @@ type limiter struct {
 	created map[account.ID]int
 }
 
-// reserve returns how many of n deliveries an account may create.
-func (l *limiter) reserve(acct account.ID, n, limit int, now time.Time) int {
+// reserve returns how many of n deliveries an account may create, and in which minute.
+func (l *limiter) reserve(acct account.ID, n, limit int, now time.Time) (reserved int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if minute := now.Truncate(time.Minute); !minute.Equal(l.minute) {
+	if minute = now.Truncate(time.Minute); !minute.Equal(l.minute) {
 		l.minute, l.created = minute, make(map[account.ID]int)
 	}
-	n = max(0, min(n, limit-l.created[acct]))
-	l.created[acct] += n
-	return n
+	reserved = max(0, min(n, limit-l.created[acct]))
+	l.created[acct] += reserved
+	return reserved, minute
 }
 
-// release returns deliveries that were reserved and not created. Those of an earlier
-// minute no longer count.
-func (l *limiter) release(acct account.ID, n int) {
+// release returns deliveries that were reserved in a minute and not created. Those of an
+// earlier minute no longer count.
+func (l *limiter) release(acct account.ID, n int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.created != nil {
-		l.created[acct] = max(0, l.created[acct]-n)
+	if n > 0 && minute.Equal(l.minute) {
+		l.created[acct] -= n
 	}
 }
 
@@ -44,9 +44,11 @@ type budget struct {
 	s      *Service
 	acct   account.ID
 	frames map[string]int // deliveries that were created, by frame
-	// What the present transaction creates, and how much of that is reserved.
+	// What the present transaction creates, and how much of that is reserved in the minute
+	// of the last reservation.
 	pending  map[string]int
 	reserved int
+	minute   time.Time
 }
 
 func (s *Service) newBudget(acct account.ID) *budget {
@@ -62,9 +64,12 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	if granted < n {
 		reason = fmt.Errorf("an action was not performed: the rules have more than %d for one frame", limits.ActionsPerFrame)
 	}
-	reserved := b.s.limiter.reserve(b.acct, granted, limits.ActionsPerMinute, limits.Now())
+	reserved, minute := b.s.limiter.reserve(b.acct, granted, limits.ActionsPerMinute, limits.Now())
 	if reserved < granted {
 		reason = fmt.Errorf("an action was not performed: the rules of the account have more than %d in a minute", limits.ActionsPerMinute)
+	}
+	if !minute.Equal(b.minute) {
+		b.minute, b.reserved = minute, 0
 	}
 	b.pending[frame] += reserved
 	b.reserved += reserved
@@ -73,7 +78,7 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 
 // rollback forgets what was granted since the last commit.
 func (b *budget) rollback() {
-	b.s.limiter.release(b.acct, b.reserved)
+	b.s.limiter.release(b.acct, b.reserved, b.minute)
 	b.reserved = 0
 	clear(b.pending)
 }
@@ -81,7 +86,7 @@ func (b *budget) rollback() {
 // commit ends a transaction that created so many deliveries. Those that were there
 // already do not count for the account.
 func (b *budget) commit(created int) {
-	b.s.limiter.release(b.acct, b.reserved-created)
+	b.s.limiter.release(b.acct, b.reserved-created, b.minute)
 	b.reserved = 0
 	for frame, n := range b.pending {
 		b.frames[frame] += n
