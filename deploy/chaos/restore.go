@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -38,8 +39,17 @@ func (s *site) restored(server *servers.Server) func(context.Context, time.Durat
 		if err := replaced(ctx, server, server.Dir, backup); err != nil {
 			return err
 		}
+		started := time.Now()
 		return s.withNewDevices(ctx, func() error {
 			wait(ctx, sinceBackup)
+			for _, g := range s.gateways {
+				if err := servers.Until(ctx, servers.StartTime, g.name+" to record a newer state than that of the backup", func() bool {
+					info, err := os.Stat(filepath.Join(g.dir, "database"))
+					return err == nil && info.ModTime().After(started)
+				}); err != nil {
+					return err
+				}
+			}
 			if err := replaced(ctx, server, backup, server.Dir); err != nil {
 				return err
 			}
