@@ -27,7 +27,13 @@ func HexDigits(s string, n int) (string, bool) {
 
 // withoutSeparators removes colons, hyphens and blanks.
 func withoutSeparators(s string) string {
-	return strings.NewReplacer(":", "", "-", "", " ", "").Replace(s)
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case ':', '-', ' ':
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // isPlainHex reports whether s is n lower-case hex digits.
