@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -34,7 +35,8 @@ func (s *site) damageFaults(random *rand.Rand, pick func() *gateway) []fault {
 }
 
 // embeddedFaults damage the write-ahead log of the records of a gateway that is killed. A
-// restart empties the log before: what it has then does not come from the load.
+// restart empties the log before: what it has then does not come from the load. A token is
+// added, so that the log has a write of which the gateway must say that it is lost.
 func (s *site) embeddedFaults(random *rand.Rand) []fault {
 	lost := regexp.MustCompile(`a database has lost its newest writes`)
 	damaged := func(harm func(path string) error) func(context.Context, time.Duration) error {
@@ -43,6 +45,10 @@ func (s *site) embeddedFaults(random *rand.Rand) []fault {
 			return s.pause(ctx, g, func() error {
 				g.end(syscall.SIGTERM)
 				if err := s.startGateway(ctx, g); err != nil {
+					return err
+				}
+				added, err := ask(ctx, s.client, g, http.MethodPost, "/admin/tokens", `{"account":"chaos","scopes":["iot"]}`, "Authorization", "Bearer "+adminToken)
+				if err = errors.Join(err, s.read(added, nil)); err != nil {
 					return err
 				}
 				g.end(syscall.SIGKILL)
