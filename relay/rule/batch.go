@@ -26,8 +26,12 @@ func (s *Service) collect(ctx context.Context, acct account.ID, set *ruleSet, it
 	return nil
 }
 
+// errLater undoes the transaction that takes a batch.
+var errLater = errors.New("the actions of the minute are used up")
+
 // sendBatch sends what a rule has collected, in requests of as many frames as the
-// batch counts.
+// batch counts. What the account's limit of a minute does not allow stays collected until
+// the batch is due or full again.
 func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error {
 	if p == nil {
 		return nil // it is disabled or deleted: another look is taken when it is due
@@ -48,8 +52,16 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 			if len(all) == 0 {
 				return nil, nil
 			}
-			return d.create(b, p, all), nil
+			deliveries := d.create(b, p, all)
+			if b.later {
+				return nil, errLater
+			}
+			return deliveries, nil
 		})
+		if errors.Is(err, errLater) {
+			b.rollback()
+			return nil
+		}
 		if err != nil {
 			b.rollback()
 			return fmt.Errorf("batch of rule %s: %w", ref.RuleID, err)

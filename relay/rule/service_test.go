@@ -272,6 +272,27 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// A batch that the account's limit does not allow waits for another minute.
+func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
+	g := newGateway(t)
+	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
+	g.iot.EvaluateWith(g.rules)
+	g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
+	for n := range 4 {
+		g.ingest(warm("a", float64(n), float64(n)))
+	}
+	g.wants("in the first minute", nil, 1)
+	g.clock.set(61)
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
+	g.wants("in the next minute", nil, 2)
+	for i, d := range g.deliveries() {
+		if frames := strings.Count(string(d.Request.Body), `"state":"forwarded"`); frames != 2 {
+			t.Errorf("request %d has %d frames, want 2: %s", i, frames, d.Request.Body)
+		}
+	}
+	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 0)
+}
+
 // TestACrashBetweenAnyTwoSteps lets every change of the store fail in turn, before
 // and after it was made, and has the frames come again to a gateway that remembers
 // nothing.
