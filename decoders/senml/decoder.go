@@ -31,7 +31,7 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 		_, key := SplitName(r.Name)
 		res.Readings = r.AppendReadings(res.Readings, key)
 		for _, member := range r.Unknown {
-			res.Warnings = append(res.Warnings, member+NotUsed)
+			(*decoders.Notes)(&res.Warnings).Add(member + NotUsed) // bounded
 		}
 	}
 	var e *decoders.Error

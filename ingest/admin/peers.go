@@ -174,7 +174,7 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server ga
 
 // passOn returns a request that another gateway has to answer from what only it has.
 func passOn(c *fiber.Ctx, query url.Values) peerRequest {
-	path := "/internal" + strings.TrimPrefix(strings.Clone(c.Path()), "/admin")
+	path := "/internal" + strings.Clone(c.Path()[len("/admin"):]) // in any case of letters
 	return peerRequest{method: strings.Clone(c.Method()), path: path, query: query, body: slices.Clone(c.BodyRaw()), who: principalOf(c)}
 }
 

@@ -68,7 +68,7 @@ func (s *scheduler) budget(w *work) time.Duration {
 	if w.NoDefer {
 		return 0
 	}
-	return min(accountTime-s.spent[w.Account], batchTime-s.total)
+	return max(time.Nanosecond, min(accountTime-s.spent[w.Account], batchTime-s.total))
 }
 
 // next removes the next frame from the queues: that of the device waiting longest,

@@ -98,8 +98,10 @@ func (s *Sink) list() error {
 	return s.removeOldest()
 }
 
-// add notes a mail that was written, and removes the oldest ones beyond the limits.
-func (s *Sink) add(name string, size int64) error {
+// add notes a mail that was written, and removes the oldest ones beyond the limits. The mail
+// is on disk, so that its delivery does not fail if an older one cannot be removed: that is
+// tried again with the next mail.
+func (s *Sink) add(name string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.IndexFunc(s.stored, func(m storedMail) bool { return m.name == name }); i >= 0 { // a retry
@@ -108,7 +110,7 @@ func (s *Sink) add(name string, size int64) error {
 	}
 	s.stored = append(s.stored, storedMail{name, size})
 	s.bytes += size
-	return s.removeOldest()
+	_ = s.removeOldest()
 }
 
 // removeOldest removes mails until the others are within the limits. The caller holds mu.
@@ -143,13 +145,10 @@ func (s *Sink) Send(ctx context.Context, m outbox.Mail) (email.Result, error) {
 		return email.Result{}, delivery.Unsendable(err)
 	}
 	name := fileName(m.MessageID)
-	err = durable.WriteFile(filepath.Join(s.dir, name), raw, 0o600)
-	if err == nil {
-		err = s.add(name, int64(len(raw)))
-	}
-	if err != nil {
+	if err := durable.WriteFile(filepath.Join(s.dir, name), raw, 0o600); err != nil {
 		return email.Result{}, delivery.OwnFault(fmt.Errorf("mail sink: %w", err))
 	}
+	s.add(name, int64(len(raw)))
 	return email.Result{Status: 250, Response: "written to " + name, Simulated: true}, nil
 }
 
