@@ -42,16 +42,16 @@ const (
 // as filters.
 func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	unknown := 0
-	c.Context().QueryArgs().VisitAll(func(key, _ []byte) {
+	for key := range c.Context().QueryArgs().All() {
 		name, _, _ := strings.Cut(string(key), "[")
 		if name == "" || slices.Contains(known, name) || slices.Contains(c.Route().Params, name) {
-			return
+			continue
 		}
 		name = strings.ToValidUTF8(string(key[:min(len(key), maxUnknownName)]), "\uFFFD")
 		if unknown++; unknown <= maxUnknown && p[name] == nil {
 			p.Add(name, "This parameter is unknown: "+takes(known))
 		}
-	})
+	}
 }
 
 // takes lists the parameters of a list.
