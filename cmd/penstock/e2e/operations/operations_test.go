@@ -107,7 +107,7 @@ func testCommands(t *testing.T, g *e2e.Gateway) {
 		{"apply puts an inventory", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
 		{"apply reads the standard input", `{"accounts": [{"name": "initech"}]}`, []string{"apply", "-f", "-", "--server", g.URL(), "--admin-token", e2e.AdminToken}, 0, `"initech"`, ""},
 		{"apply lists the mistakes by their path", "", []string{"apply", "-f", bad, "--server", g.URL(), "--admin-token", e2e.AdminToken}, 1, "", "accounts[0].credit: expected"},
-		{"apply fails with another token", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", "guess"}, 1, "", "Unauthenticated."},
+		{"apply fails with another token", "", []string{"apply", "-f", good, "--server", g.URL(), "--admin-token", "guess"}, 1, "", "401 Unauthorized: the gateway at "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := e2e.RunCommand(nil, tc.stdin, tc.args...)
