@@ -233,7 +233,7 @@ func TestRequestsGrowAgainAfterADeath(t *testing.T) {
 
 func TestTheTimeOfCompilingIsThatOfTheFirstFrame(t *testing.T) {
 	p := newPool(t)
-	source := "var big = [" + strings.Repeat("{a: [1, 2, 3], b: 'text'}, ", 20_000) + "];\n" + body("return {data: {a: input.bytes[0]}}")
+	source := "var big = [" + strings.Repeat("{a: [1, 2, 3], b: 'text'}, ", 4_000) + "];\n" + body("return {data: {a: input.bytes[0]}}")
 	d := compile(t, p, source)
 	relaytest.NoError(t, p.idle[0].cmd.Process.Signal(syscall.SIGKILL))
 	again, err := d.DecodeBatch(t.Context(), 1, frames(2), 0)
