@@ -19,19 +19,19 @@ func (s *Service) collect(ctx context.Context, acct account.ID, set *ruleSet, it
 		return fmt.Errorf("collect: %w", err)
 	}
 	for _, ref := range full {
-		if err := s.sendBatch(ctx, ref, set.programs[ref.RuleID]); err != nil {
+		if err := s.sendBatch(ctx, ref, set.programs[ref.RuleID]); err != nil && !errors.Is(err, errLater) {
 			return err
 		}
 	}
 	return nil
 }
 
-// errLater undoes the transaction that takes a batch.
+// errLater undoes the transaction that takes a batch, which then waits for another minute.
 var errLater = errors.New("the actions of the minute are used up")
 
 // sendBatch sends what a rule has collected, in requests of as many frames as the
-// batch counts. What the account's limit of a minute does not allow stays collected until
-// the batch is due or full again.
+// batch counts. It returns errLater if the account's limit of a minute does not allow all of
+// them; the others stay collected.
 func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error {
 	if p == nil {
 		return nil // it is disabled or deleted: another look is taken when it is due
@@ -58,10 +58,6 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 			}
 			return deliveries, nil
 		})
-		if errors.Is(err, errLater) {
-			b.rollback()
-			return nil
-		}
 		if err != nil {
 			b.rollback()
 			return fmt.Errorf("batch of rule %s: %w", ref.RuleID, err)
@@ -74,17 +70,29 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 	}
 }
 
+// maxDueBatches is the largest number of batches that a pass sends. It is large because
+// batches of accounts at their limit stay due, and must not hide those of others.
+const maxDueBatches = 1000
+
 // sendDueBatches sends batches whose first frame has waited for long enough.
 func (s *Service) sendDueBatches(ctx context.Context) error {
-	due, err := s.deps.Store.DueBatches(ctx, s.o.Now(), 100)
+	due, err := s.deps.Store.DueBatches(ctx, s.o.Now(), maxDueBatches)
 	if err != nil {
 		return err
 	}
 	var errs []error
+	limited := make(map[account.ID]bool) // accounts that have used up the minute
 	for _, ref := range due {
+		if limited[ref.Account] {
+			continue
+		}
 		p, err := s.programOf(ctx, ref)
 		if err == nil && p != nil {
 			err = s.sendBatch(ctx, ref, p)
+		}
+		if errors.Is(err, errLater) {
+			limited[ref.Account] = true
+			continue
 		}
 		errs = append(errs, err)
 	}

@@ -282,6 +282,9 @@ func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 		g.ingest(warm("a", float64(n), float64(n)))
 	}
 	g.wants("in the first minute", nil, 1)
+	g.clock.set(2)
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
+	g.wants("when the second one is due", nil, 1)
 	g.clock.set(61)
 	relaytest.NoError(t, g.rules.Tick(t.Context()))
 	g.wants("in the next minute", nil, 2)
