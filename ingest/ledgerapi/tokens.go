@@ -88,11 +88,11 @@ func (s *Surface) validate(c *fiber.Ctx) error {
 
 func (s *Surface) history(c *fiber.Ctx) error {
 	in := listInput(c)
-	of := ledger.Credential{Token: params.Path(c, "token"), Private: in.private()}
+	credential := ledger.Credential{Token: params.Path(c, "token"), Private: in.private()}
 	if err := in.Err(); err != nil {
 		return err
 	}
-	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), of)
+	h, err := s.ledgers.History(c.UserContext(), httpd.AccountOf(c), credential)
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,14 @@ func TestCheckConfigRefusesWhatServeRefuses(t *testing.T) {
 	const mail = "smtp: {addr: '192.0.2.1:25', "
 	for name, tc := range map[string]struct{ file, want string }{
 		"a certificate that is missing":       {"tls: {cert_file: " + none + ", key_file: " + none + "}", "tls.cert_file (PENSTOCK_TLS_CERT_FILE), tls.key_file (PENSTOCK_TLS_KEY_FILE): certificate " + none},
-		"a certificate that is none":          {"tls: {cert_file: " + damaged + ", key_file: " + damaged + "}", "tls.cert_file (PENSTOCK_TLS_CERT_FILE)"},
+		"an invalid certificate":              {"tls: {cert_file: " + damaged + ", key_file: " + damaged + "}", "tls.cert_file (PENSTOCK_TLS_CERT_FILE)"},
 		"a DKIM key that is missing":          {mail + "dkim: {selector: s, key_file: " + none + "}}", "smtp.dkim.key_file: open " + none},
-		"a DKIM key that is none":             {mail + "dkim: {selector: s, key_file: " + damaged + "}}", "smtp.dkim.key_file " + damaged},
+		"an invalid DKIM key":                 {mail + "dkim: {selector: s, key_file: " + damaged + "}}", "smtp.dkim.key_file " + damaged},
 		"a mail password without TLS":         {mail + "tls: none, username: u, password: p}", "smtp: email: credentials need tls"},
 		"a master key that is missing":        {"ledger: {master_key_file: " + none + "}", "ledger: master key of ledgers: open " + none},
-		"a master key that is none":           {"ledger: {master_key_file: " + damaged + "}", "ledger: vault: master key 1"},
+		"an invalid master key":               {"ledger: {master_key_file: " + damaged + "}", "ledger: vault: master key 1"},
 		"a Sentinel URL without a master":     {"redis: {url: 'redis+sentinel://a:1,b:2'}", "redis.url (PENSTOCK_REDIS_URL): the path must be the master's name"},
-		"a Redis database that is no number":  {"redis: {url: 'redis://a/x'}", "redis.url (PENSTOCK_REDIS_URL): the database must be a number"},
+		"an invalid Redis database number":    {"redis: {url: 'redis://a/x'}", "redis.url (PENSTOCK_REDIS_URL): the database must be a number"},
 		"a database URL with a bad parameter": {"database: {url: 'postgres://u:secret@h/d?sslmode=some'}", "database.url (PENSTOCK_DATABASE_URL): it does not parse"},
 		"an authority that is missing":        {"database: {url: 'postgres://u:secret@h/d?sslmode=verify-full&sslrootcert=" + none + "'}", "database.url (PENSTOCK_DATABASE_URL): it does not parse"},
 		"an InfluxDB URL with a user":         {"influx: {url: 'http://u:secret@h'}", "influx: influx: url: want no user"},

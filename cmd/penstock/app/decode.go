@@ -75,14 +75,14 @@ func (d decodeCommand) Run(w client.Environment) error {
 // try asks the gateway if a flag names an object of it, and decodes locally otherwise.
 func (d decodeCommand) try(w client.Environment, body []byte) (answer admin.TryAnswer, err error) {
 	if d.Decoder != "" || d.Device != "" || d.Server != "" {
-		what := "decode"
+		label := "decode"
 		if d.Decoder != "" {
-			what += ": decoder " + d.Decoder
+			label += ": decoder " + d.Decoder
 		}
 		if d.Device != "" {
-			what += ": device " + d.Device
+			label += ": device " + d.Device
 		}
-		got, err := d.Ask(w, what, http.MethodPost, "/admin/decoders/try", body)
+		got, err := d.Ask(w, label, http.MethodPost, "/admin/decoders/try", body)
 		if err != nil {
 			return answer, err
 		}

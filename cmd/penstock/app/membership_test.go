@@ -128,9 +128,9 @@ func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) 
 	defer stop()
 	process := func(body string) {
 		t.Helper()
-		before := in.Committed()
+		committed := in.Committed()
 		relaytest.Must(in.Accept(ctx, &intake.Entry{Body: []byte(body)}))(t)
-		relaytest.Eventually(t, body+" is processed", func() (any, bool) { return in.Committed(), in.Committed() > before })
+		relaytest.Eventually(t, body+" is processed", func() (any, bool) { return in.Committed(), in.Committed() > committed })
 	}
 	for _, m := range []*membership{first, second} {
 		relaytest.NoError(t, m.verify(ctx))

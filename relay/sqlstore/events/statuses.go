@@ -37,17 +37,17 @@ const noun = "statuses"
 // outcome nor notes forgets. Of several for one sequence the last counts.
 func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.Status) error {
 	done := sqlstore.NewBatch("node, kind, seq")
-	rest := sqlstore.NewBatch("node, kind, seq, state, id, reason, outcome, notes, account, source, device")
+	changed := sqlstore.NewBatch("node, kind, seq, state, id, reason, outcome, notes, account, source, device")
 	for _, m := range sqlstore.LastOfEach(statuses, func(a, b event.Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		if m.State == event.Done && m.Outcome == "" && len(m.Notes) == 0 {
 			done.Add(s.node, kind, number(m.Seq))
 			continue
 		}
-		rest.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, sqlstore.JSON(m.Notes), m.Account, m.Source, m.Device)
+		changed.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, sqlstore.JSON(m.Notes), m.Account, m.Source, m.Device)
 	}
 	return s.db.RunAll(ctx, noun,
 		sqlstore.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
-		sqlstore.Do(sqlstore.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, notes, account, source, device"), rest))
+		sqlstore.Do(sqlstore.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, notes, account, source, device"), changed))
 }
 
 // fields are the columns of a status.

@@ -281,11 +281,11 @@ func (f *findings) devices(m *mixed) {
 		stored := acme.ReadingsByTime(devEUI)
 		for at, value := range values {
 			got, found := stored[at]
-			what := fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value)
+			reading := fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value)
 			if !found || got != value {
 				m.explain(devEUI)
 			}
-			f.kept(ofFrames, what, found && got == value)
+			f.kept(ofFrames, reading, found && got == value)
 		}
 	}
 	for identifier := range m.acked[ofDevices] {
