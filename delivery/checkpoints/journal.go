@@ -3,8 +3,9 @@
 // counts as stored, and, if a directory is configured, published as files.
 //
 // A head is a checkpoint in the format of C2SP tlog-checkpoint. A web server
-// over the directory serves each ledger's log as in C2SP tlog-tiles:
-// <hash>/checkpoint. Witnesses fetch checkpoints from there.
+// over the directory serves the checkpoint of each ledger's log as in C2SP tlog-tiles:
+// <hash>/checkpoint, for auditors who compare heads. Witnesses do not fetch it: in C2SP
+// tlog-witness the log posts add-checkpoint to the witness, which Penstock does not do.
 package checkpoints
 
 import (

@@ -158,10 +158,14 @@ type wrapped struct {
 	Keyset []byte `json:"keyset"`
 }
 
+// maxConflicts is how often load begins anew because the stored keyset has changed: every
+// other gateway may add a key at the same time.
+const maxConflicts = 100
+
 // load returns an account's keyset, wrapped by the newest master key, and makes
 // one if there is none and it may.
 func (v *Vault) load(ctx context.Context, acct account.ID, may bool) (*keyset.Handle, error) {
-	for {
+	for conflicts := 0; ; conflicts++ {
 		was, err := v.store.Keyset(ctx, acct)
 		if relay.KindOf(err) == relay.KindNotFound && may {
 			was, err = nil, nil
@@ -182,7 +186,7 @@ func (v *Vault) load(ctx context.Context, acct account.ID, may bool) (*keyset.Ha
 			return nil, err
 		}
 		err = v.store.PutKeyset(ctx, acct, was, is)
-		if relay.KindOf(err) != relay.KindConflict {
+		if relay.KindOf(err) != relay.KindConflict || conflicts == maxConflicts {
 			return fresh, err
 		}
 	}

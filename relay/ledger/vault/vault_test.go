@@ -115,6 +115,22 @@ func TestMasterKeysRotate(t *testing.T) {
 	}
 }
 
+// contradiction is a store in which a keyset is both missing and there.
+type contradiction struct{}
+
+func (contradiction) Keyset(context.Context, account.ID) ([]byte, error) {
+	return nil, relay.Errorf(relay.KindNotFound, "keyset")
+}
+
+func (contradiction) PutKeyset(context.Context, account.ID, []byte, []byte) error {
+	return relay.Errorf(relay.KindConflict, "keyset")
+}
+
+func TestAKeysetThatCannotBeSavedIsAnError(t *testing.T) {
+	_, err := open(t, contradiction{}, NewMasterKey()).Seal(t.Context(), 1, []byte("x"), "a")
+	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindConflict)
+}
+
 func TestAFreshKeySealsAfterARotation(t *testing.T) {
 	s := &memoryKeysets{kept: map[account.ID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()

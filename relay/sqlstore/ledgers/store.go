@@ -8,6 +8,7 @@ package ledgers
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -75,15 +76,33 @@ const keepSealed = `
 INSERT INTO ledger_sealed (account, kind, name, sealed, expires) VALUES ($1, $2, $3, $4, 0)
 ON CONFLICT (account, kind, name) DO NOTHING`
 
-func (s *Store) sealed(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
-	return sqlstore.Value[[]byte](ctx, s.db, noun, `
-SELECT sealed FROM ledger_sealed
-WHERE account = $1 AND kind = $2 AND name = $3 AND (expires = 0 OR expires > $4)`, acct, kind, name, s.db.Now())
+// lasting loads what is sealed for good. A row that has an end or is empty was changed
+// outside the gateway. Its error names the row: taken for missing, it would be made anew,
+// and what the old one has sealed would be lost.
+func (s *Store) lasting(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
+	type row struct {
+		sealed  []byte
+		expires int64
+	}
+	r, err := sqlstore.One(ctx, s.db, noun, `
+SELECT sealed, expires FROM ledger_sealed WHERE account = $1 AND kind = $2 AND name = $3`, func(r *row) []any {
+		return []any{&r.sealed, &r.expires}
+	}, acct, kind, name)
+	at := fmt.Sprintf("%s: the row of ledger_sealed with account %d, kind '%s' and name '%s'", noun, acct, kind, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.expires != 0:
+		return nil, fmt.Errorf("%s was changed: expires is %d, set it to 0", at, r.expires)
+	case len(r.sealed) == 0:
+		return nil, fmt.Errorf("%s was changed: sealed is empty, restore it from a backup", at)
+	}
+	return r.sealed, nil
 }
 
 // Keyset loads an account's wrapped keyset.
 func (s *Store) Keyset(ctx context.Context, acct account.ID) ([]byte, error) {
-	return s.sealed(ctx, acct, kindKeyset, "", "keyset of account "+acct.String())
+	return s.lasting(ctx, acct, kindKeyset, "", "keyset of account "+acct.String())
 }
 
 // PutKeyset replaces an account's wrapped keyset if it is still what it was.
@@ -97,7 +116,7 @@ func (s *Store) PutKeyset(ctx context.Context, acct account.ID, was, is []byte) 
 
 // Secret loads something sealed.
 func (s *Store) Secret(ctx context.Context, acct account.ID, name string) ([]byte, error) {
-	return s.sealed(ctx, acct, kindSecret, name, "secret "+name)
+	return s.lasting(ctx, acct, kindSecret, name, "secret "+name)
 }
 
 // KeepSecret saves something sealed unless there is one of the name.
@@ -115,10 +134,15 @@ func (s *Store) SetPrivate(ctx context.Context, acct account.ID, jobID string, s
 
 // Private loads a job's sealed private token.
 func (s *Store) Private(ctx context.Context, acct account.ID, jobID string) ([]byte, error) {
-	return s.sealed(ctx, acct, kindPrivate, jobID, "private token of job "+jobID)
+	return sqlstore.Value[[]byte](ctx, s.db, "private token of job "+jobID, `
+SELECT sealed FROM ledger_sealed
+WHERE account = $1 AND kind = $2 AND name = $3 AND expires > $4`, acct, kindPrivate, jobID, s.db.Now())
 }
 
 // Sweep removes private tokens that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.SweepExpired(ctx, "private tokens", "ledger_sealed", "account, kind, name", "expires", now)
+	return s.db.Sweep(ctx, "private tokens", sqlstore.SweepMost, `
+DELETE FROM ledger_sealed WHERE kind = 'private' AND (account, name) IN (
+  SELECT account, name FROM ledger_sealed
+  WHERE kind = 'private' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})`, now)
 }

@@ -89,6 +89,37 @@ func TestPrivateTokensExpire(t *testing.T) {
 	t.Run("on PostgreSQL", func(t *testing.T) { test(t, sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)}) })
 }
 
+// TestAChangedRowOfAKeyIsAnError changes rows of keys as one who writes the database can.
+// They are neither taken for missing, after which they would be made anew, nor swept.
+func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		s, ctx := New(open(t)), t.Context()
+		must(t, s.PutKeyset(ctx, 0, nil, []byte("k")))
+		_, err := s.KeepSecret(ctx, 1, "signer l", []byte("s"))
+		must(t, err)
+		for _, tc := range []struct{ change, fault string }{
+			{"expires = 1", "expires is 1, set it to 0"},
+			{"expires = 0, sealed = CAST('' AS {bytea})", "sealed is empty, restore it from a backup"},
+		} {
+			must(t, s.db.Run(ctx, "test", "UPDATE ledger_sealed SET "+tc.change))
+			must(t, s.Sweep(ctx, sqltest.At(1)))
+			_, keysetErr := s.Keyset(ctx, 0)
+			_, secretErr := s.Secret(ctx, 1, "signer l")
+			for _, got := range []struct {
+				err error
+				row string
+			}{
+				{keysetErr, "account 0, kind 'keyset' and name ''"},
+				{secretErr, "account 1, kind 'secret' and name 'signer l'"},
+			} {
+				if text := fmt.Sprint(got.err); !strings.Contains(text, got.row+" was changed: "+tc.fault) {
+					t.Errorf("%s: %s", tc.change, text)
+				}
+			}
+		}
+	})
+}
+
 // TestTwoGateways lets two gateways claim, annotate and seal at the same time.
 func TestTwoGateways(t *testing.T) {
 	gateways := sqltest.Two(t, New)

@@ -218,6 +218,41 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 	})
 }
 
+// TestAChangedRowOfAKeyIsNamed changes the rows of keys while the gateway is stopped.
+func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
+	t.Parallel()
+	x := newTamperedLedger(t)
+	relaytest.NoError(t, x.Stop())
+	x.save()
+	for _, tc := range []struct {
+		name, statement string
+		row             string // that is named
+	}{
+		{"the keyset of the gateway has an end", "UPDATE ledger_sealed SET expires = 1 WHERE account = 0", "account 0, kind 'keyset' and name '' was changed: expires is 1, set it to 0"},
+		{"the keyset of the gateway is empty", "UPDATE ledger_sealed SET sealed = '' WHERE account = 0", "account 0, kind 'keyset' and name '' was changed: sealed is empty"},
+		{"the keyset of the account has an end", "UPDATE ledger_sealed SET expires = 1 WHERE account = 1 AND kind = 'keyset'", "account 1, kind 'keyset' and name '' was changed"},
+		{"the key of the ledger has an end", "UPDATE ledger_sealed SET expires = 1 WHERE kind = 'secret'", "account 1, kind 'secret' and name 'signer assets' was changed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			defer x.putBack()
+			x.write(tc.statement)
+			x.verify().Mentions(t, e2e.ExitFailed, tc.row)
+			gateway, err := x.Open()
+			if err != nil {
+				if !strings.Contains(err.Error(), tc.row) {
+					t.Errorf("serve ends with: %v", err)
+				}
+				return
+			}
+			x.Serve(gateway)
+			relaytest.Eventually(t, "the log names the row", func() (any, bool) {
+				return x.Logs.Tail(20), strings.Contains(x.Logs.String(), tc.row)
+			})
+			relaytest.NoError(t, x.Stop())
+		})
+	}
+}
+
 // TestACutHistoryIsNotWhole takes entries out of a history and its proofs.
 func TestACutHistoryIsNotWhole(t *testing.T) {
 	t.Parallel()
