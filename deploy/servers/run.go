@@ -123,22 +123,27 @@ func Reachable(ctx context.Context, addr string) error {
 	})
 }
 
-// given are the addresses that FreeAddr has returned.
-var given sync.Map
+// reserved has the locks of the addresses that FreeAddr has returned.
+var reserved sync.Map
 
 // FreeAddr is a loopback address on which no process listens, another one at each call.
 // Its port is below those that the system gives to outgoing connections and to listeners
-// that ask for any.
+// that ask for any. It stays reserved until this process ends: the UDP port of the same
+// number is the lock that other runs and the tests (relay/porttest) see.
 func FreeAddr() string {
 	const first, count = 10_000, 20_000
 	for {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(count)))
+		lock, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
 		if l, err := net.Listen("tcp", addr); err == nil {
 			_ = l.Close()
-			if _, again := given.LoadOrStore(addr, true); !again {
-				return addr
-			}
+			reserved.Store(addr, lock)
+			return addr
 		}
+		_ = lock.Close()
 	}
 }
 

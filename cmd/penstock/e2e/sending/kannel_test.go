@@ -19,7 +19,8 @@ import (
 
 const kannelToken = "a-token_for-Kannel"
 
-// kannelSink is the customer's endpoint. It keeps the query of every request.
+// kannelSink is the customer's endpoint. It keeps the query of every request, and its
+// webhook-id as one more parameter.
 type kannelSink struct {
 	url  string
 	mu   sync.Mutex
@@ -31,7 +32,9 @@ func newKannelSink(t *testing.T) *kannelSink {
 	s.url = e2e.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hits[r.URL.Path] = append(s.hits[r.URL.Path], r.URL.Query())
+		query := r.URL.Query()
+		query.Set("webhook-id", r.Header.Get("webhook-id"))
+		s.hits[r.URL.Path] = append(s.hits[r.URL.Path], query)
 	}))
 	return s
 }

@@ -141,18 +141,18 @@ func TestSMSCKill(t *testing.T) {
 	k.receives(t, "/sms", len(want), "m", "o", "d")
 	g.AwaitProcessed()
 	g.Terminate()
-	got, lost, more := k.seen("/sms", "m", "o", "d"), 0, 0
+	got, lost := k.seen("/sms", "m", "o", "d"), 0
 	for _, m := range want {
-		switch n := got[m]; {
-		case n == 0:
+		if got[m] == 0 {
 			lost++
-		case n > 1:
-			more++
 		}
 	}
-	t.Logf("%d PDUs answered, %d cut off, %d messages more than once", end.Answered, end.Broken, more)
-	if more > end.Broken {
-		t.Errorf("more messages came twice than PDUs were cut off")
+	// A delivery whose outcome the kill kept from being written is repeated under its
+	// webhook-id. Only a PDU that the SMSC had to repeat may become a second message.
+	second := len(k.seen("/sms", "m", "o", "d", "webhook-id")) - len(got)
+	t.Logf("%d PDUs answered, %d cut off, %d messages taken twice", end.Answered, end.Broken, second)
+	if second > end.Broken {
+		t.Errorf("more messages were taken twice than PDUs were cut off")
 	}
 	if lost > 0 || len(got) != len(want) {
 		t.Errorf("%d messages were lost; %d different ones came, want %d", lost, len(got), len(want))
