@@ -146,6 +146,8 @@ type Overload struct {
 	// records. API bounds REST and SOAP.
 	Webhooks Bound `json:"webhooks"`
 	API      Bound `json:"api"`
+	// Searches bounds the searches and long lists of REST and the admin API.
+	Searches int `json:"searches"`
 	// AccountShare is the most that one account may use of each bound, in percent.
 	AccountShare int `json:"account_share"`
 	// Wait is how long a request waits for others to end before it is refused.
@@ -285,7 +287,7 @@ func Default() Config {
 		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
 		Overload: Overload{
 			Webhooks: Bound{Requests: 512, Bytes: 32 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
-			AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
+			Searches: 8, AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
 		},
 		Rules:    Rules{ActionsPerFrame: 100, ActionsPerMinute: 6000},
 		Log:      Log{Format: LogText},

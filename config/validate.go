@@ -188,6 +188,7 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	o := c.Overload
 	o.Webhooks.validate(m, "overload.webhooks", o.AccountShare)
 	o.API.validate(m, "overload.api", o.AccountShare)
+	m.AddIf(o.Searches < 2, "overload.searches", "expected at least 2, got %d", o.Searches)
 	m.AddIf(o.AccountShare < 1 || o.AccountShare > 100, "overload.account_share", "expected 1 to 100 percent, got %d", o.AccountShare)
 	m.AddIf(o.Wait <= 0 || o.Wait > 10*time.Second, "overload.wait", "expected more than 0s and at most 10s, got %q", o.Wait)
 	m.AddIf(c.Rules.ActionsPerFrame < 1, "rules.actions_per_frame", "expected at least 1, got %d", c.Rules.ActionsPerFrame)

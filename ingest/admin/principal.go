@@ -53,8 +53,26 @@ func (s *Surface) authorize(c *fiber.Ctx) error {
 		return httpd.Message(c, fiber.StatusForbidden, "The role "+string(who.role)+" may not do this; it takes "+o.needs()+".")
 	}
 	c.Locals(principalKey{}, who)
+	if o.search {
+		if err := admitSearch(c, who); err != nil {
+			return err
+		}
+	}
 	return c.Next()
 }
+
+// admitSearch admits a request as a search. Those of viewers, and those of other staff,
+// share what one account may use.
+func admitSearch(c *fiber.Ctx, who principal) error {
+	acct := who.account
+	if who.role == user.Viewer {
+		acct = viewers
+	}
+	return httpd.AdmitTo(c, httpd.Searches, acct)
+}
+
+// viewers is the account that searches of viewers are counted as.
+const viewers = account.ID(-1)
 
 // authenticate returns who makes a request. A token wins over a cookie.
 func (s *Surface) authenticate(c *fiber.Ctx) (principal, error) {

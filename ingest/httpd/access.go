@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -14,11 +15,51 @@ import (
 )
 
 // requestContext is the context of a request; it holds the request's id and its span,
-// nil for none.
+// nil for none. Its deadline moves while the request is read: a handler may have taken the
+// context before the body has arrived.
 type requestContext struct {
 	context.Context
-	id   string
-	span *tracing.Active
+	id     string
+	span   *tracing.Active
+	cancel context.CancelFunc
+	timer  *time.Timer  // calls cancel at the deadline
+	due    atomic.Int64 // the deadline, Unix ns
+}
+
+// newRequestContext returns a context that ends after a time, and when end is called.
+func newRequestContext(id string, span *tracing.Active, d time.Duration) *requestContext {
+	r := &requestContext{id: id, span: span}
+	r.Context, r.cancel = context.WithCancel(context.Background())
+	if span != nil {
+		r.Context = tracing.NewContext(r.Context, span.Parent())
+	}
+	r.due.Store(time.Now().Add(d).UnixNano())
+	r.timer = time.AfterFunc(d, r.cancel)
+	return r
+}
+
+// extend has the context end after a time from now on, unless it has ended.
+func (r *requestContext) extend(d time.Duration) {
+	r.due.Store(time.Now().Add(d).UnixNano())
+	r.timer.Reset(d)
+}
+
+// end ends the context.
+func (r *requestContext) end() {
+	r.timer.Stop()
+	r.cancel()
+}
+
+// Deadline implements context.Context.
+func (r *requestContext) Deadline() (time.Time, bool) { return time.Unix(0, r.due.Load()), true }
+
+// Err implements context.Context.
+func (r *requestContext) Err() error {
+	err := r.Context.Err()
+	if err != nil && time.Now().UnixNano() >= r.due.Load() {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // requestIDKey is the key of a request's id in its context.
@@ -143,7 +184,7 @@ func (o *Options) accessLog(handler fasthttp.RequestHandler) fasthttp.RequestHan
 		}
 		client, _ := netip.AddrFromSlice(c.RemoteIP())
 		client = behindProxies(client.Unmap(), state.proxies, c.Request.Header.PeekAll(fiber.HeaderXForwardedFor))
-		o.Logger.InfoContext(&state.ctx, "request",
+		o.Logger.InfoContext(state.ctx, "request",
 			"client", client.String(), "method", string(c.Method()), "path", loggedPath(c, state.route), "route", state.route,
 			"status", c.Response.StatusCode(), "bytes", bytesOf(&c.Response), "ms", float64(time.Since(state.began).Microseconds())/1000,
 			"account", state.account)

@@ -99,12 +99,10 @@ func guard(o Options) fiber.Handler {
 		id := o.requestID(c)
 		c.Set(fiber.HeaderXRequestID, id)
 		began := time.Now()
-		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, ctx: requestContext{context.Background(), id, o.span(c, began)}}
+		state := &requestState{limits: o.Limits, began: began, proxies: o.TrustedProxies, kind: Webhooks, lasts: Webhooks.deadline()}
+		state.ctx = newRequestContext(id, o.span(c, began), state.lasts) // that of its kind once it is authenticated
 		c.Locals(stateKey{}, state)
-		if state.ctx.span != nil {
-			state.ctx.Context = tracing.NewContext(state.ctx.Context, state.ctx.span.Parent())
-		}
-		c.SetUserContext(&state.ctx)
+		c.SetUserContext(state.ctx)
 		defer func() {
 			if p := recover(); p != nil {
 				o.Logger.ErrorContext(c.UserContext(), "request panicked", "panic", p, "path", c.Route().Path, "stack", string(debug.Stack()))
@@ -180,12 +178,17 @@ func errorHandler(log *slog.Logger) fiber.ErrorHandler {
 		if e, ok := errors.AsType[*fiber.Error](err); ok {
 			return Message(c, e.Code, e.Message)
 		}
-		if relay.KindOf(err) == relay.KindUnavailable {
+		if relay.KindOf(err) == relay.KindUnavailable || ended(err) {
 			return Unavailable(c)
 		}
 		log.ErrorContext(c.UserContext(), "request failed", "path", c.Route().Path, "error", err)
 		return internal(c)
 	}
+}
+
+// ended reports whether an error says that the context of a request has ended.
+func ended(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // internal answers an internal error with the request id, which is in the log.

@@ -276,7 +276,7 @@ func (a *Auth) AdmitAdmin(c *fiber.Ctx) error {
 // authenticate by themselves.
 func AdmitOperator(c *fiber.Ctx) {
 	if state := stateOf(c); state != nil {
-		state.kind = Operator
+		state.enter(Operator)
 	}
 	c.Locals(adminKey{}, true)
 }

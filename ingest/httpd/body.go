@@ -62,7 +62,12 @@ type requestState struct {
 	limits  *Limits
 	began   time.Time
 	proxies []netip.Prefix // that are trusted
-	ctx     requestContext
+	ctx     *requestContext
+	lasts   time.Duration // how long the request may take once its body has arrived
+	// extra gives back the slot of a search or an export; nil without one.
+	extra func()
+	// streamed means that the answer is still written when the handlers have returned.
+	streamed bool
 	// Valid once the request is answered:
 	method, route string
 	// The kind and account are known once the request is authenticated.
@@ -78,9 +83,34 @@ func stateOf(c *fiber.Ctx) *requestState {
 	return r
 }
 
+// enter makes a request one of a kind, and gives it the deadline of that kind.
+func (r *requestState) enter(k Kind) {
+	if r.kind != k {
+		r.kind = k
+		r.setDeadline(k.deadline())
+	}
+}
+
+// setDeadline has the context of the request end after a time from now on.
+func (r *requestState) setDeadline(d time.Duration) {
+	r.lasts = d
+	r.ctx.extend(d)
+}
+
+// end ends the context of the request and returns its slot of a search or an export.
+func (r *requestState) end() {
+	r.ctx.end()
+	if r.extra != nil {
+		r.extra()
+	}
+}
+
 // release returns what the request used.
 func (r *requestState) release() {
 	r.releaseSlot()
+	if !r.streamed {
+		r.end()
+	}
 	r.limits.unauthenticated.held.Add(-int64(r.unauthenticated))
 	if r.authenticated > 0 {
 		r.limits.kinds[r.kind].unreserve(r.account, int64(r.authenticated))
@@ -117,8 +147,10 @@ func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error))
 	had := r.admitted
 	r.releaseSlot()
 	own.wait()
+	r.ctx.timer.Stop() // the body has a time limit of its own
 	b, err := read()
 	own.resume()
+	r.ctx.extend(r.lasts)
 	if err == nil && had {
 		err = r.acquire(c)
 	}

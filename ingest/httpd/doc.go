@@ -14,6 +14,11 @@
 // stored. Slots are given to accounts in turns, and none has more than its share: an
 // account that floods waits for itself. The memory of bodies is bounded in the same
 // way, and so are connections: at the limit one that waits for its client makes room.
+// Searches and exports have slots beside those of their surface, and keep them until
+// their answer is written: its memory and its statements are theirs until then.
+//
+// The context of a request ends at the deadline of its kind. Handlers add no deadlines
+// except to wait less.
 //
 // Fiber hands out strings that point into a buffer it will use again. Surfaces
 // copy what they keep at their own boundary; below that no fiber.Ctx exists.

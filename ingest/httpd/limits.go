@@ -23,11 +23,29 @@ const (
 	API      Kind = iota // REST and SOAP
 	Webhooks             // what is journalled: webhooks, carriers, call records
 	Operator             // the admin API: only the memory of bodies is bounded
+	Searches             // of REST and the admin API: what looks through many records
+	Exports              // whole files and ledgers
 	kinds
 )
 
 // String returns the kind as metrics and logs name it.
-func (k Kind) String() string { return [kinds]string{"api", "webhooks", "operator"}[k] }
+func (k Kind) String() string {
+	return [kinds]string{"api", "webhooks", "operator", "searches", "exports"}[k]
+}
+
+// deadline returns how long a request of a kind may take once its body has arrived. The
+// admin API applies inventories, replays and recovers.
+func (k Kind) deadline() time.Duration {
+	return [kinds]time.Duration{time.Minute, 30 * time.Second, time.Hour, 30 * time.Second, 10 * time.Minute}[k]
+}
+
+// How many searches and exports run at the same time, and how long one waits for others
+// to end. Those of staff count as those of one account.
+const (
+	defaultSearches = 8
+	maxExports      = 32
+	searchWait      = 5 * time.Second
+)
 
 // Bound is what the requests of a kind may use at a time.
 type Bound struct {
@@ -39,6 +57,8 @@ type Bound struct {
 type LimitOptions struct {
 	Webhooks Bound // 0 means 512 requests, 32 MiB
 	API      Bound // 0 means 256 requests, 64 MiB
+	// Searches bounds the searches that run at the same time; 0 means 8.
+	Searches int
 	// AccountShare is the most that one account may use of each bound, in percent; 0
 	// means 50.
 	AccountShare int
@@ -80,6 +100,8 @@ func NewLimits(o LimitOptions) *Limits {
 	l.kinds[API] = bound(o.API, 256, 64<<20)
 	l.kinds[Webhooks] = bound(o.Webhooks, 512, 32<<20)
 	l.kinds[Operator] = newSlots(Bound{Bytes: 64 << 20}, 100, wait)
+	l.kinds[Searches] = newSlots(Bound{Requests: cmp.Or(o.Searches, defaultSearches)}, share, searchWait)
+	l.kinds[Exports] = newSlots(Bound{Requests: maxExports}, share, searchWait)
 	return l
 }
 
@@ -99,8 +121,46 @@ func Admit(c *fiber.Ctx, k Kind, acct account.ID) error {
 	if s.admitted {
 		return nil
 	}
-	s.kind, s.account = k, acct
+	s.enter(k)
+	s.account = acct
 	return s.acquire(c)
+}
+
+// errTooMany means that as many searches or exports run as may at the same time.
+var errTooMany = errors.Join(
+	fiber.NewError(fiber.StatusServiceUnavailable, "Too many searches or exports run at the same time. Please try again later."),
+	relay.Errorf(relay.KindUnavailable, "too many searches or exports run at the same time: try again later"),
+)
+
+// Search is a handler that admits an account's request as a search.
+func Search(c *fiber.Ctx) error { return admitOther(c, Searches) }
+
+// Export is a handler that admits an account's request as an export.
+func Export(c *fiber.Ctx) error { return admitOther(c, Exports) }
+
+func admitOther(c *fiber.Ctx, k Kind) error {
+	if err := AdmitTo(c, k, AccountOf(c)); err != nil {
+		return err
+	}
+	return c.Next()
+}
+
+// AdmitTo admits a request that is authenticated to one of the searches or exports that
+// may run at the same time, until its answer is written.
+func AdmitTo(c *fiber.Ctx, k Kind, acct account.ID) error {
+	s := stateOf(c)
+	if s == nil || s.extra != nil {
+		return nil
+	}
+	slots := s.limits.kinds[k]
+	if why := slots.acquire(acct); why != "" {
+		c.Set(fiber.HeaderRetryAfter, retryAfter)
+		s.limits.log(k.String(), why, acct)
+		return errTooMany
+	}
+	s.extra = func() { slots.release(acct) }
+	s.setDeadline(k.deadline())
+	return nil
 }
 
 // Waiting says that the rest of a request only waits. It no longer counts: what the

@@ -2,8 +2,6 @@ package ledgerapi
 
 import (
 	"bufio"
-	"context"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -36,26 +34,22 @@ func (s *Surface) authority(c *fiber.Ctx) error {
 	return c.SendString(pem)
 }
 
-// exportTime bounds the export of a whole ledger.
-const exportTime = 10 * time.Minute
-
 // export streams a whole ledger. One that breaks off lacks entries that its head
 // has, which a verification says.
 func (s *Surface) export(c *fiber.Ctx) error {
-	acct, name := httpd.AccountOf(c), params.Path(c, "ledgerId")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.UserContext()), exportTime)
-	write, err := s.ledgers.Export(ctx, acct, name)
+	ctx, acct := c.UserContext(), httpd.AccountOf(c)
+	write, err := s.ledgers.Export(ctx, acct, params.Path(c, "ledgerId"))
 	if err != nil {
-		cancel()
 		return err
 	}
 	c.Set(fiber.HeaderContentType, "text/plain; charset=utf-8")
 	c.Set(fiber.HeaderContentDisposition, `attachment; filename="ledger.txt"`)
-	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer cancel()
-		if err := write(w); err != nil {
+	httpd.Write(c, func(w *bufio.Writer) error {
+		err := write(w)
+		if err != nil {
 			s.opts.Logger.WarnContext(ctx, "export interrupted", "account", acct, "error", err)
 		}
+		return err
 	})
 	return nil
 }

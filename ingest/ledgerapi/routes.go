@@ -39,8 +39,8 @@ func New(s *ledger.Service, o Options) *Surface {
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/ledgers", auth.Require(account.Ledger, httpd.APIStyle(httpd.Bearer)), answers().Handler)
 
-	r.Get("/", s.list)
-	r.Get("/tokens/:token/history", s.history)
+	r.Get("/", httpd.Search, s.list)
+	r.Get("/tokens/:token/history", httpd.Search, s.history)
 	r.Post("/tokens/metadata", s.annotate)
 	r.Post("/tokens/claim", s.claim)
 	r.Post("/:ledgerId/tokens", s.generate)
@@ -48,7 +48,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/jobs/:jobId", s.job)
 
 	r.Get("/:ledgerId/ca", s.authority)
-	r.Get("/:ledgerId/export", s.export)
+	r.Get("/:ledgerId/export", httpd.Export, s.export)
 	app.Get("/t/:token", s.follow)
 }
 

@@ -45,7 +45,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	r.Get("/sms/credit", s.getCredit)
 	r.Delete("/sms/:message", s.deleteMessage)
-	r.Get("/sms/pending", s.listPending)
+	r.Get("/sms/pending", httpd.Search, s.listPending)
 	r.Post("/sms/preview", s.previewMessage)
 	r.Post("/sms/send", s.sendMessage)
 	r.Post("/sms/send-vcard", s.sendCard)
@@ -60,9 +60,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Patch("/sms-relay/vmn/:relay", s.patchRelay(inbound.VirtualNumber))
 
 	r.Post("/sip/cdr/request", s.requestCDR)
-	r.Get("/sip/cdr/:handle/download", s.downloadCDR)
+	r.Get("/sip/cdr/:handle/download", httpd.Export, s.downloadCDR)
 	r.Get("/sip/trunk/source-ips", s.listSourceIPs)
 
-	r.Get("/sms-relay/vmn/:relay/inbox", s.readInbox)
+	r.Get("/sms-relay/vmn/:relay/inbox", httpd.Search, s.readInbox)
 	r.Delete("/sms-relay/vmn/:relay/inbox/:message", s.acknowledge)
 }

@@ -31,7 +31,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	sims, subscribers := sim.Columns(), sim.SubscriberColumns()
 
-	r.Get("/", list("SIMs found.", sims, sims, s.listSIMs, simOf))
+	r.Get("/", httpd.Search, list("SIMs found.", sims, sims, s.listSIMs, simOf))
 	r.Post("/:iccid/activate", begin("SIM activation requested.", change("iccid", input.activation, s.Actions.Activate)))
 	r.Post("/:iccid/service/add", begin("Service addition requested.", s.setService(provisioning.AddService)))
 	r.Post("/:iccid/unsuspend", begin("SIM unsuspension requested.", s.changeState(provisioning.Unsuspend)))
@@ -44,12 +44,12 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/:iccid/recipient", record(fiber.StatusCreated, "Recipient added.", change("iccid", input.recipient, s.SIMs.AddRecipient), watchedOf))
 	r.Delete("/recipient/:simRecipientId", s.removeRecipient)
 
-	r.Get("/job", s.listJobs)
+	r.Get("/job", httpd.Search, s.listJobs)
 	r.Get("/job/:jobId/status", record(fiber.StatusOK, "Job found.", s.jobStatus, statusOf))
 	r.Post("/job/cdr", bare, order("CDR report requested.", s.Usage.RequestCDR))
-	r.Get("/job/:id/cdr/stream", s.streamCDR)
+	r.Get("/job/:id/cdr/stream", httpd.Export, s.streamCDR)
 	r.Post("/job/usage", bare, order("Usage report requested.", s.Usage.RequestUsage))
-	r.Get("/job/:id/usage", s.usageReport)
+	r.Get("/job/:id/usage", httpd.Search, s.usageReport)
 
 	r.Post("/pool", record(fiber.StatusCreated, "Pool created.", s.createPool, poolOf))
 	r.Put("/pool/:poolId", record(fiber.StatusOK, "Pool updated.", change("poolId", input.pool, s.SIMs.ChangePool), poolOf))
@@ -57,10 +57,10 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Delete("/pool/:poolId/recipient/:recipientId", s.removePoolRecipient)
 	r.Post("/pool/:poolId/iccid", s.attach)
 	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", change("poolId", input.iccids, s.SIMs.Detach), poolOf))
-	r.Get("/pool/:poolId/iccid", list("SIMs found.", sims, sims, s.listPoolSIMs, simOf))
+	r.Get("/pool/:poolId/iccid", httpd.Search, list("SIMs found.", sims, sims, s.listPoolSIMs, simOf))
 
-	r.Get("/subscriber", list("Subscribers found.", subscribers, subscribers[1:], s.listSubscribers, subscriberOf))
-	r.Get("/subscriber/:subscriber", list("SIMs found.", sims, sims, s.listSubscriberSIMs, simOf))
+	r.Get("/subscriber", httpd.Search, list("Subscribers found.", subscribers, subscribers[1:], s.listSubscribers, subscriberOf))
+	r.Get("/subscriber/:subscriber", httpd.Search, list("SIMs found.", sims, sims, s.listSubscriberSIMs, simOf))
 	r.Post("/subscriber/register", record(fiber.StatusCreated, "Subscriber registered.", s.register, subscriberOf))
 
 	r.Put("/callback", s.setCallback)

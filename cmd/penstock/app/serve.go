@@ -96,6 +96,7 @@ func limitOptions(o config.Overload, log *slog.Logger) httpd.LimitOptions {
 	return httpd.LimitOptions{
 		Webhooks:     httpd.Bound{Requests: o.Webhooks.Requests, Bytes: int64(o.Webhooks.Bytes)},
 		API:          httpd.Bound{Requests: o.API.Requests, Bytes: int64(o.API.Bytes)},
+		Searches:     o.Searches,
 		AccountShare: o.AccountShare, Wait: o.Wait, Connections: o.Connections, Logger: log,
 	}
 }

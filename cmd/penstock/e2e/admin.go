@@ -37,6 +37,23 @@ func (g *Gateway) AddUser(name, role, account string) {
 	g.Admin().Post("/admin/users", body).Mentions(g.T, 201, `"name":"`+name+`"`)
 }
 
+// SignIn begins a session of a user.
+func (g *Gateway) SignIn(name string) Client {
+	g.T.Helper()
+	a := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, UserPassword))
+	var in struct {
+		Data struct {
+			CSRF string `json:"csrf_token"`
+		}
+	}
+	a.Decode(g.T, &in)
+	cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
+	if a.Status != 200 || cookie == "" || in.Data.CSRF == "" {
+		g.T.Fatalf("signing %s in: %d %s", name, a.Status, a.Body)
+	}
+	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", in.Data.CSRF)
+}
+
 // Explanation is an answer of the explain interface.
 type Explanation struct {
 	State, Reason, Outcome string

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -307,4 +308,16 @@ func (g *Gateway) Configure(text string) {
 	g.T.Helper()
 	g.ConfigFile = filepath.Join(g.Dir, "penstock.yaml")
 	relaytest.NoError(g.T, os.WriteFile(g.ConfigFile, []byte(text), 0o600))
+}
+
+// Memory returns a figure of the memory of the process, in KiB: VmRSS for what it has now,
+// VmHWM for the most that it had.
+func (g *Gateway) Memory(name string) int {
+	g.T.Helper()
+	status := relaytest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid)))(g.T)
+	m := regexp.MustCompile(`(?m)^` + name + `:\s+(\d+) kB$`).FindSubmatch(status)
+	if m == nil {
+		g.T.Fatalf("no %s in\n%s", name, status)
+	}
+	return relaytest.Must(strconv.Atoi(string(m[1])))(g.T)
 }

@@ -19,26 +19,9 @@ func signedIn(g *e2e.Gateway, name string) e2e.Client {
 	if c, ok := g.Sessions.Load(name); ok {
 		return c.(e2e.Client)
 	}
-	c := signIn(g, name)
+	c := g.SignIn(name)
 	g.Sessions.Store(name, c)
 	return c
-}
-
-// signIn begins a session of a user.
-func signIn(g *e2e.Gateway, name string) e2e.Client {
-	g.T.Helper()
-	a := g.As("").Post("/admin/session", fmt.Sprintf(`{"name":%q,"password":%q}`, name, e2e.UserPassword))
-	var in struct {
-		Data struct {
-			CSRF string `json:"csrf_token"`
-		}
-	}
-	a.Decode(g.T, &in)
-	cookie, _, _ := strings.Cut(a.Header.Get("Set-Cookie"), ";")
-	if a.Status != 200 || cookie == "" || in.Data.CSRF == "" {
-		g.T.Fatalf("signing %s in: %d %s", name, a.Status, a.Body)
-	}
-	return g.As("").With("Cookie", cookie).With("X-CSRF-Token", in.Data.CSRF)
 }
 
 // createSampleUsers makes the users that the samples name, and returns one that may go.
@@ -134,7 +117,7 @@ func sessions(g *e2e.Gateway) {
 	right := `{"name":"viewer-of-acme","password":"` + e2e.UserPassword + `"}`
 	who := signedIn(g, "viewer-of-acme")
 	g.AddUser("brief", "operator", "")
-	brief := signIn(g, "brief")
+	brief := g.SignIn("brief")
 	for _, tc := range []struct {
 		by     e2e.Client
 		method string
@@ -162,7 +145,7 @@ func sessions(g *e2e.Gateway) {
 		{g.As(""), "PUT", "/admin/session/password", `{}`, 401}, {g.As(""), "DELETE", "/admin/session", "", 401},
 		{brief, "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"short"}`, 422},
 		{brief.With("X-CSRF-Token", ""), "DELETE", "/admin/session", "", 403}, {brief, "DELETE", "/admin/session", "", 204}, {brief, "GET", "/admin/session", "", 401},
-		{signIn(g, "brief"), "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"` + e2e.UserPassword + `"}`, 204},
+		{g.SignIn("brief"), "PUT", "/admin/session/password", `{"password":"` + e2e.UserPassword + `","new_password":"` + e2e.UserPassword + `"}`, 204},
 	} {
 		if a := tc.by.Do(tc.method, tc.target, tc.body); a.Status != tc.want {
 			g.T.Errorf("%s %s: %d %s, want %d", a.Request, tc.body, a.Status, a.Body, tc.want)
@@ -176,7 +159,7 @@ func sessions(g *e2e.Gateway) {
 // signInsAreLimited guesses until an address is refused.
 func signInsAreLimited(g *e2e.Gateway) {
 	g.T.Helper()
-	session := signIn(g, "brief").With("X-Forwarded-For", "203.0.113.9")
+	session := g.SignIn("brief").With("X-Forwarded-For", "203.0.113.9")
 	guesser := g.As("").With("X-Forwarded-For", "203.0.113.9")
 	for n := range 1000 { // an attempt is forgotten every six seconds
 		if a := guesser.Post("/admin/session", fmt.Sprintf(`{"name":"guessed","password":"guess %d"}`, n)); a.Status == 429 {

@@ -2,13 +2,10 @@ package sims
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,20 +52,20 @@ func TestAnExportOfMillionsTakesNoMemory(t *testing.T) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.Process.Process.Pid), []byte("5"), 0); err != nil {
 		t.Logf("the peak is that since the start: %v", err)
 	}
-	before := memory(g, "VmRSS")
+	before := g.Memory("VmRSS")
 	acme := e2e.CustomerOf(g)
 	begun = time.Now()
 	id := acme.CompleteJob("/v3/mno/job/cdr", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
 	made := time.Since(begun)
 	compareExport(g, id, count)
-	rise := memory(g, "VmHWM") - before
+	rise := g.Memory("VmHWM") - before
 	t.Logf("%d rows: made in %s, read after %s; %d KiB before, %d KiB more at the peak", count, made.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), before, rise)
 	if rise >= 100<<10 { // under the race detector the heap alone may grow by half of that; five million rows are 500 MB
 		t.Errorf("the process took %d KiB more", rise)
 	}
 	begun = time.Now()
 	id = acme.CompleteJob("/v3/mno/job/usage", `{"start_time":"2026-10-01T00:00:00Z","end_time":"2026-11-01T00:00:00Z"}`)
-	t.Logf("the usage report is made in %s; %d KiB at the peak", time.Since(begun).Round(time.Millisecond), memory(g, "VmHWM"))
+	t.Logf("the usage report is made in %s; %d KiB at the peak", time.Since(begun).Round(time.Millisecond), g.Memory("VmHWM"))
 	compareReport(acme, id, count)
 	g.EndCleanly()
 }
@@ -138,15 +135,4 @@ func compareReport(c e2e.Client, id string, count int) {
 		want[exportSIM(i)] += i * 7919 % 1_000_003
 	}
 	relaytest.Equal(c.Gateway.T, "the report", e2e.UsageBySIM(c.Gateway.T, c.Get("/v3/mno/job/"+id+"/usage?per_page=500")), want)
-}
-
-// memory reads a figure of the process, in KiB.
-func memory(g *e2e.Gateway, name string) int {
-	g.T.Helper()
-	status := relaytest.Must(os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid)))(g.T)
-	m := regexp.MustCompile(`(?m)^` + name + `:\s+(\d+) kB$`).FindSubmatch(bytes.TrimSpace(status))
-	if m == nil {
-		g.T.Fatalf("no %s in\n%s", name, status)
-	}
-	return relaytest.Must(strconv.Atoi(string(m[1])))(g.T)
 }
