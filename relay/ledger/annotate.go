@@ -56,8 +56,15 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err := s.input(ctx, j, &in); err != nil {
 		return nil, err
 	}
-	t, err := s.deps.Store.Token(ctx, j.Account, TokenID(in.Token))
+	t, err := s.token(ctx, j.Account, TokenID(in.Token))
 	if err != nil {
+		return nil, err
+	}
+	a, err := s.authenticator(ctx, Place{j.Account, t.Ledger})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // no entry follows one that cannot be signed
 		return nil, err
 	}
 	metadata, err := canonical(in.Metadata)
@@ -68,8 +75,9 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.deps.Store.Annotate(ctx, j.Account, Annotation{Token: t, JobID: j.ID, Metadata: metadata, Entry: entry}); err != nil {
-		return nil, err
+	err = s.deps.Store.Annotate(ctx, j.Account, Annotation{Token: t, JobID: j.ID, Metadata: metadata, Entry: entry, Authenticator: a})
+	if err != nil {
+		return nil, s.mismatch(err)
 	}
 	return nil, s.signByID(ctx, j.Account, t.Ledger)
 }

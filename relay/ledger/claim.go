@@ -61,16 +61,21 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = s.claimOf(j, t); err != nil {
+		if all[i], err = s.claimOf(ctx, j, t); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(touched, t.Ledger) {
 			touched = append(touched, t.Ledger)
 		}
 	}
+	for _, id := range touched { // no entry follows one that cannot be signed
+		if err := s.signByID(ctx, j.Account, id); err != nil {
+			return nil, err
+		}
+	}
 	results, err := s.deps.Store.Claim(ctx, j.Account, all)
 	if err != nil {
-		return nil, err
+		return nil, s.mismatch(err)
 	}
 	for _, id := range touched {
 		if err := s.signByID(ctx, j.Account, id); err != nil {
@@ -80,13 +85,17 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 	return results, s.notify(ctx, j, outcomes(in.Tokens, results))
 }
 
-func (s *Service) claimOf(j job.Job, t Token) (Claim, error) {
+func (s *Service) claimOf(ctx context.Context, j job.Job, t Token) (Claim, error) {
+	a, err := s.authenticator(ctx, Place{j.Account, t.Ledger})
+	if err != nil {
+		return Claim{}, err
+	}
 	now := s.deps.Now()
 	// The claim's number is known where it is counted: it replaces this one.
 	const number = "-987654321"
 	entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
 	before, after, _ := strings.Cut(string(entry), number)
-	return Claim{Token: t, JobID: j.ID, Now: now, Before: before, After: after}, err
+	return Claim{Token: t, JobID: j.ID, Now: now, Before: before, After: after, Authenticator: a}, err
 }
 
 // signByID signs the entries of a ledger unless its declaration is gone.

@@ -182,8 +182,12 @@ func (s *Service) generate(ctx context.Context, j job.Job, l Ledger, csr string,
 	if err != nil {
 		return err
 	}
+	a, err := s.authenticator(ctx, Place{j.Account, l.ID})
+	if err != nil {
+		return err
+	}
 	if err := s.deps.Store.SetHome(ctx, t.ID, j.Account); err != nil {
 		return err
 	}
-	return s.deps.Store.Generate(ctx, j.Account, t, entry)
+	return s.mismatch(s.deps.Store.Generate(ctx, j.Account, Generation{t, entry, a}))
 }

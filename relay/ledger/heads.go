@@ -115,6 +115,14 @@ func (s *Service) alarmAbout(p Place, about, format string, args ...any) error {
 	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
 }
 
+// mismatch raises an alarm about a token if an error is a Mismatch.
+func (s *Service) mismatch(err error) error {
+	if m, ok := errors.AsType[*Mismatch](err); ok {
+		return s.alarmAbout(m.Place, aboutToken(m.Token), "%s", m)
+	}
+	return err
+}
+
 // corrupt reports whether an error means that stored data are wrong, not that they
 // could not be read.
 func corrupt(err error) bool {
@@ -280,9 +288,18 @@ func (s *Service) Check(ctx context.Context) error {
 	return errors.New(text + "; see Ledgers in docs/operations.md")
 }
 
+// wrongHash describes how the hash of a ledger differs from its head, if it has one.
+func wrongHash(hash, head string) string {
+	origin, _, found := strings.Cut(head, "\n")
+	if !found || origin == merkle.Origin(hash) {
+		return ""
+	}
+	return "its hash was changed: its head is of " + origin
+}
+
 // Lost looks at the head of every ledger and lists the ledgers that are gone:
-// those without a declaration that have entries, and those of which a head was kept
-// outside the store and no log is in it. It keeps the heads that other gateways
+// those without a declaration that have entries, those of which a head was kept
+// outside the store and no log is in it, and those with the hash of another. It keeps the heads that other gateways
 // have signed, so that each gateway notices a missing head.
 func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
@@ -295,6 +312,9 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 		delete(heads, one.Place)
 		if !one.Declared && one.Log.Entries > 0 {
 			lost = append(lost, fmt.Sprintf("%s: it is declared no more, its log has %d entries", one.Place, one.Log.Entries))
+		}
+		if wrong := wrongHash(one.Hash, one.Log.Head); wrong != "" {
+			lost = append(lost, one.Place.String()+": "+wrong)
 		}
 		if !kept && one.Log.Head == "" { // a new ledger, whose first head another gateway may be signing
 			continue

@@ -35,6 +35,7 @@ func TestWhatIsWrongWithAHeadIsAnAlarm(t *testing.T) {
 		{"fewer entries", "UPDATE ledger_log SET entries = 3", "its log has 3 entries, 10 of them sealed, and its signed head has 10"},
 		{"the key is missing", "DELETE FROM ledger_sealed WHERE name = 'signer plain'", "the key that signs its heads is missing"},
 		{"the key is another one", "UPDATE ledger_sealed SET sealed = (SELECT sealed FROM ledger_sealed WHERE name = 'signer locked') WHERE name = 'signer plain'", "the key that signs its heads does not open"},
+		{"the hash is another one", "UPDATE ledger_log SET hash = 'aa'", "its hash was changed"},
 		{"the log is gone", "DELETE FROM ledger_log WHERE ledger = 'plain'", "its log is gone"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -75,13 +76,29 @@ func TestAGatewayKeepsTheHeadsThatOthersSigned(t *testing.T) {
 	}
 }
 
+// TestAJobOfAnotherKindIsNotRun changes the kind of a job in the database: the input of a
+// generation could be read as that of an annotation.
+func TestAJobOfAnotherKindIsNotRun(t *testing.T) {
+	st := newSite(t)
+	d := st.generate("plain", ledger.NewToken{})
+	id, err := st.s.Generate(t.Context(), 1, "plain", ledger.NewToken{})
+	relaytest.NoError(t, err)
+	j, err := st.db.Jobs.Get(t.Context(), 1, id)
+	relaytest.NoError(t, err)
+	j.Kind = ledger.KindAnnotate
+	if _, err := st.s.Runners()[j.Kind].Run(t.Context(), j); err == nil || !strings.Contains(err.Error(), "does not open") {
+		t.Errorf("the error of the run: %v", err)
+	}
+	relaytest.Equal(t, "the size of the tree", st.history(ledger.Credential{Token: d.Text}).Head.Size, 2)
+}
+
 // TestAppendedMetadataIsThatOfSignedEntries changes what the database says of the
 // metadata that a job appended.
 func TestAppendedMetadataIsThatOfSignedEntries(t *testing.T) {
 	for _, tc := range []struct{ name, statement, want string }{
 		{"the column of the metadata", `UPDATE ledger_entry SET metadata = '{"place":"other"}' WHERE metadata <> ''`, "map[place:yard]"},
 		{"the entry", `UPDATE ledger_entry SET entry = CAST(replace(CAST(entry AS TEXT), 'yard', 'dock') AS BLOB) WHERE metadata <> ''`, "is not the one that was signed"},
-		{"another entry of the token", `UPDATE ledger_entry SET metadata = '{}' WHERE job = ''`, "appends no metadata to it"},
+		{"another entry of the token", `UPDATE ledger_entry SET metadata = '{}' WHERE sequence = 2`, "appends no metadata to it"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := newSite(t)
@@ -91,6 +108,8 @@ func TestAppendedMetadataIsThatOfSignedEntries(t *testing.T) {
 			if got := fmt.Sprint(st.finished(job).Token.AllMetadata()); got != "map[place:yard]" {
 				t.Fatal(got)
 			}
+			st.claim(d.Text, "")
+			st.claim(d.Text, "")
 			st.write(tc.statement)
 			got, err := st.s.Job(t.Context(), 1, job)
 			shown := fmt.Sprint(err)
@@ -104,27 +123,21 @@ func TestAppendedMetadataIsThatOfSignedEntries(t *testing.T) {
 	}
 }
 
-// TestAHeadIsCheckedAgainstTheLastOne has another gateway sign a history of its own:
-// both have the key.
+// TestAHeadIsCheckedAgainstTheLastOne restores an earlier state, on which another gateway
+// goes on.
 func TestAHeadIsCheckedAgainstTheLastOne(t *testing.T) {
 	st, c := filled(t)
 	kept := st.heads
-	st.write("DELETE FROM ledger_entry WHERE sequence = 9", "DELETE FROM ledger_tree WHERE idx = 17", "CREATE TABLE old AS SELECT * FROM ledger_log")
+	st.write("CREATE TABLE old AS SELECT * FROM ledger_log")
+	st.generate("plain", ledger.NewToken{})
+	st.write("DELETE FROM ledger_entry WHERE sequence = 10", "DELETE FROM ledger_tree WHERE idx > 17", "DELETE FROM ledger_log", "INSERT INTO ledger_log SELECT * FROM old")
 	st.heads = ledger.HeadsOf(nil)
-	other := st.open()
-	st.write("UPDATE ledger_log SET entries = 0, sealed = 0, head = '', sealed_head = '' WHERE ledger = 'plain'", "DELETE FROM ledger_tree")
-	if _, err := other.Export(t.Context(), 1, "plain"); err != nil { // a head of no entries
-		t.Fatal(err)
-	}
-	st.write("UPDATE ledger_entry SET sequence = sequence + 1 WHERE sequence = 8", "INSERT INTO ledger_entry SELECT account, ledger, 8, 'x', 'x', '', entry FROM ledger_entry WHERE sequence = 0 AND ledger = 'plain'", "UPDATE ledger_log SET entries = 10 WHERE ledger = 'plain'")
-	if _, err := other.Export(t.Context(), 1, "plain"); err != nil {
-		t.Fatal(err)
-	}
+	st.s = st.open() // the other gateway
+	st.generate("plain", ledger.NewToken{})
 	st.heads = kept
 	st.s = st.open()
-	const want = "another root than the earlier one of the same size"
-	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its first 10 entries are not those of the head that this gateway kept") {
-		t.Errorf("%v, want %q", err, want)
+	if err := st.s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "its first 11 entries are not those of the head that this gateway kept") {
+		t.Error(err)
 	}
 	if _, err := st.s.History(t.Context(), 1, c); relay.KindOf(err) != relay.KindUnavailable {
 		t.Errorf("%v", err)

@@ -39,7 +39,7 @@ func (s *Service) submit(ctx context.Context, acct account.ID, id string, kind j
 	if err != nil {
 		return fmt.Errorf("job %s: encode: %w", id, err)
 	}
-	sealed, err := s.deps.Vault.Seal(ctx, acct, plain, "job "+id)
+	sealed, err := s.deps.Vault.Seal(ctx, acct, plain, inputOf(kind, id))
 	if err != nil {
 		return err
 	}
@@ -52,13 +52,17 @@ func (s *Service) submit(ctx context.Context, acct account.ID, id string, kind j
 	})
 }
 
+// inputOf is what the input of a job is sealed for: its kind, too, because the input of one
+// kind can be read as that of another.
+func inputOf(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
+
 // input decodes the input of a job.
 func (s *Service) input(ctx context.Context, j job.Job, to any) error {
 	var in sealedInput
 	if err := json.Unmarshal(j.Input, &in); err != nil {
 		return fmt.Errorf("job %s: input: %w", j.ID, err)
 	}
-	plain, err := s.deps.Vault.Open(ctx, j.Account, in.Sealed, "job "+j.ID)
+	plain, err := s.deps.Vault.Open(ctx, j.Account, in.Sealed, inputOf(j.Kind, j.ID))
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ func (s *Service) signEntries(ctx context.Context, acct account.ID, l Ledger) (L
 			return log, err
 		}
 		head, err := s.examine(ctx, p, log)
+		if wrong := wrongHash(l.Hash, log.Head); err == nil && wrong != "" {
+			err = relay.Errorf(relay.KindUnavailable, "%s: %s", p, wrong)
+		}
 		if err != nil || log.Head != "" && log.Signed == log.Entries {
 			return log, err
 		}
@@ -44,7 +47,7 @@ func (s *Service) signEntries(ctx context.Context, acct account.ID, l Ledger) (L
 	}
 }
 
-// signBatch adds entries to the tree of a head. If another gateway extended the
+// signBatch adds entries to the tree of a head, if gateways wrote them. If another gateway extended the
 // tree meanwhile, nothing changes and the caller reads the log again.
 func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, head merkle.Head) error {
 	private, err := s.signer(ctx, p.Account, l)
@@ -59,16 +62,24 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 		return s.alarmAbout(p, treeOf(p), "its stored tree is not the one of its signed head: entries or hashes were changed")
 	}
 	upTo := min(log.Entries, log.Signed+batch)
-	entries, err := s.deps.Store.Entries(ctx, p.Account, l.ID, run(log.Signed, upTo))
+	rows, err := s.deps.Store.Rows(ctx, p.Account, l.ID, log.Signed, upTo)
+	if err != nil {
+		return err
+	}
+	a, err := NewAuthenticator(p, []byte(private))
 	if err != nil {
 		return err
 	}
 	var hashes []merkle.Hash
-	for i, e := range entries {
-		if e == nil {
-			return s.alarmAbout(p, treeOf(p), "entry %d is missing", log.Signed+int64(i))
+	for n := log.Signed; n < upTo; n++ {
+		i := int(n - log.Signed)
+		if i >= len(rows) || rows[i].Sequence != n {
+			return s.alarmAbout(p, treeOf(p), "entry %d is missing", n)
 		}
-		hashes = append(hashes, fold.Add(merkle.LeafHash(e))...)
+		if !a.authentic(rows[i]) {
+			return s.alarmAbout(p, treeOf(p), "entry %d %s", n, notAuthentic)
+		}
+		hashes = append(hashes, fold.Add(merkle.LeafHash(rows[i].Bytes))...)
 	}
 	next := Log{Entries: log.Entries, Signed: upTo}
 	if next.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private); err != nil {

@@ -37,12 +37,16 @@ type Store interface {
 	// Standing loads a token as Token does, with the entries that say how it stands,
 	// of the same moment.
 	Standing(ctx context.Context, acct account.ID, tokenID string) (Standing, error)
-	// Tokens lists an account's tokens by id, those after one.
-	Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]TokenAt, error)
+	// Standings lists the tokens of an account after one, by id, as Standing does.
+	Standings(ctx context.Context, acct account.ID, after string, limit int) ([]Standing, error)
+
+	// Generate, Claim and Annotate add entries with the MAC of the Authenticator. They
+	// return its error, and change nothing, if the entries of a token do not follow from
+	// one another.
 
 	// Generate saves a new token and its entry in one step. A token that exists
 	// is left alone.
-	Generate(ctx context.Context, acct account.ID, t Token, entry []byte) error
+	Generate(ctx context.Context, acct account.ID, g Generation) error
 	// Claim counts one claim of each token of a job and adds their entries, in one
 	// step, unless one of them is used up or expired: then it counts none. For a
 	// job that has claimed a token it returns the result of that time. The entry is
@@ -87,27 +91,38 @@ type LogOf struct {
 	Log      Log
 }
 
-// Row is a stored entry: its bytes and the columns that it is found by.
+// Row is a stored entry: its bytes, the columns that it is found by, and its MAC, which
+// covers all of them. Each entry of a token also covers the one before it.
 type Row struct {
 	Sequence int64
 	Token    string // id
 	Job      string // empty: the token's generation
 	Metadata string // appended to the token; empty: none
+	Position int64  // among the entries of its token, from 0
+	Claims   int64  // number of the token's claims up to and with this entry
 	Bytes    []byte // nil: there is no such entry
+	MAC      []byte
+	// Previous is the MAC of the token's entry before this one; nil: there is none.
+	Previous []byte
+	// Orphan reports that the token is not stored.
+	Orphan bool
+}
+
+// Chain is what is stored of a token's entries.
+type Chain struct {
+	Claimed int64 // number of claims according to the token
+	Entries int64 // number of entries
+	Last    Row   // the zero Row if there are none
 }
 
 // Standing is a token with the entries that determine its state.
 type Standing struct {
-	Token      Token
-	Generation Row // Sequence and Bytes alone
-	// Last is its last claim; the generation, if it was never claimed.
-	Last Row
-}
-
-// TokenAt is a token and the account of its link, 0 for none.
-type TokenAt struct {
-	Token
-	Home account.ID
+	ID    string // under which it is found
+	Token Token
+	Chain Chain
+	// Generation is the entry of the token's generation.
+	Generation Row
+	Home       account.ID // the account of the token's link; 0: none
 }
 
 // Place names a ledger: by the account and the ledger's id.
@@ -131,12 +146,20 @@ type Heads interface {
 	All() map[Place]string
 }
 
+// Generation is a new token and the entry that says so.
+type Generation struct {
+	Token         Token
+	Entry         []byte
+	Authenticator Authenticator
+}
+
 // Claim is one claim of one token by one job.
 type Claim struct {
 	Token         Token // only what never changes is looked at
 	JobID         string
 	Now           time.Time
 	Before, After string
+	Authenticator Authenticator
 }
 
 // ClaimResult is the result of a claim.
@@ -156,4 +179,6 @@ type Annotation struct {
 	JobID    string
 	Metadata []byte // a JSON object
 	Entry    []byte
+
+	Authenticator Authenticator
 }

@@ -19,7 +19,7 @@ import (
 // facts returns the data of the entry of a token's generation, without the job. The
 // state of the token follows from them and from its claims.
 func facts(t Token) (map[string]any, error) {
-	all := map[string]any{"token": t.ID, "claims": t.Limit, "redirect_url": nil}
+	all := map[string]any{"token": t.ID, "created_at": t.CreatedAt.UTC().Format(TimeFormat), "claims": t.Limit, "redirect_url": nil}
 	if !t.ExpiresAt.IsZero() {
 		all["expires_at"] = t.ExpiresAt.UTC().Format(TimeFormat)
 	}
@@ -50,8 +50,7 @@ func facts(t Token) (map[string]any, error) {
 }
 
 // differs names the facts that a token has otherwise than the data of the entry of
-// its generation; empty: none. Entries of earlier builds do not say where a token
-// leads, nor which private token it demands.
+// its generation; empty: none.
 func differs(t Token, data json.RawMessage) string {
 	is, err := facts(t)
 	if err != nil {
@@ -62,11 +61,6 @@ func differs(t Token, data json.RawMessage) string {
 		return "everything"
 	}
 	delete(said, "job")
-	if _, ok := said["redirect_url"]; !ok {
-		for _, name := range []string{"redirect_url", "redirect_meta", "private_token_sha256"} {
-			delete(is, name)
-		}
-	}
 	names := maps.Clone(is)
 	for name := range said {
 		names[name] = nil
@@ -121,17 +115,18 @@ func (s *Service) token(ctx context.Context, acct account.ID, id string) (Token,
 }
 
 // checkStanding compares the state of a token with its entries: those of its generation
-// and its last claim, which are proven to be part of the signed ledger. A token that
-// differs was changed outside the ledger, and is not used.
+// and its last event, which gateways wrote and which are proven to be part of the signed
+// ledger. A token that differs was changed outside the ledger, and is not used.
 func (s *Service) checkStanding(ctx context.Context, acct account.ID, st Standing) error {
-	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.Token.ID)
-	if wrong := wrongStanding(st); wrong != "" {
+	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.ID)
+	a, err := s.authenticator(ctx, p)
+	if err != nil {
+		return err
+	}
+	if wrong := a.wrongStanding(st); wrong != "" {
 		return s.alarmAbout(p, about, "%s: %s", about, wrong)
 	}
-	for _, e := range []Row{st.Generation, st.Last} {
-		if e.Bytes == nil {
-			break
-		}
+	for _, e := range []Row{st.Generation, st.Chain.Last} {
 		if err := s.mustBeProven(ctx, p, about, e); err != nil {
 			return err
 		}
@@ -174,24 +169,19 @@ func (s *Service) appended(ctx context.Context, acct account.ID, t Token) (all [
 }
 
 // wrongStanding describes how a token differs from its entries.
-func wrongStanding(st Standing) string {
+func (a Authenticator) wrongStanding(st Standing) string {
+	if st.Token.ID != st.ID {
+		return "it has the document of another token"
+	}
+	if wrong := a.wrongChain(st.Chain); wrong != "" {
+		return wrong
+	}
 	e, of, err := readEvent(st.Generation.Sequence, st.Generation.Bytes)
-	if err != nil || e.Type != Generated || of.Token != st.Token.ID {
-		return "it has no entry of its generation"
+	if err != nil || e.Type != Generated || of.Token != st.ID || !a.authentic(st.Generation) {
+		return "it has no entry of its generation that a gateway wrote"
 	}
 	if names := differs(st.Token, e.Data); names != "" {
-		return "it was changed, its entry says otherwise: " + names
-	}
-	var claims int64
-	if st.Last.Bytes != nil && st.Last.Sequence != st.Generation.Sequence {
-		e, of, err := readEvent(st.Last.Sequence, st.Last.Bytes)
-		if err != nil || e.Type != Claimed || of.Token != st.Token.ID {
-			return fmt.Sprintf("entry %d is not its claim", st.Last.Sequence)
-		}
-		claims = of.Claim
-	}
-	if claims != st.Token.Claimed {
-		return fmt.Sprintf("it counts %d claims, the ledger has %d", st.Token.Claimed, claims)
+		return fmt.Sprintf("it was changed, entry %d says otherwise: %s", e.Sequence, names)
 	}
 	return ""
 }

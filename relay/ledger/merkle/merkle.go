@@ -54,7 +54,7 @@ func PublicOf(private string) (string, error) {
 	return note.NewEd25519VerifierKey(signer.Name(), seed)
 }
 
-// Sign returns the head as a signed checkpoint.
+// Sign returns the head as a signed checkpoint. The key must be that of the origin.
 func Sign(h Head, private string) (string, error) {
 	return sign("head", h.Origin+"\n"+strconv.FormatInt(h.Size, 10)+"\n"+h.Root.String()+"\n", private)
 }
@@ -77,6 +77,9 @@ func sign(what, text, private string) (string, error) {
 	signer, err := note.NewSigner(private)
 	if err != nil {
 		return "", fmt.Errorf("%s: key: %w", what, err)
+	}
+	if origin, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(origin, signer.Name()) {
+		return "", fmt.Errorf("%s: of %q, to be signed by %q", what, origin, signer.Name())
 	}
 	signed, err := note.Sign(&note.Note{Text: text}, signer)
 	if err != nil {

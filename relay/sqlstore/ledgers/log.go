@@ -9,26 +9,23 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// newEntry is an entry without its number.
-type newEntry struct {
-	token    ledger.Token
-	job      string // empty: the token's generation
-	metadata string // appended to the token; empty: none
-	bytes    []byte
-}
-
-// addEntry numbers an entry and adds it to the log of its ledger, which it locks.
-func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, e newEntry) error {
-	noun := "ledger " + e.token.Ledger + ": entry"
+// addEntry numbers an entry, which follows a token's chain, and adds it to the log of its
+// ledger, which it locks.
+func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, a ledger.Authenticator, c ledger.Chain, r ledger.Row) error {
+	noun := "ledger " + t.Ledger + ": entry"
 	entries, err := sqlstore.Value[int64](ctx, tx, noun, `
 INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 1, 0, '')
 ON CONFLICT (account, ledger) DO UPDATE SET entries = ledger_log.entries + 1
-RETURNING entries`, acct, e.token.Ledger)
+RETURNING entries`, acct, t.Ledger)
 	if err != nil {
 		return err
 	}
+	r.Token, r.Sequence = t.ID, entries-1
+	r = a.Append(c, r)
 	return tx.Run(ctx, noun, `
-INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, entry) VALUES ($1, $2, $3, $4, $5, $6, $7)`, acct, e.token.Ledger, entries-1, e.token.ID, e.job, e.metadata, append([]byte{}, e.bytes...))
+INSERT INTO ledger_entry (account, ledger, sequence, token, job, metadata, position, claims, entry, mac)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		acct, t.Ledger, r.Sequence, r.Token, r.Job, r.Metadata, r.Position, r.Claims, append([]byte{}, r.Bytes...), r.MAC)
 }
 
 // Log loads the state of a ledger's log.
@@ -53,11 +50,20 @@ ORDER BY log.account, log.ledger`, func(l *ledger.LogOf) []any {
 // are stored.
 func (s *Store) Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]ledger.Row, error) {
 	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", `
-SELECT sequence, token, job, metadata, entry FROM ledger_entry
-WHERE account = $1 AND ledger = $2 AND sequence >= $3 AND sequence < $4
-ORDER BY sequence`, func(r *ledger.Row) []any {
-		return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Bytes}
+SELECT e.sequence, e.token, e.job, e.metadata, e.position, e.claims, e.entry, e.mac, (
+  SELECT p.mac FROM ledger_entry p
+  WHERE p.account = e.account AND p.token = e.token AND p.sequence < e.sequence
+  ORDER BY p.sequence DESC LIMIT 1), t.id IS NULL
+FROM ledger_entry e LEFT JOIN ledger_token t ON t.account = e.account AND t.id = e.token
+WHERE e.account = $1 AND e.ledger = $2 AND e.sequence >= $3 AND e.sequence < $4
+ORDER BY e.sequence`, func(r *ledger.Row) []any {
+		return append(rowFields(r), &r.Orphan)
 	}, acct, ledgerID, from, to)
+}
+
+// rowFields are the columns of an entry and the MAC of the entry of its token before it.
+func rowFields(r *ledger.Row) []any {
+	return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Position, &r.Claims, &r.Bytes, &r.MAC, &r.Previous}
 }
 
 // Entries loads entries by their sequence.

@@ -2,6 +2,7 @@ package ledgers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -131,13 +132,13 @@ func TestTwoGateways(t *testing.T) {
 	var counted, extended atomic.Int32
 	sqltest.Together(120, func(i int) {
 		s, tok := gateways[i%2], tokens[i/2%3]
-		must(t, s.Generate(ctx, 1, tok, []byte("generated")))
+		must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
 		r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
 		must(t, err)
 		if r == ledger.ClaimCounted {
 			counted.Add(1)
 		}
-		must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
+		must(t, s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
 		taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
 		must(t, err)
 		if taken {
@@ -245,16 +246,16 @@ func testToken(t *testing.T, s *Store) {
 		Sealed: []byte{0, 255}, Certificate: "-----\n", RedirectURL: "https://example.com/?a=1&b=2", RedirectMeta: []byte(`{"x":1}`),
 	}
 	for range 2 {
-		if err := s.Generate(ctx, 1, tok, []byte("generated t")); err != nil {
+		if err := s.Generate(ctx, 1, generation(tok, []byte("generated t"))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if err := s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: "m1", Metadata: []byte(`{"b":2}`), Entry: []byte("m1")}); err != nil {
+		if err := s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m1", Metadata: []byte(`{"b":2}`), Entry: []byte("m1")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Annotate(ctx, 1, ledger.Annotation{Token: tok, JobID: "m2", Metadata: []byte(`{"b":3}`), Entry: []byte("m2")}); err != nil {
+	if err := s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m2", Metadata: []byte(`{"b":3}`), Entry: []byte("m2")}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Annotations(ctx, 1, "t"); err != nil || len(got) != 2 || string(got[0].Bytes) != "m1" || string(got[1].Bytes) != "m2" {
@@ -264,7 +265,7 @@ func testToken(t *testing.T, s *Store) {
 	if _, err := s.Token(ctx, 2, "t"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
-	if err := s.Annotate(ctx, 2, ledger.Annotation{Token: tok, JobID: "m3"}); relay.KindOf(err) != relay.KindNotFound {
+	if err := s.Annotate(ctx, 2, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m3"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
 }
@@ -309,13 +310,13 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: sqltest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: sqltest.At(0)},
 	}
 	for _, tok := range tokens {
-		must(t, s.Generate(ctx, 1, tok, []byte("generated")))
+		must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
 	}
 	var won atomic.Int32
 	sqltest.Together(20, func(i int) {
 		claims := make([]ledger.Claim, 2)
 		for n := range claims {
-			claims[n] = ledger.Claim{Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: sqltest.At(1)}
+			claims[n] = ledger.Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: sqltest.At(1)}
 		}
 		first, err := s.Claim(ctx, 1, claims)
 		again, err2 := s.Claim(ctx, 1, claims)
@@ -360,40 +361,43 @@ func TestHowTokensStand(t *testing.T) {
 		s, ctx := New(open(t)), t.Context()
 		must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "h"}))
 		for _, id := range []string{"a", "b", "c"} {
-			must(t, s.Generate(ctx, 1, ledger.Token{ID: id, Ledger: "l"}, []byte("generated "+id)))
+			must(t, s.Generate(ctx, 1, generation(ledger.Token{ID: id, Ledger: "l"}, []byte("generated "+id))))
 		}
 		must(t, s.SetHome(ctx, "b", 7))
 		for i, id := range []string{"b", "a", "b"} {
 			_, err := s.claimOne(ctx, 1, ledger.Claim{Token: ledger.Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Before: "<", After: ">"})
 			must(t, err)
 		}
-		must(t, s.Annotate(ctx, 1, ledger.Annotation{Token: ledger.Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
+		must(t, s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(ledger.Token{ID: "b", Ledger: "l"}), Token: ledger.Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
 		got, err := s.Standing(ctx, 1, "b")
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "result of Standing, Token.Claimed", got.Token.Claimed, 2)
-		relaytest.Equal(t, "generation and last claim", fmt.Sprintf("%d %s %d %s", got.Generation.Sequence, got.Generation.Bytes, got.Last.Sequence, got.Last.Bytes), "1 generated b 5 <2>")
+		relaytest.Equal(t, "the generation, the last entry and the number of entries",
+			fmt.Sprintf("%d %s %d %s %d", got.Generation.Sequence, got.Generation.Bytes, got.Chain.Last.Sequence, got.Chain.Last.Bytes, got.Chain.Entries), "1 generated b 6 m 4")
 		if got, err := s.Standing(ctx, 1, "c"); err != nil {
 			t.Error(err)
 		} else {
-			relaytest.Equal(t, "one that was never claimed, Last.Sequence", got.Last.Sequence, got.Generation.Sequence)
+			relaytest.Equal(t, "of a token without events, the last entry", got.Chain.Last, got.Generation)
 		}
 		if _, err := s.Standing(ctx, 2, "b"); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("another account's: %v", err)
 		}
-		page, err := s.Tokens(ctx, 1, "a", 2)
+		page, err := s.Standings(ctx, 1, "a", 2)
 		relaytest.NoError(t, err)
-		if len(page) != 2 {
-			t.Fatalf("result of Tokens: %d results, want %d", len(page), 2)
+		var tokens []string
+		for _, st := range page {
+			tokens = append(tokens, fmt.Sprint(st.ID, " ", st.Token.Claimed, " ", st.Home))
 		}
-		relaytest.Equal(t, "result of Tokens, [0].ID", page[0].ID, "b")
-		relaytest.Equal(t, "result of Tokens, [0].Claimed", page[0].Claimed, 2)
-		relaytest.Equal(t, "result of Tokens, [0].Home", page[0].Home, 7)
-		relaytest.Equal(t, "result of Tokens, [1].ID", page[1].ID, "c")
-		relaytest.Equal(t, "result of Tokens, [1].Home", page[1].Home, 0)
+		relaytest.Equal(t, "the tokens of a page, their claims and accounts", tokens, []string{"b 2 7", "c 0 0"})
 		rows, err := s.Rows(ctx, 1, "l", 5, 9)
-		want := []ledger.Row{{Sequence: 5, Token: "b", Job: "j2", Bytes: []byte("<2>")}, {Sequence: 6, Token: "b", Job: "m", Metadata: "{}", Bytes: []byte("m")}}
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "rows", rows, want)
+		if len(rows) != 2 {
+			t.Fatalf("%d rows, want 2", len(rows))
+		}
+		relaytest.Equal(t, "rows, [1]", rows[1], got.Chain.Last)
+		relaytest.Equal(t, "rows, [1].Previous", rows[1].Previous, rows[0].MAC)
+		rows[0].MAC, rows[0].Previous = nil, nil
+		relaytest.Equal(t, "rows, [0]", rows[0], ledger.Row{Sequence: 5, Token: "b", Job: "j2", Position: 2, Claims: 2, Bytes: []byte("<2>")})
 		_, err = s.Extend(ctx, 2, "gone", 0, ledger.Log{Head: "head", SealedHead: "sealed"}, nil)
 		must(t, err)
 		logs, err := s.Logs(ctx)
@@ -405,11 +409,61 @@ func TestHowTokensStand(t *testing.T) {
 	})
 }
 
+// TestNoEntryFollowsAChainThatWasChanged changes the stored entries of a token, as one who
+// writes the database can, before jobs add to them.
+func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
+	for name, change := range map[string]string{
+		"the counter is lowered":            "UPDATE ledger_token SET claimed = 1",
+		"an entry is removed":               "DELETE FROM ledger_entry WHERE sequence = 1",
+		"the last claim is changed":         "UPDATE ledger_entry SET claims = 1 WHERE sequence = 2",
+		"the job of a claim is another one": "UPDATE ledger_entry SET job = 'j9' WHERE sequence = 2",
+		"a claim of the job is added":       "INSERT INTO ledger_entry SELECT account, ledger, 3, token, 'new', metadata, entry, position + 1, claims, mac FROM ledger_entry WHERE sequence = 2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+				s, ctx := New(open(t)), t.Context()
+				tok := ledger.Token{ID: "t", Ledger: "l"}
+				must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
+				for _, job := range []string{"j1", "j2"} {
+					_, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: job})
+					must(t, err)
+				}
+				must(t, s.db.Run(ctx, "test", change))
+				entries := relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t)
+				_, claimed := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "new"})
+				annotated := s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "new", Metadata: []byte("{}"), Entry: []byte("m")})
+				must(t, s.db.Run(ctx, "test", "DELETE FROM ledger_token"))
+				generated := s.Generate(ctx, 1, generation(tok, []byte("generated")))
+				for _, err := range []error{claimed, annotated, generated} {
+					if _, ok := errors.AsType[*ledger.Mismatch](err); !ok {
+						t.Errorf("the error is %v, want a mismatch", err)
+					}
+				}
+				relaytest.Equal(t, "the entries", relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t), entries)
+			})
+		})
+	}
+}
+
 // claimOne claims a single token.
 func (s *Store) claimOne(ctx context.Context, acct account.ID, c ledger.Claim) (ledger.ClaimResult, error) {
+	c.Authenticator = authenticator(c.Token)
 	results, err := s.Claim(ctx, acct, []ledger.Claim{c})
 	if err != nil {
 		return "", err
 	}
 	return results[0], nil
+}
+
+// authenticator is that of the ledger of a token of account 1.
+func authenticator(t ledger.Token) ledger.Authenticator {
+	a, err := ledger.NewAuthenticator(ledger.Place{Account: 1, Ledger: t.Ledger}, []byte("the signing key"))
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+func generation(t ledger.Token, entry []byte) ledger.Generation {
+	return ledger.Generation{Token: t, Entry: entry, Authenticator: authenticator(t)}
 }

@@ -43,44 +43,57 @@ func tokenFields(t *ledger.Token) []any { return []any{sqlstore.JSON(t), &t.Clai
 
 // Standing loads a token with the entries that say how it stands.
 func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (ledger.Standing, error) {
-	// The token, its generation and its last claim are of one moment. Entries of claims are
-	// those that append nothing.
-	return sqlstore.One(ctx, s.db, "token "+tokenID, `
-SELECT t.doc, t.claimed, COALESCE(g.sequence, 0), g.entry, COALESCE(c.sequence, 0), c.entry
-FROM ledger_token t
-LEFT JOIN ledger_entry g ON g.account = t.account AND g.token = t.id AND g.job = ''
-LEFT JOIN ledger_entry c ON c.account = t.account AND c.token = t.id AND c.sequence = (
-  SELECT sequence FROM ledger_entry
-  WHERE account = $1 AND token = $2 AND metadata = ''
-  ORDER BY sequence DESC LIMIT 1)
-WHERE t.account = $1 AND t.id = $2`, func(st *ledger.Standing) []any {
-		return append(tokenFields(&st.Token), &st.Generation.Sequence, &st.Generation.Bytes, &st.Last.Sequence, &st.Last.Bytes)
-	}, acct, tokenID)
+	return sqlstore.One(ctx, s.db, "token "+tokenID, standings+`
+WHERE t.account = $1 AND t.id = $2`, standingFields, acct, tokenID)
 }
 
-// Tokens lists tokens of an account by id, behind one, with the account that each
-// token's link leads to.
-func (s *Store) Tokens(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.TokenAt, error) {
-	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), `
-SELECT t.doc, t.claimed, COALESCE(h.account, 0)
-FROM ledger_token t LEFT JOIN ledger_home h ON h.token = t.id
+// Standings lists tokens of an account by id, behind one, as Standing does.
+func (s *Store) Standings(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.Standing, error) {
+	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), standings+`
 WHERE t.account = $1 AND t.id > $2
-ORDER BY t.id LIMIT $3`, func(t *ledger.TokenAt) []any {
-		return append(tokenFields(&t.Token), &t.Home)
-	}, acct, after, limit)
+ORDER BY t.id LIMIT $3`, standingFields, acct, after, limit)
+}
+
+// standings selects tokens with their generation, their last entry and the number of
+// their entries, of one moment. A generation has no entry before it.
+const standings = `
+SELECT t.id, t.doc, t.claimed, COALESCE(h.account, 0),
+  COALESCE(g.sequence, 0), COALESCE(g.token, ''), COALESCE(g.job, ''), COALESCE(g.metadata, ''), COALESCE(g.position, 0), COALESCE(g.claims, 0), g.entry, g.mac, NULL,
+  (SELECT COUNT(*) FROM ledger_entry n WHERE n.account = t.account AND n.token = t.id),
+  COALESCE(e.sequence, 0), COALESCE(e.token, ''), COALESCE(e.job, ''), COALESCE(e.metadata, ''), COALESCE(e.position, 0), COALESCE(e.claims, 0), e.entry, e.mac, (
+    SELECT p.mac FROM ledger_entry p
+    WHERE p.account = t.account AND p.token = t.id AND p.sequence < e.sequence
+    ORDER BY p.sequence DESC LIMIT 1)
+FROM ledger_token t
+LEFT JOIN ledger_home h ON h.token = t.id
+LEFT JOIN ledger_entry g ON g.account = t.account AND g.token = t.id AND g.job = ''
+LEFT JOIN ledger_entry e ON e.account = t.account AND e.token = t.id AND e.sequence = (
+  SELECT l.sequence FROM ledger_entry l
+  WHERE l.account = t.account AND l.token = t.id
+  ORDER BY l.sequence DESC LIMIT 1)`
+
+func standingFields(st *ledger.Standing) []any {
+	fields := []any{&st.ID, sqlstore.JSON(&st.Token), &st.Chain.Claimed, &st.Home}
+	fields = append(fields, rowFields(&st.Generation)...)
+	fields = append(append(fields, &st.Chain.Entries), rowFields(&st.Chain.Last)...)
+	return append(fields, func() { st.Token.Claimed = st.Chain.Claimed })
 }
 
 // Generate saves a new token and its entry. A token that exists is left alone.
-func (s *Store) Generate(ctx context.Context, acct account.ID, t ledger.Token, entry []byte) error {
-	noun := "token " + t.ID
+func (s *Store) Generate(ctx context.Context, acct account.ID, g ledger.Generation) error {
+	noun := "token " + g.Token.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
 		added, err := tx.Exec(ctx, noun, `
 INSERT INTO ledger_token (account, id, claimed, doc) VALUES ($1, $2, 0, $3)
-ON CONFLICT (account, id) DO NOTHING`, acct, t.ID, sqlstore.JSON(t))
+ON CONFLICT (account, id) DO NOTHING`, acct, g.Token.ID, sqlstore.JSON(g.Token))
 		if err != nil || added == 0 {
 			return err
 		}
-		return addEntry(ctx, tx, acct, newEntry{token: t, bytes: entry})
+		c, _, err := lock(ctx, tx, acct, g.Token, g.Authenticator, "")
+		if err != nil {
+			return err
+		}
+		return addEntry(ctx, tx, acct, g.Token, g.Authenticator, c, ledger.Row{Bytes: g.Entry})
 	})
 }
 
@@ -96,8 +109,8 @@ func (s *Store) Claim(ctx context.Context, acct account.ID, all []ledger.Claim) 
 // claimable is a claim that may be counted, the nth of a job.
 type claimable struct {
 	ledger.Claim
-	n       int
-	claimed int64 // before
+	n     int
+	chain ledger.Chain // before
 }
 
 func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
@@ -110,7 +123,7 @@ func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.C
 	}
 	for _, n := range sqlstore.PlacesInOrder(all, order) {
 		c := all[n]
-		claimed, before, err := lock(ctx, tx, acct, c.Token, c.JobID)
+		chain, before, err := lock(ctx, tx, acct, c.Token, c.Authenticator, c.JobID)
 		switch {
 		case err != nil:
 			return nil, err
@@ -118,11 +131,11 @@ func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.C
 			results[n] = ledger.ClaimCounted
 		case !c.Token.Valid(c.Now):
 			results[n] = ledger.ClaimExpired
-		case c.Token.Limit != 0 && claimed >= c.Token.Limit:
+		case c.Token.Limit != 0 && chain.Claimed >= c.Token.Limit:
 			results[n] = ledger.ClaimExhausted
 		default:
 			results[n] = ledger.ClaimWithheld
-			free = append(free, claimable{c, n, claimed})
+			free = append(free, claimable{c, n, chain})
 		}
 	}
 	refused := func(r ledger.ClaimResult) bool { return r == ledger.ClaimExpired || r == ledger.ClaimExhausted }
@@ -143,29 +156,49 @@ func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable
 UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2`, acct, c.Token.ID); err != nil {
 		return err
 	}
-	entry := c.Before + strconv.FormatInt(c.claimed+1, 10) + c.After
-	return addEntry(ctx, tx, acct, newEntry{token: c.Token, job: c.JobID, bytes: []byte(entry)})
+	claims := c.chain.Claimed + 1
+	entry := c.Before + strconv.FormatInt(claims, 10) + c.After
+	return addEntry(ctx, tx, acct, c.Token, c.Authenticator, c.chain, ledger.Row{Job: c.JobID, Claims: claims, Bytes: []byte(entry)})
 }
 
-// lock locks a token, and returns how often it was claimed and whether the job has
-// claimed or annotated it before.
-func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, job string) (claimed int64, before bool, err error) {
-	if claimed, err = sqlstore.Value[int64](ctx, tx, "token "+t.ID, `
-SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}`, acct, t.ID); err != nil {
-		return 0, false, err
+// lock locks a token, checks its entries, and returns them and whether the job, empty: that
+// which generates it, has added one of them.
+func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, a ledger.Authenticator, job string) (c ledger.Chain, before bool, err error) {
+	noun := "token " + t.ID
+	claimed, err := sqlstore.Value[int64](ctx, tx, noun, `
+SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}`, acct, t.ID)
+	if err != nil {
+		return c, false, err
 	}
-	n, err := sqlstore.Value[int64](ctx, tx, "token "+t.ID, `
-SELECT COUNT(*) FROM ledger_entry WHERE account = $1 AND token = $2 AND job = $3`, acct, t.ID, job)
-	return claimed, n > 0, err
+	// A statement of its own, which sees what was committed while the lock was awaited.
+	c, err = sqlstore.One(ctx, tx, noun, `
+SELECT n.entries, n.of_job, COALESCE(e.sequence, 0), COALESCE(e.token, ''), COALESCE(e.job, ''), COALESCE(e.metadata, ''), COALESCE(e.position, 0), COALESCE(e.claims, 0), e.entry, e.mac, (
+  SELECT p.mac FROM ledger_entry p
+  WHERE p.account = $1 AND p.token = $2 AND p.sequence < e.sequence
+  ORDER BY p.sequence DESC LIMIT 1)
+FROM (
+  SELECT COUNT(*) AS entries, COUNT(CASE WHEN job = $3 THEN 1 END) > 0 AS of_job FROM ledger_entry
+  WHERE account = $1 AND token = $2) n
+LEFT JOIN ledger_entry e ON e.account = $1 AND e.token = $2 AND e.sequence = (
+  SELECT l.sequence FROM ledger_entry l
+  WHERE l.account = $1 AND l.token = $2
+  ORDER BY l.sequence DESC LIMIT 1)`, func(c *ledger.Chain) []any {
+		return append([]any{&c.Entries, &before}, rowFields(&c.Last)...)
+	}, acct, t.ID, job)
+	if err != nil {
+		return c, false, err
+	}
+	c.Claimed = claimed
+	return c, before, a.Check(t.ID, c, job == "")
 }
 
 // Annotate appends metadata to a token, once for a job.
 func (s *Store) Annotate(ctx context.Context, acct account.ID, a ledger.Annotation) error {
 	return s.db.Write(ctx, "token "+a.Token.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
-		_, before, err := lock(ctx, tx, acct, a.Token, a.JobID)
+		c, before, err := lock(ctx, tx, acct, a.Token, a.Authenticator, a.JobID)
 		if err != nil || before {
 			return err
 		}
-		return addEntry(ctx, tx, acct, newEntry{token: a.Token, job: a.JobID, metadata: string(a.Metadata), bytes: a.Entry})
+		return addEntry(ctx, tx, acct, a.Token, a.Authenticator, c, ledger.Row{Job: a.JobID, Metadata: string(a.Metadata), Claims: c.Claimed, Bytes: a.Entry})
 	})
 }

@@ -22,6 +22,14 @@ func tokenOf(n int) ledger.Token {
 	return ledger.Token{ID: fmt.Sprint("token-", n), Ledger: fmt.Sprint("ledger-", n%2), CreatedAt: sqltest.At(0), Limit: limits()[n]}
 }
 
+func authenticatorOf(acct account.ID, n int) ledger.Authenticator {
+	a, err := ledger.NewAuthenticator(ledger.Place{Account: acct, Ledger: tokenOf(n).Ledger}, []byte("the signing key"))
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
 // claimed is the model of tokens: whether each was generated, and the jobs that have
 // claimed it, in their order.
 type claimed struct {
@@ -80,7 +88,7 @@ func drawClaim(t *rapid.T, _ claimed, acct account.ID, now float64) op[claimed] 
 			fmt.Sprint("generate ", n),
 			func(c *claimed) string { c.made[n] = true; return "" },
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				return "", r.Ledgers.Generate(ctx, acct, tokenOf(n), []byte("generated"))
+				return "", r.Ledgers.Generate(ctx, acct, ledger.Generation{Token: tokenOf(n), Entry: []byte("generated"), Authenticator: authenticatorOf(acct, n)})
 			},
 		)
 	}
@@ -92,7 +100,7 @@ func drawClaim(t *rapid.T, _ claimed, acct account.ID, now float64) op[claimed] 
 	for n := range 3 {
 		if job&(1<<n) != 0 {
 			tokens = append(tokens, n)
-			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: sqltest.At(now), Before: id + " ", After: "."})
+			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: sqltest.At(now), Before: id + " ", After: ".", Authenticator: authenticatorOf(acct, n)})
 		}
 	}
 	return does[claimed](

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -27,10 +28,18 @@ type tamperedLedger struct {
 func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	t.Helper()
 	database := sqltest.Shared(t).NewDatabase(t)
+	x := startTamperedLedger(t, append(settings, "PENSTOCK_DATABASE_URL="+database)...)
+	x.db = sqltest.Open(t, sqlstore.Options{URL: database})
+	return x
+}
+
+// startTamperedLedger is newTamperedLedger without the database of the attacker.
+func startTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
+	t.Helper()
 	told := e2e.NewLedgerCallback(t)
-	settings = append(settings, "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
+	settings = append(settings, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), settings...)
-	x := &tamperedLedger{Gateway: g, db: sqltest.Open(t, sqlstore.Options{URL: database}), acme: g.As("acme-all-0123456")}
+	x := &tamperedLedger{Gateway: g, acme: g.As("acme-all-0123456")}
 	for range 3 {
 		x.tokens = append(x.tokens, x.minted())
 	}
@@ -190,8 +199,11 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 		{"a redirect is changed", "UPDATE ledger_token SET doc = replace(doc, 'example.com', 'example.org')", "says otherwise: redirect_url", true},
 		{"an expiry is put off", "UPDATE ledger_token SET doc = replace(doc, '\"expires_at\":\"20', '\"expires_at\":\"21')", "says otherwise: expires_at", true},
 		{"a limit is lifted", "UPDATE ledger_token SET doc = replace(doc, '\"limit\":3', '\"limit\":9')", "says otherwise: claims", true},
-		{"a claim is listed under another token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4", "entry 4 is kept as one of another token, job or metadata", true},
-		{"a claim is taken out of the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "it counts 1 claims, the ledger has 2", false},
+		{"two tokens have their documents swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}', claimed = 2 WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}', claimed = 0 WHERE id = 'x'`, "it has the document of another token", true},
+		{"two tokens are swapped", `UPDATE ledger_token SET id = 'x' WHERE id = '{0}'; UPDATE ledger_token SET id = '{0}' WHERE id = '{1}'; UPDATE ledger_token SET id = '{1}' WHERE id = 'x'; UPDATE ledger_entry SET token = 'x' WHERE token = '{0}'; UPDATE ledger_entry SET token = '{0}' WHERE token = '{1}'; UPDATE ledger_entry SET token = '{1}' WHERE token = 'x'`, "was not written by a gateway", true},
+		{"a claim before the last is removed", "DELETE FROM ledger_entry WHERE sequence = 3", "entry 3 is missing", true},
+		{"a claim is listed under another token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4", "entry 4 was not written by a gateway", true},
+		{"a claim is taken out of the list of its token", "UPDATE ledger_entry SET token = 'x' WHERE sequence = 4; UPDATE ledger_token SET claimed = 1 WHERE claimed = 2", "entry 4 was not written by a gateway", false},
 		{"a link leads to another account", "UPDATE ledger_home SET account = 2", "its link leads to another account", false},
 		{"a token is removed", "DELETE FROM ledger_token WHERE claimed = 2", "it is gone, entry 0 generated it", true},
 		{"a ledger is removed", "DELETE FROM ledger WHERE account = 1", "it is declared no more, its log has 5 entries", false},
@@ -199,7 +211,8 @@ func TestATokenDoesWhatTheLogSays(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			defer x.putBack()
-			x.write(strings.Split(tc.statement, "; ")...)
+			statement := strings.NewReplacer("{0}", ledger.TokenID(x.tokens[0]), "{1}", ledger.TokenID(x.tokens[1])).Replace(tc.statement)
+			x.write(strings.Split(statement, "; ")...)
 			x.verify().Mentions(t, e2e.ExitFailed, tc.named)
 			for _, a := range []e2e.Response{
 				x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`), x.As("").Get("/t/" + x.tokens[0]),
