@@ -3,6 +3,7 @@ package admin
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -19,14 +20,17 @@ import (
 type DryRun struct {
 	Count int `json:"count"` // of the events selected
 	// Examined is how many of them were looked into: frames, at most
-	// 10,000, and for no longer than 40 seconds.
+	// 10,000, and for no longer than 20 seconds.
 	Examined int            `json:"examined"`
 	Events   EventTally     `json:"events"`
 	Readings ReadingTally   `json:"readings"`
 	Data     []EventPreview `json:"data"` // the first that differ, in the order of arrival
 	// More says that there are more than data shows.
-	More bool       `json:"more"`
-	Away []awayJSON `json:"away,omitempty"` // gateways whose events are missing
+	More bool `json:"more"`
+	// SearchedTo is how far back events were selected, if not all could be looked at in
+	// ten seconds: then there may be more than count.
+	SearchedTo string     `json:"searched_to,omitempty"`
+	Away       []awayJSON `json:"away,omitempty"` // gateways whose events are missing
 }
 
 // EventTally counts the examined events by their new state.
@@ -80,6 +84,9 @@ type ReadingDelta struct {
 // dryRun answers a dry run. Of messages it only counts: what becomes of one is
 // told by the operation that explains.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, others []gateway.Gateway) error {
+	if err := admitSearch(c, principalOf(c)); err != nil {
+		return err
+	}
 	out := DryRun{Data: []EventPreview{}}
 	for _, in := range intakes {
 		if in.Kind() == event.Uplink && s.Inspector != nil {
@@ -90,11 +97,11 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 			out.join(dryRunOf(run), limit)
 			continue
 		}
-		n, err := in.Count(c.UserContext(), f)
+		n, reached, err := in.Count(c.UserContext(), f, time.Now().Add(searchTime))
 		if err != nil {
 			return err
 		}
-		out.Count += n
+		out.join(DryRun{Count: n, SearchedTo: timeOrNone(reached.Time)}, limit)
 	}
 	answers, away := each[DryRun](c.UserContext(), s.Peers, others, repeated(c))
 	for _, node := range slices.Sorted(maps.Keys(answers)) {
@@ -106,14 +113,23 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 
 func dryRunOf(run replay.DryRun) DryRun {
 	return DryRun{
-		Count: run.Count, Examined: run.Examined, Events: EventTally(run.Events), Readings: ReadingTally(run.Readings),
+		SearchedTo: timeOrNone(run.BackTo), Count: run.Count, Examined: run.Examined, Events: EventTally(run.Events), Readings: ReadingTally(run.Readings),
 		Data: httpd.Each(run.Differ, eventPreviewOf), More: run.More,
 	}
+}
+
+// timeOrNone formats a time; "" for none.
+func timeOrNone(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return formatTime(t)
 }
 
 // join adds the result of another gateway or journal.
 func (r *DryRun) join(other DryRun, limit int) {
 	r.Count += other.Count
+	r.SearchedTo = max(r.SearchedTo, other.SearchedTo)
 	r.Examined += other.Examined
 	r.Events.Done += other.Events.Done
 	r.Events.Quarantined += other.Events.Quarantined

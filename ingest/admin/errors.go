@@ -16,6 +16,9 @@ func answers() httpd.Errors {
 		relay.KindNoCredit:  httpd.Verbatim(fiber.StatusPaymentRequired),
 		relay.KindUnavailable: func(c *fiber.Ctx, err error) error {
 			c.Set(fiber.HeaderRetryAfter, "5")
+			if c.UserContext().Err() != nil {
+				return httpd.Message(c, fiber.StatusServiceUnavailable, "The request takes longer than it may: name an account or a shorter time.")
+			}
 			return httpd.Message(c, fiber.StatusServiceUnavailable, err.Error())
 		},
 	})

@@ -1,20 +1,17 @@
 package admin
 
 import (
-	"context"
 	"encoding/hex"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
@@ -104,13 +101,11 @@ func (p positions) String() string {
 	return strings.Join(parts, "~")
 }
 
-// passed notes that a list has come to an event.
-func (p positions) passed(id string, kind event.Kind) {
-	node := nodeOf(id)
+// set notes that a list of a node's events goes on below a sequence.
+func (p positions) set(node string, kind event.Kind, seq uint64) {
 	if p[node] == nil {
 		p[node] = position{}
 	}
-	seq, _ := strconv.ParseUint(id[len(node)+2:], 10, 63)
 	p[node][kind] = seq
 }
 
@@ -153,141 +148,6 @@ func (p position) String() string {
 		}
 	}
 	return strings.Join(parts, ".")
-}
-
-// eventsJSON is a page of events.
-type eventsJSON struct {
-	Data []eventJSON `json:"data"`
-	Meta struct {
-		Next string `json:"next"`
-		// Away names the gateways whose events are missing.
-		Away []awayJSON `json:"away,omitempty"`
-		// Stale says what is missing because the database does not answer; the events are
-		// those of this gateway's journals then.
-		Stale string `json:"stale,omitempty"`
-	} `json:"meta"`
-}
-
-// listEvents lists those of all gateways. What a page holds of another gateway is
-// asked of that one, below the place to which the list has come there.
-func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
-	intakes, f := s.events(sel)
-	limit := sel.limit()
-	at, ok := parsePositions(sel.cursor(), s.Node)
-	if !ok {
-		sel.Add("cursor", "want the next of an earlier page")
-	}
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	var out eventsJSON
-	own, others, err := s.eventsNow(c, intakes, f, at[s.Node], limit+1)
-	if relay.KindOf(err) == relay.KindUnavailable && (f.State == "" || f.State == event.Pending) {
-		out.Meta.Stale = "The database does not answer (" + err.Error() + "): these are the events of this gateway's journal alone, and the state of those that were processed is not known."
-		own, err = listOwn(c.UserContext(), intakes, f, at[s.Node], limit+1, (*intake.Intake).FromJournal)
-	}
-	if err != nil {
-		return err
-	}
-	query := passedOn(c)
-	if f.Account != 0 { // which a user of one account need not name
-		query.Set("account", f.Account.String())
-	}
-	pages, away := each[eventsJSON](c.UserContext(), s.Peers, others, func(g gateway.Gateway) peerRequest {
-		query := maps.Clone(query)
-		query.Set("limit", strconv.Itoa(min(limit+1, maxLimit)))
-		query.Set("cursor", at[g.Node].String())
-		return passOn(c, query)
-	})
-	lists := append(own, nil)[:len(own)]
-	further := false
-	for _, page := range pages {
-		lists = append(lists, page.Data)
-		further = further || page.Meta.Next != ""
-	}
-	var more bool
-	out.Data, more = merge(lists, limit)
-	if more || further {
-		for i := range out.Data {
-			at.passed(out.Data[i].ID, out.Data[i].Kind)
-		}
-		out.Meta.Next = at.cursor(s.Node, len(others) > 0)
-	}
-	out.Meta.Away = away
-	for i := range out.Data {
-		out.Data[i].hideText(c)
-	}
-	return c.JSON(out)
-}
-
-// cursor is String, or that of the only gateway's own list.
-func (p positions) cursor(node string, several bool) string {
-	if several {
-		return p.String()
-	}
-	return p[node].String()
-}
-
-// eventsNow lists this gateway's events, and the gateways that have others.
-func (s *Surface) eventsNow(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, at position, limit int) ([][]eventJSON, []gateway.Gateway, error) {
-	own, err := listOwn(c.UserContext(), intakes, f, at, limit, (*intake.Intake).Events)
-	if err != nil {
-		return nil, nil, err
-	}
-	others, err := s.Peers.others(c)
-	return own, others, err
-}
-
-// lister is a way to list the events of an intake.
-type lister func(in *intake.Intake, ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error
-
-// listOwn lists the events of this gateway's journals, newest first, a list each.
-func listOwn(ctx context.Context, intakes []*intake.Intake, f event.Filter, at position, limit int, from lister) ([][]eventJSON, error) {
-	lists := make([][]eventJSON, len(intakes))
-	for i, in := range intakes {
-		err := from(in, ctx, f, at[in.Kind()], func(e event.Event, _ uint64) bool {
-			lists[i] = append(lists[i], eventOf(e))
-			return len(lists[i]) < limit
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return lists, nil
-}
-
-// merge takes the newest of several lists, at most limit, and reports whether
-// there are more.
-func merge(lists [][]eventJSON, limit int) (out []eventJSON, more bool) {
-	out = []eventJSON{}
-	for {
-		best := newest(lists)
-		if best < 0 {
-			return out, false
-		}
-		if len(out) == limit {
-			return out, true
-		}
-		out = append(out, lists[best][0])
-		lists[best] = lists[best][1:]
-	}
-}
-
-// newest returns the list whose head is the newest, -1 when all are empty.
-func newest(lists [][]eventJSON) int {
-	best := -1
-	for i, l := range lists {
-		if len(l) > 0 && (best < 0 || l[0].receivedAt().After(lists[best][0].receivedAt())) {
-			best = i
-		}
-	}
-	return best
-}
-
-// receivedAt reads what formatTime wrote.
-func (e *eventJSON) receivedAt() time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
-	return t
 }
 
 func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {

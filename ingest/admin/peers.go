@@ -33,8 +33,9 @@ const (
 	headerSignature = "X-Penstock-Signature"
 )
 
-// maxPeerAnswer is the maximum size of another gateway's response: a page of 1,000 events.
-const maxPeerAnswer = 256 << 20
+// maxPeerAnswer bounds what is kept of another gateway's answer, in bytes: a dry run or a
+// trace. Events are read one by one.
+const maxPeerAnswer = 16 << 20
 
 // Peers asks the other gateways of the database for what only they have: their
 // journals. A nil Peers has none.
@@ -46,9 +47,10 @@ type Peers struct {
 	now      func() time.Time
 }
 
-// NewPeers returns the peers of a gateway. An answer may take as long as a dry run does.
+// NewPeers returns the peers of a gateway. An answer may take as long as the request for
+// which it is asked for.
 func NewPeers(node string, keys gateway.Keys, registry gateway.Registry, now func() time.Time) *Peers {
-	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{Timeout: time.Minute}, now: now}
+	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{}, now: now}
 }
 
 // awayJSON is a gateway whose journals an answer lacks.
@@ -56,6 +58,10 @@ type awayJSON struct {
 	Node   string `json:"node"`
 	SeenAt string `json:"seen_at"`
 	Error  string `json:"error"`
+}
+
+func awayOf(g *gateway.Gateway, err error) awayJSON {
+	return awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: err.Error()}
 }
 
 // others lists the other gateways; none for a request of one of them.
@@ -86,7 +92,7 @@ func each[T any](ctx context.Context, p *Peers, all []gateway.Gateway, request f
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: err.Error()})
+				away = append(away, awayOf(&g, err))
 				return
 			}
 			answers[g.Node] = answer
@@ -105,40 +111,59 @@ type peerRequest struct {
 }
 
 func (p *Peers) decode(ctx context.Context, g *gateway.Gateway, r peerRequest, answer any) error {
-	status, body, err := p.ask(ctx, g, r)
+	resp, err := p.ask(ctx, g, r)
 	switch {
 	case err != nil:
 		return err
-	case status != http.StatusOK:
-		return fmt.Errorf("answered %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
+	case resp.status != http.StatusOK:
+		return resp.refusal()
 	}
-	if err := json.Unmarshal(body, answer); err != nil {
+	if err := resp.decode(answer); err != nil {
 		return fmt.Errorf("its answer is not that of a gateway: %w", err)
 	}
 	return nil
 }
 
+// peerAnswer is the answer of another gateway. Whoever has it closes the body.
+type peerAnswer struct {
+	status int
+	body   io.ReadCloser
+}
+
+// decode reads an answer to its end.
+func (a peerAnswer) decode(v any) error {
+	defer func() { _ = a.body.Close() }()
+	return json.NewDecoder(io.LimitReader(a.body, maxPeerAnswer)).Decode(v)
+}
+
+// refusal returns the error of an answer that is not 200.
+func (a peerAnswer) refusal() error {
+	defer func() { _ = a.body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(a.body, 200))
+	return fmt.Errorf("answered %d: %s", a.status, bytes.TrimSpace(text))
+}
+
 // ask makes a request to another gateway.
-func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (status int, body []byte, err error) {
+func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (peerAnswer, error) {
 	if g.Away(p.now()) {
-		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
+		return peerAnswer{}, relay.Errorf(relay.KindUnavailable, "gateway %s is away since %s", g.Node, formatTime(g.SeenAt))
 	}
-	status, body, err = p.send(ctx, g.URL, r)
+	resp, err := p.send(ctx, g.URL, r)
 	if err != nil {
-		return 0, nil, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
+		return peerAnswer{}, relay.Errorf(relay.KindUnavailable, "gateway %s: %w", g.Node, err)
 	}
-	return status, body, nil
+	return resp, nil
 }
 
 // send makes a request to the gateway at a URL.
-func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (status int, body []byte, err error) {
+func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (peerAnswer, error) {
 	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.who.name, Role: string(r.who.role), Time: p.now(), Body: r.body}
 	if len(r.query) > 0 {
 		signed.Target += "?" + r.query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, gatewayURL+signed.Target, bytes.NewReader(r.body))
 	if err != nil {
-		return 0, nil, err
+		return peerAnswer{}, err
 	}
 	for name, value := range map[string]string{
 		headerNode: signed.Node, headerActor: signed.Actor, headerRole: signed.Role, headerTime: strconv.FormatInt(signed.Time.Unix(), 10),
@@ -146,13 +171,11 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (sta
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, err := p.client.Do(req)
+	resp, err := p.client.Do(req) //nolint:bodyclose // whoever has the answer closes it
 	if err != nil {
-		return 0, nil, err
+		return peerAnswer{}, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxPeerAnswer))
-	return resp.StatusCode, body, err
+	return peerAnswer{resp.StatusCode, resp.Body}, nil
 }
 
 // ExchangeServer tells the gateway at a URL which PostgreSQL server this one used last,
@@ -162,14 +185,14 @@ func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server ga
 	if err != nil {
 		return newer, err
 	}
-	status, answer, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/internal/server", body: body})
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("answered %d", status)
+	resp, err := p.send(ctx, gatewayURL, peerRequest{method: http.MethodPost, path: "/internal/server", body: body})
+	if err != nil {
+		return newer, err
 	}
-	if err == nil {
-		err = json.Unmarshal(answer, &newer)
+	if resp.status != http.StatusOK {
+		return newer, resp.refusal()
 	}
-	return newer, err
+	return newer, resp.decode(&newer)
 }
 
 // passOn returns a request that another gateway has to answer from what only it has.
@@ -221,13 +244,17 @@ func (p *Peers) tracedAt(c *fiber.Ctx, node string) (t tracedJSON, found bool, e
 		if g.Node != node {
 			continue
 		}
-		status, body, err := p.ask(c.UserContext(), &g, passOn(c, nil))
-		if err != nil || status == http.StatusNotFound {
+		resp, err := p.ask(c.UserContext(), &g, passOn(c, nil))
+		if err != nil {
 			return t, false, err
 		}
 		var answer struct{ Data *tracedJSON }
-		if json.Unmarshal(body, &answer) != nil || answer.Data == nil {
-			return t, false, relay.Errorf(relay.KindUnavailable, "gateway %s answered %d", node, status)
+		err = resp.decode(&answer)
+		if resp.status == http.StatusNotFound {
+			return t, false, nil
+		}
+		if err != nil || answer.Data == nil {
+			return t, false, relay.Errorf(relay.KindUnavailable, "gateway %s answered %d", node, resp.status)
 		}
 		return *answer.Data, true, nil
 	}

@@ -84,7 +84,10 @@ func TestEventsAreListedFromTheJournalWhileTheDatabaseIsDown(t *testing.T) {
 	o := arrive(t)
 	before := o.ask("GET /admin/events?limit=2", "")
 	relaytest.NoError(t, o.db.Close())
-	var page eventsJSON
+	var page struct {
+		Data []eventJSON
+		Meta eventsMeta
+	}
 	answer := o.ask("GET /admin/events?limit=4", "")
 	relaytest.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(answer, "200 ")), &page))
 	if len(page.Data) != 4 {

@@ -17,11 +17,11 @@ func hidesTexts(c *fiber.Ctx) bool { return !principalOf(c).role.SeesTexts() }
 // beginning of the message.
 func hasTexts(k event.Kind) bool { return k == event.SMS || k == event.Receipt }
 
-// hideText takes the body of a message and the notes about it away, if the request must
-// not see them. A note quotes values and the names of parameters: of a text that was not
+// hideText takes the body of a message and the notes about it away, if they are hidden from
+// the request. A note quotes values and the names of parameters: of a text that was not
 // escaped ("fish&chips") a part is such a name.
-func (e *eventJSON) hideText(c *fiber.Ctx) {
-	if hidesTexts(c) && hasTexts(e.Kind) {
+func (e *eventJSON) hideText(hidden bool) {
+	if hidden && hasTexts(e.Kind) {
 		e.Raw, e.Notes, e.Hidden = "", []string{}, true
 	}
 }
@@ -55,7 +55,7 @@ func (t *tracedJSON) hideText(c *fiber.Ctx) {
 	if !hidesTexts(c) {
 		return
 	}
-	t.eventJSON.hideText(c)
+	t.eventJSON.hideText(true)
 	if hasTexts(t.Kind) {
 		t.Trace = slices.DeleteFunc(t.Trace, func(s stepJSON) bool { return s.Step == "note" })
 	}

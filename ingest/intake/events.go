@@ -9,49 +9,70 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
 
-// scanChunk is how many records are read before their statuses are fetched.
-const scanChunk = 500
+// The most records, and bytes of them, that are read before their statuses are fetched.
+const (
+	scanChunk = 500
+	scanBytes = 1 << 20
+)
+
+// Search is a search among the events of an intake, newest first.
+type Search struct {
+	Filter event.Filter
+	Below  uint64    // only events with a lower sequence; 0 for all
+	Until  time.Time // when it stops, at the next record; zero for never
+	// JournalOnly is for when the stored states cannot be read: the state of what is
+	// processed is event.Unknown then.
+	JournalOnly bool
+}
+
+// Reached is how far a search came: everything from a sequence on was looked at. It is
+// zero if that is everything there is.
+type Reached struct {
+	Seq  uint64
+	Time time.Time // of the record with that sequence
+}
 
 // Events calls fn with the events that a filter selects, newest first, below a
 // sequence (0 for all), until fn returns false.
 func (i *Intake) Events(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error {
-	return i.Items(ctx, f, below, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
+	_, err := i.Search(ctx, Search{Filter: f, Below: below}, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
+	return err
 }
 
-// Items is Events with the items of the events.
-func (i *Intake) Items(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
-	if below == 0 {
-		below = math.MaxInt64
+// Search calls fn with the events that are found and their items, until fn returns false
+// or the search stops.
+func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (Reached, error) {
+	if s.Below == 0 {
+		s.Below = math.MaxInt64
 	}
-	if len(f.IDs) > 0 {
-		return i.eventsByID(ctx, f, below, fn)
+	switch f := &s.Filter; {
+	case s.JournalOnly:
+		return i.scan(ctx, s, i.unreadStatuses, fn)
+	case len(f.IDs) > 0:
+		return Reached{}, i.eventsByID(ctx, s.Filter, s.Below, fn)
+	case f.State == event.Quarantined || f.State == event.Unrouted:
+		return i.listByState(ctx, s, fn)
 	}
-	if f.State == event.Quarantined || f.State == event.Unrouted {
-		return i.listByState(ctx, f, below, fn)
-	}
-	return i.scan(ctx, f, below, i.statuses.Get, fn)
+	return i.scan(ctx, s, i.statuses.Get, fn)
 }
 
-// FromJournal is Events without the stored states, for when they cannot be read:
-// the state of what is processed is event.Unknown. It tells nothing by state.
-func (i *Intake) FromJournal(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, uint64) bool) error {
-	if below == 0 {
-		below = math.MaxInt64
+// over reports whether the search has used its time.
+func (s *Search) over() bool { return !s.Until.IsZero() && time.Now().After(s.Until) }
+
+// unreadStatuses stands in for the stored statuses when they cannot be read.
+func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
+	statuses := make(map[uint64]event.Status)
+	for seq := from; seq <= min(to, i.consumer.Committed()); seq++ {
+		statuses[seq] = event.Status{Seq: seq, State: event.Unknown}
 	}
-	unread := func(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
-		statuses := make(map[uint64]event.Status, to-from+1)
-		for seq := from; seq <= min(to, i.consumer.Committed()); seq++ {
-			statuses[seq] = event.Status{Seq: seq, State: event.Unknown}
-		}
-		return statuses, nil
-	}
-	return i.scan(ctx, f, below, unread, func(e event.Event, it *Item) bool { return fn(e, it.Seq) })
+	return statuses, nil
 }
 
 // Event returns one event with its item; relay.KindNotFound if this intake did
@@ -85,7 +106,7 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, below uint64, f
 		if err != nil {
 			return err
 		}
-		if more, err := i.visit(f, seq, statuses[seq], fn); err != nil || !more {
+		if _, more, err := i.visit(f, seq, statuses[seq], fn); err != nil || !more {
 			return err
 		}
 	}
@@ -108,53 +129,58 @@ func (i *Intake) sequences(ids []string) []uint64 {
 }
 
 // visit calls fn with an event if the filter selects it and its record still
-// exists, and reports whether to continue.
-func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event.Event, *Item) bool) (more bool, err error) {
-	r, err := i.log.Read(seq)
+// exists. It returns the record, and whether to continue.
+func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event.Event, *Item) bool) (r journal.Record, more bool, err error) {
+	r, err = i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
-		return true, nil
+		return r, true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("event %s: %w", i.id(seq), err)
+		return r, false, fmt.Errorf("event %s: %w", i.id(seq), err)
 	}
 	e, it := i.event(r, m)
-	return !i.selects(&f, &e, &it) || fn(e, &it), nil
+	return r, !i.selects(&f, &e, &it) || fn(e, &it), nil
 }
 
 // listByState lists events by state, which has an index.
-func (i *Intake) listByState(ctx context.Context, f event.Filter, below uint64, fn func(event.Event, *Item) bool) error {
+func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event, *Item) bool) (Reached, error) {
 	for {
-		statuses, err := i.statuses.List(ctx, i.kind, f.State, below, scanChunk)
+		statuses, err := i.statuses.List(ctx, i.kind, s.Filter.State, s.Below, scanChunk)
 		if err != nil || len(statuses) == 0 {
-			return err
+			return Reached{}, err
 		}
 		for _, m := range statuses {
-			below = m.Seq
-			if more, err := i.visit(f, m.Seq, m, fn); err != nil || !more {
-				return err
+			s.Below = m.Seq
+			r, more, err := i.visit(s.Filter, m.Seq, m, fn)
+			if err != nil {
+				return Reached{}, err
+			}
+			if !more || s.over() {
+				return Reached{m.Seq, r.Time}, nil
 			}
 		}
 	}
 }
 
 // scan reads the journal backwards; read returns the statuses of a range of sequences.
-func (i *Intake) scan(ctx context.Context, f event.Filter, below uint64, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) error {
-	for {
-		chunk, err := i.log.Before(ctx, below, scanChunk, nil)
+func (i *Intake) scan(ctx context.Context, s Search, read func(context.Context, event.Kind, uint64, uint64) (map[uint64]event.Status, error), fn func(event.Event, *Item) bool) (Reached, error) {
+	f := &s.Filter
+	for below := s.Below; ; {
+		chunk, err := i.log.Before(ctx, below, scanChunk, scanBytes)
 		if err != nil || len(chunk) == 0 {
-			return err
+			return Reached{}, err
 		}
 		below = chunk[len(chunk)-1].Seq
 		statuses, err := read(ctx, i.kind, below, chunk[0].Seq)
 		if err != nil {
-			return err
+			return Reached{}, err
 		}
 		for _, r := range chunk {
 			if !f.From.IsZero() && r.Time.Before(f.From) {
-				return nil
+				return Reached{}, nil
 			}
-			if e, it := i.event(r, statuses[r.Seq]); i.selects(&f, &e, &it) && !fn(e, &it) {
-				return nil
+			if e, it := i.event(r, statuses[r.Seq]); i.selects(f, &e, &it) && !fn(e, &it) || s.over() {
+				return Reached{r.Seq, r.Time}, nil
 			}
 		}
 	}

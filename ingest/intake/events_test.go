@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +114,7 @@ func TestAnEventShowsItsOutcome(t *testing.T) {
 
 func TestAReplayClearsTheStatusesOfEntriesThatSucceed(t *testing.T) {
 	r := processed(t)
-	n, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, 0, nil)
+	n, _, err := r.Batches(t.Context(), event.Filter{State: event.Quarantined}, time.Time{}, 0, nil)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of events that a dry run counts", n, 1)
 	relaytest.Equal(t, "the number of statuses after a dry run", len(r.statuses.reasons()), 2)
@@ -179,5 +180,43 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 	if !slices.Equal([]byte(ClipReason("\xff")), []byte("\uFFFD")) {
 		t.Error("no text")
+	}
+}
+
+// A search without time looks at one record at least, so that whoever goes on where it
+// stopped comes to the end.
+func TestASearchThatStopsGoesOn(t *testing.T) {
+	r := processed(t)
+	for _, tc := range []struct {
+		name string
+		s    Search
+		want string
+	}{
+		{"all", Search{}, "12 11 10 9 8 7 6 5 4 3 2 1"},
+		{"those done", Search{Filter: event.Filter{State: event.Done}}, "10 9 8 7 6 4 2 1"},
+		{"the quarantined", Search{Filter: event.Filter{State: event.Quarantined}}, "3"},
+		{"without states", Search{JournalOnly: true}, "12 11 10 9 8 7 6 5 4 3 2 1"},
+		{"nothing", Search{Filter: event.Filter{Query: "absent"}}, ""},
+	} {
+		var found []string
+		tc.s.Until = time.Now().Add(-time.Second)
+		for calls := 0; ; calls++ {
+			reached, err := r.Search(t.Context(), tc.s, func(e event.Event, it *Item) bool {
+				found = append(found, strconv.FormatUint(it.Seq, 10))
+				return true
+			})
+			relaytest.NoError(t, err)
+			if reached.Seq == 0 {
+				break
+			}
+			if calls > 12 || reached.Time.IsZero() {
+				t.Fatalf("%s: reached %v", tc.name, reached)
+			}
+			tc.s.Below = reached.Seq
+		}
+		relaytest.Equal(t, tc.name, strings.Join(found, " "), tc.want)
+	}
+	if n, reached, err := r.Count(t.Context(), event.Filter{}, time.Now().Add(-time.Second)); n != 1 || reached.Seq != 12 || err != nil {
+		t.Errorf("counted %d back to %v, %v", n, reached, err)
 	}
 }

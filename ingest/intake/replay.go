@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
@@ -18,7 +19,7 @@ const replayBatch = 500
 // returns their number. The statuses of events that succeed are cleared. Rules look at
 // the frames only if rules says so.
 func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, error) {
-	seqs, err := i.selected(ctx, f)
+	seqs, _, err := i.selected(ctx, f, time.Time{})
 	if err != nil {
 		return 0, err
 	}
@@ -53,21 +54,22 @@ func (i *Intake) Reprocess(ctx context.Context, from uint64) (int, error) {
 	return count, err
 }
 
-// selected returns the sequences that a filter selects, in the order of arrival.
-func (i *Intake) selected(ctx context.Context, f event.Filter) ([]uint64, error) {
-	var seqs []uint64
-	err := i.Events(ctx, f, 0, func(_ event.Event, seq uint64) bool {
-		seqs = append(seqs, seq)
+// selected returns the sequences that a filter selects, in the order of arrival. It stops
+// at a time, unless that is zero.
+func (i *Intake) selected(ctx context.Context, f event.Filter, until time.Time) (seqs []uint64, reached Reached, err error) {
+	reached, err = i.Search(ctx, Search{Filter: f, Until: until}, func(_ event.Event, it *Item) bool {
+		seqs = append(seqs, it.Seq)
 		return true
 	})
 	slices.Reverse(seqs)
-	return seqs, err
+	return seqs, reached, err
 }
 
-// Count returns how many events a filter selects.
-func (i *Intake) Count(ctx context.Context, f event.Filter) (int, error) {
-	seqs, err := i.selected(ctx, f)
-	return len(seqs), err
+// Count returns how many events a filter selects, of those that it could look at until a
+// time, and how far back that was.
+func (i *Intake) Count(ctx context.Context, f event.Filter, until time.Time) (int, Reached, error) {
+	seqs, reached, err := i.selected(ctx, f, until)
+	return len(seqs), reached, err
 }
 
 // Selection is a batch of selected events with their items.
@@ -77,25 +79,25 @@ type Selection struct {
 }
 
 // Batches calls fn with batches of the events that a filter selects, in order of
-// arrival, and returns the total number of events. If there are more than most, fn
-// gets the newest only.
-func (i *Intake) Batches(ctx context.Context, f event.Filter, most int, fn func(Selection) error) (int, error) {
-	seqs, err := i.selected(ctx, f)
+// arrival, and returns what Count does. If there are more than most, fn gets the newest
+// only.
+func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, most int, fn func(Selection) error) (int, Reached, error) {
+	seqs, reached, err := i.selected(ctx, f, until)
 	if err != nil {
-		return 0, err
+		return 0, reached, err
 	}
 	newest := seqs[max(0, len(seqs)-most):]
 	for len(newest) > 0 {
 		s, count, err := i.selection(ctx, newest[:min(replayBatch, len(newest))])
 		if err != nil {
-			return len(seqs), err
+			return len(seqs), reached, err
 		}
 		newest = newest[count:]
 		if err := fn(s); err != nil {
-			return len(seqs), err
+			return len(seqs), reached, err
 		}
 	}
-	return len(seqs), nil
+	return len(seqs), reached, nil
 }
 
 // selection returns the first events of seqs, as many as make up a batch, and how many

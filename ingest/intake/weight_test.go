@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/event"
@@ -56,7 +57,7 @@ func TestLargeEntriesAreReplayedInSmallBatches(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of entries replayed", n, 12)
 	seen := 0
-	total, err := r.Batches(t.Context(), event.Filter{}, 100, func(s Selection) error {
+	total, _, err := r.Batches(t.Context(), event.Filter{}, time.Time{}, 100, func(s Selection) error {
 		seen += len(s.Items)
 		return r.p.before(t.Context(), s.Items)
 	})

@@ -204,7 +204,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	})
 	for _, read := range []func() error{
 		func() error { return l.Range(t.Context(), 1, 1<<40, func(Record) error { return nil }) },
-		func() error { _, err := l.Before(t.Context(), 0, 100, nil); return err },
+		func() error { _, err := l.Before(t.Context(), 0, 100, 1<<20); return err },
 		func() error { l.Stats(); l.Sweep(); return nil },
 	} {
 		reading.Go(func() {

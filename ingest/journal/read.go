@@ -42,16 +42,15 @@ func (l *Log) Range(ctx context.Context, from, to uint64, fn func(Record) error)
 	}
 }
 
-// Before returns, newest first, up to limit records with a sequence under seq
-// that match accepts; a seq of 0 begins at the newest, a nil match accepts all.
-// The sequence of the last one is the seq of the next page. When ctx ends, it
-// returns the records found so far and the error of ctx.
-func (l *Log) Before(ctx context.Context, seq uint64, limit int, match func(Record) bool) ([]Record, error) {
+// Before returns, newest first, records with a sequence under seq, 0 for the newest: up to
+// limit, and about maxBytes. The sequence of the last one is the seq of the next page.
+// When ctx ends, it returns the records found so far and the error of ctx.
+func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Record, error) {
 	if seq == 0 {
 		seq = l.lastDurable() + 1
 	}
 	var found []Record
-	for len(found) < limit {
+	for size := 0; len(found) < limit && size < maxBytes; {
 		start, ok := l.indexedBefore(seq)
 		if !ok {
 			break
@@ -61,8 +60,8 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit int, match func(Reco
 			return found, err
 		}
 		for _, rec := range slices.Backward(block) {
-			if len(found) < limit && (match == nil || match(rec)) {
-				found = append(found, rec)
+			if len(found) < limit {
+				found, size = append(found, rec), size+len(rec.Payload)
 			}
 		}
 		seq = start

@@ -123,33 +123,35 @@ func TestRangeStops(t *testing.T) {
 		return nil
 	})
 	wantErr(t, err, context.Canceled)
-	if _, err := l.Before(ctx, 0, 1, nil); !errors.Is(err, context.Canceled) {
+	if _, err := l.Before(ctx, 0, 1, 1<<20); !errors.Is(err, context.Canceled) {
 		t.Errorf("before: %v", err)
 	}
 }
 
 func TestBeforePagesThroughEverythingNewestFirst(t *testing.T) {
 	l := bulk(t)
-	for name, c := range map[string]struct {
-		keep func(Record) bool
-		step uint64
-	}{
-		"all":              {nil, 1},
-		"one in a hundred": {func(r Record) bool { return r.Seq%100 == 0 }, 100},
+	for name, c := range map[string]struct{ limit, maxBytes, most int }{
+		"by number":        {7, 1 << 20, 7},
+		"by size":          {300, 1, 70}, // what is between two entries of the index
+		"all at once":      {300, 1 << 20, 300},
+		"in larger pieces": {300, 100 << 10, 170},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := uint64(300)
 			for before := uint64(0); ; {
-				page, err := l.Before(t.Context(), before, 7, c.keep)
+				page, err := l.Before(t.Context(), before, c.limit, c.maxBytes)
 				relaytest.NoError(t, err)
 				if len(page) == 0 {
 					break
+				}
+				if len(page) > c.most {
+					t.Errorf("a page has %d records, want at most %d", len(page), c.most)
 				}
 				for _, r := range page {
 					if r.Seq != want {
 						t.Fatalf("got %d, want %d", r.Seq, want)
 					}
-					want -= c.step
+					want--
 				}
 				before = page[len(page)-1].Seq
 			}
@@ -159,7 +161,7 @@ func TestBeforePagesThroughEverythingNewestFirst(t *testing.T) {
 		})
 	}
 	empty := mustOpen(t, t.TempDir(), Options{})
-	page, err := empty.Before(t.Context(), 0, 7, nil)
+	page, err := empty.Before(t.Context(), 0, 7, 1<<20)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of records of an empty log", len(page), 0)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/intake"
@@ -55,9 +56,9 @@ func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 
 // Preview computes the changes that replaying the posts selected by a filter would
 // make. It implements replay.Posts.
-func (i *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, error) {
+func (i *Inspector) Preview(ctx context.Context, f event.Filter, until time.Time, most int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, time.Time, error) {
 	preview := i.NewPreview()
-	return i.intake.Batches(ctx, f, most, func(sel intake.Selection) error {
+	count, reached, err := i.intake.Batches(ctx, f, until, most, func(sel intake.Selection) error {
 		if stop() {
 			return nil
 		}
@@ -70,6 +71,7 @@ func (i *Inspector) Preview(ctx context.Context, f event.Filter, most int, stop 
 		}
 		return nil
 	})
+	return count, reached.Time, err
 }
 
 // Frames returns the frames of a journalled post as processing it now would have
@@ -82,8 +84,11 @@ func (i *Inspector) Frames(ctx context.Context, it *intake.Item) ([]iot.Previewe
 	return previews[0].Frames, nil
 }
 
-// maxScanned is how many posts are searched for frames of a device.
-const maxScanned = 20_000
+// How many posts are searched for frames of a device, and for how long.
+const (
+	maxScanned  = 20_000
+	maxScanTime = 5 * time.Second
+)
 
 // Recent returns the last frames of a device that carry data, newest first:
 // from the journal of this gateway, and if that has fewer, from the logged
@@ -91,7 +96,8 @@ const maxScanned = 20_000
 func (i *Inspector) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
 	var out []iot.Arrival
 	left := maxScanned
-	err := i.intake.Items(ctx, event.Filter{Account: acct}, 0, func(_ event.Event, it *intake.Item) bool {
+	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
+	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
 		for _, a := range arrivalsOf(it, d.Identifier) {
 			if !slices.ContainsFunc(out, func(other iot.Arrival) bool { return a.Repeats(&other) }) {
 				out = append(out, a)

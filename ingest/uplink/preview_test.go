@@ -30,7 +30,7 @@ func TestPostsArePreviewed(t *testing.T) {
 	b, _ := f.bench()
 	before := f.out.stored()
 	var got []string
-	n, err := f.in.Batches(t.Context(), event.Filter{}, 3, func(sel intake.Selection) error {
+	n, _, err := f.in.Batches(t.Context(), event.Filter{}, time.Time{}, 3, func(sel intake.Selection) error {
 		told, err := b.NewPreview().Posts(t.Context(), sel.Items)
 		relaytest.NoError(t, err)
 		for i, p := range told {

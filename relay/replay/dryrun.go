@@ -13,8 +13,10 @@ const (
 	// maxExamined is how many events a dry run examines: the newest of the selected
 	// ones.
 	maxExamined = 10_000
-	// maxDryRun limits the duration of a dry run: a request times out after a minute.
-	maxDryRun = 40 * time.Second
+	// maxSelecting limits the time in which events are selected, maxDryRun that of the whole
+	// dry run: the request times out after half a minute.
+	maxSelecting = 10 * time.Second
+	maxDryRun    = 20 * time.Second
 )
 
 // PreviewedPost is the expected result of processing a post again.
@@ -27,16 +29,19 @@ type PreviewedPost struct {
 // Posts previews the effect of processing posts again.
 type Posts interface {
 	// Preview calls fn with the posts that a filter selects, in the order of
-	// arrival, and returns how many are selected. If there are more than most, fn
+	// arrival, and returns how many are selected. It selects until a time, and returns back
+	// to when it came by then, zero for the beginning. If more than most are selected, fn
 	// gets the newest only. Preview stops once stop reports true.
-	Preview(ctx context.Context, f event.Filter, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, error)
+	Preview(ctx context.Context, f event.Filter, until time.Time, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (count int, backTo time.Time, err error)
 }
 
 // DryRun summarizes the changes that a replay would make.
 type DryRun struct {
 	Count int // of the events selected
+	// BackTo is the time back to which events were selected; zero for the beginning.
+	BackTo time.Time
 	// Examined is how many of them were examined: at most 10,000, and for at most
-	// 40 seconds.
+	// 20 seconds.
 	Examined int
 	Events   EventTally
 	Readings ReadingTally
@@ -64,7 +69,7 @@ type PreviewedEvent struct {
 func Preview(ctx context.Context, posts Posts, f event.Filter, limit int, now func() time.Time) (r DryRun, err error) {
 	deadline := now().Add(maxDryRun)
 	stop := func() bool { return now().After(deadline) } // Examined shows that it stopped early
-	r.Count, err = posts.Preview(ctx, f, maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
+	r.Count, r.BackTo, err = posts.Preview(ctx, f, time.Now().Add(maxSelecting), maxExamined, stop, func(e *event.Event, post *PreviewedPost) {
 		r.add(e, post, limit)
 	})
 	return r, err

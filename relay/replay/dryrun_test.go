@@ -19,14 +19,14 @@ type fakePosts struct {
 	now   time.Time
 }
 
-func (p *fakePosts) Preview(_ context.Context, _ event.Filter, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, error) {
+func (p *fakePosts) Preview(_ context.Context, _ event.Filter, _ time.Time, most int, stop func() bool, fn func(*event.Event, *PreviewedPost)) (int, time.Time, error) {
 	for i := range p.posts[max(0, len(p.posts)-most):] {
 		if !stop() {
 			fn(&p.posts[i].Event, &p.posts[i].Preview)
 			p.now = p.now.Add(p.takes)
 		}
 	}
-	return len(p.posts), nil
+	return len(p.posts), time.Time{}, nil
 }
 
 func (p *fakePosts) run(t *testing.T, limit int) DryRun {
@@ -74,7 +74,7 @@ func TestAReasonThatDiffersIsADifference(t *testing.T) {
 }
 
 func TestADryRunEndsInTime(t *testing.T) {
-	p := &fakePosts{takes: 15 * time.Second}
+	p := &fakePosts{takes: 8 * time.Second}
 	for i := range 10 {
 		p.posts = append(p.posts, post(fmt.Sprint("u", i), event.Done))
 	}

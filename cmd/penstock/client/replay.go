@@ -116,13 +116,17 @@ type dryRun struct {
 			}
 		}
 	}
-	More bool
+	More       bool
+	SearchedTo string `json:"searched_to"`
 }
 
 // printDryRun writes the result of a dry run as text.
 func printDryRun(to io.Writer, r dryRun) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d events\n", r.Count)
+	if r.SearchedTo != "" {
+		fmt.Fprintf(&b, "those before %s were not looked at: narrow the selection\n", r.SearchedTo)
+	}
 	if r.Examined > 0 {
 		fmt.Fprintf(&b, "%d examined: %d would be stored, %d quarantined; %d differ\n", r.Examined, r.Events.Done, r.Events.Quarantined, r.Events.Differ)
 		fmt.Fprintf(&b, "readings: %d added, %d changed, %d unchanged, %d remain\n", r.Readings.Added, r.Readings.Changed, r.Readings.Unchanged, r.Readings.Stays)

@@ -3,7 +3,7 @@
 
 import { accounts } from "./accounts.js";
 import { call } from "./api.js";
-import { button, cell, h, reading, redraw, table, told, wrong } from "./dom.js";
+import { button, cell, h, reading, redraw, stamp, table, told, wrong } from "./dom.js";
 import { filters, labels } from "./filters.js";
 import { field, valuesOf } from "./form.js";
 import { clock } from "./format.js";
@@ -130,7 +130,8 @@ function drawPage(o, ctx, params, found, opened, recount) {
   recount();
   return [
     boxes.length > 0 && h("p", { class: "bar" }, h("label", { for: "all" }, all, " Select all on this page")),
-    table(o.title, heads, rows, params.cursor ? "Nothing more." : o.empty),
+    table(o.title, heads, rows, found.meta.searched_to ? "Nothing found so far." : params.cursor ? "Nothing more." : o.empty),
+    found.meta.searched_to && h("p", { class: "hint" }, "Searched back to ", stamp(found.meta.searched_to), ". “Older” goes on from there."),
     h("p", { class: "bar" }, params.cursor && link(o.view, { ...ctx.filter }, "Newest"),
       found.meta.next && link(o.view, { ...ctx.filter, cursor: found.meta.next }, "Older")),
   ];

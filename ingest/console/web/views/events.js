@@ -28,7 +28,7 @@ export async function foretell(clicked, ctx, selection) {
     if (!r.events) return plural(r.count, "event") + " would be processed again.";
     const rows = r.data.map((e) => [code(e.id), state(e.state), e.reason, state(e.new_state), e.new_reason, differences(e)]);
     return h("div", { class: "sheet" }, h("h3", null, "A replay would do this; nothing was changed"), pairs([
-      ["Selected", plural(r.count, "event") + ", looked into " + r.examined],
+      ["Selected", plural(r.count, "event") + ", looked into " + r.examined], ["Selected back to", r.searched_to && stamp(r.searched_to)],
       ["Events", r.events.done + " stored, " + r.events.quarantined + " quarantined, " + r.events.differ + " differ from now"],
       ["Readings", r.readings.added + " added, " + r.readings.changed + " changed, " + r.readings.unchanged + " unchanged, " + r.readings.stays + " stay"]]),
     rows.length > 0 && table("What differs", ["Event", "State", "Reason", "New state", "New reason", "Readings"], rows, ""), r.more && h("p", { class: "hint" }, "More events differ than are shown."));

@@ -1,0 +1,84 @@
+package failures
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Searches of a journal with large posts, by a viewer: as many as are tried at once, how
+// many of them may run, and how much memory, in KiB, the gateway may have meanwhile.
+const (
+	largePosts       = 300
+	searches         = 30
+	maxRunning       = 4
+	maxSearchMemory  = 300 << 10
+	largePostPadding = 800_000
+)
+
+// postLarge has large posts journalled and processed.
+func postLarge(g *e2e.Gateway) {
+	g.T.Helper()
+	padding := strings.Repeat("z", largePostPadding)
+	for i := range largePosts {
+		g.As("acme-all-0123456").Post("/webhooks/lorawan", fmt.Sprintf(`{"devEUI": "%016x", "padding": %q}`, i+1, padding)).Is(g.T, 200, "")
+	}
+	g.AwaitProcessed()
+}
+
+// Searches at the same time take no more memory than a few do. Those beyond the bound are
+// refused, and the others are served meanwhile.
+func TestSearchesAreBounded(t *testing.T) {
+	t.Parallel()
+	g := overloaded(t)
+	g.Spawn()
+	g.AddUser("viv", "viewer", "")
+	viewer := g.SignIn("viv")
+	postLarge(g)
+	for _, path := range []string{
+		"/admin/events?kind=uplink&q=absent", "/admin/events?limit=1000", "/admin/events?kind=uplink&q=zzz&limit=1000",
+	} {
+		results := make(chan e2e.Response, searches)
+		var wg sync.WaitGroup
+		for range searches {
+			wg.Go(func() {
+				a, err := viewer.Try("GET", path, "")
+				if err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+				results <- a
+			})
+		}
+		most := 0.0
+		for len(results) < searches {
+			m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+			most = max(most, m[`penstock_requests_in_flight{kind="searches"}`])
+			g.As("acme-all-0123456").Get("/iot/devices/none").Mentions(t, 422)
+			g.Admin().Get("/admin/accounts").Mentions(t, 200)
+		}
+		wg.Wait()
+		close(results)
+		refused, size := 0, 0
+		for a := range results {
+			size += len(a.Body)
+			switch {
+			case a.Status == 503 && a.Header.Get("Retry-After") != "" && strings.Contains(a.Body, "Too many searches"):
+				refused++
+			case a.Status != 200:
+				t.Errorf("%s: %d %s", path, a.Status, a.Body)
+			}
+		}
+		t.Logf("%s: %v at once, %d refused, %d bytes of answers; %d KiB at the peak", path, most, refused, size, g.Memory("VmHWM"))
+		if most == 0 || most > maxRunning {
+			t.Errorf("%s: %v searches ran at once, want at most %d", path, most, maxRunning)
+		}
+	}
+	if peak := g.Memory("VmHWM"); peak > maxSearchMemory {
+		t.Errorf("the gateway took %d KiB, want at most %d", peak, maxSearchMemory)
+	}
+	relaytest.Equal(t, "the searches in flight", e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_requests_in_flight{kind="searches"}`], 0)
+}

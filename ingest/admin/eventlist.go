@@ -1,0 +1,340 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/gateway"
+)
+
+// The budget of a list of events: how long it searches, and the bytes of its answer after
+// which a page ends.
+const (
+	searchTime = 5 * time.Second
+	pageBytes  = 4 << 20
+)
+
+// eventsMeta is the meta of a page of events, which may have fewer events than its limit
+// although there are more.
+type eventsMeta struct {
+	Next string `json:"next"`
+	// SearchedTo is how far back the search came in its time; empty if it did not stop
+	// because of that.
+	SearchedTo string `json:"searched_to,omitempty"`
+	// Away names the gateways whose events are missing.
+	Away []awayJSON `json:"away,omitempty"`
+	// Stale says what is missing because the database does not answer; the events are
+	// those of this gateway's journals then.
+	Stale string `json:"stale,omitempty"`
+}
+
+// eventSource is where a list takes events from, newest first: a journal of this gateway,
+// or another gateway.
+type eventSource struct {
+	node string
+	kind event.Kind // of the journal; empty for another gateway
+	next func() (eventJSON, bool)
+	stop func()
+	head *eventJSON // the newest that was not taken; nil if there is none
+
+	// Valid when there is no head:
+	goOn       position // where the events go on that were not looked at; nil if there are none
+	searchedTo string   // when the one was received at which the search stopped
+	err        error
+}
+
+// advance takes the head and finds the next.
+func (src *eventSource) advance() {
+	src.head = nil
+	if e, ok := src.next(); ok {
+		src.head = &e
+	}
+}
+
+// journalSource searches a journal of this gateway.
+func (s *Surface) journalSource(ctx context.Context, in *intake.Intake, search intake.Search) *eventSource {
+	src := &eventSource{node: s.Node, kind: in.Kind()}
+	src.next, src.stop = iter.Pull(func(yield func(eventJSON) bool) {
+		var reached intake.Reached
+		reached, src.err = in.Search(ctx, search, func(e event.Event, _ *intake.Item) bool { return yield(eventOf(e)) })
+		if reached.Seq > 0 {
+			src.goOn, src.searchedTo = position{in.Kind(): reached.Seq}, formatTime(reached.Time)
+		}
+	})
+	return src
+}
+
+// journalSources searches the journals of this gateway. The error is that of the first
+// search that fails before it finds an event.
+func (s *Surface) journalSources(ctx context.Context, intakes []*intake.Intake, search intake.Search, at position) (eventSources, error) {
+	var all eventSources
+	for _, in := range intakes {
+		search.Below = at[in.Kind()]
+		src := s.journalSource(ctx, in, search)
+		all = append(all, src)
+		if src.advance(); src.head == nil && src.err != nil {
+			all.stop()
+			return nil, src.err
+		}
+	}
+	return all, nil
+}
+
+// gatewaySource reads the answer of another gateway as it arrives.
+func gatewaySource(node string, body io.ReadCloser) *eventSource {
+	src := &eventSource{node: node}
+	next, stop := iter.Pull(func(yield func(eventJSON) bool) {
+		var meta eventsMeta
+		if meta, src.err = readEvents(body, yield); meta.Next != "" {
+			src.goOn, _ = parsePosition(meta.Next)
+			src.searchedTo = meta.SearchedTo
+		}
+	})
+	src.next, src.stop = next, func() {
+		stop()
+		_ = body.Close()
+	}
+	return src
+}
+
+// readEvents reads a page of events, {"data": […], "meta": {…}}, until yield returns false.
+func readEvents(r io.Reader, yield func(eventJSON) bool) (meta eventsMeta, err error) {
+	d := json.NewDecoder(r)
+	for range 3 { // {, "data", [
+		if _, err := d.Token(); err != nil {
+			return meta, err
+		}
+	}
+	for d.More() {
+		var e eventJSON
+		if err := d.Decode(&e); err != nil {
+			return meta, err
+		}
+		if !yield(e) {
+			return meta, nil
+		}
+	}
+	for range 2 { // ], "meta"
+		if _, err := d.Token(); err != nil {
+			return meta, err
+		}
+	}
+	return meta, d.Decode(&meta)
+}
+
+// events asks other gateways for their events, all at the same time.
+func (p *Peers) events(ctx context.Context, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (found eventSources, away []awayJSON) {
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	for _, g := range all {
+		wait.Go(func() {
+			resp, err := p.ask(ctx, &g, request(g))
+			if err == nil && resp.status != http.StatusOK {
+				err = resp.refusal()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				away = append(away, awayOf(&g, err))
+				return
+			}
+			found = append(found, gatewaySource(g.Node, resp.body))
+		})
+	}
+	wait.Wait()
+	return found, away
+}
+
+// eventSources are merged into a list.
+type eventSources []*eventSource
+
+func (all eventSources) stop() {
+	for _, src := range all {
+		src.stop()
+	}
+}
+
+// newest returns the source whose head is the newest; nil if the list ends here: without
+// heads, or where a source has stopped whose next event could be newer.
+func (all eventSources) newest() (newest *eventSource, stopped *eventSource) {
+	for _, src := range all {
+		switch {
+		case src.head == nil && (src.goOn != nil || src.err != nil):
+			return nil, src
+		case src.head == nil:
+		case newest == nil || src.head.receivedAt().After(newest.head.receivedAt()):
+			newest = src
+		}
+	}
+	return newest, nil
+}
+
+// receivedAt reads what formatTime wrote.
+func (e *eventJSON) receivedAt() time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
+	return t
+}
+
+// sequence is that of the event in its journal, which its id ends with.
+func (e *eventJSON) sequence() uint64 {
+	seq, _ := strconv.ParseUint(e.ID[len(nodeOf(e.ID))+2:], 10, 63)
+	return seq
+}
+
+// listEvents lists the events of all gateways, newest first, as they are found.
+func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
+	intakes, f := s.events(sel)
+	list := &eventList{node: s.Node, limit: sel.limit(), hidden: hidesTexts(c)}
+	for _, in := range intakes {
+		list.kinds = append(list.kinds, in.Kind())
+	}
+	var ok bool
+	if list.at, ok = parsePositions(sel.cursor(), s.Node); !ok {
+		sel.Add("cursor", "want the next of an earlier page")
+	}
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	// 1. The journals of this gateway, as far as their first events.
+	ctx, search := c.UserContext(), intake.Search{Filter: f, Until: time.Now().Add(searchTime)}
+	others, err := s.Peers.others(c)
+	if err == nil {
+		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
+	}
+	if relay.KindOf(err) == relay.KindUnavailable && (f.State == "" || f.State == event.Pending) {
+		list.meta.Stale = "The database does not answer (" + err.Error() + "): these are the events of this gateway's journal alone, and the state of those that were processed is not known."
+		others, search.JournalOnly = nil, true
+		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
+	}
+	if err != nil {
+		return err
+	}
+	// 2. Those of others, each below the place to which the list has come there.
+	query := passedOn(c)
+	if f.Account != 0 { // which a user of one account need not name
+		query.Set("account", f.Account.String())
+	}
+	list.several = len(others) > 0
+	found, away := s.Peers.events(ctx, others, func(g gateway.Gateway) peerRequest {
+		query := maps.Clone(query)
+		query.Set("limit", strconv.Itoa(min(list.limit+1, maxLimit)))
+		query.Set("cursor", list.at[g.Node].String())
+		return passOn(c, query)
+	})
+	for _, src := range found {
+		src.advance()
+	}
+	list.sources, list.meta.Away = append(list.sources, found...), away
+	// 3. The answer, merged from these.
+	c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	httpd.Write(c, list.write)
+	return nil
+}
+
+// eventList is a list of events that is being written.
+type eventList struct {
+	node    string
+	several bool // other gateways have events too
+	kinds   []event.Kind
+	limit   int
+	hidden  bool // texts of messages are hidden
+	sources eventSources
+	at      positions
+	meta    eventsMeta
+}
+
+// write writes a page.
+func (l *eventList) write(w *bufio.Writer) error {
+	defer l.sources.stop()
+	_, _ = w.WriteString(`{"data":[`) // an error stays
+	for count, size := 0, 0; count < l.limit && size < pageBytes; count++ {
+		src, stopped := l.sources.newest()
+		if src == nil {
+			if stopped != nil {
+				l.meta.SearchedTo = stopped.searchedTo
+			}
+			break
+		}
+		e := src.head
+		e.hideText(l.hidden)
+		text, err := relay.EncodeJSON(e)
+		if err != nil {
+			return err
+		}
+		if count > 0 {
+			_ = w.WriteByte(',')
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+		size += len(text)
+		l.at.set(src.node, e.Kind, e.sequence())
+		src.advance()
+	}
+	if err := l.end(); err != nil {
+		return err
+	}
+	meta, err := relay.EncodeJSON(l.meta)
+	if err != nil {
+		return err
+	}
+	_, _ = w.WriteString(`],"meta":`)
+	_, _ = w.Write(meta)
+	return w.WriteByte('}')
+}
+
+// end notes where the next page begins.
+func (l *eventList) end() error {
+	more := false
+	for _, src := range l.sources {
+		switch {
+		case src.head != nil && src.kind != "":
+			l.at.set(src.node, src.kind, src.head.sequence()+1)
+		case src.head != nil: // it searches again below what was taken
+		case src.err != nil && src.kind != "":
+			return src.err
+		case src.err != nil: // the answer broke off
+			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: src.err.Error()})
+			continue
+		case src.goOn != nil:
+			for kind, seq := range src.goOn {
+				l.at.set(src.node, kind, seq)
+			}
+		default:
+			l.complete(src)
+			continue
+		}
+		more = true
+	}
+	switch {
+	case !more:
+	case l.several:
+		l.meta.Next = l.at.String()
+	default:
+		l.meta.Next = l.at[l.node].String()
+	}
+	return nil
+}
+
+// complete notes that a source has no more events.
+func (l *eventList) complete(src *eventSource) {
+	for _, kind := range l.kinds {
+		if src.kind == "" || src.kind == kind {
+			l.at.set(src.node, kind, 1)
+		}
+	}
+}
