@@ -59,6 +59,9 @@ func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	if !r.open(d.Meta.Signature, "the history is not signed by the key: ") {
 		return r, nil
 	}
+	if d.Meta.Key != strings.TrimSpace(r.Key) {
+		r.fault(-1, "meta.key is not the key that signed the history")
+	}
 	if d.Meta.TreeSize != r.Head.Size || d.Meta.RootHash != r.Head.Root.String() {
 		r.fault(-1, "tree_size and root_hash are not those that were signed")
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/merkle"
@@ -166,11 +167,30 @@ type exportHead struct {
 	Ledger string `json:"ledger"` // its hash
 	Name   string `json:"name"`
 	Key    string `json:"key"`
-	Head   string `json:"head"`
+	Head   string `json:"head"` // a checkpoint with the ledger's name
+}
+
+// wrong describes how a first line differs from what its signed head, which the key has
+// signed, says; empty if it does not.
+func (e exportHead) wrong(line []byte, key string) string {
+	origin, _, _ := strings.Cut(e.Head, "\n")
+	want := exportHead{strings.TrimPrefix(origin, merkle.Origin("")), merkle.NameOf(e.Head), strings.TrimSpace(key), e.Head}
+	switch {
+	case e.Ledger != want.Ledger:
+		return "the header has another ledger than the one that is signed, " + want.Ledger
+	case e.Name != want.Name:
+		return fmt.Sprintf("the header has another name than the one that is signed, %q", want.Name)
+	case e.Key != want.Key:
+		return "the header has another key than the one that signed its head"
+	}
+	if b, err := json.Marshal(want); err != nil || !bytes.Equal(b, line) {
+		return "the header was changed: it is not the line that an export begins with"
+	}
+	return ""
 }
 
 // Export writes a whole ledger: a line of JSON with its hash, name, public key
-// and signed head, then a line for each entry: its sequence, its hash in base64
+// and signed head, which has the hash and the name too, then a line for each entry: its sequence, its hash in base64
 // and its leaf, with blanks between.
 //
 // It returns NotFound if the account has no such ledger; nothing is written then.
@@ -181,6 +201,13 @@ func (s *Service) Export(ctx context.Context, acct account.ID, ledgerID string) 
 	}
 	h, err := s.headOf(ctx, acct, l)
 	if err != nil {
+		return nil, err
+	}
+	private, err := s.signer(ctx, acct, l)
+	if err != nil {
+		return nil, err
+	}
+	if h.Signed, err = merkle.SignNamed(h.Head, l.Name, private); err != nil {
 		return nil, err
 	}
 	return func(w io.Writer) error { return s.export(ctx, w, acct, l, h) }, nil
@@ -230,6 +257,9 @@ func VerifyExport(from io.Reader, key string, earlier ...string) (Report, error)
 	c := r.checker(head.Head, earlier)
 	if c == nil {
 		return r, nil
+	}
+	if wrong := head.wrong(lines.Bytes(), r.Key); wrong != "" {
+		r.fault(-1, wrong)
 	}
 	for lines.Scan() {
 		r.line(c, lines.Bytes())

@@ -108,6 +108,7 @@ func TestAHistoryIsVerifiedOffline(t *testing.T) {
 		{"an entry changed", strings.Replace(string(whole), `"i":1`, `"i":2`, 1), h.Key, "entry 6 was changed: it does not have its hash"},
 		{"an entry put elsewhere", strings.Replace(string(whole), `"sequence":6`, `"sequence":5`, 1), h.Key, "entry 5 is not part of the ledger at that place"},
 		{"a number of the head", strings.Replace(string(whole), `"tree_size":10`, `"tree_size":11`, 1), h.Key, "tree_size and root_hash are not those that were signed"},
+		{"another key in it", strings.Replace(string(whole), `"key":"`+h.Key, `"key":"`+otherKey, 1), h.Key, "meta.key is not the key that signed the history"},
 		{"another ledger's key", string(whole), otherKey, "the history is not signed by the key: head: signature: note has no verifiable signatures"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -135,8 +136,23 @@ func TestAnExportIsVerifiedOffline(t *testing.T) {
 	lines := strings.SplitAfter(b.String(), "\n") // the head, eleven entries, nothing
 	without := strings.Join(append(append([]string{}, lines[:4]...), lines[5:]...), "")
 	swapped := strings.Join(append(append([]string{}, lines[:3]...), append([]string{lines[4], lines[3]}, lines[5:]...)...), "")
+	inHeader := func(field, with string) string {
+		var header map[string]json.RawMessage
+		relaytest.NoError(t, json.Unmarshal([]byte(lines[0]), &header))
+		if _, ok := header[field]; !ok {
+			t.Fatalf("the header has no %s: %s", field, lines[0])
+		}
+		return strings.Replace(b.String(), fmt.Sprintf(`"%s":%s`, field, header[field]), fmt.Sprintf(`"%s":%q`, field, with), 1)
+	}
+	otherKey, err := newSite(t).s.Key(t.Context(), 1, "plain")
+	relaytest.NoError(t, err)
 	for _, tc := range []struct{ name, text, want string }{
 		{"as it came", b.String(), ""},
+		{"another ledger in the header", inHeader("ledger", strings.Repeat("0a", 32)), "the header has another ledger than the one that is signed"},
+		{"another name in the header", inHeader("name", "Debts"), "the header has another name than the one that is signed"},
+		{"another key in the header", inHeader("key", otherKey), "the header has another key than the one that signed"},
+		{"a second name in the header", strings.Replace(b.String(), `"name"`, `"name":"Debts","name"`, 1), "the header was changed"},
+		{"more in the header", strings.Replace(b.String(), `"name"`, `"title":"Debts","name"`, 1), "the header was changed"},
 		{"a byte changed", strings.Replace(b.String(), `"i":3`, `"i":4`, 1), "entry 8 was changed"},
 		{"a line gone", without, "entry 3 is missing"},
 		{"two lines swapped", swapped, "entry 2 stands out of order; entry 2 is missing"},

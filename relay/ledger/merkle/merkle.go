@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,11 +57,32 @@ func PublicOf(private string) (string, error) {
 
 // Sign returns the head as a signed checkpoint. The key must be that of the origin.
 func Sign(h Head, private string) (string, error) {
-	return sign("head", h.Origin+"\n"+strconv.FormatInt(h.Size, 10)+"\n"+h.Root.String()+"\n", private)
+	return sign("head", h.text(), private)
+}
+
+func (h Head) text() string {
+	return h.Origin + "\n" + strconv.FormatInt(h.Size, 10) + "\n" + h.Root.String() + "\n"
+}
+
+// nameExtension begins the extension line of a checkpoint that has a name.
+const nameExtension = "name "
+
+// SignNamed is Sign for a checkpoint that also says what the ledger is called, in an
+// extension line: the word name, a blank and the name in quotes.
+func SignNamed(h Head, name, private string) (string, error) {
+	return sign("head", h.text()+nameExtension+strconv.Quote(name)+"\n", private)
+}
+
+// NameOf returns the name in a checkpoint, which Open has opened; empty if it has none.
+func NameOf(signed string) string {
+	text, _, _ := strings.Cut(signed, "\n\n")
+	_, quoted, _ := strings.Cut(text, "\n"+nameExtension)
+	name, _ := strconv.Unquote(quoted)
+	return name
 }
 
 // Open reads a signed checkpoint, which others may have signed as well. It returns
-// an error unless the public key's owner signed it.
+// an error unless the public key's owner signed it. It ignores extension lines.
 func Open(signed, public string) (Head, error) {
 	text, name, err := open("head", signed, public)
 	if err != nil {
@@ -103,8 +125,8 @@ func open(what, signed, public string) (text, name string, err error) {
 
 func parseHead(text string) (h Head, err error) {
 	lines := strings.Split(text, "\n")
-	if len(lines) < 4 || lines[3] != "" {
-		return h, fmt.Errorf("head: %d lines, expected origin, size and root", len(lines)-1)
+	if len(lines) < 4 || slices.Index(lines, "") != len(lines)-1 {
+		return h, fmt.Errorf("head: %d lines, expected origin, size, root, and extensions that are not empty", len(lines)-1)
 	}
 	h.Origin = lines[0]
 	if h.Size, err = parseSize(lines[1]); err != nil {

@@ -306,3 +306,21 @@ func TestASubsetIsNoHead(t *testing.T) {
 		}
 	}
 }
+
+func TestAHeadHasAName(t *testing.T) {
+	private, public, err := NewKey(Origin("aa"))
+	relaytest.NoError(t, err)
+	head := Head{Origin: Origin("aa"), Size: 1, Root: LeafHash([]byte("x"))}
+	for _, name := range []string{"Assets", "", "a\n\nb \"c\" é"} {
+		signed, err := SignNamed(head, name, private)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, "the head", relaytest.Must(Open(signed, public))(t), head)
+		relaytest.Equal(t, "its name", NameOf(signed), name)
+	}
+	signed, err := Sign(head, private)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the name of a head without one", NameOf(signed), "")
+	if _, err := Sign(Head{Origin: Origin("bb")}, private); err == nil {
+		t.Error("the key of one ledger signs the head of another")
+	}
+}

@@ -3,6 +3,7 @@ package ledgers
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +42,13 @@ WHERE account = 1 AND ledger = 'assets' AND sequence = 1`)
 	relaytest.NoError(t, os.WriteFile(export, []byte(strings.Replace(text, "A-17", "A-18", 1)), 0o600))
 	for want, args := range map[string][]string{"acme/assets: entry 1 was changed\n": nil, "ledger.txt: entry 0 was changed\n": {export}} {
 		verify(args...).Mentions(t, e2e.ExitFailed, want)
+	}
+	key := regexp.MustCompile(`"key":"([^"]*)"`).FindStringSubmatch(text)[1]
+	for want, edited := range map[string]string{
+		"the header has another name": strings.Replace(text, `"name":"Assets"`, `"name":"Debts"`, 1), "the header has another ledger": strings.Replace(text, `{"ledger":"`, `{"ledger":"0a`, 1),
+	} {
+		relaytest.NoError(t, os.WriteFile(export, []byte(edited), 0o600))
+		verify("--key", key, export).Mentions(t, e2e.ExitFailed, want)
 	}
 	verify("--key", "x", export).Mentions(t, e2e.ExitFailed, "has no head that its key has signed")
 	verify(filepath.Join(g.Dir, "none")).Mentions(t, e2e.ExitFailed, "none")
