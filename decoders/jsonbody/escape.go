@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// unescape resolves the escapes of a string whose syntax was checked. Half a
+// Unescape resolves the escapes of a string whose syntax was checked. Half a
 // surrogate pair becomes U+FFFD.
-func unescape(raw []byte) []byte {
+func Unescape(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' || i+1 >= len(raw) {

@@ -53,6 +53,8 @@ type Reader struct {
 	depth  int
 	first  bool // a container was just entered: no comma is due
 	unread bool // Next or More stopped before a value that was not read yet
+	key    int  // where the text of the key that Next read last begins
+	keyEnd int
 	err    error
 }
 
@@ -86,6 +88,10 @@ func (r *Reader) Close() error {
 
 // Offset returns how many bytes have been read.
 func (r *Reader) Offset() int { return r.i }
+
+// Key returns where the text of the key that was read last begins and ends, without its
+// quotes and with its escapes.
+func (r *Reader) Key() (start, end int) { return r.key, r.keyEnd }
 
 // Kind returns the kind of the next value without reading it.
 func (r *Reader) Kind() Kind {
@@ -151,9 +157,11 @@ func (r *Reader) Next(key *[]byte) bool {
 		r.fail("a key was expected")
 		return false
 	}
+	start := r.i + 1
 	raw, escaped := r.scanString()
+	r.key, r.keyEnd = start, start+len(raw)
 	if escaped {
-		raw = unescape(raw)
+		raw = Unescape(raw)
 	}
 	*key = raw
 	if r.peek() != ':' {

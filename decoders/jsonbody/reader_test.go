@@ -161,6 +161,23 @@ func TestAValueThatIsNotReadIsSkipped(t *testing.T) {
 	relaytest.Equal(t, "the name", name, "kept")
 }
 
+func TestAKeyIsFoundInTheText(t *testing.T) {
+	const body = ` {"plain":{"\u0061\\":1} , "":2}`
+	r := New([]byte(body))
+	var keys []string
+	var read func()
+	read = func() {
+		for key := range r.Fields() {
+			start, end := r.Key()
+			keys = append(keys, body[start:end]+" is "+string(key))
+			read()
+		}
+	}
+	read()
+	relaytest.NoError(t, r.Close())
+	relaytest.Equal(t, "the keys", keys, []string{"plain is plain", `\u0061\\ is a\`, " is "})
+}
+
 // FuzzAny holds the reader against encoding/json: both accept the same texts
 // (but for our limit of depth) and read the same values from them.
 func FuzzAny(f *testing.F) {

@@ -30,6 +30,12 @@ func (r *Reader) Value() Value {
 	return Value{Kind: kind, raw: r.b[start:r.i]}
 }
 
+// NewValue returns a value of a text whose syntax was checked: without the quotes of a
+// string.
+func NewValue(kind Kind, text []byte) Value {
+	return Value{Kind: kind, raw: text, escaped: kind == String && bytes.IndexByte(text, '\\') >= 0}
+}
+
 // Raw returns the value's text, without the quotes of a string. It aliases
 // the body.
 func (v Value) Raw() []byte { return v.raw }
@@ -55,7 +61,7 @@ func (v Value) String() string {
 func (v Value) text() string {
 	raw := v.raw
 	if v.escaped {
-		raw = unescape(raw)
+		raw = Unescape(raw)
 	}
 	if !utf8.Valid(raw) {
 		return strings.ToValidUTF8(string(raw), "\uFFFD")
@@ -125,7 +131,7 @@ func (v Value) Base64() ([]byte, bool) {
 	}
 	raw := v.raw
 	if v.escaped {
-		raw = unescape(raw)
+		raw = Unescape(raw)
 	}
 	return decodeBase64(raw)
 }

@@ -16,38 +16,48 @@ func Inspect(p Post) (Sender, error) {
 	if isProtobuf(p) {
 		return "", ErrProtobuf
 	}
-	if s, ok := detectOther(p); ok {
-		return s, nil
-	}
-	s, err := scan(p.Body, false)
+	sender, items, err := recognise(p)
 	if err != nil {
-		return "", syntaxError(err)
+		return "", err
 	}
-	if sender := detect(&s, p); s.items <= maxFrames {
-		return sender, nil
+	if items > maxFrames {
+		return "", ErrTooMany
 	}
-	return "", ErrTooMany
+	return sender, nil
 }
 
 // Detect returns the sender of a body that Inspect has accepted. A body that it
 // cannot place is Generic.
 func Detect(p Post) Sender {
-	if s, ok := detectOther(p); ok {
-		return s
-	}
-	s, _ := scan(p.Body, true)
-	return detect(&s, p)
+	sender, _, _ := recognise(p)
+	return sender
 }
 
-// detect recognises the shape. An unknown one is Sigfox's if it names a
-// device and came where its callbacks are sent: they have no seqNumber where
-// they report an error.
-func detect(s *shape, p Post) Sender {
-	sender := detectShape(s)
-	if sender == Generic && p.Path == lpwan && s.kind == jsonbody.Object && s.all(keyDevice) {
-		return Sigfox
+// recognise finds the sender of a body by its first values, and counts the items of its
+// list, or of the list that Monnit posts within an object. Of a body that is cut off, it
+// looks at the beginning.
+// An object of unknown shape is Sigfox's if it names a device and came where Sigfox's
+// callbacks are sent: they have no seqNumber where they report an error.
+func recognise(p Post) (sender Sender, items int, err error) {
+	if s, ok := detectOther(p); ok {
+		return s, 0, nil
 	}
-	return sender
+	const depth, limit = 2, 1000 // few, since requests are inspected concurrently
+	sender = Generic
+	d, err := readPart(p.Body, depth, limit)
+	if d.kind() == jsonbody.Array {
+		d.Items(func(item document) {
+			if items++; items == 1 {
+				sender = senderOf(item, true)
+			}
+		})
+		return sender, items, err
+	}
+	d.Each("sensorMessages", func(document) { items++ })
+	if sender = senderOf(d, false); sender == Generic && p.Path == lpwan && d.Has("device") {
+		sender = Sigfox
+	}
+	return sender, items, err
 }
 
 // lpwan is the Path of the low-power wide-area operators.

@@ -3,8 +3,11 @@ package netserver
 import (
 	"errors"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestSendersAreToldByTheShapeOfTheBody(t *testing.T) {
@@ -107,6 +110,27 @@ func TestInspectRefusesWhatIsBroken(t *testing.T) {
 			}
 			if frames, err := Parse(p); !isSyntax(err) || len(frames) > 0 {
 				t.Errorf("Parse: got %d frames, %v, want a syntax error", len(frames), err)
+			}
+		})
+	}
+}
+
+// Requests are inspected concurrently, so a hostile body must not take many times its size.
+func TestInspectTakesLittleMemory(t *testing.T) {
+	for name, body := range map[string]string{
+		"an object of a million members": `{` + strings.Repeat(`"a":1,`, 1e6) + `"b":{}}`,
+		"a list of a million numbers":    `{"devEui":[` + strings.Repeat(`1,`, 1e6) + `1]}`,
+		"a million objects in a list":    `[{"l":[` + strings.Repeat(`{"a":{}},`, 1e6) + `1]}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Post{Body: []byte(body)}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Inspect(p)
+			runtime.ReadMemStats(&after)
+			relaytest.NoError(t, err)
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<18 {
+				t.Errorf("Inspect took %d bytes", taken)
 			}
 		})
 	}

@@ -15,128 +15,139 @@ import (
 // warning, an essential one refuses the frame, and the first refusal in the
 // body is the one that is returned.
 //
-// The last name of a path may have alternatives, "location|position". Of these,
+// A path may have alternatives, "location|position". Of these,
 // and of a name that the body has twice, the last in the body counts.
 //
 // A document is valid until the function that it was given to returns.
 type document struct {
-	notes    *notes
-	members  *members
-	from, to int    // its fields are members[from:to]
-	name     string // its own path, empty for the body
-	alias    string // replaces the path in notes
+	notes   *notes
+	members *members
+	index   int    // of the member that it is; -1 if there is none
+	name    string // its own path, empty for the body
+	alias   string // replaces the path in notes
 }
 
-// members are the fields of a body's objects, each followed by those within it.
-// A member holds no pointer, since the garbage collector would follow each.
+// members are the values of a body, each followed by the fields within it. The items of
+// lists are not among them: Items adds each while it is visited, so that a long list takes
+// little memory. A member holds no pointer, since the garbage collector would follow each.
 type members struct {
 	body   []byte
-	origin int      // of a text within the body: where it begins
-	keys   []string // those that are no part of the body, as they have escapes
+	origin int // of a text within the body: where it begins
 	list   []member
+	// depth and limit are how deep objects are read, and how many values; the others are
+	// only checked.
+	depth, limit int
 }
 
 type member struct {
-	key, keyEnd int32 // in the body, or keyEnd is -1 and key an index of keys
-	at, end     int32 // the value in the body, with the white space before it
-	next        int32 // the member after those within this one
+	key, keyEnd int32 // empty for the body itself and for an item of a list
+	start, end  int32 // of the value in the body, without the quotes of a text
+	next        int32 // the index of the member after those within this one
 	kind        jsonbody.Kind
-	hash        byte // of the key, so that few others have to be compared
+	escaped     bool // the key has escapes
 }
 
-// keyHash differs between most keys of a body.
-func keyHash[T string | []byte](key T) byte {
-	if len(key) == 0 {
-		return 0
-	}
-	return key[0] ^ key[len(key)-1]<<3 ^ byte(len(key))<<5
+// readDocument reads a body. The error is that of its syntax.
+func readDocument(body []byte) (document, error) {
+	return readPart(body, jsonbody.MaxDepth, math.MaxInt)
 }
 
-// read adds the fields of the next value, which has none unless it is an
-// object. The reader's text begins at base.
-func (m *members) read(r *jsonbody.Reader, base int) {
-	for key := range r.Fields() {
-		m.add(r, key, base)
-	}
+// readPart reads the first values of a body, down to a depth. The error is that of the
+// syntax of the whole.
+func readPart(body []byte, depth, limit int) (document, error) {
+	const bytesPerMember, usual = 14, 128
+	m := &members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember+1, usual)), depth: depth, limit: limit}
+	r := jsonbody.New(body)
+	m.add(&r, member{}, 0, depth)
+	return document{members: m}, syntaxError(r.Close())
 }
 
-// add adds the next value as a field.
-func (m *members) add(r *jsonbody.Reader, key []byte, base int) {
-	i, x := len(m.list), member{at: int32(base + r.Offset()), kind: r.Kind(), hash: keyHash(key)}
-	x.key, x.keyEnd = m.place(key)
+// add adds the next value and, if it is an object, its fields down to a depth; x has its
+// key. The reader's text begins at base.
+func (m *members) add(r *jsonbody.Reader, x member, base, depth int) {
+	i := len(m.list)
+	x.kind = r.Kind()
+	x.start = int32(base + r.Offset())
 	m.list = append(m.list, x)
-	m.read(r, base)
-	m.list[i].end, m.list[i].next = int32(base+r.Offset()), int32(len(m.list))
-}
-
-// place finds a key in the body. What the reader has cut out of it reaches to
-// the end of the same array, so the capacities tell where it begins.
-func (m *members) place(key []byte) (at, end int32) {
-	i := cap(m.body) - cap(key)
-	if i >= 0 && i < len(m.body) && len(key) > 0 && &m.body[i] == &key[0] {
-		return int32(i), int32(i + len(key))
+	if x.kind == jsonbody.Object && depth > 0 {
+		for name := range r.Fields() {
+			if len(m.list) < m.limit {
+				start, end := r.Key()
+				m.add(r, member{key: int32(base + start), keyEnd: int32(base + end), escaped: len(name) != end-start}, base, depth-1)
+			}
+		}
+	} else {
+		r.Skip()
 	}
-	m.keys = append(m.keys, string(key))
-	return int32(len(m.keys) - 1), -1
+	x.end = int32(base + r.Offset())
+	if x.kind == jsonbody.String {
+		x.start++
+		x.end = max(x.start, x.end-1) // it may not end
+	}
+	x.next = int32(len(m.list))
+	m.list[i] = x
 }
 
+// text returns the text of a value, without the quotes of a string.
+func (m *members) text(i int) []byte { return m.body[m.list[i].start:m.list[i].end] }
+
+// key returns the key of a member.
 func (m *members) key(i int) string {
 	x := &m.list[i]
-	if x.keyEnd < 0 {
-		return m.keys[x.key]
+	if x.escaped {
+		return string(jsonbody.Unescape(m.body[x.key:x.keyEnd]))
 	}
 	return string(m.body[x.key:x.keyEnd])
 }
 
-func (m *members) isNamed(i int, name string) bool {
-	x := &m.list[i]
-	if x.keyEnd < 0 {
-		return m.keys[x.key] == name
-	}
-	return string(m.body[x.key:x.keyEnd]) == name
-}
-
-// reader stands before the value of a member.
-func (m *members) reader(i int) jsonbody.Reader {
-	return jsonbody.New(m.body[m.list[i].at:m.list[i].end])
-}
-
-// find returns the member at a path, the last of several, among those from one
-// up to another, -1 if there is none.
-func (m *members) find(from, to int, path string) int {
+// find returns the index of the value at a path within a member, the last of several;
+// -1 if there is none.
+func (m *members) find(parent int, path string) int {
 	end := 0 // of the first name
 	for ; end < len(path) && path[end] != '.'; end++ {
 		if path[end] == '|' {
-			return max(m.find(from, to, path[:end]), m.find(from, to, path[end+1:]))
+			return max(m.find(parent, path[:end]), m.find(parent, path[end+1:]))
 		}
 	}
 	name, found := path[:end], -1
-	mark := keyHash(name)
-	for i := from; i < to; i = int(m.list[i].next) {
-		switch {
-		case m.list[i].hash != mark || !m.isNamed(i, name):
+	last := m.list[parent].next
+	for i := parent + 1; i < int(last); i = int(m.list[i].next) {
+		switch x := &m.list[i]; {
+		case !x.escaped && string(m.body[x.key:x.keyEnd]) != name, x.escaped && m.key(i) != name:
 		case end == len(path):
 			found = i
 		default:
-			found = max(found, m.find(i+1, int(m.list[i].next), path[end+1:]))
+			found = max(found, m.find(i, path[end+1:]))
 		}
 	}
 	return found
 }
 
-func (d *document) find(path string) int { return d.members.find(d.from, d.to, path) }
+// find returns the index of the value at a path, -1 if there is none.
+func (d *document) find(path string) int {
+	if d.index < 0 {
+		return -1
+	}
+	return d.members.find(d.index, path)
+}
 
-// within returns the object that member i is, or a document without fields.
-func (d document) within(i int) document {
-	d.from, d.to = i+1, int(d.members.list[i].next)
-	return d
+// fields visits the indexes of the fields in the order of the body.
+func (d *document) fields() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if d.index < 0 {
+			return
+		}
+		for i := d.index + 1; i < int(d.members.list[d.index].next) && yield(i); i = int(d.members.list[i].next) {
+			continue
+		}
+	}
 }
 
 // at returns where the value at a path begins, the end of everything for one
 // that is missing.
 func (d *document) at(path string) int {
 	if i := d.find(path); i >= 0 {
-		return d.members.origin + int(d.members.list[i].at)
+		return d.members.origin + int(d.members.list[i].start)
 	}
 	return math.MaxInt
 }
@@ -175,22 +186,15 @@ func (d document) As(path string) document {
 	return d
 }
 
-// In returns the object at a path, whose fields have paths of their own within
-// it. Where there is none it has no fields.
+// In returns the value at a path, whose fields have paths of their own within it. Only
+// an object has fields.
 func (d document) In(path string) document {
-	name := d.field(path)
-	i := d.find(path)
-	if i < 0 {
-		return document{notes: d.notes, members: d.members, name: name}
-	}
-	in := d.within(i)
-	in.name, in.alias = name, ""
-	return in
+	return document{notes: d.notes, members: d.members, index: d.find(path), name: d.field(path)}
 }
 
 // Unwrap makes the fields of the objects with some names fields of the document.
 func (d document) Unwrap(isWrapper func(key string) bool) {
-	for i := d.from; i < d.to; {
+	for i := d.index + 1; i < int(d.members.list[d.index].next); {
 		m := &d.members.list[i]
 		next := int(m.next)
 		if m.kind == jsonbody.Object && isWrapper(d.members.key(i)) {
@@ -200,57 +204,56 @@ func (d document) Unwrap(isWrapper func(key string) bool) {
 	}
 }
 
-// Unquote returns the document itself or, where a text stands at the path, one
-// in which the path leads to the JSON in that text. Of JSON that is cut off, the
-// beginning is read.
+// Unquote returns the value at a path as In does or, where a text stands there, the JSON in
+// that text. Of JSON that is cut off, the beginning is read.
 func (d document) Unquote(path string) document {
+	in := d.In(path)
 	if d.Kind(path) != jsonbody.String {
-		return d
+		return in
 	}
-	own := &members{body: []byte(d.Value(path).String()), origin: d.at(path)}
-	r := jsonbody.New(own.body)
-	own.add(&r, []byte(d.members.key(d.find(path))), 0)
-	d.members, d.from, d.to = own, 0, len(own.list)
-	return d
+	text, _ := readDocument([]byte(in.Self().String()))
+	text.members.origin = d.at(path)
+	in.members, in.index = text.members, 0
+	return in
 }
 
-// Each visits the items of the list at a path, of which those that are no
-// objects have no fields.
-func (d document) Each(path string, visit func(item document)) {
-	i := d.find(path)
-	if i < 0 || d.members.list[i].kind != jsonbody.Array {
+// Each visits the items of the list at a path. Only those that are objects have fields.
+func (d document) Each(path string, visit func(item document)) { d.In(path).Items(visit) }
+
+// Items visits the items of the list that the document is. An item is valid until visit
+// returns.
+func (d document) Items(visit func(item document)) {
+	if d.kind() != jsonbody.Array {
 		return
 	}
-	own := &members{body: d.members.body, origin: d.members.origin, list: make([]member, 0, 8)}
-	item := document{notes: d.notes, members: own, name: d.field(path)}
-	at, r := int(d.members.list[i].at), d.members.reader(i)
+	m, start := d.members, len(d.members.list)
+	base, r := int(m.list[d.index].start), jsonbody.New(m.text(d.index))
 	for ok := r.Array(); ok && r.More(); {
-		own.list, own.keys = own.list[:0], nil
-		own.read(&r, at)
-		item.to = len(own.list)
-		visit(item)
+		m.add(&r, member{}, base, m.depth)
+		visit(document{notes: d.notes, members: m, index: start, name: d.name})
+		m.list = m.list[:start]
 	}
 }
 
-// All visits the fields in the order of the body, each with its value and, if
-// that is an object, the document that it is.
+// All visits the fields in the order of the body, each with its value and as a document.
 func (d document) All(visit func(key string, v jsonbody.Value, in document)) {
-	for i := d.from; i < d.to; i = int(d.members.list[i].next) {
-		key, r := d.members.key(i), d.members.reader(i)
-		in := d.within(i)
-		in.name, in.alias = key, ""
+	for i := range d.fields() {
+		in := document{notes: d.notes, members: d.members, index: i, name: d.members.key(i)}
+		key := in.name
 		if d.name != "" && d.members.list[i].kind == jsonbody.Object {
 			in.name = d.name + "." + key
 		}
-		visit(key, r.Value(), in)
+		visit(key, in.Self(), in)
 	}
 }
 
 // Keys are the names of the fields in the order of the body.
 func (d document) Keys() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for i := d.from; i < d.to && yield(d.members.key(i)); i = int(d.members.list[i].next) {
-			continue
+		for i := range d.fields() {
+			if !yield(d.members.key(i)) {
+				return
+			}
 		}
 	}
 }
@@ -260,10 +263,15 @@ func (d document) Has(path string) bool { return d.find(path) >= 0 }
 
 // Kind returns the kind of the value at a path, Missing where there is none.
 func (d document) Kind(path string) jsonbody.Kind {
-	if i := d.find(path); i >= 0 {
-		return d.members.list[i].kind
+	d.index = d.find(path)
+	return d.kind()
+}
+
+func (d document) kind() jsonbody.Kind {
+	if d.index < 0 {
+		return jsonbody.Missing
 	}
-	return jsonbody.Missing
+	return d.members.list[d.index].kind
 }
 
 // IsPresent reports whether the value at a path is neither missing nor null.
@@ -271,19 +279,14 @@ func (d document) IsPresent(path string) bool { return d.Kind(path) > jsonbody.N
 
 // Value returns the value at a path, a Missing one where there is none.
 func (d document) Value(path string) jsonbody.Value {
-	i := d.find(path)
-	if i < 0 {
-		return jsonbody.Value{}
-	}
-	r := d.members.reader(i)
-	return r.Value()
+	d.index = d.find(path)
+	return d.Self()
 }
 
-// Span returns the text of the value at a path, with the white space before it.
-func (d document) Span(path string) []byte {
-	i := d.find(path)
-	if i < 0 {
-		return nil
+// Self returns the value that the document is.
+func (d document) Self() jsonbody.Value {
+	if d.index < 0 {
+		return jsonbody.Value{}
 	}
-	return d.members.body[d.members.list[i].at:d.members.list[i].end]
+	return jsonbody.NewValue(d.kind(), d.members.text(d.index))
 }

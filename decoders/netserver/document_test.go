@@ -137,10 +137,9 @@ func TestFieldsAreReadByTheirPaths(t *testing.T) {
 		{"a position that is unknown", `{"at":{"lat":0,"lng":0}}`, position, "none", ""},
 		{"a position that is no object", `{"at":"here"}`, position, "none", ""},
 		{"JSON in a text", `{"a":"{\"b\":[\"x\"]}"}`, func(d document, _ *decoders.Frame) any {
-			return fmt.Sprint(d.Unquote("a").Kind("a.b") == jsonbody.Array)
+			return fmt.Sprint(d.Unquote("a").Kind("b") == jsonbody.Array)
 		}, "true", ""},
-		{"no JSON in a text", `{"a":"{"}`, func(d document, _ *decoders.Frame) any { return d.Unquote("a").Text("a") }, "", ""},
-		{"where a value stands", `{"a": [1] ,"b":2}`, func(d document, _ *decoders.Frame) any { return string(d.Span("a")) }, " [1]", ""},
+		{"no JSON in a text", `{"a":"{"}`, func(d document, _ *decoders.Frame) any { return d.Unquote("a").Text("b") }, "", ""},
 		{"a required text that is missing", `{"a":""}`, func(d document, _ *decoders.Frame) any { return d.Required("a") }, "", "refused: s: a: is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,6 +23,9 @@ const (
 	noValue    = "is not a number, a text, true or false, and is not used"
 )
 
+// isPresent reports whether a value is neither missing nor null.
+func isPresent(v jsonbody.Value) bool { return v.Kind > jsonbody.Null }
+
 // Text reads an optional string; a number is taken by its digits.
 func (d document) Text(path string) string {
 	v := d.Value(path)
@@ -45,9 +48,8 @@ func (d document) Required(path string) string {
 // Number reads an optional number; nil when there is none.
 func (d document) Number(path string) *float64 {
 	v := d.Value(path)
-	n, ok := v.Float()
-	if ok {
-		return &n
+	if n, ok := v.Float(); ok {
+		return new(n)
 	}
 	if isPresent(v) {
 		d.Warn(path, notNumber)
@@ -138,20 +140,29 @@ func (d document) Time(path string) time.Time {
 	return t
 }
 
+// Timestamp reads an optional time of senders that speak protobuf: RFC 3339. One that
+// does not parse is noted.
+func (d document) Timestamp(path string) time.Time {
+	v := d.Value(path)
+	if !isPresent(v) || len(v.Raw()) == 0 {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, v.String())
+	if err != nil {
+		d.notes.untimed(d.at(path), d.field(path), "is not an RFC 3339 time: "+quoteClipped(v.Raw()))
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
 // Object reads an optional object of decoded values.
 func (d document) Object(path string) map[string]any {
-	i := d.find(path)
-	if i < 0 {
-		return nil
+	v := d.Value(path)
+	object, ok := v.Any().(map[string]any)
+	if !ok && isPresent(v) {
+		d.Warn(path, notObject)
 	}
-	r := d.members.reader(i)
-	if kind := r.Kind(); kind != jsonbody.Object {
-		if kind > jsonbody.Null {
-			d.Warn(path, notObject)
-		}
-		return nil
-	}
-	return r.Map()
+	return object
 }
 
 // DevEUI gives the frame the devEUI that it is about, which it cannot do

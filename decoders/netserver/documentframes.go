@@ -11,10 +11,11 @@ type readFrame func(d document, f *decoders.Frame)
 
 // oneFrame reads a body that is an object.
 func oneFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
-	b, d, err := newFrames(s, body)
+	d, err := readDocument(body)
 	if err != nil {
 		return nil, err
 	}
+	b := frames{sender: s}
 	err = b.add(d, read)
 	return b.list, err
 }
@@ -22,51 +23,39 @@ func oneFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
 // severalFrames reads a body that is an object and holds several messages, each
 // of which becomes a frame by item.
 func severalFrames(s Sender, body []byte, read func(b *frames, d document)) ([]decoders.Frame, error) {
-	b, d, err := newFrames(s, body)
+	d, err := readDocument(body)
 	if err != nil {
 		return nil, err
 	}
 	d.notes = &notes{sender: s} // each item has its own
-	read(b, d)
+	b := frames{sender: s}
+	read(&b, d)
 	return b.list, b.first
-}
-
-func newFrames(s Sender, body []byte) (*frames, document, error) {
-	const bytesPerMember, most = 14, 64
-	r := jsonbody.New(body)
-	b := &frames{sender: s, members: members{body: body, list: make([]member, 0, min(len(body)/bytesPerMember, most))}}
-	b.members.read(&r, 0)
-	return b, document{members: &b.members, to: len(b.members.list)}, syntaxError(r.Close())
 }
 
 // eachFrame reads every item of a list as a frame of its own, or the one object
 // that stands in the list's place.
 func eachFrame(s Sender, body []byte, read readFrame) ([]decoders.Frame, error) {
-	r := jsonbody.New(body)
-	if r.Kind() != jsonbody.Array {
-		return oneFrame(s, body, read)
+	d, err := readDocument(body)
+	if err != nil {
+		return nil, err
 	}
-	b := &frames{sender: s, members: members{body: body}}
-	for ok := r.Array(); ok && r.More(); {
-		b.members.list, b.members.keys = b.members.list[:0], nil
-		if b.members.read(&r, 0); r.Err() == nil {
-			b.item(document{members: &b.members, to: len(b.members.list)}, read)
-		}
+	b := frames{sender: s}
+	if d.kind() != jsonbody.Array {
+		err = b.add(d, read)
+		return b.list, err
 	}
-	if err := r.Close(); err != nil {
-		return nil, syntaxError(err)
-	}
+	d.Items(func(item document) { b.item(item, read) })
 	return b.list, b.first
 }
 
 // frames are the frames that were made of one body so far.
 type frames struct {
-	sender  Sender
-	members members
-	list    []decoders.Frame
-	notes   notes // of the frame being made
-	items   int
-	first   error // the first item that could not be read
+	sender Sender
+	list   []decoders.Frame
+	notes  notes // of the frame being made
+	items  int
+	first  error // the first item that could not be read
 }
 
 // add makes a frame of a document, unless it is refused.

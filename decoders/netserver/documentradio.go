@@ -1,7 +1,9 @@
 package netserver
 
 import (
+	"cmp"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/penstock/penstock/decoders"
@@ -26,17 +28,56 @@ func (d document) LoRaBattery(path string) *float64 { return loraLevel(d.Int(pat
 // Percent reads a battery in per cent; beyond 100 senders mean a supply.
 func (d document) Percent(path string) *float64 { return withinPercent(d.Number(path)) }
 
-// Gateways reads a list of receptions, or the one that stands in its place.
-func (d document) Gateways(path string, read func(document) decoders.Gateway) (list []decoders.Gateway) {
-	if d.Kind(path) == jsonbody.Object {
-		return []decoders.Gateway{read(d.In(path))}
+// Gateways reads the list of receptions at a path, or the one that stands in its place.
+func (d document) Gateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
+	return d.In(path).receptions(read)
+}
+
+func (d document) receptions(read func(document) decoders.Gateway) (list []decoders.Gateway) {
+	if d.kind() == jsonbody.Object {
+		return []decoders.Gateway{read(d)}
 	}
-	d.Each(path, func(item document) {
+	d.Items(func(item document) {
 		if len(list) < maxGateways {
 			list = append(list, read(item))
 		}
 	})
 	return list
+}
+
+// maxGateways bounds the receptions that a hostile body can give a frame.
+const maxGateways = 100
+
+// protobufGateways is Gateways for senders that speak protobuf, which name the members of
+// a reception alike and leave out an SNR of 0 dB. read reads the others.
+func (d document) protobufGateways(path string, read func(document) decoders.Gateway) []decoders.Gateway {
+	gateways := d.Gateways(path, func(d document) decoders.Gateway {
+		g := read(d)
+		g.RSSI, g.SNR, g.Position = d.Number("rssi"), d.Number("snr"), d.In("location").protobufPosition()
+		return g
+	})
+	fillSNR(gateways)
+	return gateways
+}
+
+// fillSNR gives receptions with an RSSI the SNR of 0 dB that was left out.
+func fillSNR(gateways []decoders.Gateway) {
+	for i := range gateways {
+		if g := &gateways[i]; g.RSSI != nil && g.SNR == nil {
+			g.SNR = new(float64)
+		}
+	}
+}
+
+// protobufPosition reads latitude, longitude and altitude of senders that speak protobuf.
+// They leave zeros out and give an empty object for no position, so one of the first two
+// must be there.
+func (d document) protobufPosition() *decoders.Position {
+	lat, lon, alt := d.Number("latitude"), d.Number("longitude"), d.Number("altitude")
+	if lat == nil && lon == nil {
+		return nil
+	}
+	return &decoders.Position{Latitude: *cmp.Or(lat, new(float64)), Longitude: *cmp.Or(lon, new(float64)), Altitude: alt}
 }
 
 // setBestGateway takes the reception that a sender names beside the list of all for
@@ -98,6 +139,17 @@ func setDataRate(f *decoders.Frame, rate string) {
 		f.SpreadingFactor, f.BandwidthHz = sf, bw*1000
 		f.DataRate = loraRate(sf, f.BandwidthHz)
 	}
+}
+
+// loraRate names a LoRa data rate as "SF7BW125".
+func loraRate(spreading, bandwidthHz int) string {
+	if spreading == 0 || bandwidthHz == 0 {
+		return ""
+	}
+	b := append(make([]byte, 0, 16), "SF"...)
+	b = strconv.AppendInt(b, int64(spreading), 10)
+	b = append(b, "BW"...)
+	return string(strconv.AppendFloat(b, float64(bandwidthHz)/1000, 'f', -1, 64))
 }
 
 // leadingInt reads up to six digits.

@@ -70,22 +70,25 @@ func finite(frames []decoders.Frame) []decoders.Frame {
 	return out
 }
 
-func FuzzChirpStackV3(f *testing.F) { fuzzParser(f, ChirpStackV3) }
-func FuzzTTNv2(f *testing.F)        { fuzzParser(f, TTNv2) }
-func FuzzHelium(f *testing.F)       { fuzzParser(f, Helium) }
-func FuzzThingPark(f *testing.F)    { fuzzParser(f, ThingPark) }
-func FuzzLORIOT(f *testing.F)       { fuzzParser(f, LORIOT) }
-func FuzzCRA(f *testing.F)          { fuzzParser(f, CRA) }
-func FuzzEverynet(f *testing.F)     { fuzzParser(f, Everynet) }
-func FuzzKerlink(f *testing.F)      { fuzzParser(f, Kerlink) }
-func FuzzNetmore(f *testing.F)      { fuzzParser(f, Netmore) }
-func FuzzKPN(f *testing.F)          { fuzzParser(f, KPN) }
-func FuzzSigfox(f *testing.F)       { fuzzParser(f, Sigfox) }
-func FuzzMonnit(f *testing.F)       { fuzzParser(f, Monnit) }
-func FuzzMonnitRule(f *testing.F)   { fuzzParser(f, MonnitRule) }
-func FuzzDisruptive(f *testing.F)   { fuzzParser(f, Disruptive) }
-func FuzzUbiBot(f *testing.F)       { fuzzParser(f, UbiBot) }
-func FuzzMilesight(f *testing.F)    { fuzzParser(f, MilesightDP) }
+func FuzzChirpStackV4(f *testing.F)   { fuzzParser(f, ChirpStackV4) }
+func FuzzTheThingsStack(f *testing.F) { fuzzParser(f, TheThingsStack) }
+func FuzzGeneric(f *testing.F)        { fuzzParser(f, Generic) }
+func FuzzChirpStackV3(f *testing.F)   { fuzzParser(f, ChirpStackV3) }
+func FuzzTTNv2(f *testing.F)          { fuzzParser(f, TTNv2) }
+func FuzzHelium(f *testing.F)         { fuzzParser(f, Helium) }
+func FuzzThingPark(f *testing.F)      { fuzzParser(f, ThingPark) }
+func FuzzLORIOT(f *testing.F)         { fuzzParser(f, LORIOT) }
+func FuzzCRA(f *testing.F)            { fuzzParser(f, CRA) }
+func FuzzEverynet(f *testing.F)       { fuzzParser(f, Everynet) }
+func FuzzKerlink(f *testing.F)        { fuzzParser(f, Kerlink) }
+func FuzzNetmore(f *testing.F)        { fuzzParser(f, Netmore) }
+func FuzzKPN(f *testing.F)            { fuzzParser(f, KPN) }
+func FuzzSigfox(f *testing.F)         { fuzzParser(f, Sigfox) }
+func FuzzMonnit(f *testing.F)         { fuzzParser(f, Monnit) }
+func FuzzMonnitRule(f *testing.F)     { fuzzParser(f, MonnitRule) }
+func FuzzDisruptive(f *testing.F)     { fuzzParser(f, Disruptive) }
+func FuzzUbiBot(f *testing.F)         { fuzzParser(f, UbiBot) }
+func FuzzMilesight(f *testing.F)      { fuzzParser(f, MilesightDP) }
 
 // FuzzAwaitsDownlink holds that only a post that says so asks for a downlink.
 func FuzzAwaitsDownlink(f *testing.F) {

@@ -1,6 +1,7 @@
 package netserver
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"math"
@@ -21,40 +22,7 @@ import (
 // These keys are no values. An id that is rather the message's (isMessageID) names no
 // device: each message would create one.
 func parseGeneric(p Post) ([]decoders.Frame, error) {
-	r := jsonbody.New(p.Body)
-	if r.Kind() != jsonbody.Array {
-		f, err := genericFrame(&r, p)
-		if syntax := r.Close(); syntax != nil {
-			return nil, syntaxError(syntax)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return []decoders.Frame{f}, nil
-	}
-	return genericList(&r, p)
-}
-
-// genericList reads every item that can be read and reports the first that
-// cannot.
-func genericList(r *jsonbody.Reader, p Post) (frames []decoders.Frame, first error) {
-	i := 0
-	for ok := r.Array(); ok && r.More(); i++ {
-		if i >= maxFrames {
-			first = tooMany(string(Generic))
-			continue
-		}
-		f, err := genericFrame(r, p)
-		if err == nil {
-			frames = append(frames, f)
-		} else if first == nil {
-			first = inItem(i, err)
-		}
-	}
-	if err := r.Close(); err != nil {
-		return nil, syntaxError(err)
-	}
-	return frames, first
+	return eachFrame(Generic, p.Body, func(d document, f *decoders.Frame) { genericFrame(d, f, p) })
 }
 
 // inItem names the item of a list in an error about it.
@@ -69,8 +37,8 @@ func inItem(i int, err error) error {
 }
 
 // identifierRank is the order in which a generic body's keys name its device.
-func identifierRank(key []byte) int {
-	switch string(key) {
+func identifierRank(key string) int {
+	switch key {
 	case "deviceId":
 		return 1
 	case "device_id":
@@ -91,43 +59,49 @@ const (
 	idRank  = 6
 )
 
-func genericFrame(r *jsonbody.Reader, p Post) (decoders.Frame, error) {
-	f := decoders.Frame{Sender: string(Generic), Kind: decoders.Uplink, Object: map[string]any{}}
-	if r.Kind() != jsonbody.Object {
-		r.Skip()
-		return f, &decoders.Error{Format: string(Generic), Offset: -1, Reason: "is not an object of values"}
+func genericFrame(d document, f *decoders.Frame, p Post) {
+	f.Kind, f.Object = decoders.Uplink, map[string]any{}
+	if d.kind() != jsonbody.Object {
+		d.Refuse("", "must be an object of values")
+		return
 	}
 	best := math.MaxInt
-	for key := range r.Fields() {
-		rank := identifierRank(key)
-		switch {
+	d.All(func(key string, v jsonbody.Value, _ document) {
+		switch rank := identifierRank(key); {
 		case rank > 0:
-			if id, ok := r.Value().Text(); ok && id != "" && rank < best {
+			if id, ok := v.Text(); ok && id != "" && rank < best {
 				f.Identifier, best = id, rank
 			}
-		case isEUIName(string(key)):
-			name, v := string(key), r.Value()
+			return
+		case key == "time", key == "timestamp":
+			sampled(f, key, v)
+			return
+		case isEUIName(key):
 			id, _ := v.Text()
-			if eui, ok := decoders.NormalizeDevEUI(id); !ok {
-				f.Object[name] = v.Any()
-			} else if euiRank < best {
+			eui, ok := decoders.NormalizeDevEUI(id)
+			if ok && euiRank < best {
 				f.Identifier, best = eui, euiRank
 			}
-		case string(key) == "time", string(key) == "timestamp":
-			sampled(&f, string(key), r.Value())
-		default:
-			name := string(key)
-			f.Object[name] = r.Any()
-			if id := euiWithin(f.Object[name]); id != "" && euiRank < best {
-				f.Identifier, best = id, euiRank
+			if ok {
+				return
 			}
 		}
-	}
+		f.Object[key] = v.Any()
+		if eui := euiWithin(f.Object[key]); eui != "" && euiRank < best {
+			f.Identifier, best = eui, euiRank
+		}
+	})
 	if best == idRank && p.DeviceID == "" && isMessageID(f.Identifier, f.Object, p.ReceivedAt) {
-		return f, &decoders.Error{Format: f.Sender, Field: "id", Offset: -1,
-			Reason: "seems to be the message's, not the device's: name the device by deviceId or in the address"}
+		d.Refuse("id", "seems to be the message's, not the device's: name the device by deviceId or in the address")
+		return
 	}
-	return f, identify(&f, p.DeviceID)
+	// The device that the address names is preferred.
+	if f.Identifier = cmp.Or(p.DeviceID, f.Identifier); f.Identifier == "" {
+		d.Refuse("deviceId", "is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address")
+	}
+	if eui, ok := decoders.NormalizeDevEUI(f.Identifier); ok {
+		f.Identifier, f.IsDevEUI = eui, true
+	}
 }
 
 // bareName is a key in lower case without separators.
@@ -220,21 +194,6 @@ func isUUID(id string) bool {
 	hex := strings.ReplaceAll(id, "-", "")
 	_, ok := decoders.HexDigits(strings.ToLower(hex), 32)
 	return ok
-}
-
-// identify prefers the device that the address names.
-func identify(f *decoders.Frame, device string) error {
-	if device != "" {
-		f.Identifier = device
-	}
-	if f.Identifier == "" {
-		return &decoders.Error{Format: f.Sender, Field: "deviceId", Offset: -1,
-			Reason: "is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"}
-	}
-	if eui, ok := decoders.NormalizeDevEUI(f.Identifier); ok {
-		f.Identifier, f.IsDevEUI = eui, true
-	}
-	return nil
 }
 
 // sampled takes the first of two times that can be read.

@@ -16,7 +16,7 @@ func parseCRA(p Post) ([]decoders.Frame, error) {
 	}
 	frames, err := oneFrame(CRA, []byte(inner), loriotFrame)
 	if isSyntax(err) {
-		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "holds no JSON: " + err.Error()}
+		err = &decoders.Error{Format: string(CRA), Field: "data", Offset: -1, Reason: "is not valid JSON: " + err.Error()}
 	}
 	return frames, err
 }

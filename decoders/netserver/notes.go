@@ -43,6 +43,9 @@ func (n *notes) untimed(at int, field, reason string) {
 	}
 }
 
+// maxWarnings bounds the warnings that a hostile body can give a frame.
+const maxWarnings = 20
+
 // write puts the notes into the frame and returns the refusal, if any.
 func (n *notes) write(f *decoders.Frame) error {
 	slices.SortStableFunc(n.warnings, func(a, b note) int { return cmp.Compare(a.at, b.at) })

@@ -92,6 +92,9 @@ func bench(b *testing.B, file string, read func(Post) error) {
 		b.Fatal(err)
 	}
 	p := post(b, a)
+	if p.Sender, err = Inspect(p); err != nil { // as the entries of the journal have it
+		b.Fatal(err)
+	}
 	b.SetBytes(int64(len(p.Body)))
 	b.ReportAllocs()
 	for b.Loop() {

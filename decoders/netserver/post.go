@@ -11,9 +11,7 @@
 // refused by name (UnsupportedError), so that its bodies are quarantined instead
 // of being misread as something else.
 //
-// ChirpStack v4 and The Things Stack, whose uplinks are the most, are read in one
-// pass (envelope); the others are read by the paths of their fields (document),
-// which takes up to twice the time.
+// Every sender's fields are read by their paths (document).
 //
 // What senders sign is checked by VerifyThingPark, VerifyDisruptive and
 // VerifyKPN, which the receiver of a post calls before it believes it.

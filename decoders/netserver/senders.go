@@ -1,6 +1,8 @@
 package netserver
 
 import (
+	"strings"
+
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
@@ -35,15 +37,15 @@ const (
 	unknownDocument Sender = "xml"
 )
 
-// row assigns a body to a sender if it has all of some keys and any of
-// others, and names what reads it: nothing if the sender is recognised only.
+// row assigns a body to a sender and names what reads it: nothing if the sender is
+// recognised only.
 type row struct {
 	sender Sender
 	frame  readFrame                            // of an object, or of each item of a list
 	parse  func(Post) ([]decoders.Frame, error) // of a body of another form
 	list   bool                                 // of a list the first item is looked at
-	all    keys
-	any    keys // empty: no more is needed
+	has    string                               // the paths that the body has, separated by blanks
+	also   func(document) bool                  // nil: no more is needed
 	// always are the members that the sender writes in each uplink.
 	always essentials
 }
@@ -57,45 +59,70 @@ type essentials struct{ payload, port, time string }
 // shapes are contained in earlier ones. A sender with several shapes has several.
 func table() [26]row {
 	return [...]row{
-		{sender: ChirpStackV4, parse: parseChirpStackV4, all: keyDeviceInfoDevEui, always: essentials{"data, object", "fPort", "time, rxInfo"}},
-		{sender: ChirpStackV3, parse: parseChirpStackV3, all: keyApplicationID | keyDevEUI, always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
-		{sender: TheThingsStack, parse: parseTheThingsStack, all: keyEndDeviceIDs, always: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
-		{sender: TTNv2, frame: ttnV2Frame, all: keyDevID, any: keyHardwareSerial | keyPayloadRaw, always: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
-		{sender: Helium, frame: heliumFrame, all: keyDevEuiSnake | keyAppEui, any: keyHotspots | keyReportedAt | keyUUID, always: essentials{"payload, decoded.payload", "port", "reported_at"}},
-		{sender: ThingPark, parse: parseThingPark, any: keyDevEUIUnderscore | keyBSAlarm | keyDataDevEUI, always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: ThingPark, parse: parseThingPark, all: keyDevEUIUpper | keyPayloadHex, always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
-		{sender: LORIOT, frame: loriotFrame, all: keyCmd | keyEUI, always: essentials{"data", "port", "ts"}},
-		{sender: CRA, parse: parseCRA, all: keyType | keyTech | keyDataText, always: essentials{"data", "port", "ts"}},
-		{sender: Everynet, frame: everynetFrame, all: keyMeta | keyParams | keyType, always: essentials{"params.payload", "params.port", "params.rx_time"}},
-		{sender: Kerlink, frame: kerlinkFrame, all: keyEndDeviceDevEui, always: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
-		{sender: Monnit, parse: parseMonnit, any: keySensorMessages | keyGatewayMessage, always: essentials{"dataValue", "", "messageDate"}},
-		{sender: MonnitRule, frame: monnitRuleFrame, all: keySubject | keyRule},
-		{sender: Disruptive, frame: disruptiveFrame, all: keyEventEventType | keyEventTargetName, always: essentials{"", "", "event.timestamp"}},
-		{sender: UbiBot, frame: ubibotFrame, all: keyChannelID | keyFeeds, always: essentials{"", "", "feeds.created_at"}},
-		{sender: MilesightDP, frame: milesightFrame, all: keyEventType | keyDataDeviceProfile, always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: MilesightDP, frame: milesightFrame, all: keyWebhookTest | keyEventVersion, always: essentials{"data.payload", "", "eventCreatedTime"}},
-		{sender: AWSIoTCore, all: keyWirelessDeviceID | keyPayloadData},
-		{sender: Sigfox, parse: parseSigfox, all: keySeqNumber, any: keyDevice | keyDeviceID | keyID, always: essentials{"data", "", "time"}},
+		{sender: ChirpStackV4, parse: parseChirpStackV4, has: "deviceInfo.devEui", always: essentials{"data, object", "fPort", "time, rxInfo"}},
+		{sender: ChirpStackV3, parse: parseChirpStackV3, has: "applicationID devEUI", always: essentials{"data, object, objectJSON", "fPort", "rxInfo.time, publishedAt"}},
+		{sender: TheThingsStack, frame: theThingsStackFrame, has: "end_device_ids", always: essentials{"uplink_message.frm_payload, decoded_payload", "uplink_message.f_port", "uplink_message.received_at"}},
+		{sender: TTNv2, frame: ttnV2Frame, has: "dev_id hardware_serial|payload_raw", always: essentials{"payload_raw, payload_fields", "port", "metadata.time"}},
+		{sender: Helium, frame: heliumFrame, has: "dev_eui app_eui hotspots|reported_at|uuid", always: essentials{"payload, decoded.payload", "port", "reported_at"}},
+		{sender: ThingPark, parse: parseThingPark, also: isThingPark, always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
+		{sender: ThingPark, parse: parseThingPark, has: "DevEUI payload_hex", always: essentials{"payload_hex, payload, points", "FPort", "Time"}},
+		{sender: LORIOT, frame: loriotFrame, has: "cmd EUI", always: essentials{"data", "port", "ts"}},
+		{sender: CRA, parse: parseCRA, has: "type tech data", also: isEnvelope, always: essentials{"data", "port", "ts"}},
+		{sender: Everynet, frame: everynetFrame, has: "meta params type", always: essentials{"params.payload", "params.port", "params.rx_time"}},
+		{sender: Kerlink, frame: kerlinkFrame, has: "endDevice.devEui", always: essentials{"payload", "fPort", "recvTime, gwRecvTime"}},
+		{sender: Monnit, parse: parseMonnit, has: "sensorMessages|gatewayMessage", always: essentials{"dataValue", "", "messageDate"}},
+		{sender: MonnitRule, frame: monnitRuleFrame, has: "subject rule"},
+		{sender: Disruptive, frame: disruptiveFrame, has: "event.eventType event.targetName", always: essentials{"", "", "event.timestamp"}},
+		{sender: UbiBot, frame: ubibotFrame, has: "channel_id feeds", always: essentials{"", "", "feeds.created_at"}},
+		{sender: MilesightDP, frame: milesightFrame, has: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: MilesightDP, frame: milesightFrame, has: "eventVersion", also: isWebhookTest, always: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: AWSIoTCore, has: "WirelessDeviceId PayloadData"},
+		{sender: Sigfox, parse: parseSigfox, has: "seqNumber device|deviceId|id", always: essentials{"data", "", "time"}},
 		{sender: Generic, parse: parseGeneric},
 
-		{sender: Netmore, frame: netmoreFrame, list: true, all: keyDevEui, any: keySensorType | keyMessageType, always: essentials{"payload", "fPort", "timestamp"}},
-		{sender: KPN, parse: parseKPN, list: true, all: keyDevEUIURN, always: essentials{"payload", "port", "bt"}},
-		{sender: SenML, parse: parseSenML, list: true, all: keyBn},
-		{sender: SenML, parse: parseSenML, list: true, all: keyN, any: keyV | keyVs | keyVb | keyVd | keyS},
-		{sender: MilesightDP, frame: milesightFrame, list: true, all: keyEventType | keyDataDeviceProfile, always: essentials{"data.payload", "", "eventCreatedTime"}},
+		{sender: Netmore, frame: netmoreFrame, list: true, has: "devEui sensorType|messageType", always: essentials{"payload", "fPort", "timestamp"}},
+		{sender: KPN, parse: parseKPN, list: true, also: namesDevEUI, always: essentials{"payload", "port", "bt"}},
+		{sender: SenML, parse: parseSenML, list: true, has: "bn"},
+		{sender: SenML, parse: parseSenML, list: true, has: "n v|vs|vb|vd|s"},
+		{sender: MilesightDP, frame: milesightFrame, list: true, has: "eventType data.deviceProfile", always: essentials{"data.payload", "", "eventCreatedTime"}},
 		{sender: Generic, parse: parseGeneric, list: true},
 	}
 }
 
-// detectShape returns the sender of the first row that matches.
-func detectShape(s *shape) Sender {
-	rows, list := table(), s.kind == jsonbody.Array
+// senderOf returns the sender of the first row that matches.
+func senderOf(d document, list bool) Sender {
+	rows := table()
 	for i := range rows {
-		if r := &rows[i]; r.list == list && s.all(r.all) && (r.any == 0 || s.any(r.any)) {
+		if r := &rows[i]; r.list == list && r.matches(d) {
 			return r.sender
 		}
 	}
 	return Generic
+}
+
+func (r *row) matches(d document) bool {
+	for path := range strings.FieldsSeq(r.has) {
+		if !d.Has(path) {
+			return false
+		}
+	}
+	return r.also == nil || r.also(d)
+}
+
+// isThingPark recognises a wrapper: a document of any name, or Swisscom's.
+func isThingPark(d document) bool {
+	for key := range d.Keys() {
+		if strings.HasPrefix(key, "DevEUI_") {
+			return true
+		}
+	}
+	return d.Has("BS_alarm|data.DevEUI")
+}
+
+func isEnvelope(d document) bool    { return d.Kind("data") == jsonbody.String }
+func isWebhookTest(d document) bool { return d.Value("eventType").String() == "WEBHOOK_TEST" }
+func namesDevEUI(d document) bool {
+	return strings.HasPrefix(d.Value("bn").String(), "urn:dev:DEVEUI:")
 }
 
 // rowOf returns the row of a sender, an empty one for a sender that is not known.

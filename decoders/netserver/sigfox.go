@@ -138,8 +138,7 @@ func sigfoxCustom(d document) (custom map[string]any) {
 			custom[key] = loosely(v.String())
 			return
 		}
-		r := jsonbody.New(v.Raw())
-		custom[key] = r.Any()
+		custom[key] = v.Any()
 	})
 	return custom
 }
@@ -169,11 +168,11 @@ func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 		station.Position = at
 	}
 	if computed {
-		f.Position = sigfoxComputed(d.Unquote("computedLocation").In("computedLocation"))
+		f.Position = sigfoxComputed(d.Unquote("computedLocation"))
 	}
 	const list = "duplicates|reception" // as the callback and the backend's interface name it
 	if lists = d.IsPresent(list); lists {
-		f.Gateways = d.Unquote(list).As("duplicates").Gateways(list, sigfoxDuplicate)
+		f.Gateways = d.As("duplicates").Unquote(list).receptions(sigfoxDuplicate)
 	}
 	setBestGateway(f, station)
 	return computed || radius, lists
@@ -200,12 +199,7 @@ func sigfoxComputed(d document) *decoders.Position {
 // template has the variable ack, and that is true. An answer with nothing to
 // send is 204.
 func AwaitsDownlink(p Post) bool {
-	r := jsonbody.New(sigfoxBody(p))
-	var ack string
-	for key := range r.Fields() {
-		if string(key) == "ack" {
-			ack, _ = r.Value().Text()
-		}
-	}
+	d, _ := readDocument(sigfoxBody(p))
+	ack, _ := d.Value("ack").Text()
 	return strings.EqualFold(ack, "true") || ack == "1"
 }

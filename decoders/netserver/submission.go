@@ -31,21 +31,21 @@ type Fault struct{ Field, Problem string }
 // in any case; faults is empty when that is all of them.
 func ParseSubmission(identifier string, body []byte) (frames []decoders.Frame, faults []Fault) {
 	s := submission{identifier: identifier}
-	r := jsonbody.New(body)
-	if r.Kind() != jsonbody.Object {
+	d, err := readDocument(body)
+	switch {
+	case d.kind() != jsonbody.Object:
 		return nil, []Fault{{"reading", "The reading field is required."}}
-	}
-	for key := range r.Fields() {
-		switch string(key) {
-		case "reading":
-			s.one(&r, "reading")
-		case "readings":
-			s.list(&r)
-		}
-	}
-	if err := r.Close(); err != nil {
+	case err != nil:
 		return nil, []Fault{{"reading", err.Error()}}
 	}
+	d.All(func(key string, _ jsonbody.Value, in document) {
+		switch key {
+		case "reading":
+			s.one(in, "reading")
+		case "readings":
+			s.list(in)
+		}
+	})
 	if len(s.frames)+len(s.faults) == 0 {
 		s.fault("reading", "field is required")
 	}
@@ -63,23 +63,20 @@ func (s *submission) fault(field, problem string) {
 	s.faults = append(s.faults, Fault{field, "The " + field + " " + problem + "."})
 }
 
-func (s *submission) list(r *jsonbody.Reader) {
-	if kind := r.Kind(); kind != jsonbody.Array {
-		if kind != jsonbody.Null {
-			s.fault("readings", "must be an array")
-		}
-		return
+func (s *submission) list(d document) {
+	if kind := d.kind(); kind != jsonbody.Array && kind != jsonbody.Null {
+		s.fault("readings", "must be an array")
 	}
 	n := 0
-	for ok := r.Array(); ok && r.More(); n++ {
-		if n >= MaxSubmitted {
-			continue
+	d.Items(func(item document) {
+		if n++; n > MaxSubmitted {
+			return
 		}
-		field := "readings." + strconv.Itoa(n)
-		if before := len(s.frames) + len(s.faults); s.one(r, field) == before {
+		field := "readings." + strconv.Itoa(n-1)
+		if before := len(s.frames) + len(s.faults); s.one(item, field) == before {
 			s.fault(field, "field is required")
 		}
-	}
+	})
 	if n > MaxSubmitted {
 		s.fault("readings", fmt.Sprintf("may not have more than %d items", MaxSubmitted))
 	}
@@ -87,13 +84,13 @@ func (s *submission) list(r *jsonbody.Reader) {
 
 // one reads a frame in any of its forms; null and an empty array are none. It
 // returns how many frames and faults there are now.
-func (s *submission) one(r *jsonbody.Reader, field string) int {
-	switch r.Kind() {
+func (s *submission) one(d document, field string) int {
+	switch d.kind() {
 	case jsonbody.Null:
 	case jsonbody.Array:
-		s.array(r, field)
+		s.array(d, field)
 	case jsonbody.Object:
-		s.object(r, field)
+		s.object(d, field)
 	default:
 		s.fault(field, "must be an array")
 	}
@@ -101,24 +98,26 @@ func (s *submission) one(r *jsonbody.Reader, field string) int {
 }
 
 // array reads byte values, or the one object within an array.
-func (s *submission) array(r *jsonbody.Reader, field string) {
+func (s *submission) array(d document, field string) {
 	before := len(s.faults)
 	var payload []byte
 	objects, n := 0, 0
-	for ok := r.Array(); ok && r.More(); n++ {
-		if r.Kind() == jsonbody.Object {
+	d.Items(func(item document) {
+		field := field + "." + strconv.Itoa(n)
+		n++
+		if item.kind() == jsonbody.Object {
 			if objects++; objects == 1 {
-				s.object(r, field+"."+strconv.Itoa(n))
+				s.object(item, field)
 			}
-			continue
+			return
 		}
-		v := r.Value()
+		v := item.Self()
 		b, ok := v.Int()
 		if (v.Kind != jsonbody.Number || !ok || b < 0 || b > math.MaxUint8) && len(s.faults) == before {
-			s.fault(field+"."+strconv.Itoa(n), "must be an integer between 0 and 255")
+			s.fault(field, "must be an integer between 0 and 255")
 		}
 		payload = append(payload, byte(b))
-	}
+	})
 	switch {
 	case objects > 0 && n > 1:
 		s.fault(field, "must hold one frame or the bytes of one")
@@ -135,26 +134,25 @@ func (s *submission) frame() decoders.Frame {
 	return f
 }
 
-func (s *submission) object(r *jsonbody.Reader, field string) {
+func (s *submission) object(d document, field string) {
 	before, f, bodies := len(s.faults), s.frame(), 0
-	for key := range r.Fields() {
-		name := string(key)
+	d.All(func(name string, v jsonbody.Value, _ document) {
 		switch name {
 		case "hex", "base64", "values":
-			if s.body(r, &f, field, name) {
+			if v.Kind != jsonbody.Null {
 				bodies++
+				s.body(v, &f, field, name)
 			}
 		case "fPort":
-			s.port(r.Value(), &f, field+".fPort")
+			s.port(v, &f, field+".fPort")
 		case "time":
-			s.time(r.Value(), &f, field+".time")
+			s.time(v, &f, field+".time")
 		default:
-			r.Skip()
 			if len(f.Warnings) < maxWarnings {
 				f.Warnings = append(f.Warnings, field+"."+name+": is not known and is not used")
 			}
 		}
-	}
+	})
 	switch {
 	case len(s.faults) > before:
 	case bodies != 1:
@@ -164,34 +162,25 @@ func (s *submission) object(r *jsonbody.Reader, field string) {
 	}
 }
 
-// body reads what a frame carries; null is nothing.
-func (s *submission) body(r *jsonbody.Reader, f *decoders.Frame, field, name string) bool {
-	if r.Kind() == jsonbody.Null {
-		return false
-	}
-	at := field + "." + name
-	if name == "values" {
-		if r.Kind() != jsonbody.Object {
-			s.fault(at, "must be an object")
-			return true
+// body reads what a frame carries.
+func (s *submission) body(v jsonbody.Value, f *decoders.Frame, field, name string) {
+	path, ok := field+"."+name, false
+	switch name {
+	case "values":
+		if f.Object, ok = v.Any().(map[string]any); !ok {
+			s.fault(path, "must be an object")
 		}
-		f.Object = r.Map()
-		s.finite(f.Object, at)
-		return true
-	}
-	v := r.Value()
-	var ok bool
-	if name == "base64" {
-		f.Payload, ok = v.Base64()
-	} else {
+		s.finite(f.Object, path)
+	case "base64":
+		if f.Payload, ok = v.Base64(); !ok {
+			s.fault(path, "must be bytes in base64")
+		}
+	default:
 		var err error
-		f.Payload, err = hex.DecodeString(v.String())
-		ok = err == nil && v.Kind == jsonbody.String
+		if f.Payload, err = hex.DecodeString(v.String()); err != nil || v.Kind != jsonbody.String {
+			s.fault(path, "must be bytes in hexadecimal")
+		}
 	}
-	if !ok {
-		s.fault(at, "must be bytes in "+map[string]string{"hex": "hexadecimal", "base64": "base64"}[name])
-	}
-	return true
 }
 
 // finite refuses numbers that no float holds: NaN and Infinity are no JSON, but

@@ -43,7 +43,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	} else {
 		d.DevEUI(f, "DevEUI")
 	}
-	f.Name = d.Unquote("CustomerData").Text("CustomerData.name")
+	f.Name = d.Unquote("CustomerData").Text("name")
 	f.Application = d.Text("CustomerID")
 	if d.IsPresent("DriverCfg.mod") { // the codec that Actility would use
 		f.Profile.ID = d.Text("DriverCfg.mod.pId") + "/" + d.Text("DriverCfg.mod.mId") + "/" + d.Text("DriverCfg.mod.ver")

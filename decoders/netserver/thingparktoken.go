@@ -89,7 +89,7 @@ func readThingParkElements(body []byte) (thingParkElements, error) {
 	if err != nil {
 		return thingParkElements{}, err
 	}
-	_, d, err := newFrames(ThingPark, body)
+	d, err := readDocument(body)
 	text := func(path string) string {
 		s, _ := d.Value(path).Text()
 		return s

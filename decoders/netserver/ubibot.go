@@ -19,7 +19,7 @@ func ubibotFrame(d document, f *decoders.Frame) {
 	f.Name = d.Text("serial")
 	d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
 	if d.Has("feeds") {
-		ubibotDedup(f, d.Span("feeds"))
+		ubibotDedup(f, d.Value("feeds").Raw())
 	}
 }
 

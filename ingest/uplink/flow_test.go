@@ -116,14 +116,14 @@ func TestTheGenericWebhookSaysWhyNoSensorIsUpdated(t *testing.T) {
 	f.run()
 	const form = "application/x-www-form-urlencoded"
 	for name, tc := range map[string]struct{ target, contentType, body, note string }{
-		"no key that is mapped":     {"/new?decoder_id=d1", "", `{"x":1,"w":2}`, "no sensor is mapped to any key of the frame: w, x"},
-		"no device":                 {"?decoder_id=d1", "", `{"temperature":1}`, "generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"},
-		"an item that is no object": {"?decoder_id=d1", "", `[1]`, "generic: 0: is not an object of values"},
-		"an unknown decoder":        {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
-		"a misspelt parameter":      {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId`},
-		"a form":                    {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" have no parser: of forms only Sigfox's are read`},
-		"an empty list":             {"?decoder_id=d1", "", `[]`, "the post has no frame that is read"},
-		"an object for a number":    {"/fifth?decoder_id=d1", "", `{"temperature":{"value":1}}`, "no sensor is mapped to any key of the frame: temperature.value"},
+		"no key that is mapped":         {"/new?decoder_id=d1", "", `{"x":1,"w":2}`, "no sensor is mapped to any key of the frame: w, x"},
+		"no device":                     {"?decoder_id=d1", "", `{"temperature":1}`, "generic: deviceId: is missing, and so are device_id, deviceEUI, devEUI, id and a device in the address"},
+		"an item that is not an object": {"?decoder_id=d1", "", `[1]`, "generic: 0: must be an object of values"},
+		"an unknown decoder":            {"/other?decoder_id=d9", "", `{"temperature":1}`, "decoder d9 is not known"},
+		"a misspelt parameter":          {"/third?decoder=d1", "", `{"temperature":1}`, `the URL's parameter "decoder" is not known and is not used; known are decoder_id, event and, at the generic webhook, deviceId`},
+		"a form":                        {"/fourth?decoder_id=d1", form, `temperature=1`, `netserver: bodies of sender "form" have no parser: of forms only Sigfox's are read`},
+		"an empty list":                 {"?decoder_id=d1", "", `[]`, "the post has no frame that is read"},
+		"an object for a number":        {"/fifth?decoder_id=d1", "", `{"temperature":{"value":1}}`, "no sensor is mapped to any key of the frame: temperature.value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := f.post("/webhooks/generic"+tc.target, "hook-1", tc.body, "Content-Type", tc.contentType)
@@ -240,7 +240,7 @@ func TestTheReadableElementsOfAListAreStored(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("%d events are quarantined, want 1", len(got))
 	}
-	answertest.Contains(t, "the reason", got[0].Reason, "1: is not an object of values")
+	answertest.Contains(t, "the reason", got[0].Reason, "1: must be an object of values")
 }
 
 // Fiber uses a request's memory again: what was accepted must not change when
