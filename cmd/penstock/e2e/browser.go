@@ -117,7 +117,10 @@ func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 }
 
 // Click clicks the first element that a CSS selector finds.
-func (b *Browser) Click(selector string) { b.T.Helper(); b.Do(chromedp.Click(chromedp.CSS(selector))) }
+func (b *Browser) Click(selector string) {
+	b.T.Helper()
+	b.clickFirst(selector, fmt.Sprintf(`document.querySelectorAll(%q)`, selector), "true")
+}
 
 // Write types a text into the first element that a CSS selector finds.
 func (b *Browser) Write(selector, text string) {
@@ -140,9 +143,28 @@ func (b *Browser) SignIn() { b.T.Helper(); b.Write("#token", AdminToken+kb.Enter
 // Press clicks a button, a link or a summary by what it says.
 func (b *Browser) Press(text string) {
 	b.T.Helper()
-	const find = `(() => { const it = [...document.querySelectorAll("button, a, summary")].find((e) => e.textContent === %q && e.checkVisibility() && !e.disabled && !e.hasAttribute("aria-busy")); if (it) it.click(); return !!it })()`
-	relaytest.Eventually(b.T, "there is "+text+" to press", func() (any, bool) {
-		pressed, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](fmt.Sprintf(find, text)))
+	b.clickFirst(text, `document.querySelectorAll("button, a, summary")`, fmt.Sprintf("e.textContent === %q", text))
+}
+
+// clickFirst waits for an element that can be clicked and clicks it in the same step of the
+// page: a list that is drawn again cannot move it from under the pointer meanwhile. If the
+// click changes the part of the address behind "#", clickFirst returns once the console has
+// removed the old view, so that what is read afterwards is of the new one.
+func (b *Browser) clickFirst(label, elements, condition string) {
+	b.T.Helper()
+	const click = `(() => {
+		const found = [...%s].find((e) => %s && e.checkVisibility() && !e.disabled && !e.hasAttribute("aria-busy"));
+		if (!found) return false;
+		const address = location.hash;
+		found.click();
+		if (location.hash === address) return true;
+		return new Promise((resolve) => { // the timer is for changes without an event, by replaceState
+			addEventListener("hashchange", () => resolve(true), { once: true });
+			setTimeout(() => resolve(true), 2000);
+		});
+	})()`
+	relaytest.Eventually(b.T, "there is "+label+" to press", func() (any, bool) {
+		pressed, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](fmt.Sprintf(click, elements, condition), chromedp.EvalAwaitPromise))
 		return err, pressed
 	})
 }

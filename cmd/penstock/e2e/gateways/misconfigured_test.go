@@ -63,7 +63,8 @@ func TestGatewaysThatCannotBeOne(t *testing.T) {
 }
 
 // conflicts waits until /readyz names a setting that keeps the gateways from
-// working as one, and nothing else that is wrong.
+// working as one, and nothing else that is wrong: on a busy machine another back end may
+// be away for a moment.
 func conflicts(g *e2e.Gateway, setting string) {
 	g.T.Helper()
 	relaytest.Eventually(g.T, "/readyz of "+g.URL()+" names "+setting, func() (any, bool) {
@@ -71,7 +72,7 @@ func conflicts(g *e2e.Gateway, setting string) {
 		for name, b := range r.Backends {
 			ofTheKey := name == "ledgers" && setting == "ledger.master_key" // one of them cannot open what the other sealed
 			if name != "gateways" && !ofTheKey && b.Status != "ok" {
-				g.T.Fatalf("%s is %s: %s", name, b.Status, b.Error)
+				return name + " is " + b.Status + ": " + b.Error, false
 			}
 		}
 		b := r.Backends["gateways"]

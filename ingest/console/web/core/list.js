@@ -65,10 +65,13 @@ export function listing(o) {
     const note = h("div", { role: "status" }), live = h("span", { class: "hint live" }), marks = newRows();
     main.append(acts, said, note, body);
     const recount = () => redraw(acts, [o.actions ? o.actions(ctx) : [], button("Refresh", load), live]);
-    let since = null;
+    let since = null, requested = 0, drawn = 0;
     const load = async () => {
+      const number = ++requested;
       try {
         const found = await call(o.op, { query: { ...filter, cursor: params.cursor, limit: pageSize }, signal });
+        if (number < drawn) return; // a later request was answered before
+        drawn = number;
         since = new Date();
         ctx.fresh = params.cursor ? new Set() : marks(found.data.map((x) => keyOf(o, x)));
         redraw(body, drawPage(o, ctx, params, found, opened, recount));
