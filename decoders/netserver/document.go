@@ -16,7 +16,8 @@ import (
 // body is the one that is returned.
 //
 // A path may have alternatives, "location|position". Of these,
-// and of a name that the body has twice, the last in the body counts.
+// and of a name that the body has twice, the last in the body counts; an
+// alternative that is null counts only if all are.
 //
 // A document is valid until the function that it was given to returns.
 type document struct {
@@ -106,7 +107,7 @@ func (m *members) find(parent int, path string) int {
 	end := 0 // of the first name
 	for ; end < len(path) && path[end] != '.'; end++ {
 		if path[end] == '|' {
-			return max(m.find(parent, path[:end]), m.find(parent, path[end+1:]))
+			return m.preferred(m.find(parent, path[:end]), m.find(parent, path[end+1:]))
 		}
 	}
 	name, found := path[:end], -1
@@ -121,6 +122,16 @@ func (m *members) find(parent int, path string) int {
 		}
 	}
 	return found
+}
+
+// preferred returns the later of two alternatives, which are -1 if missing, but not one
+// that is null if the other has a value.
+func (m *members) preferred(i, j int) int {
+	first, last := min(i, j), max(i, j)
+	if first >= 0 && m.list[last].kind == jsonbody.Null && m.list[first].kind != jsonbody.Null {
+		return first
+	}
+	return last
 }
 
 // find returns the index of the value at a path, -1 if there is none.

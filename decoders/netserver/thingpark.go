@@ -48,7 +48,7 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	if d.IsPresent("DriverCfg.mod") { // the codec that Actility would use
 		f.Profile.ID = d.Text("DriverCfg.mod.pId") + "/" + d.Text("DriverCfg.mod.mId") + "/" + d.Text("DriverCfg.mod.ver")
 	}
-	f.NetworkTime = d.Time("Time|DevLocTime")
+	f.NetworkTime = d.Time(thingParkTime(d))
 	f.FPort, f.HasFPort = d.FPort("FPort")
 	f.FCnt, f.HasFCnt = d.FCnt("FCntUp")
 	f.Payload = d.Hex("payload_hex")
@@ -61,6 +61,15 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	notice := d.Text("Type")
 	thingParkEvent(d, f, name, notice)
 	thingParkDedup(d, f, name, notice)
+}
+
+// thingParkTime names the time of a document. An uplink may also have the time of an
+// earlier position, a document about a position has only that one.
+func thingParkTime(d document) string {
+	if d.IsPresent("DevLocTime") && !d.IsPresent("Time") {
+		return "DevLocTime"
+	}
+	return "Time"
 }
 
 // thingParkDecoded takes what IoT Flow's driver decoded, if it is an object, else
@@ -171,7 +180,7 @@ func thingParkCauses(d document) string {
 // thingParkDedup sets the DedupID from the counter and the time, which a post that is
 // repeated or that comes late has unchanged.
 func thingParkDedup(d document, f *decoders.Frame, name, notice string) {
-	at, mic := string(d.Value("Time|DevLocTime").Raw()), d.Text("mic_hex")
+	at, mic := string(d.Value(thingParkTime(d)).Raw()), d.Text("mic_hex")
 	n, _ := d.FCnt("FCntDn")
 	switch {
 	case at == "" && mic == "":

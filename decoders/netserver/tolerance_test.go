@@ -185,3 +185,31 @@ func TestMessageIDsAreNoDevices(t *testing.T) {
 		})
 	}
 }
+
+func TestANullAlternativeOfAFieldChangesNothing(t *testing.T) {
+	for _, c := range []struct{ name, path, body, null string }{
+		{"ThingPark, the position's time", "/webhooks/lorawan",
+			`{"DevEUI_uplink":{"Time":"2026-11-26T11:00:00Z","DevEUI":"1234567890ABCDEF","FPort":1,"FCntUp":4,"payload_hex":"01"%s}}`,
+			`,"DevLocTime":null`},
+		{"ChirpStack v3, another name of the time", "/webhooks/lorawan",
+			`{"applicationID":"1","devEUI":"AQIDBAUGBwg=","txInfo":{"dr":5},"time":"2026-11-26T11:00:00Z","fCnt":1,"fPort":1,"data":"AQ=="%s}`,
+			`,"publishedAt":null`},
+		{"ChirpStack v3, another name of a gateway's id", "/webhooks/lorawan",
+			`{"applicationID":"1","devEUI":"AQIDBAUGBwg=","txInfo":{"dr":5},"publishedAt":"2026-11-26T11:00:00Z","rxInfo":[{"gatewayID":"AQIDBAUGBwg=","rssi":-50%s}],"fCnt":1,"fPort":1,"data":"AQ=="}`,
+			`,"mac":null`},
+		{"Sigfox, another name of a value", "/webhooks/lpwan",
+			`{"device":"2D30A3","time":1795690800,"seqNumber":1,"data":"01","duplicates":[{"bsId":"1A2B","rssi":-110%s}]}`,
+			`,"id":null,"RSSI":null`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := parseAt(t, c.path, fmt.Sprintf(c.body, ""))
+			relaytest.Equal(t, "frames", parseAt(t, c.path, fmt.Sprintf(c.body, c.null)), want)
+		})
+	}
+}
+
+func TestThingParkUplinksHaveTheTimeOfTheirReception(t *testing.T) {
+	frames := parseAt(t, "/webhooks/lorawan", `{"DevEUI_uplink":{"Time":"2026-11-26T11:00:00Z","DevLocTime":"2026-11-20T11:00:00Z",
+		"DevEUI":"1234567890ABCDEF","FPort":1,"FCntUp":4,"payload_hex":"01"}}`)
+	relaytest.Equal(t, "time", frames[0].NetworkTime, time.Date(2026, 11, 26, 11, 0, 0, 0, time.UTC))
+}
