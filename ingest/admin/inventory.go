@@ -141,7 +141,9 @@ func modeOf(c *fiber.Ctx) (m inventory.Mode, err error) {
 		}
 		m.AllowRemovals = int(n)
 	}
-	return m, nil
+	unknown := relay.Problems{}
+	params.RefuseUnknown(c, unknown, []string{"dry_run", "prune", "allow_removals", "adopt", "reset"})
+	return m, unknown.Err()
 }
 
 // refused answers with every mistake by its path.

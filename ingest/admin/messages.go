@@ -121,6 +121,7 @@ func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
 	if len(f.IDs) == 0 && sel.Problems["ids"] == nil {
 		sel.Add("ids", "name the messages")
 	}
+	sel.refuseUnknownFields()
 	if err := sel.Err(); err != nil {
 		return err
 	}

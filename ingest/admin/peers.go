@@ -312,8 +312,8 @@ func (s *Surface) gateways(ctx context.Context) ([]gatewayJSON, error) {
 	return out, err
 }
 
-// forgetGateway removes one that does not come back; one that sends heartbeats
-// registers itself again.
+// forgetGateway removes one that does not come back. One that sends heartbeats would
+// register itself again.
 func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	node := strings.Clone(c.Params("node"))
 	if s.Peers == nil {
@@ -325,6 +325,9 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 	}
 	for _, g := range all {
 		if g.Node == node {
+			if !g.Away(s.Now()) {
+				return relay.Errorf(relay.KindConflict, "Gateway %s sent a heartbeat at %s: stop it, and wait until it is away (%d seconds).", node, formatTime(g.SeenAt), int(gateway.AwayAfter.Seconds()))
+			}
 			noteOf(c).before = fiber.Map{"node": g.Node, "url": g.URL, "version": g.Version, "seen_at": formatTime(g.SeenAt)}
 		}
 	}

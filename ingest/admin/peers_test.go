@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -69,4 +71,17 @@ func TestInternalRoutesAreForGateways(t *testing.T) {
 	if len(recorded) != 1 || recorded[0].Operation != "replayEvents" || recorded[0].Actor != "anna" || recorded[0].Role != "operator" {
 		t.Errorf("the audit log has %v, want the replay by the operator anna", recorded)
 	}
+}
+
+func TestAGatewayIsForgottenOnceItIsAway(t *testing.T) {
+	o := newOffice(t)
+	registry := gateways.New(o.db.DB)
+	o.surface.Peers = NewPeers("n1", gateway.Keys{}, registry, func() time.Time { return o.now })
+	relaytest.NoError(t, registry.Heartbeat(t.Context(), gateway.Gateway{Node: "n2", URL: "http://n2"}))
+	registered := relaytest.Must(registry.Gateways(t.Context()))(t)
+	o.now = registered[0].SeenAt.Add(gateway.AwayAfter)
+	answertest.Begins(t, "while it runs", o.ask("DELETE /admin/gateways/n2", ""), `409 {"message":"Gateway n2 sent a heartbeat at `)
+	o.now = o.now.Add(time.Second)
+	answertest.Begins(t, "when it is away", o.ask("DELETE /admin/gateways/n2", ""), "204")
+	relaytest.Equal(t, "gateways", relaytest.Must(registry.Gateways(t.Context()))(t), nil)
 }

@@ -146,6 +146,7 @@ func (s *Surface) patchAlarm(c *fiber.Ctx, sel *selection) error {
 	if !sel.flag("acknowledged") && sel.Problems["acknowledged"] == nil {
 		sel.Add("acknowledged", "The acknowledged must be true.")
 	}
+	sel.refuseUnknownFields()
 	if err := sel.Err(); err != nil {
 		return err
 	}

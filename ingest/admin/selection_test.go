@@ -58,8 +58,8 @@ func FuzzSelection(f *testing.F) {
 func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 	o := newOffice(t)
 	for _, tc := range []struct{ line, body, want string }{
-		{"GET /admin/deliveries?states=done&x=1", "", `"states":["This parameter is unknown: the list takes account, state, kind, waits_for, relay, number, target, reason, from, to, q, limit, cursor."]`},
-		{"GET /admin/accounts?name=acme", "", `"name":["This parameter is unknown: the list takes no parameters."]`},
+		{"GET /admin/deliveries?states=done&x=1", "", `"states":["This parameter is unknown: the operation takes account, state, kind, waits_for, relay, number, target, reason, from, to, q, limit, cursor."]`},
+		{"GET /admin/accounts?name=acme", "", `"name":["This parameter is unknown: the operation takes no parameters."]`},
 		{"GET /admin/breakers?relay=g1", "", `"relay":["This parameter is unknown`},
 		{"GET /admin/gateways?node=n1", "", `"node":["This parameter is unknown`},
 		{"GET /admin/users?role=admin", "", `"role":["This parameter is unknown`},
@@ -72,6 +72,12 @@ func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{"POST /admin/events/replay", `{"account":7,"dry_run":"1"}`, `"dry_run":["want true or false"]`},
 		{"POST /admin/events/replay", `{"account":7,"dry_run":true,"limit":"5"}`, `"limit":["want 1 to 1000"]`},
 		{"PATCH /admin/alarms/a1", `{"account":7,"acknowledged":"true"}`, `"acknowledged":["want true or false"]`},
+		{"PATCH /admin/alarms/a1", `{"account":7,"acknowledged":true,"notes":"seen"}`, `"notes":["is not known"]`},
+		{"POST /admin/messages/resend", `{"account":7,"ids":["1"],"states":"unknown"}`, `"states":["is not known"]`},
+		{"POST /admin/users?nmae=eve", `{"name":"eve","role":"viewer","password":"a-long-password"}`, `"nmae":["This parameter is unknown`},
+		{"PATCH /admin/relays/geo/g1?accout=7", `{"account":7,"filter":""}`, `"accout":["This parameter is unknown: the operation takes account."]`},
+		{"DELETE /admin/gateways/n2?dry_run=true", "", `"dry_run":["This parameter is unknown`},
+		{"PUT /admin/inventory?dryrun=true", `{"accounts":[]}`, `"dryrun":["This parameter is unknown: the operation takes dry_run, prune, allow_removals, adopt, reset."]`},
 	} {
 		got := o.ask(tc.line, tc.body)
 		answertest.Begins(t, tc.line, got, "422 ")

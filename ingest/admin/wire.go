@@ -32,8 +32,9 @@ type selection struct {
 	relay.Problems
 	c    *fiber.Ctx
 	body map[string]json.RawMessage
-	// known are the names of the fields that were read.
-	known []string
+	// known are the names of the fields that were read, and knownInBody those that only a
+	// body may have.
+	known, knownInBody []string
 	// used counts the fields that selected anything.
 	used int
 	// find finds an account by its name or id; failed is why it could not.
@@ -219,6 +220,7 @@ func (s *selection) number() string {
 // ids are the records that are named, in the body only.
 func (s *selection) ids() []string {
 	var ids []string
+	s.knownInBody = append(s.knownInBody, "ids")
 	if value := s.body["ids"]; value != nil && json.Unmarshal(value, &ids) != nil {
 		s.Add("ids", "want a list of ids")
 	}
@@ -311,13 +313,18 @@ func cut[T any](found []T, limit int, place func(T) string) (page []T, next stri
 }
 
 // require refuses a replay that selects everything, or more than was meant, by accident:
-// one without a filter, and one whose body has a field that was not read until then.
+// one without a filter, and one whose body has an unknown field.
 func (s *selection) require() {
 	if s.used == 0 {
 		s.Add("ids", "name ids or at least one filter")
 	}
+	s.refuseUnknownFields()
+}
+
+// refuseUnknownFields refuses the fields of the body that were not read until then.
+func (s *selection) refuseUnknownFields() {
 	for name := range s.body {
-		if name != "ids" && !slices.Contains(s.known, name) {
+		if !slices.Contains(s.known, name) && !slices.Contains(s.knownInBody, name) {
 			s.Add(name, "is not known")
 		}
 	}

@@ -161,19 +161,19 @@ func TestAnAccountSeesNothingOfAnother(t *testing.T) {
 	a := newAPI(t)
 	a.fill()
 	for line, want := range map[string]string{
-		"GET /iot/decoders":                                         `200 {"data":[]}`,
-		"GET /iot/decoders/d1":                                      "404",
-		"GET /iot/decoders/d1/sensors":                              "404",
-		"POST /iot/decoders/d1/sensors":                             "404",
-		"GET /iot/devices":                                          `200 {"data":[]}`,
-		"GET /iot/devices/id1":                                      `422 {"message":"Invalid Device."}`,
-		"GET /iot/devices/identifier/aabbcc001122":                  `422 {"message":"Invalid Device."}`,
-		"GET /iot/devices/id1/sensors":                              "404",
-		"GET /iot/devices/id1/readings":                             "404",
-		"GET /iot/devices/id1/readings/latest":                      "404",
-		"GET /iot/devices/id1/readings/aggregate?type=max":          "404",
-		"PATCH /iot/sensors/" + iot.SensorID("id1", "t"):            "404",
-		"PATCH /iot/sensors/" + iot.SensorID("id1", "t") + "?x=%00": "404",
+		"GET /iot/decoders":                                          `200 {"data":[]}`,
+		"GET /iot/decoders/d1":                                       "404",
+		"GET /iot/decoders/d1/sensors":                               "404",
+		"POST /iot/decoders/d1/sensors":                              "404",
+		"GET /iot/devices":                                           `200 {"data":[]}`,
+		"GET /iot/devices/id1":                                       `422 {"message":"Invalid Device."}`,
+		"GET /iot/devices/identifier/aabbcc001122":                   `422 {"message":"Invalid Device."}`,
+		"GET /iot/devices/id1/sensors":                               "404",
+		"GET /iot/devices/id1/readings":                              "404",
+		"GET /iot/devices/id1/readings/latest":                       "404",
+		"GET /iot/devices/id1/readings/aggregate?type=max":           "404",
+		"PATCH /iot/sensors/" + iot.SensorID("id1", "t"):             "404",
+		"PATCH /iot/sensors/" + iot.SensorID("id1", "t") + "?name=x": "404",
 	} {
 		body := ""
 		if !strings.HasPrefix(line, "GET") {

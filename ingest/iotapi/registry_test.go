@@ -145,7 +145,7 @@ func TestEventMarkersAreAdded(t *testing.T) {
 			`200 {"data":[{"id":"e1","comment":"moved","created_at":"2026-02-28 23:59:59"},{"id":"e2","comment":"c","created_at":"2026-02-28 01:00:00"},{"id":"e3","comment":"c","created_at":"2026-02-27 23:00:00"}]}`},
 		{"a page of them", "GET /iot/devices/id1/event-markers?page=2&per_page=2", "", `200 {"data":[{"id":"e3","comment":"c","created_at":"2026-02-27 23:00:00"}]}`},
 		{"a page beyond", "GET /iot/devices/id1/event-markers?page=2", "", `200 {"data":[]}`},
-		{"an unknown parameter", "GET /iot/devices/id1/event-markers?ids=e1&device_id=id1", "", wrong(`"ids":["This parameter is unknown: the list takes page, per_page."]`)},
+		{"an unknown parameter", "GET /iot/devices/id1/event-markers?ids=e1&device_id=id1", "", wrong(`"ids":["This parameter is unknown: the operation takes page, per_page."]`)},
 		{"no page", "GET /iot/devices/id1/event-markers?page=0&per_page=501", "", wrong(`"page":["The page must be between 1 and 2147483647."],"per_page":["The per page must be between 1 and 500."]`)},
 		{"markers of an unknown device", "GET /iot/devices/nobody/event-markers", "", "404"},
 	} {
@@ -163,15 +163,14 @@ func TestAnAccountChangesNothingOfAnother(t *testing.T) {
 	a.fill()
 	before := a.ask("GET /iot/devices", "acme", "") + a.ask("GET /iot/decoders/d1/sensors", "acme", "")
 	for line, want := range map[string]string{
-		"PATCH /iot/decoders/d1":                      "404",
-		"DELETE /iot/decoders/d1/sensors/t":           "404",
-		"PATCH /iot/devices/id1":                      "404",
-		"DELETE /iot/devices/id1":                     `422 {"message":"Invalid Device."}`,
-		"POST /iot/devices/id1/event-markers":         "404",
-		"GET /iot/devices/id1/event-markers":          "404",
-		"GET /iot/devices/id1/frames":                 "404",
-		"PATCH /iot/devices/id1?name=theirs":          "404",
-		"DELETE /iot/decoders/d1/sensors/t?decoder=x": "404",
+		"PATCH /iot/decoders/d1":              "404",
+		"DELETE /iot/decoders/d1/sensors/t":   "404",
+		"PATCH /iot/devices/id1":              "404",
+		"DELETE /iot/devices/id1":             `422 {"message":"Invalid Device."}`,
+		"POST /iot/devices/id1/event-markers": "404",
+		"GET /iot/devices/id1/event-markers":  "404",
+		"GET /iot/devices/id1/frames":         "404",
+		"PATCH /iot/devices/id1?name=theirs":  "404",
 	} {
 		body := ""
 		if strings.HasPrefix(line, "P") {

@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
@@ -33,7 +34,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 
 	r.Post("/decoders/:decoder_id/sensors", data(fiber.StatusOK, s.addDecoderSensor, mappingsOf))
 	r.Post("/decoders", data(fiber.StatusCreated, s.createDecoder, decoderOf))
-	r.Delete("/decoders/:decoder_id/sensors/:key", data(fiber.StatusOK, s.deleteDecoderSensor, mappingsOf))
+	r.Delete("/decoders/:decoder_id/sensors/:key", params.WithoutQuery(data(fiber.StatusOK, s.deleteDecoderSensor, mappingsOf)))
 	r.Get("/decoders/:decoder_id", s.getDecoder)
 	r.Get("/decoders/:decoder_id/sensors", httpd.Search, pages(s.listDecoderSensors, same))
 	r.Get("/decoders", httpd.Search, pages(s.listDecoders, decoderOf))
@@ -50,20 +51,20 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/devices/:device_id/readings", httpd.Search, s.listReadings)
 	r.Get("/devices/:device_id/readings/aggregate", httpd.Search, s.aggregateReadings)
 	r.Get("/devices/:device_id/readings/latest", s.latestReadings)
-	r.Delete("/devices/:gateway_id", s.deleteDevice)
+	r.Delete("/devices/:gateway_id", params.WithoutQuery(s.deleteDevice))
 	r.Get("/devices", httpd.Search, pages(s.listDevices, deviceOf))
 	r.Get("/devices/:device_id", s.getDevice)
 	r.Patch("/devices/:device_id", data(fiber.StatusOK, s.patchDevice, deviceOf))
 	r.Get("/devices/:device_id/frames", httpd.Search, pages(s.listFrames, frameOf))
 	r.Patch("/sensors/:sensor_id", data(fiber.StatusOK, s.patchSensor, sensorOf))
 
-	r.Post("/rules/try", httpd.Search, data(fiber.StatusOK, s.tryRule, same))
+	r.Post("/rules/try", httpd.Search, params.WithoutQuery(data(fiber.StatusOK, s.tryRule, same)))
 	r.Get("/rules", httpd.Search, s.listRules)
-	r.Post("/rules", s.createRule)
+	r.Post("/rules", params.WithoutQuery(s.createRule))
 	r.Get("/rules/:rule_id", data(fiber.StatusOK, s.getRule, ruleOf))
-	r.Patch("/rules/:rule_id", s.patchRule)
-	r.Delete("/rules/:rule_id", s.deleteRule)
+	r.Patch("/rules/:rule_id", params.WithoutQuery(s.patchRule))
+	r.Delete("/rules/:rule_id", params.WithoutQuery(s.deleteRule))
 	r.Get("/alarms", httpd.Search, s.listAlarms)
 	r.Get("/alarms/:alarm_id", data(fiber.StatusOK, s.getAlarm, alarmOf))
-	r.Patch("/alarms/:alarm_id", data(fiber.StatusOK, s.patchAlarm, alarmOf))
+	r.Patch("/alarms/:alarm_id", params.WithoutQuery(data(fiber.StatusOK, s.patchAlarm, alarmOf)))
 }

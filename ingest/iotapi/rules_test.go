@@ -49,7 +49,7 @@ func TestRulesAreCreatedAndChanged(t *testing.T) {
 		{"an unknown rule", "GET /iot/rules/none", "", "404"},
 		{"a page of rules", "GET /iot/rules?page=1&per_page=1", "", `200 {"data":[` + ruled("rule1", warm) + `],"meta":{"pagination":{"total":4,"count":1,"per_page":1,"current_page":1,"total_pages":4}}}`},
 		{"a page after the last", "GET /iot/rules?page=9&per_page=3", "", `200 {"data":[],"meta":{"pagination":{"total":4,"count":0,"per_page":3,"current_page":9,"total_pages":2}}}`},
-		{"an unknown parameter", "GET /iot/rules?enabled=true", "", refused(`"enabled":["This parameter is unknown: the list takes page, per_page."]`)},
+		{"an unknown parameter", "GET /iot/rules?enabled=true", "", refused(`"enabled":["This parameter is unknown: the operation takes page, per_page."]`)},
 		{"a page of nothing", "GET /iot/rules?per_page=0", "", refused(`"per_page":["The per page must be between 1 and 500."]`)},
 		{"a change", "PATCH /iot/rules/rule2", `{"name":"m","enabled":null,"repeat":"","devices":{},"for":""}`,
 			`200 {"data":` + ruled("rule2", `"name":"m","enabled":false,"on":"event","devices":{},"when":"event.type == \"join\"","repeat":"never","ordered":true,`+mail) + `,"warnings":[]}`},

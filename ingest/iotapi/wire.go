@@ -51,11 +51,12 @@ func jsonType(t reflect.Type) string {
 }
 
 // fromQuery sets fields that are missing in the body from query parameters of the
-// same name: senders may use either.
+// same name: senders may use either. Other parameters are refused.
 func fromQuery(c *fiber.Ctx, to any) error {
-	v := reflect.ValueOf(to).Elem()
+	v, known := reflect.ValueOf(to).Elem(), []string(nil)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		known = append(known, name)
 		text := params.Query(c, name)
 		if text == "" || !v.Field(i).IsZero() {
 			continue
@@ -64,7 +65,9 @@ func fromQuery(c *fiber.Ctx, to any) error {
 			return relay.Invalid(name, "The "+relay.FieldWords(name)+" must be "+jsonType(baseType(v.Field(i).Type()))+".")
 		}
 	}
-	return nil
+	problems := relay.Problems{}
+	params.RefuseUnknown(c, problems, known)
+	return problems.Err()
 }
 
 // setField parses a parameter's text as the type of a field.

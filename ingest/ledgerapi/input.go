@@ -27,7 +27,7 @@ type input struct {
 // queryOf returns the input of an operation without a body.
 func queryOf(c *fiber.Ctx) *input {
 	in := &input{c: c}
-	in.Input = params.New(in.decoded, relay.FieldWords)
+	in.Input = params.OfRequest(c, in.decoded, relay.FieldWords)
 	return in
 }
 
@@ -52,6 +52,7 @@ func read(c *fiber.Ctx) (*input, error) {
 
 // field returns the JSON of a field; that of a parameter is its text.
 func (in *input) field(name string) (value json.RawMessage, query string) {
+	in.Know(name)
 	value = in.body[name]
 	if value == nil || string(value) == "null" {
 		return nil, params.Query(in.c, name)

@@ -43,7 +43,7 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	if err != nil {
 		return input{}, relay.Invalid("query", "The query is not URL-encoded.")
 	}
-	return inputFrom(params.OfObject(body).Or(params.OfValues(q, false))), nil
+	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(q, false)), parameterName)}, nil
 }
 
 // object reads a body that is there.

@@ -92,15 +92,16 @@ func (s *Surface) textOrder(c *fiber.Ctx) (message.Order, error) {
 	if text != "" && len(in.Problems["max_parts"]) == 0 {
 		o.Body = s.deps.Messages.Text(text, parts)
 	}
-	return o, s.addProblems(o, in.Problems)
+	return o, s.addProblems(o, in)
 }
 
 // addProblems adds the errors of the order to the parameters that could not be read, so
 // that one answer names all.
-func (s *Surface) addProblems(o message.Order, p relay.Problems) error {
-	if len(p) == 0 {
+func (s *Surface) addProblems(o message.Order, in input) error {
+	if in.Err() == nil {
 		return nil // Send and Preview check the order themselves
 	}
+	p := in.Problems
 	more := s.deps.Messages.Check(o)
 	maps.DeleteFunc(more, func(field string, _ []string) bool { return len(p[field]) > 0 })
 	maps.Copy(p, more)

@@ -72,8 +72,8 @@ func TestRelaysAreListedAndRead(t *testing.T) {
 	a.is("acme", "GET", "/v2/sms-relay/geo?page=0&per_page=501", "", 422,
 		`{"message":"The page must be a number from 1 to 1000000000. The per_page must be a number from 1 to 500.","errors":"page, per_page"}`)
 	a.is("acme", "GET", "/v2/sms-relay/vmn?numbers=44*", "", 422,
-		`{"message":"This parameter is unknown: the list takes number, page, per_page.","errors":"numbers"}`)
-	a.is("acme", "GET", "/v2/sip/trunk/source-ips?page=1", "", 422, `{"message":"This parameter is unknown: the list takes no parameters.","errors":"page"}`)
+		`{"message":"This parameter is unknown: the operation takes number, page, per_page.","errors":"numbers"}`)
+	a.is("acme", "GET", "/v2/sip/trunk/source-ips?page=1", "", 422, `{"message":"This parameter is unknown: the operation takes no parameters.","errors":"page"}`)
 	a.is("acme", "GET", "/v2/sms-relay/vmn?per_page=-1", "", 422, `{"message":"The per_page must be a number from 1 to 500.","errors":"per_page"}`)
 
 	a.is("acme", "GET", "/v2/sms-relay/geo/g1", "", 200, `{"data":`+g1+`}`)

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
@@ -44,7 +45,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r := app.Group("/v2", auth.Require(account.Messaging, httpd.APIStyle(httpd.XAuthToken)), answers().Handler)
 
 	r.Get("/sms/credit", s.getCredit)
-	r.Delete("/sms/:message", s.deleteMessage)
+	r.Delete("/sms/:message", params.WithoutQuery(s.deleteMessage))
 	r.Get("/sms/pending", httpd.Search, s.listPending)
 	r.Post("/sms/preview", s.previewMessage)
 	r.Post("/sms/send", s.sendMessage)
@@ -64,5 +65,5 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/sip/trunk/source-ips", s.listSourceIPs)
 
 	r.Get("/sms-relay/vmn/:relay/inbox", httpd.Search, s.readInbox)
-	r.Delete("/sms-relay/vmn/:relay/inbox/:message", s.acknowledge)
+	r.Delete("/sms-relay/vmn/:relay/inbox/:message", params.WithoutQuery(s.acknowledge))
 }

@@ -17,8 +17,9 @@ func (s *Surface) sendCard(c *fiber.Ctx) error {
 		return err
 	}
 	o := in.order(c)
-	if o.Body = in.card(); len(in.Problems) > 0 {
-		return s.addProblems(o, in.Problems)
+	o.Body = in.card()
+	if err := s.addProblems(o, in); err != nil {
+		return err
 	}
 	return s.send(c, o)
 }

@@ -41,7 +41,7 @@ func inputOf(c *fiber.Ctx) (input, error) {
 	if err != nil {
 		return input{}, err
 	}
-	return inputFrom(params.OfObject(body).Or(params.OfValues(asked, true))), nil
+	return input{params.OfRequest(c, params.OfObject(body).Or(params.OfValues(asked, true)), relay.FieldWords)}, nil
 }
 
 // read returns what fields reads from the parameters of a request.

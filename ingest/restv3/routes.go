@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
@@ -34,15 +35,15 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/", httpd.Search, list("SIMs found.", sims, sims, s.listSIMs, simOf))
 	r.Post("/:iccid/activate", begin("SIM activation requested.", change("iccid", input.activation, s.Actions.Activate)))
 	r.Post("/:iccid/service/add", begin("Service addition requested.", s.setService(provisioning.AddService)))
-	r.Post("/:iccid/unsuspend", begin("SIM unsuspension requested.", s.changeState(provisioning.Unsuspend)))
+	r.Post("/:iccid/unsuspend", params.WithoutQuery(begin("SIM unsuspension requested.", s.changeState(provisioning.Unsuspend))))
 	r.Put("/:iccid/usage-limit", record(fiber.StatusOK, "Usage limit updated.", change("iccid", input.limit, s.SIMs.SetLimit), limitedOf))
 	r.Post("/sim/bulk-reassign", begin("Reassignment requested.", s.reassign))
-	r.Post("/:iccid/suspend", begin("SIM suspension requested.", s.changeState(provisioning.Suspend)))
-	r.Post("/:iccid/terminate", begin("SIM termination requested.", s.changeState(provisioning.Terminate)))
+	r.Post("/:iccid/suspend", params.WithoutQuery(begin("SIM suspension requested.", s.changeState(provisioning.Suspend))))
+	r.Post("/:iccid/terminate", params.WithoutQuery(begin("SIM termination requested.", s.changeState(provisioning.Terminate))))
 	r.Post("/:iccid/service/remove", begin("Service removal requested.", s.setService(provisioning.RemoveService)))
 
 	r.Post("/:iccid/recipient", record(fiber.StatusCreated, "Recipient added.", change("iccid", input.recipient, s.SIMs.AddRecipient), watchedOf))
-	r.Delete("/recipient/:simRecipientId", s.removeRecipient)
+	r.Delete("/recipient/:simRecipientId", params.WithoutQuery(s.removeRecipient))
 
 	r.Get("/job", httpd.Search, s.listJobs)
 	r.Get("/job/:jobId/status", record(fiber.StatusOK, "Job found.", s.jobStatus, statusOf))
@@ -54,7 +55,7 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/pool", record(fiber.StatusCreated, "Pool created.", s.createPool, poolOf))
 	r.Put("/pool/:poolId", record(fiber.StatusOK, "Pool updated.", change("poolId", input.pool, s.SIMs.ChangePool), poolOf))
 	r.Post("/pool/:poolId/recipient", record(fiber.StatusCreated, "Recipient added.", change("poolId", input.recipient, s.SIMs.AddPoolRecipient), poolOf))
-	r.Delete("/pool/:poolId/recipient/:recipientId", s.removePoolRecipient)
+	r.Delete("/pool/:poolId/recipient/:recipientId", params.WithoutQuery(s.removePoolRecipient))
 	r.Post("/pool/:poolId/iccid", s.attach)
 	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", change("poolId", input.iccids, s.SIMs.Detach), poolOf))
 	r.Get("/pool/:poolId/iccid", httpd.Search, list("SIMs found.", sims, sims, s.listPoolSIMs, simOf))

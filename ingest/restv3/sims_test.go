@@ -78,8 +78,8 @@ func TestListsRefuse(t *testing.T) {
 			"The value must be a text, or its beginning followed by %."),
 		"filters[iccid][operator]=%3D&filters[iccid][value]=8%1f": invalid("filters.iccid.value", "The value must be a text of at most 255 characters."),
 		"page=%zz":    invalid("query", "The query must be URL-encoded."),
-		"states=done": invalid("states", "This parameter is unknown: the list takes page, per_page, order_by, order_direction, filters."),
-		"_=1":         invalid("_", "This parameter is unknown: the list takes page, per_page, order_by, order_direction, filters."),
+		"states=done": invalid("states", "This parameter is unknown: the operation takes page, per_page, order_by, order_direction, filters."),
+		"_=1":         invalid("_", "This parameter is unknown: the operation takes page, per_page, order_by, order_direction, filters."),
 	} {
 		t.Run(query, func(t *testing.T) {
 			a.t = t

@@ -19,8 +19,10 @@ type Input struct {
 	Get Source
 	// name returns how texts name a parameter.
 	name func(string) string
-	// refuseUnknown adds a problem for each unknown parameter; nil for New.
-	refuseUnknown func(relay.Problems)
+	// request is that whose query may have unknown parameters, nil for New, and known has
+	// the names of the parameters that were read.
+	request *fiber.Ctx
+	known   []string
 }
 
 // New returns the parameters of a source; name returns how texts name a parameter.
@@ -28,24 +30,30 @@ func New(get Source, name func(string) string) *Input {
 	return &Input{Problems: relay.Problems{}, Get: get, name: name}
 }
 
-// OfList returns the parameters of a list, from the query; name returns how texts name a
-// parameter. Err refuses the parameters that were not read until then: without the filter
-// that a misspelt one was to be, the list would have all records.
-func OfList(c *fiber.Ctx, name func(string) string) *Input {
-	query, known := OfQuery(c), []string(nil)
-	in := New(func(name string) (any, bool) {
-		known = append(known, name)
-		return query(name)
-	}, name)
-	in.refuseUnknown = func(p relay.Problems) { RefuseUnknown(c, p, known) }
+// OfRequest returns the parameters of an operation, some of which its query may have; name
+// returns how texts name a parameter. Err refuses the parameters of the query that were
+// not read until then: a misspelt one would otherwise have no effect.
+func OfRequest(c *fiber.Ctx, get Source, name func(string) string) *Input {
+	in := New(nil, name)
+	in.request = c
+	in.Get = func(name string) (any, bool) {
+		in.Know(name)
+		return get(name)
+	}
 	return in
 }
 
-// Err returns what is wrong with the parameters that were read, and in a list the unknown
-// ones.
+// OfList returns the parameters of an operation that has them in the query alone.
+func OfList(c *fiber.Ctx, name func(string) string) *Input { return OfRequest(c, OfQuery(c), name) }
+
+// Know adds a parameter to those that are known, for one that is not read with Get.
+func (in *Input) Know(name string) { in.known = append(in.known, name) }
+
+// Err returns what is wrong with the parameters that were read, and the unknown ones of
+// the query.
 func (in *Input) Err() error {
-	if in.refuseUnknown != nil {
-		in.refuseUnknown(in.Problems)
+	if in.request != nil {
+		RefuseUnknown(in.request, in.Problems, in.known)
 	}
 	return in.Problems.Err()
 }

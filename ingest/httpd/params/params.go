@@ -54,10 +54,21 @@ func RefuseUnknown(c *fiber.Ctx, p relay.Problems, known []string) {
 	}
 }
 
-// takes lists the parameters of a list.
+// WithoutQuery returns a handler of an operation whose query has no parameters: it refuses
+// all except those of the route.
+func WithoutQuery(handle fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if err := OfList(c, nil).Err(); err != nil {
+			return err
+		}
+		return handle(c)
+	}
+}
+
+// takes lists the parameters of an operation.
 func takes(known []string) string {
 	if len(known) == 0 {
-		return "the list takes no parameters."
+		return "the operation takes no parameters."
 	}
 	var names []string
 	for _, name := range known {
@@ -65,7 +76,7 @@ func takes(known []string) string {
 			names = append(names, name)
 		}
 	}
-	return "the list takes " + strings.Join(names, ", ") + "."
+	return "the operation takes " + strings.Join(names, ", ") + "."
 }
 
 // IsJSON reports whether the body is declared to be JSON.

@@ -3,6 +3,7 @@ package params_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func words(name string) string { return relay.FieldWords(name) }
@@ -119,6 +121,32 @@ func TestParametersOfRequests(t *testing.T) {
 	}
 }
 
+func TestChangesRefuseUnknownParametersOfTheQuery(t *testing.T) {
+	app := fiber.New(fiber.Config{ErrorHandler: func(c *fiber.Ctx, err error) error {
+		return c.SendString(fmt.Sprint(relay.FieldsOf(err)))
+	}})
+	app.Post("/:id", func(c *fiber.Ctx) error {
+		in := params.OfRequest(c, params.OfObject(map[string]any{"text": "hi", "other": 1}).Or(params.OfQuery(c)), words)
+		in.Text("text")
+		in.Know("tokens")
+		return in.Err()
+	})
+	app.Delete("/:id", params.WithoutQuery(func(c *fiber.Ctx) error { return c.SendStatus(204) }))
+	for request, want := range map[string]string{
+		"POST /7": "", "POST /7?text=hello&tokens[]=x&id=7": "", "DELETE /7": "", "DELETE /7?id=7": "",
+		"POST /7?txt=hello":      "map[txt:[This parameter is unknown: the operation takes text, tokens.]]",
+		"POST /7?other=1":        "map[other:[This parameter is unknown: the operation takes text, tokens.]]",
+		"DELETE /7?dry_run=true": "map[dry_run:[This parameter is unknown: the operation takes no parameters.]]",
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		resp, err := app.Test(httptest.NewRequest(method, target, nil))
+		relaytest.NoError(t, err)
+		body, err := io.ReadAll(resp.Body)
+		relaytest.NoError(t, err)
+		relaytest.Equal(t, request, string(body), want)
+	}
+}
+
 func TestListsRefuseUnknownParameters(t *testing.T) {
 	app := fiber.New()
 	app.Get("/:id/list", func(c *fiber.Ctx) error {
@@ -128,7 +156,7 @@ func TestListsRefuseUnknownParameters(t *testing.T) {
 		in.Value("filters")
 		return c.SendString(fmt.Sprint(in.Err() == nil, " ", in.Problems))
 	})
-	const takes = "This parameter is unknown: the list takes state, page, filters."
+	const takes = "This parameter is unknown: the operation takes state, page, filters."
 	for query, want := range map[string]string{
 		"": "true map[]", "state=done&page=2": "true map[]", "state=": "true map[]", "id=7": "true map[]", "&=": "true map[]",
 		"filters%5Biccid%5D%5Bvalue%5D=1": "true map[]",

@@ -133,7 +133,9 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 		all := samples(fillWithSamples(g))
 		for _, s := range all {
 			owner, _ := s.owner(g)
-			if a := s.send(owner); a.Status > 299 && (a.Status != 302 || s.operation != "followToken") {
+			a := s.send(owner)
+			refused := s.operation == "forgetGateway" && a.Status == 409 // it runs
+			if a.Status > 299 && !refused && (a.Status != 302 || s.operation != "followToken") {
 				t.Errorf("%s: %d %s", a.Request, a.Status, a.Body)
 			}
 		}
@@ -154,7 +156,8 @@ func TestTrafficKeepsTheContract(t *testing.T) {
 	missing := slices.DeleteFunc(checker.Unseen(), func(name string) bool {
 		return name == "putInventory 409" || // ten gateways would have to race; the table of errors of ingest/admin holds it
 			name == "downloadCallRecords 202" || // the archive may be made at once; ingest/restv2 holds it
-			name == "streamCDR 422" // so may the file; ingest/restv3 holds it
+			name == "streamCDR 422" || // so may the file; ingest/restv3 holds it
+			name == "forgetGateway 204" // it would have to be away for 20 seconds; ingest/admin holds it
 	})
 	for _, name := range missing {
 		t.Errorf("no request was answered as documented: %s", name)
@@ -256,8 +259,12 @@ func checkCommonRefusals(g *e2e.Gateway, doc *openapi3.T, s sample, tooLarge, fr
 	if documents("403") && !openToAccounts(s.operation) {
 		want(403, s.send(other))
 	}
-	if op := operation(doc, s.operation); isList(op) {
+	switch op := operation(doc, s.operation); {
+	case isList(op):
 		refusesUnknownParameter(op, s, owner)
+	case s.method != http.MethodGet && !takesAnyParameter(s.target):
+		answer := s.withUnknownParameter().send(owner)
+		answer.Mentions(g.T, 422, "This parameter is unknown")
 	}
 	if !documents("413") {
 		return
@@ -287,16 +294,27 @@ func isList(op located) bool {
 	return schema.Type.Is("array")
 }
 
-// refusesUnknownParameter asks for a list with an unknown parameter. The answer names the
-// parameters that the contract has.
-func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
-	owner.Gateway.T.Helper()
+// takesAnyParameter reports whether an operation notes unknown parameters instead of
+// refusing them: senders of webhooks and carriers add parameters of their own, and do not
+// post again what was refused.
+func takesAnyParameter(target string) bool {
+	return slices.ContainsFunc([]string{"/webhooks", "/inbound", "/soap"}, func(prefix string) bool { return strings.HasPrefix(target, prefix) })
+}
+
+func (s sample) withUnknownParameter() sample {
 	separator := "?"
 	if strings.Contains(s.target, "?") {
 		separator = "&"
 	}
 	s.target += separator + "unknown=1"
-	answer := s.send(owner)
+	return s
+}
+
+// refusesUnknownParameter asks for a list with an unknown parameter. The answer names the
+// parameters that the contract has.
+func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
+	owner.Gateway.T.Helper()
+	answer := s.withUnknownParameter().send(owner)
 	var want []string
 	for _, p := range op.Parameters {
 		name, _, _ := strings.Cut(p.Value.Name, "[") // filters[iccid][value] is one of filters
@@ -304,7 +322,7 @@ func refusesUnknownParameter(op located, s sample, owner e2e.Client) {
 			want = append(want, name)
 		}
 	}
-	_, names, _ := strings.Cut(answer.Body, "the list takes ")
+	_, names, _ := strings.Cut(answer.Body, "the operation takes ")
 	names, _, _ = strings.Cut(names, ".")
 	var got []string
 	if names != "no parameters" {
