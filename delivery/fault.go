@@ -31,7 +31,7 @@ func Unsendable(err error) error { return unsendable{err} }
 // classifyError classifies an attempt without a response. Reasons are stored and
 // shown, so senders must return errors without secrets.
 func classifyError(err error) Verdict {
-	v := Verdict{Class: Retry, Reason: ClipReason(err.Error()), Public: publicReason(err)}
+	v := Verdict{Class: Retry, Reason: ClipReason(err.Error()), Public: PublicReason(err)}
 	if _, refused := errors.AsType[*guard.Error](err); refused {
 		v.Class = Dead
 	} else if _, never := errors.AsType[unsendable](err); never {
@@ -42,28 +42,35 @@ func classifyError(err error) Verdict {
 	return v
 }
 
-// publicReason returns why there was no response, without the operator's
-// internals.
-func publicReason(err error) string {
+// PublicReason returns why there was no response, for the users of an account: without
+// hosts, addresses, resolvers and paths. The text of an error that is Unsendable is about
+// what was to be sent, and is returned as it is.
+func PublicReason(err error) string {
+	if never, is := errors.AsType[unsendable](err); is {
+		return ClipReason(never.Error())
+	}
+	if _, own := errors.AsType[ownFault](err); own {
+		return "a fault of the gateway, which its operator can see"
+	}
 	if _, refused := errors.AsType[*guard.Error](err); refused {
-		return "its address is not a public one"
+		return "the address is not public"
 	}
 	if dns, is := errors.AsType[*net.DNSError](err); is {
 		if dns.IsNotFound {
-			return "its host name is not known"
+			return "unknown host name"
 		}
-		return "its host name cannot be resolved now"
+		return "the host name cannot be resolved now"
 	}
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
-		return "its certificate is not valid"
+		return "the certificate is not valid"
 	}
 	if network, is := errors.AsType[net.Error](err); is && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		return "it does not answer in time"
+		return "no answer in time"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return "it refuses connections"
+		return "connection refused"
 	}
-	return "it cannot be reached"
+	return "no connection"
 }
 
 func isOwnFault(err error) bool {

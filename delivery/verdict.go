@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -42,15 +43,19 @@ func (c Class) String() string {
 // Verdict says whether an attempt succeeded, is repeated, or ends the delivery, and why.
 type Verdict struct {
 	Class Class
-	// Reason is why the delivery failed, without secrets and without texts of messages.
+	// Reason is why the delivery failed, without secrets and without texts of messages,
+	// for operators.
 	Reason string
-	// Public is why there was no response, without the addresses, resolvers and
-	// paths that Reason may contain.
+	// Public is Reason for the users of an account, if Reason may contain hosts,
+	// addresses, resolvers or paths; see PublicReason.
 	Public string
 	// RetryAfter is the minimum delay until the next attempt; 0 if none. Only for
 	// Retry and Fault.
 	RetryAfter time.Duration
 }
+
+// PublicReason returns why the delivery failed, for the users of an account.
+func (v Verdict) PublicReason() string { return cmp.Or(v.Public, v.Reason) }
 
 // Classify classifies an HTTP attempt: err if there was no response, else its
 // status and headers. A Retry-After date is relative to now.

@@ -105,13 +105,13 @@ func TestErrorsAreJudgedByWhoseTheyAre(t *testing.T) {
 func TestWhyThereWasNoAnswerAsAnybodyMayReadIt(t *testing.T) {
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	for want, err := range map[string]error{
-		"its address is not a public one":      fmt.Errorf("GET: %w", &guard.Error{Addr: netip.MustParseAddr("10.0.0.1"), Host: "db"}),
-		"its host name is not known":           dial(&net.DNSError{Err: "no such host", Name: "db", Server: "10.0.0.2:53", IsNotFound: true}),
-		"its host name cannot be resolved now": dial(&net.DNSError{Err: "timeout", Name: "db", Server: "10.0.0.2:53", IsTimeout: true}),
-		"its certificate is not valid":         &tls.CertificateVerificationError{Err: errors.New("/etc/ssl/x")},
-		"it does not answer in time":           fmt.Errorf("GET: %w", context.DeadlineExceeded),
-		"it refuses connections":               dial(syscall.ECONNREFUSED),
-		"it cannot be reached":                 dial(syscall.EHOSTUNREACH),
+		"the address is not public":            fmt.Errorf("GET: %w", &guard.Error{Addr: netip.MustParseAddr("10.0.0.1"), Host: "db"}),
+		"unknown host name":                    dial(&net.DNSError{Err: "no such host", Name: "db", Server: "10.0.0.2:53", IsNotFound: true}),
+		"the host name cannot be resolved now": dial(&net.DNSError{Err: "timeout", Name: "db", Server: "10.0.0.2:53", IsTimeout: true}),
+		"the certificate is not valid":         &tls.CertificateVerificationError{Err: errors.New("/etc/ssl/x")},
+		"no answer in time":                    fmt.Errorf("GET: %w", context.DeadlineExceeded),
+		"connection refused":                   dial(syscall.ECONNREFUSED),
+		"no connection":                        dial(syscall.EHOSTUNREACH),
 	} {
 		if v := Classify(0, nil, err, time.Now()); v.Public != want {
 			t.Errorf("%v: %q, want %q", err, v.Public, want)

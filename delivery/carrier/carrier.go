@@ -62,7 +62,9 @@ func (v Verdict) String() string {
 type Outcome struct {
 	Verdict Verdict
 	ID      string // assigned by the carrier on acceptance; may be empty
-	Reason  string // human-readable
+	Reason  string // human-readable, also for users of the account
+	// Cause is Reason with hosts and addresses, for operators; empty if it has none.
+	Cause string
 	// Unsent means that the gateway itself rejected the message: no carrier has
 	// received it.
 	Unsent bool

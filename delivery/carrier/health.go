@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -30,7 +31,7 @@ func (h *Health) Go(submit func() Outcome, done func(Outcome)) {
 	go func() {
 		o := submit()
 		if o.PauseQueue {
-			h.lastError.Store(&o.Reason)
+			h.lastError.Store(new(cmp.Or(o.Cause, o.Reason)))
 		} else if o.Verdict != Unknown {
 			h.lastError.Store(nil)
 		}

@@ -45,7 +45,7 @@ func (q *Queue) attempt(item *item) {
 	endSpan(span, &o)
 	q.count(o)
 	if o.State == outbox.Dead {
-		q.deps.Logger.WarnContext(ctx, "delivery dead: it is not attempted again", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "target", redactedTarget(d), "reason", o.Reason)
+		q.deps.Logger.WarnContext(ctx, "delivery dead: it is not attempted again", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "target", redactedTarget(d), "reason", o.Reason, "error", o.Attempt.Error)
 	}
 	q.deps.Observe(*d, o)
 	q.outcomes.Add(o)
@@ -90,7 +90,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 
 // classify converts the result of an attempt into an outcome.
 func (q *Queue) classify(d *outbox.Delivery, p permit, r attempt.Result) outbox.Outcome {
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.Reason}
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), Attempt: r.Attempt, Reason: r.Verdict.PublicReason()}
 	switch r.Verdict.Class {
 	case delivery.Delivered:
 		o.State = outbox.Delivered
@@ -116,7 +116,7 @@ func (q *Queue) classifyRetry(d *outbox.Delivery, p permit, r attempt.Result, o 
 		q.park(d, o)
 	case !ok:
 		o.State = outbox.Dead
-		o.Reason = fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, r.Verdict.Reason)
+		o.Reason = fmt.Sprintf("no attempt left after %d: %s", d.Tries+1, r.Verdict.PublicReason())
 	default:
 		o.State = outbox.Retrying
 		o.NextAttemptAt = q.deps.Now().Add(wait)

@@ -100,7 +100,7 @@ func (b *breakers) record(d *outbox.Delivery, p permit, r attempt.Result) {
 		br.probing = false
 		if v.Class == delivery.Retry {
 			br.Probes++
-			br.Relay, br.Target, br.Reason, br.unsaved = d.Relay, redactedTarget(d), v.Reason, true
+			br.Relay, br.Target, br.Reason, br.unsaved = d.Relay, redactedTarget(d), v.PublicReason(), true
 		}
 		br.ProbeAt = b.now().Add(b.probeDelay(br.Probes, v.RetryAfter)).UTC()
 	}
@@ -111,7 +111,7 @@ func (b *breakers) trip(d *outbox.Delivery, v delivery.Verdict) {
 	delete(b.failures, endpoint)
 	delete(b.closed, endpoint)
 	br := &openBreaker{unsaved: true, Breaker: outbox.Breaker{
-		Endpoint: endpoint, Account: d.Account, Relay: d.Relay, Target: redactedTarget(d), Reason: v.Reason,
+		Endpoint: endpoint, Account: d.Account, Relay: d.Relay, Target: redactedTarget(d), Reason: v.PublicReason(),
 		OpenedAt: now.UTC(), ProbeAt: now.Add(b.probeDelay(0, v.RetryAfter)).UTC(),
 	}}
 	b.open[endpoint] = br

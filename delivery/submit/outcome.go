@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -112,7 +113,7 @@ func endSpan(span *tracing.Active, o *carrier.Outcome) {
 	span.Set("penstock.carrier_id", o.ID)
 	failed := ""
 	if o.Verdict != carrier.Accepted {
-		failed = o.Reason
+		failed = cmp.Or(o.Cause, o.Reason)
 	}
 	span.End(time.Now(), failed)
 }

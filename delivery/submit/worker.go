@@ -143,8 +143,9 @@ func (w *Worker) Simulated(number string) bool {
 	return q != nil && q.route.Name == message.Simulator
 }
 
-// Waits returns why messages to a number wait at the moment, or an empty string.
-func (w *Worker) Waits(ctx context.Context, number string) string {
+// Waits returns why messages to a number wait at the moment, or an empty string. Why the
+// carrier cannot be reached is in its health, for operators.
+func (w *Worker) Waits(number string) string {
 	q := w.router.queueFor(number)
 	if q == nil || q.sending() {
 		return ""
@@ -153,17 +154,7 @@ func (w *Worker) Waits(ctx context.Context, number string) string {
 	if !q.route.Carrier.Ready() {
 		why = "the carrier " + q.route.Name + " is not bound"
 	}
-	if c, ok := q.route.Carrier.(checker); ok {
-		if err := c.Check(ctx); err != nil {
-			why += ": " + err.Error()
-		}
-	}
 	return "waits: " + why
-}
-
-// checker is implemented by a carrier that can say why it is not ready.
-type checker interface {
-	Check(ctx context.Context) error
 }
 
 // Resume ends the pause of a carrier that is bound again.

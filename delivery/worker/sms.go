@@ -52,7 +52,7 @@ func (w *Worker) sms(ctx context.Context, d outbox.Delivery, now time.Time) (r a
 		r.Verdict.Class = delivery.Delivered
 		r.Simulated = w.deps.Simulated != nil && w.deps.Simulated(d.SMS.To)
 	}
-	r.Attempt.Error = r.Verdict.Reason
+	r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	return r
 }
 

@@ -84,7 +84,7 @@ func (w *Worker) Send(ctx context.Context, d outbox.Delivery) attempt.Result {
 		r = w.sms(ctx, d, began)
 	default:
 		r.Verdict = delivery.Classify(0, nil, delivery.Unsendable(errors.New("delivery: nothing to send")), began)
-		r.Attempt.Error = r.Verdict.Reason
+		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}
 	r.Attempt.At, r.Attempt.Duration = began, w.deps.Now().Sub(began)
 	return r
@@ -99,7 +99,7 @@ func (w *Worker) request(ctx context.Context, d outbox.Delivery, now time.Time) 
 	r.Verdict = delivery.Classify(resp.Status, resp.Header, err, w.deps.Now())
 	r.Attempt.Status, r.Attempt.Response = resp.Status, resp.Excerpt()
 	if err != nil {
-		r.Attempt.Error = r.Verdict.Reason
+		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}
 	return r
 }
@@ -148,7 +148,7 @@ func (w *Worker) sim(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 	r.Verdict = delivery.Verdict{Class: delivery.Delivered}
 	if err != nil {
 		r.Verdict = delivery.Classify(0, nil, err, w.deps.Now())
-		r.Attempt.Error = r.Verdict.Reason
+		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}
 	r.Simulated, r.Attempt.Response = answer.Simulated, answer.Response
 	return r
@@ -160,7 +160,7 @@ func (w *Worker) mail(ctx context.Context, m outbox.Mail) (r attempt.Result) {
 	r.Simulated = answer.Simulated
 	r.Attempt.Status, r.Attempt.Response = answer.Status, answer.Response
 	if err != nil {
-		r.Attempt.Error = r.Verdict.Reason
+		r.Attempt.Error, r.Attempt.Reason = r.Verdict.Reason, r.Verdict.PublicReason()
 	}
 	return r
 }

@@ -36,6 +36,7 @@ type attemptJSON struct {
 	DurationMS float64 `json:"duration_ms"`
 	Status     int     `json:"status"` // 0 when there was no answer
 	Error      string  `json:"error"`
+	Reason     string  `json:"reason"` // the error in words that an account may read
 	Response   string  `json:"response"`
 }
 
@@ -53,7 +54,7 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 
 func attemptOf(a outbox.Attempt) attemptJSON {
 	return attemptJSON{
-		At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000, Status: a.Status, Error: a.Error, Response: a.Response,
+		At: formatTime(a.At), DurationMS: float64(a.Duration.Microseconds()) / 1000, Status: a.Status, Error: a.Error, Reason: a.Reason, Response: a.Response,
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	}
 	out := httpd.Each(found, deliveryOf)
 	for i := range out {
-		out[i].hideText(c)
+		out[i].hide(c)
 	}
 	return sendPage(c, out, next)
 }

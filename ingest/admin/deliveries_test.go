@@ -32,7 +32,7 @@ func TestDeliveriesAreListedAndReplayed(t *testing.T) {
 	o.deliver("ccc", "https://h/", outbox.Queued)
 	want := `200 {"data":[{"id":"a","account":7,"kind":"relay","relay":"g1","message_id":"m-a","target":"https://h/?token=***&n=***","state":"dead",` +
 		`"reason":"gone","created_at":"2026-03-01T12:00:01Z","next_attempt_at":null,"attempts":[{"at":"2026-03-01T12:00:01Z","duration_ms":1.5,` +
-		`"status":410,"error":"410 Gone","response":"<no>"}]}],"meta":{"next":""}}`
+		`"status":410,"error":"410 Gone","reason":"","response":"<no>"}]}],"meta":{"next":""}}`
 	if got := o.ask("GET /admin/deliveries?state=dead", ""); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

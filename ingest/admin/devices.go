@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -94,14 +93,14 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	radio, missing := s.radioOf(ctx, found)
+	radio, missing := s.radioOf(c, found)
 	out := httpd.Each(found, func(d iot.FoundDevice) deviceJSON { return deviceOf(d, names, radio[d.Account]) })
 	return c.JSON(fiber.Map{"data": out, "meta": fiber.Map{"next": next, "missing": missing}})
 }
 
 // radioOf returns the radio data of devices by account and device, and why it is
 // missing, "" if it is not.
-func (s *Surface) radioOf(ctx context.Context, found []iot.FoundDevice) (out map[account.ID]map[string]iot.RadioData, missing string) {
+func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (out map[account.ID]map[string]iot.RadioData, missing string) {
 	if s.IoT.RadioDetail() == iot.RadioOff {
 		return nil, "radio data is not stored (readings.radio_data is off)"
 	}
@@ -111,9 +110,9 @@ func (s *Surface) radioOf(ctx context.Context, found []iot.FoundDevice) (out map
 	}
 	out = make(map[account.ID]map[string]iot.RadioData)
 	for acct, some := range ids {
-		radio, err := s.IoT.Radio(ctx, acct, some)
+		radio, err := s.IoT.Radio(c.UserContext(), acct, some)
 		if err != nil {
-			return out, err.Error()
+			return out, faultText(principalOf(c), err)
 		}
 		out[acct] = radio
 	}
@@ -170,7 +169,7 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	found := iot.FoundDevice{Account: acct, Device: d, Alarms: alarms}
-	radio, missing := s.radioOf(ctx, []iot.FoundDevice{found})
+	radio, missing := s.radioOf(c, []iot.FoundDevice{found})
 	out := deviceDetailJSON{deviceJSON: deviceOf(found, names, radio[acct]), Missing: []string{}}
 	if missing != "" {
 		out.Missing = append(out.Missing, "signal and battery: "+missing)
@@ -180,7 +179,7 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 	} else if relay.KindOf(err) != relay.KindNotFound {
 		return err
 	}
-	if out.Sensors, missing, err = s.sensorsOf(ctx, acct, d.ID); err != nil {
+	if out.Sensors, missing, err = s.sensorsOf(c, acct, d.ID); err != nil {
 		return err
 	}
 	if missing != "" {
@@ -191,7 +190,8 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 
 // sensorsOf returns a device's sensors with their newest readings, and why these are
 // missing, "" if they are not.
-func (s *Surface) sensorsOf(ctx context.Context, acct account.ID, id string) (out []deviceSensorJSON, missing string, err error) {
+func (s *Surface) sensorsOf(c *fiber.Ctx, acct account.ID, id string) (out []deviceSensorJSON, missing string, err error) {
+	ctx := c.UserContext()
 	sensors, err := s.IoT.Sensors(ctx, acct, id, "")
 	if err != nil {
 		return nil, "", err
@@ -203,7 +203,7 @@ func (s *Surface) sensorsOf(ctx context.Context, acct account.ID, id string) (ou
 	newest := make(map[string]iot.ReadingRow)
 	latest, err := s.IoT.Latest(ctx, acct, id, iot.Metric)
 	if err != nil {
-		missing = err.Error()
+		missing = faultText(principalOf(c), err)
 	}
 	for _, r := range latest {
 		newest[r.SensorID] = r

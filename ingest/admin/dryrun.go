@@ -103,7 +103,7 @@ func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter,
 		}
 		out.join(DryRun{Count: n, SearchedTo: timeOrNone(reached.Time)}, limit)
 	}
-	answers, away := each[DryRun](c.UserContext(), s.Peers, others, repeated(c))
+	answers, away := each[DryRun](c, s.Peers, others, repeated(c))
 	for _, node := range slices.Sorted(maps.Keys(answers)) {
 		out.join(answers[node], limit)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// answers is what the surface says of errors: more than the others, since its user
-// runs the gateway.
+// answers is what the surface says of errors: to those who run the gateway, more than the
+// others do.
 func answers() httpd.Errors {
 	return httpd.ErrorsOf(httpd.Errors{
 		relay.KindForbidden: httpd.Verbatim(fiber.StatusForbidden),
@@ -18,6 +18,9 @@ func answers() httpd.Errors {
 			c.Set(fiber.HeaderRetryAfter, "5")
 			if c.UserContext().Err() != nil {
 				return httpd.Message(c, fiber.StatusServiceUnavailable, "The request takes longer than it may: name an account or a shorter time.")
+			}
+			if !principalOf(c).role.SeesFaults() {
+				return httpd.Unavailable(c)
 			}
 			return httpd.Message(c, fiber.StatusServiceUnavailable, err.Error())
 		},

@@ -137,7 +137,7 @@ func readEvents(r io.Reader, yield func(eventJSON) bool) (meta eventsMeta, err e
 }
 
 // events asks other gateways for their events, all at the same time.
-func (p *Peers) events(ctx context.Context, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (found eventSources, away []awayJSON) {
+func (p *Peers) events(ctx context.Context, who principal, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (found eventSources, away []awayJSON) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	for _, g := range all {
@@ -149,7 +149,7 @@ func (p *Peers) events(ctx context.Context, all []gateway.Gateway, request func(
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayOf(&g, err))
+				away = append(away, awayOf(who, &g, err))
 				return
 			}
 			found = append(found, gatewaySource(g.Node, resp.body))
@@ -198,7 +198,7 @@ func (e *eventJSON) sequence() uint64 {
 // listEvents lists the events of all gateways, newest first, as they are found.
 func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 	intakes, f := s.events(sel)
-	list := &eventList{node: s.Node, limit: sel.limit(), hidden: hidesTexts(c)}
+	list := &eventList{node: s.Node, limit: sel.limit(), hidden: hidesTexts(c), who: principalOf(c)}
 	for _, in := range intakes {
 		list.kinds = append(list.kinds, in.Kind())
 	}
@@ -216,7 +216,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
 	}
 	if relay.KindOf(err) == relay.KindUnavailable && (f.State == "" || f.State == event.Pending) {
-		list.meta.Stale = "The database does not answer (" + err.Error() + "): these are the events of this gateway's journal alone, and the state of those that were processed is not known."
+		list.meta.Stale = "The database does not answer (" + faultText(principalOf(c), err) + "): these are the events of this gateway's journal alone, and the state of those that were processed is not known."
 		others, search.JournalOnly = nil, true
 		list.sources, err = s.journalSources(ctx, intakes, search, list.at[s.Node])
 	}
@@ -229,7 +229,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 		query.Set("account", f.Account.String())
 	}
 	list.several = len(others) > 0
-	found, away := s.Peers.events(ctx, others, func(g gateway.Gateway) peerRequest {
+	found, away := s.Peers.events(ctx, list.who, others, func(g gateway.Gateway) peerRequest {
 		query := maps.Clone(query)
 		query.Set("limit", strconv.Itoa(min(list.limit+1, maxLimit)))
 		query.Set("cursor", list.at[g.Node].String())
@@ -248,6 +248,7 @@ func (s *Surface) listEvents(c *fiber.Ctx, sel *selection) error {
 // eventList is a list of events that is being written.
 type eventList struct {
 	node    string
+	who     principal
 	several bool // other gateways have events too
 	kinds   []event.Kind
 	limit   int
@@ -308,7 +309,7 @@ func (l *eventList) end() error {
 		case src.err != nil && src.kind != "":
 			return src.err
 		case src.err != nil: // the answer broke off
-			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: src.err.Error()})
+			l.meta.Away = append(l.meta.Away, awayJSON{Node: src.node, Error: faultText(l.who, src.err)})
 			continue
 		case src.goOn != nil:
 			for kind, seq := range src.goOn {

@@ -172,7 +172,7 @@ func (s *Surface) replayEvents(c *fiber.Ctx, sel *selection) error {
 			return err
 		}
 	}
-	answers, away := each[replayedJSON](c.UserContext(), s.Peers, others, repeated(c))
+	answers, away := each[replayedJSON](c, s.Peers, others, repeated(c))
 	for _, a := range answers {
 		count += a.Count
 	}

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strconv"
 
@@ -65,13 +64,13 @@ func messageOf(m *message.Message) messageJSON {
 }
 
 // waiting is a message whose parts that are due say what holds them up now.
-func (s *Surface) waiting(ctx context.Context, m *message.Message) messageJSON {
+func (s *Surface) waiting(m *message.Message) messageJSON {
 	out := messageOf(m)
 	due := func(p message.Part) bool { return p.State == message.Pending && !p.ScheduledAt.After(s.Now()) }
 	if s.Waits == nil || !slices.ContainsFunc(m.Parts, due) {
 		return out
 	}
-	why := s.Waits(ctx, m.Destination)
+	why := s.Waits(m.Destination)
 	for n := range m.Parts {
 		if due(m.Parts[n]) {
 			out.Parts[n].Reason = cmp.Or(why, out.Parts[n].Reason)
@@ -106,7 +105,7 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	}
 	out, cursor := make([]messageJSON, len(found)), ""
 	for i := range found {
-		out[i] = s.waiting(c.UserContext(), &found[i])
+		out[i] = s.waiting(&found[i])
 		out[i].hideText(c)
 	}
 	if next > 0 {

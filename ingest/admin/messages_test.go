@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ func (o *office) settle(m message.Message, carrier string, states ...message.Sta
 func TestAMessageThatWaitsSaysWhy(t *testing.T) {
 	s := &Surface{Deps: Deps{Now: func() time.Time { return time.Unix(100, 0) }}}
 	why := "waits: the carrier one is not bound"
-	s.Waits = func(_ context.Context, number string) string {
+	s.Waits = func(number string) string {
 		if number == "44" {
 			return why
 		}
@@ -59,7 +58,7 @@ func TestAMessageThatWaitsSaysWhy(t *testing.T) {
 	for number, want := range map[string]string{"44": why + ", later, no", "49": "slow, later, no"} {
 		var got []string
 		m.Destination = number
-		for _, p := range s.waiting(t.Context(), &m).Parts {
+		for _, p := range s.waiting(&m).Parts {
 			got = append(got, p.Reason)
 		}
 		if strings.Join(got, ", ") != want {

@@ -60,8 +60,8 @@ type awayJSON struct {
 	Error  string `json:"error"`
 }
 
-func awayOf(g *gateway.Gateway, err error) awayJSON {
-	return awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: err.Error()}
+func awayOf(who principal, g *gateway.Gateway, err error) awayJSON {
+	return awayJSON{Node: g.Node, SeenAt: formatTime(g.SeenAt), Error: faultText(who, err)}
 }
 
 // others lists the other gateways; none for a request of one of them.
@@ -81,8 +81,9 @@ func (p *Peers) others(c *fiber.Ctx) ([]gateway.Gateway, error) {
 
 // each asks every one of the gateways at the same time and reads the answers
 // into a value each. It names those that did not answer.
-func each[T any](ctx context.Context, p *Peers, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, away []awayJSON) {
+func each[T any](c *fiber.Ctx, p *Peers, all []gateway.Gateway, request func(gateway.Gateway) peerRequest) (answers map[string]T, away []awayJSON) {
 	answers = make(map[string]T, len(all))
+	ctx, who := c.UserContext(), principalOf(c)
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	for _, g := range all {
@@ -92,7 +93,7 @@ func each[T any](ctx context.Context, p *Peers, all []gateway.Gateway, request f
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				away = append(away, awayOf(&g, err))
+				away = append(away, awayOf(who, &g, err))
 				return
 			}
 			answers[g.Node] = answer

@@ -42,7 +42,7 @@ type Deps struct {
 	Messages   message.Archive
 	// Waits says why nothing leaves for a number at the moment, "" where nothing is
 	// in the way; nil knows of nothing.
-	Waits func(ctx context.Context, number string) string
+	Waits func(number string) string
 	// ReadMessage reads a message to explain from a request's body; a mistake is
 	// relay.KindInvalid and names the field.
 	ReadMessage func(body []byte) (inbound.Message, error)

@@ -26,9 +26,28 @@ func (e *eventJSON) hideText(hidden bool) {
 	}
 }
 
-// hideText takes away what may hold the text of a message: the path of a URL and the
-// answers of endpoints, which may repeat it.
-func (d *deliveryJSON) hideText(c *fiber.Ctx) {
+// faultText returns the text of an error of a back end. Those who may not see hosts and
+// addresses of the gateway's network get a fixed text.
+func faultText(who principal, err error) string {
+	if who.role.SeesFaults() {
+		return err.Error()
+	}
+	return "a back end is down"
+}
+
+// hide takes away what the request must not see: the errors of attempts and the answers of
+// the operator's own servers, or what may hold the text of a message. That is the path of
+// a URL and the answers of endpoints, which may repeat it.
+func (d *deliveryJSON) hide(c *fiber.Ctx) {
+	if !principalOf(c).role.SeesFaults() {
+		ownServer := strings.HasPrefix(d.Target, "sim:") || !strings.Contains(d.Target, ":") // a SIM or a mail address
+		for i := range d.Attempts {
+			d.Attempts[i].Error = d.Attempts[i].Reason
+			if ownServer {
+				d.Attempts[i].Response = ""
+			}
+		}
+	}
 	if !hidesTexts(c) {
 		return
 	}
@@ -50,21 +69,18 @@ func hostOf(target string) string {
 	return scheme + "://" + host + "/…"
 }
 
-// hideText takes the texts of a trace away, if the request must not see them.
-func (t *tracedJSON) hideText(c *fiber.Ctx) {
-	if !hidesTexts(c) {
-		return
-	}
-	t.eventJSON.hideText(true)
-	if hasTexts(t.Kind) {
+// hide takes away of a trace what the request must not see.
+func (t *tracedJSON) hide(c *fiber.Ctx) {
+	t.eventJSON.hideText(hidesTexts(c))
+	if hidesTexts(c) && hasTexts(t.Kind) {
 		t.Trace = slices.DeleteFunc(t.Trace, func(s stepJSON) bool { return s.Step == "note" })
 	}
 	for i := range t.Deliveries {
 		d := &t.Deliveries[i]
-		was := d.Target
-		d.hideText(c)
+		target := d.Target
+		d.hide(c)
 		for n := range t.Trace {
-			t.Trace[n].Text = strings.ReplaceAll(t.Trace[n].Text, was, d.Target)
+			t.Trace[n].Text = strings.ReplaceAll(t.Trace[n].Text, target, d.Target)
 		}
 	}
 }

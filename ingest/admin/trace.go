@@ -47,7 +47,7 @@ func (s *Surface) getEvent(c *fiber.Ctx) error {
 		return relay.Errorf(relay.KindNotFound, "event %s", id)
 	}
 	t.Deliveries = slices.DeleteFunc(t.Deliveries, func(d deliveryJSON) bool { return !sees(c, d.Account) })
-	t.hideText(c)
+	t.hide(c)
 	return c.JSON(fiber.Map{"data": t})
 }
 

@@ -160,7 +160,7 @@ func TestAViewerSeesNoTextOfMessages(t *testing.T) {
 
 func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 	fields := func() (messageJSON, tracedJSON) {
-		d := deliveryJSON{Target: "https://example.com/text?m=***", Attempts: []attemptJSON{{Response: "text", Error: "refused"}}}
+		d := deliveryJSON{Target: "https://example.com/text?m=***", Attempts: []attemptJSON{{Response: "text", Error: "refused by 10.0.0.1", Reason: "refused"}}}
 		return messageJSON{Parts: []partJSON{{Data: "text", Reason: "rejected"}}}, tracedJSON{
 			eventJSON:  eventJSON{Kind: event.Receipt, Raw: "text", Notes: []string{"text: is not known and is not used"}},
 			Deliveries: []deliveryJSON{d}, Trace: []stepJSON{{Step: "note", Text: "text: is not known and is not used"}, {Text: "delivery d to " + d.Target}},
@@ -171,7 +171,7 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 		c.Locals(principalKey{}, principal{role: user.Role(c.Params("role"))})
 		m, e := fields()
 		m.hideText(c)
-		e.hideText(c)
+		e.hide(c)
 		return c.JSON([]any{m, e})
 	})
 	for role, shown := range map[user.Role]int{user.Viewer: 0, user.Operator: 7, user.Admin: 7, user.Account: 7} {
@@ -179,6 +179,7 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 		n := strings.Count(strings.ReplaceAll(body, `"text":`, ""), "text")
 		relaytest.Equal(t, fmt.Sprintf("the number of texts that %s sees", role), n, shown)
 		answertest.Contains(t, "the answer", body, "refused", "rejected")
+		relaytest.Equal(t, string(role)+" sees the error", strings.Contains(body, "10.0.0.1"), role != user.Account)
 	}
 	for target, want := range map[string]string{"https://example.com/a?b": "https://example.com/…", "https://example.com?b": "https://example.com/…", "ops@example.com": "ops@example.com", "sms:4477": "sms:4477"} {
 		if got := hostOf(target); got != want {

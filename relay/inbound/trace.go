@@ -167,7 +167,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	}
 	post, found, err := p.Frames(ctx)
 	if relay.KindOf(err) == relay.KindUnavailable {
-		t.add(time.Time{}, "waits", "", "what became of its frames cannot be read now: "+err.Error())
+		t.add(time.Time{}, "waits", "", "what became of its frames cannot be read now, because a back end is down")
 		return nil
 	}
 	if err != nil {
@@ -275,7 +275,7 @@ func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
 func attemptSummary(a outbox.Attempt) string {
 	took := a.Duration.Round(time.Millisecond).String()
 	if a.Error != "" {
-		return a.Error + " after " + took
+		return cmp.Or(a.Reason, a.Error) + " after " + took
 	}
 	return fmt.Sprintf("answered %d after %s", a.Status, took)
 }

@@ -67,8 +67,9 @@ type Delivery struct {
 	Trace tracing.Parent `json:"trace,omitempty"`
 
 	// What changes with every attempt.
-	State         State     `json:"state"`
-	Reason        string    `json:"reason,omitempty"` // why it retries or is dead
+	State State `json:"state"`
+	// Reason is why it retries or is dead, in words that users of the account may read.
+	Reason        string    `json:"reason,omitempty"`
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
 	// Waits is the condition it waits for while it has no due time.
 	Waits Wait `json:"waits_for,omitempty"`
@@ -141,7 +142,10 @@ type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
 	Status   int           `json:"status,omitempty"`
-	Error    string        `json:"error,omitempty"`
+	// Error is why there was no answer, in the words of the network; it may name hosts and
+	// addresses that only operators may see. Reason is the same for users of the account.
+	Error  string `json:"error,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Response is the start of the answer, at most 1 KiB of valid UTF-8.
 	Response string `json:"response,omitempty"`
 }

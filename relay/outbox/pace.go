@@ -75,7 +75,7 @@ type Breaker struct {
 	Relay    string     `json:"relay,omitempty"`
 	// Target is where the last attempt went, without secrets.
 	Target string `json:"target"`
-	// Reason is why that failed.
+	// Reason is why that failed, in words that users of the account may read.
 	Reason   string    `json:"reason"`
 	OpenedAt time.Time `json:"opened_at"`
 	// Probes counts the attempts made since; the next may be made at ProbeAt.

@@ -31,6 +31,10 @@ func Roles() []Role { return []Role{Viewer, Operator, Admin, Account} }
 // SeesTexts reports whether a role may read the texts of messages.
 func (r Role) SeesTexts() bool { return r != Viewer }
 
+// SeesFaults reports whether a role may read the errors of back ends, which name hosts and
+// addresses of the gateway's network.
+func (r Role) SeesFaults() bool { return r == Viewer || r == Operator || r == Admin }
+
 // Provider is what verifies a user when it signs in.
 type Provider string
 

@@ -37,6 +37,17 @@ func (g *Gateway) AddUser(name, role, account string) {
 	g.Admin().Post("/admin/users", body).Mentions(g.T, 201, `"name":"`+name+`"`)
 }
 
+// SignedIn returns a client with a session of a user. It begins one session for each name.
+func (g *Gateway) SignedIn(name string) Client {
+	g.T.Helper()
+	if c, ok := g.Sessions.Load(name); ok {
+		return c.(Client)
+	}
+	c := g.SignIn(name)
+	g.Sessions.Store(name, c)
+	return c
+}
+
 // SignIn begins a session of a user.
 func (g *Gateway) SignIn(name string) Client {
 	g.T.Helper()

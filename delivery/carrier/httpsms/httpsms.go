@@ -81,7 +81,7 @@ func (c *Client) post(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	}
 	resp, err := c.http.Do(ctx, req)
 	if err != nil {
-		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier has not answered: " + err.Error()}
+		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier has not answered: " + delivery.PublicReason(err), Cause: "the carrier has not answered: " + err.Error()}
 	}
 	return outcomeOf(resp)
 }

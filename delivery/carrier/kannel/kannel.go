@@ -71,9 +71,9 @@ func (c *Client) send(ctx context.Context, s *carrier.Submission) carrier.Outcom
 	case err == nil:
 		return outcomeOf(resp)
 	case written.Load():
-		return carrier.Outcome{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + err.Error()}
+		return carrier.Outcome{Verdict: carrier.Unknown, Reason: "kannel has not answered: " + delivery.PublicReason(err), Cause: "kannel has not answered: " + err.Error()}
 	}
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel cannot be reached: " + err.Error()}
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "kannel cannot be reached: " + delivery.PublicReason(err), Cause: "kannel cannot be reached: " + err.Error()}
 }
 
 // outcomeOf converts a response: 202 means accepted, 403 bad credentials, 503

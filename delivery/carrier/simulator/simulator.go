@@ -58,7 +58,7 @@ func (s *Simulator) Submit(ctx context.Context, m carrier.Submission, done func(
 }
 
 func reportFailed(err error) carrier.Outcome {
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "simulator: the report was not written down: " + err.Error()}
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "simulator: the report was not written down", Cause: "simulator: the report was not written down: " + err.Error()}
 }
 
 // statesFor returns the receipt states that a number selects, or rejected.

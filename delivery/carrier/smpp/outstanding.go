@@ -159,6 +159,7 @@ func (s *session) failPending(why error) {
 			r.done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the bind ended before it was sent"})
 			continue
 		}
-		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the bind ended before the SMSC answered: " + why.Error()})
+		const reason = "the bind ended before the SMSC answered"
+		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: reason, Cause: reason + ": " + why.Error()})
 	}
 }

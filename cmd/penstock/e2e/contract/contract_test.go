@@ -110,7 +110,7 @@ func (s sample) send(c e2e.Client, headers ...string) e2e.Response {
 // owner returns a caller that may send a sample, and another known one that may not.
 func (s sample) owner(g *e2e.Gateway) (owner, other e2e.Client) {
 	if strings.HasPrefix(s.target, "/admin") {
-		return g.Admin(), signedIn(g, "viewer-of-acme")
+		return g.Admin(), g.SignedIn("viewer-of-acme")
 	}
 	if strings.HasPrefix(s.target, "/v2") || strings.HasPrefix(s.target, "/v3") {
 		return e2e.CustomerOf(g), g.XAuth("acme-hook-0123456")

@@ -75,7 +75,7 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 		"PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	checkTraffic(g, checker)
 	made := fillWithSamples(g)
-	signedIn := signedIn(g, "viewer-of-acme")
+	signedIn := g.SignedIn("viewer-of-acme")
 	server.Kill()
 	queue.Stop()
 	g.UnsavedOutcomes = true

@@ -13,24 +13,13 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// signedIn is a user who has signed in, as a browser is.
-func signedIn(g *e2e.Gateway, name string) e2e.Client {
-	g.T.Helper()
-	if c, ok := g.Sessions.Load(name); ok {
-		return c.(e2e.Client)
-	}
-	c := g.SignIn(name)
-	g.Sessions.Store(name, c)
-	return c
-}
-
 // createSampleUsers makes the users that the samples name, and returns one that may go.
 func createSampleUsers(g *e2e.Gateway) (leaver string) {
 	g.T.Helper()
 	g.AddUser("viewer-of-acme", "account", "1")
 	g.AddUser("leaver", "viewer", "")
 	g.AddUser("changed", "viewer", "")
-	signedIn(g, "viewer-of-acme")
+	g.SignedIn("viewer-of-acme")
 	return "leaver"
 }
 
@@ -115,7 +104,7 @@ func openToAccounts(operation string) bool {
 func sessions(g *e2e.Gateway) {
 	g.T.Helper()
 	right := `{"name":"viewer-of-acme","password":"` + e2e.UserPassword + `"}`
-	who := signedIn(g, "viewer-of-acme")
+	who := g.SignedIn("viewer-of-acme")
 	g.AddUser("brief", "operator", "")
 	brief := g.SignIn("brief")
 	for _, tc := range []struct {

@@ -139,8 +139,9 @@ func testEgress(t *testing.T, s *e2e.Site) {
 		g.Apply("", relay("http://"+name+port+"/in?m=%msg"))
 		g.As("acme-all-0123456").PostInboundText("e1", "447800019999", "inside")
 		p := g.AwaitDelivery("v", "dead")
-		if !strings.Contains(p.Reason, name+" is not public") || len(p.Attempts) != 1 {
-			t.Errorf("dead after %d attempts: %s", len(p.Attempts), p.Reason)
+		relaytest.Equal(t, "the reason", p.Reason, "the address is not public")
+		if len(p.Attempts) != 1 || !strings.Contains(p.Attempts[0].Error, name+" is not public") {
+			t.Errorf("the attempts: %v", p.Attempts)
 		}
 		if n := len(k.Requests("/in")); n != 0 {
 			t.Errorf("%d requests came through", n)

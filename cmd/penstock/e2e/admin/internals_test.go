@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// internal matches what an error of a connection tells about the network of the gateway:
+// resolved addresses, resolvers, and hosts of back ends.
+var internal = regexp.MustCompile(`dial tcp|connect: |lookup |127\.0\.0\.1:3\b`)
+
+// TestAccountsLearnNothingInternal lets everything fail that the gateway connects to for
+// an account, and looks for the errors in what users of the account and tokens are
+// answered. Operators see them.
+func TestAccountsLearnNothingInternal(t *testing.T) {
+	t.Parallel()
+	g := e2e.NewGateway(t, e2e.Embedded(), `sensor_types: [{id: temperature, name: Temperature}]
+accounts:
+  - name: acme
+    tokens: [{token: acme-all-0123456, scopes: [messaging, cellular, iot, ledger, webhook, carrier]}]
+    credit: 100
+    soap: {username: acme, password: secret}
+    decoders: [{id: sent, name: Sent, type: other, codec: json, sensors: [{sensor_type_id: temperature, key: temperature}]}]
+    relays:
+      vmn:
+        - {id: down, number: "447800020001", action: http_get, parameters: ["http://127.0.0.1:2/in"]}
+        - {id: mail, number: "447800020002", action: email, parameters: ["someone@example.com"]}
+`, "PENSTOCK_SMTP_ADDR=127.0.0.1:3", "PENSTOCK_SMTP_FROM=gw@example.com", "PENSTOCK_SMTP_TLS=none",
+		"PENSTOCK_INFLUX_URL=http://127.0.0.1:3", "PENSTOCK_INFLUX_BUCKET=b", "PENSTOCK_DELIVERY_SCHEDULE=100ms", "PENSTOCK_INBOUND_ANSWER_WAIT=100ms")
+	g.Configure(`carriers:
+  - {type: kannel, name: kannel, url: "http://127.0.0.1:3/cgi-bin/sendsms", username: penstock, password: secret}
+  - {type: smpp, name: smsc, addr: "127.0.0.1:3", prefixes: ["4477"]}
+lookup: {type: http, url: "http://127.0.0.1:3/%number"}
+operator: {type: http, url: "http://127.0.0.1:3"}
+`)
+	g.Run()
+	acme := g.As("acme-all-0123456")
+	texts := acme.PostInboundText("a1", "447800020001", "one")
+	acme.PostInboundText("a2", "447800020002", "two")
+	acme.Post("/webhooks/generic?decoder_id=sent", `{"deviceId":"shed-1","temperature":1}`).Mentions(t, 200, "data")
+	device := acme.AwaitDevice("shed-1")
+	messages := e2e.CustomerOf(g).SendMessages(e2e.SendBody(t, "http://127.0.0.1:2", nil, "4917012345", "447700900123"))
+	g.AwaitDelivery("down", "dead")
+	relaytest.Eventually(t, "the mail waits", func() (any, bool) {
+		found := g.Deliveries("relay=mail")
+		return found, len(found) == 1 && len(found[0].Attempts) > 0
+	})
+	relaytest.Eventually(t, "the messages wait", func() (any, bool) {
+		a := g.Admin().Get("/admin/messages?account=acme")
+		return a.Body, len(messages) == 2
+	})
+	g.AddUser("carl", "account", `"acme"`)
+	carl := g.SignedIn("carl")
+	for _, path := range []string{
+		"/admin/deliveries", "/admin/breakers", "/admin/events", "/admin/events/" + texts, "/admin/messages", "/admin/devices",
+		"/admin/devices/" + device, "/admin/jobs", "/admin/relays", "/admin/rules", "/admin/sims", "/admin/alarms", "/readyz",
+	} {
+		if found := internal.FindString(carl.Get(path).Body); found != "" {
+			t.Errorf("%s shows %q to a user of the account: %s", path, found, carl.Get(path).Body)
+		}
+	}
+	if found := g.SignedIn("carl").Get("/admin/deliveries?reason=dial"); internal.MatchString(found.Body) || len(g.Deliveries("reason=dial")) > 0 {
+		t.Errorf("a search finds what its answer hides: %s", found.Body)
+	}
+	customer := e2e.CustomerOf(g)
+	for _, a := range []e2e.Response{
+		customer.Get("/v2/network-lookup/447700900123"), customer.Get("/v3/mno/sims"), acme.Get("/iot/devices/" + device + "/readings"),
+		customer.With("Content-Type", "text/xml").Post("/soap", e2e.SOAPEnvelope("acme", "447700900123")),
+	} {
+		if internal.MatchString(a.Body) {
+			t.Errorf("%s shows it to a token: %s", a.Request, a.Body)
+		}
+	}
+	g.Admin().Get("/admin/deliveries?relay=down").Mentions(t, 200, "dial tcp 127.0.0.1:2: connect: connection refused")
+	g.Admin().Get("/admin/status").Mentions(t, 200, "dial tcp 127.0.0.1:3")
+}
