@@ -134,14 +134,14 @@ func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler
 			own.resume()
 		}
 		handler(c)
-		if c.Request.IsBodyStream() && size != 0 && !(own != nil && own.head.complete(size) && discard(c)) {
+		if c.Request.IsBodyStream() && size != 0 && !(own != nil && size > 0 && own.arrived() && discard(c)) {
 			closeAfterReply(c)
 		}
 		if own != nil {
 			if own.of.draining.Load() {
 				c.SetConnectionClose()
 			}
-			own.head.next(max(size, 0))
+			own.served++
 			own.wait()
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -198,6 +200,104 @@ func TestRequestsThatTwoParsersReadInTwoWaysAreRefused(t *testing.T) {
 	}
 }
 
+// framedPosts are posts with bodies in chunks, and what they are answered with; cut ones
+// end the connection.
+func framedPosts() []struct {
+	name, body, want string
+	cut              bool
+} {
+	return []struct {
+		name, body, want string
+		cut              bool
+	}{
+		{"extensions", "2;a=b;c=\"d\"\r\nab\r\n0;e\r\n\r\n", "200 2", false},
+		{"a trailer", "2\r\nab\r\n0\r\nX-Sum: 1\r\nX-More: 2\r\n\r\n", "200 2", false},
+		{"zeros before a length, and a capital digit", "000A\r\n0123456789\r\n00\r\n\r\n", "200 10", false},
+		{"a trailer with a bare LF", "2\r\nab\r\n0\r\nX-Sum: 1\n\r\n", "400 ", false},
+		{"an end with a bare LF", "2\r\nab\r\n0\r\n\n", "400 ", false},
+		{"trailers that end with a bare LF", "2\r\nab\r\n0\r\nX-Sum: 1\r\n\n", "400 ", false},
+		{"a folded trailer", "2\r\nab\r\n0\r\nX-Sum: 1\r\n 2\r\n\r\n", "400 ", false},
+		{"a trailer without a colon", "2\r\nab\r\n0\r\nX-Sum\r\n\r\n", "400 ", false},
+		{"a trailer with a blank before the colon", "2\r\nab\r\n0\r\nX-Sum : 1\r\n\r\n", "400 ", false},
+		{"a blank after a length", "2 \r\nab\r\n0\r\n\r\n", "400 ", false},
+		{"a tab after a length", "2\t\r\nab\r\n0\r\n\r\n", "400 ", false},
+		{"a blank after the last length", "2\r\nab\r\n0 \r\n\r\n", "400 ", false},
+		{"a blank before a length", " 2\r\nab\r\n0\r\n\r\n", "400 ", false},
+		{"a cut within a chunk", "2\r\na", "400 ", true},
+		{"a cut after a chunk", "2\r\nab\r\n", "400 ", true},
+		{"a cut after the last length", "2\r\nab\r\n0\r\n", "400 ", true},
+		{"a cut within the end", "2\r\nab\r\n0\r\n\r", "400 ", true},
+		{"a cut after a trailer", "2\r\nab\r\n0\r\nX-Sum: 1\r\n", "400 ", true},
+		{"a cut within a trailer", "2\r\nab\r\n0\r\nX-Su", "400 ", true},
+	}
+}
+
+// A body in chunks counts only if it arrives whole and two parsers read it in one way, at
+// once and in pieces, also behind another request, with and without TLS.
+func TestBodiesInChunksAreFramedStrictly(t *testing.T) {
+	certified := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(certified.Close)
+	trust := certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	trust.ServerName = "example.com"
+	app := New(Options{Logger: quiet(), BodyLimit: 1000})
+	var bodies atomic.Int64
+	app.All("/", func(c *fiber.Ctx) error {
+		b, err := RawBody(c, 1000)
+		if err != nil {
+			return err
+		}
+		bodies.Add(1)
+		return c.SendString(strconv.Itoa(len(b)))
+	})
+	plainAddr := serve(t, app)
+	secureAddr, _ := serveOn(t, app, &tls.Config{Certificates: certified.TLS.Certificates}, nil)
+	const (
+		first = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"
+		post  = "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+	)
+	for name, open := range map[string]func() net.Conn{
+		"without TLS": func() net.Conn { return dial(t, plainAddr) },
+		"with TLS":    func() net.Conn { return tls.Client(dial(t, secureAddr), trust) },
+	} {
+		for _, tc := range framedPosts() {
+			for _, way := range []string{"at once", "in pieces", "behind another request"} {
+				t.Run(tc.name+" "+name+" "+way, func(t *testing.T) {
+					conn, taken, want := open(), bodies.Load(), tc.want
+					switch way {
+					case "at once":
+						write(t, conn, post+tc.body)
+					case "in pieces":
+						for _, b := range []byte(post + tc.body) {
+							write(t, conn, string(b))
+						}
+					default:
+						write(t, conn, first+post+tc.body)
+						want = "200 3 " + tc.want
+					}
+					if tc.cut {
+						relaytest.NoError(t, conn.(interface{ CloseWrite() error }).CloseWrite())
+					}
+					var got []string
+					in := bufio.NewReader(conn)
+					for {
+						resp, err := http.ReadResponse(in, nil)
+						if err != nil {
+							break
+						}
+						body := string(relaytest.Must(io.ReadAll(resp.Body))(t))
+						if resp.StatusCode != 200 {
+							body = ""
+						}
+						got = append(got, strconv.Itoa(resp.StatusCode)+" "+body)
+					}
+					relaytest.Equal(t, "the answers", strings.Join(got, " "), want)
+					relaytest.Equal(t, "the bodies that were taken", bodies.Load()-taken, int64(strings.Count(want, "200")))
+				})
+			}
+		}
+	}
+}
+
 // The lines of every head on a connection are followed, and no body's.
 func TestABareLFInALaterRequest(t *testing.T) {
 	app := New(Options{Logger: quiet()})
@@ -223,26 +323,26 @@ func TestABareLFInALaterRequest(t *testing.T) {
 // A head is followed the same way whatever pieces it comes in.
 func TestAHeadInPieces(t *testing.T) {
 	for text, want := range map[string]int{
-		"GET / HTTP/1.1\r\nHost: h\r\n\r\nbo\ndy":     -1,
-		"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n\n": -1,
-		"GET / HTTP/1.1\nHost: h\r\n\r\n":             14,
-		"GET / HTTP/1.1\r\nHost: h\n\r\n":             23,
-		"GET / HTTP/1.1\r\nHost: h\r\n\n":             25,
-		"\nGET / HTTP/1.1\r\n":                        0,
+		"POST / HTTP/1.1\r\nContent-length:\t5 \r\n\r\nbo\ndy": -1,
+		"\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n\n":          31,
+		"GET / HTTP/1.1\nHost: h\r\n\r\n":                      14,
+		"GET / HTTP/1.1\r\nHost: h\n\r\n":                      23,
+		"GET / HTTP/1.1\r\nHost: h\r\n\n":                      25,
+		"\nGET / HTTP/1.1\r\n":                                 0,
 	} {
 		for size := 1; size <= len(text); size++ {
-			var h head
+			var f framing
 			got := -1
 			for from := 0; from < len(text) && got < 0; from += size {
-				if at := h.follow([]byte(text[from:min(from+size, len(text))])); at >= 0 {
+				if at := f.follow([]byte(text[from:min(from+size, len(text))])); at >= 0 {
 					got = from + at
 				}
 			}
 			if got != want {
 				t.Errorf("%q by %d: %d, want %d", text, size, got, want)
 			}
-			if _, body, ok := strings.Cut(strings.TrimLeft(text, "\r\n"), "\r\n\r\n"); want < 0 && (!ok || !h.over || h.after != len(body)) {
-				t.Errorf("%q by %d: %d bytes behind the head", text, size, h.after)
+			if want < 0 && f.whole != 1 {
+				t.Errorf("%q by %d: %d requests are whole", text, size, f.whole)
 			}
 		}
 	}

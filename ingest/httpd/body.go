@@ -141,7 +141,7 @@ func (r *requestState) take(c *fiber.Ctx, n int) error {
 // waits for its client, and others need not wait for that.
 func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error)) ([]byte, error) {
 	own, _ := c.Context().Conn().(*conn)
-	if r == nil || own == nil || own.head.complete(c.Request().Header.ContentLength()) {
+	if r == nil || own == nil || own.arrived() {
 		return read()
 	}
 	had := r.admitted
@@ -202,12 +202,15 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 		}
 		return nil, ErrBodyTooLarge
 	}
-	b, err := stateOf(c).whileReceiving(c, func() ([]byte, error) { return fill(c, bodyReader(c, size), size, limit) })
+	b, err := stateOf(c).whileReceiving(c, func() ([]byte, error) { return fill(c, bodyReader(c), size, limit) })
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return nil, errBodySlow
 	}
 	if err != nil {
 		return nil, wireError(err)
+	}
+	if own, ok := c.Context().Conn().(*conn); ok && !own.arrived() {
+		return nil, errBodyCut // the library takes framing of chunks that others read in another way
 	}
 	req.SetBodyRaw(b)
 	return b, nil
@@ -263,9 +266,9 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 }
 
 // bodyReader reads the body; it limits its time unless all of it is there already.
-func bodyReader(c *fiber.Ctx, size int) io.Reader {
+func bodyReader(c *fiber.Ctx) io.Reader {
 	link, body := c.Context().Conn(), c.Request().BodyStream()
-	if own, ok := link.(*conn); ok && own.head.complete(size) {
+	if own, ok := link.(*conn); ok && own.arrived() {
 		return body
 	}
 	return &timedBody{link, body, stateOf(c).began, 0}

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,6 +15,9 @@ import (
 
 // errBareLF means that a line of a request's head ends without a CR.
 var errBareLF = errors.New("httpd: a line of the head ends without a carriage return")
+
+// errFraming means that a body in chunks is not framed as RFC 9112 has it.
+var errFraming = errors.New("httpd: a body in chunks is framed wrongly")
 
 // Listener accepts the connections of an app, up to the limit. It tracks connections
 // that have not sent a byte, which browsers and load balancers open in advance. The
@@ -183,25 +185,30 @@ type conn struct {
 	active   atomic.Bool
 	// since is when the connection began to wait for its client, in nanoseconds since
 	// 1970; 0 while it does not.
-	since atomic.Int64
-	head  head
-	bare  bool
+	since   atomic.Int64
+	framing framing
+	bare    bool
+	served  int // requests that were answered
 	// unread means that a body was not read completely: Close lets the client read
 	// the response first.
 	unread atomic.Bool
 }
 
 // Read implements net.Conn. For a head with a bare LF it returns the bytes before it,
-// and then an error: the library would accept such a head or wait for more.
+// and then an error: the library would accept such a head or wait for more. So it does
+// behind a body in chunks that is framed wrongly.
 func (c *conn) Read(b []byte) (int, error) {
-	if c.bare {
+	switch {
+	case c.bare:
 		return 0, errBareLF
+	case c.framing.part == astray:
+		return 0, errFraming
 	}
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.active.CompareAndSwap(false, true) {
 		c.of.began(c)
 	}
-	if at := c.head.follow(b[:n]); at >= 0 {
+	if at := c.framing.follow(b[:n]); at >= 0 {
 		c.bare = true
 		if at == 0 {
 			return 0, errBareLF
@@ -210,6 +217,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// arrived reports whether the request that is worked on has arrived whole.
+func (c *conn) arrived() bool { return c.framing.whole > c.served }
 
 // wait notes that the connection waits for its client, and resume that it no longer
 // does.
@@ -233,54 +243,4 @@ func (c *conn) Close() error {
 		}
 	}
 	return c.Conn.Close()
-}
-
-// head follows the lines of a request's head as its bytes arrive.
-type head struct {
-	line  int  // bytes of the line so far, its CR among them
-	cr    bool // the last of them is a CR
-	begun bool // the request line was there: blank lines before it are none of the head
-	over  bool
-	after int  // bytes that came behind the head
-	lost  bool // where the next head begins is not known
-}
-
-// follow takes what arrived next and returns where in it a line of the head ends
-// without a CR, -1 if none does.
-func (h *head) follow(b []byte) int {
-	for i := 0; i < len(b); {
-		if h.over {
-			h.after += len(b) - i
-			return -1
-		}
-		n := bytes.IndexByte(b[i:], '\n')
-		if n < 0 {
-			h.line += len(b) - i
-			h.cr = b[len(b)-1] == '\r'
-			return -1
-		}
-		if n > 0 && b[i+n-1] != '\r' || n == 0 && !h.cr {
-			return i + n
-		}
-		if h.line+n > 1 {
-			h.begun = true
-		} else {
-			h.over = h.begun
-		}
-		h.line, h.cr = 0, false
-		i += n + 1
-	}
-	return -1
-}
-
-// complete reports whether a body of a size has arrived whole.
-func (h *head) complete(size int) bool { return !h.lost && size >= 0 && h.after >= size }
-
-// next begins another head, if what arrived behind the last one was its body and
-// nothing else. Where that is not known, of a body in chunks or when requests
-// come before the answers, the lines of this connection's heads are followed no
-// longer: what is left is the check of each head that the server has read.
-func (h *head) next(size int) {
-	lost := h.lost || !h.over || h.after != size
-	*h = head{over: lost, lost: lost}
 }
