@@ -15,100 +15,111 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// The messages with ids of a page, which the statement has in front.
-const selectPage = `
-SELECT ` + messageColumns + ` FROM page CROSS JOIN message m CROSS JOIN message_state s
-WHERE m.account = $1 AND m.id = page.id AND s.account = $1 AND s.id = page.id
-ORDER BY page.id DESC`
-
-const pageOfAll = `
-WITH page AS MATERIALIZED (
-  SELECT id FROM message m WHERE account = $1 AND id < $2 ORDER BY id DESC LIMIT $3)`
-
-// pageOfState has the condition of a state, see inState.
-const pageOfState = `
-WITH page AS MATERIALIZED (
-  SELECT id FROM message_state s WHERE account = $1 AND id < $2 AND %s ORDER BY id DESC LIMIT $3)`
-
-// pageOfNumber reads no more than a page from the index of each number, and has
-// another condition.
-const pageOfNumber = `
-WITH page AS MATERIALIZED (
-  SELECT id FROM (
-    SELECT id FROM message m WHERE account = $1 AND destination = $4 AND id < $2 %[1]s ORDER BY id DESC LIMIT $3) AS d
-  UNION
-  SELECT id FROM (
-    SELECT id FROM message m WHERE account = $1 AND originator = $4 AND id < $2 %[1]s ORDER BY id DESC LIMIT $3) AS o
-  ORDER BY id DESC LIMIT $3)`
-
-// As subqueries that answer one value, the conditions below are looked up row by
-// row: PostgreSQL joins no whole tables for them.
-const andInState = `AND (SELECT %s FROM message_state s WHERE s.account = m.account AND s.id = m.id)`
-
-const andOfNumber = ` AND (
-    SELECT m.destination = $4 OR m.originator = $4 FROM message m WHERE m.account = s.account AND m.id = s.id)`
-
-// inState is the condition of a state as its index has it. It is an equation, for
-// PostgreSQL takes those to hold of few rows.
-func inState(s message.State) string {
-	if s == message.Pending || s == message.Sending {
-		return fmt.Sprintf("s.due > 0 AND (s.states & %[1]d) = %[1]d", stateBit(s))
-	}
-	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", stateBit(s))
-}
-
-// newest is above all ids.
-const newest = math.MaxInt64
-
 // List returns messages of an account, newest first.
 func (s *Store) List(ctx context.Context, f message.Filter) ([]message.Message, message.ID, error) {
-	const noun = "messages: list"
+	const label = "messages: list"
 	if len(f.IDs) > 0 {
-		list, err := s.named(ctx, noun, &f)
+		list, err := s.named(ctx, label, &f)
 		return list, 0, err
 	}
-	before := cmp.Or(int64(f.Before), newest)
-	page, err := s.page(ctx, noun, &f, before)
-	if err != nil {
-		return nil, 0, err
-	}
-	args := []any{f.Account, before, f.Limit}
+	args := []any{f.Account, cmp.Or(int64(f.Before), newest), f.Limit}
 	if f.Number != "" {
 		args = append(args, f.Number)
 	}
-	list, err := sqlstore.List(ctx, s.db, noun, page+selectPage, messageFields, args...)
+	list, err := sqlstore.List(ctx, s.db, label, pageOf(&f), messageFields, args...)
 	if err != nil || len(list) < f.Limit || len(list) == 0 {
 		return list, 0, err
 	}
 	return list, list[len(list)-1].ID, nil
 }
 
-// rareState is how many messages are looked through for a number if no more are in
-// a state; more are looked through for the state if they have the number.
-const rareState = 2000
+// newest is above all ids.
+const newest = math.MaxInt64
 
-// page is the part of the statement that finds the page.
-func (s *Store) page(ctx context.Context, noun string, f *message.Filter, before int64) (string, error) {
+// pageOf returns the statement that reads a page. It finds the ids first: in the index of
+// a number and of a state if the filter has one, else by the key.
+func pageOf(f *message.Filter) string {
+	const selectPage = `
+		WITH page AS MATERIALIZED (%s
+		  ORDER BY id DESC
+		  LIMIT $3
+		)
+		SELECT ` + messageColumns + `
+		FROM page
+		CROSS JOIN message m
+		CROSS JOIN message_state s
+		WHERE m.account = $1
+		  AND m.id = page.id
+		  AND s.account = $1
+		  AND s.id = page.id
+		ORDER BY page.id DESC`
+	const all = `
+		  SELECT id
+		  FROM message
+		  WHERE account = $1
+		    AND id < $2`
+	const inState = `
+		  SELECT id
+		  FROM message_state s
+		  WHERE account = $1
+		    AND id < $2
+		    AND `
+	// Each part reads no more than a page from the index of its column. CROSS JOIN has
+	// SQLite look up the states of the number's messages; PostgreSQL may begin with the
+	// index of the state, whose size it knows.
+	const ofNumber = `
+		  SELECT id
+		  FROM (
+		    SELECT m.id
+		    FROM message m%[1]s
+		    WHERE m.account = $1
+		      AND m.destination = $4
+		      AND m.id < $2%[2]s
+		    ORDER BY m.id DESC
+		    LIMIT $3
+		  ) AS addressed
+		  UNION
+		  SELECT id
+		  FROM (
+		    SELECT m.id
+		    FROM message m%[1]s
+		    WHERE m.account = $1
+		      AND m.originator = $4
+		      AND m.id < $2%[2]s
+		    ORDER BY m.id DESC
+		    LIMIT $3
+		  ) AS sent`
+	const withState = `
+		    CROSS JOIN message_state s`
+	const andInState = `
+		      AND s.account = m.account
+		      AND s.id = m.id
+		      AND `
+	ids := all
 	switch {
-	case f.State == "" && f.Number == "":
-		return pageOfAll, nil
-	case f.Number == "":
-		return fmt.Sprintf(pageOfState, inState(f.State)), nil
-	case f.State == "":
-		return fmt.Sprintf(pageOfNumber, ""), nil
+	case f.Number != "" && f.State != "":
+		ids = fmt.Sprintf(ofNumber, withState, andInState+stateCondition(f.State))
+	case f.Number != "":
+		ids = fmt.Sprintf(ofNumber, "", "")
+	case f.State != "":
+		ids = inState + stateCondition(f.State)
 	}
-	n, err := sqlstore.Value[int](ctx, s.db, noun, fmt.Sprintf(`
-SELECT COUNT(*) FROM (SELECT 1 FROM message_state s WHERE account = $1 AND id < $2 AND %s LIMIT $3) AS found`, inState(f.State)), f.Account, before, rareState)
-	if n < rareState {
-		return fmt.Sprintf(pageOfState, inState(f.State)+andOfNumber), err
+	return fmt.Sprintf(selectPage, ids)
+}
+
+// stateCondition returns the condition of a state as its index has it.
+func stateCondition(s message.State) string {
+	bit := stateBit(s)
+	if s == message.Pending || s == message.Sending {
+		return fmt.Sprintf("s.due > 0 AND (s.states & %[1]d) = %[1]d", bit)
 	}
-	return fmt.Sprintf(pageOfNumber, fmt.Sprintf(andInState, inState(f.State))), err
+	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", bit)
 }
 
 // named returns the messages that a filter names.
-func (s *Store) named(ctx context.Context, noun string, f *message.Filter) ([]message.Message, error) {
+func (s *Store) named(ctx context.Context, label string, f *message.Filter) ([]message.Message, error) {
 	b := sqlstore.BatchOf("account, id", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
-	list, err := sqlstore.List(ctx, s.db, noun, `
+	list, err := sqlstore.List(ctx, s.db, label, `
 SELECT `+messageColumns+` FROM batch CROSS JOIN message m CROSS JOIN message_state s
 WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
 ORDER BY batch.n`, messageFields, b)
