@@ -20,17 +20,6 @@ import (
 // defaultLimit is the length of a page whose filter has no limit.
 const defaultLimit = 100
 
-// selected finds what a filter selects.
-const selected = `SELECT created, id, account FROM delivery
-WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (expires = 0 OR expires > $5)
-  AND ($6 = '' OR kind = $6) AND ($7 = '' OR relay = $7) AND ($8 = '' OR originator = $8 OR destination = $8)
-  AND ($9 = '' OR waits = $9) AND $10 > 0`
-
-const newestFirst = ` ORDER BY created DESC, id DESC, account DESC LIMIT $10`
-
-const named = `SELECT d.created, d.id, d.account FROM batch AS b JOIN delivery AS d ON d.id = b.id
-WHERE (d.created, d.id, d.account) < ($1, $2, $3) ORDER BY d.created DESC, d.id DESC, d.account DESC LIMIT $4`
-
 // position is a place in the order of lists: newest first, then by id and
 // account, downwards.
 type position struct {
@@ -106,31 +95,41 @@ func start(f outbox.Filter) (position, error) {
 	return first, nil
 }
 
-// page finds the positions of a page and the next one's cursor. Texts that no
-// index has are read and matched here, columns that no index has are compared by the
-// database, and a page ends once that has read scanMost or compared compareMost.
+// page finds the positions of a page and the next one's cursor. Columns that no index has
+// are compared by the database, texts are read and matched here. A page ends, even if it
+// is not full, once s.compareMost deliveries were compared or s.scanMost read.
 func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page []position, next string, err error) {
-	find := s.finder(f)
-	for read, size := 0.0, f.Limit+1; read < 1; size = chunkSize {
-		found, end, err := find.find(ctx, from, size)
+	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
+	compared, scanned := 0, 0
+	for n := min(f.Limit+1, s.step); compared < s.compareMost && scanned < s.scanMost; n = min(4*n, s.step) {
+		if hasTexts {
+			n = min(n, chunkSize)
+		}
+		candidates, err := s.candidates(ctx, f, from, n)
 		if err != nil {
 			return nil, "", err
 		}
-		read += float64(len(found))/float64(s.scanMost) + find.share
-		match := found
-		if !find.exact {
-			if match, err = s.match(ctx, f, found); err != nil {
+		var found []position
+		for _, c := range candidates {
+			if c.selected {
+				found = append(found, c.position)
+			}
+		}
+		compared += len(candidates)
+		if hasTexts || len(f.IDs) > 0 {
+			scanned += len(found)
+			if found, err = s.match(ctx, f, found); err != nil {
 				return nil, "", err
 			}
 		}
-		if page = append(page, match...); len(page) > f.Limit {
+		if page = append(page, found...); len(page) > f.Limit {
 			page = page[:f.Limit]
 			return page, page[f.Limit-1].String(), nil
 		}
-		if end == nil {
+		if len(candidates) < n {
 			return page, "", nil
 		}
-		from = *end
+		from = candidates[n-1].position
 	}
 	return page, from.String(), nil
 }
@@ -158,119 +157,56 @@ func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox
 	return ds, err
 }
 
-// find finds up to n positions after one, in the order of lists, and where it ended:
-// nil if there are no more.
-type find func(ctx context.Context, after position, n int) (found []position, end *position, err error)
-
-// query is a find that looks at everything in one statement.
-type query func(ctx context.Context, after position, n int) ([]position, error)
-
-func (q query) find(ctx context.Context, after position, n int) (found []position, end *position, err error) {
-	found, err = q(ctx, after, n)
-	if len(found) == n && n > 0 {
-		end = &found[n-1]
-	}
-	return found, end, err
+// candidate is a position that a filter may select, as far as an index says. selected
+// reports whether the filter's other columns agree.
+type candidate struct {
+	position
+	selected bool
 }
 
-// finder is how to find what a filter may select.
-type finder struct {
-	find  find
-	exact bool    // it finds nothing else
-	share float64 // of what a page may take, that one call takes whatever it finds
-}
+func (c *candidate) fields() []any { return append(c.position.fields(), &c.selected) }
 
-// finder chooses how to find what a filter may select.
-func (s *Store) finder(f outbox.Filter) finder {
-	texts := f.Query != "" || f.Reason != "" || f.Target != ""
-	switch {
-	case len(f.IDs) > 0:
-		return finder{find: s.named(f).find}
-	case texts && f.State == outbox.Dead:
-		return finder{find: s.search(f).find}
-	case f.Kind != "" || f.Relay != "" || f.Number != "" || f.Waits != "":
-		return finder{find: s.stepwise(f), exact: !texts, share: float64(s.step) / compareMost}
+// candidates finds up to n candidates after a position, in the order of lists.
+func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position, n int) ([]candidate, error) {
+	const label = "deliveries: list"
+	// 1. By their ids, in whichever account they are.
+	if len(f.IDs) > 0 {
+		const named = `
+			SELECT d.created, d.id, d.account, 1
+			FROM batch AS b
+			JOIN delivery AS d ON d.id = b.id
+			WHERE (d.created, d.id, d.account) < ($1, $2, $3)
+			ORDER BY d.created DESC, d.id DESC, d.account DESC
+			LIMIT $4`
+		ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
+		return sqlstore.List(ctx, s.db, label, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
 	}
-	return finder{find: s.scan(f).find, exact: !texts}
-}
-
-// named finds deliveries by their ids, in whichever account they are.
-func (s *Store) named(f outbox.Filter) query {
-	ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
-	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: list", named, (*position).fields, after.created, after.ID, after.Account, n, ids)
+	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says.
+	if f.State == outbox.Dead && (f.Query != "" || f.Reason != "" || f.Target != "") {
+		const search = `
+			SELECT created, id, account, 1
+			FROM delivery_dead
+			WHERE (created, id, account) < ($1, $2, $3)
+			  AND created >= $4
+			  AND (CAST($5 AS BIGINT) = 0 OR account = $5)
+			  AND {position}(text, $6) > 0
+			  AND {position}(text, $7) > 0
+			  AND {position}(text, $8) > 0
+			ORDER BY created DESC, id DESC, account DESC
+			LIMIT $9`
+		return sqlstore.List(ctx, s.db, label, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
+			strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
 	}
-}
-
-// scan finds deliveries by the index of each state, or that of accounts.
-func (s *Store) scan(f outbox.Filter) query {
-	query := scanOf(f)
-	if query == "" {
-		return func(context.Context, position, int) ([]position, error) { return nil, nil }
+	// 3. By the index of each state, or that of accounts.
+	statement := scanOf(f)
+	if statement == "" {
+		return nil, nil
 	}
-	return func(ctx context.Context, after position, n int) ([]position, error) {
-		args := []any{after.created, after.ID, after.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
-		if f.Account != 0 {
-			args = append(args, f.Account)
-		}
-		return sqlstore.List(ctx, s.db, "deliveries: list", query, (*position).fields, args...)
+	args := []any{after.created, after.ID, after.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
+	if f.Account != 0 {
+		args = append(args, f.Account)
 	}
-}
-
-// stepwise scans so many deliveries at a time: a filter may find none of a million.
-func (s *Store) stepwise(f outbox.Filter) find {
-	border := borderOf(f)
-	return func(ctx context.Context, after position, n int) (found []position, end *position, err error) {
-		if border == "" {
-			return nil, nil, nil
-		}
-		newest := after.created
-		if after.ID == "" {
-			newest-- // what was created then is behind
-		}
-		args := []any{newest, s.step}
-		if f.Account != 0 {
-			args = append(args, f.Account)
-		}
-		step := f
-		at, err := sqlstore.Value[int64](ctx, s.db, "deliveries: list", border, args...)
-		if err != nil {
-			return nil, nil, err
-		}
-		last := at == noBorder || at <= oldest(f)
-		if !last {
-			step.From = time.Unix(0, at)
-		}
-		found, end, err = s.scan(step).find(ctx, after, n)
-		if end == nil && !last {
-			end = &position{created: at} // past all that were created then
-		}
-		return found, end, err
-	}
-}
-
-// noBorder is the border when there are not so many deliveries. Its literal is a bigint
-// on both engines, which that of the least number is not.
-const noBorder = math.MinInt64 + 1
-
-// borderOf is the statement for the time of creation of the last one of the next so many
-// deliveries in the index of a filter, of several states the latest; "" if the filter
-// selects none.
-func borderOf(f outbox.Filter) string {
-	least := strconv.Itoa(noBorder)
-	parts := partsOf(f, func(condition string) string {
-		return "(SELECT created FROM delivery WHERE created <= $1 AND " + condition + " ORDER BY created DESC LIMIT 1 OFFSET $2)"
-	}, "$3")
-	if len(parts) == 0 {
-		return ""
-	}
-	for i := range parts {
-		parts[i] = "COALESCE(" + parts[i] + ", " + least + ")"
-	}
-	if len(parts) == 1 {
-		return "SELECT " + parts[0]
-	}
-	return "SELECT {greatest}(" + strings.Join(parts, ", ") + ")"
+	return sqlstore.List(ctx, s.db, label, statement, (*candidate).fields, args...)
 }
 
 // oldest is the time of creation of the oldest delivery that a filter selects.
@@ -281,50 +217,56 @@ func oldest(f outbox.Filter) int64 {
 	return sqlstore.Nanos(f.From)
 }
 
-// scanOf is selected over the states that a filter may select, one by one, so
-// that each part is read in the order of an index; "" if there are none.
+// scanOf returns the statement that reads the next deliveries of each state that a filter
+// may select, each in the order of an index, and takes the first of all; "" if the filter
+// selects no state.
 func scanOf(f outbox.Filter) string {
-	parts := partsOf(f, func(condition string) string { return selected + " AND " + condition + newestFirst }, "$11")
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	for i, part := range parts {
-		parts[i] = fmt.Sprintf("SELECT * FROM (%s) AS part%d", part, i)
-	}
-	return strings.Join(parts, "\nUNION ALL ") + newestFirst
-}
-
-// partsOf is a statement for each condition that an index has, of those that together
-// select what a filter may select. account is the parameter's name.
-func partsOf(f outbox.Filter, statement func(condition string) string, account string) (parts []string) {
+	const scan = `
+		SELECT created, id, account,
+		  CASE
+		    WHEN (expires = 0 OR expires > $5)
+		      AND ($6 = '' OR kind = $6)
+		      AND ($7 = '' OR relay = $7)
+		      AND ($8 = '' OR originator = $8 OR destination = $8)
+		      AND ($9 = '' OR waits = $9)
+		    THEN 1
+		    ELSE 0
+		  END AS selected
+		FROM delivery
+		WHERE (created, id, account) < ($1, $2, $3)
+		  AND created >= $4
+		  AND %s`
+	const newestFirst = `
+		ORDER BY created DESC, id DESC, account DESC
+		LIMIT $10`
 	if f.Account != 0 && f.State == "" && f.Waits == "" {
-		return []string{statement("account = " + account)}
+		return fmt.Sprintf(scan, "account = $11") + newestFirst
 	}
+	var scans []string
 	for _, state := range outbox.States() {
 		if f.State != "" && f.State != state || f.Waits != "" && state.Ended() {
 			continue
 		}
-		condition := inState(state, "")
-		if f.Account != 0 {
-			condition = inState(state, account)
-		}
-		parts = append(parts, statement(condition))
+		scans = append(scans, fmt.Sprintf("SELECT * FROM (%s) AS %s", fmt.Sprintf(scan, inState(state, f.Account))+newestFirst, state))
 	}
-	return parts
+	if len(scans) < 2 {
+		return strings.Join(scans, "")
+	}
+	return strings.Join(scans, "\nUNION ALL ") + newestFirst
 }
 
-// inState selects a state, of one account, whose parameter is named, or all. Of an account's deliveries most
-// are delivered, and few are under way: an expression keeps the engine from the
-// index that does not help.
-func inState(state outbox.State, account string) string {
+// inState returns the condition of a state, of one account or of all (0). Of an account's
+// deliveries most are delivered, and few are under way: an expression keeps the engine
+// from the index that does not help.
+func inState(state outbox.State, acct account.ID) string {
 	equal := " = '" + string(state) + "'"
 	switch {
-	case account == "":
+	case acct == 0:
 		return "state" + equal
 	case !state.Ended():
-		return "state" + equal + " AND account + 0 = " + account
+		return "state" + equal + " AND account + 0 = $11"
 	case state == outbox.Delivered:
-		return "state || ''" + equal + " AND account = " + account
+		return "state || ''" + equal + " AND account = $11"
 	}
-	return "state" + equal + " AND account = " + account
+	return "state" + equal + " AND account = $11"
 }

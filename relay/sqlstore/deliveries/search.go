@@ -32,18 +32,6 @@ func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 	return tx.Run(ctx, "dead deliveries", sqlstore.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
 }
 
-// search finds dead deliveries by up to three texts anywhere in theirs. It may find one that has a text
-// elsewhere than the filter says.
-func (s *Store) search(f outbox.Filter) query {
-	return func(ctx context.Context, after position, n int) ([]position, error) {
-		return sqlstore.List(ctx, s.db, "deliveries: search", `
-SELECT created, id, account FROM delivery_dead
-WHERE (created, id, account) < ($1, $2, $3) AND created >= $4 AND (CAST($5 AS BIGINT) = 0 OR account = $5)
-  AND {position}(text, $6) > 0 AND {position}(text, $7) > 0 AND {position}(text, $8) > 0
-ORDER BY created DESC, id DESC, account DESC LIMIT $9`, (*position).fields, after.created, after.ID, after.Account, oldest(f), f.Account, strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
-	}
-}
-
 // selects reports whether a filter wants a delivery.
 func selects(f outbox.Filter, d *outbox.Delivery) bool {
 	switch {

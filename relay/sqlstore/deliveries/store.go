@@ -51,25 +51,23 @@ import (
 // sets a bound.
 const chunkSize = 500
 
-// compareMost is how many deliveries one page of a list compares with a filter that no
-// index has: a fifth of a second on one core.
-const compareMost = 50_000
-
 // Store keeps deliveries. It is safe for concurrent use.
 type Store struct {
 	db *sqlstore.DB
 	// scanMost is how many deliveries one page of a list reads for texts that no
 	// index has.
 	scanMost int
-	// step is how many deliveries one statement compares with a filter that no
-	// index has.
-	step int
+	// compareMost is how many deliveries one page compares with a filter that no index
+	// has, and step how many one statement does.
+	compareMost, step int
 }
 
 var _ outbox.Store = (*Store)(nil)
 
 // New returns the store of deliveries in a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db, scanMost: 20_000, step: 10_000} }
+func New(db *sqlstore.DB) *Store {
+	return &Store{db: db, scanMost: 20_000, compareMost: 50_000, step: 10_000}
+}
 
 // columns are what fields reads, but for the attempts.
 const columns = `d.doc, d.id, d.account, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -199,21 +200,26 @@ func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset,
 	if err != nil || offset >= total {
 		return nil, total, err
 	}
-	order, skip := "place", offset
-	count := min(limit, total-offset)
-	nearer := total - offset - count // records after the page
-	turned := nearer < offset
-	if turned {
-		skip = nearer
-	}
-	if f.Newest != turned {
+	order := "place"
+	if f.Newest {
 		order = "place DESC"
 	}
-	query := "SELECT " + columns + " FROM job" + w.String() + " ORDER BY " + order + " LIMIT " + w.Arg(count) + " OFFSET " + w.Arg(skip)
+	// The places come first: OFFSET then skips entries of an index instead of jobs.
+	const statement = `
+		SELECT %[1]s
+		FROM (
+		  SELECT place AS page_place
+		  FROM job
+		  %[2]s
+		  ORDER BY %[3]s
+		  LIMIT %[4]s
+		  OFFSET %[5]s
+		) AS page
+		CROSS JOIN job
+		WHERE place = page_place
+		ORDER BY %[3]s`
+	query := fmt.Sprintf(statement, columns, &w, order, w.Arg(limit), w.Arg(offset))
 	found, err := sqlstore.List(ctx, s.db, "jobs: list", query, fields, w.Args()...)
-	if turned {
-		slices.Reverse(found)
-	}
 	return found, total, err
 }
 
