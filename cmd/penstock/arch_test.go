@@ -99,7 +99,7 @@ func doors() map[string][]string {
 		"github.com/influxdata/influxdb-client-go": {"delivery/influx"},
 		"github.com/tinylib/msgp":                  {"delivery/influx"},
 		"github.com/alicebob/miniredis":            {"delivery/embedded"},
-		"modernc.org/sqlite":                       {"delivery/embedded", "relay/sqlstore"},
+		"modernc.org/sqlite":                       {"delivery/embedded", "relay/sqlstore", "deploy/bench"},
 		"github.com/linxGnu/gosmpp":                {"delivery/carrier/smpp", "deploy/bench", "deploy/chaos"},
 		"github.com/warthog618/sms":                {"decoders/sms"},
 		"go.yaml.in/yaml":                          {"config"},

@@ -34,7 +34,7 @@ func measureApplied(ctx context.Context, p *peers, s settings, r *report) error 
 		return err
 	}
 	defer d.stop()
-	acct, a, start := newSIMAccount(1, "", s.applied), &applied{sims: s.applied}, time.Now()
+	acct, a, start := simAccount{account: 1, n: s.applied}, &applied{sims: s.applied}, time.Now()
 	for from := 0; from < acct.n; from += appliedAtOnce {
 		began := time.Now()
 		if err := d.applySIMs(ctx, s, acct, from, min(from+appliedAtOnce, acct.n)); err != nil {

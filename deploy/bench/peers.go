@@ -91,7 +91,6 @@ accounts:
       - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
       - {id: single, name: Single, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}]}
 %s    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
-  - {name: small, tokens: [{token: small-token-0123456, scopes: [cellular]}]}
   - name: quiet
     tokens: [{token: quiet-token-0123456, scopes: [webhook]}]
     locations: [{id: imported, name: Imported, imported: true}]

@@ -32,7 +32,7 @@ func each(dbs [2]*sqlstore.DB, times int, do func(db *sqlstore.DB, i int)) {
 }
 
 func declareTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
-	each(dbs, 6, func(db *sqlstore.DB, i int) { fill(t, smallSIMs(db), 1, 100) })
+	each(dbs, 6, func(db *sqlstore.DB, i int) { fill(t, NewSIMs(db), 1, 100) })
 	countsAgree(t, dbs[0])
 	found, total, err := NewSIMs(dbs[1]).List(t.Context(), 1, sim.Scope{}, sim.Query{Page: relay.Page{Number: 2, PerPage: 60}, OrderBy: "msisdn"})
 	if err != nil || total != 100 || len(found) != 40 || found[39].ICCID != "8944000000000000099" {
@@ -41,7 +41,7 @@ func declareTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 }
 
 func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
-	iccids := fill(t, smallSIMs(dbs[0]), 1, 10)
+	iccids := fill(t, NewSIMs(dbs[0]), 1, 10)
 	var began, settled [10]atomic.Int32
 	each(dbs, 40, func(db *sqlstore.DB, i int) {
 		n := i / 4
@@ -81,13 +81,12 @@ func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	}
 }
 
-// moveTheSame has blocks split while others count.
 func moveTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	ctx := t.Context()
-	iccids := fill(t, smallSIMs(dbs[0]), 1, 60)
+	iccids := fill(t, NewSIMs(dbs[0]), 1, 60)
 	relaytest.NoError(t, NewPools(dbs[0]).Put(ctx, 1, sim.Pool{ID: "p"}))
 	each(dbs, 12, func(db *sqlstore.DB, i int) {
-		s := smallSIMs(db)
+		s := NewSIMs(db)
 		for n := range iccids {
 			iccid := iccids[(n*7+i*5)%len(iccids)]
 			if _, err := s.Change(ctx, 1, iccid, func(one *sim.SIM) error { one.Subscriber = fmt.Sprint("s", (i+n)%3); return nil }); err != nil {
@@ -107,7 +106,7 @@ func moveTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	countsAgree(t, dbs[0])
 	total := 0
 	for _, id := range []string{"s0", "s1", "s2"} {
-		_, n, err := smallSIMs(dbs[1]).List(ctx, 1, sim.Scope{Subscriber: id}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}, OrderBy: "imsi"})
+		_, n, err := NewSIMs(dbs[1]).List(ctx, 1, sim.Scope{Subscriber: id}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}, OrderBy: "imsi"})
 		relaytest.NoError(t, err)
 		total += n
 	}

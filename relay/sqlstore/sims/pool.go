@@ -2,9 +2,7 @@ package sims
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 
 	"github.com/penstock/penstock/relay/account"
@@ -51,33 +49,32 @@ func (s *SIMs) join(ctx context.Context, acct account.ID, j joining) error {
 			return err
 		}
 		moving, err := j.moving(have)
-		if err != nil || len(moving) == 0 {
+		if err != nil {
 			return err
 		}
-		return s.move(ctx, tx, acct, j, moving)
+		return j.move(ctx, tx, acct, moving)
 	})
 }
 
 // member is a SIM and the name of the call that took it out of a pool last.
 type member struct {
-	iccid                        sim.ICCID
-	imsi, msisdn, pool, detached string
+	iccid          sim.ICCID
+	pool, detached string
 }
 
 func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
 	all, err := sqlstore.List(ctx, tx, "SIMs", `
-SELECT iccid, imsi, msisdn, pool, detached FROM sim
+SELECT iccid, pool, detached FROM sim
 WHERE (account, iccid) IN (SELECT account, iccid FROM batch)
 ORDER BY iccid {for update}`, func(m *member) []any {
-		return []any{&m.iccid, &m.imsi, &m.msisdn, &m.pool, &m.detached}
+		return []any{&m.iccid, &m.pool, &m.detached}
 	}, sqlstore.AccountColumn(acct, "iccid", iccids))
 	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
 }
 
 // moving returns the SIMs that are not yet where they shall be, or refuses the
 // first of the call's that must not be moved.
-func (j joining) moving(have map[sim.ICCID]member) (map[sim.ICCID]member, error) {
-	out := make(map[sim.ICCID]member, len(j.iccids))
+func (j joining) moving(have map[sim.ICCID]member) (moving []sim.ICCID, err error) {
 	for _, iccid := range j.iccids {
 		m, there := have[iccid]
 		left := !j.attach && m.detached == j.name
@@ -90,31 +87,19 @@ func (j joining) moving(have map[sim.ICCID]member) (map[sim.ICCID]member, error)
 			return nil, sim.BadICCID(string(iccid))
 		}
 		if j.attach && m.pool == "" || !j.attach && !left {
-			out[iccid] = m
+			moving = append(moving, iccid)
 		}
 	}
-	return out, nil
+	return moving, nil
 }
 
-// move saves the new pool of SIMs and counts them.
-func (s *SIMs) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, j joining, moving map[sim.ICCID]member) error {
+// move saves the new pool of SIMs.
+func (j joining) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, moving []sim.ICCID) error {
 	statement, value := "UPDATE sim SET pool = $1"+updateMatched, j.pool
 	if !j.attach {
 		statement, value = "UPDATE sim SET pool = '', detached = $1"+updateMatched, j.name
 	}
-	list := simsOf(acct, sim.Scope{Pool: j.pool})
-	var changes []change
-	for _, m := range moving {
-		c := change{in: list, is: []string{string(m.iccid), m.imsi, m.msisdn}}
-		if !j.attach {
-			c.was, c.is = c.is, nil
-		}
-		changes = append(changes, c)
-	}
-	if err := tx.Run(ctx, "pool "+j.pool, statement, value, sqlstore.AccountColumn(acct, "iccid", slices.Collect(maps.Keys(moving)))); err != nil {
-		return err
-	}
-	return recount(ctx, tx, acct, s.size, changes)
+	return tx.Run(ctx, "pool "+j.pool, statement, value, sqlstore.AccountColumn(acct, "iccid", moving))
 }
 
 // Pools keeps pools.

@@ -3,7 +3,6 @@ package sims
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
@@ -40,43 +39,8 @@ func batchOf(acct account.ID, all []changed) *sqlstore.Batch {
 	})
 }
 
-// columnValues returns a SIM's values of sim.Columns.
-func columnValues(s sim.SIM) []string { return []string{string(s.ICCID), s.IMSI, s.MSISDN} }
-
-// listsOf returns the lists that contain a SIM; none for the zero SIM.
-func listsOf(acct account.ID, s sim.SIM) []listing {
-	if s.ICCID == "" {
-		return nil
-	}
-	out := []listing{simsOf(acct, sim.Scope{})}
-	if s.Pool != "" {
-		out = append(out, simsOf(acct, sim.Scope{Pool: s.Pool}))
-	}
-	if s.Subscriber != "" {
-		out = append(out, simsOf(acct, sim.Scope{Subscriber: s.Subscriber}))
-	}
-	return out
-}
-
 // changed is a SIM before and after; the zero SIM for none.
 type changed struct{ was, is sim.SIM }
-
-// moves returns the changes of lists.
-func (c changed) moves(acct account.ID) []change {
-	var out []change
-	for _, l := range listsOf(acct, c.was) {
-		out = append(out, change{in: l, was: columnValues(c.was)})
-	}
-	for _, l := range listsOf(acct, c.is) {
-		same := func(o change) bool { return o.in.name == l.name }
-		if i := slices.IndexFunc(out, same); i >= 0 {
-			out[i].is = columnValues(c.is)
-		} else {
-			out = append(out, change{in: l, is: columnValues(c.is)})
-		}
-	}
-	return out
-}
 
 // moved reports whether a change moves the SIM in any list.
 func (c changed) moved() bool {
@@ -136,13 +100,4 @@ func update(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed
 		return err
 	}
 	return tx.Run(ctx, "SIMs", updateFields+updateMoved+updateMatched, batchOf(acct, move))
-}
-
-// recountSIMs updates the counts of the lists that changes affect.
-func recountSIMs(ctx context.Context, tx *sqlstore.Tx, acct account.ID, size int, all []changed) error {
-	var moves []change
-	for _, c := range all {
-		moves = append(moves, c.moves(acct)...)
-	}
-	return recount(ctx, tx, acct, size, moves)
 }

@@ -4,11 +4,9 @@
 //
 // A list is the SIMs of an account, of a pool or of a subscriber, or an account's
 // subscribers, in the order of a column, with ties in the order of ids; all by
-// bytes. An account may have a million SIMs, and a page has its number and the
-// total, so that neither may take a scan of the list: sim_block has the number of
-// records in each range of some thousand (blocks.go), and a page is read from the
-// nearest known position (plan.go). The counts are updated in the transaction that
-// changes the list, under the lock of that list, after the locks of SIMs.
+// bytes. A page is found by OFFSET in an index. An account may have a million SIMs,
+// so their number is a row of sim_count, which the transaction that adds or deletes
+// records changes last, after the locks of SIMs. Any other total is counted.
 package sims
 
 import (
@@ -28,23 +26,11 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
-// lists is a database whose lists are counted in blocks.
-type lists struct {
-	db    *sqlstore.DB
-	limit readLimit
-	cache *positionCache
-	size  int // of a block
-}
-
-func newLists(db *sqlstore.DB) lists {
-	return lists{db: db, limit: make(readLimit, maxConcurrentReads), cache: newPositionCache(), size: blockSize}
-}
-
 // SIMs keeps SIMs, in step with jobs.
-type SIMs struct{ lists }
+type SIMs struct{ db *sqlstore.DB }
 
 // NewSIMs returns the store of SIMs.
-func NewSIMs(db *sqlstore.DB) *SIMs { return &SIMs{newLists(db)} }
+func NewSIMs(db *sqlstore.DB) *SIMs { return &SIMs{db: db} }
 
 // Get loads a SIM.
 func (s *SIMs) Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
@@ -59,12 +45,12 @@ func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID)
 // Change saves a SIM as changed by the function.
 func (s *SIMs) Change(ctx context.Context, acct account.ID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
 	return sqlstore.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *sqlstore.Tx) (sim.SIM, error) {
-		return changeOne(ctx, tx, acct, iccid, s.size, change)
+		return changeOne(ctx, tx, acct, iccid, change)
 	})
 }
 
 // changeOne is Change in a transaction.
-func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID, size int, change func(*sim.SIM) error) (sim.SIM, error) {
+func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
 	have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 	if err != nil {
 		return sim.SIM{}, err
@@ -78,43 +64,38 @@ func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.
 	if reflect.DeepEqual(have, shall) {
 		return shall, nil
 	}
-	all := []changed{{have, shall}}
-	if err := update(ctx, tx, acct, all); err != nil {
-		return sim.SIM{}, err
-	}
-	return shall, recountSIMs(ctx, tx, acct, size, all)
+	return shall, update(ctx, tx, acct, []changed{{have, shall}})
 }
 
 // Delete forgets a SIM.
 func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) error {
 	noun := "SIM " + string(iccid)
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
-		if err != nil {
+		if err := sqlstore.MustChange(ctx, tx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
 			return err
 		}
-		if err := tx.Run(ctx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
-			return err
-		}
-		return recountSIMs(ctx, tx, acct, s.size, []changed{{was: have}})
+		return addToCount(ctx, tx, acct, simTable, -1)
 	})
+}
+
+// simTable is the table of SIMs, and their list in sim_count.
+const simTable = "sim"
+
+// simsOf is the list of a scope.
+func simsOf(acct account.ID, in sim.Scope) list {
+	return list{table: simTable, account: acct, scope: in, columns: sim.Columns()}
 }
 
 // List returns a page of a list.
 func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
-	return readPage(ctx, s.lists, simsOf(acct, in), q, columns, read)
+	return readPage(ctx, s.db, simsOf(acct, in), q, columns, read)
 }
 
 // Scan returns the ICCIDs of a scope after the cursor from.
 func (s *SIMs) Scan(ctx context.Context, acct account.ID, in sim.Scope, from sim.ICCID, limit int) ([]sim.ICCID, error) {
-	l := simsOf(acct, in)
-	r := fullRange(0)
-	if from != "" {
-		r.from.value = string(from) + separator // past it
-	}
-	query := l.inRange(r)
-	text := query.ids(l.orderBy(0, false), limit, 0)
-	return sqlstore.Values[sim.ICCID](ctx, s.db, "SIMs", text, query.Args()...)
+	where := simsOf(acct, in).where(nil)
+	where.And("iccid > ?", from)
+	return sqlstore.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, sqlstore.Self[sim.ICCID])
 }
 
 // Find returns SIMs of one or all accounts, by account and ICCID. A text that few SIMs
@@ -145,7 +126,7 @@ func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change fun
 		if err != nil || !created {
 			return err
 		}
-		_, err = changeOne(ctx, tx, j.Account, iccid, s.size, change)
+		_, err = changeOne(ctx, tx, j.Account, iccid, change)
 		return err
 	})
 }
@@ -160,7 +141,7 @@ func (s *SIMs) Settle(
 		if err != nil || settled != nil {
 			return settled, err
 		}
-		_, err = changeOne(ctx, tx, j.Account, iccid, s.size, func(one *sim.SIM) (err error) {
+		_, err = changeOne(ctx, tx, j.Account, iccid, func(one *sim.SIM) (err error) {
 			settled, err = change(one)
 			return err
 		})
@@ -182,7 +163,7 @@ func (s *SIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, rese
 			declared[one.ICCID] = one
 		}
 		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *sqlstore.Tx) error {
-			return s.declare(ctx, tx, acct, declared, reset)
+			return declare(ctx, tx, acct, declared, reset)
 		})
 		if err != nil {
 			return err
@@ -195,9 +176,9 @@ func (s *SIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, rese
 // made.
 const declareRounds = 10
 
-func (s *SIMs) declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, declared map[sim.ICCID]sim.SIM, reset bool) error {
+func declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, declared map[sim.ICCID]sim.SIM, reset bool) error {
 	left := slices.Sorted(maps.Keys(declared))
-	var done []changed
+	added := 0
 	for round := 0; len(left) > 0; round++ {
 		if round == declareRounds {
 			return relay.Errorf(relay.KindUnavailable, "SIM %s: too many concurrent updates", left[0])
@@ -213,16 +194,14 @@ func (s *SIMs) declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, de
 		if err != nil {
 			return err
 		}
-		done, left = append(done, known...), left[:0]
+		added, left = added+len(inserted), left[:0]
 		for _, c := range fresh {
-			if inserted[c.is.ICCID] {
-				done = append(done, c)
-			} else {
+			if !inserted[c.is.ICCID] {
 				left = append(left, c.is.ICCID)
 			}
 		}
 	}
-	return recountSIMs(ctx, tx, acct, s.size, done)
+	return addToCount(ctx, tx, acct, simTable, added)
 }
 
 // decide locks the SIMs that exist and returns what becomes of them, if they

@@ -50,21 +50,8 @@ func TestStores(t *testing.T) {
 	})
 }
 
-// smallSIMs has blocks of so few SIMs that short lists have many.
-func smallSIMs(db *sqlstore.DB) *SIMs {
-	s := NewSIMs(db)
-	s.size = 8
-	return s
-}
-
-func smallSubscribers(db *sqlstore.DB) *Subscribers {
-	s := NewSubscribers(db)
-	s.size = 2
-	return s
-}
-
 func recordsOfSIMs(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-	s, ctx := smallSIMs(open(t)), t.Context()
+	s, ctx := NewSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
 	want := declared(firstSIM)
 	want.Requested, want.Limit.Cap = sim.Pending, sim.NoCap
@@ -122,14 +109,14 @@ func testForgotten(t *testing.T, s *SIMs) {
 		t.Error(err)
 	}
 	countsAgree(t, s.db)
-	left, err := sqlstore.Value[int](ctx, s.db, "test", "SELECT (SELECT count(*) FROM sim) + (SELECT count(*) FROM sim_block WHERE n > 0)")
+	left, err := sqlstore.Value[int](ctx, s.db, "test", "SELECT (SELECT count(*) FROM sim) + (SELECT count(*) FROM sim_count WHERE n <> 0)")
 	if err != nil || left != 0 {
 		t.Errorf("%d rows stayed, %v", left, err)
 	}
 }
 
 func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-	s, ctx := smallSIMs(open(t)), t.Context()
+	s, ctx := NewSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
 	sqltest.Together(8, func(_ int) {
 		for range 5 {
@@ -150,7 +137,7 @@ func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 
 func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	db, ctx := open(t), t.Context()
-	s := smallSIMs(db)
+	s := NewSIMs(db)
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
 	relaytest.NoError(t, s.Declare(ctx, 2, []sim.SIM{declared(thirdSIM)}, false))
 	relaytest.NoError(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p1"}))
@@ -199,7 +186,7 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 }
 
 func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-	s, ctx := smallSIMs(open(t)), t.Context()
+	s, ctx := NewSIMs(open(t)), t.Context()
 	var want []sim.ICCID
 	for i := range 25 {
 		one := declared(sim.ICCID("89440000000000" + strconv.Itoa(10000+i)))
@@ -222,7 +209,7 @@ func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 
 func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	db := open(t)
-	s, pools, ctx := smallSIMs(db), NewPools(db), t.Context()
+	s, pools, ctx := NewSIMs(db), NewPools(db), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
 	relaytest.NoError(t, s.Declare(ctx, 2, []sim.SIM{declared(firstSIM), declared(thirdSIM)}, false))
 	relaytest.NoError(t, pools.Put(ctx, 1, sim.Pool{ID: "p1", Name: "Meters"}))
@@ -259,7 +246,7 @@ func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 }
 
 func subscribersAreFound(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-	s, ctx := smallSubscribers(open(t)), t.Context()
+	s, ctx := NewSubscribers(open(t)), t.Context()
 	for i, name := range []string{"Öhlund Ann", "smith Bo", "Smith Cy", "Smithers Di"} {
 		surname, forename, _ := strings.Cut(name, " ")
 		relaytest.NoError(t, s.Put(ctx, 1, sim.Subscriber{ID: strconv.Itoa(i), Surname: surname, Forename: forename}))
@@ -292,7 +279,7 @@ func subscribersAreFound(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 }
 
 func subscribersArePutAgain(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-	s := smallSubscribers(open(t))
+	s := NewSubscribers(open(t))
 	for i := range 20 {
 		for _, surname := range []string{"Smith", "Tab\ter", "Smythe"} { // a job that runs again says the same or other things
 			relaytest.NoError(t, s.Put(t.Context(), 1, sim.Subscriber{ID: strconv.Itoa(10 + i), Forename: "A", Surname: surname}))

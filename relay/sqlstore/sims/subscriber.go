@@ -11,10 +11,13 @@ import (
 )
 
 // Subscribers keeps subscribers.
-type Subscribers struct{ lists }
+type Subscribers struct{ db *sqlstore.DB }
 
 // NewSubscribers returns the store of subscribers.
-func NewSubscribers(db *sqlstore.DB) *Subscribers { return &Subscribers{newLists(db)} }
+func NewSubscribers(db *sqlstore.DB) *Subscribers { return &Subscribers{db: db} }
+
+// subscriberTable is the table of subscribers, and their list in sim_count.
+const subscriberTable = "sim_subscriber"
 
 // Get loads a subscriber.
 func (s *Subscribers) Get(ctx context.Context, acct account.ID, id string) (sim.Subscriber, error) {
@@ -22,8 +25,8 @@ func (s *Subscribers) Get(ctx context.Context, acct account.ID, id string) (sim.
 		sqlstore.Doc[sim.Subscriber], acct, id)
 }
 
-// folded is a name without regard to case. A control character would have no
-// place in the order of keys.
+// folded is a name without regard to case. A control character, which no filter has, is
+// a space.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune { return max(r, ' ') }, strings.ToLower(name))
 }
@@ -31,29 +34,28 @@ func folded(name string) string {
 // Put saves a new subscriber. One that is there, because a job runs again, is
 // replaced.
 func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscriber) error {
-	noun := "subscriber " + who.ID
-	forename, surname := folded(who.Forename), folded(who.Surname)
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		c := change{in: subscribersOf(acct), is: []string{who.ID, forename, surname}}
-		n, err := tx.Exec(ctx, noun, `
-INSERT INTO sim_subscriber (account, id, forename, surname, doc) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account, id) DO NOTHING`, acct, who.ID, forename, surname, sqlstore.JSON(who))
+	const insert = `
+		INSERT INTO sim_subscriber (account, id, forename, surname, doc)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (account, id) DO NOTHING`
+	const replace = `
+		UPDATE sim_subscriber
+		SET forename = $3,
+		    surname = $4,
+		    doc = $5
+		WHERE account = $1
+		  AND id = $2`
+	label := "subscriber " + who.ID
+	values := []any{acct, who.ID, folded(who.Forename), folded(who.Surname), sqlstore.JSON(who)}
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *sqlstore.Tx) error {
+		inserted, err := tx.Exec(ctx, label, insert, values...)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			was, err := sqlstore.One(ctx, tx, noun, `
-SELECT id, forename, surname FROM sim_subscriber WHERE account = $1 AND id = $2 {for update}`, func(was *[3]string) []any { return []any{&was[0], &was[1], &was[2]} }, acct, who.ID)
-			if err != nil {
-				return err
-			}
-			c.was = was[:]
-			if err := tx.Run(ctx, noun, `
-UPDATE sim_subscriber SET forename = $1, surname = $2, doc = $3 WHERE account = $4 AND id = $5`, forename, surname, sqlstore.JSON(who), acct, who.ID); err != nil {
-				return err
-			}
+		if inserted == 0 {
+			return tx.Run(ctx, label, replace, values...)
 		}
-		return recount(ctx, tx, acct, s.size, []change{c})
+		return addToCount(ctx, tx, acct, subscriberTable, 1)
 	})
 }
 
@@ -63,5 +65,6 @@ func (s *Subscribers) List(ctx context.Context, acct account.ID, q sim.Query) ([
 	for i := range q.Filters {
 		q.Filters[i].Value = folded(q.Filters[i].Value)
 	}
-	return readPage(ctx, s.lists, subscribersOf(acct), q, "doc", sqlstore.Doc[sim.Subscriber])
+	l := list{table: subscriberTable, account: acct, columns: sim.SubscriberColumns()}
+	return readPage(ctx, s.db, l, q, "doc", sqlstore.Doc[sim.Subscriber])
 }

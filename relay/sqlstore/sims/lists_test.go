@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -45,7 +44,10 @@ func newModel(n int) *model {
 	return m
 }
 
-func column(s sim.SIM, name string) string { return columnValues(s)[slices.Index(sim.Columns(), name)] }
+// column returns a SIM's value of a column.
+func column(s sim.SIM, name string) string {
+	return map[string]string{"iccid": string(s.ICCID), "imsi": s.IMSI, "msisdn": s.MSISDN}[name]
+}
 
 // list answers a query by looking at everything.
 func (m *model) list(in sim.Scope, q sim.Query) ([]sim.SIM, int) {
@@ -103,7 +105,7 @@ func (m *model) query() sim.Query {
 func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	m, ctx := newModel(200), t.Context()
 	db := open(t)
-	s := smallSIMs(db)
+	s := NewSIMs(db)
 	relaytest.NoError(t, s.Declare(ctx, 1, m.sims, false))
 	relaytest.NoError(t, s.Declare(ctx, 2, newModel(3).sims, false)) // whose are not seen
 	for i := range m.sims {
@@ -181,101 +183,65 @@ func named(all []sim.SIM) []sim.ICCID {
 	return out
 }
 
-// Lists that are too long to sort, and what is left out by places, need more
-// records than the comparison above can have.
-func TestPlansOfLongLists(t *testing.T) {
-	m := newModel(2 * maxUnlimited)
-	db := sqltest.Open(t, sqlstore.Options{})
-	s := NewSIMs(db)
-	relaytest.NoError(t, s.Declare(t.Context(), 1, m.sims, false))
-	countsAgree(t, db)
-	for _, tc := range []struct {
-		name    string
-		filters []sim.Filter
-	}{
-		{"half of the records, in another order", []sim.Filter{{Column: "imsi", Match: sim.Begins, Value: "234"}}},
-		{"two filters that hold of half each", []sim.Filter{{Column: "imsi", Match: sim.Begins, Value: "234"}, {Column: "msisdn", Match: sim.Begins, Value: "4477"}}},
-		{"all but one", []sim.Filter{{Column: "imsi", Match: sim.Differs, Value: m.sims[5].IMSI}}},
+// countsAgree compares the counters of each account with a count of its records.
+func countsAgree(t *testing.T, db *sqlstore.DB) {
+	t.Helper()
+	for table, query := range map[string]string{
+		simTable:        "SELECT account, count(*) FROM sim GROUP BY account",
+		subscriberTable: "SELECT account, count(*) FROM sim_subscriber GROUP BY account",
 	} {
-		for _, by := range []string{"iccid", "msisdn"} {
-			for _, number := range []int{1, 7, 20, 99} {
-				for _, down := range []bool{false, true} {
-					q := sim.Query{Page: relay.Page{Number: number, PerPage: 500}, OrderBy: by, Descending: down, Filters: tc.filters}
-					want, wantTotal := m.list(sim.Scope{}, q)
-					got, total, err := s.List(t.Context(), 1, sim.Scope{}, q)
-					if err != nil || total != wantTotal || !slices.Equal(named(got), named(want)) {
-						t.Errorf("%s, page %d by %s, descending %v: %d of %d, want %d of %d, %v", tc.name, number, by, down, len(got), total, len(want), wantTotal, err)
-					}
-				}
-			}
-		}
+		want := relaytest.Must(sqlstore.Map[account.ID, int](t.Context(), db, "test", query))(t)
+		got := relaytest.Must(sqlstore.Map[account.ID, int](t.Context(), db, "test",
+			"SELECT account, n FROM sim_count WHERE list = $1 AND n <> 0", table))(t)
+		relaytest.Equal(t, "counters of "+table, got, want)
 	}
 }
 
-func TestALongListWaitsOnlySoLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := make(readLimit, 1)
-		end, err := one.acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := one.acquire(t.Context()); relay.KindOf(err) != relay.KindUnavailable {
-			t.Errorf("while another is read: %v", err)
-		}
-		time.AfterFunc(time.Second, end)
-		if end, err := one.acquire(t.Context()); err != nil {
-			t.Error(err)
-		} else {
-			end()
-		}
-	})
+// fill declares so many SIMs with numbers that follow each other.
+func fill(t testing.TB, s *SIMs, acct account.ID, n int) []sim.ICCID {
+	t.Helper()
+	all, iccids := make([]sim.SIM, n), make([]sim.ICCID, n)
+	for i := range all {
+		all[i] = declared(sim.ICCID(fmt.Sprintf("894400000000%07d", i)))
+		iccids[i] = all[i].ICCID
+	}
+	if err := s.Declare(t.Context(), acct, all, false); err != nil {
+		t.Fatal(err)
+	}
+	return iccids
 }
 
-// What a gateway remembers of a list must not outlive a change, its own or another
-// gateway's.
-func TestRememberedPlacesFollowChanges(t *testing.T) {
-	m := newModel(4 * maxCounted)
+// TestPagesReadIndexes expects that SQLite finds the ids of a page in an index that has
+// all columns of the query, and sorts nothing in the order that a client asks for.
+func TestPagesReadIndexes(t *testing.T) {
 	db := sqltest.Open(t, sqlstore.Options{})
-	here, elsewhere := NewSIMs(db), NewSIMs(db)
-	relaytest.NoError(t, here.Declare(t.Context(), 1, m.sims, false))
-	half := sim.Filter{Column: "imsi", Match: sim.Begins, Value: "234"}
-	agree := func(when string) {
-		t.Helper()
-		for _, filters := range [][]sim.Filter{nil, {half}, {half, {Column: "iccid", Match: sim.Begins, Value: "8944"}}} {
-			for _, number := range []int{1, 5, 9} {
-				q := sim.Query{Page: relay.Page{Number: number, PerPage: 100}, OrderBy: "msisdn", Filters: filters}
-				want, wantTotal := m.list(sim.Scope{}, q)
-				got, total, err := here.List(t.Context(), 1, sim.Scope{}, q)
-				if err != nil || total != wantTotal || !slices.Equal(named(got), named(want)) {
-					t.Errorf("%s, %d filters, page %d: %d of %d, want %d of %d, %v", when, len(filters), number, len(got), total, len(want), wantTotal, err)
+	for _, scope := range []sim.Scope{{}, {Pool: "p"}, {Subscriber: "s"}} {
+		for _, column := range sim.Columns() {
+			for name, filters := range map[string][]sim.Filter{
+				"no filter":                    nil,
+				"a filter on the order":        {{Column: column, Match: sim.Begins, Value: "4"}},
+				"a filter that excludes a SIM": {{Column: "imsi", Match: sim.Differs, Value: "4"}},
+			} {
+				l, q := simsOf(1, scope), sim.Query{OrderBy: column, Filters: filters, Page: relay.Page{Number: 1, PerPage: 100}}
+				where := l.where(filters)
+				plan := explain(t, db, l.pageOf(q, "iccid", where), where.Args())
+				if !slices.ContainsFunc(plan, func(step string) bool {
+					return strings.Contains(step, "COVERING INDEX sim_by_") || strings.Contains(step, "PRIMARY KEY (account=?") && column == "iccid"
+				}) {
+					t.Errorf("%+v by %s with %s: %q", scope, column, name, plan)
 				}
 			}
 		}
 	}
-	agree("at first")
-	agree("once more")
-	if n := len(here.cache.entries); n < 3 {
-		t.Errorf("%d queries are cached, want the list, one filter and two", n)
-	}
-	for i, s := range []*SIMs{here, elsewhere} {
-		relaytest.NoError(t, s.Delete(t.Context(), 1, m.sims[0].ICCID))
-		m.sims = m.sims[1:]
-		agree(fmt.Sprintf("after deletion %d", i))
-		one := &m.sims[10+i]
-		one.MSISDN, one.IMSI = "440", "2340"
-		_, err := s.Change(t.Context(), 1, one.ICCID, func(x *sim.SIM) error { x.MSISDN, x.IMSI = one.MSISDN, one.IMSI; return nil })
-		relaytest.NoError(t, err)
-		agree(fmt.Sprintf("after change %d", i))
-	}
 }
 
-func TestTheOldestPlacesAreForgotten(t *testing.T) {
-	k := newPositionCache()
-	for i := range 4 {
-		k.put(fmt.Sprint(i), &entry{positions: make([]position, maxCached/3)})
-		k.get("0")
-	}
-	if k.get("0") == nil || k.get("1") != nil || k.get("2") != nil || k.get("3") == nil || k.size > maxCached {
-		t.Errorf("%d positions of %d queries", k.size, len(k.entries))
-	}
+// explain returns the steps of SQLite's plan.
+func explain(t *testing.T, db *sqlstore.DB, statement string, args []any) []string {
+	t.Helper()
+	var skip any
+	plan, err := sqlstore.List(t.Context(), db, "test", "EXPLAIN QUERY PLAN "+statement, func(step *string) []any {
+		return []any{&skip, &skip, &skip, step}
+	}, args...)
+	relaytest.NoError(t, err)
+	return plan
 }
