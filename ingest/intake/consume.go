@@ -108,6 +108,10 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
+	items, deferred, statuses := i.takeLarge(items)
+	if len(deferred) > 0 {
+		unsaved = errors.Join(unsaved, i.complete(ctx, deferred, statuses))
+	}
 	setWaitForEarlier(items, b.earlier)
 	i.beginSpans(items)
 	i.waitForKeys(ctx, b, items)

@@ -102,7 +102,9 @@ type Intake struct {
 	deferred    atomic.Uint64
 	caughtUp    atomic.Uint64       // 1 + the value of deferred when no deferred entry was left; 0: not yet
 	memory      *semaphore.Weighted // of the batches of Run, by weight
-	reread      atomic.Uint64       // the last entry that may have been processed before the start
+	large       *semaphore.Weighted // bytes of large entries that are being written
+	neighbours  neighbours
+	reread      atomic.Uint64 // the last entry that may have been processed before the start
 	// deferredReady is signalled when entries were deferred.
 	deferredReady chan struct{}
 }
@@ -124,6 +126,7 @@ func New(kind event.Kind, node string, log *journal.Log, statuses event.Statuses
 		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: p, options: o,
 		logger:        o.Logger.With("kind", string(kind)),
 		memory:        semaphore.NewWeighted(maxWeight),
+		large:         semaphore.NewWeighted(maxLarge),
 		buffers:       sync.Pool{New: func() any { return new([]byte) }},
 		deferredReady: make(chan struct{}, 1),
 	}, nil
@@ -135,9 +138,23 @@ var ErrFull = journal.ErrFull
 // ErrTooLarge is returned by Accept for an entry that exceeds the journal's limit.
 var ErrTooLarge = journal.ErrTooLarge
 
+// An entry with a body above largeBody is written to the journal together with others up
+// to maxLarge bytes. Small entries, which do not wait for these, share the disk with no
+// more than that.
+const (
+	largeBody = 64 << 10
+	maxLarge  = 1 << 20
+)
+
 // Accept writes an entry to the journal. When it returns an id, the entry is on
 // disk and will be processed, even after a crash. Accept does not retain e.
 func (i *Intake) Accept(ctx context.Context, e *Entry) (string, error) {
+	if size := int64(min(len(e.Body), maxLarge)); size > largeBody {
+		if err := i.large.Acquire(ctx, size); err != nil {
+			return "", relay.Errorf(relay.KindUnavailable, "intake %s: %w", i.kind, err)
+		}
+		defer i.large.Release(size)
+	}
 	s, err := i.Stage(ctx, e)
 	if err != nil {
 		return "", err

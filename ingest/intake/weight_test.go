@@ -11,14 +11,14 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// largeBody is a post whose values take more memory than a third of a batch may.
-var largeBody = []byte("[" + strings.Repeat(`{"a":1},`, maxBatchWeight/(3*350)) + "{}]")
+// severalObjects is a post whose values take more memory than a third of a batch may.
+var severalObjects = []byte("[" + strings.Repeat(`{"a":1},`, maxBatchWeight/(3*350)) + "{}]")
 
 // acceptLarge writes n large entries of account 7.
 func (r *rig) acceptLarge(n int) {
 	r.t.Helper()
 	for range n {
-		if _, err := r.Accept(r.t.Context(), &Entry{Account: 7, Source: "generic", Body: largeBody}); err != nil {
+		if _, err := r.Accept(r.t.Context(), &Entry{Account: 7, Source: "generic", Body: severalObjects}); err != nil {
 			r.t.Fatal(err)
 		}
 	}

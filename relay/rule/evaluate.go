@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -266,13 +267,14 @@ type firing struct {
 }
 
 // forwarded returns the frames of a device that a rule forwards.
-func forwarded(p *Program, d *seenDevice) (out []firing) {
-	for _, g := range d.frames {
-		if p.Rule.On == g.trigger {
-			out = append(out, firing{p, g.occurrence(p, Forwarded)})
+func forwarded(p *Program, d *seenDevice) iter.Seq[firing] {
+	return func(yield func(firing) bool) {
+		for _, g := range d.frames {
+			if p.Rule.On == g.trigger && !yield(firing{p, g.occurrence(p, Forwarded)}) {
+				return
+			}
 		}
 	}
-	return out
 }
 
 // forward creates the deliveries of frames, or collects them for batches.
@@ -283,22 +285,43 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 	if err := h.setTypes(ctx); err != nil {
 		return err
 	}
+	// The occurrences of all rules together would take much memory: each holds the values
+	// of its frame.
 	var now []firing
 	var later []Item
+	fire := func() error {
+		err := h.s.decideLocked(ctx, h.budget, nil, func(d *pendingDecision) { d.fired = now }, nil)
+		now = nil // stays with what was dispatched
+		return err
+	}
+	collect := func() error {
+		err := h.s.collect(ctx, h.acct, h.set, later)
+		later = later[:0]
+		return err
+	}
 	for _, c := range programs {
-		for _, f := range forwarded(c.program, c.device) {
+		for f := range forwarded(c.program, c.device) {
+			var err error
 			if c.program.Rule.Batch == (Batch{}) {
-				now = append(now, f)
+				if now = append(now, f); len(now) == h.decidedTogether() {
+					err = fire()
+				}
 			} else {
 				f.Rule = nil
 				later = append(later, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
+				if len(later) == maxDecided {
+					err = collect()
+				}
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
-	for chunk := range slices.Chunk(now, h.decidedTogether()) {
-		if err := h.s.decideLocked(ctx, h.budget, nil, func(d *pendingDecision) { d.fired = chunk }, nil); err != nil {
+	if len(now) > 0 {
+		if err := fire(); err != nil {
 			return err
 		}
 	}
-	return h.s.collect(ctx, h.acct, h.set, later)
+	return collect()
 }
