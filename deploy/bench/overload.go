@@ -103,7 +103,7 @@ func overload(ctx context.Context, p *peers, s settings, r *report) error {
 	o.most = memory(d.pid())
 	r.reconcile("frames under overload", d.acceptedSum, d.metric("penstock_accepted_total{kind=\"uplink\"}"), 0)
 	r.overloaded = o
-	return nil
+	return worstOfOne(ctx, p, s, r)
 }
 
 // findPeak measures the quiet account alone, then the most that is accepted.
@@ -231,10 +231,15 @@ func drip(ctx context.Context, addr string, request []byte, begin int, opened *a
 	}
 }
 
-// mostResident is the most memory that a process holds until ctx ends, in bytes.
+// mostResident is the most memory that a process and its children hold until ctx ends, in
+// bytes.
 func mostResident(ctx context.Context, pid int) (most int64) {
 	for sleep(ctx, 50*time.Millisecond) {
-		most = max(most, resident(pid))
+		held := resident(pid)
+		for _, child := range servers.Children(pid) {
+			held += resident(child)
+		}
+		most = max(most, held)
 	}
 	return most
 }

@@ -38,6 +38,7 @@ type report struct {
 	lists                       *lists
 	kept                        *kept
 	overloaded                  *overloaded
+	worst                       []*worst
 	latencies                   *latencies
 	idle                        *idleResult
 	soaked                      *soaked
@@ -137,6 +138,7 @@ func (r *report) print(out io.Writer) {
 		r.printLoads(table(out))
 	}
 	r.printOverload(table(out))
+	r.printWorst(table(out))
 	r.printLatency(table(out))
 	r.printGrown(table(out))
 	r.printCPU(say)
