@@ -39,14 +39,20 @@ func (s *Surface) listAudit(c *fiber.Ctx, sel *selection) error {
 	f := audit.Filter{
 		Actor: sel.text("actor"), Operation: sel.text("operation"), Target: sel.text("target"), Account: sel.account(),
 		Outcome: oneOf(sel, "outcome", audit.Outcomes()...), From: sel.moment("from"), To: sel.moment("to"),
-		Limit: sel.limit(), Cursor: sel.cursor(),
+		Cursor: sel.cursor(),
 	}
+	limit := sel.limit()
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	found, next, err := s.Audit.List(c.UserContext(), f)
+	size := func(e *audit.Entry) int { return 500 + len(e.Request) + len(e.Before) + len(e.After) }
+	found, err := inPieces(limit, size, func(n int) (found []audit.Entry, more bool, err error) {
+		f.Limit = n
+		found, f.Cursor, err = s.Audit.List(c.UserContext(), f)
+		return found, f.Cursor != "", err
+	})
 	if err != nil {
 		return err
 	}
-	return sendPage(c, httpd.Each(found, auditOf), next)
+	return sendPage(c, httpd.Each(found, auditOf), f.Cursor)
 }

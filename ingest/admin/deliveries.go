@@ -69,12 +69,17 @@ func (s *selection) deliveries() outbox.Filter {
 
 func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	f := sel.deliveries()
-	f.Limit, f.Cursor = sel.limit(), sel.cursor()
+	limit := sel.limit()
+	f.Cursor = sel.cursor()
 	sel.refuseTextSearch("q", "target")
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	found, next, err := s.Deliveries.List(c.UserContext(), f)
+	found, err := inPieces(limit, sizeOfDelivery, func(n int) (found []outbox.Delivery, more bool, err error) {
+		f.Limit = n
+		found, f.Cursor, err = s.Deliveries.List(c.UserContext(), f)
+		return found, f.Cursor != "", err
+	})
 	if err != nil {
 		return err
 	}
@@ -82,7 +87,22 @@ func (s *Surface) listDeliveries(c *fiber.Ctx, sel *selection) error {
 	for i := range out {
 		out[i].hide(c)
 	}
-	return sendPage(c, out, next)
+	return sendPage(c, out, f.Cursor)
+}
+
+// sizeOfDelivery is about the memory of a delivery, in bytes.
+func sizeOfDelivery(d *outbox.Delivery) int {
+	size := 1 << 10
+	if d.Request != nil {
+		size += len(d.Request.Body)
+	}
+	if d.Mail != nil {
+		size += len(d.Mail.Text)
+	}
+	for i := range d.Attempts {
+		size += 200 + len(d.Attempts[i].Error) + len(d.Attempts[i].Response)
+	}
+	return size
 }
 
 // replayDeliveries queues deliveries again, by default dead ones.

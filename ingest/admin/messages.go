@@ -95,11 +95,18 @@ func (s *selection) messages() message.Filter {
 // listMessages lists an account's sent messages, newest first.
 func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 	f := sel.messages()
-	f.Limit, f.Before = sel.limit(), message.ID(sel.before())
+	limit := sel.limit()
+	f.Before = message.ID(sel.before())
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	found, next, err := s.Messages.List(c.UserContext(), f)
+	next := message.ID(0)
+	found, err := inPieces(limit, sizeOfMessage, func(n int) (found []message.Message, more bool, err error) {
+		f.Limit = n
+		found, next, err = s.Messages.List(c.UserContext(), f)
+		f.Before = next
+		return found, next > 0, err
+	})
 	if err != nil {
 		return err
 	}
@@ -112,6 +119,15 @@ func (s *Surface) listMessages(c *fiber.Ctx, sel *selection) error {
 		cursor = next.String()
 	}
 	return sendPage(c, out, cursor)
+}
+
+// sizeOfMessage is about the memory of a message, in bytes.
+func sizeOfMessage(m *message.Message) int {
+	size := 500
+	for i := range m.Parts {
+		size += 300 + len(m.Parts[i].Text) + len(m.Parts[i].Data)
+	}
+	return size
 }
 
 // resendMessages sends parts with an unknown outcome again.

@@ -54,7 +54,14 @@ func pages[A, B any](list func(*fiber.Ctx) ([]A, error), shown func(A) B) fiber.
 
 // sendPage answers with a page of a list, as its records are shown.
 func sendPage[A, B any](c *fiber.Ctx, page relay.Page, all []A, shown func(A) B) error {
-	return sendData(c, fiber.StatusOK, httpd.Each(httpd.PageOf(page, all), shown))
+	all = httpd.PageOf(page, all)
+	if len(all) < streamedFrom {
+		return sendData(c, fiber.StatusOK, httpd.Each(all, shown))
+	}
+	return stream(c, all, func(row []byte, v *A) ([]byte, error) {
+		text, err := relay.EncodeJSON(shown(*v))
+		return append(row, text...), err
+	})
 }
 
 // data returns a handler that answers with a record, as it is shown, in data.
