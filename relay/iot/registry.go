@@ -103,6 +103,11 @@ func (n *NewDevice) identifier(p relay.Problems) string {
 	return identifier
 }
 
+// Locations lists the locations of an account.
+func (s *Service) Locations(ctx context.Context, acct account.ID) ([]Location, error) {
+	return s.store.Locations(ctx, acct)
+}
+
 // selected looks up the location and the decoder of a device.
 func (s *Service) selected(ctx context.Context, acct account.ID, p relay.Problems, d Device) (Decoder, error) {
 	locations, err := s.store.Locations(ctx, acct)

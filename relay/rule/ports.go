@@ -88,6 +88,7 @@ type Fleet interface {
 	Points(ctx context.Context, acct account.ID, deviceID string, from, to time.Time, limit int) ([]iot.Point, error)
 	Frames(ctx context.Context, acct account.ID, deviceID string) ([]iot.RawFrame, error)
 	Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error)
+	Locations(ctx context.Context, acct account.ID) ([]iot.Location, error)
 	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
 	// Version changes with the rules and devices of an account.
 	Version(ctx context.Context, acct account.ID) (iot.Version, error)

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -215,10 +217,43 @@ func (s *Service) check(r *Rule) (*Program, error) {
 	return p, nil
 }
 
-// warnings names the decoder of a rule that does not exist, or the keys of its conditions
-// that no decoder of its devices maps. A rule is saved without warnings if they cannot be
-// determined.
-func (s *Service) warnings(ctx context.Context, acct account.ID, p *Program) (out []string) {
+// warnings names the decoder, the location and the devices of a rule that do not exist,
+// or the keys of its conditions that no decoder of its devices maps. A rule is saved
+// without warnings if they cannot be determined.
+func (s *Service) warnings(ctx context.Context, acct account.ID, p *Program) []string {
+	return append(s.missingDevices(ctx, acct, p.Rule.Devices), s.unmappedKeys(ctx, acct, p)...)
+}
+
+// maxMissing is the largest number of missing devices that warnings name.
+const maxMissing = 10
+
+func (s *Service) missingDevices(ctx context.Context, acct account.ID, d Devices) (out []string) {
+	if d.LocationID != "" {
+		locations, err := s.deps.Fleet.Locations(ctx, acct)
+		if err == nil && !slices.ContainsFunc(locations, func(l iot.Location) bool { return l.ID == d.LocationID }) {
+			out = append(out, fmt.Sprintf("There is no location %q: the rule has no devices.", d.LocationID))
+		}
+	}
+	if len(d.IDs) == 0 {
+		return out
+	}
+	found, err := s.deps.Fleet.DevicesByID(ctx, acct, d.IDs)
+	if err != nil {
+		return out
+	}
+	missing := 0
+	for _, id := range d.IDs {
+		if _, ok := found[id]; ok {
+			continue
+		}
+		if missing++; missing <= maxMissing {
+			out = append(out, fmt.Sprintf("There is no device %q.", id))
+		}
+	}
+	return out
+}
+
+func (s *Service) unmappedKeys(ctx context.Context, acct account.ID, p *Program) (out []string) {
 	keys, selected := p.keys(), p.Rule.Devices.DecoderID
 	if len(keys) == 0 && selected == "" {
 		return nil

@@ -433,6 +433,13 @@ func TestWarningsAndLimits(t *testing.T) {
 	_, warnings, err = g.rules.Create(t.Context(), 1, unknown)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the warnings of a rule of an unknown decoder", warnings, []string{`There is no decoder "none": the rule has no devices.`})
+	g.ingest(warm("a", 1, 20))
+	unknown.Devices = rule.Devices{LocationID: "nowhere", IDs: []string{g.device("a"), "none"}}
+	_, warnings, err = g.rules.Create(t.Context(), 1, unknown)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the warnings of a rule of an unknown location and device", warnings, []string{
+		`There is no location "nowhere": the rule has no devices.`, `There is no device "none".`,
+	})
 	small, err := rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent, CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
 	relaytest.NoError(t, err)
 	if _, _, err := small.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {

@@ -171,6 +171,14 @@ func printLine(w Environment, format string, args ...any) error {
 	return err
 }
 
+// counted returns a number with its noun, which is singular for 1.
+func counted[N int | int64](n N, one, several string) string {
+	if n == 1 {
+		several = one
+	}
+	return fmt.Sprintf("%d %s", n, several)
+}
+
 // printRecords prints a table with a row for each record, or that there are none.
 func printRecords[T any](w Environment, list []T, none string, head []string, row func(T) []string) error {
 	if len(list) == 0 {

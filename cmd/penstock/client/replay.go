@@ -51,19 +51,19 @@ type replayDeliveriesCommand struct {
 
 // Run replays events and prints how many there were.
 func (r replayEventsCommand) Run(w Environment) error {
-	return r.replay(w, "events", map[string]any{"source": r.Source, "device": r.Device, "dry_run": r.DryRun, "rules": r.Rules})
+	return r.replay(w, "events", "event", map[string]any{"source": r.Source, "device": r.Device, "dry_run": r.DryRun, "rules": r.Rules})
 }
 
 // Run replays deliveries and prints how many there were.
 func (r replayDeliveriesCommand) Run(w Environment) error {
-	return r.replay(w, "deliveries", map[string]any{
+	return r.replay(w, "deliveries", "delivery", map[string]any{
 		"relay": r.Relay, "number": r.Number, "target": r.Target, "reason": r.Reason, "include_delivered": r.IncludeDelivered,
 	})
 }
 
 // replay asks the gateway to replay what the common filters and more fields select, and
-// prints its count.
-func (f selectFlags) replay(w Environment, what string, fields map[string]any) error {
+// prints its count; one is the singular of what.
+func (f selectFlags) replay(w Environment, what, one string, fields map[string]any) error {
 	if f.Last != 0 && f.From != "" {
 		return errors.New("--last and --from exclude each other")
 	}
@@ -95,7 +95,7 @@ func (f selectFlags) replay(w Environment, what string, fields map[string]any) e
 	if fields["dry_run"] == true {
 		return printDryRun(w.Stdout, done)
 	}
-	return printLine(w, "%d %s", done.Count, what)
+	return printLine(w, "%s", counted(done.Count, one, what))
 }
 
 // dryRun is the answer to a dry run, as the admin API documents it; that to a replay has
@@ -123,7 +123,7 @@ type dryRun struct {
 // printDryRun writes the result of a dry run as text.
 func printDryRun(to io.Writer, r dryRun) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d events\n", r.Count)
+	fmt.Fprintf(&b, "%s\n", counted(r.Count, "event", "events"))
 	if r.SearchedTo != "" {
 		fmt.Fprintf(&b, "those before %s were not looked at: narrow the selection\n", r.SearchedTo)
 	}

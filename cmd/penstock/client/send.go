@@ -104,5 +104,5 @@ func printPreview(w Environment, answer []byte) error {
 	if err != nil {
 		return err
 	}
-	return printLine(w, "%d parts, %d credits of %d available", p.Parts, p.Cost, p.Available)
+	return printLine(w, "%s, %s of %d available", counted(p.Parts, "part", "parts"), counted(p.Cost, "credit", "credits"), p.Available)
 }

@@ -49,6 +49,9 @@ func (e tailEvent) at() time.Time {
 	return at
 }
 
+// unknownState is the state of a processed event while the database is down.
+const unknownState = "unknown"
+
 // Run prints events until it is interrupted. An event is printed when it arrives and
 // again when its state changes.
 func (c Tail) Run(w Environment) error {
@@ -136,6 +139,9 @@ func (f *follower) print(found []tailEvent) {
 	}
 	for _, e := range found {
 		was, known := f.seen[e.ID]
+		if known && e.State == unknownState {
+			e.State = was
+		}
 		if was != e.State && (known || e.at().After(f.start)) {
 			f.show(e)
 		}

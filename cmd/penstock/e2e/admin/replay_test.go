@@ -47,11 +47,11 @@ func TestTheReplayCommand(t *testing.T) {
 		{"replay deliveries", 1, "", "the replay was refused:\n  ids: name ids or at least one filter"},
 		{"replay deliveries --state lost", 1, "", "want one of queued"},
 		{"replay letters", 2, "", "penstock:"},
-		{"replay deliveries " + one, 0, "1 deliveries\n", ""},
+		{"replay deliveries " + one, 0, "1 delivery\n", ""},
 		{"replay deliveries --number 447800020001 --reason 404 --last 1h", 0, "3 deliveries\n", ""},
 		{"replay deliveries --relay v-post --from 2099-01-01T00:00:00Z", 0, "0 deliveries\n", ""},
-		{"replay events --state unrouted --dry-run", 0, "1 events\n", ""},
-		{"replay events --kind sms --state unrouted --source json --account 1 -q nobody", 0, "1 events\n", ""},
+		{"replay events --state unrouted --dry-run", 0, "1 event\n", ""},
+		{"replay events --kind sms --state unrouted --source json --account 1 -q nobody", 0, "1 event\n", ""},
 	} {
 		got := g.RunCommand("", strings.Fields(tc.args)...)
 		if got.Code != tc.code || got.Stdout != tc.out || !strings.Contains(got.Stderr, tc.err) {

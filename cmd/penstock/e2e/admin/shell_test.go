@@ -37,7 +37,7 @@ func testShell(t *testing.T, s *e2e.Site) {
 		const token = "acme-all-0123456"
 		preview := send(token, "-m", "Hello", "--preview")
 		preview.Mentions(t, 0)
-		relaytest.Equal(t, "the preview", preview.Stdout, "1 parts, 1 credits of 5 available\n")
+		relaytest.Equal(t, "the preview", preview.Stdout, "1 part, 1 credit of 5 available\n")
 		send(token, "-m", "-", "--from", "Shop").Mentions(t, 0, " to 447700900123 queued\n")
 		g.Admin().Get("/admin/messages?account=acme").Mentions(t, 200, "447700900123", `"originator":"Shop"`)
 		send(token, "-m", "Hello", "--from", "My Great Shop").Mentions(t, 1, "The originator must be")
