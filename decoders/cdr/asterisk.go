@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders/decimal"
 )
 
 // The columns of Master.csv.
@@ -61,8 +63,8 @@ func asterisk(row []string, at int) (Call, error) {
 		*m.to = t
 	}
 	var err1, err2 error
-	c.Duration, err1 = strconv.ParseInt(row[colDuration], 10, 64)
-	c.Billsec, err2 = strconv.ParseInt(row[colBillsec], 10, 64)
+	c.Duration, err1 = decimal.Digits(row[colDuration])
+	c.Billsec, err2 = decimal.Digits(row[colBillsec])
 	if err1 != nil || err2 != nil {
 		return c, reject("asterisk", "duration", at, "want a whole number of seconds")
 	}

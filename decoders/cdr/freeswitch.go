@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decimal"
 )
 
 // leg is a part of a callflow: who called whom.
@@ -95,14 +96,14 @@ func (v variables) text(name string) string {
 // moment reads <name>_epoch (s), else microseconds of the callflow; 0 is none.
 func (v variables) moment(name, micros string) time.Time {
 	text := v.text(name + "_epoch")
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := decimal.Digits(text)
 	switch {
 	case err == nil && n > 0:
 		return time.Unix(n, 0).UTC()
 	case text != "" && (err != nil || n < 0):
 		v.ignore(name+"_epoch", text, "the callflow's time is used")
 	}
-	if n, err := strconv.ParseInt(unescapePercent(micros), 10, 64); err == nil && n > 0 {
+	if n, err := decimal.Digits(unescapePercent(micros)); err == nil && n > 0 {
 		return time.UnixMicro(n).UTC().Truncate(time.Second)
 	}
 	return time.Time{}
@@ -110,7 +111,7 @@ func (v variables) moment(name, micros string) time.Time {
 
 func (v variables) whole(name string, otherwise int64) int64 {
 	text := v.text(name)
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := decimal.Digits(text)
 	switch {
 	case err == nil:
 		return n

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
@@ -79,7 +79,7 @@ func (r *reading) whole(name string, otherwise int64) int64 {
 	if text == "" {
 		return otherwise
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := decimal.Digits(text)
 	if err != nil {
 		r.fail(name, "want a whole number of seconds")
 	}

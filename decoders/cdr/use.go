@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 )
 
@@ -162,7 +163,7 @@ func amount(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := decimal.Digits(text)
 	return n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 

@@ -62,6 +62,8 @@ func TestParseUses(t *testing.T) {
 		"a start that is none":          {with("start_time", `"yesterday"`), nil, []string{"json: start_time: offset 0: want a time like 2026-01-31T12:00:00Z"}},
 		"a start before telephones":     {with("start_time", `"1066-10-14T00:00:00Z"`), nil, []string{"json: start_time: offset 0: lies outside 1970 to 2200"}},
 		"a type that is none":           {with("type", `"DATA"`), nil, []string{"json: type: offset 0: want data, sms or voice"}},
+		"bytes with a plus sign":        {with("bytes", `"+5"`), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
+		"bytes with a plus sign in CSV": {"id,iccid,start_time,type,bytes,duration\na,8944500000000000017,2026-11-20T00:00:00Z,data,+5,", nil, []string{"csv: bytes: offset 40: want a whole number from 0 to 2^40"}},
 		"fewer bytes than none":         {with("bytes", "-1"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
 		"more bytes than anybody sends": {with("bytes", "1099511627777"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},
 		"half a byte":                   {with("bytes", "0.5"), nil, []string{"json: bytes: offset 0: want a whole number from 0 to 2^40"}},

@@ -37,6 +37,16 @@ func Int(text string) (n int64, ok bool) {
 	return n, err == nil
 }
 
+// Digits returns a whole number that consists of digits alone, as carriers and telephone
+// exchanges write it: it may begin with zeros, and with a minus sign, but not with a plus
+// sign. The error is that of strconv.ParseInt.
+func Digits(text string) (int64, error) {
+	if strings.HasPrefix(text, "+") {
+		return 0, &strconv.NumError{Func: "Digits", Num: text, Err: strconv.ErrSyntax}
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
 // maxDigits is the number of digits of the largest int64.
 const maxDigits = 19
 

@@ -29,6 +29,19 @@ func TestInt(t *testing.T) {
 	}
 }
 
+func TestDigits(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "007": 7, "-7": -7, "9223372036854775807": math.MaxInt64} {
+		if n, err := decimal.Digits(text); n != want || err != nil {
+			t.Errorf("%q: got %d, %v, want %d", text, n, err, want)
+		}
+	}
+	for _, text := range []string{"", "+5", "+-5", "1_0", "0x10", "1e3", "1.0", " 5", "9223372036854775808"} {
+		if n, err := decimal.Digits(text); err == nil {
+			t.Errorf("%q is taken for %d", text, n)
+		}
+	}
+}
+
 func TestFloat(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0": 0, "-0.0": 0, "0e-400": 0, "-2.0943": -2.0943, "1e308": 1e308, "5e-324": 5e-324, "0.1": 0.1, "100": 100,

@@ -1,6 +1,7 @@
 package smpp
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/penstock/penstock/decoders/sms"
@@ -9,7 +10,7 @@ import (
 // Receipt is an SMSC's report about a message that the gateway submitted.
 type Receipt struct {
 	ID    string // the SMSC's id of the message, as it writes it
-	State string // DELIVRD, UNDELIV, …; empty if unknown
+	State string // DELIVRD, UNDELIV, …, or message_state 119 for an unknown number; empty if missing
 	Error string // the network's code, as it came; 000 is none
 }
 
@@ -22,6 +23,8 @@ func (d *Delivery) Receipt() Receipt {
 	}
 	if n, ok := d.number(tagMessageState); ok && stateName(n) != "" {
 		r.State = stateName(n)
+	} else if ok && r.State == "" {
+		r.State = fmt.Sprint("message_state ", n)
 	}
 	return r
 }

@@ -122,6 +122,12 @@ func TestParametersOfAReceiptGoBeforeItsText(t *testing.T) {
 	}
 }
 
+func TestAnUnknownStateOfAReceiptIsNamed(t *testing.T) {
+	d, err := ParseDelivery(fields{class: 4, tlvs: "001E 0005 3939393900 0427 0001 77"}.pdu(t))
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the receipt", d.Receipt(), Receipt{"9999", "message_state 119", ""})
+}
+
 func FuzzParseReceipt(f *testing.F) {
 	f.Add([]byte("id:1001 sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:hello"))
 	f.Add([]byte("id: 77 Stat: x text:\xff"))

@@ -3,9 +3,9 @@ package carrier
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"time"
 
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
@@ -86,7 +86,7 @@ func (f *form) forwarded(e *intake.Entry, o, own object) ([]inbound.Message, err
 // milliseconds parses a number of milliseconds since 1970; the zero time if it is
 // invalid.
 func milliseconds(s string) time.Time {
-	n, err := strconv.ParseInt(s, 10, 64)
+	n, err := decimal.Digits(s)
 	if err != nil || n <= 0 || n > 1<<48 {
 		return time.Time{}
 	}

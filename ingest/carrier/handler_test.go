@@ -114,6 +114,8 @@ func TestAnswers(t *testing.T) {
 		"no body":                           {"POST", "/inbound/sms/json", "carrier-1", "", 422, `{"message":"Invalid JSON."}`, 0},
 		"a field that is missing":           {"POST", "/inbound/sms/json", "carrier-1", `{"id":"1","to":"2","text":"a"}`, 422, `{"errors":{"from":["The from field is required."]},"message":"The given data was invalid."}`, 0},
 		"a carrier that nobody knows":       {"POST", "/inbound/sms/pigeon", "carrier-1", goodJSON, 404, `{"message":"Not found."}`, 0},
+		"a coding with a plus sign":         {"POST", "/inbound/sms/json", "carrier-1", `{"id":"1","from":"1","to":"2","data":"00","coding":"+8"}`, 422, `{"errors":{"coding":["The coding must be 7, 8 or 16."]},"message":"The given data was invalid."}`, 0},
+		"a part with a plus sign":           {"GET", "/inbound/sms/vonage?messageId=1&msisdn=1&to=2&text=a&type=text&concat=true&concat-ref=1&concat-total=2&concat-part=%2B1", "carrier-1", "", 422, `{"errors":{"concat-part":["The concat-part must be a number from 1 to 2."]},"message":"The given data was invalid."}`, 0},
 		"kannel with a template left as is": {"GET", "/inbound/sms/kannel?from=%25p&to=%25P&text=a", "carrier-1", "", 422, `{"errors":{"to":["The to must be a number of 1 to 15 digits."]},"message":"The given data was invalid."}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd/params"
@@ -131,7 +131,7 @@ func (f *form) coding() sms.Coding {
 	if s == "" {
 		return 0
 	}
-	n, err := strconv.Atoi(s)
+	n, err := decimal.Digits(s)
 	c := sms.Coding(n)
 	if err != nil || c != sms.GSM && c != sms.Binary && c != sms.UCS2 {
 		f.Add("coding", "The coding must be 7, 8 or 16.")

@@ -2,11 +2,11 @@ package carrier
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/inbound"
@@ -43,7 +43,7 @@ func kannelParameters(e *intake.Entry) (url.Values, error) {
 // kannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. Kannel
 // generates both; anything else is ignored.
 func kannelTime(s string) time.Time {
-	if seconds, err := strconv.ParseInt(s, 10, 64); err == nil && seconds > 0 && seconds < 1<<38 {
+	if seconds, err := decimal.Digits(s); err == nil && seconds > 0 && seconds < 1<<38 {
 		return time.Unix(seconds, 0).UTC()
 	}
 	t, err := time.Parse(time.DateTime, s)

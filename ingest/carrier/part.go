@@ -3,6 +3,7 @@ package carrier
 import (
 	"strconv"
 
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -24,12 +25,12 @@ func (f *form) sar() *inbound.Part {
 
 // integer returns a required number within bounds.
 func (f *form) integer(name string, from, to int) int {
-	n, err := strconv.Atoi(f.optional(name, maxName))
-	if err != nil || n < from || n > to {
+	n, err := decimal.Digits(f.optional(name, maxName))
+	if err != nil || n < int64(from) || n > int64(to) {
 		f.Add(name, "The "+name+" must be a number from "+strconv.Itoa(from)+" to "+strconv.Itoa(to)+".")
 		return 0
 	}
-	return n
+	return int(n)
 }
 
 // statusOf returns %stat of a message whose parts have not been joined.

@@ -81,8 +81,8 @@ func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice s
 	return found, "", err
 }
 
-// Describe returns the numbers of the messages of a post, without their texts: lists
-// show it to users who may not read messages.
+// Describe returns the numbers of the messages of a post, and which parts they are,
+// without their texts: lists show it to users who may not read messages.
 func (p *Processor) Describe(e *intake.Entry) string {
 	found, err := p.messages(&intake.Item{Entry: *e})
 	if n, ok := errors.AsType[notMessage](err); ok {
@@ -90,7 +90,11 @@ func (p *Processor) Describe(e *intake.Entry) string {
 	}
 	var parts []string
 	for i := range found {
-		parts = append(parts, "from "+found[i].From+" to "+found[i].To)
+		description := "from " + found[i].From + " to " + found[i].To
+		if part, ok := inbound.PartOf(&found[i]); ok {
+			description = fmt.Sprintf("part %d of %d, delivered with the others, %s", part.Number, part.Total, description)
+		}
+		parts = append(parts, description)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -86,16 +86,32 @@ func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]
 	}
 	for n := range found {
 		if one := &found[n]; !one.Found {
-			reason := fmt.Sprintf("receipt %s: unknown message %q", one.State, strings.Join(slices.Concat(one.IDs, one.OtherBases), " or "))
-			if one.Carrier != "" {
-				reason += " of carrier " + one.Carrier
-			}
+			reason := fmt.Sprintf("receipt %s: unknown %s", one.State, messageOf(one))
 			unrouted := items[origins[n]].Status(event.Unrouted, intake.ClipReason(reason))
 			unrouted.Notes = statuses[origins[n]].Notes
 			statuses[origins[n]] = unrouted
 		}
 	}
 	return inOrder(statuses, len(items)), nil
+}
+
+// Describe returns the state of a receipt and the message that it names, empty if the
+// receipt cannot be read.
+func (r *ReceiptProcessor) Describe(e *intake.Entry) string {
+	parsed := readReceipt(e)
+	if parsed.err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", parsed.receipt.State, messageOf(&parsed.receipt))
+}
+
+// messageOf names the message of a receipt as its carrier does.
+func messageOf(r *message.Receipt) string {
+	name := fmt.Sprintf("message %q", strings.Join(slices.Concat(r.IDs, r.OtherBases), " or "))
+	if r.Carrier != "" {
+		name += " of carrier " + r.Carrier
+	}
+	return name
 }
 
 // readReceipt parses a journalled receipt.
@@ -166,14 +182,14 @@ func numbersOf(d *smpp.Delivery) (numbers []string) {
 // spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the state after the
 // submit response, which precedes any receipt.
 func stateNamed(stat string) (message.State, error) {
-	stat = strings.ToUpper(stat)
+	upper := strings.ToUpper(stat)
 	for state, words := range map[message.State][]string{
 		message.Delivered:   {"DELIV", "DELVR", "DLVR"},
 		message.Undelivered: {"UNDEL", "EXPIR", "DELET", "REJ", "UNKN", "FAIL", "SKIP", "CANCEL", "BLOCK"},
 		message.Buffered:    {"ENROUTE", "EN_ROUTE", "ACC", "SCHED", "BUF", "QUEUE", "PEND", "RETRY", "SENT", "SUBMIT", "STORE"},
 	} {
 		for _, word := range words {
-			if strings.HasPrefix(stat, word) {
+			if strings.HasPrefix(upper, word) {
 				return state, nil
 			}
 		}

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"hash"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/ingest/httpd"
 )
 
@@ -126,7 +126,7 @@ func believed(list string, digest []byte) bool {
 
 // recent checks that a time, in seconds since 1970, is close enough to now.
 func recent(seconds string, now time.Time) error {
-	n, err := strconv.ParseInt(seconds, 10, 64)
+	n, err := decimal.Digits(seconds)
 	if err != nil || n < 0 || n > 1<<38 {
 		return errStale
 	}
