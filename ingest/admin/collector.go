@@ -228,6 +228,13 @@ func NewRuleCollector(stats func() rule.Stats) prometheus.Collector {
 	}...)
 }
 
+// NewLedgerCollector returns the metric of the audit of ledgers.
+func NewLedgerCollector(faults func() int64) prometheus.Collector {
+	return newCollector(faults, metric[int64]{
+		"ledger_audit_faults", "Faults that the last audit of the ledgers found.", nil, func(n int64, emit emit) { emit(float64(n)) },
+	})
+}
+
 // NewLimitCollector returns the metrics of overload.
 func NewLimitCollector(stats func() httpd.LimitStats) prometheus.Collector {
 	kind := []string{"kind"}

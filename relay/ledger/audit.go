@@ -5,6 +5,35 @@ import (
 	"fmt"
 )
 
+// Audit verifies every declared ledger as Verify does, and returns the number of faults.
+// It raises an alarm about each ledger that has some, until an audit finds none.
+func (s *Service) Audit(ctx context.Context) (faults int, err error) {
+	logs, err := s.deps.Store.Logs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, log := range logs {
+		if !log.Declared { // Lost reports it
+			continue
+		}
+		r, err := s.Verify(ctx, log.Account, log.Ledger)
+		if corrupt(err) {
+			r.fault(-1, "it cannot be verified: "+err.Error())
+		} else if err != nil {
+			return 0, err
+		}
+		about := log.Place.String() + ": audit"
+		if r.Count == 0 {
+			s.alarms.clear(about)
+			continue
+		}
+		faults += r.Count
+		text := fmt.Sprintf("%s: the audit found faults, the first: %s", log.Place, r.Faults[0])
+		s.alarms.raise(about, text)
+	}
+	return faults, nil
+}
+
 // verifyTokens checks that gateways wrote the entries of a ledger, and that the tokens are
 // as their entries say. The log may grow meanwhile.
 func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *Report) error {

@@ -79,8 +79,9 @@ func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbo
 type ledgerService struct {
 	*ledger.Service
 	accounts  *accounts.Store
-	masterKey string      // the newest
-	wrongKey  atomic.Bool // accounts' keys are wrapped by another master key
+	masterKey string       // the newest
+	wrongKey  atomic.Bool  // accounts' keys are wrapped by another master key
+	faults    atomic.Int64 // of the last audit
 	log       *slog.Logger
 }
 
@@ -100,7 +101,7 @@ func (d *Gateway) openLedgers(records *recordStores, events outbox.Notifier) (*l
 	}
 	l := &ledgerService{Service: service, accounts: records.Accounts, masterKey: keys[0], log: d.log}
 	d.check(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
-	d.onStart(l.renewKeys, l.watch)
+	d.onStart(l.renewKeys, l.watch, l.audit)
 	return l, nil
 }
 
@@ -117,6 +118,38 @@ func (l *ledgerService) watch(ctx context.Context) {
 		}
 		told = now
 		if !pause(ctx, time.Minute) {
+			return
+		}
+	}
+}
+
+// Times between audits. With its own duration, an audit follows another within a day.
+const (
+	auditEvery   = 20 * time.Hour
+	auditRepairs = time.Hour   // after one that found faults
+	auditRetry   = time.Minute // after one that was not completed
+)
+
+// audit verifies all ledgers after the start and then at least daily: it finds entries
+// that were removed from the end of a token's.
+func (l *ledgerService) audit(ctx context.Context) {
+	for {
+		wait := auditEvery
+		faults, err := l.Audit(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			l.log.Warn("the audit of the ledgers was not completed", "error", err)
+			wait = auditRetry
+		default:
+			l.faults.Store(int64(faults))
+			if faults > 0 {
+				l.log.Error("ALARM: the audit of the ledgers found faults; penstock ledger verify names them", "faults", faults)
+				wait = auditRepairs
+			}
+		}
+		if !pause(ctx, wait) {
 			return
 		}
 	}

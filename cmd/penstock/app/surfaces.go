@@ -75,7 +75,7 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewJournalCollector(c.in.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
 		admin.NewCarrierCollector(p.Carriers), admin.NewSendingCollector(p.Sending),
-		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewCodecCollector(c.in.devices.Codecs),
+		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.in.devices.Codecs),
 		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),
 	)
 	metrics.MustRegister(d.timings.Collectors()...)

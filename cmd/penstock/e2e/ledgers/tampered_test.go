@@ -266,6 +266,28 @@ func TestAChangedRowOfAKeyIsNamed(t *testing.T) {
 	}
 }
 
+// TestTheAuditFindsARemovedTail removes the last claim of a token from the database, with
+// its counter. The token is used as before, until the audit that follows the next start.
+func TestTheAuditFindsARemovedTail(t *testing.T) {
+	t.Parallel()
+	x := newTamperedLedger(t)
+	x.save()
+	x.write("DELETE FROM ledger_entry WHERE sequence = 4", "UPDATE ledger_token SET claimed = 1 WHERE claimed = 2")
+	x.acme.Post("/ledgers/tokens/validate", `{"token":"`+x.tokens[0]+`"}`).Mentions(t, 200, `"remaining_claims":2`)
+	x.verify().Mentions(t, e2e.ExitFailed, "acme/assets: entry 4 is missing")
+	relaytest.NoError(t, x.Stop())
+	x.Run()
+	x.alarmed("", "ledger assets of account 1: the audit found faults, the first: entry 4 is missing")
+	x.AwaitMetric("penstock_ledger_audit_faults", 1)
+	if !strings.Contains(x.Logs.String(), "ALARM: the audit of the ledgers found faults") {
+		t.Errorf("the log: %s", x.Logs.Tail(20))
+	}
+	relaytest.NoError(t, x.Stop())
+	x.putBack()
+	x.Run()
+	x.AwaitReady()
+}
+
 // TestACutHistoryIsNotWhole takes entries out of a history and its proofs.
 func TestACutHistoryIsNotWhole(t *testing.T) {
 	t.Parallel()
