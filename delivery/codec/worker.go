@@ -32,7 +32,7 @@ const (
 	dataLimit = 192 << 20
 	// maxSources bounds the sources whose compiled codecs a worker keeps, in octets.
 	maxSources = 2 << 20
-	// watchEvery is the interval at which the limits are checked.
+	// watchEvery is the interval at which the limits are checked while a request is served.
 	watchEvery = 5 * time.Millisecond
 )
 
@@ -63,8 +63,10 @@ func Work(in io.Reader, out io.Writer) error {
 		fmt.Fprintln(os.Stderr, "codec-worker: limits:", err)
 	}
 	w := &worker{codecs: make(map[string]*javascript.Codec)}
-	go w.watch()
+	checks := time.NewTicker(watchEvery)
+	go w.watch(checks.C)
 	for {
+		checks.Stop() // an idle worker does nothing
 		var req request
 		err := receive(in, &req, maxRequest)
 		if errors.Is(err, io.EOF) {
@@ -73,6 +75,7 @@ func Work(in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		checks.Reset(watchEvery)
 		resp := w.serve(req)
 		if err := send(out, resp); err != nil || resp.Ends {
 			return err
@@ -90,10 +93,10 @@ func heldMemory() uint64 {
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
 
-// watch interrupts a call at its limit. It exits the process if the call does not end, or
+// watch interrupts a call at its limit, which it checks at each tick. It exits the process if the call does not end, or
 // if the process holds too much memory.
-func (w *worker) watch() {
-	for range time.Tick(watchEvery) {
+func (w *worker) watch(checks <-chan time.Time) {
+	for range checks {
 		if heldMemory() > memoryLimit {
 			os.Exit(exitMemory)
 		}
