@@ -33,6 +33,7 @@ type batchColumn struct {
 	kind    kind
 	texts   []string
 	numbers []int64
+	plain   bool // the texts are to be sealed
 }
 
 // NewBatch makes an empty batch. Its columns are written "id, due"; what the first row has
@@ -86,6 +87,9 @@ func (b *Batch) Add(values ...any) {
 			var text string
 			var err error
 			text, ok, err = columnText(v)
+			if _, sealed := v.(*sealedColumn); sealed {
+				c.plain = true
+			}
 			c.texts, b.err = append(c.texts, clean(text)), cmp.Or(b.err, err)
 		}
 		if !ok {
@@ -100,6 +104,21 @@ func kindOf(v any) kind {
 		return kindBigint
 	}
 	return kindText
+}
+
+// seal seals the columns that are Sealed, once.
+func (b *Batch) seal(by Sealer) {
+	for i := range b.columns {
+		c := &b.columns[i]
+		if !c.plain {
+			continue
+		}
+		c.plain = false
+		for n, text := range c.texts {
+			sealed, err := seal(by, text)
+			c.texts[n], b.err = sealed, cmp.Or(b.err, err)
+		}
+	}
 }
 
 // Len is how many rows there are.

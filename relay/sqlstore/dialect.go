@@ -129,7 +129,7 @@ func (d *DB) bind(query string, args []any) (string, []any, error) {
 	}
 	var bound []any
 	for _, a := range args {
-		one, err := argument(a)
+		one, err := argument(a, d.sealed)
 		if err != nil {
 			return "", nil, err
 		}
@@ -138,6 +138,7 @@ func (d *DB) bind(query string, args []any) (string, []any, error) {
 	if !batched {
 		return query, bound, nil
 	}
+	b.seal(d.sealed)
 	table, columns := d.dialect.batch(b, len(bound)+1)
 	if rest, with := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); with {
 		query = "WITH " + table + ", " + rest

@@ -63,6 +63,7 @@ type DB struct {
 	// progress is nil on PostgreSQL and until the schema is there.
 	progress *Progress
 	o        Options
+	sealed   Sealer // nil keeps sealed columns as they are
 
 	queries sync.Map // text as written → text as the engine takes it
 	stmts   sync.Map // prepared → *sql.Stmt; only on SQLite

@@ -18,6 +18,7 @@ type Conn interface {
 	query(ctx context.Context, query string, args []any) (*sql.Rows, error)
 	bound(ctx context.Context) (context.Context, context.CancelFunc)
 	wrap(noun string, err error) error
+	sealer() Sealer
 }
 
 // Executor runs statements that change rows: a *Tx, or a *DB, which runs each in a
@@ -46,6 +47,11 @@ func List[T any](ctx context.Context, c Conn, noun, query string, fields func(v 
 	var all []T
 	var v, zero T
 	columns, complete := fields(&v), func() {}
+	for _, column := range columns {
+		if s, ok := column.(*sealedColumn); ok {
+			s.by = c.sealer()
+		}
+	}
 	if last, ok := columns[len(columns)-1].(func()); ok {
 		columns, complete = columns[:len(columns)-1], last
 	}
@@ -237,6 +243,9 @@ type runner interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
+
+func (d *DB) sealer() Sealer { return d.sealed }
+func (t *Tx) sealer() Sealer { return t.db.sealed }
 
 // Now is the store's clock.
 func (t *Tx) Now() time.Time { return t.db.Now() }

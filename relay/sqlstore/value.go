@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,8 @@ func columnText(v any) (text string, ok bool, err error) {
 		return *v, true, nil
 	case []byte:
 		return string(v), true, nil
+	case *sealedColumn:
+		return columnText(v.of)
 	case jsonColumn:
 		text, err = Encode(v.of)
 		return text, true, err
@@ -70,8 +73,19 @@ func truth(v bool) int64 {
 	return 0
 }
 
-// argument is a parameter as the drivers take it.
-func argument(v any) (any, error) {
+// argument is a parameter as the drivers take it; a sealed one is sealed by by.
+func argument(v any, by Sealer) (any, error) {
+	if s, ok := v.(*sealedColumn); ok {
+		plain, ok, err := columnText(s.of)
+		if !ok || err != nil {
+			return nil, cmp.Or(err, fmt.Errorf("%T cannot be sealed", s.of))
+		}
+		if _, ok := s.of.([]byte); ok {
+			text, err := seal(by, plain)
+			return []byte(text), err
+		}
+		return seal(by, clean(plain))
+	}
 	if bytes, ok := v.([]byte); ok {
 		return bytes, nil
 	}

@@ -15,11 +15,13 @@ import (
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// backupCommand copies the data directory except the journal, also while the gateway
-// runs.
+// backupCommand copies the databases of the data directory, also while the gateway runs.
+// It copies no key and no token: whoever reads the backup must not be able to open what
+// the database has sealed, or to use an API.
 type backupCommand struct {
 	Dir    string `arg:"" help:"The directory to create; it must be missing or empty." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`
@@ -28,11 +30,6 @@ type backupCommand struct {
 // databases are the SQLite files of a data directory, by their place in it.
 func databases() []string {
 	return []string{sqlstore.File, filepath.Join(readingsDir, readings.File)}
-}
-
-// secrets are the small files of a data directory.
-func secrets() []string {
-	return []string{client.AdminTokenFile, client.DemoTokenFile, nodeFile, ledgerKeyFile}
 }
 
 // Run copies, and prints which back ends need a backup of their own.
@@ -56,12 +53,59 @@ func (b backupCommand) Run(w client.Environment) error {
 			return fmt.Errorf("backup: %s: %w", name, sqlstore.AdviseDamage(err))
 		}
 	}
-	for _, name := range secrets() {
-		if err := copyFile(filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
+	if err := copyFile(filepath.Join(cfg.DataDir, nodeFile), filepath.Join(b.Dir, nodeFile)); err != nil {
+		return fmt.Errorf("backup: %w", err)
 	}
-	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal\n%s", cfg.DataDir, b.Dir, otherBackups(cfg))
+	_, err = fmt.Fprintf(w.Stdout, "backed up %s to %s, without the journal, keys and tokens\n%s%s", cfg.DataDir, b.Dir, keyAdvice(cfg), otherBackups(cfg))
+	return err
+}
+
+// keyAdvice names the master key, which a backup does not include.
+func keyAdvice(cfg config.Config) string {
+	place := masterKeyPath(cfg)
+	if len(cfg.Ledger.MasterKeys()) > 0 {
+		place = "ledger.master_key (PENSTOCK_LEDGER_MASTER_KEY)"
+	}
+	return "the records cannot be read without the master key: copy " + place + " separately, to a place where the backup is not\n"
+}
+
+// checkMasterKey returns an error that names the master key which sealed the records of a
+// backup, if the gateway does not have it.
+func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
+	file := filepath.Join(dir, sqlstore.File)
+	if missing(file) {
+		return nil // the records are in PostgreSQL
+	}
+	read, write, err := sqlstore.OpenSQLite(ctx, file, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
+	rows, err := read.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = 'keyset'")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	var keysets [][]byte
+	for rows.Next() {
+		var keyset []byte
+		if err := rows.Scan(&keyset); err != nil {
+			return err
+		}
+		keysets = append(keysets, keyset)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	keys, err := masterKeys(cfg)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	id, err := vault.Missing(keys, keysets)
+	if err == nil && id != "" {
+		err = fmt.Errorf("the master key %s, which sealed the records of %s, is missing: copy the file ledger-key of the gateway that was backed up to %s, or set ledger.master_key to its content",
+			id, dir, masterKeyPath(cfg))
+	}
 	return err
 }
 
@@ -155,7 +199,10 @@ func (r restoreCommand) Run(w client.Environment) error {
 		return fmt.Errorf("restore: stop the gateway first: %w", err)
 	}
 	defer unlock()
-	for _, name := range append(databases(), secrets()...) {
+	if err := checkMasterKey(w.Context, cfg, r.Dir); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	for _, name := range append(databases(), nodeFile) {
 		if err := restoreFile(r.Dir, cfg.DataDir, name); err != nil {
 			return fmt.Errorf("restore: %s: %w", name, err)
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
@@ -48,10 +50,7 @@ func masterKeys(cfg config.Config) ([]string, error) {
 	if keys := cfg.Ledger.MasterKeys(); len(keys) > 0 {
 		return keys, nil
 	}
-	path := cfg.Ledger.MasterKeyFile
-	if path == "" {
-		path = filepath.Join(cfg.DataDir, ledgerKeyFile)
-	}
+	path := masterKeyPath(cfg)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("master key of ledgers: %w", err)
@@ -63,14 +62,41 @@ func masterKeys(cfg config.Config) ([]string, error) {
 	return keys, nil
 }
 
+// masterKeyPath is the file of the master keys, unless the settings have them.
+func masterKeyPath(cfg config.Config) string {
+	return cmp.Or(cfg.Ledger.MasterKeyFile, filepath.Join(cfg.DataDir, ledgerKeyFile))
+}
+
+// recordSealer seals columns of the database by the gateway's own key.
+type recordSealer struct{ vault *vault.Vault }
+
+// ofGateway is the holder of the gateway's own key.
+const ofGateway account.ID = 0
+
+// sealedRecord is what the sealed columns are encrypted about.
+const sealedRecord = "record"
+
+func (s recordSealer) Seal(plain []byte) ([]byte, error) {
+	return s.vault.Seal(context.Background(), ofGateway, plain, sealedRecord)
+}
+
+func (s recordSealer) Open(sealed []byte) ([]byte, error) {
+	return s.vault.Open(context.Background(), ofGateway, sealed, sealedRecord)
+}
+
 // newLedgers creates the ledger service over a store. The keys that encrypt its
-// secrets also encrypt those of accounts and tokens, and the inventory.
+// secrets also encrypt the records of the database that hold some. It makes the gateway's
+// own key if there is none, because that cannot be done in a transaction.
 func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, o ledger.Options) (*ledger.Service, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, err
 	}
-	r.Accounts.Sealer = v
+	sealer := recordSealer{v}
+	if _, err := sealer.Seal(nil); err != nil && !errors.Is(err, vault.ErrMasterKey) {
+		return nil, err
+	}
+	r.DB.SetSealer(sealer)
 	return ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
 }
 
@@ -160,7 +186,7 @@ func (l *ledgerService) audit(ctx context.Context) {
 func (l *ledgerService) renewKeys(ctx context.Context) {
 	for {
 		accounts, err := l.accounts.Accounts(ctx)
-		err = errors.Join(err, l.RenewKeys(ctx, 0)) // the gateway's own
+		err = errors.Join(err, l.RenewKeys(ctx, ofGateway))
 		for _, a := range accounts {
 			err = errors.Join(err, l.RenewKeys(ctx, a.ID))
 		}

@@ -94,6 +94,29 @@ func parseMaster(text string) (master, error) {
 	return master{hex.EncodeToString(sum[:8]), key}, err
 }
 
+// Missing returns the id of a master key that wraps one of the keysets and is not among
+// keys; empty if there is none.
+func Missing(keys []string, keysets [][]byte) (id string, err error) {
+	known := make(map[string]bool)
+	for _, text := range keys {
+		m, err := parseMaster(text)
+		if err != nil {
+			return "", fmt.Errorf("vault: master key: %w", err)
+		}
+		known[m.id] = true
+	}
+	for _, b := range keysets {
+		var w wrapped
+		if err := json.Unmarshal(b, &w); err != nil {
+			return "", fmt.Errorf("vault: keyset: %w", err)
+		}
+		if !known[w.Master] {
+			return w.Master, nil
+		}
+	}
+	return "", nil
+}
+
 // Seal seals for an account. Opening it requires the same value of about.
 func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {
 	key, err := v.keyOf(ctx, acct, false)

@@ -11,9 +11,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// aboutInventory is the encryption context of the inventory.
-const aboutInventory = "inventory"
-
 // Inventory returns the merged inventory as it was last saved, without its SIMs; nil if
 // none was.
 func (s *Store) Inventory(ctx context.Context) ([]byte, error) {
@@ -23,15 +20,11 @@ func (s *Store) Inventory(ctx context.Context) ([]byte, error) {
 
 // inventory returns the inventory as it is kept, and opened.
 func (s *Store) inventory(ctx context.Context) (kept, document []byte, err error) {
-	kept, err = sqlstore.Value[[]byte](ctx, s.db, "inventory", "SELECT doc FROM inventory WHERE id = 1")
-	if sqlstore.IsNotFound(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := s.open(ctx, string(kept), aboutInventory)
-	return kept, []byte(text), err
+	type row struct{ kept, document []byte }
+	r, err := sqlstore.OrZero(sqlstore.One(ctx, s.db, "inventory", "SELECT doc, doc FROM inventory WHERE id = 1", func(r *row) []any {
+		return []any{&r.kept, sqlstore.Sealed(&r.document)}
+	}))
+	return r.kept, r.document, err
 }
 
 // PutInventory saves the merged inventory and changes of its SIMs; was is the one it
@@ -43,30 +36,20 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 	if err != nil {
 		return err
 	}
-	if kept != nil && bytes.Equal(now, document) && (s.Sealer == nil || bytes.HasPrefix(kept, []byte(sealedPrefix))) {
+	if kept != nil && bytes.Equal(now, document) {
 		return nil
 	}
 	if !bytes.Equal(now, was) && !bytes.Equal(now, document) {
 		return errOtherInventory()
 	}
-	sealed, err := s.seal(ctx, string(document), aboutInventory)
-	if err != nil {
-		return err
-	}
-	put := slices.Clone(sims.Put)
-	for i := range put {
-		if put[i].Declared, err = s.seal(ctx, put[i].Declared, aboutSIM(put[i].ICCID)); err != nil {
-			return err
-		}
-	}
-	save := sqlstore.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", []byte(sealed))
+	save := sqlstore.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", sqlstore.Sealed(document))
 	if kept != nil {
-		save = sqlstore.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", []byte(sealed), kept)
+		save = sqlstore.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", sqlstore.Sealed(document), kept)
 	}
 	gone := sqlstore.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
 	return s.db.RunAll(ctx, "inventory", save.Or(errOtherInventory()),
 		sqlstore.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
-		sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simColumns, put, simFields)))
+		sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simColumns, sims.Put, simFields)))
 }
 
 func errOtherInventory() error {
@@ -80,11 +63,8 @@ const (
 )
 
 func simFields(d *account.DeclaredSIM) []any {
-	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, &d.Declared}
+	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, sqlstore.Sealed(&d.Declared)}
 }
-
-// aboutSIM is the encryption context of a SIM of the inventory.
-func aboutSIM(iccid string) string { return "declaration of the SIM " + iccid }
 
 // bySIM orders by ICCID and account.
 func bySIM(a, b account.DeclaredSIM) int {
@@ -99,11 +79,6 @@ func (s *Store) DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]ac
 	}
 	slices.SortFunc(all, bySIM)
 	all = slices.CompactFunc(all, func(a, b account.DeclaredSIM) bool { return bySIM(a, b) == 0 })
-	for i := range all {
-		if all[i].Declared, err = s.open(ctx, all[i].Declared, aboutSIM(all[i].ICCID)); err != nil {
-			return nil, err
-		}
-	}
 	return all, nil
 }
 

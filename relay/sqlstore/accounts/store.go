@@ -23,11 +23,7 @@ import (
 type Store struct {
 	// Poll is how often Changes looks for changes that other gateways made; 0
 	// means each second. It is set before the store is used.
-	Poll time.Duration
-	// Sealer seals the webhook secrets of accounts, the secrets of tokens and the
-	// inventory; nil: they are kept as they are. It is set before the store is used.
-	Sealer Sealer
-
+	Poll    time.Duration
 	db      *sqlstore.DB
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next change of a token here
@@ -49,12 +45,12 @@ func (s *Store) AccountByName(ctx context.Context, name string) (account.Account
 }
 
 func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
-	return openOne(ctx, s, noun, "SELECT doc FROM account WHERE "+condition, ofAccount, value)
+	return sqlstore.One(ctx, s.db, noun, "SELECT doc FROM account WHERE "+condition, sqlstore.SealedDoc[account.Account], value)
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	return openAll(ctx, s, "accounts", "SELECT doc FROM account ORDER BY id", ofAccount)
+	return sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.SealedDoc[account.Account])
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.
@@ -73,13 +69,9 @@ func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, 
 // Account i replaces read[i], as it was loaded before: a callback URL that SetCallback
 // has saved since then is kept. With nil for read, accounts are saved as they are given.
 func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (ids []account.ID, err error) {
-	sealed, err := ofEach(ctx, all, ofAccount, s.seal)
-	if err != nil {
-		return nil, err
-	}
 	return sqlstore.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *sqlstore.Tx) (ids []account.ID, err error) {
-		ids = make([]account.ID, len(sealed))
-		for i, a := range sealed {
+		ids = make([]account.ID, len(all))
+		for i, a := range all {
 			var loaded *account.Account
 			if read != nil {
 				loaded = &read[i]
@@ -100,7 +92,7 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 	if err != nil {
 		return 0, err
 	}
-	stored, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE name = $1 {for update}", sqlstore.Doc[account.Account], a.Name)
+	stored, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE name = $1 {for update}", sqlstore.SealedDoc[account.Account], a.Name)
 	exists := err == nil
 	switch {
 	case err != nil && !sqlstore.IsNotFound(err):
@@ -118,7 +110,7 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 		a.CallbackURL = stored.CallbackURL
 	}
 	return a.ID, sqlstore.ChangeOr(ctx, tx, conflict(a), noun, sqlstore.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name",
-		a.ID, a.Name, sqlstore.JSON(a))
+		a.ID, a.Name, sqlstore.Sealed(sqlstore.JSON(a)))
 }
 
 func conflict(a account.Account) error {
@@ -142,12 +134,12 @@ WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`, last+1, ma
 func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) error {
 	noun := "account " + id.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.Doc[account.Account], id)
+		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.SealedDoc[account.Account], id)
 		if err != nil || a.CallbackURL == url {
 			return err
 		}
 		a.CallbackURL = url
-		return tx.RunAll(ctx, noun, sqlstore.Do("UPDATE account SET doc = $1 WHERE id = $2", sqlstore.JSON(a), id), sqlstore.Bump("accounts"))
+		return tx.RunAll(ctx, noun, sqlstore.Do("UPDATE account SET doc = $1 WHERE id = $2", sqlstore.Sealed(sqlstore.JSON(a)), id), sqlstore.Bump("accounts"))
 	})
 }
 

@@ -25,59 +25,53 @@ func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token
 }
 
 func (s *Store) token(ctx context.Context, noun, condition, value string) (account.Token, error) {
-	return openOne(ctx, s, noun, "SELECT doc FROM token WHERE "+condition, ofToken, value)
+	return sqlstore.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
 }
 
 // Tokens lists every token by its hash.
 func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
-	return openAll(ctx, s, "tokens", "SELECT doc FROM token ORDER BY hash", ofToken)
+	return sqlstore.List(ctx, s.db, "tokens", "SELECT doc, secret FROM token ORDER BY hash", readToken)
 }
+
+// readToken reads a token. Its secret alone is sealed, so that tokens without one are
+// accepted also while the master key is another one.
+func readToken(t *account.Token) []any { return []any{sqlstore.JSON(t), sqlstore.Sealed(&t.Secret)} }
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
 func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 	if len(tokens) == 0 {
 		return nil
 	}
-	rows, err := s.sealedRows(ctx, tokens)
-	if err != nil {
-		return err
-	}
+	rows := tokenRows(tokens)
 	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *sqlstore.Tx) error {
 		return tx.RunAll(ctx, "tokens",
 			sqlstore.Do("UPDATE token SET source = '' WHERE source <> '' AND source IN (SELECT source FROM batch)", rows),
-			sqlstore.Do(sqlstore.UpsertAll("token", "hash", "source, doc"), rows))
+			sqlstore.Do(sqlstore.UpsertAll("token", "hash", "source, doc, secret"), rows))
 	})
 }
 
 // AddToken saves a new token. It returns relay.KindConflict if another one has its
 // source.
 func (s *Store) AddToken(ctx context.Context, t account.Token) error {
-	rows, err := s.sealedRows(ctx, []account.Token{t})
-	if err != nil {
-		return err
-	}
+	rows := tokenRows([]account.Token{t})
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *sqlstore.Tx) error {
 		taken, err := sqlstore.Value[int64](ctx, tx, "token", "SELECT COUNT(*) FROM token WHERE source = $1 AND source <> ''", t.Source)
 		if err == nil && taken > 0 {
 			err = relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
 		}
 		if err == nil {
-			err = tx.Run(ctx, "token", sqlstore.UpsertAll("token", "hash", "source, doc"), rows)
+			err = tx.Run(ctx, "token", sqlstore.UpsertAll("token", "hash", "source, doc, secret"), rows)
 		}
 		return err
 	})
 }
 
-// sealedRows returns tokens as they are saved: each once, and each source with one token;
+// tokenRows returns tokens as they are saved: each once, and each source with one token;
 // of several the last one counts.
-func (s *Store) sealedRows(ctx context.Context, tokens []account.Token) (*sqlstore.Batch, error) {
-	sealed, err := ofEach(ctx, tokens, ofToken, s.seal)
-	if err != nil {
-		return nil, err
-	}
-	b := sqlstore.NewBatch("hash, source, doc")
+func tokenRows(tokens []account.Token) *sqlstore.Batch {
+	b := sqlstore.NewBatch("hash, source, doc, secret")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
-	for _, t := range slices.Backward(sealed) {
+	for _, t := range slices.Backward(tokens) {
 		if hashes[t.Hash] {
 			continue
 		}
@@ -86,9 +80,11 @@ func (s *Store) sealedRows(ctx context.Context, tokens []account.Token) (*sqlsto
 			source = ""
 		}
 		hashes[t.Hash], sources[source] = true, true
-		b.Add(t.Hash, source, sqlstore.JSON(t))
+		document := t
+		document.Secret = ""
+		b.Add(t.Hash, source, sqlstore.JSON(document), sqlstore.Sealed(t.Secret))
 	}
-	return b, nil
+	return b
 }
 
 // DeleteToken revokes a token; every gateway drops its cached tokens.

@@ -45,7 +45,7 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 		!f.To.IsZero() && d.CreatedAt.After(f.To),
 		f.Number != "" && f.Number != d.Originator && f.Number != d.Destination,
 		!holds(d.Reason, f.Reason),
-		!holds(d.Target(), f.Target):
+		!holds(outbox.MaskTarget(d.Target()), f.Target):
 		return false
 	}
 	return f.Query == "" || slices.ContainsFunc(texts(d), func(s string) bool { return holds(s, f.Query) })
@@ -53,7 +53,7 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 
 // texts is where a query is looked for.
 func texts(d *outbox.Delivery) []string {
-	out := []string{d.ID, d.MessageID, d.Target(), d.Reason}
+	out := []string{d.ID, d.MessageID, outbox.MaskTarget(d.Target()), d.Reason}
 	if d.Request != nil {
 		out = append(out, string(d.Request.Body))
 	}

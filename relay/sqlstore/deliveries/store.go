@@ -113,7 +113,7 @@ func kept(d outbox.Delivery) outbox.Delivery {
 // fields are columns and the attempts; doc comes first, as the others count.
 func fields(d *outbox.Delivery) []any {
 	return []any{
-		sqlstore.JSON(d), &d.ID, &d.Account, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
+		sqlstore.Sealed(sqlstore.JSON(d)), &d.ID, &d.Account, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
 		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
 	}
 }

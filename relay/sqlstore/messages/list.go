@@ -170,7 +170,7 @@ const messageColumns = `m.doc, s.parts, s.version`
 // messageFields are messageColumns.
 func messageFields(m *message.Message) []any {
 	var parts []part
-	return []any{sqlstore.JSON(m), sqlstore.JSON(&parts), &m.Version, func() {
+	return []any{sqlstore.Sealed(sqlstore.JSON(m)), sqlstore.JSON(&parts), &m.Version, func() {
 		fill(m, parts)
 		parts = nil
 	}}
@@ -189,7 +189,7 @@ func (s *Store) filled(ctx context.Context, noun string, states []state) ([]mess
 SELECT batch.n, m.doc FROM batch CROSS JOIN message m
 WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *message.Message) []any {
 		var n int
-		return []any{&n, sqlstore.JSON(m), func() {
+		return []any{&n, sqlstore.Sealed(sqlstore.JSON(m)), func() {
 			m.Version = states[n-1].version
 			fill(m, states[n-1].parts)
 		}}

@@ -16,7 +16,8 @@ const columns = `iccid, imsi, msisdn, pool, subscriber, state, requested, job, s
 func fields(s *sim.SIM) []any {
 	return []any{
 		&s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
-		&s.Codes.PIN, &s.Codes.PIN2, &s.Codes.PUK, &s.Codes.PUK2, &s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
+		sqlstore.Sealed(&s.Codes.PIN), sqlstore.Sealed(&s.Codes.PIN2), sqlstore.Sealed(&s.Codes.PUK), sqlstore.Sealed(&s.Codes.PUK2),
+		&s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
 		sqlstore.JSON(&s.Recipients),
 	}
 }

@@ -1,9 +1,11 @@
 package failures
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -106,4 +108,58 @@ func deliveredOnce(c *e2e.Arrivals, t *testing.T, g *e2e.Gateway, count int) {
 			t.Errorf("%q, which the backup has as delivered, came %d times", text, a.Count)
 		}
 	}
+}
+
+// TestABackupShowsNoSecret searches the files of a gateway's database and of its backup for
+// secrets that their records hold. Without the master key the backup is not restored.
+func TestABackupShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	g := e2e.NewGateway(t, e2e.Embedded(), `accounts:
+  - name: acme
+    credit: 100
+    tokens: [{token: acme-all-0123456, scopes: [messaging, carrier, cellular], source: hq, secret: planted-token-secret}]
+    webhook_secret: whsec_cGxhbnRlZC13ZWJob29rLXNlY3JldC0y
+    callback_url: https://hook:planted-callback@example.com/events?key=planted-callback-key
+    soap: {username: acme, password: planted-soap-password}
+    relays:
+      vmn: [{id: v, number: "447800020001", action: http_post, parameters: ["http://user:planted-relay@127.0.0.1:2/in?key=planted-relay-key"]}]
+    rules:
+      - {id: r, name: r, on: silent, silent_for: 1h, actions: [{action: http_post, parameters: ["http://127.0.0.1:2/rule?key=planted-rule-key"]}]}
+    sims: [{iccid: "8944000000000000001", pin: "73910", pin2: "73911", puk: "73912648", puk2: "73913648", current_state: active}]
+`, "PENSTOCK_DELIVERY_SCHEDULE=100ms", "PENSTOCK_LISTEN="+porttest.Address(t))
+	g.Spawn()
+	customer := e2e.CustomerOf(g)
+	g.As("acme-all-0123456").PostInboundText("m1", "447800020001", "hello")
+	customer.SendMessages(e2e.SendBody(t, "http://reports:planted-report@127.0.0.1:2", nil, "447700900123"))
+	g.AwaitDelivery("v", "dead")
+	customer.Get("/v3/mno").Mentions(t, 200, `"puk":"73912648"`)
+	copied := filepath.Join(g.Dir, "backup")
+	key := filepath.Join(g.DataDir(), "ledger-key")
+	g.RunTool("backup", copied).Mentions(t, "without the journal, keys and tokens", "copy "+key+" separately")
+
+	secrets := []string{
+		"planted-", "cGxhbnRlZC13ZWJob29rLXNlY3Jl", "73910", "73911", "73912648", "73913648", "acme-all-0123456", e2e.AdminToken,
+		strings.TrimSpace(string(relaytest.Must(os.ReadFile(key))(t))),
+	}
+	for _, pattern := range []string{filepath.Join(g.DataDir(), "penstock.db*"), filepath.Join(copied, "*"), filepath.Join(copied, "*", "*")} {
+		for _, name := range relaytest.Must(filepath.Glob(pattern))(t) {
+			if info, err := os.Stat(name); err != nil || info.IsDir() {
+				continue
+			}
+			data := relaytest.Must(os.ReadFile(name))(t)
+			for _, secret := range secrets {
+				if at := bytes.Index(data, []byte(secret)); at >= 0 {
+					t.Errorf("%s shows %.30q: %.160q", filepath.Base(name), secret, data[max(at-60, 0):min(at+100, len(data))])
+				}
+			}
+		}
+	}
+
+	g.EndCleanly()
+	stolen := e2e.NewGateway(t, e2e.Embedded(), "accounts: []", "PENSTOCK_LISTEN="+porttest.Address(t))
+	if out, err := stolen.Command("restore", copied).CombinedOutput(); e2e.ExitCode(err) != 1 || !strings.Contains(string(out), "which sealed the records of "+copied+", is missing: copy the file ledger-key") {
+		t.Errorf("a restore without the master key: %d %s", e2e.ExitCode(err), out)
+	}
+	relaytest.NoError(t, os.MkdirAll(stolen.DataDir(), 0o700), os.WriteFile(filepath.Join(stolen.DataDir(), "ledger-key"), relaytest.Must(os.ReadFile(key))(t), 0o600))
+	stolen.RunTool("restore", copied).Mentions(t, "penstock recover")
 }

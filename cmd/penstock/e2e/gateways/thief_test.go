@@ -20,8 +20,11 @@ import (
 // testStolenDatabase reads every value of the database, as whoever has a backup of it can,
 // and tries each as a credential of every kind.
 func testStolenDatabase(t *testing.T, s *e2e.Site) {
-	c := e2e.StartCluster(t, s, e2e.Fixture(t, "contract.yaml"), "PENSTOCK_TRUSTED_PROXIES=127.0.0.1")
+	inventory := e2e.Fixture(t, "contract.yaml", "http://127.0.0.1:9/in", "http://user:planted-relay@127.0.0.1:9/in", "https://example.com/callback", "https://example.com/callback?key=planted-callback")
+	c := e2e.StartCluster(t, s, inventory, "PENSTOCK_TRUSTED_PROXIES=127.0.0.1", "PENSTOCK_DELIVERY_SCHEDULE=100ms")
 	first, second := c.Gateways[0], c.Gateways[1]
+	first.As("acme-all-0123456").PostInboundText("planted", "447800055555", "hello")
+	first.AwaitDelivery("g1", "dead")
 	first.AddUser("anna", "admin", "")
 	relaytest.Eventually(t, "the gateways know each other", func() (any, bool) {
 		a := first.Admin().Get("/admin/gateways")
@@ -30,6 +33,13 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 	stolen := valuesOf(t, second.Setting("PENSTOCK_DATABASE_URL"))
 	if !stolen["anna"] {
 		t.Fatal("the user is not among the values: the database was not read")
+	}
+	for _, secret := range []string{"planted-relay", "planted-callback", "87654321", "12345678", "acme-all-0123456", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", e2e.UserPassword} {
+		for text := range stolen {
+			if strings.Contains(text, secret) {
+				t.Errorf("the database shows %s: %.300q", secret, text)
+			}
+		}
 	}
 	n := 0
 	for text := range stolen {
