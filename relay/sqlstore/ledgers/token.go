@@ -177,7 +177,9 @@ SELECT n.entries, n.of_job, COALESCE(e.sequence, 0), COALESCE(e.token, ''), COAL
   WHERE p.account = $1 AND p.token = $2 AND p.sequence < e.sequence
   ORDER BY p.sequence DESC LIMIT 1)
 FROM (
-  SELECT COUNT(*) AS entries, COUNT(CASE WHEN job = $3 THEN 1 END) > 0 AS of_job FROM ledger_entry
+  SELECT COUNT(*) AS entries,
+    EXISTS (SELECT 1 FROM ledger_entry j WHERE j.account = $1 AND j.token = $2 AND j.job = $3) AS of_job
+  FROM ledger_entry
   WHERE account = $1 AND token = $2) n
 LEFT JOIN ledger_entry e ON e.account = $1 AND e.token = $2 AND e.sequence = (
   SELECT l.sequence FROM ledger_entry l
