@@ -40,7 +40,11 @@ func (p *PostgresPair) URL() string { return PostgresURL(p.Primary.Addr + "," + 
 // Promote has the standby take over from the primary. Once former has ended that one, it
 // is made anew as the standby of the other.
 func (p *PostgresPair) Promote(ctx context.Context, former func(*Server) error) error {
-	if err := tell(ctx, p.Standby, "SELECT pg_promote(true, 60)"); err != nil {
+	// pg_promote(true) would wait in a query that the end of the recovery may cancel.
+	if err := tell(ctx, p.Standby, "SELECT pg_promote(false)"); err != nil {
+		return err
+	}
+	if err := says(ctx, p.Standby, "the standby to be promoted", "SELECT NOT pg_is_in_recovery()"); err != nil {
 		return err
 	}
 	p.Primary, p.Standby = p.Standby, p.Primary

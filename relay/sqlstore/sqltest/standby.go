@@ -46,7 +46,9 @@ func (p *Pair) Fail() {
 // fields Primary and Standby.
 func (p *Pair) Promote() {
 	p.Primary.t.Helper()
-	p.Standby.do(p.Standby.t, "SELECT pg_promote(true, 60)")
+	// pg_promote(true) would wait in a query that the end of the recovery may cancel.
+	p.Standby.do(p.Standby.t, "SELECT pg_promote(false)")
+	p.Standby.says("the standby is promoted", "SELECT NOT pg_is_in_recovery()")
 	p.Primary, p.Standby = p.Standby, p.Primary
 }
 
