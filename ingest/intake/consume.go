@@ -34,6 +34,7 @@ type batch struct {
 	took    time.Duration // valid once ended is closed
 	err     error         // valid once ended is closed; nil when every effect is durable
 	earlier []*batch      // the batches that had not ended when this one was read
+	noted   chan struct{} // closed once neighbours has its entries
 	keyed   chan struct{}
 	keys    map[uint64]struct{} // valid once keyed is closed
 }
@@ -91,7 +92,7 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 		now := i.accepted.Load()
 		last = &batch{
 			last: records[size-1].Seq, size: size, arrived: now - accepted, memory: memory,
-			ended: make(chan struct{}), keyed: make(chan struct{}),
+			noted: make(chan struct{}), keyed: make(chan struct{}), ended: make(chan struct{}),
 		}
 		accepted = now
 		started <- last // blocks while all workers are busy
@@ -108,7 +109,11 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	defer i.memory.Release(b.memory)
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
+	for _, e := range b.earlier { // whose entries are the neighbours of these
+		wait(ctx, e.noted)
+	}
 	items, deferred, statuses := i.takeLarge(items)
+	close(b.noted)
 	if len(deferred) > 0 {
 		unsaved = errors.Join(unsaved, i.complete(ctx, deferred, statuses))
 	}

@@ -38,7 +38,7 @@ func (n *neighbours) note(acct account.ID, at time.Time) (others bool) {
 		n.last[1] = n.last[0]
 	}
 	n.last[0] = sighting{acct, at}
-	return at.Sub(n.last[1].at) < neighbourTime
+	return at.Sub(n.last[1].at).Abs() < neighbourTime // the clock may have been set back
 }
 
 // takeLarge removes the entries that are deferred from items, and returns their statuses.

@@ -1,12 +1,33 @@
 package outbox
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // MaskTarget hides what can be a secret in a URL: the password, the values of the
 // query and the fragment. Names and order stay. Anything else, an address for
 // example, is shown as it is. It works on the text, because a URL that does not
 // parse holds secrets too.
 func MaskTarget(target string) string {
+	return maskURL(target, func(string) bool { return true })
+}
+
+// credentialNames are parts of the names of parameters that hold credentials.
+var credentialNames = []string{"auth", "cred", "key", "pass", "pwd", "secret", "sig", "token"}
+
+// MaskCredentials hides as MaskTarget does, but of the query only the values of parameters
+// that are named like credentials: the text of a message may be in another one.
+func MaskCredentials(target string) string {
+	return maskURL(target, func(name string) bool {
+		name = strings.ToLower(name)
+		return slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(name, part) })
+	})
+}
+
+// maskURL hides the password and the fragment of a URL, and the values of the parameters
+// that hidden selects by their name.
+func maskURL(target string, hidden func(name string) bool) string {
 	scheme, rest, ok := strings.Cut(target, "://")
 	if !ok {
 		return target
@@ -15,7 +36,7 @@ func MaskTarget(target string) string {
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	out := scheme + "://" + maskUser(rest)
 	if hasQuery {
-		out += "?" + maskQuery(query)
+		out += "?" + maskQuery(query, hidden)
 	}
 	if hasFragment && fragment != "" {
 		out += "#***"
@@ -39,12 +60,14 @@ func maskUser(rest string) string {
 	return host
 }
 
-// maskQuery hides every value of a query; a part without a name is a value.
-func maskQuery(query string) string {
+// maskQuery hides the values of a query whose names hidden selects; a part without a name
+// is a value, and hidden.
+func maskQuery(query string, hidden func(name string) bool) string {
 	parts := strings.Split(query, "&")
 	for i, part := range parts {
 		name, _, hasName := strings.Cut(part, "=")
 		switch {
+		case hasName && !hidden(name):
 		case hasName:
 			parts[i] = name + "=***"
 		case part != "":

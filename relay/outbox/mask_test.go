@@ -42,3 +42,14 @@ func FuzzMaskTarget(f *testing.F) {
 		_ = MaskTarget(before)
 	})
 }
+
+func TestCredentialsAreMaskedAndTextsAreNot(t *testing.T) {
+	for target, want := range map[string]string{
+		"https://me:secret@example.com/in?m=Gate+open&API_Key=k1&access_token=k2&k3#k4": "https://me:***@example.com/in?m=Gate+open&API_Key=***&access_token=***&***#***",
+		"ops@example.com": "ops@example.com",
+	} {
+		if got := MaskCredentials(target); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 
 // texts is where a query is looked for.
 func texts(d *outbox.Delivery) []string {
-	out := []string{d.ID, d.MessageID, outbox.MaskTarget(d.Target()), d.Reason}
+	out := []string{d.ID, d.MessageID, outbox.MaskCredentials(d.Target()), d.Reason}
 	if d.Request != nil {
 		out = append(out, string(d.Request.Body))
 	}
