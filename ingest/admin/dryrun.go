@@ -28,7 +28,7 @@ type DryRun struct {
 	// More says that there are more than data shows.
 	More bool `json:"more"`
 	// SearchedTo is how far back events were selected, if not all could be looked at in
-	// ten seconds: then there may be more than count.
+	// the time of a dry run: then there may be more than count.
 	SearchedTo string     `json:"searched_to,omitempty"`
 	Away       []awayJSON `json:"away,omitempty"` // gateways whose events are missing
 }

@@ -40,7 +40,7 @@ func (k Kind) deadline() time.Duration {
 }
 
 // How many searches and exports run at the same time, and how long one waits for others
-// to end. Those of staff count as those of one account.
+// to end. Those of viewers count as those of one account, and so do those of other staff.
 const (
 	defaultSearches = 8
 	maxExports      = 32
