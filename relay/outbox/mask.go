@@ -13,12 +13,10 @@ func MaskTarget(target string) string {
 	return maskURL(target, func(string) bool { return true })
 }
 
-// credentialNames are parts of the names of parameters that hold credentials.
-var credentialNames = []string{"auth", "cred", "key", "pass", "pwd", "secret", "sig", "token"}
-
 // MaskCredentials hides as MaskTarget does, but of the query only the values of parameters
 // that are named like credentials: the text of a message may be in another one.
 func MaskCredentials(target string) string {
+	credentialNames := []string{"auth", "cred", "key", "pass", "pwd", "secret", "sig", "token"}
 	return maskURL(target, func(name string) bool {
 		name = strings.ToLower(name)
 		return slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(name, part) })
