@@ -28,8 +28,15 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	g.AwaitProcessed()
 
 	empty(t, address)
-	acme.PostInboundText("m2", "447800000001", "while it is empty")
-	acme.Post("/webhooks/lorawan?decoder_id=counter&event=up", e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "AWQAAAAq")).Is(t, 200, "")
+	for target, body := range map[string]string{
+		"/inbound/sms/json":                             `{"id":"m2","from":"447700900123","to":"447800000001","text":"while it is empty"}`,
+		"/webhooks/lorawan?decoder_id=counter&event=up": e2e.Fixture(t, "chirpstack/up.json", "A2cBEARoeQ==", "AWQAAAAq"),
+	} {
+		relaytest.Eventually(t, target+" is accepted", func() (any, bool) { // a sender repeats what is answered 503
+			a := acme.Post(target, body)
+			return a.Body, a.Status == 200
+		})
+	}
 	relaytest.Eventually(t, "the server and the reason are named", func() (any, bool) {
 		status, r := g.Ready()
 		reason := r.Backends["records"].Error
