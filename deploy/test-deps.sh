@@ -35,7 +35,7 @@ wanted=(
   /usr/lib/kannel/test/fakesmsc:kannel-extras='cmd/penstock/e2e/sending|deploy/bench'
   '/usr/lib/postgresql/*/bin/postgres:postgresql=relay/sqlstore/sqltest'
   curl:curl=cmd/penstock/e2e/documents jq:jq=cmd/penstock/e2e/documents java:default-jre-headless=cmd/penstock/e2e/documents
-  openssl:openssl='relay/ledger|relay/ledger/pki|cmd/penstock/e2e/documents' unzip:unzip=delivery/archive
+  openssl:openssl='relay/ledger|relay/ledger/pki|cmd/penstock/e2e/documents' unzip:unzip=delivery/archive minisign:minisign=deploy/release
   node:nodejs="$node_users" npm:npm="$node_users" dkimverify:python3-dkim=delivery/email
   promtool:prometheus='deploy/prometheus|cmd/penstock/e2e/operations' tshark:tshark='decoders/sms|decoders/sms/smstest|decoders/wap'
   wbxml2xml:libwbxml2-utils=decoders/wap php:php-cli=cmd/penstock/e2e/sending

@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 		"an end before the start of Asterisk": {
 			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], "2026-11-20 09:35:12", "2026-11-20 09:34:10", 1), nil, []string{"asterisk: end: offset 0: is before the start"},
 		},
-		"a length that is none":     {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":1.5}`, nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
+		"an invalid duration":       {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":1.5}`, nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
 		"a length with a plus sign": {`{"id":"a","start":"2026-11-20T00:00:00Z","duration":"+5"}`, nil, []string{"json: duration: offset 0: want a whole number of seconds"}},
 		"a length with a plus sign of Asterisk": {
 			strings.Replace(strings.SplitAfter(fixture(t, "asterisk.csv"), "\n")[0], ",57,52,", ",+57,52,", 1), nil, []string{"asterisk: duration: offset 0: want a whole number of seconds"},

@@ -23,7 +23,7 @@ import (
 type document struct {
 	notes   *notes
 	members *members
-	index   int    // of the member that it is; -1 if there is none
+	index   int    // index of the member, or -1
 	name    string // its own path, empty for the body
 	alias   string // replaces the path in notes
 }
@@ -134,7 +134,7 @@ func (m *members) preferred(i, j int) int {
 	return last
 }
 
-// find returns the index of the value at a path, -1 if there is none.
+// find returns the index of the value at a path, or -1 if it is missing.
 func (d *document) find(path string) int {
 	if d.index < 0 {
 		return -1

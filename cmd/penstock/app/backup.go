@@ -20,8 +20,8 @@ import (
 )
 
 // backupCommand copies the databases of the data directory, also while the gateway runs.
-// It copies no key and no token: whoever reads the backup must not be able to open what
-// the database has sealed, or to use an API.
+// It copies no key and no token: a reader of the backup can neither open sealed values
+// nor use an API.
 type backupCommand struct {
 	Dir    string `arg:"" help:"The directory to create; it must be missing or empty." placeholder:"DIR"`
 	Config string `help:"The configuration file." placeholder:"FILE"`

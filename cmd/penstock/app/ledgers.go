@@ -73,7 +73,7 @@ type recordSealer struct{ vault *vault.Vault }
 // ofGateway is the holder of the gateway's own key.
 const ofGateway account.ID = 0
 
-// sealedRecord is what the sealed columns are encrypted about.
+// sealedRecord is the context of the encryption of sealed columns.
 const sealedRecord = "record"
 
 func (s recordSealer) Seal(plain []byte) ([]byte, error) {
@@ -86,7 +86,7 @@ func (s recordSealer) Open(sealed []byte) ([]byte, error) {
 
 // newLedgers creates the ledger service over a store. The keys that encrypt its
 // secrets also encrypt the records of the database that hold some. It makes the gateway's
-// own key if there is none, because that cannot be done in a transaction.
+// own key if it is missing, because a transaction cannot make it.
 func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, o ledger.Options) (*ledger.Service, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {

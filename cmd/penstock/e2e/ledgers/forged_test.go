@@ -17,8 +17,8 @@ import (
 // forgedToken is the text of a token that no gateway made.
 const forgedToken = "attackersattackersattacker"
 
-// forgery is what an attacker writes to a database, whose MACs are those of other
-// entries: he has no key.
+// forgery writes entries to a database as an attacker without the key: it copies the MACs
+// of other entries.
 type forgery struct{ tokens []string }
 
 // entry adds an entry at the end of the log, with the MAC of the entry before.
