@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -173,25 +174,45 @@ func (all eventSources) stop() {
 func (all eventSources) newest() (newest *eventSource, stopped *eventSource) {
 	for _, src := range all {
 		switch {
-		case src.head == nil && (src.goOn != nil || src.err != nil):
-			return nil, src
+		case src.head == nil && src.goOn == nil && src.err == nil: // it has no more
 		case src.head == nil:
-		case newest == nil || src.head.receivedAt().After(newest.head.receivedAt()):
+			if stopped == nil || stopped.before(src) {
+				stopped = src
+			}
+		case newest == nil || newest.before(src):
 			newest = src
 		}
+	}
+	if stopped != nil && (newest == nil || !stopped.before(newest)) {
+		return nil, stopped
 	}
 	return newest, nil
 }
 
-// receivedAt reads what formatTime wrote.
-func (e *eventJSON) receivedAt() time.Time {
-	t, _ := time.Parse(time.RFC3339Nano, e.ReceivedAt)
-	return t
+// before reports whether the next event of a source can only be older than that of
+// another one.
+func (src *eventSource) before(other *eventSource) bool {
+	is, known := src.nextAt()
+	then, otherKnown := other.nextAt()
+	return known && (!otherKnown || is.Before(then))
 }
 
-// sequence is that of the event in its journal, which its id ends with.
+// nextAt is when the next event was received, or, of a source that has stopped, the latest
+// time at which it can have been; it is not known where an answer ended.
+func (src *eventSource) nextAt() (at time.Time, known bool) {
+	text := src.searchedTo
+	if src.head != nil {
+		text = src.head.ReceivedAt
+	}
+	at, err := time.Parse(time.RFC3339Nano, text) // what formatTime wrote
+	return at, err == nil
+}
+
+// sequence is that of the event in its journal, which its id ends with; 0 if another
+// gateway sent what is no id.
 func (e *eventJSON) sequence() uint64 {
-	seq, _ := strconv.ParseUint(e.ID[len(nodeOf(e.ID))+2:], 10, 63)
+	last := e.ID[strings.LastIndexByte(e.ID, '-')+1:]
+	seq, _ := strconv.ParseUint(last[min(1, len(last)):], 10, 63)
 	return seq
 }
 

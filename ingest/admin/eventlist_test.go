@@ -61,11 +61,29 @@ func TestEventsOfSourcesAreMerged(t *testing.T) {
 		},
 		{
 			"as far as each was searched", 9, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9, u5, u1), sourceOf("n1", event.SMS, stopped, s7)},
-			"n1-u9 n1-s7", "u6.s3", searched, "",
+			"n1-u9 n1-s7 n1-u5", "u2.s3", searched, "",
 		},
 		{
-			"none, if one was searched without finding any", 9, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n1", event.SMS, stopped)},
-			"", "u10.s3", searched, "",
+			"what is newer than the place to which one was searched", 9,
+			[]*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9, u1), sourceOf("n1", event.SMS, stopped)},
+			"n1-u9", "u2.s3", searched, "",
+		},
+		{
+			"what is newer than the latest of such places", 9,
+			[]*eventSource{
+				sourceOf("n1", event.Uplink, eventSource{}, u9, u5, u1), sourceOf("n1", event.SMS, stopped),
+				sourceOf("n2", "", eventSource{goOn: position{event.Uplink: 7}, searchedTo: "2026-03-01T12:00:06Z"}),
+			},
+			"n1-u9", "n1_u6.s3~n2_u7", "2026-03-01T12:00:06Z", "",
+		},
+		{
+			"none, if it is not known where one has stopped", 9,
+			[]*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{goOn: position{event.Uplink: 7}})},
+			"", "n1_u10~n2_u7", "", "",
+		},
+		{
+			"an event without an id", 9, []*eventSource{sourceOf("n2", "", eventSource{}, listed("", event.Uplink, 3))},
+			"", "", "", "",
 		},
 		{
 			"those of another gateway", 2, []*eventSource{sourceOf("n1", event.Uplink, eventSource{}, u9), sourceOf("n2", "", eventSource{goOn: position{event.Uplink: 3}}, o4)},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -30,10 +31,11 @@ func Stream(c *fiber.Ctx, body io.ReadCloser, size int64) {
 func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	body, w := io.Pipe()
 	ended := make(chan struct{})
+	path := c.Route().Path
 	go func() {
 		defer close(ended)
 		buffer := bufio.NewWriterSize(w, minBuffer)
-		err := recovered(func() error { return write(buffer) })
+		err := recovered(path, func() error { return write(buffer) })
 		if err == nil {
 			err = buffer.Flush()
 		}
@@ -42,11 +44,12 @@ func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	setStream(c, body, -1, func() { <-ended })
 }
 
-// recovered turns a panic of f into an error.
-func recovered(f func() error) (err error) {
+// recovered turns a panic of f, which writes the answer at a path, into an error and logs it.
+func recovered(path string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			slog.Error("the writer of an answer panicked", "panic", p, "path", path, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	return f()

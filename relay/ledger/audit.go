@@ -2,11 +2,13 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
 // Audit verifies every declared ledger as Verify does, and returns the number of faults.
-// It raises an alarm about each ledger that has some, until an audit finds none.
+// It raises an alarm about each ledger that has some, until an audit finds none. The error
+// is of the ledgers that it could not verify; it has verified the others.
 func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
@@ -16,11 +18,13 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 		if !log.Declared { // Lost reports it
 			continue
 		}
-		r, err := s.Verify(ctx, log.Account, log.Ledger)
-		if corrupt(err) {
-			r.fault(-1, "it cannot be verified: "+err.Error())
-		} else if err != nil {
-			return 0, err
+		r, failed := s.Verify(ctx, log.Account, log.Ledger)
+		switch {
+		case corrupt(failed):
+			r.fault(-1, "it cannot be verified: "+failed.Error())
+		case failed != nil:
+			err = errors.Join(err, fmt.Errorf("%s: %w", log.Place, failed))
+			continue
 		}
 		about := log.Place.String() + ": audit"
 		if r.Count == 0 {
@@ -31,7 +35,7 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 		text := fmt.Sprintf("%s: the audit found faults, the first: %s", log.Place, r.Faults[0])
 		s.alarms.raise(about, text)
 	}
-	return faults, nil
+	return faults, err
 }
 
 // verifyTokens checks that gateways wrote the entries of a ledger, and that the tokens are

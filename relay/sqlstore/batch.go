@@ -33,7 +33,7 @@ type batchColumn struct {
 	kind    kind
 	texts   []string
 	numbers []int64
-	plain   bool // the texts are to be sealed
+	owners  []string // of texts that are to be sealed: what each belongs to
 }
 
 // NewBatch makes an empty batch. Its columns are written "id, due"; what the first row has
@@ -87,8 +87,8 @@ func (b *Batch) Add(values ...any) {
 			var text string
 			var err error
 			text, ok, err = columnText(v)
-			if _, sealed := v.(*sealedColumn); sealed {
-				c.plain = true
+			if s, sealed := v.(*sealedColumn); sealed {
+				c.owners = append(c.owners, s.of())
 			}
 			c.texts, b.err = append(c.texts, clean(text)), cmp.Or(b.err, err)
 		}
@@ -110,14 +110,12 @@ func kindOf(v any) kind {
 func (b *Batch) seal(by Sealer) {
 	for i := range b.columns {
 		c := &b.columns[i]
-		if !c.plain {
-			continue
+		first := len(c.texts) - len(c.owners) // texts before it are sealed
+		for n, owner := range c.owners {
+			sealed, err := seal(by, c.texts[first+n], owner)
+			c.texts[first+n], b.err = sealed, cmp.Or(b.err, err)
 		}
-		c.plain = false
-		for n, text := range c.texts {
-			sealed, err := seal(by, text)
-			c.texts[n], b.err = sealed, cmp.Or(b.err, err)
-		}
+		c.owners = nil
 	}
 }
 

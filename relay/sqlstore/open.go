@@ -187,6 +187,16 @@ func OpenSQLite(ctx context.Context, path string, readers int) (read, write *sql
 	return read, write, nil
 }
 
+// OpenSQLiteCopy opens a copy of a SQLite database, which nobody writes to, for reading.
+// It leaves the file as it is, and creates none beside it.
+func OpenSQLiteCopy(path string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: "immutable=1&mode=ro"}).String())
+}
+
 // sqliteDSN names the file as an address, so that no character in its path means
 // anything, with the pragmas of each connection.
 func sqliteDSN(path, lock string, pragmas ...string) string {

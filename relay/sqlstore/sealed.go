@@ -7,13 +7,17 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/penstock/penstock/relay/account"
 )
 
 // Sealer encrypts what the database must not show. Its methods are called in transactions,
 // so they must not write to the database.
 type Sealer interface {
-	Seal(plain []byte) ([]byte, error)
-	Open(sealed []byte) ([]byte, error)
+	// Seal encrypts; of says what the text belongs to.
+	Seal(plain []byte, of string) ([]byte, error)
+	// Open decrypts what Seal encrypted with the same value of of.
+	Open(sealed []byte, of string) ([]byte, error)
 }
 
 // SetSealer sets what encrypts the columns that are Sealed. Without one they are kept as
@@ -24,28 +28,51 @@ func (d *DB) SetSealer(s Sealer) { d.sealed = s }
 // of a pointer or a sql.Scanner, where a column is read to. Each encryption of a value is
 // another one, so a sealed column can neither be compared nor searched. An empty value
 // stays empty.
-func Sealed(column any) sql.Scanner { return &sealedColumn{of: column} }
+//
+// The value opens only in the table, and in rows of the owner, it was sealed for: whoever
+// writes to the database cannot read a secret by copying it to an account of his own. The
+// owner is a value, or a pointer to a column that is read before this one.
+func Sealed(column any, table string, owner any) sql.Scanner {
+	return &sealedColumn{plain: column, table: table, owner: owner}
+}
 
-// SealedDoc is Doc for a column that is Sealed.
-func SealedDoc[T any](v *T) []any { return []any{Sealed(JSON(v))} }
+// SealedDoc reads two columns: the owner of a row, and its document, which is Sealed.
+func SealedDoc[T any](table string) func(v *T) []any {
+	return func(v *T) []any {
+		var owner account.ID
+		return []any{&owner, Sealed(JSON(v), table, &owner)}
+	}
+}
 
-// SealedText is the only column of a query, a text that is Sealed.
-func SealedText(text *string) []any { return []any{Sealed(text)} }
+// SealedText reads two columns: the owner of a row, and a text that is Sealed.
+func SealedText(table string) func(text *string) []any {
+	return func(text *string) []any {
+		var owner account.ID
+		return []any{&owner, Sealed(text, table, &owner)}
+	}
+}
 
 type sealedColumn struct {
-	of any
-	by Sealer // where a column is read
+	plain any
+	table string
+	owner any
+	by    Sealer // where a column is read
+}
+
+// of is what the value belongs to.
+func (s *sealedColumn) of() string {
+	return fmt.Sprint(s.table, " of ", reflect.Indirect(reflect.ValueOf(s.owner)))
 }
 
 // sealedPrefix begins a value that is sealed; base64 follows.
 const sealedPrefix = "sealed:"
 
 // seal returns a text as it is kept.
-func seal(by Sealer, text string) (string, error) {
+func seal(by Sealer, text, of string) (string, error) {
 	if by == nil || text == "" {
 		return text, nil
 	}
-	b, err := by.Seal([]byte(text))
+	b, err := by.Seal([]byte(text), of)
 	return sealedPrefix + base64.RawStdEncoding.EncodeToString(b), err
 }
 
@@ -61,14 +88,14 @@ func (s *sealedColumn) Scan(column any) error {
 		if err != nil {
 			return fmt.Errorf("a sealed column: %w", err)
 		}
-		if plain, err = s.by.Open(b); err != nil {
+		if plain, err = s.by.Open(b, s.of()); err != nil {
 			return err
 		}
 	}
-	if to, ok := s.of.(sql.Scanner); ok {
+	if to, ok := s.plain.(sql.Scanner); ok {
 		return to.Scan(plain)
 	}
-	switch to := reflect.ValueOf(s.of).Elem(); to.Kind() {
+	switch to := reflect.ValueOf(s.plain).Elem(); to.Kind() {
 	case reflect.String:
 		to.SetString(string(plain))
 	default:

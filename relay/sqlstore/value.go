@@ -27,7 +27,7 @@ func columnText(v any) (text string, ok bool, err error) {
 	case []byte:
 		return string(v), true, nil
 	case *sealedColumn:
-		return columnText(v.of)
+		return columnText(v.plain)
 	case jsonColumn:
 		text, err = Encode(v.of)
 		return text, true, err
@@ -76,15 +76,15 @@ func truth(v bool) int64 {
 // argument is a parameter as the drivers take it; a sealed one is sealed by by.
 func argument(v any, by Sealer) (any, error) {
 	if s, ok := v.(*sealedColumn); ok {
-		plain, ok, err := columnText(s.of)
+		plain, ok, err := columnText(s.plain)
 		if !ok || err != nil {
-			return nil, cmp.Or(err, fmt.Errorf("%T cannot be sealed", s.of))
+			return nil, cmp.Or(err, fmt.Errorf("%T cannot be sealed", s.plain))
 		}
-		if _, ok := s.of.([]byte); ok {
-			text, err := seal(by, plain)
+		if _, ok := s.plain.([]byte); ok {
+			text, err := seal(by, plain, s.of())
 			return []byte(text), err
 		}
-		return seal(by, clean(plain))
+		return seal(by, clean(plain), s.of())
 	}
 	if bytes, ok := v.([]byte); ok {
 		return bytes, nil

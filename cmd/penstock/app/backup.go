@@ -76,12 +76,12 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 	if missing(file) {
 		return nil // the records are in PostgreSQL
 	}
-	read, write, err := sqlstore.OpenSQLite(ctx, file, 1)
+	db, err := sqlstore.OpenSQLiteCopy(file)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(read.Close(), write.Close()) }()
-	rows, err := read.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = 'keyset'")
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = 'keyset'")
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inventory"
@@ -52,6 +55,7 @@ func (d *Gateway) declareConfigured(ctx context.Context, inv *inventory.Service)
 		return err
 	}
 	d.log.Error("inventory not applied yet: database unavailable", "error", err)
+	d.undeclared.Store(true)
 	d.running.Go(func() { d.applyLater(d.life, inv, data) })
 	return nil
 }
@@ -72,6 +76,7 @@ func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 	for pause(ctx, 2*time.Second) {
 		err := d.apply(ctx, inv, data)
 		if err == nil {
+			d.undeclared.Store(false)
 			return
 		}
 		if relay.KindOf(err) != relay.KindUnavailable {
@@ -79,6 +84,42 @@ func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 			return
 		}
 	}
+}
+
+// credentials finds tokens and logins. One that the records lack may be declared by an
+// inventory that is not applied yet: the error is relay.KindUnavailable then, so that its
+// sender tries again.
+type credentials struct {
+	of interface {
+		httpd.Tokens
+		soap.Logins
+	}
+	undeclared *atomic.Bool
+}
+
+// Token implements httpd.Tokens.
+func (c credentials) Token(ctx context.Context, hash string) (account.Token, error) {
+	token, err := c.of.Token(ctx, hash)
+	return token, c.missing(err)
+}
+
+// TokenBySource implements httpd.Tokens.
+func (c credentials) TokenBySource(ctx context.Context, source string) (account.Token, error) {
+	token, err := c.of.TokenBySource(ctx, source)
+	return token, c.missing(err)
+}
+
+// Login implements soap.Logins.
+func (c credentials) Login(ctx context.Context, username string) (account.Login, error) {
+	login, err := c.of.Login(ctx, username)
+	return login, c.missing(err)
+}
+
+func (c credentials) missing(err error) error {
+	if relay.KindOf(err) == relay.KindNotFound && c.undeclared.Load() {
+		return relay.Errorf(relay.KindUnavailable, "the inventory is not applied yet: %w", err)
+	}
+	return err
 }
 
 // declareDemo fills an empty SQLite database of a gateway that listens on a loopback

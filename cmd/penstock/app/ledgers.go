@@ -73,15 +73,12 @@ type recordSealer struct{ vault *vault.Vault }
 // ofGateway is the holder of the gateway's own key.
 const ofGateway account.ID = 0
 
-// sealedRecord is the context of the encryption of sealed columns.
-const sealedRecord = "record"
-
-func (s recordSealer) Seal(plain []byte) ([]byte, error) {
-	return s.vault.Seal(context.Background(), ofGateway, plain, sealedRecord)
+func (s recordSealer) Seal(plain []byte, of string) ([]byte, error) {
+	return s.vault.Seal(context.Background(), ofGateway, plain, of)
 }
 
-func (s recordSealer) Open(sealed []byte) ([]byte, error) {
-	return s.vault.Open(context.Background(), ofGateway, sealed, sealedRecord)
+func (s recordSealer) Open(sealed []byte, of string) ([]byte, error) {
+	return s.vault.Open(context.Background(), ofGateway, sealed, of)
 }
 
 // newLedgers creates the ledger service over a store. The keys that encrypt its
@@ -93,7 +90,7 @@ func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbo
 		return nil, err
 	}
 	sealer := recordSealer{v}
-	if _, err := sealer.Seal(nil); err != nil && !errors.Is(err, vault.ErrMasterKey) {
+	if _, err := sealer.Seal(nil, ""); err != nil && !errors.Is(err, vault.ErrMasterKey) {
 		return nil, err
 	}
 	r.DB.SetSealer(sealer)
@@ -162,18 +159,19 @@ func (l *ledgerService) audit(ctx context.Context) {
 	for {
 		wait := auditEvery
 		faults, err := l.Audit(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil:
+		}
+		if err == nil || faults > 0 {
+			l.faults.Store(int64(faults))
+		}
+		if faults > 0 {
+			l.log.Error("ALARM: the audit of the ledgers found faults; penstock ledger verify names them", "faults", faults)
+			wait = auditRepairs
+		}
+		if err != nil {
 			l.log.Warn("the audit of the ledgers was not completed", "error", err)
 			wait = auditRetry
-		default:
-			l.faults.Store(int64(faults))
-			if faults > 0 {
-				l.log.Error("ALARM: the audit of the ledgers found faults; penstock ledger verify names them", "faults", faults)
-				wait = auditRepairs
-			}
 		}
 		if !pause(ctx, wait) {
 			return

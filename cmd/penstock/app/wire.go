@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
@@ -55,6 +56,8 @@ type Gateway struct {
 	limits     *httpd.Limits
 	app        *httpd.App
 	checks     []admin.Backend // every back end
+
+	undeclared atomic.Bool // the configured inventory is not applied yet
 
 	life    context.Context // of what runs in the background
 	stop    context.CancelFunc

@@ -122,7 +122,14 @@ func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(
 	answers, errs := make([]Response, len(c.Gateways)), make([]error, len(c.Gateways))
 	var all sync.WaitGroup
 	for i, g := range c.Gateways {
-		all.Go(func() { answers[i], errs[i] = as(g).Try(http.MethodPost, path, body(i)) })
+		all.Go(func() {
+			for range 10 { // a sender repeats what is refused because a back end is slow
+				answers[i], errs[i] = as(g).Try(http.MethodPost, path, body(i))
+				if answers[i].Status != http.StatusServiceUnavailable {
+					break
+				}
+			}
+		})
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {

@@ -119,17 +119,18 @@ func Missing(keys []string, keysets [][]byte) (id string, err error) {
 
 // Seal seals for an account. Opening it requires the same value of about.
 func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {
-	key, err := v.keyOf(ctx, acct, false)
+	key, err := v.keyOf(ctx, acct)
 	if err != nil {
 		return nil, err
 	}
 	return key.Encrypt(plain, bind(acct, about))
 }
 
-// Open decrypts data that was sealed for the account with the same context.
+// Open decrypts data that was sealed for the account with the same context. It never
+// writes to the store.
 func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
 	for _, anew := range []bool{false, true} { // another gateway may have added a key
-		key, err := v.keyOf(ctx, acct, anew)
+		key, err := v.opener(ctx, acct, anew)
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +139,29 @@ func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about 
 		}
 	}
 	return nil, fmt.Errorf("vault: account %s: %s does not open: it was changed, or belongs elsewhere", acct, about)
+}
+
+// opener returns what opens for an account, from the store if it was not loaded or anew
+// says so.
+func (v *Vault) opener(ctx context.Context, acct account.ID, anew bool) (tink.AEAD, error) {
+	if key := v.loaded(acct); key != nil && !anew {
+		return key, nil
+	}
+	stored, err := v.store.Keyset(ctx, acct)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return nil, fmt.Errorf("vault: account %s: its keyset is missing", acct)
+	}
+	if err != nil {
+		return nil, err
+	}
+	handle, current, err := v.unwrap(acct, stored)
+	if err != nil {
+		return nil, err
+	}
+	if !current { // it opens, but another one shall seal
+		return aead.New(handle)
+	}
+	return v.keep(acct, handle)
 }
 
 func bind(acct account.ID, about string) []byte {
@@ -154,24 +178,34 @@ func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
 	return err
 }
 
-// keyOf returns the AEAD of an account.
-func (v *Vault) keyOf(ctx context.Context, acct account.ID, anew bool) (tink.AEAD, error) {
-	v.mu.Lock()
-	key := v.open[acct]
-	v.mu.Unlock()
-	if key != nil && !anew {
+// keyOf returns what seals for an account; it makes a keyset if there is none.
+func (v *Vault) keyOf(ctx context.Context, acct account.ID) (tink.AEAD, error) {
+	if key := v.loaded(acct); key != nil {
 		return key, nil
 	}
 	handle, err := v.load(ctx, acct, true)
 	if err != nil {
 		return nil, err
 	}
-	if key, err = aead.New(handle); err != nil {
+	return v.keep(acct, handle)
+}
+
+// loaded returns the key of an account; nil if it was not used yet.
+func (v *Vault) loaded(acct account.ID) tink.AEAD {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.open[acct]
+}
+
+// keep keeps the key of an account.
+func (v *Vault) keep(acct account.ID, handle *keyset.Handle) (tink.AEAD, error) {
+	key, err := aead.New(handle)
+	if err != nil {
 		return nil, fmt.Errorf("vault: account %s: %w", acct, err)
 	}
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.open[acct] = key
-	v.mu.Unlock()
 	return key, nil
 }
 

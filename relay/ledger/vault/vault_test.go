@@ -91,6 +91,12 @@ func TestMasterKeysRotate(t *testing.T) {
 		t.Fatalf("without the old key: %v", err)
 	}
 	both := open(t, s, newer, older)
+	if got, err := both.Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" || string(s.kept[1]) != before {
+		t.Errorf("opened in front of the renewal: %q, %v; the store was written: %t", got, err, string(s.kept[1]) != before)
+	}
+	if _, err := both.Open(t.Context(), 2, box, "a"); err == nil || relay.KindOf(err) == relay.KindNotFound || s.kept[2] != nil {
+		t.Errorf("of an account without keys: %v", err)
+	}
 	if err := both.Renew(t.Context(), 1); err != nil || string(s.kept[1]) == before {
 		t.Fatalf("not wrapped anew: %v", err)
 	}

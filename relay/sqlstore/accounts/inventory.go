@@ -22,10 +22,13 @@ func (s *Store) Inventory(ctx context.Context) ([]byte, error) {
 func (s *Store) inventory(ctx context.Context) (kept, document []byte, err error) {
 	type row struct{ kept, document []byte }
 	r, err := sqlstore.OrZero(sqlstore.One(ctx, s.db, "inventory", "SELECT doc, doc FROM inventory WHERE id = 1", func(r *row) []any {
-		return []any{&r.kept, sqlstore.Sealed(&r.document)}
+		return []any{&r.kept, sealedInventory(&r.document)}
 	}))
 	return r.kept, r.document, err
 }
+
+// sealedInventory is the column of the inventory, which belongs to no account.
+func sealedInventory(document any) any { return sqlstore.Sealed(document, "inventory", 0) }
 
 // PutInventory saves the merged inventory and changes of its SIMs; was is the one it
 // was merged into, empty for none. It returns relay.KindConflict if another one is
@@ -42,9 +45,9 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 	if !bytes.Equal(now, was) && !bytes.Equal(now, document) {
 		return errOtherInventory()
 	}
-	save := sqlstore.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", sqlstore.Sealed(document))
+	save := sqlstore.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", sealedInventory(document))
 	if kept != nil {
-		save = sqlstore.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", sqlstore.Sealed(document), kept)
+		save = sqlstore.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", sealedInventory(document), kept)
 	}
 	gone := sqlstore.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
 	return s.db.RunAll(ctx, "inventory", save.Or(errOtherInventory()),
@@ -63,7 +66,7 @@ const (
 )
 
 func simFields(d *account.DeclaredSIM) []any {
-	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, sqlstore.Sealed(&d.Declared)}
+	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, sqlstore.Sealed(&d.Declared, "declared_sim", &d.Account)}
 }
 
 // bySIM orders by ICCID and account.

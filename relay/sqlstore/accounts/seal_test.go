@@ -1,6 +1,8 @@
 package accounts
 
 import (
+	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,16 +12,23 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
-// mirror seals by turning a text round.
+// mirror seals by turning a text round, behind what it belongs to.
 type mirror struct{}
 
-func (mirror) Seal(plain []byte) ([]byte, error) {
+func (mirror) Seal(plain []byte, of string) ([]byte, error) {
 	turned := slices.Clone(plain)
+	slices.Reverse(turned)
+	return append([]byte(of+"|"), turned...), nil
+}
+
+func (mirror) Open(sealed []byte, of string) ([]byte, error) {
+	turned, found := bytes.CutPrefix(sealed, []byte(of+"|"))
+	if !found {
+		return nil, fmt.Errorf("%.40q is not of %s", sealed, of)
+	}
 	slices.Reverse(turned)
 	return turned, nil
 }
-
-func (m mirror) Open(sealed []byte) ([]byte, error) { return m.Seal(sealed) }
 
 // secretsAreSealed saves secrets: they come back, and the database shows none.
 func secretsAreSealed(t *testing.T, s *Store) {
@@ -76,5 +85,18 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	comesBack()
 	if n := shows(); n != 0 {
 		t.Errorf("the database shows %d secrets", n)
+	}
+
+	// Whoever writes to the database copies the secrets to an account of his own.
+	_, err := s.PutAccount(ctx, account.Account{ID: 8, Name: "thief"})
+	relaytest.NoError(t, err,
+		s.PutTokens(ctx, []account.Token{{Hash: "t", Account: 8, Source: "thief"}}),
+		s.db.Run(ctx, "copy", "UPDATE account SET doc = (SELECT doc FROM account WHERE id = 7) WHERE id = 8"),
+		s.db.Run(ctx, "copy", "UPDATE token SET secret = (SELECT secret FROM token WHERE hash = 'h') WHERE hash = 't'"))
+	if a, err := s.Account(ctx, 8); err == nil {
+		t.Errorf("the account of the thief has %v", a.WebhookSecrets)
+	}
+	if token, err := s.Token(ctx, "t"); err == nil {
+		t.Errorf("the token of the thief has the secret %q", token.Secret)
 	}
 }

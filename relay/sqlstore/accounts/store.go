@@ -44,13 +44,15 @@ func (s *Store) AccountByName(ctx context.Context, name string) (account.Account
 	return s.account(ctx, "account "+name, "name = $1", name)
 }
 
+var readAccount = sqlstore.SealedDoc[account.Account]("account")
+
 func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
-	return sqlstore.One(ctx, s.db, noun, "SELECT doc FROM account WHERE "+condition, sqlstore.SealedDoc[account.Account], value)
+	return sqlstore.One(ctx, s.db, noun, "SELECT id, doc FROM account WHERE "+condition, readAccount, value)
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	return sqlstore.List(ctx, s.db, "accounts", "SELECT doc FROM account ORDER BY id", sqlstore.SealedDoc[account.Account])
+	return sqlstore.List(ctx, s.db, "accounts", "SELECT id, doc FROM account ORDER BY id", readAccount)
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.
@@ -92,7 +94,7 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 	if err != nil {
 		return 0, err
 	}
-	stored, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE name = $1 {for update}", sqlstore.SealedDoc[account.Account], a.Name)
+	stored, err := sqlstore.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE name = $1 {for update}", readAccount, a.Name)
 	exists := err == nil
 	switch {
 	case err != nil && !sqlstore.IsNotFound(err):
@@ -110,7 +112,7 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 		a.CallbackURL = stored.CallbackURL
 	}
 	return a.ID, sqlstore.ChangeOr(ctx, tx, conflict(a), noun, sqlstore.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name",
-		a.ID, a.Name, sqlstore.Sealed(sqlstore.JSON(a)))
+		a.ID, a.Name, sqlstore.Sealed(sqlstore.JSON(a), "account", a.ID))
 }
 
 func conflict(a account.Account) error {
@@ -134,12 +136,12 @@ WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`, last+1, ma
 func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) error {
 	noun := "account " + id.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		a, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM account WHERE id = $1 {for update}", sqlstore.SealedDoc[account.Account], id)
+		a, err := sqlstore.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE id = $1 {for update}", readAccount, id)
 		if err != nil || a.CallbackURL == url {
 			return err
 		}
 		a.CallbackURL = url
-		return tx.RunAll(ctx, noun, sqlstore.Do("UPDATE account SET doc = $1 WHERE id = $2", sqlstore.Sealed(sqlstore.JSON(a)), id), sqlstore.Bump("accounts"))
+		return tx.RunAll(ctx, noun, sqlstore.Do("UPDATE account SET doc = $1 WHERE id = $2", sqlstore.Sealed(sqlstore.JSON(a), "account", id), id), sqlstore.Bump("accounts"))
 	})
 }
 

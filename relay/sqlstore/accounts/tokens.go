@@ -35,7 +35,11 @@ func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
 
 // readToken reads a token. Its secret alone is sealed, so that tokens without one are
 // accepted also while the master key is another one.
-func readToken(t *account.Token) []any { return []any{sqlstore.JSON(t), sqlstore.Sealed(&t.Secret)} }
+func readToken(t *account.Token) []any {
+	return []any{sqlstore.JSON(t), sealedSecret(t)}
+}
+
+func sealedSecret(t *account.Token) any { return sqlstore.Sealed(&t.Secret, "token", &t.Account) }
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
 func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
@@ -82,7 +86,7 @@ func tokenRows(tokens []account.Token) *sqlstore.Batch {
 		hashes[t.Hash], sources[source] = true, true
 		document := t
 		document.Secret = ""
-		b.Add(t.Hash, source, sqlstore.JSON(document), sqlstore.Sealed(t.Secret))
+		b.Add(t.Hash, source, sqlstore.JSON(document), sealedSecret(&t))
 	}
 	return b
 }

@@ -42,7 +42,7 @@ func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUnt
 func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
 	rows := sqlstore.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
 		ds, func(d *outbox.Delivery) []any {
-			return []any{d.ID, d.Account, sqlstore.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.Sealed(sqlstore.JSON(kept(*d)))}
+			return []any{d.ID, d.Account, sqlstore.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.Sealed(sqlstore.JSON(kept(*d)), "delivery", d.Account)}
 		})
 	added, err := sqlstore.List(ctx, tx, "deliveries: create", `
 INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)

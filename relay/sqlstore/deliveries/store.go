@@ -70,7 +70,7 @@ func New(db *sqlstore.DB) *Store {
 }
 
 // columns are what fields reads, but for the attempts.
-const columns = `d.doc, d.id, d.account, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
+const columns = `d.account, d.doc, d.id, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
 d.reason, d.due, d.waits, d.held_until, d.tries, `
 
 const (
@@ -103,17 +103,17 @@ WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires >
 
 // kept is what never changes of a delivery, without what has a column.
 func kept(d outbox.Delivery) outbox.Delivery {
-	d.ID, d.Account, d.Kind, d.Relay, d.MessageID = "", 0, "", "", ""
+	d.ID, d.Kind, d.Relay, d.MessageID = "", "", "", ""
 	d.Originator, d.Destination = "", ""
 	d.State, d.Reason, d.NextAttemptAt, d.Waits, d.ParkedUntil = "", "", time.Time{}, "", time.Time{}
 	d.Tries, d.Attempts = 0, nil
 	return d
 }
 
-// fields are columns and the attempts; doc comes first, as the others count.
+// fields are columns and the attempts; those after doc count more than it does.
 func fields(d *outbox.Delivery) []any {
 	return []any{
-		sqlstore.Sealed(sqlstore.JSON(d)), &d.ID, &d.Account, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
+		&d.Account, sqlstore.Sealed(sqlstore.JSON(d), "delivery", &d.Account), &d.ID, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
 		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
 	}
 }

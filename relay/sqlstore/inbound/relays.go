@@ -15,8 +15,10 @@ import (
 // holds until the commit.
 const relaysVersion = "relays"
 
+var readRelay = sqlstore.SealedDoc[inbound.Relay]("relay")
+
 const getRelay = `
-SELECT doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
+SELECT account, doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
 
 // Put saves a relay. It returns relay.KindConflict, with the field number or
 // prefix in the message, if another relay has the number or prefix.
@@ -40,14 +42,14 @@ SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3
 			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
-		stored, err := sqlstore.One(ctx, tx, r.String(), getRelay, sqlstore.SealedDoc[inbound.Relay], r.Account, r.Kind, r.ID)
+		stored, err := sqlstore.One(ctx, tx, r.String(), getRelay, readRelay, r.Account, r.Kind, r.ID)
 		saved := r
 		if err == nil {
 			saved = merge(stored)
 		} else if !sqlstore.IsNotFound(err) {
 			return err
 		}
-		return tx.Run(ctx, r.String(), sqlstore.Upsert("relay", "account, kind, id", "number, doc"), r.Account, r.Kind, r.ID, r.Number, sqlstore.Sealed(sqlstore.JSON(saved)))
+		return tx.Run(ctx, r.String(), sqlstore.Upsert("relay", "account, kind, id", "number, doc"), r.Account, r.Kind, r.ID, r.Number, sqlstore.Sealed(sqlstore.JSON(saved), "relay", r.Account))
 	})
 }
 
@@ -61,13 +63,13 @@ DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id).Or
 // Get loads a relay; relay.KindNotFound if the account has none of that kind
 // and id.
 func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error) {
-	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, sqlstore.SealedDoc[inbound.Relay], acct, k, id)
+	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, readRelay, acct, k, id)
 }
 
 // List returns an account's relays of a kind by number or prefix.
 func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
 	return sqlstore.List(ctx, s.db, "relays", `
-SELECT doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`, sqlstore.SealedDoc[inbound.Relay], acct, k)
+SELECT account, doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`, readRelay, acct, k)
 }
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
@@ -75,7 +77,7 @@ func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, li
 	var w sqlstore.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
-	return sqlstore.Page(ctx, s.db, "relays", "SELECT doc FROM relay", &w, "account, kind, id", limit, sqlstore.SealedDoc[inbound.Relay])
+	return sqlstore.Page(ctx, s.db, "relays", "SELECT account, doc FROM relay", &w, "account, kind, id", limit, readRelay)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
@@ -87,7 +89,7 @@ func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id 
 SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil {
 			return r, err
 		}
-		was, err := sqlstore.One(ctx, tx, noun, getRelay, sqlstore.SealedText, acct, k, id)
+		was, err := sqlstore.One(ctx, tx, noun, getRelay, sqlstore.SealedText("relay"), acct, k, id)
 		if err != nil {
 			return r, err
 		}
@@ -103,7 +105,7 @@ SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil 
 			return r, err
 		}
 		return r, tx.RunAll(ctx, noun, sqlstore.Do(`
-UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, sqlstore.Sealed(is), acct, k, id), sqlstore.Bump(relaysVersion))
+UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, sqlstore.Sealed(is, "relay", acct), acct, k, id), sqlstore.Bump(relaysVersion))
 	})
 	if refused, ok := errors.AsType[refusal](err); ok {
 		err = refused.error
@@ -151,9 +153,9 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 		relay inbound.Relay
 	}
 	found, err := sqlstore.List(ctx, s.db, "relays", `
-SELECT relay.kind, relay.number, relay.doc
+SELECT relay.kind, relay.number, relay.account, relay.doc
 FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, func(p *placed) []any {
-		return []any{&p.kind, &p.number, sqlstore.Sealed(sqlstore.JSON(&p.relay))}
+		return append([]any{&p.kind, &p.number}, readRelay(&p.relay)...)
 	}, b)
 	relays := sqlstore.By(found, func(p placed) place { return p.place })
 	out := make([][]inbound.Relay, len(numbers))

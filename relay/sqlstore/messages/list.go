@@ -165,12 +165,12 @@ DELETE FROM message WHERE (account, id) IN (SELECT account, id FROM batch)`, ref
 	})
 }
 
-const messageColumns = `m.doc, s.parts, s.version`
+const messageColumns = `m.account, m.doc, s.parts, s.version`
 
 // messageFields are messageColumns.
 func messageFields(m *message.Message) []any {
 	var parts []part
-	return []any{sqlstore.Sealed(sqlstore.JSON(m)), sqlstore.JSON(&parts), &m.Version, func() {
+	return []any{&m.Account, sqlstore.Sealed(sqlstore.JSON(m), "message", &m.Account), sqlstore.JSON(&parts), &m.Version, func() {
 		fill(m, parts)
 		parts = nil
 	}}
@@ -186,10 +186,10 @@ WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
 // filled are messages in the states that are given.
 func (s *Store) filled(ctx context.Context, noun string, states []state) ([]message.Message, error) {
 	return sqlstore.List(ctx, s.db, noun, `
-SELECT batch.n, m.doc FROM batch CROSS JOIN message m
+SELECT batch.n, m.account, m.doc FROM batch CROSS JOIN message m
 WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *message.Message) []any {
 		var n int
-		return []any{&n, sqlstore.Sealed(sqlstore.JSON(m)), func() {
+		return []any{&n, &m.Account, sqlstore.Sealed(sqlstore.JSON(m), "message", &m.Account), func() {
 			m.Version = states[n-1].version
 			fill(m, states[n-1].parts)
 		}}

@@ -100,7 +100,7 @@ func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*messag
 	for _, b := range all {
 		for i := range b.Messages {
 			m := &b.Messages[i]
-			texts.Add(m.ID, m.Originator, m.Destination, sqlstore.Sealed(sqlstore.JSON(m)))
+			texts.Add(m.ID, m.Originator, m.Destination, sqlstore.Sealed(sqlstore.JSON(m), "message", acct))
 		}
 	}
 	ids, err := sqlstore.Values[message.ID](ctx, tx, saveNoun, `

@@ -25,14 +25,17 @@ var _ rule.Store = (*Store)(nil)
 // New returns the store in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const ruleColumns = `doc, failures, failed_at, failure`
+const ruleColumns = `account, doc, failures, failed_at, failure`
 
 // enrolAfter is how long after a rule for silent devices was saved its devices are
 // watched.
 const enrolAfter = 3 * time.Second
 
-func ruleFields(r *rule.Rule) []any {
-	return []any{sqlstore.Sealed(sqlstore.JSON(r)), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
+func ruleFields(r *rule.Rule) []any { return ownedRule(new(account.ID), r) }
+
+// ownedRule are ruleColumns of any account's rule.
+func ownedRule(acct *account.ID, r *rule.Rule) []any {
+	return []any{acct, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
 // Create saves a rule.
@@ -40,7 +43,7 @@ func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error 
 	noun := "rule " + r.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
 		insert := sqlstore.Do(`
-INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, sqlstore.Nanos(r.CreatedAt), r.On == rule.OnSilent, sqlstore.Sealed(sqlstore.JSON(r)))
+INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, sqlstore.Nanos(r.CreatedAt), r.On == rule.OnSilent, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct))
 		exists := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
 		return tx.RunAll(ctx, noun, append([]sqlstore.Statement{insert.Or(exists)}, saved(tx, acct, r)...)...)
 	})
@@ -63,7 +66,7 @@ ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.No
 func (s *Store) Change(ctx context.Context, acct account.ID, id string, change func(*rule.Rule) error, forget func(was, is rule.Rule) bool, now time.Time) (rule.Rule, error) {
 	noun := "rule " + id
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r rule.Rule, err error) {
-		doc, err := sqlstore.One(ctx, tx, noun, "SELECT doc FROM rule WHERE account = $1 AND id = $2 {for update}", sqlstore.SealedText, acct, id)
+		doc, err := sqlstore.One(ctx, tx, noun, "SELECT account, doc FROM rule WHERE account = $1 AND id = $2 {for update}", sqlstore.SealedText("rule"), acct, id)
 		if err != nil {
 			return r, err
 		}
@@ -77,7 +80,7 @@ func (s *Store) Change(ctx context.Context, acct account.ID, id string, change f
 		}
 		r.Failures = rule.Failures{}
 		all := []sqlstore.Statement{sqlstore.Do(`
-UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, sqlstore.Sealed(sqlstore.JSON(r)), acct, id)}
+UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct), acct, id)}
 		if was.Batch != r.Batch { // what was collected is sent at once
 			all = append(all, sqlstore.Do("UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id))
 		}
@@ -124,8 +127,8 @@ func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, 
 	var w sqlstore.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, created, id) > (?, ?, ?)", after.Account, sqlstore.Nanos(after.CreatedAt), after.ID)
-	return sqlstore.Page(ctx, s.db, "rules", "SELECT account, "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
-		return append([]any{&r.Account}, ruleFields(&r.Of)...)
+	return sqlstore.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
+		return ownedRule(&r.Account, &r.Of)
 	})
 }
 

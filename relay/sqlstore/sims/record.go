@@ -10,33 +10,37 @@ import (
 )
 
 // columns are those of fields.
-const columns = `iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
+const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
-func fields(s *sim.SIM) []any {
+func fields(acct *account.ID, s *sim.SIM) []any {
+	code := func(c *string) any { return sqlstore.Sealed(c, simTable, acct) }
 	return []any{
-		&s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
-		sqlstore.Sealed(&s.Codes.PIN), sqlstore.Sealed(&s.Codes.PIN2), sqlstore.Sealed(&s.Codes.PUK), sqlstore.Sealed(&s.Codes.PUK2),
+		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
+		code(&s.Codes.PIN), code(&s.Codes.PIN2), code(&s.Codes.PUK), code(&s.Codes.PUK2),
 		&s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
 		sqlstore.JSON(&s.Recipients),
 	}
 }
 
 // read are fields, and what stands for empty ones.
-func read(s *sim.SIM) []any {
-	return append(fields(s), func() {
+func read(s *sim.SIM) []any { return readOwned(new(account.ID), s) }
+
+// readOwned is read of a SIM of any account.
+func readOwned(acct *account.ID, s *sim.SIM) []any {
+	return append(fields(acct, s), func() {
 		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
 	})
 }
 
 // batchOf is SIMs as rows, as they are after a change.
 func batchOf(acct account.ID, all []changed) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, "+columns, all, func(c *changed) []any {
-		values := fields(&c.is)
+	return sqlstore.BatchOf(columns, all, func(c *changed) []any {
+		values := fields(&acct, &c.is)
 		if len(c.is.Recipients) == 0 {
 			values[len(values)-1] = ""
 		}
-		return append([]any{acct}, values...)
+		return values
 	})
 }
 
@@ -69,8 +73,8 @@ WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 // insert saves new SIMs and returns those that did not exist.
 func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) (map[sim.ICCID]bool, error) {
 	return sqlstore.Map[sim.ICCID, bool](ctx, tx, "SIMs", `
-INSERT INTO sim (account, `+columns+`, detached)
-SELECT account, `+columns+`, '' FROM batch WHERE true
+INSERT INTO sim (`+columns+`, detached)
+SELECT `+columns+`, '' FROM batch WHERE true
 ON CONFLICT (account, iccid) DO NOTHING
 RETURNING iccid, 1`, batchOf(acct, all))
 }

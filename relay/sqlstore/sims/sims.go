@@ -113,8 +113,8 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 	default:
 		w.And("(pool = ? OR subscriber = ?)", f.Text)
 	}
-	return sqlstore.Page(ctx, s.db, "SIMs", "SELECT account, "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *sim.Found) []any {
-		return append([]any{&f.Account}, read(&f.SIM)...)
+	return sqlstore.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *sim.Found) []any {
+		return readOwned(&f.Account, &f.SIM)
 	})
 }
 

@@ -161,5 +161,7 @@ func TestABackupShowsNoSecret(t *testing.T) {
 		t.Errorf("a restore without the master key: %d %s", e2e.ExitCode(err), out)
 	}
 	relaytest.NoError(t, os.MkdirAll(stolen.DataDir(), 0o700), os.WriteFile(filepath.Join(stolen.DataDir(), "ledger-key"), relaytest.Must(os.ReadFile(key))(t), 0o600))
+	before := relaytest.Must(filepath.Glob(filepath.Join(copied, "*")))(t)
 	stolen.RunTool("restore", copied).Mentions(t, "penstock recover")
+	relaytest.Equal(t, "the files of the backup", relaytest.Must(filepath.Glob(filepath.Join(copied, "*")))(t), before)
 }

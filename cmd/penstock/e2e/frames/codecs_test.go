@@ -53,11 +53,8 @@ func testEndlessCodec(t *testing.T, s *e2e.Site) {
 			calls++
 		}
 	}
-	if calls > frames/4 {
+	if calls == 0 || calls > frames/4 {
 		t.Errorf("the codec was called for %d of %d frames, want a few: it is suspended", calls, frames)
-	}
-	if last := set[len(set)-1].Reason; !strings.Contains(last, "did not end within") {
-		t.Errorf("the oldest event says %q", last)
 	}
 	g.AwaitMetric("penstock_decoders_suspended", 1)
 	g.AwaitMetric("penstock_decoder_suspensions_total", 1)

@@ -21,7 +21,7 @@ func repeated(n int, format string) string {
 
 // testPosts holds what one post brings: all of it is stored, or it is refused.
 func testPosts(t *testing.T, s *e2e.Site) {
-	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"))
+	g := e2e.Start(t, s, e2e.Fixture(t, "inventory.yaml"), "PENSTOCK_INBOUND_ANSWER_WAIT=1m") // the answers have all readings
 	acme := g.As("acme-all-0123456")
 	decoder := acme.CreateDecoder("expr", "temperature = bytes[0] * 1.0")
 	acme.Post("/iot/decoders/"+decoder+"/sensors", `{"sensor_type_id": "temperature", "key": "temperature"}`).Mentions(t, 200, "temperature")

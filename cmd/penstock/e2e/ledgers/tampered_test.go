@@ -78,9 +78,9 @@ func (x *tamperedLedger) write(statements ...string) {
 	}
 }
 
-// tables are what is stored of ledgers.
+// tables are what is stored of ledgers, and jobs: one that waits would go on later.
 func (x *tamperedLedger) tables() []string {
-	return []string{"ledger", "ledger_log", "ledger_entry", "ledger_tree", "ledger_token", "ledger_home", "ledger_sealed"}
+	return []string{"job", "ledger", "ledger_log", "ledger_entry", "ledger_tree", "ledger_token", "ledger_home", "ledger_sealed"}
 }
 
 // save copies what is stored of ledgers, putBack makes it what it was.
