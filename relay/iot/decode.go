@@ -49,8 +49,14 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	// 2. Decode them in order, except those that wait for frames of others.
 	t := newScheduler()
 	for i, w := range ready {
-		if w.decoded == nil && !w.NoDefer && t.enqueue(w) {
-			continue
+		if w.decoded == nil && !w.NoDefer {
+			if w.device.decoder.program.exceeds() { // others would wait for it
+				w.out.Deferred = true
+				continue
+			}
+			if t.enqueue(w) {
+				continue
+			}
 		}
 		if err := s.decodeFrame(ctx, t, w, ready[i+1:]); err != nil {
 			return err

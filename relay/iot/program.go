@@ -69,6 +69,13 @@ func (p *program) slow() bool {
 	return p.mean >= slowCall
 }
 
+// exceeds reports whether the last call exceeded a limit.
+func (p *program) exceeds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.overruns > 0
+}
+
 // recordCall records the duration of a call and reports whether it suspends the
 // program. An overrun that started before a suspension does not extend it.
 func (p *program) recordCall(now time.Time, took time.Duration, overrun bool) (suspends bool) {

@@ -132,6 +132,16 @@ func TestACodecThatKeepsRunningOutOfTimeIsSuspended(t *testing.T) {
 	})
 }
 
+// A codec that exceeded a limit does not delay the frames of others a second time.
+func TestFramesOfACodecThatExceededALimitAreDeferred(t *testing.T) {
+	g, calls := clocked(t)
+	g.ingest(g.of(1, "100ms", "100ms", "r1"))
+	*calls = nil
+	out := g.ingest(g.of(1, "100ms", "100ms", "r2"), g.of(2, "1ms", "1ms", "r3"), g.of(1, "1ms", "1ms", "r4"))
+	relaytest.Equal(t, "the frames that are deferred", []bool{out[0].Deferred, out[1].Deferred, out[2].Deferred}, []bool{true, false, false})
+	relaytest.Equal(t, "the number of calls", len(*calls), 2)
+}
+
 // meanwhile is a store where something happens while a decoder is read.
 type meanwhile struct {
 	*devices.Store
