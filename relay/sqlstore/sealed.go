@@ -37,11 +37,9 @@ func Sealed(column any, table string, owner any) sql.Scanner {
 }
 
 // SealedDoc reads two columns: the owner of a row, and its document, which is Sealed.
-func SealedDoc[T any](table string) func(v *T) []any {
-	return func(v *T) []any {
-		var owner account.ID
-		return []any{&owner, Sealed(JSON(v), table, &owner)}
-	}
+func SealedDoc[T any](v *T, table string) []any {
+	var owner account.ID
+	return []any{&owner, Sealed(JSON(v), table, &owner)}
 }
 
 // SealedText reads two columns: the owner of a row, and a text that is Sealed.

@@ -44,7 +44,7 @@ func (s *Store) AccountByName(ctx context.Context, name string) (account.Account
 	return s.account(ctx, "account "+name, "name = $1", name)
 }
 
-var readAccount = sqlstore.SealedDoc[account.Account]("account")
+func readAccount(a *account.Account) []any { return sqlstore.SealedDoc(a, "account") }
 
 func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
 	return sqlstore.One(ctx, s.db, noun, "SELECT id, doc FROM account WHERE "+condition, readAccount, value)

@@ -15,7 +15,7 @@ import (
 // holds until the commit.
 const relaysVersion = "relays"
 
-var readRelay = sqlstore.SealedDoc[inbound.Relay]("relay")
+func readRelay(r *inbound.Relay) []any { return sqlstore.SealedDoc(r, "relay") }
 
 const getRelay = `
 SELECT account, doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
