@@ -82,7 +82,7 @@ func (s sqlite) schema(text string) string {
 }
 
 // engineOnly leaves out the lines of a migration that are for the other engine:
-// those that end with "-- sqlite" or "-- postgresql".
+// those that end with "-- only sqlite" or "-- only postgresql".
 func engineOnly(text, engine string) string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {

@@ -16,10 +16,10 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// migrations are the steps of the schema, NNNN_what.sql. One that was released
-// never changes. {serial}, {clustered} and {busy} are the engines' words, see
-// dialect.go; a line that ends with "-- only sqlite" or "-- only postgresql" is
-// for that engine.
+// migrations are the steps of the schema, NNNN_name.sql. A released step never changes.
+// {serial}, {clustered} and {busy} are replaced by words of the engine, see dialect.go.
+// A line that ends with "-- only sqlite" or "-- only postgresql" is for that engine. The
+// tables below a line "-- Domain: accounts" belong to that domain.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -115,8 +115,8 @@ func (d *DB) provider() (*goose.Provider, error) {
 	return p, nil
 }
 
-// Sizes is how many bytes the database takes on disk, with its indexes, by the
-// domain that the migrations are named after. SQLite reads the whole file for it.
+// Sizes returns the disk usage of the database in bytes, with its indexes, by the domains
+// that the migrations name. SQLite reads the whole file for it.
 func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 	query := `SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`
 	if d.writer != nil {
@@ -126,22 +126,28 @@ func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	domains, out := domains(), make(map[string]int64)
+	domains, sizes := domains(), make(map[string]int64)
 	for table, bytes := range tables {
-		out[cmp.Or(domains[table], "core")] += bytes
+		sizes[cmp.Or(domains[table], "core")] += bytes
 	}
-	return out, nil
+	return sizes, nil
 }
 
-var createTable = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
+// domainOrTable matches the lines of a migration that start a domain or a table.
+var domainOrTable = regexp.MustCompile(`(?m)^(?:-- Domain: (\w+)|CREATE TABLE (\w+))`)
 
-// domains is the domain of every table.
+// domains returns the domain of every table that the migrations create.
 func domains() map[string]string {
-	out := make(map[string]string)
+	domainByTable := make(map[string]string)
 	for _, step := range steps() {
-		for _, table := range createTable.FindAllStringSubmatch(step.text, -1) {
-			out[table[1]] = step.name
+		domain := ""
+		for _, match := range domainOrTable.FindAllStringSubmatch(step.text, -1) {
+			if table := match[2]; table != "" {
+				domainByTable[table] = domain
+			} else {
+				domain = match[1]
+			}
 		}
 	}
-	return out
+	return domainByTable
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,7 +132,7 @@ func batchesComeBack(t *testing.T, db *sqlstore.DB) {
 
 func schemaIsListed(t *testing.T, db *sqlstore.DB) {
 	all, err := db.Migrations(t.Context())
-	if err != nil || len(all) == 0 || all[0].Name != "core" {
+	if err != nil || len(all) == 0 || all[0].Name != "schema" {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	for _, m := range all {
@@ -138,6 +140,29 @@ func schemaIsListed(t *testing.T, db *sqlstore.DB) {
 			t.Errorf("%d_%s is not applied", m.Version, m.Name)
 		}
 	}
+}
+
+// TestGatewaysMigrateAtTheSameTime starts several gateways on an empty PostgreSQL database.
+func TestGatewaysMigrateAtTheSameTime(t *testing.T) {
+	o := sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)}
+	db := sqltest.Open(t, o)
+	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
+		relaytest.NoError(t, db.Run(t.Context(), "empty the database", statement))
+	}
+	sqltest.Together(4, func(i int) {
+		gateway, err := sqlstore.Open(t.Context(), o)
+		if err != nil {
+			t.Errorf("gateway %d: %v", i, err)
+			return
+		}
+		if err := gateway.Close(); err != nil {
+			t.Errorf("gateway %d: %v", i, err)
+		}
+	})
+	schemaIsListed(t, db)
+	rows, err := sqlstore.Value[int](t.Context(), db, "test", "SELECT COUNT(*) FROM message_id")
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the number of rows of message_id", rows, 1)
 }
 
 // A write that meets the end of the store is made or refused, and none waits for ever.
@@ -177,9 +202,13 @@ func sizesAreByDomain(t *testing.T, db *sqlstore.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"accounts", "messages", "deliveries", "files", "core"} {
-		if sizes[kind] < 4096 {
-			t.Errorf("%s: %d bytes", kind, sizes[kind])
+	relaytest.Equal(t, "the domains", slices.Sorted(maps.Keys(sizes)), []string{
+		"accounts", "audit", "calls", "core", "deliveries", "devices", "files", "gateways", "inbound",
+		"jobs", "ledgers", "messages", "rules", "sims", "usage", "users",
+	})
+	for domain, bytes := range sizes {
+		if bytes < 4096 {
+			t.Errorf("%s: %d bytes", domain, bytes)
 		}
 	}
 }
