@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,33 +156,4 @@ func TestAnApplyThatChangesNothingConflictsWithNone(t *testing.T) {
 	again, err := f.db.Accounts.Inventory(t.Context())
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the stored inventory", string(again), string(kept))
-}
-
-// TestSIMsOfAnEarlierVersionMove applies a document over an inventory that holds its
-// SIMs itself.
-func TestSIMsOfAnEarlierVersionMove(t *testing.T) {
-	f := newFixture(t)
-	f.applied(simDocument("a", "acme", "01 pin: 1234", "02"), document.Mode{})
-	kept, err := f.db.Accounts.Inventory(t.Context())
-	relaytest.NoError(t, err)
-	var set document.Set
-	relaytest.NoError(t, json.Unmarshal(kept, &set))
-	set.Named[0].Accounts[0].SIMs = []document.SIM{{ICCID: "8944000000000000001", PIN: "1234"}, {ICCID: "8944000000000000003", PUK: "12345678"}}
-	earlier, err := json.Marshal(set)
-	relaytest.NoError(t, err, f.db.Accounts.PutInventory(t.Context(), kept, earlier, account.SIMChanges{}))
-
-	before := f.shown()
-	if n := strings.Count(before, `"iccid"`); n != 3 {
-		t.Fatalf("%d SIMs: %s", n, before)
-	}
-	f.applied(simDocument("b", "globex", "04"), document.Mode{})
-	kept, err = f.db.Accounts.Inventory(t.Context())
-	sims, err2 := f.db.Accounts.DeclaredSIMs(t.Context(), account.WhichSIMs{All: true})
-	relaytest.NoError(t, err, err2)
-	if strings.Contains(string(kept), "iccid") {
-		t.Errorf("the stored inventory holds SIMs: %s", kept)
-	}
-	if len(sims) != 4 || !strings.Contains(sims[0].Declared, "1234") || !strings.Contains(sims[2].Declared, "12345678") {
-		t.Errorf("the declared SIMs are %+v, want four, with the PIN and the PUK", sims)
-	}
 }

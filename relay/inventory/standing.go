@@ -36,43 +36,23 @@ func (s *Service) standing(ctx context.Context) (st standing, err error) {
 	return st, nil
 }
 
-// load adds SIMs to what is declared. Those that stand in the kept document itself are
-// there in any case: an earlier version kept them so.
+// load adds SIMs to what is declared. It is called once.
 func (s *Service) load(ctx context.Context, st *standing, which account.WhichSIMs) error {
-	bare, inline := st.set.SplitSIMs()
-	for _, one := range inline {
-		which.ICCIDs = append(which.ICCIDs, one.ICCID)
-	}
-	kept, err := s.Accounts.DeclaredSIMs(ctx, which)
+	rows, err := s.Accounts.DeclaredSIMs(ctx, which)
 	if err != nil {
 		return err
 	}
-	st.sims = make(map[simKey]account.DeclaredSIM, len(kept))
-	all := make([]document.DeclaredSIM, len(kept), len(kept)+len(inline))
-	for i, one := range kept {
-		st.sims[simKey{one.ICCID, one.Account}] = one
-		all[i].Document, all[i].Account = one.Document, one.Account
-		if err := json.Unmarshal([]byte(one.Declared), &all[i].SIM); err != nil {
-			return fmt.Errorf("inventory: stored SIM %s: %w", one.ICCID, err)
+	st.sims = make(map[simKey]account.DeclaredSIM, len(rows))
+	sims := make([]document.DeclaredSIM, len(rows))
+	for i, row := range rows {
+		st.sims[simKey{row.ICCID, row.Account}] = row
+		sims[i].Document, sims[i].Account = row.Document, row.Account
+		if err := json.Unmarshal([]byte(row.Declared), &sims[i].SIM); err != nil {
+			return fmt.Errorf("inventory: stored SIM %s: %w", row.ICCID, err)
 		}
 	}
-	st.set = bare.JoinSIMs(append(withoutSIMs(all, inline), inline...))
+	st.set = st.set.JoinSIMs(sims)
 	return nil
-}
-
-// withoutSIMs leaves out those of a list that another list names.
-func withoutSIMs(all, others []document.DeclaredSIM) []document.DeclaredSIM {
-	named := make(map[simKey]bool, len(others))
-	for _, one := range others {
-		named[keyOf(one)] = true
-	}
-	left := all[:0]
-	for _, one := range all {
-		if !named[keyOf(one)] {
-			left = append(left, one)
-		}
-	}
-	return left
 }
 
 // concerning selects the SIMs that an apply of a document may compare or change: those
