@@ -22,16 +22,13 @@ func jsonPost(ctx context.Context, url string, value any) (*http.Request, error)
 	return req, nil
 }
 
-// getJSON reads the answer to a GET, with a token unless that is empty.
-func getJSON(ctx context.Context, client *http.Client, url, token string, into any) error {
+// getJSON reads the answer to a GET.
+func getJSON(ctx context.Context, url string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	return answered(client, req, http.StatusOK, into)
+	return answered(http.DefaultClient, req, http.StatusOK, into)
 }
 
 // answered makes a request, whose answer must have a status, and reads the answer as

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"runtime"
 	"time"
@@ -78,12 +77,6 @@ func (f frameRound) allMicros() float64 {
 	return outcome{count: f.count, cpu: f.cpu + f.beside.postgres + f.beside.redis + f.beside.influx}.micros()
 }
 
-// ownMicros and influxMicros are the parts of the gateway and of InfluxDB.
-func (f frameRound) ownMicros() float64 { return outcome{count: f.count, cpu: f.cpu}.micros() }
-func (f frameRound) influxMicros() float64 {
-	return outcome{count: f.count, cpu: f.beside.influx}.micros()
-}
-
 // round loads the gateway for a fixed time and waits for the last frame to be
 // stored; first is the number of its first frame.
 func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {
@@ -154,7 +147,7 @@ func (d *daemon) count(ctx context.Context, q url.Values) (int64, error) {
 			Series []struct{ Values [][]any }
 		}
 	}
-	if err := getJSON(ctx, http.DefaultClient, d.influx()+"/query?"+q.Encode(), "", &answer); err != nil {
+	if err := getJSON(ctx, d.influx()+"/query?"+q.Encode(), &answer); err != nil {
 		return 0, err
 	}
 	if len(answer.Results) == 0 || len(answer.Results[0].Series) == 0 {

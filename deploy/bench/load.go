@@ -24,7 +24,6 @@ type load struct {
 	conns       int
 	devices     int64
 	firstDevice int64
-	accounts    int64 // more than one: each has devices, and a token of its own
 	first       int64 // number of the first frame
 	next        atomic.Int64
 	base        time.Time
@@ -48,7 +47,7 @@ func (o outcome) rate() float64 { return float64(o.count) / o.took.Seconds() }
 func (o outcome) micros() float64 { return float64(o.cpu.Microseconds()) / float64(max(o.count, 1)) }
 
 func newLoad(addr, token string, s settings) *load {
-	return &load{addr: addr, token: token, decoder: s.decoder, firstDevice: s.firstDevice, accounts: int64(s.accounts), conns: s.conns, devices: int64(s.devices), base: time.Now().Add(-6 * time.Hour)}
+	return &load{addr: addr, token: token, decoder: s.decoder, firstDevice: s.firstDevice, conns: s.conns, devices: int64(s.devices), base: time.Now().Add(-6 * time.Hour)}
 }
 
 // run sends for a length of time.
@@ -151,12 +150,8 @@ func (l *load) request(dst []byte, n int64) []byte {
 	payload := base64.StdEncoding.EncodeToString([]byte{1, 0x67, byte(temperature >> 8), byte(temperature), 2, 0x68, humidity})
 	body := fmt.Sprintf(frameBody, n, at.UTC().Format(time.RFC3339Nano), device, device, n/l.devices, payload,
 		float64(temperature)/10, float64(humidity)/2)
-	token := l.token
-	if l.accounts > 1 {
-		token = growthToken(device % l.accounts)
-	}
 	dst = fmt.Appendf(dst, "POST /webhooks/lorawan?event=up&decoder_id=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", l.decoder, l.addr, token, len(body))
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", l.decoder, l.addr, l.token, len(body))
 	return append(dst, body...)
 }
 

@@ -24,10 +24,8 @@ type peers struct {
 	sink string // where the relay sends
 	// config is a configuration file of the next gateway; empty: none.
 	config string
-	// relays are further ones, each with a comma in front, and decoders further lines.
-	relays, decoders string
-	// accounts are further lines of the inventory, env further settings.
-	accounts string
+	// decoders are further lines of the inventory, env further settings.
+	decoders string
 	env      []string
 }
 
@@ -36,7 +34,6 @@ type daemon struct {
 	peers       *peers
 	cmd         *exec.Cmd
 	dir         string // its data directory
-	env         []string
 	beside      backends
 	addr, token string
 }
@@ -50,7 +47,7 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		return nil, err
 	}
 	inventory := filepath.Join(dir, "inventory.yaml")
-	if err := os.WriteFile(inventory, []byte(fmt.Sprintf(inventoryText, p.decoders, p.sink, p.relays)+p.accounts), 0o600); err != nil {
+	if err := os.WriteFile(inventory, fmt.Appendf(nil, inventoryText, p.decoders, p.sink), 0o600); err != nil {
 		return nil, err
 	}
 	env := []string{
@@ -65,16 +62,12 @@ func (p *peers) daemon(ctx context.Context, s settings) (*daemon, error) {
 		}
 		env = append(env, more...)
 	}
-	d.dir, d.env = dir, env
-	return d, d.run(ctx, s)
-}
-
-// run starts the gateway and waits until it is ready.
-func (d *daemon) run(ctx context.Context, s settings) (err error) {
-	if d.cmd, err = d.peers.Start(ctx, "penstock", d.env, s.binary, "serve", "--config", d.peers.config); err != nil {
-		return err
+	d.dir = dir
+	var err error
+	if d.cmd, err = p.Start(ctx, "penstock", env, s.binary, "serve", "--config", p.config); err != nil {
+		return nil, err
 	}
-	return servers.Explain(d.cmd, servers.Until(ctx, servers.StartTime, "the gateway ready", func() bool {
+	return d, servers.Explain(d.cmd, servers.Until(ctx, servers.StartTime, "the gateway ready", func() bool {
 		status, _ := servers.Get(ctx, "http://"+d.addr+"/readyz")
 		return status == http.StatusOK
 	}))
@@ -89,8 +82,7 @@ accounts:
     locations: [{id: imported, name: Imported, imported: true}]
     decoders:
       - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
-      - {id: single, name: Single, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}]}
-%s    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}%s]}
+%s    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}]}
   - name: quiet
     tokens: [{token: quiet-token-0123456, scopes: [webhook]}]
     locations: [{id: imported, name: Imported, imported: true}]
@@ -164,6 +156,16 @@ func idleCPU() time.Duration {
 	idle, _ := strconv.ParseInt(f[4], 10, 64)
 	waiting, _ := strconv.ParseInt(f[5], 10, 64)
 	return time.Duration(idle+waiting) * time.Second / userHZ
+}
+
+// resident is the memory that a process holds, in bytes.
+func resident(pid int) int64 {
+	fields := servers.Stat(pid)
+	if len(fields) < 22 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[21], 10, 64)
+	return pages * int64(os.Getpagesize())
 }
 
 // memory is the most memory that a process has held, in bytes.

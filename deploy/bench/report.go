@@ -30,21 +30,13 @@ type report struct {
 	noKannel        string // why there is none
 	embeddedRelayed []relayRound
 
-	again int64
-	// p99 of the endpoints that work, one per run, without and with one that hangs
-	withoutHanging, withHanging []time.Duration
-	reconciliations             []reconciliation
-	answers                     []answers
-	lists                       *lists
-	kept                        *kept
-	overloaded                  *overloaded
-	worst                       []*worst
-	latencies                   *latencies
-	idle                        *idleResult
-	soaked                      *soaked
-	grown                       [][]grown
-	applied                     *applied
-	sends                       []sendRound
+	again           int64
+	reconciliations []reconciliation
+	lists           *lists
+	overloaded      *overloaded
+	worst           []*worst
+	idle            *idleResult
+	sends           []sendRound
 }
 
 // reconciliation is a reconciliation: sent = stored + refused.
@@ -69,9 +61,6 @@ const (
 	// client, and aimSubmittedLive while orders come in.
 	aimSubmitted     = 0.75
 	aimSubmittedLive = 0.6
-	// aimHanging is the most that an endpoint that hangs may lengthen the others'
-	// p99.
-	aimHanging = 2.0
 )
 
 // figure is a rate per second and its ratio to the floor of the same round:
@@ -139,20 +128,10 @@ func (r *report) print(out io.Writer) {
 	}
 	r.printOverload(table(out))
 	r.printWorst(table(out))
-	r.printLatency(table(out))
-	r.printGrown(table(out))
 	r.printCPU(say)
 	r.printRest(say)
-	if len(r.answers) > 0 {
-		say("\nan account with %d devices and %d readings of a month in InfluxDB;\nasked is the tenth of the devices that has nine tenths of the readings\n\n",
-			r.settings.fleet, r.settings.readings)
-		r.printAnswers(table(out))
-	}
 	if r.lists != nil {
 		r.lists.print(say, table(out))
-	}
-	if r.kept != nil {
-		r.kept.print(say, table(out))
 	}
 }
 
@@ -201,24 +180,6 @@ func (r *report) printFrames(row func(cells ...any)) {
 	r.printFramePeers(row)
 }
 
-// printAnswers prints what was read, each beside its floor. The ratio is that of
-// the column with the star.
-func (r *report) printAnswers(row func(cells ...any)) {
-	defer row()
-	row("medians", "per second", "ratio", "aim", "p50", "p99")
-	for _, a := range r.answers {
-		bare := each(a.rounds, func(q queryRound) outcome { return q.bare })
-		gateway := each(a.rounds, func(q queryRound) outcome { return q.gateway })
-		stars := [2]string{"*", ""}
-		if a.p99 {
-			stars = [2]string{"", "*"}
-		}
-		row(a.floor, rate(median(bare, outcome.rate)), "1.00", "", took(bare, p50), took(bare, p99))
-		row(a.name, rate(median(gateway, outcome.rate)), ratio(a.ratio()), "≤ "+ratio(a.most),
-			fmt.Sprint(took(gateway, p50), stars[0]), fmt.Sprint(took(gateway, p99), stars[1]))
-	}
-}
-
 // printRest prints the lines below the table.
 func (r *report) printRest(say func(format string, args ...any)) {
 	for _, b := range r.reconciliations {
@@ -229,23 +190,8 @@ func (r *report) printRest(say func(format string, args ...any)) {
 	}
 	r.printRuled(say)
 	r.printScripted(say)
-	r.printHanging(say)
 	r.printSends(say)
 	r.printIdle(say)
-	r.printSoaked(say)
-	r.printApplied(say)
-}
-
-// printHanging compares the medians of the runs.
-func (r *report) printHanging(say func(format string, args ...any)) {
-	if len(r.withHanging) == 0 {
-		return
-	}
-	of := func(d time.Duration) float64 { return float64(d) }
-	without, with := median(r.withoutHanging, of), median(r.withHanging, of)
-	say("p99 from the post to %d endpoints that work, medians of %d runs: %v, and %v while one hangs for %v; ratio %.2f, aim below %.0f\n",
-		healthyEndpoints, hangingRuns, time.Duration(without).Round(10*time.Microsecond), time.Duration(with).Round(10*time.Microsecond),
-		hangs, with/without, aimHanging)
 }
 
 func rate(v float64) string { return fmt.Sprintf("%.0f", v) }

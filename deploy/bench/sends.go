@@ -169,14 +169,14 @@ func (d *daemon) order(ctx context.Context, n int64, at string, s settings) erro
 	client := newClient(s.conns)
 	defer client.CloseIdleConnections()
 	return spread(s, span{0, n / perOrder}, func(i int64) error {
-		return d.sendOrder(ctx, client, i*perOrder, perOrder, at)
+		return d.sendOrder(ctx, client, i*perOrder, at)
 	})
 }
 
-// sendOrder sends a message to count numbers from the first on, at a time or, if that
+// sendOrder sends a message to perOrder numbers from the first on, at a time or, if that
 // is empty, at once.
-func (d *daemon) sendOrder(ctx context.Context, client *http.Client, first int64, count int, at string) error {
-	numbers := make([]string, count)
+func (d *daemon) sendOrder(ctx context.Context, client *http.Client, first int64, at string) error {
+	numbers := make([]string, perOrder)
 	for n := range numbers {
 		numbers[n] = fmt.Sprintf("4477%06d00", first+int64(n))
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -155,7 +154,7 @@ func (t *telegraf) stored(ctx context.Context, n int64) error {
 // pointsWritten is how many points the InfluxDB was written since its start.
 func (d *daemon) pointsWritten(ctx context.Context) (int64, error) {
 	var vars map[string]json.RawMessage
-	if err := getJSON(ctx, http.DefaultClient, d.influx()+"/debug/vars", "", &vars); err != nil {
+	if err := getJSON(ctx, d.influx()+"/debug/vars", &vars); err != nil {
 		return 0, err
 	}
 	for name, text := range vars {
