@@ -17,7 +17,7 @@ var (
 
 // aimScripted is of frames stored a second by the JavaScript decoder beside those of
 // the expr decoder.
-const aimScripted = 0.6
+const aimScripted = 0.75
 
 // measureScripts measures what a published codec costs: frames of two decoders are sent to
 // one gateway in turns.

@@ -266,7 +266,7 @@ func (r *report) printWorst(row func(cells ...any)) {
 	for _, w := range r.worst {
 		row(w.name+": p99 of a quiet account from post to 200", w.quiet.p(0.99).Round(10*time.Microsecond), "≤ "+aimQuietP99.String())
 		row("the same alone", w.alone.Round(10*time.Microsecond), "")
-		row("of it refused", w.quiet.refused, "")
+		row("of it refused", w.quiet.refused, "0")
 		row("its readings: from post to stored, p50 and p99", fmt.Sprintf("%v, %v", quantile(w.stored, 0.5).Round(time.Millisecond), quantile(w.stored, 0.99).Round(time.Millisecond)), "")
 		row("the most memory of gateway and workers, MiB", w.rss>>20, fmt.Sprintf("≤ %d", aimWorstRSS>>20))
 		row("requests of the other served, refused", fmt.Sprint(w.served, ", ", w.refused), "")
