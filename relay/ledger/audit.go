@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // Audit verifies every declared ledger as Verify does, and returns the number of faults.
@@ -22,6 +24,8 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 		switch {
 		case corrupt(failed):
 			r.fault(-1, "it cannot be verified: "+failed.Error())
+		case relay.KindOf(failed) == relay.KindUnavailable || ctx.Err() != nil:
+			return faults, errors.Join(err, failed)
 		case failed != nil:
 			err = errors.Join(err, fmt.Errorf("%s: %w", log.Place, failed))
 			continue

@@ -33,7 +33,7 @@ type batchColumn struct {
 	kind    kind
 	texts   []string
 	numbers []int64
-	owners  []string // of texts that are to be sealed: what each belongs to
+	owners  []string // of each text that is to be sealed; empty for the others
 }
 
 // NewBatch makes an empty batch. Its columns are written "id, due"; what the first row has
@@ -87,9 +87,11 @@ func (b *Batch) Add(values ...any) {
 			var text string
 			var err error
 			text, ok, err = columnText(v)
+			owner := ""
 			if s, sealed := v.(*sealedColumn); sealed {
-				c.owners = append(c.owners, s.of())
+				owner = s.ownerName()
 			}
+			c.owners = append(c.owners, owner)
 			c.texts, b.err = append(c.texts, clean(text)), cmp.Or(b.err, err)
 		}
 		if !ok {
@@ -107,16 +109,21 @@ func kindOf(v any) kind {
 }
 
 // seal seals the columns that are Sealed, once.
-func (b *Batch) seal(by Sealer) {
+func (b *Batch) seal(by Sealer) error {
 	for i := range b.columns {
 		c := &b.columns[i]
-		first := len(c.texts) - len(c.owners) // texts before it are sealed
 		for n, owner := range c.owners {
-			sealed, err := seal(by, c.texts[first+n], owner)
-			c.texts[first+n], b.err = sealed, cmp.Or(b.err, err)
+			if owner == "" {
+				continue
+			}
+			sealed, err := seal(by, c.texts[n], owner)
+			if err != nil {
+				return err
+			}
+			c.texts[n], c.owners[n] = sealed, ""
 		}
-		c.owners = nil
 	}
+	return b.err
 }
 
 // Len is how many rows there are.

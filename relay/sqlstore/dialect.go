@@ -138,12 +138,14 @@ func (d *DB) bind(query string, args []any) (string, []any, error) {
 	if !batched {
 		return query, bound, nil
 	}
-	b.seal(d.sealed)
+	if err := b.seal(d.sealed); err != nil {
+		return "", nil, err
+	}
 	table, columns := d.dialect.batch(b, len(bound)+1)
 	if rest, with := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); with {
 		query = "WITH " + table + ", " + rest
 	} else {
 		query = "WITH " + table + " " + query
 	}
-	return query, append(bound, columns...), b.err
+	return query, append(bound, columns...), nil
 }

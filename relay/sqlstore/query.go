@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -32,13 +33,26 @@ type Executor interface {
 
 // List runs a statement and reads its rows: the columns of each to where fields says. A
 // func() as the last of these is called when a row has been read, to complete the value.
-// The same function, without it, makes a batch of values, see BatchOf.
+// The same function, without it, makes a batch of values, see BatchOf. A statement that
+// changes something does not return columns that are Sealed: it may run twice.
 func List[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args ...any) ([]T, error) {
 	if empty(args) {
 		return nil, nil
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
+	all, err := list(ctx, c, noun, query, fields, args)
+	if errors.Is(err, errUnopened) { // another gateway may have added a key
+		if err := c.sealer().Load(ctx); err != nil {
+			return nil, err
+		}
+		all, err = list(ctx, c, noun, query, fields, args)
+	}
+	return all, err
+}
+
+// list is List with the keys that are loaded.
+func list[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args []any) ([]T, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
 		return nil, c.wrap(noun, err)

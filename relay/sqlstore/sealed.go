@@ -1,8 +1,10 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,14 +13,20 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Sealer encrypts what the database must not show. Its methods are called in transactions,
-// so they must not write to the database.
+// Sealer encrypts what the database must not show. Seal is called in transactions, so it
+// must not write to the database.
 type Sealer interface {
-	// Seal encrypts; of says what the text belongs to.
-	Seal(plain []byte, of string) ([]byte, error)
-	// Open decrypts what Seal encrypted with the same value of of.
-	Open(sealed []byte, of string) ([]byte, error)
+	// Seal encrypts for an owner.
+	Seal(plain []byte, owner string) ([]byte, error)
+	// Open decrypts what Seal encrypted for the same owner. It is called while rows are
+	// read, which hold a connection, so it does not use the database.
+	Open(sealed []byte, owner string) ([]byte, error)
+	// Load reads the keys of Open from the database.
+	Load(ctx context.Context) error
 }
+
+// errUnopened means that a column does not open with the keys that are loaded.
+var errUnopened = errors.New("a sealed column does not open")
 
 // SetSealer sets what encrypts the columns that are Sealed. Without one they are kept as
 // they are. It is called before other goroutines use the DB.
@@ -57,8 +65,8 @@ type sealedColumn struct {
 	by    Sealer // where a column is read
 }
 
-// of is what the value belongs to.
-func (s *sealedColumn) of() string {
+// ownerName names the table and the owner, for Sealer.
+func (s *sealedColumn) ownerName() string {
 	return fmt.Sprint(s.table, " of ", reflect.Indirect(reflect.ValueOf(s.owner)))
 }
 
@@ -66,11 +74,11 @@ func (s *sealedColumn) of() string {
 const sealedPrefix = "sealed:"
 
 // seal returns a text as it is kept.
-func seal(by Sealer, text, of string) (string, error) {
+func seal(by Sealer, text, owner string) (string, error) {
 	if by == nil || text == "" {
 		return text, nil
 	}
-	b, err := by.Seal([]byte(text), of)
+	b, err := by.Seal([]byte(text), owner)
 	return sealedPrefix + base64.RawStdEncoding.EncodeToString(b), err
 }
 
@@ -86,8 +94,8 @@ func (s *sealedColumn) Scan(column any) error {
 		if err != nil {
 			return fmt.Errorf("a sealed column: %w", err)
 		}
-		if plain, err = s.by.Open(b, s.of()); err != nil {
-			return err
+		if plain, err = s.by.Open(b, s.ownerName()); err != nil {
+			return fmt.Errorf("%w: %w", errUnopened, err)
 		}
 	}
 	if to, ok := s.plain.(sql.Scanner); ok {

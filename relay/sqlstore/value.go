@@ -81,10 +81,10 @@ func argument(v any, by Sealer) (any, error) {
 			return nil, cmp.Or(err, fmt.Errorf("%T cannot be sealed", s.plain))
 		}
 		if _, ok := s.plain.([]byte); ok {
-			text, err := seal(by, plain, s.of())
+			text, err := seal(by, plain, s.ownerName())
 			return []byte(text), err
 		}
-		return seal(by, clean(plain), s.of())
+		return seal(by, clean(plain), s.ownerName())
 	}
 	if bytes, ok := v.([]byte); ok {
 		return bytes, nil

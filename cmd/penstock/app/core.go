@@ -40,7 +40,7 @@ func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err erro
 	if err != nil {
 		return c, err
 	}
-	run, err := d.openServices(back, out)
+	run, err := d.openServices(ctx, back, out)
 	if err != nil {
 		return c, err
 	}
@@ -86,12 +86,12 @@ type services struct {
 	jobs    *jobs.Jobs
 }
 
-func (d *Gateway) openServices(back backends, out outbound) (s services, err error) {
+func (d *Gateway) openServices(ctx context.Context, back backends, out outbound) (s services, err error) {
 	// Jobs run the operations of the services that submit them: pending is completed when
 	// both are there.
 	pending := new(pendingJobs)
 	files := d.openArchive(back.records)
-	ledgers, err := d.openLedgers(back.records, out.events)
+	ledgers, err := d.openLedgers(ctx, back.records, out.events)
 	if err != nil {
 		return s, err
 	}

@@ -81,6 +81,7 @@ func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 		}
 		if relay.KindOf(err) != relay.KindUnavailable {
 			d.log.Error("inventory refused", "error", err)
+			d.undeclared.Store(false) // its senders stay unknown until it is corrected
 			return
 		}
 	}

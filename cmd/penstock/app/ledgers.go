@@ -73,34 +73,47 @@ type recordSealer struct{ vault *vault.Vault }
 // ofGateway is the holder of the gateway's own key.
 const ofGateway account.ID = 0
 
-func (s recordSealer) Seal(plain []byte, of string) ([]byte, error) {
-	return s.vault.Seal(context.Background(), ofGateway, plain, of)
+func (s recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
+	return s.vault.Seal(context.Background(), ofGateway, plain, owner)
 }
 
-func (s recordSealer) Open(sealed []byte, of string) ([]byte, error) {
-	return s.vault.Open(context.Background(), ofGateway, sealed, of)
+func (s recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
+	return s.vault.OpenLoaded(ofGateway, sealed, owner)
 }
 
-// newLedgers creates the ledger service over a store. The keys that encrypt its
-// secrets also encrypt the records of the database that hold some. It makes the gateway's
-// own key if it is missing, because a transaction cannot make it.
-func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, o ledger.Options) (*ledger.Service, error) {
+func (s recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
+
+// newLedgers creates the ledger service over a store. The vault of its secrets also
+// encrypts the records of the database that hold some.
+func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, o ledger.Options) (*ledger.Service, *vault.Vault, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	sealer := recordSealer{v}
-	if _, err := sealer.Seal(nil, ""); err != nil && !errors.Is(err, vault.ErrMasterKey) {
-		return nil, err
+	r.DB.SetSealer(recordSealer{v})
+	s, err := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
+	return s, v, err
+}
+
+// makeGatewayKey makes the gateway's own key if it is missing, because a transaction cannot
+// make it. It waits while the database is down.
+func makeGatewayKey(ctx context.Context, v *vault.Vault) error {
+	for {
+		_, err := v.Seal(ctx, ofGateway, nil, "")
+		if errors.Is(err, vault.ErrMasterKey) { // renewKeys reports it
+			return nil
+		}
+		if relay.KindOf(err) != relay.KindUnavailable || !pause(ctx, time.Second) {
+			return err
+		}
 	}
-	r.DB.SetSealer(sealer)
-	return ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
 }
 
 // ledgerService is the service for ledgers with its keys, which this gateway checks
 // while it runs.
 type ledgerService struct {
 	*ledger.Service
+	vault     *vault.Vault
 	accounts  *accounts.Store
 	masterKey string       // the newest
 	wrongKey  atomic.Bool  // accounts' keys are wrapped by another master key
@@ -108,7 +121,7 @@ type ledgerService struct {
 	log       *slog.Logger
 }
 
-func (d *Gateway) openLedgers(records *recordStores, events outbox.Notifier) (*ledgerService, error) {
+func (d *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier) (*ledgerService, error) {
 	keys, err := masterKeys(d.cfg)
 	if err != nil {
 		return nil, err
@@ -118,11 +131,14 @@ func (d *Gateway) openLedgers(records *recordStores, events outbox.Notifier) (*l
 		return nil, err
 	}
 	d.onClose(heads.Close)
-	service, err := newLedgers(records, keys, heads, events, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
+	service, keyVault, err := newLedgers(records, keys, heads, events, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
 	if err != nil {
 		return nil, err
 	}
-	l := &ledgerService{Service: service, accounts: records.Accounts, masterKey: keys[0], log: d.log}
+	if err := makeGatewayKey(ctx, keyVault); err != nil {
+		return nil, err
+	}
+	l := &ledgerService{Service: service, vault: keyVault, accounts: records.Accounts, masterKey: keys[0], log: d.log}
 	d.check(admin.Backend{Name: "ledgers", Note: "heads sealed by the master key", Check: l.check})
 	d.onStart(l.renewKeys, l.watch, l.audit)
 	return l, nil
@@ -162,7 +178,7 @@ func (l *ledgerService) audit(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil || faults > 0 {
+		if err == nil || int64(faults) > l.faults.Load() { // it may have left out ledgers that had some
 			l.faults.Store(int64(faults))
 		}
 		if faults > 0 {

@@ -56,6 +56,9 @@ type membership struct {
 	log     *slog.Logger
 	// afterRestore prepares the records of a restored database, see recordStores.
 	afterRestore func(context.Context, registry.Halt) (int, error)
+	// forgetKeys has the keys of sealed records read again: those of another database may
+	// not be in this one.
+	forgetKeys func()
 	// accept accepts the ledgers of a restored database as they are.
 	accept func(context.Context) ([]string, error)
 	// lostWrites means that the embedded records had lost writes at the start, and reverted
@@ -88,7 +91,7 @@ type membership struct {
 func (d *Gateway) openMembership(ctx context.Context, back backends, intakes map[event.Kind]*intake.Intake, ledgers *ledgerService) (m *membership, err error) {
 	m = &membership{
 		store: back.records.Gateways, dir: d.cfg.DataDir, cache: back.cache, primary: back.primary, keys: back.primary.keys, intakes: intakes, gate: d.gate, log: d.log, watchFor: registry.WatchFor,
-		afterRestore: back.records.afterRestore, accept: ledgers.Accept,
+		afterRestore: back.records.afterRestore, forgetKeys: ledgers.vault.Forget, accept: ledgers.Accept,
 		self: registry.Gateway{Node: d.node, URL: d.cfg.InternalURL, Version: d.version, StartedAt: time.Now(), Facts: d.facts(ledgers.masterKey)},
 	}
 	m.self.Facts[registry.Incarnation] = rand.Text()
@@ -309,6 +312,7 @@ func (m *membership) haltLocked(reason string) {
 		return
 	}
 	m.gate.Close()
+	m.forgetKeys()
 	m.haltedAt = time.Now()
 	m.halted = reason + ". Processing has stopped; what arrives is kept in the journal. " +
 		"`penstock recover` processes the journal again from what the database knows, and goes on"

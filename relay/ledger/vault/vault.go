@@ -65,7 +65,7 @@ type Vault struct {
 	masters []master // the first wraps, all unwrap
 
 	mu   sync.Mutex
-	open map[account.ID]tink.AEAD
+	open map[account.ID]loadedKey
 }
 
 // New makes a vault with master keys as NewMasterKey writes them, newest first.
@@ -73,7 +73,7 @@ func New(store Store, keys []string) (*Vault, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("vault: a master key is needed")
 	}
-	v := &Vault{store: store, open: make(map[account.ID]tink.AEAD)}
+	v := &Vault{store: store, open: make(map[account.ID]loadedKey)}
 	for i, text := range keys {
 		m, err := parseMaster(text)
 		if err != nil {
@@ -129,39 +129,47 @@ func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about s
 // Open decrypts data that was sealed for the account with the same context. It never
 // writes to the store.
 func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
-	for _, anew := range []bool{false, true} { // another gateway may have added a key
-		key, err := v.opener(ctx, acct, anew)
-		if err != nil {
-			return nil, err
-		}
-		if plain, err := key.Decrypt(sealed, bind(acct, about)); err == nil {
+	if plain, err := v.OpenLoaded(acct, sealed, about); err == nil {
+		return plain, nil
+	}
+	if err := v.Load(ctx, acct); err != nil { // another gateway may have added a key
+		return nil, err
+	}
+	return v.OpenLoaded(acct, sealed, about)
+}
+
+// OpenLoaded is Open with the keys that are loaded, without the store.
+func (v *Vault) OpenLoaded(acct account.ID, sealed []byte, about string) ([]byte, error) {
+	if opens := v.loaded(acct).key; opens != nil {
+		if plain, err := opens.Decrypt(sealed, bind(acct, about)); err == nil {
 			return plain, nil
 		}
 	}
 	return nil, fmt.Errorf("vault: account %s: %s does not open: it was changed, or belongs elsewhere", acct, about)
 }
 
-// opener returns what opens for an account, from the store if it was not loaded or anew
-// says so.
-func (v *Vault) opener(ctx context.Context, acct account.ID, anew bool) (tink.AEAD, error) {
-	if key := v.loaded(acct); key != nil && !anew {
-		return key, nil
-	}
+// Load reads the keys of an account from the store.
+func (v *Vault) Load(ctx context.Context, acct account.ID) error {
 	stored, err := v.store.Keyset(ctx, acct)
 	if relay.KindOf(err) == relay.KindNotFound {
-		return nil, fmt.Errorf("vault: account %s: its keyset is missing", acct)
+		return fmt.Errorf("vault: account %s: its keyset is missing", acct)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	handle, current, err := v.unwrap(acct, stored)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !current { // it opens, but another one shall seal
-		return aead.New(handle)
-	}
-	return v.keep(acct, handle)
+	_, err = v.keep(acct, handle, current)
+	return err
+}
+
+// Forget has all keys read from the store again, which may be another one now.
+func (v *Vault) Forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.open)
 }
 
 func bind(acct account.ID, about string) []byte {
@@ -178,34 +186,39 @@ func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
 	return err
 }
 
-// keyOf returns what seals for an account; it makes a keyset if there is none.
+// keyOf returns what seals for an account; it makes a keyset if the account has none.
 func (v *Vault) keyOf(ctx context.Context, acct account.ID) (tink.AEAD, error) {
-	if key := v.loaded(acct); key != nil {
-		return key, nil
+	if k := v.loaded(acct); k.current {
+		return k.key, nil
 	}
 	handle, err := v.load(ctx, acct, true)
 	if err != nil {
 		return nil, err
 	}
-	return v.keep(acct, handle)
+	return v.keep(acct, handle, true)
 }
 
-// loaded returns the key of an account; nil if it was not used yet.
-func (v *Vault) loaded(acct account.ID) tink.AEAD {
+// loadedKey is the keys of an account. If the newest master key wraps them they are
+// current, and may seal.
+type loadedKey struct {
+	key     tink.AEAD
+	current bool
+}
+
+func (v *Vault) loaded(acct account.ID) loadedKey {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.open[acct]
 }
 
-// keep keeps the key of an account.
-func (v *Vault) keep(acct account.ID, handle *keyset.Handle) (tink.AEAD, error) {
+func (v *Vault) keep(acct account.ID, handle *keyset.Handle, current bool) (tink.AEAD, error) {
 	key, err := aead.New(handle)
 	if err != nil {
 		return nil, fmt.Errorf("vault: account %s: %w", acct, err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.open[acct] = key
+	v.open[acct] = loadedKey{key, current}
 	return key, nil
 }
 

@@ -121,6 +121,21 @@ func TestMasterKeysRotate(t *testing.T) {
 	}
 }
 
+// A database may be replaced by another one while a gateway runs.
+func TestForgottenKeysAreReadFromTheStoreThatIsThere(t *testing.T) {
+	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	key := NewMasterKey()
+	running := open(t, s, key)
+	sealed(t, running, 1, "before", "a")
+	clear(s.kept)
+	sealed(t, open(t, s, key), 1, "of the other database", "a")
+	running.Forget()
+	box := sealed(t, running, 1, "kept", "a")
+	if got, err := open(t, s, key).Open(t.Context(), 1, box, "a"); err != nil || string(got) != "kept" {
+		t.Errorf("after a restart: %q, %v", got, err)
+	}
+}
+
 // contradiction is a store in which a keyset is both missing and there.
 type contradiction struct{}
 

@@ -2,6 +2,8 @@ package accounts
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,19 +17,58 @@ import (
 // mirror seals by turning a text round, behind what it belongs to.
 type mirror struct{}
 
-func (mirror) Seal(plain []byte, of string) ([]byte, error) {
+func (mirror) Load(context.Context) error { return nil }
+
+func (mirror) Seal(plain []byte, owner string) ([]byte, error) {
 	turned := slices.Clone(plain)
 	slices.Reverse(turned)
-	return append([]byte(of+"|"), turned...), nil
+	return append([]byte(owner+"|"), turned...), nil
 }
 
-func (mirror) Open(sealed []byte, of string) ([]byte, error) {
-	turned, found := bytes.CutPrefix(sealed, []byte(of+"|"))
+func (mirror) Open(sealed []byte, owner string) ([]byte, error) {
+	turned, found := bytes.CutPrefix(sealed, []byte(owner+"|"))
 	if !found {
-		return nil, fmt.Errorf("%.40q is not of %s", sealed, of)
+		return nil, fmt.Errorf("%.40q is not of %s", sealed, owner)
 	}
 	slices.Reverse(turned)
 	return turned, nil
+}
+
+// keyed opens nothing before its keys were loaded from the database.
+type keyed struct {
+	mirror
+	db    *sqlstore.DB
+	loads *int
+}
+
+func (k keyed) Load(ctx context.Context) error {
+	*k.loads++
+	_, err := sqlstore.Value[int](ctx, k.db, "keys", "SELECT COUNT(*) FROM account")
+	return err
+}
+
+func (k keyed) Open(sealed []byte, owner string) ([]byte, error) {
+	if *k.loads == 0 {
+		return nil, errors.New("no key is loaded")
+	}
+	return k.mirror.Open(sealed, owner)
+}
+
+// keysAreLoaded reads a record before the keys are loaded, and one that does not open.
+func keysAreLoaded(t *testing.T, s *Store) {
+	s.db.SetSealer(mirror{})
+	_, err := s.PutAccount(t.Context(), account.Account{ID: 7, Name: "acme"})
+	relaytest.NoError(t, err)
+	loads := 0
+	s.db.SetSealer(keyed{db: s.db, loads: &loads})
+	all, err := s.Accounts(t.Context())
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the accounts, and how often keys were loaded", []int{len(all), loads}, []int{1, 1})
+	relaytest.NoError(t, s.db.Run(t.Context(), "account", "INSERT INTO account (id, name, doc) SELECT 8, 'other', doc FROM account"))
+	if all, err := s.Accounts(t.Context()); err == nil {
+		t.Errorf("%d accounts", len(all))
+	}
+	relaytest.Equal(t, "how often keys were loaded", loads, 2)
 }
 
 // secretsAreSealed saves secrets: they come back, and the database shows none.
