@@ -107,7 +107,7 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 		{"accepted_total", "Entries written to the journal since the start.", func(j journal) float64 { return float64(j.Accepted) }},
 		{"processed_total", "Entries processed since the start.", func(j journal) float64 { return float64(j.Processed) }},
 		{"quarantined_total", "Entries quarantined or unrouted since the start.", func(j journal) float64 { return float64(j.Quarantined) }},
-		{"deferred_total", "Entries deferred since the start: their account's codecs had used up their time.", func(j journal) float64 { return float64(j.Deferred) }},
+		{"deferred_total", "Entries deferred since the start: their account's codecs had used up their time or exceeded a limit, or the post was large.", func(j journal) float64 { return float64(j.Deferred) }},
 		{"lag", "Entries accepted and not processed yet.", func(j journal) float64 { return float64(j.Lag) }},
 		{"waiting", "1 while processing waits for a back end.", func(j journal) float64 { return flag(j.Waiting != "") }},
 		{"journal_bytes", "Bytes of the journal's segments.", func(j journal) float64 { return float64(j.Journal.Bytes) }},

@@ -192,13 +192,14 @@ func (all eventSources) newest() (newest *eventSource, stopped *eventSource) {
 // before reports whether the next event of a source can only be older than that of
 // another one.
 func (src *eventSource) before(other *eventSource) bool {
-	is, known := src.nextAt()
-	then, otherKnown := other.nextAt()
-	return known && (!otherKnown || is.Before(then))
+	next, known := src.nextAt()
+	otherNext, otherKnown := other.nextAt()
+	return known && (!otherKnown || next.Before(otherNext))
 }
 
-// nextAt is when the next event was received, or, of a source that has stopped, the latest
-// time at which it can have been; it is not known where an answer ended.
+// nextAt returns when the next event was received. Of a source that has stopped it returns
+// the place to which that was searched: its next event is not newer. known is false if
+// the answer of another gateway ended without naming that place.
 func (src *eventSource) nextAt() (at time.Time, known bool) {
 	text := src.searchedTo
 	if src.head != nil {
@@ -208,8 +209,8 @@ func (src *eventSource) nextAt() (at time.Time, known bool) {
 	return at, err == nil
 }
 
-// sequence is that of the event in its journal, which its id ends with; 0 if another
-// gateway sent what is no id.
+// sequence returns the sequence number of the event in its journal, which its id ends
+// with; 0 if the id that another gateway sent has none.
 func (e *eventJSON) sequence() uint64 {
 	last := e.ID[strings.LastIndexByte(e.ID, '-')+1:]
 	seq, _ := strconv.ParseUint(last[min(1, len(last)):], 10, 63)

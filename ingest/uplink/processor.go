@@ -233,7 +233,7 @@ func eventOf(record string) string {
 }
 
 // deferredReason is the reason of a pending event whose frames were deferred.
-const deferredReason = "waits for its turn: the account's codecs need more time than is their share"
+const deferredReason = "waits for its turn: the account's codecs need more time than is their share, or exceed a limit"
 
 // statuses defers items with a deferred frame, quarantines items with errors, and
 // returns what is noted about the others: notes, and which events they repeat.

@@ -36,7 +36,7 @@ func (s *Service) standing(ctx context.Context) (st standing, err error) {
 	return st, nil
 }
 
-// load adds SIMs to what is declared. It is called once.
+// load adds SIMs to the set that st was made with, which has none yet.
 func (s *Service) load(ctx context.Context, st *standing, which account.WhichSIMs) error {
 	rows, err := s.Accounts.DeclaredSIMs(ctx, which)
 	if err != nil {

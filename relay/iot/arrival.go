@@ -42,8 +42,9 @@ type Outcome struct {
 	// Provisional reports that a concurrent frame may change the outcome: an
 	// acknowledgement can arrive before its device's first uplink.
 	Provisional bool
-	// Deferred reports that the frame was not decoded, because the decoding time of
-	// the batch was used up: it must be processed again with NoDefer.
+	// Deferred reports that the frame was not decoded, because the decoding time of the
+	// batch was used up or the last call of its codec exceeded a limit: it must be
+	// processed again with NoDefer.
 	Deferred bool
 	// Notes say what of the frame was accepted but not used: values and times that could
 	// not be read, warnings of the codec, and why an accepted frame has no readings.

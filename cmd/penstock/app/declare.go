@@ -91,7 +91,7 @@ func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 // inventory that is not applied yet: the error is relay.KindUnavailable then, so that its
 // sender tries again.
 type credentials struct {
-	of interface {
+	stored interface {
 		httpd.Tokens
 		soap.Logins
 	}
@@ -100,19 +100,19 @@ type credentials struct {
 
 // Token implements httpd.Tokens.
 func (c credentials) Token(ctx context.Context, hash string) (account.Token, error) {
-	token, err := c.of.Token(ctx, hash)
+	token, err := c.stored.Token(ctx, hash)
 	return token, c.missing(err)
 }
 
 // TokenBySource implements httpd.Tokens.
 func (c credentials) TokenBySource(ctx context.Context, source string) (account.Token, error) {
-	token, err := c.of.TokenBySource(ctx, source)
+	token, err := c.stored.TokenBySource(ctx, source)
 	return token, c.missing(err)
 }
 
 // Login implements soap.Logins.
 func (c credentials) Login(ctx context.Context, username string) (account.Login, error) {
-	login, err := c.of.Login(ctx, username)
+	login, err := c.stored.Login(ctx, username)
 	return login, c.missing(err)
 }
 

@@ -27,7 +27,7 @@ func newMembership(t *testing.T, db *sqlstore.DB, node string) (m *membership, h
 	halts = new([]registry.Halt)
 	return &membership{
 		forgetKeys: func() {},
-		store: gateways.New(db), dir: t.TempDir(), self: registry.Gateway{Node: node}, gate: registry.NewGate(), log: slog.New(slog.DiscardHandler),
+		store:      gateways.New(db), dir: t.TempDir(), self: registry.Gateway{Node: node}, gate: registry.NewGate(), log: slog.New(slog.DiscardHandler),
 		afterRestore: func(_ context.Context, h registry.Halt) (int, error) { *halts = append(*halts, h); return 3, nil },
 		accept:       func(context.Context) ([]string, error) { return nil, nil },
 	}, halts

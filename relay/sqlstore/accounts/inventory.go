@@ -27,7 +27,7 @@ func (s *Store) inventory(ctx context.Context) (kept, document []byte, err error
 	return r.kept, r.document, err
 }
 
-// sealedInventory is the column of the inventory, which belongs to no account.
+// sealedInventory returns the sealed column of the inventory, which belongs to no account.
 func sealedInventory(document any) any { return sqlstore.Sealed(document, "inventory", 0) }
 
 // PutInventory saves the merged inventory and changes of its SIMs; was is the one it

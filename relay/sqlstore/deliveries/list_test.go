@@ -44,6 +44,8 @@ func TestListSelects(t *testing.T) {
 		{"a query with a percent sign and a backslash", outbox.Filter{Query: `%\`, State: outbox.Dead}, []string{}},
 		{"a target of a dead one", outbox.Filter{Target: "ops@EXAMPLE", State: outbox.Dead}, []string{"mail"}},
 		{"a target that stands in the text alone", outbox.Filter{Target: "zähler", State: outbox.Dead}, []string{}},
+		{"a target as it is shown, without the values of its parameters", outbox.Filter{Target: "/in?m=***", State: outbox.Dead}, []string{"second"}},
+		{"a value of a target's parameter", outbox.Filter{Query: "m=gate", State: outbox.Dead}, []string{"second"}},
 		{"a reason of a dead one of an account", outbox.Filter{Reason: "FOR A", State: outbox.Dead, Account: 1}, []string{"second"}},
 		{"a reason and a query", outbox.Filter{Reason: "for a", Query: "m-second", State: outbox.Dead}, []string{"second"}},
 		{"a query of dead ones from and to", outbox.Filter{Query: "m-", State: outbox.Dead, From: at(3), To: at(5)}, []string{"mail"}},
@@ -58,6 +60,7 @@ func TestListSelects(t *testing.T) {
 	}
 	onEvery(t, sqlstore.Options{}, []testCase{{"by", func(r *rig) {
 		second := created(post("second"), 2)
+		second.Request.URL = "https://example.net/in?m=Gate"
 		r.create(30, created(post("first"), 1), second, receipt, mail)
 		r.finished(outcome(second, 5, outbox.Dead), outcome(mail, 6, outbox.Dead))
 		for _, c := range cases {

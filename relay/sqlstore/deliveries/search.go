@@ -53,7 +53,8 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 
 // texts is where a query is looked for.
 func texts(d *outbox.Delivery) []string {
-	out := []string{d.ID, d.MessageID, outbox.MaskCredentials(d.Target()), d.Reason}
+	// Filters by target look at it as it is shown, queries at the values of parameters, too.
+	out := []string{d.ID, d.MessageID, outbox.MaskCredentials(d.Target()), outbox.MaskTarget(d.Target()), d.Reason}
 	if d.Request != nil {
 		out = append(out, string(d.Request.Body))
 	}

@@ -101,7 +101,8 @@ WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires >
 	return ds, err
 }
 
-// kept is what never changes of a delivery, without what has a column.
+// kept is what never changes of a delivery, without what has a column. The account stays:
+// it is read before doc, which would overwrite it.
 func kept(d outbox.Delivery) outbox.Delivery {
 	d.ID, d.Kind, d.Relay, d.MessageID = "", "", "", ""
 	d.Originator, d.Destination = "", ""

@@ -283,7 +283,7 @@ CREATE INDEX event_mark_account ON event_mark (node, kind, state, account, seq);
 
 -- Domain: deliveries
 
--- Deliveries. doc never changes; it has no field that has a column.
+-- Deliveries. doc never changes; of the fields that have a column it has the account alone.
 CREATE TABLE delivery (
   id TEXT NOT NULL,
   account BIGINT NOT NULL,

@@ -33,7 +33,7 @@ const enrolAfter = 3 * time.Second
 
 func ruleFields(r *rule.Rule) []any { return ownedRule(new(account.ID), r) }
 
-// ownedRule are ruleColumns of any account's rule.
+// ownedRule returns where ruleColumns are read to, with the account of the rule.
 func ownedRule(acct *account.ID, r *rule.Rule) []any {
 	return []any{acct, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
 }

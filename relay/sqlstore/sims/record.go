@@ -23,10 +23,10 @@ func fields(acct *account.ID, s *sim.SIM) []any {
 	}
 }
 
-// read are fields, and what stands for empty ones.
+// read returns fields, and completes a SIM that was read.
 func read(s *sim.SIM) []any { return readOwned(new(account.ID), s) }
 
-// readOwned is read of a SIM of any account.
+// readOwned returns read for a SIM whose account is wanted, too.
 func readOwned(acct *account.ID, s *sim.SIM) []any {
 	return append(fields(acct, s), func() {
 		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)

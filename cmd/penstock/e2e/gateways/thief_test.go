@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,11 +59,16 @@ func testStolenDatabase(t *testing.T, s *e2e.Site) {
 			{"the gateways' key", "GET", "/internal/events", "", signed(thief, keys, "GET", "/internal/events", "")},
 			{"the gateways' key to replay", "POST", "/internal/events/replay", `{"kind":"sms"}`, signed(thief, keys, "POST", "/internal/events/replay", `{"kind":"sms"}`)},
 		} {
-			a, err := try.as.Try(try.method, try.path, try.body)
+			var a e2e.Response
+			var err error
+			relaytest.Eventually(t, "an answer other than 503", func() (any, bool) {
+				a, err = try.as.Try(try.method, try.path, try.body)
+				return a.Body, a.Status != http.StatusServiceUnavailable
+			})
 			if err != nil { // not a value of a header
 				continue
 			}
-			if !slices.Contains([]int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable}, a.Status) {
+			if a.Status != http.StatusUnauthorized && a.Status != http.StatusTooManyRequests {
 				t.Errorf("%q as %s: %d %.200s", text, try.kind, a.Status, a.Body)
 			}
 		}
