@@ -22,7 +22,8 @@ func (*Site) Mailbox() string {
 	return smtptest.NewRecipient()
 }
 
-// Mails lists the mails to an address, as the sink or the SMTP server has them.
+// Mails lists the mails to an address, as the sink or the SMTP server has them. What
+// came twice with one Message-ID, as after a kill, is one mail.
 func (g *Gateway) Mails(to string) []string {
 	g.T.Helper()
 	all := []string{}
@@ -34,9 +35,13 @@ func (g *Gateway) Mails(to string) []string {
 		}
 	}
 	var found []string
+	seen := make(map[string]bool)
 	for _, m := range all {
 		m = strings.ReplaceAll(m, "\r\n", "\n")
-		if strings.Contains(m, "\nTo: <"+to+">\n") {
+		_, id, _ := strings.Cut(m, "\nMessage-Id: ")
+		id, _, _ = strings.Cut(id, "\n")
+		if strings.Contains(m, "\nTo: <"+to+">\n") && !seen[id] {
+			seen[id] = true
 			found = append(found, m)
 		}
 	}
