@@ -22,9 +22,11 @@ func open(t testing.TB, o influx.Options) *influx.Store {
 }
 
 func TestReadingsInInfluxDB18PassTheSuite(t *testing.T) {
+	t.Parallel()
 	server := influxtest.Shared(t)
 	for _, language := range []influx.Language{influx.InfluxQL, influx.Flux} {
 		t.Run(string(language), func(t *testing.T) {
+			t.Parallel()
 			iottest.Run(t, func(t *testing.T) iot.ReadingStore {
 				return open(t, influx.Options{URL: server.URL, Bucket: server.NewDatabase(t), Language: language})
 			})

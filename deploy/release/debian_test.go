@@ -149,6 +149,7 @@ func (s *system) serve() (stop func()) {
 // The life of the package: installed, started, upgraded, removed, installed again, and
 // purged. Settings and data stay until the purge.
 func TestTheDebianPackagesLife(t *testing.T) {
+	t.Parallel()
 	s := newSystem(t)
 	_, _ = s.try("dpkg --purge penstock; deluser --quiet penstock")
 

@@ -96,6 +96,7 @@ func TestMain(m *testing.M) {
 // the same hashes. Both use the machine's build cache, so what differs is linked and
 // packed twice; PENSTOCK_TEST_COLD=1 compiles everything anew for the second.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
 	first := released(t)
 	other := []string{"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "GOFLAGS=-p=1", "GOAMD64=v3"}
 	if os.Getenv("PENSTOCK_TEST_COLD") == "1" {

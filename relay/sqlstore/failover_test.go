@@ -172,7 +172,7 @@ func TestAPrimaryThatHangsIsLeft(t *testing.T) {
 	pair := sqltest.StartPair(t)
 	url := pair.NewDatabase(t)
 	proxy := newStallingProxy(t, hostsIn(url)[0])
-	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, proxy.addr, hostsIn(url)[1])})
+	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, proxy.addr, hostsIn(url)[1]), Timeout: 3 * time.Second})
 	sqltest.Together(8, func(int) { // so that there are idle connections
 		relaytest.NoError(t, db.Run(t.Context(), "test", "UPDATE version SET n = n WHERE name = ''"))
 	})

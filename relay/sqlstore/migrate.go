@@ -102,7 +102,7 @@ func (d *DB) provider() (*goose.Provider, error) {
 	kind := goose.DialectSQLite3
 	if d.writer == nil {
 		kind = goose.DialectPostgres
-		locker, err := lock.NewPostgresSessionLocker()
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // seconds, tries
 		if err != nil {
 			return nil, err
 		}

@@ -144,6 +144,7 @@ func schemaIsListed(t *testing.T, db *sqlstore.DB) {
 
 // TestGatewaysMigrateAtTheSameTime starts several gateways on an empty PostgreSQL database.
 func TestGatewaysMigrateAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	o := sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)}
 	db := sqltest.Open(t, o)
 	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
