@@ -97,12 +97,12 @@ func TestMain(m *testing.M) {
 // packed twice; PENSTOCK_TEST_COLD=1 compiles everything anew for the second.
 func TestTheSameCommitGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
-	first := released(t)
 	other := []string{"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "GOFLAGS=-p=1", "GOAMD64=v3"}
 	if os.Getenv("PENSTOCK_TEST_COLD") == "1" {
 		other = append(other, "GOCACHE="+t.TempDir())
 	}
 	second := build(t, clone(t), other...)
+	first := released(t) // built beside it
 	if diff := cmp.Diff(sums(t, first), sums(t, second)); diff != "" {
 		t.Errorf("two builds of one commit differ (-first +second):\n%s", diff)
 	}
@@ -136,6 +136,7 @@ func run(dir, name string, args ...string) (string, error) {
 }
 
 func TestTheBinaryIsStaticAndNamesItsCommit(t *testing.T) {
+	t.Parallel()
 	binary := filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH)
 	if out, err := run(".", "ldd", binary); err == nil {
 		t.Errorf("the binary needs libraries of the system:\n%s", out)
@@ -149,6 +150,7 @@ func TestTheBinaryIsStaticAndNamesItsCommit(t *testing.T) {
 
 // Every requirement of go.mod that the program links stands in the SBOM.
 func TestTheSBOMListsEveryModule(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(released(t), "penstock-linux-"+runtime.GOARCH+".cdx.json"))
 	relaytest.NoError(t, err)
 	var bom struct {

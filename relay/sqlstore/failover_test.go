@@ -113,7 +113,7 @@ func TestAHostThatNeverAnswersIsLeft(t *testing.T) {
 	url := server.NewDatabase(t)
 	hung := newStallingProxy(t, "")
 	hung.stalled.Store(true)
-	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, hung.addr, hostsIn(url)[0])})
+	db := sqltest.Open(t, sqlstore.Options{URL: withHosts(url, hung.addr, hostsIn(url)[0]), Timeout: 3 * time.Second})
 	if err := db.HostErrors(); !strings.Contains(fmt.Sprint(err), hung.addr) {
 		t.Errorf("the host that does not answer is not named: %v", err)
 	}

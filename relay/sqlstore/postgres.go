@@ -102,6 +102,9 @@ type servers struct {
 
 	mu     sync.Mutex
 	usedNo int // the host that was connected to last
+	// failedAt is when the last check that failed began: connections that were checked before
+	// it are not used again, so that only the first of them waits for a server that hangs.
+	failedAt time.Time
 	// unidentified is why a server does not tell its identity; nil if it does.
 	unidentified error
 }
@@ -312,12 +315,24 @@ func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 	if !ok || s.admit(known.server) != nil {
 		return driver.ErrBadConn
 	}
+	s.mu.Lock()
+	failed := known.checkedAt.Before(s.failedAt)
+	s.mu.Unlock()
+	if failed {
+		return driver.ErrBadConn
+	}
 	if time.Since(known.checkedAt) < time.Second {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxPingTime)
+	began := time.Now()
+	pinging, cancel := context.WithTimeout(ctx, maxPingTime)
 	defer cancel()
-	if conn.PgConn().Ping(ctx) != nil {
+	if conn.PgConn().Ping(pinging) != nil {
+		if ctx.Err() == nil { // the caller did wait for it
+			s.mu.Lock()
+			s.failedAt = began
+			s.mu.Unlock()
+		}
 		return driver.ErrBadConn
 	}
 	known.checkedAt = time.Now()
