@@ -93,9 +93,10 @@ func (s *Sentinels) named(ctx context.Context) *Server {
 }
 
 // Master waits until the master is followed by the other server, as far as the
-// Sentinel knows, and returns it.
+// Sentinel knows, and returns it. A Sentinel whose timer was late acts on nothing for
+// 30 s (its TILT mode), and on a busy machine that happens again and again.
 func (s *Sentinels) Master(ctx context.Context) (master *Server, err error) {
-	return master, Until(ctx, StartTime, "the Sentinel's master to be followed", func() bool {
+	return master, Until(ctx, 5*StartTime, "the Sentinel's master to be followed", func() bool {
 		master = s.named(ctx)
 		said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
 		return master != nil && err == nil && strings.Contains(said, "\nflags\nslave\n") && strings.Contains(said, "\nmaster-link-status\nok\n")
@@ -104,7 +105,7 @@ func (s *Sentinels) Master(ctx context.Context) (master *Server, err error) {
 
 // Promoted waits until another server is the master.
 func (s *Sentinels) Promoted(ctx context.Context, before *Server) error {
-	return Until(ctx, StartTime, "the Sentinel to promote the other server", func() bool {
+	return Until(ctx, 5*StartTime, "the Sentinel to promote the other server", func() bool {
 		now := s.named(ctx)
 		return now != nil && now != before
 	})
