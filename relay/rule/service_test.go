@@ -296,6 +296,29 @@ func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 	relaytest.Equal(t, "the omitted actions in the statistics", g.rules.Stats().Omitted, 0)
 }
 
+// More due batches than a look once took, of an account at its limit, leave another
+// account's batch in its time.
+func TestBatchesAtTheLimitDoNotHideThoseOfOthers(t *testing.T) {
+	g := newGateway(t)
+	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: g.sent}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
+	g.iot.EvaluateWith(g.rules)
+	for range 110 {
+		g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
+	}
+	other := rule.Rule{
+		Name: "Other", Enabled: true, On: rule.OnReading, Batch: rule.Batch{Count: 2, Every: 2 * time.Second},
+		Actions: []rule.Action{{Action: rule.HTTPPost, Parameters: []string{"https://example.com/"}}},
+	}
+	_, _, err := g.rules.Create(t.Context(), 2, other)
+	relaytest.NoError(t, err)
+	theirs := warm("b", 0, 1)
+	theirs.Account = 2
+	g.ingest(warm("a", 0, 1), theirs)
+	g.clock.set(3)
+	relaytest.NoError(t, g.rules.Tick(t.Context()))
+	g.wants("when all are due", nil, 2)
+}
+
 // TestACrashBetweenAnyTwoSteps lets every change of the store fail in turn, before
 // and after it was made, and has the frames come again to a gateway that remembers
 // nothing.
