@@ -160,20 +160,16 @@ func newDashboard(uid, title, description string, variables []Variable, panels [
 	}
 }
 
-// variable is a choice among the values of a tag.
-func variable(name, label, tag, where string, several bool) Variable {
+// variable is a choice of several values of a tag.
+func variable(name, label, tag, where string) Variable {
 	q := "SHOW TAG VALUES WITH KEY = " + quote(tag)
 	if where != "" {
 		q += " WHERE " + where
 	}
-	v := Variable{
+	return Variable{
 		Name: name, Label: label, Type: "query", Datasource: datasource(), Query: q, Definition: q,
-		Refresh: 2, Sort: 1, Multi: several, IncludeAll: several,
+		Refresh: 2, Sort: 1, Multi: true, IncludeAll: true, AllValue: ".*",
 	}
-	if several {
-		v.AllValue = ".*"
-	}
-	return v
 }
 
 // quote writes an identifier of InfluxQL.

@@ -22,8 +22,13 @@ func Decoder(id, name string, sensors []Sensor) Dashboard {
 			graph(title, unit(s.Unit), size{16, 8}, numbersAndTexts(quote(s.Type), where+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier", "texts of $tag_identifier")...),
 			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+where+` GROUP BY "identifier"`, "")).named(theseDevices))
 	}
-	return newDashboard(uidOf(id), "Penstock: "+name, "What decoder "+id+" gives.", []Variable{allAccounts(), devicesOf(sensors)}, panels)
+	return newDashboard(uidOf(id), "Penstock: "+name, "What decoder "+id+" gives.", []Variable{
+		variable("account", "Account", "account", ""), devicesOf(sensors),
+	}, panels)
 }
+
+// theseAccounts are the readings of the accounts that are chosen.
+const theseAccounts = `$timeFilter AND "account" =~ /^$account$/`
 
 // theseDevices are the readings of the devices that are chosen.
 const theseDevices = theseAccounts + ` AND "identifier" =~ /^$device$/`
@@ -42,7 +47,7 @@ func devicesOf(sensors []Sensor) Variable {
 	if len(sensors) > 0 {
 		where += ")"
 	}
-	return variable("device", "Device", "identifier", where, true)
+	return variable("device", "Device", "identifier", where)
 }
 
 // uidOf is at most 40 letters, digits, hyphens and underscores, as Grafana wants.

@@ -25,25 +25,6 @@ func graph(title, unit string, s size, targets ...Target) Panel {
 	return p
 }
 
-// bars shows how many there are over time.
-func bars(title string, s size, targets ...Target) Panel {
-	p := graph(title, "short", s, targets...)
-	p.FieldConfig.Defaults.Custom = map[string]any{
-		"drawStyle": "bars", "fillOpacity": 70, "stacking": map[string]any{"mode": "normal", "group": "A"},
-	}
-	return p
-}
-
-// figure shows one number.
-func figure(title, unit string, s size, target Target) Panel {
-	p := panel("stat", title, unit, s, target)
-	p.Options = map[string]any{
-		"reduceOptions": map[string]any{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
-		"graphMode":     "none", "colorMode": "value", "textMode": "auto",
-	}
-	return p
-}
-
 // table shows rows, the first column in order.
 func table(title string, s size, sortBy string, descending bool, target Target) Panel {
 	target.ResultFormat = "table"
@@ -68,30 +49,6 @@ func (p Panel) named(where string) Panel {
 			"renameByName":  map[string]string{"Time 1": "Time"},
 		}},
 	}
-	return p
-}
-
-// without leaves a column out.
-func (p Panel) without(column string) Panel {
-	p.Transform = append(p.Transform, Transform{ID: "organize", Options: map[string]any{"excludeByName": map[string]bool{column: true}}})
-	return p
-}
-
-// fields names what a figure shows besides numbers.
-func (p Panel) fields(pattern string) Panel {
-	p.Options["reduceOptions"].(map[string]any)["fields"] = pattern
-	return p
-}
-
-// about sets the description of a panel.
-func (p Panel) about(description string) Panel {
-	p.Description = description
-	return p
-}
-
-// percent bounds the scale.
-func (p Panel) percent() Panel {
-	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = new(0.0), new(100.0)
 	return p
 }
 

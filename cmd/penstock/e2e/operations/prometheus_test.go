@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
-	"github.com/penstock/penstock/deploy/grafana"
 	"github.com/penstock/penstock/relay/porttest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -89,7 +88,7 @@ func TestPrometheusReadsWhatTheGatewayTells(t *testing.T) {
 		}
 		return len(answer.Data.Result), answer.Error
 	}
-	for _, p := range grafana.Gateway().Panels {
+	for _, p := range shippedDashboard(t, "gateway").Panels {
 		for _, q := range p.Targets {
 			expr := strings.ReplaceAll(q.Expr, "$__rate_interval", "1m")
 			relaytest.Eventually(t, p.Title+": "+expr, func() (any, bool) {
