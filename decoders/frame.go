@@ -36,9 +36,7 @@ type Frame struct {
 	IsDevEUI   bool
 	// Name is what the sender calls the device; it may be empty and may
 	// change between two frames of one device.
-	Name        string
-	Application string // the sender's application identifier
-	Profile     Profile
+	Name string
 
 	// DedupID is equal in two posts of the same frame and differs between
 	// frames of one sender, apart from those that DedupSpan is about. Empty means
@@ -56,11 +54,10 @@ type Frame struct {
 	// Extensible says that the sender may post Supplements to this frame.
 	Extensible bool
 
-	FPort     int // 0-255; meaningful when HasFPort
-	HasFPort  bool
-	FCnt      int64 // the uplink counter; meaningful when HasFCnt
-	HasFCnt   bool
-	Confirmed bool
+	FPort    int // 0-255; meaningful when HasFPort
+	HasFPort bool
+	FCnt     int64 // the uplink counter; meaningful when HasFCnt
+	HasFCnt  bool
 
 	// Payload is the FRMPayload in the clear unless Encrypted says that it
 	// is ciphertext, which no codec may be given.
@@ -87,11 +84,7 @@ type Frame struct {
 	NetworkTime time.Time
 	TimeNote    string
 
-	Gateways        []Gateway
-	FrequencyHz     int64
-	DataRate        string // as "SF7BW125"; empty when unknown
-	SpreadingFactor int
-	BandwidthHz     int
+	Gateways []Gateway
 
 	Battery  *float64 // per cent, 0-100; nil when unknown or externally powered
 	Margin   *float64 // demodulation margin in dB
@@ -108,15 +101,6 @@ type Frame struct {
 	Text string
 }
 
-// Profile is the sender's description of the kind of device, by which a decoder
-// can be chosen. Every part may be empty.
-type Profile struct {
-	ID, Name                         string // the network server's device profile
-	Brand, Model                     string // as in the public device repository
-	HardwareVersion, FirmwareVersion string
-	Band                             string
-}
-
 // Gateway is one reception of a frame. RSSI is in dBm, SNR in dB.
 type Gateway struct {
 	ID       string
@@ -126,10 +110,9 @@ type Gateway struct {
 	Time     time.Time // zero when the gateway has no clock
 }
 
-// Position is in degrees (WGS 84) and metres.
+// Position is in degrees (WGS 84).
 type Position struct {
 	Latitude, Longitude float64
-	Altitude            *float64
 }
 
 // BestGateway returns the reception with the highest SNR, then RSSI, and false

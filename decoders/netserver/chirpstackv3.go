@@ -23,7 +23,6 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	chirpStackV3Device(d, f)
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
-	f.Confirmed = d.Bool("confirmedUplink")
 	f.Payload = d.Base64("data")
 	f.Object = chirpStackV3Object(d)
 	f.Position = d.Position("location")
@@ -47,9 +46,6 @@ func chirpStackV3Device(d document, f *decoders.Frame) {
 		d.RefuseField("devEUI", "is neither 16 hex digits nor base64 of 8 bytes")
 	}
 	f.Name = d.Text("deviceName")
-	f.Application = d.Text("applicationID")
-	f.Profile.ID = d.Text("deviceProfileID")
-	f.Profile.Name = d.Text("deviceProfileName")
 }
 
 // eui gives an EUI in lower-case hex, whichever of the marshalers wrote it.
@@ -151,11 +147,6 @@ func chirpStackV3Radio(d document, f *decoders.Frame) (uplinkID string) {
 		return chirpStackV3Gateway(d)
 	})
 	fillSNR(f.Gateways)
-	f.FrequencyHz = d.Frequency("txInfo.frequency")
-	modulation := d.As("txInfo").In("txInfo.loRaModulationInfo|dataRate")
-	f.BandwidthHz = modulation.Bandwidth("bandwidth")
-	f.SpreadingFactor = modulation.As("txInfo.spreadingFactor").Spreading("spreadingFactor|spreadFactor")
-	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
 	return uplinkID
 }
 
@@ -170,7 +161,7 @@ func chirpStackV3Gateway(d document) decoders.Gateway {
 		Position: d.Position("location"),
 	}
 	if g.Position == nil {
-		g.Position = d.Place("latitude", "longitude", "altitude")
+		g.Position = d.Place("latitude", "longitude")
 	}
 	return g
 }

@@ -22,7 +22,6 @@ func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
 	if f.Kind == decoders.Uplink {
 		f.HasFCnt, f.HasFPort = f.HasFCnt || !d.IsPresent("fCnt"), f.HasFPort || !d.IsPresent("fPort")
 	}
-	f.Confirmed = d.Bool("confirmed")
 	f.Payload = d.Base64("data")
 	f.Object = d.Object("object")
 	for range d.In("joinServerContext").Keys() {
@@ -42,9 +41,6 @@ func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
 func chirpStackV4Device(d document, f *decoders.Frame) {
 	d.DevEUI(f, "devEui")
 	f.Name = d.Text("deviceName")
-	f.Application = d.Text("applicationId")
-	f.Profile.ID = d.Text("deviceProfileId")
-	f.Profile.Name = d.Text("deviceProfileName")
 }
 
 // chirpStackV4Event takes the event from the query or else from the keys of the body.
@@ -134,11 +130,6 @@ func chirpStackV4Radio(d document, f *decoders.Frame) (serverTime time.Time) {
 	if id := d.Text("gatewayId"); id != "" && f.Kind == decoders.TxAck {
 		f.Gateways = []decoders.Gateway{{ID: id}}
 	}
-	f.FrequencyHz = d.Frequency("txInfo.frequency")
-	lora := d.In("txInfo.modulation.lora")
-	f.BandwidthHz = lora.Bandwidth("bandwidth")
-	f.SpreadingFactor = lora.Spreading("spreadingFactor")
-	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
 	return serverTime
 }
 

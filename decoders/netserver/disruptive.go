@@ -19,8 +19,6 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 	f.DedupID = d.Text("event.eventId")
 	f.NetworkTime = d.Time("event.timestamp")
 	f.Name = d.Text("labels.name")
-	f.Profile.Name = d.Text("metadata.deviceType")
-	f.Profile.Model = d.Text("metadata.productNumber")
 	// It holds one object, named as the event's type.
 	data := d.In("event.data")
 	if !d.Has("event.data") {
@@ -47,9 +45,8 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 
 // disruptiveDevice names the device: "projects/P/devices/D" by D.
 func disruptiveDevice(d document, f *decoders.Frame) {
-	project, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
+	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
 	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
-	f.Application = cmp.Or(d.Text("metadata.projectId"), project)
 }
 
 func disruptiveEvent(f *decoders.Frame, eventType string) {

@@ -197,17 +197,14 @@ func (d document) Device(f *decoders.Frame, path, id string) {
 	}
 }
 
-// Place reads a position from its coordinates; a path may be empty.
-func (d document) Place(lat, lon, alt string) *decoders.Position {
-	return place(d.coordinate(lat), d.coordinate(lon), d.coordinate(alt))
+// Place reads a position from its coordinates.
+func (d document) Place(lat, lon string) *decoders.Position {
+	return place(d.coordinate(lat), d.coordinate(lon))
 }
 
-// coordinate reads degrees or metres; senders write "unknown", "" or null for
+// coordinate reads degrees; senders write "unknown", "" or null for
 // what they do not know, and none of these is worth a warning.
 func (d document) coordinate(path string) *float64 {
-	if path == "" {
-		return nil
-	}
 	n, ok := d.Value(path).Float()
 	if !ok {
 		return nil
@@ -217,5 +214,5 @@ func (d document) coordinate(path string) *float64 {
 
 // Position reads the position at a path under its usual names.
 func (d document) Position(path string) *decoders.Position {
-	return d.In(path).Place("latitude|lat", "longitude|lng|lon", "altitude|alt")
+	return d.In(path).Place("latitude|lat", "longitude|lng|lon")
 }

@@ -3,24 +3,10 @@ package netserver
 import (
 	"cmp"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/jsonbody"
 )
-
-// Frequency reads MHz or Hz as Hz.
-func (d document) Frequency(path string) int64 { return hertz(d.Number(path)) }
-
-// Bandwidth reads kHz or Hz as Hz.
-func (d document) Bandwidth(path string) int { return bandwidthHertz(d.Number(path)) }
-
-// Spreading reads a spreading factor.
-func (d document) Spreading(path string) int {
-	n, _ := d.Int(path, 0, 12)
-	return int(n)
-}
 
 // LoRaBattery reads a battery on LoRaWAN's scale.
 func (d document) LoRaBattery(path string) *float64 { return loraLevel(d.Int(path, 0, 255)) }
@@ -69,15 +55,15 @@ func fillSNR(gateways []decoders.Gateway) {
 	}
 }
 
-// protobufPosition reads latitude, longitude and altitude of senders that speak protobuf.
+// protobufPosition reads latitude and longitude of senders that speak protobuf.
 // They leave zeros out and give an empty object for no position, so one of the first two
 // must be there.
 func (d document) protobufPosition() *decoders.Position {
-	lat, lon, alt := d.Number("latitude"), d.Number("longitude"), d.Number("altitude")
+	lat, lon := d.Number("latitude"), d.Number("longitude")
 	if lat == nil && lon == nil {
 		return nil
 	}
-	return &decoders.Position{Latitude: *cmp.Or(lat, new(float64)), Longitude: *cmp.Or(lon, new(float64)), Altitude: alt}
+	return &decoders.Position{Latitude: *cmp.Or(lat, new(float64)), Longitude: *cmp.Or(lon, new(float64))}
 }
 
 // setBestGateway takes the reception that a sender names beside the list of all for
@@ -98,67 +84,11 @@ func onlyOfEvent(f *decoders.Frame) {
 
 // place makes a position of what was given. Zero beside zero is how senders
 // say that they do not know one.
-func place(lat, lon, alt *float64) *decoders.Position {
+func place(lat, lon *float64) *decoders.Position {
 	if lat == nil || lon == nil || *lat == 0 && *lon == 0 || math.Abs(*lat) > 90 || math.Abs(*lon) > 180 {
 		return nil
 	}
-	return &decoders.Position{Latitude: *lat, Longitude: *lon, Altitude: alt}
-}
-
-// hertz takes MHz or Hz, which no radio band confuses.
-func hertz(n *float64) int64 {
-	switch {
-	case n == nil || *n <= 0 || *n > 1e11:
-		return 0
-	case *n < 1e5:
-		return int64(math.Round(*n*1e4)) * 100 // what a float32 of MHz holds
-	}
-	return int64(*n)
-}
-
-// bandwidthHertz takes kHz or Hz.
-func bandwidthHertz(n *float64) int {
-	switch {
-	case n == nil || *n <= 0 || *n > 1e7:
-		return 0
-	case *n < 5000:
-		return int(math.Round(*n * 1000))
-	}
-	return int(*n)
-}
-
-// setDataRate takes "SF12BW125" or "SF12 BW125 4/5". What is no LoRa data rate
-// is kept as it stands.
-func setDataRate(f *decoders.Frame, rate string) {
-	f.DataRate = rate
-	rest, found := strings.CutPrefix(rate, "SF")
-	sf, rest := leadingInt(rest)
-	rest, isLora := strings.CutPrefix(strings.TrimLeft(rest, " "), "BW")
-	bw, _ := leadingInt(rest)
-	if found && isLora && sf > 0 && sf <= 12 && bw > 0 && bw <= 1e4 {
-		f.SpreadingFactor, f.BandwidthHz = sf, bw*1000
-		f.DataRate = loraRate(sf, f.BandwidthHz)
-	}
-}
-
-// loraRate names a LoRa data rate as "SF7BW125".
-func loraRate(spreading, bandwidthHz int) string {
-	if spreading == 0 || bandwidthHz == 0 {
-		return ""
-	}
-	b := append(make([]byte, 0, 16), "SF"...)
-	b = strconv.AppendInt(b, int64(spreading), 10)
-	b = append(b, "BW"...)
-	return string(strconv.AppendFloat(b, float64(bandwidthHz)/1000, 'f', -1, 64))
-}
-
-// leadingInt reads up to six digits.
-func leadingInt(s string) (n int, rest string) {
-	i := 0
-	for ; i < len(s) && i < 6 && s[i] >= '0' && s[i] <= '9'; i++ {
-		n = n*10 + int(s[i]-'0')
-	}
-	return n, s[i:]
+	return &decoders.Position{Latitude: *lat, Longitude: *lon}
 }
 
 // loraLevel gives a whole level of LoRaWAN's DevStatusAns in per cent.

@@ -13,10 +13,8 @@ func everynetFrame(d document, f *decoders.Frame) {
 	kind := d.Required("type")
 	everynetEvent(d, f, kind)
 	everynetDevice(d, f)
-	f.Application = d.Text("meta.application")
 	f.FCnt, f.HasFCnt = d.FCnt("params.counter_up")
 	f.FPort, f.HasFPort = d.FPort("params.port")
-	f.Confirmed = d.Flag("params.lora.header.confirmed")
 	f.Payload = d.Base64("params.payload")
 	if b := d.Base64("params.encrypted_payload"); f.Payload == nil && b != nil {
 		f.Payload, f.Encrypted = b, true
@@ -24,10 +22,6 @@ func everynetFrame(d document, f *decoders.Frame) {
 	if kind == "status_response" {
 		f.Battery, f.Margin = d.LoRaBattery("params.battery"), d.Number("params.margin")
 	}
-	f.FrequencyHz = d.Frequency("params.radio.freq")
-	f.BandwidthHz = d.Bandwidth("params.radio.modulation.bandwidth")
-	f.SpreadingFactor = d.Spreading("params.radio.modulation.spreading")
-	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
 	f.NetworkTime = firstTime(d.Time("params.rx_time"), d.Time("meta.time"))
 	everynetDedup(d, f, kind)
 }

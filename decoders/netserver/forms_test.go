@@ -181,28 +181,8 @@ func TestPlacesThatAreNone(t *testing.T) {
 		"nothing":                  {nil, nil, false},
 		"the corner of everything": {n(-90), n(180), true},
 	} {
-		if got := place(c.lat, c.lon, nil); (got != nil) != c.known {
+		if got := place(c.lat, c.lon); (got != nil) != c.known {
 			t.Errorf("%s: got %v", name, got)
 		}
-	}
-}
-
-func TestDataRatesAndFrequencies(t *testing.T) {
-	for name, c := range map[string]struct {
-		body, rate string
-		hz         int64
-	}{
-		"LORIOT's":               {`{"cmd":"rx","EUI":"1","dr":"SF12 BW500 4/5","freq":902300000}`, "SF12BW500", 902300000},
-		"not LoRa":               {`{"cmd":"rx","EUI":"1","dr":"50000","freq":868.8}`, "50000", 868800000},
-		"an absurd one":          {`{"cmd":"rx","EUI":"1","dr":"SF99BW125","freq":-1}`, "SF99BW125", 0},
-		"one that was cut off":   {`{"cmd":"rx","EUI":"1","dr":"SF7","freq":"868.1"}`, "SF7", 868100000},
-		"a float of single size": {`{"cmd":"rx","EUI":"1","dr":"SF7BW125","freq":867.7000122070312}`, "SF7BW125", 867700000},
-	} {
-		frames, err := Parse(Post{Body: []byte(c.body)})
-		if err != nil || len(frames) != 1 {
-			t.Fatalf("%s: %d frames, %v", name, len(frames), err)
-		}
-		relaytest.Equal(t, name+": the data rate", frames[0].DataRate, c.rate)
-		relaytest.Equal(t, name+": the frequency in Hz", frames[0].FrequencyHz, c.hz)
 	}
 }

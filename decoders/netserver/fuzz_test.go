@@ -52,8 +52,6 @@ func bounded(t *testing.T, f decoders.Frame) {
 	switch {
 	case len(f.Samples) > maxSamples:
 		t.Fatalf("%d samples", len(f.Samples))
-	case f.FrequencyHz < 0 || f.BandwidthHz < 0 || f.SpreadingFactor < 0 || f.SpreadingFactor > 12:
-		t.Fatalf("a radio out of bounds: %d Hz, %d Hz, SF%d", f.FrequencyHz, f.BandwidthHz, f.SpreadingFactor)
 	case f.Encrypted && f.Object != nil && f.Sender == string(LORIOT):
 		t.Fatal("decoded from ciphertext")
 	case f.Battery != nil && (*f.Battery < 0 || *f.Battery > 100) && f.Sender != string(ChirpStackV4) && f.Sender != string(TheThingsStack):

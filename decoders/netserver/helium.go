@@ -20,11 +20,10 @@ func heliumFrame(d document, f *decoders.Frame) {
 		f.Kind = decoders.Join
 	}
 	f.Name = d.Text("name")
-	f.Application = d.Text("metadata.organization_id")
 	f.FCnt, f.HasFCnt = d.FCnt("fcnt")
 	f.FPort, f.HasFPort = d.FPort("port")
 	f.Payload = d.Base64("payload")
-	f.Gateways = d.Gateways("hotspots", func(g document) decoders.Gateway { return heliumHotspot(g, f) })
+	f.Gateways = d.Gateways("hotspots", heliumHotspot)
 	f.NetworkTime = firstTime(d.Time("reported_at"), gatewayTime(f.Gateways, time.Time{}))
 	heliumDecoded(d, f)
 	f.DedupID = cmp.Or(d.Text("uuid"), counted(f))
@@ -33,20 +32,13 @@ func heliumFrame(d document, f *decoders.Frame) {
 	}
 }
 
-// heliumHotspot reads a reception; the radio's data are the same in all of them.
-func heliumHotspot(d document, f *decoders.Frame) decoders.Gateway {
-	if d.IsPresent("frequency") {
-		f.FrequencyHz = d.Frequency("frequency")
-	}
-	if d.IsPresent("spreading") {
-		setDataRate(f, d.Text("spreading"))
-	}
+func heliumHotspot(d document) decoders.Gateway {
 	return decoders.Gateway{
 		ID:       d.Text("id"),
 		RSSI:     d.Number("rssi"),
 		SNR:      d.Number("snr"),
 		Time:     d.Time("reported_at"),
-		Position: d.Place("lat", "long", ""),
+		Position: d.Place("lat", "long"),
 	}
 }
 

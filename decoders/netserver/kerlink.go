@@ -15,14 +15,10 @@ import (
 func kerlinkFrame(d document, f *decoders.Frame) {
 	d.DevEUI(f, "endDevice.devEui")
 	f.Name = d.Text("endDevice.name")
-	f.Application = d.Text("endDevice.cluster.id")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.FCnt, f.HasFCnt = d.FCnt("fCntUp")
-	f.Confirmed = d.Flag("confirmed")
 	f.Encrypted = d.Flag("encrypted")
 	f.Payload = kerlinkPayload(d)
-	f.FrequencyHz = d.Frequency("ulFrequency")
-	setDataRate(f, d.Text("dataRate"))
 	f.Gateways = d.Gateways("gwInfo", kerlinkGateway)
 	f.NetworkTime = firstTime(d.Time("recvTime"), d.Time("gwRecvTime"))
 	f.DedupID = cmp.Or(d.Text("id"), counted(f))
@@ -34,7 +30,7 @@ func kerlinkGateway(d document) decoders.Gateway {
 		ID:       d.Text("gwEui"),
 		RSSI:     d.Number("rssi"),
 		SNR:      d.Number("snr"),
-		Position: d.Place("latitude", "longitude", "altitude"),
+		Position: d.Place("latitude", "longitude"),
 	}
 }
 

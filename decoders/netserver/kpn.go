@@ -91,7 +91,7 @@ func (k *kpn) payload(digits string) {
 // the DedupID.
 func (k *kpn) complete() {
 	f := &k.f
-	f.Position = place(k.lat, k.lon, nil)
+	f.Position = place(k.lat, k.lon)
 	if f.Position != nil && f.Payload == nil && len(f.Samples) == 0 {
 		f.Kind = decoders.Location
 	}

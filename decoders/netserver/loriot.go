@@ -33,9 +33,6 @@ func loriotFrame(d document, f *decoders.Frame) {
 	if b := d.Hex("encdata"); b != nil {
 		f.Payload, f.Encrypted = b, true
 	}
-	f.Confirmed = d.Flag("confirmed")
-	f.FrequencyHz = d.Frequency("freq")
-	setDataRate(f, d.Text("dr"))
 	f.Battery = d.LoRaBattery("bat")
 	f.Gateways = d.Gateways("gws", loriotGateway)
 	// An rx names no gateway, only how it was heard.
@@ -51,7 +48,7 @@ func loriotGateway(d document) decoders.Gateway {
 		RSSI:     d.Number("rssi"),
 		SNR:      d.Number("snr"),
 		Time:     firstTime(d.Time("time"), d.Time("ts")),
-		Position: d.Place("lat", "lon", ""),
+		Position: d.Place("lat", "lon"),
 	}
 }
 

@@ -16,9 +16,6 @@ func milesightFrame(d document, f *decoders.Frame) {
 	milesightEvent(d, f, eventType)
 	profile := d.In("data.deviceProfile")
 	f.Name = profile.Text("name")
-	if f.Profile.Model = profile.Text("model"); f.Profile.Model != "" {
-		f.Profile.Brand = "milesight-iot" // as the device repository has it
-	}
 	// Cellular devices have no devEUI.
 	eui, isEUI := decoders.NormalizeDevEUI(profile.Text("devEUI"))
 	d.Identifier(f, "data.deviceProfile", cmp.Or(eui, profile.Text("sn"), profile.Text("deviceId")))

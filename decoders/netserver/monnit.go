@@ -59,7 +59,6 @@ func monnitSensor(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	monnitDevice(d, f, "sensorID")
 	f.Name = d.Text("sensorName")
-	f.Profile.ID = d.Text("applicationID")
 	f.DedupID = d.Text("dataMessageGUID")
 	f.SampleTime = d.Time("messageDate")
 	for _, key := range []string{"state", "signalStrength", "voltage"} {
@@ -89,7 +88,6 @@ func monnitDevice(d document, f *decoders.Frame, id string) {
 	if f.Identifier = d.Text(id); f.Identifier == "" {
 		d.As("sensorID").Refuse(id, noDevice)
 	}
-	f.Application = d.Text("networkID")
 	f.Battery = d.Percent("batteryLevel")
 }
 
@@ -144,7 +142,6 @@ func parts(s string) []string {
 func monnitRuleFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Alert
 	d.Identifier(f, "deviceID", d.Text("deviceID"))
-	f.Application = d.Text("networkID")
 	f.Text = joinTexts(d.Text("rule"), d.Text("subject"), d.Text("reading"))
 	f.NetworkTime = dayAndClock(f, d.Text("date"), d.Text("time"))
 	if at := timed(f); at != "" {

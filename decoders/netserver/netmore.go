@@ -16,15 +16,12 @@ func netmoreFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	d.DevEUI(f, "devEui")
 	f.Name = d.Text("deviceName")
-	f.Profile.Name = d.Text("sensorType")
 	f.NetworkTime = d.Time("timestamp")
 	f.Payload = d.Hex("payload")
 	f.FCnt, f.HasFCnt = d.FCnt("fCntUp")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.Battery = d.Percent("batteryLevel")
-	f.SpreadingFactor = d.Spreading("spreadingFactor")
-	f.FrequencyHz = d.Frequency("freq")
-	f.Position = d.Place("latitude", "longitude", "")
+	f.Position = d.Place("latitude", "longitude")
 	f.Gateways = d.As("gateways").Gateways("gateways|rxInfo", netmoreGateway)
 	setBestGateway(f, decoders.Gateway{ID: d.Text("gatewayIdentifier"), RSSI: d.Number("rssi"), SNR: d.Number("snr")})
 	f.DedupID = timed(f) // to the millisecond, enough where no counter is given

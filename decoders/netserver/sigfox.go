@@ -39,7 +39,6 @@ func sigfoxFrame(d document, f *decoders.Frame) {
 	d.Identifier(f, "device", cmp.Or(d.Text("device"), d.Text("deviceId"), sigfoxID(d.Text("id"))))
 	f.NetworkTime = d.Time("time")
 	f.Payload = d.Hex("data")
-	f.Profile.ID = d.Text("deviceTypeId")
 	located, lists := sigfoxHeard(d, f)
 	// It says more about a frame that DATA has brought.
 	advanced := located || lists || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
@@ -161,7 +160,7 @@ func isSigfoxName(key string) bool {
 func sigfoxHeard(d document, f *decoders.Frame) (located, lists bool) {
 	station := decoders.Gateway{ID: d.Text("station"), RSSI: d.Number("rssi"), SNR: d.Number("snr")}
 	// Beside a radius lat and lng are the device's, else the station's, rounded.
-	at, computed, radius := d.Place("lat", "lng", ""), d.IsPresent("computedLocation"), d.IsPresent("radius")
+	at, computed, radius := d.Place("lat", "lng"), d.IsPresent("computedLocation"), d.IsPresent("radius")
 	if radius && !computed {
 		f.Position = at
 	} else {
@@ -192,7 +191,7 @@ func sigfoxComputed(d document) *decoders.Position {
 	if d.IsPresent("status") && !d.Flag("status") {
 		return nil
 	}
-	return d.Place("lat", "lng", "")
+	return d.Place("lat", "lng")
 }
 
 // AwaitsDownlink reports whether a post of Sigfox's waits for a downlink: its

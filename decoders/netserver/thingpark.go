@@ -44,19 +44,13 @@ func thingParkFrame(d document, f *decoders.Frame) {
 		d.DevEUI(f, "DevEUI")
 	}
 	f.Name = d.Unquote("CustomerData").Text("name")
-	f.Application = d.Text("CustomerID")
-	if d.IsPresent("DriverCfg.mod") { // the codec that Actility would use
-		f.Profile.ID = d.Text("DriverCfg.mod.pId") + "/" + d.Text("DriverCfg.mod.mId") + "/" + d.Text("DriverCfg.mod.ver")
-	}
 	f.NetworkTime = d.Time(thingParkTime(d))
 	f.FPort, f.HasFPort = d.FPort("FPort")
 	f.FCnt, f.HasFCnt = d.FCnt("FCntUp")
 	f.Payload = d.Hex("payload_hex")
 	f.Encrypted = isGiven(d.Value("AppSKey")) || isGiven(d.Value("PayloadEncryption"))
 	f.Object = thingParkDecoded(d)
-	f.SpreadingFactor = d.Spreading("SpFact")
-	f.FrequencyHz = d.Frequency("Frequency")
-	f.Position = d.Place("DevLAT", "DevLON", "DevAlt")
+	f.Position = d.Place("DevLAT", "DevLON")
 	thingParkGateways(d, f)
 	notice := d.Text("Type")
 	thingParkEvent(d, f, name, notice)
@@ -118,7 +112,7 @@ func thingParkGateways(d document, f *decoders.Frame) {
 		return decoders.Gateway{ID: d.Text("Lrrid"), RSSI: d.Number("LrrRSSI"), SNR: d.Number("LrrSNR")}
 	}
 	best := receiver(d)
-	best.Position = d.Place("LrrLAT", "LrrLON", "")
+	best.Position = d.Place("LrrLAT", "LrrLON")
 	f.Gateways = d.Gateways("Lrrs.Lrr", receiver)
 	setBestGateway(f, best)
 	if i := slices.IndexFunc(f.Gateways, func(g decoders.Gateway) bool { return g.ID == best.ID }); i >= 0 {
@@ -153,11 +147,11 @@ func thingParkEvent(d document, f *decoders.Frame, name, notice string) {
 // thingParkUplink distinguishes a join request, which has the same wrapper, from a
 // frame.
 func thingParkUplink(d document, f *decoders.Frame) {
-	const joinRequest, confirmedUp = 0, 4
+	const joinRequest = 0
 	messageType, ok := d.Int("MType", 0, 7)
-	f.Kind, f.Confirmed = decoders.Uplink, ok && messageType == confirmedUp
+	f.Kind = decoders.Uplink
 	if !d.IsPresent("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
-		f.Kind, f.Confirmed = decoders.Join, false
+		f.Kind = decoders.Join
 	}
 }
 

@@ -13,13 +13,10 @@ func ttnV2Frame(d document, f *decoders.Frame) {
 	ttnV2Device(d, f)
 	f.FPort, f.HasFPort = d.FPort("port")
 	f.FCnt, f.HasFCnt = d.FCnt("counter")
-	f.Confirmed = d.Flag("confirmed")
 	f.Payload = d.Base64("payload_raw")
 	f.Object = d.Object("payload_fields")
-	f.FrequencyHz = d.Frequency("metadata.frequency")
-	setDataRate(f, d.Text("metadata.data_rate"))
 	f.Gateways = d.Gateways("metadata.gateways", ttnV2Gateway)
-	f.Position = d.Place("metadata.latitude", "metadata.longitude", "metadata.altitude")
+	f.Position = d.Place("metadata.latitude", "metadata.longitude")
 	f.NetworkTime = firstTime(d.Time("metadata.time"), gatewayTime(f.Gateways, time.Time{}))
 	f.DedupID = counted(f)
 }
@@ -27,7 +24,7 @@ func ttnV2Frame(d document, f *decoders.Frame) {
 // ttnV2Device names the device by its serial number, a devEUI, or else by its
 // name within the application.
 func ttnV2Device(d document, f *decoders.Frame) {
-	f.Name, f.Application = d.Text("dev_id"), d.Text("app_id")
+	f.Name = d.Text("dev_id")
 	serial := d.Text("hardware_serial")
 	if f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(serial); f.IsDevEUI {
 		return
@@ -38,7 +35,7 @@ func ttnV2Device(d document, f *decoders.Frame) {
 	if f.Name == "" {
 		d.Refuse("dev_id", noDevice)
 	}
-	f.Identifier = f.Application + "/" + f.Name
+	f.Identifier = d.Text("app_id") + "/" + f.Name
 }
 
 func ttnV2Gateway(d document) decoders.Gateway {
@@ -47,6 +44,6 @@ func ttnV2Gateway(d document) decoders.Gateway {
 		RSSI:     d.Number("rssi"),
 		SNR:      d.Number("snr"),
 		Time:     d.Time("time"),
-		Position: d.Place("latitude", "longitude", "altitude"),
+		Position: d.Place("latitude", "longitude"),
 	}
 }

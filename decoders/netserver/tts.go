@@ -66,7 +66,7 @@ func theThingsStackEvent(d document, f *decoders.Frame) string {
 // theThingsStackDevice takes the devEUI, which not every device has, or else the
 // device's name within its application.
 func theThingsStackDevice(d document, f *decoders.Frame) {
-	f.Name, f.Application = d.Text("device_id"), d.Text("application_ids.application_id")
+	f.Name = d.Text("device_id")
 	eui := d.Text("dev_eui")
 	if f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui); f.IsDevEUI {
 		return
@@ -77,7 +77,7 @@ func theThingsStackDevice(d document, f *decoders.Frame) {
 	if f.Name == "" {
 		d.As("end_device_ids").Refuse("", "holds neither dev_eui nor device_id")
 	}
-	f.Identifier = f.Application + "/" + f.Name
+	f.Identifier = d.Text("application_ids.application_id") + "/" + f.Name
 }
 
 // theThingsStackMessage reads the messages that are not uplinks.
@@ -98,7 +98,6 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 	f.FPort, f.HasFPort = d.FPort("f_port")
 	f.FCnt, f.HasFCnt = d.FCnt("f_cnt")
 	f.HasFPort, f.HasFCnt = f.HasFPort || !d.IsPresent("f_port"), f.HasFCnt || !d.IsPresent("f_cnt")
-	f.Confirmed = d.Bool("confirmed")
 	f.Payload = d.Base64("frm_payload")
 	f.Encrypted = d.Kind("app_s_key") == jsonbody.Object // sent along only when the payload was left encrypted
 	decoded := "decoded_payload"
@@ -110,19 +109,8 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 	f.Gateways = d.protobufGateways("rx_metadata", func(d document) decoders.Gateway {
 		return decoders.Gateway{ID: cmp.Or(d.Text("gateway_ids.gateway_id"), d.Text("gateway_ids.eui")), Time: d.Timestamp("time")}
 	})
-	f.FrequencyHz = d.Frequency("settings.frequency")
-	lora := d.In("settings.data_rate.lora")
-	f.BandwidthHz = lora.Bandwidth("bandwidth")
-	f.SpreadingFactor = lora.Spreading("spreading_factor")
-	f.DataRate = loraRate(f.SpreadingFactor, f.BandwidthHz)
 	f.Battery = d.Number("last_battery_percentage.value")
 	f.Position = theThingsStackPosition(d.In("locations"))
-	version := d.In("version_ids")
-	f.Profile.Brand = version.Text("brand_id")
-	f.Profile.Model = version.Text("model_id")
-	f.Profile.HardwareVersion = version.Text("hardware_version")
-	f.Profile.FirmwareVersion = version.Text("firmware_version")
-	f.Profile.Band = version.Text("band_id")
 }
 
 // theThingsStackWarnings notes the warnings of the network's own codec.

@@ -15,7 +15,6 @@ import (
 func ubibotFrame(d document, f *decoders.Frame) {
 	f.Kind = decoders.Uplink
 	d.Identifier(f, "channel_id", d.Text("channel_id"))
-	f.Profile.Model = d.Text("product_id")
 	f.Name = d.Text("serial")
 	d.Each("feeds", func(feed document) { ubibotFeed(feed, f) })
 	if d.Has("feeds") {
