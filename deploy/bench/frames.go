@@ -2,163 +2,116 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"runtime"
-	"time"
+	"os"
+	"path/filepath"
+
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// frames measures accepting and storing beside the bare handler, a Telegraf that
-// stores the same in the same InfluxDB, and a gateway with embedded back ends: in
-// turns, so that whatever else the machine does falls on all of them.
-func frames(ctx context.Context, p *peers, s settings, r *report) error {
-	floor, err := p.bare(ctx)
+// maxLoadedMemory is the aim for the gateway's memory at full load and under overload.
+const maxLoadedMemory = 300 // MiB
+
+// readingsPerFrame is how many readings a frame of the load has.
+const readingsPerFrame = 2
+
+// frames measures accepting and storing beside the bare handler, Telegrafs that store the
+// same in the same InfluxDB, and a gateway with embedded back ends.
+func frames(ctx context.Context, b *bench) error {
+	floor, err := b.bare(ctx)
 	if err != nil {
 		return err
 	}
-	defer servers.End(floor.proc)
-	d, err := p.daemon(ctx, s)
+	g, err := b.gateway(ctx, options{})
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	sent, err := warm(ctx, d, floor, s)
-	if err != nil {
-		return err
-	}
-	besides, err := p.framePeers(ctx, d, floor, s, r)
-	if err != nil {
-		return err
-	}
-	defer besides.stop()
-	for range s.rounds {
-		bare, err := floor.round(ctx, d.token, s)
-		if err != nil {
+	measured := b.storing("gateway", g, b.sender(&g.target))
+	subjects := []*subject{floor, measured}
+	var telegrafs []*telegraf
+	var own *gateway
+	var embedded *subject
+	if !b.embedded {
+		if telegrafs, err = b.telegrafs(ctx, g); err != nil {
 			return err
 		}
-		f, err := d.round(ctx, s, sent)
-		if err != nil {
+		for _, t := range telegrafs {
+			subjects = append(subjects, &t.subject)
+		}
+		if own, err = b.gateway(ctx, options{embedded: true}); err != nil {
 			return err
 		}
-		sent += f.count
-		r.bare, r.frames = append(r.bare, bare), append(r.frames, f)
-		if err := besides.round(ctx, s, r); err != nil {
+		embedded = b.storing("embedded", own, b.sender(&own.target))
+		subjects = append(subjects, embedded)
+	}
+	if err := b.inTurns(ctx, subjects...); err != nil {
+		return err
+	}
+	b.loads("frames, medians", subjects)
+	t := b.table("frames", "found", "aim")
+	t.compare(measured, floor, "accepted", outcome.acceptedRate, "≥ 0.41")
+	t.compare(measured, floor, "stored", outcome.doneRate, "≥ 0.27")
+	for i, one := range telegrafs {
+		t.compare(measured, &one.subject, "accepted", outcome.acceptedRate, []string{"≥ 1.03", "≥ 6"}[i])
+		t.compare(measured, &one.subject, "stored", outcome.doneRate, []string{"≥ 0.76", "≥ 6"}[i])
+	}
+	t.compare(embedded, measured, "stored", outcome.doneRate, "≥ 0.60")
+	t.row("peak memory of the gateway, MiB", peakMemory(g.pid())>>20, fmt.Sprintf("≤ %d", maxLoadedMemory))
+	if own != nil {
+		t.row("embedded: bytes on disk for a reading, radio data included", own.readingsSize()/(readingsPerFrame*own.accepted.Load()), "")
+	}
+	t.Flush()
+	for _, one := range telegrafs {
+		if err := one.reportLost(ctx, b); err != nil {
 			return err
 		}
 	}
-	r.memory = memory(d.pid())
-	refused := d.quarantined()
-	stored, err := d.countPoints(ctx)
+	if own != nil {
+		err = b.reconcileFrames(ctx, "frames with embedded back ends", own)
+	}
 	if err != nil {
 		return err
 	}
-	r.reconcile("frames", sent, stored, refused)
-	return besides.reconcile(ctx, r)
+	return b.reconcileFrames(ctx, "frames", g)
 }
 
-// frameRound is a load on the gateway, and what became of it.
-type frameRound struct {
-	outcome
-	storedInLoad int64
-	storedIn     time.Duration // until the last frame was stored
-	busy         float64       // share of all cores in use during the load
-}
-
-func (f frameRound) load() outcome { return f.outcome }
-
-// storedRate is the frames a second until the last one was stored.
-func (f frameRound) storedRate() float64 { return float64(f.count) / f.storedIn.Seconds() }
-
-// allMicros is the CPU of a program and of its stores per frame, in microseconds.
-func (f frameRound) allMicros() float64 {
-	return outcome{count: f.count, cpu: f.cpu + f.beside.postgres + f.beside.redis + f.beside.influx}.micros()
-}
-
-// round loads the gateway for a fixed time and waits for the last frame to be
-// stored; first is the number of its first frame.
-func (d *daemon) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {
-	start, before, beside, idle := time.Now(), cpu(d.pid()), d.used(), idleCPU()
-	l := newLoad(d.addr, d.token, s)
-	l.first = first
-	if err := l.run(ctx, s.seconds); err != nil {
-		return f, err
-	}
-	f.busy = 1 - (idleCPU()-idle).Seconds()/time.Since(start).Seconds()/float64(runtime.NumCPU())
-	f.outcome = l.result()
-	f.storedInLoad = d.metric("penstock_processed_total{kind=\"uplink\"}") - first
-	if err := d.stored(ctx, first+f.count); err != nil {
-		return f, err
-	}
-	f.storedIn = time.Since(start)
-	f.cpu, f.beside = cpu(d.pid())-before, d.used().since(beside)
-	return f, nil
-}
-
-// metricsEvery is how often the metrics are asked for: an answer takes the gateway a
-// millisecond of CPU, which counts among that of the frames.
-const metricsEvery = 100 * time.Millisecond
-
-// storedPatience is how long frames may wait to be stored; those of many new devices
-// take longest.
-const storedPatience = 5 * time.Minute
-
-// stored waits until so many frames were processed.
-func (d *daemon) stored(ctx context.Context, n int64) error {
-	return servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame processed", func() bool {
-		return d.metric("penstock_processed_total{kind=\"uplink\"}") == n
+// serveBare is the floor: the same framework, doing nothing.
+func serveBare(addr string) error {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Post("/*", func(c *fiber.Ctx) error {
+		c.Status(fiber.StatusNoContent)
+		return nil
 	})
+	return app.Listen(addr)
 }
 
-// warm sends one frame per device and a second of load, so that importing
-// devices and growing memory are not part of the measurement. It returns how
-// many frames were sent.
-func warm(ctx context.Context, d *daemon, floor *bare, s settings) (int64, error) {
-	l := newLoad(d.addr, d.token, s)
-	if err := l.send(ctx, int64(s.devices)); err != nil {
-		return 0, err
+// bare starts the floor in a process of its own.
+func (b *bench) bare(ctx context.Context) (*subject, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
-	if err := d.stored(ctx, int64(s.devices)); err != nil {
-		return 0, err
+	t := &target{addr: servers.FreeAddr()}
+	proc, err := b.Start(ctx, "bare", nil, self, "-bare", t.addr)
+	if err != nil {
+		return nil, err
 	}
-	s.seconds = time.Second
-	if _, err := floor.round(ctx, d.token, s); err != nil {
-		return 0, err
-	}
-	f, err := d.round(ctx, s, int64(s.devices))
-	return f.count + int64(s.devices), err
+	return &subject{
+		name: "bare handler, 204", cpu: func() usage { return usage{cpuProgram: cpu(proc.Process.Pid)} },
+		round: func(ctx context.Context) (outcome, error) { return b.sender(t).run(ctx, b.seconds) },
+	}, servers.Reachable(ctx, t.addr)
 }
 
-// countPoints queries the store itself.
-func (d *daemon) countPoints(ctx context.Context) (int64, error) {
-	if d.beside.influx == nil {
-		// Nothing but the gateway reads its file while it runs.
-		return d.metric("penstock_processed_total{kind=\"uplink\"}") - d.quarantined(), nil
-	}
-	return d.count(ctx, url.Values{"db": {"bench"}, "q": {`SELECT count(value) FROM temperature`}})
-}
-
-// count is the number that a query of the InfluxDB is answered with.
-func (d *daemon) count(ctx context.Context, q url.Values) (int64, error) {
-	var answer struct {
-		Results []struct {
-			Series []struct{ Values [][]any }
+// readingsSize is how many bytes the embedded readings take on disk, the log of what
+// was written last included.
+func (g *gateway) readingsSize() (bytes int64) {
+	files, _ := filepath.Glob(filepath.Join(g.dir, "readings", "readings.db*"))
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil {
+			bytes += info.Size()
 		}
 	}
-	if err := getJSON(ctx, d.influx()+"/query?"+q.Encode(), &answer); err != nil {
-		return 0, err
-	}
-	if len(answer.Results) == 0 || len(answer.Results[0].Series) == 0 {
-		return 0, errors.New("influxd has no points")
-	}
-	n, ok := answer.Results[0].Series[0].Values[0][1].(float64)
-	if !ok {
-		return 0, fmt.Errorf("influxd answered %v", answer)
-	}
-	return int64(n), nil
+	return bytes
 }
-
-// quarantined is how many frames the gateway has quarantined.
-func (d *daemon) quarantined() int64 { return d.metric("penstock_quarantined_total{kind=\"uplink\"}") }

@@ -1,21 +1,23 @@
 // Command bench measures the gateway as its users meet it: the built program,
 // a real PostgreSQL, Redis and InfluxDB beside it, load from a client of its own
-// on loopback. Every figure is printed beside a floor measured in the same run,
-// with the same client: a bare Fiber handler that answers 204, or a bare Go client
-// that makes the same GETs.
-// Floor and gateway are measured in turns, and the medians of the rounds are what is
-// printed. Pages of SIMs have limits in time instead.
+// on loopback. Beside it stand a floor that is measured in the same run with the same
+// client, such as a bare Fiber handler that answers 204, and other programs that do the
+// same: Telegraf and Kannel. They are measured in turns, and the medians of the rounds
+// are what is printed. Pages of SIMs have limits in time instead.
 //
-// It checks before it prints: the number sent is the number stored and refused, or
-// the run fails.
+// The run fails if the number sent is not the number stored and refused.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -32,75 +34,103 @@ type settings struct {
 	sims     int
 	sends    int
 	embedded bool
-	only     string
-
-	// decoder and firstDevice are those of a load, set by the part that sends it.
-	decoder     string
-	firstDevice int64
 }
 
-func main() {
-	s := settings{decoder: "bench"}
-	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to measure")
-	flag.DurationVar(&s.seconds, "time", 4*time.Second, "length of each load")
-	flag.IntVar(&s.rounds, "rounds", 5, "how often floor and gateway are measured, in turns")
-	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
-	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
-	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
-	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 100,000")
-	flag.IntVar(&s.sends, "sends", 150_000, "messages sent twice, over all rounds")
-	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
-	flag.StringVar(&s.only, "only", "", "measure only frames, relayed, sends, overload, sims, rules, scripts or idle")
-	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
-	flag.Parse()
-	if *bare != "" {
-		exit(serveBare(*bare))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	exit(measure(ctx, s))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+// bench is the measurement of a part: its settings, and the processes that it starts.
+type bench struct {
+	settings
+	servers.Run
+	out      io.Writer
+	gateways int     // started so far
+	wrong    []error // what does not add up
 }
 
 // part is something that is measured.
 type part struct {
 	name string
-	run  func(context.Context, *peers, settings, *report) error
+	run  func(context.Context, *bench) error
 }
 
 func parts() []part {
 	return []part{
-		{"frames", frames}, {"overload", overload}, {"rules", measureRules}, {"scripts", measureScripts},
-		{"relayed", relayed}, {"idle", measureIdle}, {"sims", sims}, {"sends", sends},
+		{"frames", frames}, {"overload", overload}, {"rules", rules}, {"scripts", scripts},
+		{"relayed", relayed}, {"idle", idle}, {"sims", sims}, {"sends", sends},
 	}
 }
 
-// measure runs everything once and prints the table.
-func measure(ctx context.Context, s settings) error {
+// partNames lists the names of all parts.
+func partNames() string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// selected returns the part with a name, or all parts if the name is empty.
+func selected(name string) ([]part, error) {
+	chosen := slices.DeleteFunc(parts(), func(p part) bool { return name != "" && p.name != name })
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("-only %q is unknown: want one of %s", name, partNames())
+	}
+	return chosen, nil
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to measure")
+	flag.DurationVar(&s.seconds, "time", 4*time.Second, "length of each load")
+	flag.IntVar(&s.rounds, "rounds", 5, "how often everything is measured, in turns, after a round that warms up")
+	flag.IntVar(&s.conns, "connections", 64, "connections of the client")
+	flag.IntVar(&s.devices, "devices", 1000, "devices that send")
+	flag.IntVar(&s.messages, "messages", 50_000, "inbound messages relayed, over all rounds")
+	flag.IntVar(&s.sims, "sims", 1_000_000, "SIMs of the account whose lists are read, a power of ten from 100,000")
+	flag.IntVar(&s.sends, "sends", 150_000, "messages sent, over all rounds")
+	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
+	only := flag.String("only", "", "measure only one of "+partNames())
+	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	chosen, err := selected(*only)
+	switch {
+	case *bare != "":
+		err = serveBare(*bare)
+	case err == nil:
+		err = measure(ctx, os.Stdout, s, chosen)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// measure runs parts one after the other, each in a directory of its own. One that fails
+// does not keep the others from being measured.
+func measure(ctx context.Context, out io.Writer, s settings, chosen []part) error {
+	backends := "real PostgreSQL, Redis and InfluxDB"
+	if s.embedded {
+		backends = "embedded back ends"
+	}
+	fmt.Fprintf(out, "machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n",
+		machine(), s.conns, s.devices, s.rounds, s.seconds, backends)
+	var errs []error
+	for _, p := range chosen {
+		if err := p.measure(ctx, out, s); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p part) measure(ctx context.Context, out io.Writer, s settings) error {
 	dir, err := os.MkdirTemp("", "penstock-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &peers{Run: servers.Run{Dir: dir}, sink: "127.0.0.1:9"}
-	defer p.Stop()
-	r := report{settings: s}
-	for _, part := range parts() {
-		if s.only != "" && s.only != part.name {
-			continue
-		}
-		if err := part.run(ctx, p, s, &r); err != nil {
-			r.print(os.Stdout) // of the parts before
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
-	}
-	r.print(os.Stdout)
-	return r.verdict()
+	b := &bench{settings: s, Run: servers.Run{Dir: dir}, out: out}
+	defer b.Stop()
+	err = p.run(ctx, b)
+	return errors.Join(append(b.wrong, err)...)
 }

@@ -6,37 +6,38 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
 )
 
+// relayPatience is how long messages may take.
+const relayPatience = 5 * time.Minute
+
 // sink is the endpoint of a relay: it answers 200 and remembers which messages
 // came, and how often.
 type sink struct {
-	server *http.Server
-	addr   string
-	hits   atomic.Int64
-	mu     sync.Mutex
-	seen   map[string]int
+	addr string
+	mu   sync.Mutex
+	hits int64
+	seen map[string]bool
 }
 
-func newSink() (*sink, error) {
-	s := &sink{seen: make(map[string]int)}
-	var err error
-	s.server, s.addr, err = servers.Serve("127.0.0.1:0", s)
+func newSink() (s *sink, err error) {
+	s = &sink{seen: make(map[string]bool)}
+	_, s.addr, err = servers.Serve("127.0.0.1:0", s)
 	return s, err
 }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("m")
 	s.mu.Lock()
-	s.seen[id]++
+	s.seen[id] = true
+	s.hits++
 	s.mu.Unlock()
-	s.hits.Add(1)
 	_, _ = io.WriteString(w, "ok")
 }
 
@@ -44,156 +45,150 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *sink) counts() (messages, again int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(len(s.seen)), s.hits.Load() - int64(len(s.seen))
+	return int64(len(s.seen)), s.hits - int64(len(s.seen))
+}
+
+// relaying is something that relays messages to a sink of its own.
+type relaying struct {
+	subject
+	sink *sink
+	sent int64
+}
+
+// relaying returns a subject that relays so many messages in a round. post hands messages
+// over by their numbers, from first to end.
+func (b *bench) relaying(name string, to *sink, cpu func() usage, post func(ctx context.Context, first, end int64) error) *relaying {
+	r := &relaying{subject: subject{name: name, cpu: cpu}, sink: to}
+	r.round = func(ctx context.Context) (outcome, error) {
+		first, start := r.sent, time.Now()
+		r.sent += int64(b.messages / (b.rounds + 1))
+		if err := post(ctx, first, r.sent); err != nil {
+			return outcome{}, err
+		}
+		return outcome{count: r.sent - first, accepted: time.Since(start)}, r.await(ctx)
+	}
+	return r
+}
+
+// await waits for the last message at the sink.
+func (r *relaying) await(ctx context.Context) error {
+	return servers.Until(ctx, relayPatience, "every message at the sink", func() bool {
+		messages, _ := r.sink.counts()
+		return messages == r.sent
+	})
 }
 
 // relayed measures inbound messages from the carrier's post to the sink, in turns
-// with the rate at which a bare client makes the same GETs, with Kannel, and with a
-// gateway that has embedded back ends.
-func relayed(ctx context.Context, p *peers, s settings, r *report) error {
-	floor, err := newSink()
+// with a bare client that makes the same GETs, with a gateway that has embedded back ends,
+// and with Kannel.
+func relayed(ctx context.Context, b *bench) error {
+	floor, err := b.bareGets()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = floor.server.Close() }()
-	target, err := newSink()
+	measured, err := b.gatewayRelaying(ctx, "gateway", false)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = target.server.Close() }()
-	p.sink = target.addr
-	d, err := p.daemon(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer d.stop()
-	besides, err := p.relayPeers(ctx, s, r)
-	if err != nil {
-		return err
-	}
-	defer besides.stop()
-	part := s.messages / s.rounds
-	for round := range s.rounds {
-		numbers := span{first: int64(round * part), end: int64((round + 1) * part)}
-		gets, err := bareGets(ctx, floor.addr, numbers, s)
+	subjects, relays := []*subject{floor, &measured.subject}, []*relaying{measured}
+	var embedded, kannel *subject
+	if !b.embedded {
+		r, err := b.gatewayRelaying(ctx, "embedded", true)
 		if err != nil {
 			return err
 		}
-		relay, err := d.relay(ctx, target, numbers, s)
-		if err != nil {
-			return err
-		}
-		r.bareGets, r.relayed = append(r.bareGets, gets), append(r.relayed, relay)
-		if err := besides.round(ctx, numbers, s, r); err != nil {
-			return err
-		}
+		embedded = &r.subject
+		subjects, relays = append(subjects, embedded), append(relays, r)
 	}
-	messages, again := target.counts()
-	r.again = again
-	r.reconcile("messages", int64(s.rounds*part), messages, d.metric("penstock_quarantined_total{kind=\"sms\"}"))
-	besides.reconcile(r, int64(s.rounds*part))
+	if r, err := b.kannelRelaying(ctx); err != nil {
+		fmt.Fprintf(b.out, "without Kannel: %v\n", err)
+	} else {
+		kannel = &r.subject
+		subjects = append(subjects, kannel)
+	}
+	if err := b.inTurns(ctx, subjects...); err != nil {
+		return err
+	}
+	b.loads("messages relayed, medians", subjects)
+	t := b.table("messages relayed", "found", "aim")
+	t.compare(&measured.subject, floor, "relayed", outcome.doneRate, "≥ 0.35")
+	t.compare(&measured.subject, kannel, "relayed", outcome.doneRate, "≥ 2")
+	t.compare(embedded, &measured.subject, "relayed", outcome.doneRate, "≥ 0.50")
+	for _, r := range relays {
+		_, again := r.sink.counts()
+		t.row(r.name+": messages that reached the sink more than once", again, "")
+	}
+	t.Flush()
+	for _, r := range relays {
+		messages, _ := r.sink.counts()
+		b.reconcile("messages, "+r.name, r.sent, messages, 0)
+	}
 	return nil
 }
-
-// relayRound is a run of messages, and how long until the last was accepted.
-type relayRound struct {
-	outcome
-	accepted time.Duration
-}
-
-func (r relayRound) load() outcome { return r.outcome }
-
-func (r relayRound) acceptedRate() float64 { return float64(r.count) / r.accepted.Seconds() }
-
-// relay posts messages and waits for the last one at the sink.
-func (d *daemon) relay(ctx context.Context, target *sink, numbers span, s settings) (r relayRound, err error) {
-	start, before, beside := time.Now(), cpu(d.pid()), d.used()
-	if err := postMessages(ctx, d, numbers, s); err != nil {
-		return r, err
-	}
-	r.accepted = time.Since(start)
-	if err := servers.Until(ctx, 5*time.Minute, "every message at the sink", func() bool {
-		n, _ := target.counts()
-		return n == numbers.end
-	}); err != nil {
-		return r, err
-	}
-	r.outcome = outcome{count: numbers.end - numbers.first, took: time.Since(start), cpu: cpu(d.pid()) - before, beside: d.used().since(beside)}
-	return r, nil
-}
-
-// span is the numbers of some messages.
-type span struct{ first, end int64 }
 
 // messageText identifies the n-th message at the sink.
 func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
 
-func bareGets(ctx context.Context, addr string, numbers span, s settings) (outcome, error) {
-	client := newClient(s.conns)
-	start := time.Now()
-	err := spread(s, numbers, func(n int64) error {
-		q := "m=" + url.QueryEscape(messageText(n)) + "&o=447700900123&d=447800012345"
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/sms?"+q, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-		return err
-	})
-	return outcome{count: numbers.end - numbers.first, took: time.Since(start)}, err
-}
-
-// spread calls do for every message, over all connections.
-func spread(s settings, numbers span, do func(n int64) error) error {
-	var next atomic.Int64
-	next.Store(numbers.first)
-	errs := make([]error, s.conns)
-	var wg sync.WaitGroup
-	for i := range s.conns {
-		wg.Go(func() {
-			for n := next.Add(1) - 1; n < numbers.end && errs[i] == nil; n = next.Add(1) - 1 {
-				errs[i] = do(n)
-			}
+// bareGets is the floor: a client that makes the same GETs.
+func (b *bench) bareGets() (*subject, error) {
+	to, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	client := newClient(b.conns)
+	r := b.relaying("bare client, GETs", to, func() usage { return usage{} }, func(ctx context.Context, first, end int64) error {
+		return b.spread(first, end, func(n int64) error {
+			q := url.Values{"m": {messageText(n)}, "o": {"447700900123"}, "d": {"447800012345"}}
+			return call(ctx, client, http.MethodGet, "http://"+to.addr+"/sms?"+q.Encode(), "", "", nil)
 		})
+	})
+	return &r.subject, nil
+}
+
+// gatewayRelaying starts a gateway that relays what a carrier posts.
+func (b *bench) gatewayRelaying(ctx context.Context, name string, embedded bool) (*relaying, error) {
+	to, err := newSink()
+	if err != nil {
+		return nil, err
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
+	g, err := b.gateway(ctx, options{embedded: embedded, sink: to.addr})
+	if err != nil {
+		return nil, err
+	}
+	client := newClient(b.conns)
+	return b.relaying(name, to, g.cpu, func(ctx context.Context, first, end int64) error {
+		return b.spread(first, end, func(n int64) error {
+			body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
+			return call(ctx, client, http.MethodPost, g.url("/inbound/sms/json"), accountToken, body, nil)
+		})
+	}), nil
+}
+
+// kannelRelaying starts a Kannel whose smsbox makes the same GETs as a relay. A simulated
+// carrier, fakesmsc, hands it messages as fast as they are taken.
+func (b *bench) kannelRelaying(ctx context.Context) (*relaying, error) {
+	to, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	carrier := servers.FreeAddr()
+	k, err := b.kannel(ctx, fmt.Sprintf(kannelRelay, port(carrier), to.addr))
+	if err != nil {
+		return nil, err
+	}
+	var r *relaying
+	r = b.relaying("Kannel, spool", to, k.cpu, func(ctx context.Context, first, end int64) error {
+		var lines strings.Builder
+		for n := first; n < end; n++ {
+			fmt.Fprintf(&lines, "447700900123 447800012345 text %s\n", messageText(n))
+		}
+		fakesmsc := exec.CommandContext(ctx, kannelFakeSMSC, "-H", "127.0.0.1", "-r", port(carrier), "-i", "0", "-m", fmt.Sprint(end-first))
+		fakesmsc.Stdin = strings.NewReader(lines.String())
+		if err := b.Launch("fakesmsc", fakesmsc); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func postMessages(ctx context.Context, d *daemon, numbers span, s settings) error {
-	client := newClient(s.conns)
-	return spread(s, numbers, func(n int64) error {
-		return post(ctx, client, d, fmt.Sprintf("b%d", n), "447800012345", messageText(n))
+		defer servers.End(fakesmsc) // one at a time can be connected
+		return servers.Explain(fakesmsc, r.await(ctx))
 	})
-}
-
-// post hands over one message as a carrier does.
-func post(ctx context.Context, client *http.Client, d *daemon, id, to, text string) error {
-	body := fmt.Sprintf(`{"id":%q,"from":"447700900123","to":%q,"text":%q}`, id, to, text)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+d.addr+"/inbound/sms/json", strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+d.token)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("message %s: %s", id, resp.Status)
-	}
-	return nil
+	return r, nil
 }

@@ -15,53 +15,31 @@ var (
 	codecJavaScript string
 )
 
-// aimScripted is of frames stored a second by the JavaScript decoder beside those of
-// the expr decoder.
-const aimScripted = 0.75
-
-// measureScripts measures what a published codec costs: frames of two decoders are sent to
+// scripts measures what a published codec costs: frames of two decoders are sent to
 // one gateway in turns.
-func measureScripts(ctx context.Context, p *peers, s settings, r *report) error {
-	for _, one := range []struct{ codec, source string }{{"expr", codecExpr}, {"javascript", codecJavaScript}} {
-		p.decoders += fmt.Sprintf("      - {id: %[1]s, name: %[1]s, type: lorawan, codec: %[1]s, useRawPayload: true, source: %[2]q, "+
-			"sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}\n", one.codec, one.source)
+func scripts(ctx context.Context, b *bench) error {
+	codecs := []struct{ name, source string }{{"expr", codecExpr}, {"javascript", codecJavaScript}}
+	var o options
+	for _, c := range codecs {
+		o.decoders += fmt.Sprintf("      - {id: %[1]s, name: %[1]s, type: lorawan, codec: %[1]s, useRawPayload: true, source: %[2]q, "+
+			"sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}\n", c.name, c.source)
 	}
-	defer func() { p.decoders = "" }()
-	d, err := p.daemon(ctx, s)
+	g, err := b.gateway(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	var sent int64
-	for i := range 2 * (s.rounds + 1) {
-		s.decoder = []string{"expr", "javascript"}[i%2]
-		s.firstDevice = int64(i%2) << 20 // a device keeps its decoder
-		f, err := d.round(ctx, s, sent)
-		if err != nil {
-			return err
-		}
-		sent += f.count
-		switch {
-		case i < 2: // the first ones import devices
-		case i%2 == 0:
-			r.scripted.first = append(r.scripted.first, f)
-		default:
-			r.scripted.second = append(r.scripted.second, f)
-		}
+	var subjects []*subject
+	for i, c := range codecs {
+		s := b.sender(&g.target)
+		s.decoder, s.firstDevice = c.name, int64(i)<<20 // a device keeps its decoder
+		subjects = append(subjects, b.storing(c.name, g, s))
 	}
-	stored, err := d.countPoints(ctx)
-	if err != nil {
+	if err := b.inTurns(ctx, subjects...); err != nil {
 		return err
 	}
-	r.reconcile("frames of scripts", sent, stored, d.quarantined())
-	return nil
-}
-
-func (r *report) printScripted(say func(format string, args ...any)) {
-	if len(r.scripted.second) == 0 {
-		return
-	}
-	expr, javascript := r.scripted.rates()
-	say("frames accepted and stored, medians of %d rounds: %.0f/s by an expr decoder, %.0f/s by a JavaScript codec of 40 lines; %s\n",
-		len(r.scripted.second), expr, javascript, r.scripted.compared(aimScripted))
+	b.loads("frames of scripts, medians", subjects)
+	t := b.table("scripts", "found", "aim")
+	t.compare(subjects[1], subjects[0], "stored", outcome.doneRate, "≥ 0.75")
+	t.Flush()
+	return b.reconcileFrames(ctx, "frames of scripts", g)
 }

@@ -2,186 +2,177 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// sender is a client that posts frames of one account over many connections, at a
-// rate whatever the answers are, or on each connection as fast as they come. Frames
-// differ in number, device and time as those of a load, but cost the client
-// less: it shares the processors with the gateway.
+// target is what takes frames.
+type target struct {
+	addr     string
+	next     atomic.Int64 // the number of the next frame
+	accepted atomic.Int64
+	base     time.Time // of the first frame
+}
+
+// sender is a client that posts ChirpStack frames of one account over many connections, at
+// a rate whatever the answers are, or on each connection as fast as they come: one frame
+// per request, each with its own device, counter, time and deduplicationId.
 type sender struct {
-	addr, token string
-	conns       int
-	rate        float64 // frames a second; 0: as fast as they are answered
-	devices     int64
-	firstDevice int64
-	next        *atomic.Int64 // the number of the next frame
-	base        time.Time
+	*target
+	token, decoder       string
+	conns                int
+	rate                 float64 // frames a second; 0: as fast as they are answered
+	devices, firstDevice int64
 }
 
-// counts is how many frames of a sender were accepted, refused and lost.
-type counts struct {
-	accepted, refused, broken int64 // broken: the connection ended without an answer
-	took                      time.Duration
-	cpu                       time.Duration   // of the gateway
-	latencies                 []time.Duration // of those accepted, sorted
+// sender is that of a load.
+func (b *bench) sender(t *target) *sender {
+	return &sender{target: t, token: accountToken, decoder: "bench", conns: b.conns, devices: int64(b.devices)}
 }
 
-func (t counts) goodput() float64 { return float64(t.accepted) / t.took.Seconds() }
-
-func (t counts) sent() float64 {
-	return float64(t.accepted+t.refused+t.broken) / t.took.Seconds()
+// at is the sender with other connections, at a rate.
+func (s *sender) at(conns int, rate float64) *sender {
+	other := *s
+	other.conns, other.rate = conns, rate
+	return &other
 }
 
-// micros is the gateway's CPU per accepted frame, in microseconds.
-func (t counts) micros() float64 { return outcome{count: t.accepted, cpu: t.cpu}.micros() }
-
-func (t counts) p(q float64) time.Duration { return quantile(t.latencies, q) }
-
-// run sends until ctx ends.
-func (c *sender) run(ctx context.Context) (counts, error) {
+// run sends for a length of time.
+func (s *sender) run(ctx context.Context, length time.Duration) (sum outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
 	var mu sync.Mutex
-	var all counts
 	var wg sync.WaitGroup
-	errs := make([]error, c.conns)
+	errs := make([]error, s.conns)
 	start := time.Now()
-	for i := range c.conns {
+	for i := range s.conns {
 		wg.Go(func() {
-			one, err := c.connection(ctx, start, i)
-			errs[i] = err
+			var o outcome
+			o, errs[i] = s.connection(ctx, start, i)
 			mu.Lock()
 			defer mu.Unlock()
-			all.accepted, all.refused, all.broken = all.accepted+one.accepted, all.refused+one.refused, all.broken+one.broken
-			all.latencies = append(all.latencies, one.latencies...)
+			sum.count, sum.refused, sum.broken = sum.count+o.count, sum.refused+o.refused, sum.broken+o.broken
+			sum.latencies = append(sum.latencies, o.latencies...)
 		})
 	}
 	wg.Wait()
-	all.took = time.Since(start)
-	slices.Sort(all.latencies)
-	return all, errors.Join(errs...)
+	sum.accepted = time.Since(start)
+	s.target.accepted.Add(sum.count)
+	slices.Sort(sum.latencies)
+	return sum, errors.Join(errs...)
 }
 
 // connection sends the frames of one connection: every so often, or the next one
 // once the last one is answered. A frame that is late because of the answer to the
 // one before it is not made up for.
-func (c *sender) connection(ctx context.Context, start time.Time, i int) (t counts, err error) {
+func (s *sender) connection(ctx context.Context, start time.Time, i int) (o outcome, err error) {
 	var pause time.Duration
 	due := start
-	if c.rate > 0 {
-		pause = time.Duration(float64(c.conns) / c.rate * float64(time.Second))
-		due = start.Add(pause * time.Duration(i) / time.Duration(c.conns))
+	if s.rate > 0 {
+		pause = time.Duration(float64(s.conns) / s.rate * float64(time.Second))
+		due = start.Add(pause * time.Duration(i) / time.Duration(s.conns))
 	}
-	f := c.newFrame()
 	var conn net.Conn
-	var answers *bufio.Reader
 	defer func() {
 		if conn != nil {
 			_ = conn.Close()
 		}
 	}()
-	for {
-		if !sleep(ctx, time.Until(due)) {
-			return t, nil
-		}
+	var answers *bufio.Reader
+	var request []byte
+	for sleep(ctx, time.Until(due)) {
 		if conn == nil {
-			if conn, err = net.Dial("tcp", c.addr); err != nil {
-				return t, err
+			if conn, err = net.Dial("tcp", s.addr); err != nil {
+				return o, err
 			}
 			answers = bufio.NewReaderSize(conn, 1<<10)
 		}
+		request = s.request(request[:0], s.next.Add(1)-1)
 		sent := time.Now()
-		status, err := exchange(conn, answers, f.numbered(c.next.Add(1)-1))
+		status, err := exchange(conn, answers, request)
 		switch {
 		case err != nil:
-			t.broken++
+			o.broken++
 			_ = conn.Close()
 			conn = nil
 		case status/100 == 2:
-			t.accepted++
-			t.latencies = append(t.latencies, time.Since(sent))
+			o.count++
+			o.latencies = append(o.latencies, time.Since(sent))
 		case status == http.StatusServiceUnavailable:
-			t.refused++
+			o.refused++
 		default:
-			return t, fmt.Errorf("answer %d", status)
+			return o, fmt.Errorf("answer %d", status)
 		}
 		for due = due.Add(pause); pause > 0 && time.Until(due) < -pause; {
 			due = due.Add(pause)
 		}
 	}
+	return o, nil
 }
 
-func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (int, error) {
+// exchange sends a request and returns the status of the answer.
+func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
 	}
-	return readStatus(answers)
-}
-
-// sleep waits and reports false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
+	length := 0
+	for {
+		line, err := answers.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		if status == 0 {
+			if len(line) < 12 {
+				return 0, fmt.Errorf("answer %q", line)
+			}
+			if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if name, value, _ := strings.Cut(string(line), ":"); strings.EqualFold(name, "Content-Length") {
+			length, _ = strconv.Atoi(strings.TrimSpace(value))
+		}
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	_, err = answers.Discard(length)
+	return status, err
 }
 
-// frame is the request of a frame, in which what tells it from others is overwritten
-// in place.
-type frame struct {
-	c                          *sender
-	request                    []byte
-	id, at, device, frameCount int
+// request appends the request of the n-th frame.
+func (s *sender) request(dst []byte, n int64) []byte {
+	body := s.body(n)
+	dst = fmt.Appendf(dst, "POST /webhooks/lorawan?event=up&decoder_id=%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", s.decoder, s.addr, s.token, len(body))
+	return append(dst, body...)
 }
 
-// The forms of what is overwritten: all have a fixed width.
-const (
-	idDigits     = 12
-	deviceDigits = 6
-	countDigits  = 7
-	timeForm     = "2006-01-02T15:04:05.000000Z"
-)
-
-func (c *sender) newFrame() *frame {
-	const count = 1_000_000 // its width is that of every count
-	body := fmt.Sprintf(frameBody, 0, timeForm, 0, 0, count, "AWcA8gJoUA==", 24.2, 40.0)
-	head := fmt.Sprintf("POST /webhooks/lorawan?event=up&decoder_id=bench HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n", c.addr, c.token, len(body))
-	request := []byte(head + body)
-	behind := func(mark string) int { return bytes.Index(request, []byte(mark)) + len(mark) }
-	return &frame{
-		c: c, request: request, id: behind(`-9386-`), at: behind(`"time":"`), device: behind(`"devEui":"a840416b2c`), frameCount: behind(`"fCnt":`),
-	}
+func (s *sender) body(n int64) string {
+	device, at := s.firstDevice+n%s.devices, s.base.Add(time.Duration(n)*time.Microsecond)
+	temperature, humidity := uint16(200+n%100), byte(60+n%80)
+	payload := base64.StdEncoding.EncodeToString([]byte{1, 0x67, byte(temperature >> 8), byte(temperature), 2, 0x68, humidity})
+	return fmt.Sprintf(frameBody, n, at.UTC().Format(time.RFC3339Nano), device, device, n/s.devices, payload, float64(temperature)/10, float64(humidity)/2)
 }
 
-// numbered returns the request of the n-th frame, valid until the next call.
-func (f *frame) numbered(n int64) []byte {
-	putDigits(f.request[f.id:f.id+idDigits], n, 10)
-	copy(f.request[f.at:], f.c.base.Add(time.Duration(n)*time.Microsecond).UTC().Format(timeForm))
-	putDigits(f.request[f.device:f.device+deviceDigits], f.c.firstDevice+n%f.c.devices, 16)
-	putDigits(f.request[f.frameCount:f.frameCount+countDigits], 1_000_000+n/f.c.devices, 10)
-	return f.request
-}
-
-// putDigits writes a number with leading zeros.
-func putDigits(b []byte, n, base int64) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = "0123456789abcdef"[n%base]
-		n /= base
-	}
-}
+// frameBody is an uplink of ChirpStack v4 as its documentation shows it, with what
+// its own codec made of the two readings, of about 1,000 bytes. A gateway decodes
+// the payload again; Telegraf takes the values.
+const frameBody = `{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":"%s","deviceInfo":{` +
+	`"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242","tenantName":"ChirpStack","applicationId":"17c82e96-be03-4f38-aef3-f83d48582d97",` +
+	`"applicationName":"Test application","deviceProfileId":"14855bf7-d10d-4aee-b618-ebfcb64dc7ad","deviceProfileName":"Test device-profile",` +
+	`"deviceName":"Test device %d","devEui":"a840416b2c%06x","tags":{"key":"value"}},"devAddr":"00189440","adr":true,"dr":1,"fCnt":%d,"fPort":1,` +
+	`"confirmed":false,"data":"%s","object":{"temperature_1":%.1f,"relative_humidity_2":%.1f},"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5,"context":"E3OWOQ==",` +
+	`"metadata":{"region_name":"eu868","region_common_name":"EU868"}}],"txInfo":{"frequency":867100000,"modulation":{"lora":{"bandwidth":125000,` +
+	`"spreadingFactor":11,"codeRate":"CR_4_5"}}}}`

@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,60 +21,118 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// simAccount is an account and its SIMs, n of them.
-type simAccount struct {
-	account int
-	token   string
-	n       int
-}
+const (
+	pageSize    = 100 // SIMs
+	farPage     = 1000
+	pagesARound = 40
+	lastPage    = 0 // stands for the number of the last page
+)
+
+// simCount is how many SIMs an account has.
+type simCount int
 
 // The numbers of the i-th SIM: three orders of the same SIMs.
-func (acct simAccount) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
-func (acct simAccount) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%acct.n) }
-func (acct simAccount) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%acct.n) }
+func (c simCount) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
+func (c simCount) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%int(c)) }
+func (c simCount) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%int(c)) }
 
 // sims measures pages of an account's SIMs.
-func sims(ctx context.Context, p *peers, s settings, r *report) error {
-	d, err := p.daemon(ctx, s)
+func sims(ctx context.Context, b *bench) error {
+	g, err := b.gateway(ctx, options{})
 	if err != nil {
 		return err
 	}
-	defer d.stop()
-	acct := simAccount{account: 1, token: d.token, n: s.sims}
-	pool, err := d.createPool(ctx, acct)
-	if err != nil {
-		return err
-	}
-	if err := d.fill(ctx, acct, pool); err != nil {
-		return err
-	}
-	r.lists = &lists{sims: s.sims}
-	return r.lists.measure(d, acct, pool, s)
-}
-
-// createPool creates a pool and returns its id.
-func (d *daemon) createPool(ctx context.Context, acct simAccount) (id string, err error) {
-	req, err := jsonPost(ctx, "http://"+d.addr+"/v3/mno/pool", map[string]string{"name": "bench"})
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("X-Auth-Token", acct.token)
-	var answer struct {
+	var pool struct {
 		Data struct{ ID json.RawMessage }
 	}
-	err = answered(http.DefaultClient, req, http.StatusCreated, &answer)
-	return strings.Trim(string(answer.Data.ID), `"`), err
+	if err := postJSON(ctx, http.DefaultClient, g.url("/v3/mno/pool"), accountToken, map[string]string{"name": "bench"}, &pool); err != nil {
+		return err
+	}
+	count, id := simCount(b.sims), strings.Trim(string(pool.Data.ID), `"`)
+	if err := g.fill(ctx, count, id); err != nil {
+		return err
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // what this program collects is not measured
+	t := b.table(fmt.Sprintf("pages of %d of %d SIMs, over HTTP, medians", pageSize, b.sims), "p50", "p99", "aim")
+	defer t.Flush()
+	for _, l := range lists(count, id) {
+		for _, number := range l.pages {
+			label, aim := fmt.Sprint(l.name, ", page ", number), "≤ 100ms"
+			if number == lastPage {
+				label, aim = l.name+", last page", "≤ 500ms"
+			}
+			s := &subject{name: label, cpu: g.cpu, round: func(ctx context.Context) (outcome, error) { return g.pages(ctx, l, number) }}
+			if err := b.inTurns(ctx, s); err != nil {
+				return err
+			}
+			t.row(label, s.quantile(0.5), s.quantile(0.99), aim)
+		}
+	}
+	return nil
+}
+
+// list is a list of SIMs and the pages that are requested. query returns the n-th request,
+// without the page, and how many SIMs it finds.
+type list struct {
+	name  string
+	query func(n int) (query string, total int)
+	pages []int
+}
+
+// lists are those of the account, and of a pool that has all its SIMs.
+func lists(count simCount, pool string) (all []list) {
+	add := func(name string, query func(n int) (string, int), pages ...int) {
+		all = append(all, list{name, query, pages})
+	}
+	total := int(count)
+	for _, column := range []string{"iccid", "imsi", "msisdn"} {
+		add("all by "+column, func(n int) (string, int) {
+			return "?order_by=" + column + "&order_direction=" + []string{"asc", "desc"}[n%2], total
+		}, 1, farPage, lastPage)
+	}
+	add("of a pool with all, by msisdn", func(int) (string, int) { return "/pool/" + pool + "/iccid?order_by=msisdn", total }, 1, farPage, lastPage)
+	imsi := func(n int) string { return count.imsi(n * 7 % total) }
+	add("imsi =", func(n int) (string, int) { return "?" + filtered("imsi", "=", imsi(n)), 1 }, 1)
+	add("imsi starts_with, 100 found", func(n int) (string, int) { return "?" + filtered("imsi", "starts_with", imsi(n)[:13]), 100 }, 1)
+	add("imsi starts_with, 100 found, by msisdn", func(n int) (string, int) {
+		return "?order_by=msisdn&" + filtered("imsi", "starts_with", imsi(n)[:13]), 100
+	}, 1)
+	add("imsi starts_with, a tenth found, by msisdn", func(int) (string, int) {
+		return "?order_by=msisdn&" + filtered("imsi", "starts_with", count.tenth("23415", 10)), total / 10
+	}, 1, 1+total/10/pageSize/2, lastPage)
+	add("imsi like, all found, by msisdn", func(int) (string, int) { return "?order_by=msisdn&" + filtered("imsi", "like", "234%"), total }, 1, farPage, lastPage)
+	add("imsi !=", func(n int) (string, int) { return "?" + filtered("imsi", "!=", imsi(n)), total - 1 }, 1, farPage, lastPage)
+	iccid, msisdn, both := count.tenth("8944", 15), count.tenth("447", 9), 0
+	for i := range total {
+		if strings.HasPrefix(count.iccid(i), iccid) && strings.HasPrefix(count.msisdn(i), msisdn) {
+			both++
+		}
+	}
+	add("iccid and msisdn starts_with, a tenth each", func(int) (string, int) {
+		return "?" + filtered("iccid", "starts_with", iccid) + "&" + filtered("msisdn", "starts_with", msisdn), both
+	}, 1, lastPage)
+	return all
+}
+
+// tenth is what a tenth of the values of a column begin with: those are a head and
+// a number of so many digits.
+func (c simCount) tenth(head string, digits int) string {
+	return head + strings.Repeat("0", digits-len(strconv.Itoa(int(c)-1))) + "4"
+}
+
+func filtered(column, operator, value string) string {
+	return url.Values{"filters[" + column + "][operator]": {operator}, "filters[" + column + "][value]": {value}}.Encode()
 }
 
 // fillPiece is how many SIMs one statement writes.
 const fillPiece = 2000
 
-// fill writes the SIMs of an account, all of them in a pool, as the store declares them:
-// an import of the store would be against the picture of docs/architecture.md.
-func (d *daemon) fill(ctx context.Context, acct simAccount, pool string) error {
-	driver, url, tidy := "sqlite", filepath.Join(d.dir, "penstock.db")+"?_pragma=busy_timeout(60000)", "PRAGMA wal_checkpoint"
-	if d.beside.postgres != nil { // as its housekeeping leaves the tables
-		driver, url, tidy = "pgx", servers.PostgresURL(d.beside.postgres.Addr), "VACUUM (ANALYZE) sim"
+// fill writes the SIMs of the first account, all of them in a pool, as the store declares
+// them: an import of the store would be against the picture of docs/architecture.md.
+func (g *gateway) fill(ctx context.Context, count simCount, pool string) error {
+	driver, url, tidy := "sqlite", filepath.Join(g.dir, "penstock.db")+"?_pragma=busy_timeout(60000)", "PRAGMA wal_checkpoint"
+	if g.postgres != nil { // as its housekeeping leaves the tables
+		driver, url, tidy = "pgx", servers.PostgresURL(g.postgres.Addr), "VACUUM (ANALYZE) sim"
 	}
 	db, err := sql.Open(driver, url)
 	if err != nil {
@@ -83,23 +145,23 @@ func (d *daemon) fill(ctx context.Context, acct simAccount, pool string) error {
 		  pin, pin2, puk, puk2, monthly, warning, cap, recipients, detached
 		)
 		VALUES `
-	for from := 0; from < acct.n; from += fillPiece {
-		rows := make([]string, 0, fillPiece)
-		for i := from; i < min(from+fillPiece, acct.n); i++ {
+	const countRow = `
+		INSERT INTO sim_count (account, list, n)
+		SELECT account, 'sim', count(*)
+		FROM sim
+		GROUP BY account`
+	for first := 0; first < int(count); first += fillPiece {
+		var rows []string
+		for i := first; i < min(first+fillPiece, int(count)); i++ {
 			rows = append(rows, fmt.Sprintf(
-				"(%d, '%s', '%s', '%s', '%s', '', 'active', 'active', '', 1, 0, '1234', '5678', '12345678', '87654321', 0, 0, 'none', '', '')",
-				acct.account, acct.iccid(i), acct.imsi(i), acct.msisdn(i), pool))
+				"(1, '%s', '%s', '%s', '%s', '', 'active', 'active', '', 1, 0, '1234', '5678', '12345678', '87654321', 0, 0, 'none', '', '')",
+				count.iccid(i), count.imsi(i), count.msisdn(i), pool))
 		}
 		if _, err := db.ExecContext(ctx, insert+strings.Join(rows, ", ")); err != nil {
 			return err
 		}
 	}
-	const count = `
-		INSERT INTO sim_count (account, list, n)
-		SELECT account, 'sim', count(*)
-		FROM sim
-		GROUP BY account`
-	for _, statement := range []string{count, tidy} {
+	for _, statement := range []string{countRow, tidy} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -107,41 +169,34 @@ func (d *daemon) fill(ctx context.Context, acct simAccount, pool string) error {
 	return nil
 }
 
-// page requests a page of the gateway and checks the total and the count. The body is
-// read into memory that is used again: what this program collects is not measured.
-func (d *daemon) page(client *http.Client, body *bytes.Buffer, acct simAccount, query string, total, count int) error {
-	body.Reset()
-	req, err := http.NewRequest(http.MethodGet, "http://"+d.addr+"/v3/mno"+query, http.NoBody)
-	if err != nil {
-		return err
+// pages requests a page of a list many times.
+func (g *gateway) pages(ctx context.Context, l list, number int) (o outcome, err error) {
+	for n := range pagesARound {
+		query, total := l.query(n)
+		page := number
+		if page == lastPage {
+			page = (total + pageSize - 1) / pageSize
+		}
+		query = fmt.Sprintf("%s&page=%d&per_page=%d", query, page, pageSize)
+		began := time.Now()
+		if err := g.page(ctx, query, total, min(pageSize, total-(page-1)*pageSize)); err != nil {
+			return o, err
+		}
+		o.latencies = append(o.latencies, time.Since(began))
 	}
-	req.Header.Set("X-Auth-Token", acct.token)
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if _, err = body.ReadFrom(resp.Body); err != nil {
-		return fmt.Errorf("%s: %w", query, err)
-	}
-	want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, count)
-	if resp.StatusCode != http.StatusOK || !bytes.HasSuffix(bytes.TrimSpace(body.Bytes()), want) {
-		got := body.Bytes()
-		return fmt.Errorf("%s: %s: %.200s … %s, want %s", query, resp.Status, got, got[max(0, len(got)-100):], want)
-	}
-	return nil
+	slices.Sort(o.latencies)
+	o.count = pagesARound
+	return o, nil
 }
 
-// timed measures how long something takes, many times.
-func timed(times int, do func(n int) error) (outcome, error) {
-	took := make([]time.Duration, times)
-	start := time.Now()
-	for n := range took {
-		began := time.Now()
-		if err := do(n); err != nil {
-			return outcome{}, err
-		}
-		took[n] = time.Since(began)
+// page requests a page and checks the total and the count.
+func (g *gateway) page(ctx context.Context, query string, total, count int) error {
+	var answer json.RawMessage
+	if err := call(ctx, http.DefaultClient, http.MethodGet, g.url("/v3/mno"+query), accountToken, "", &answer); err != nil {
+		return err
 	}
-	return outcomeOf(took, time.Since(start)), nil
+	if want := fmt.Appendf(nil, `"total":%d,"count":%d}}`, total, count); !bytes.HasSuffix(answer, want) {
+		return fmt.Errorf("%s: %.200s … %s, want %s", query, answer, answer[max(0, len(answer)-100):], want)
+	}
+	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +23,14 @@ const (
 	telegrafPatience = 10 * time.Minute
 )
 
-// telegraf is a Telegraf that takes the same frames and writes the same values to
-// the InfluxDB of a gateway, into a database of its own.
+// telegraf is a Telegraf that takes the same frames as a gateway and writes the same values
+// to the gateway's InfluxDB, into a database of its own.
 type telegraf struct {
-	addr   string
-	proc   *exec.Cmd
-	beside *daemon
+	subject
+	target
+	proc     *exec.Cmd
+	influx   *servers.Server
+	database string
 }
 
 // telegrafProgram builds Telegraf once, as its own custom builder does.
@@ -45,33 +47,46 @@ func telegrafProgram(ctx context.Context) (string, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "install", "-tags", telegrafTags, "github.com/influxdata/telegraf/cmd/telegraf@"+telegrafVersion)
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out[max(0, len(out)-300):])
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, text[max(0, len(text)-300):])
 	}
 	return program, nil
 }
 
-// telegraf starts one beside the InfluxDB of a gateway. It stores the readings and
-// further fields of the body.
-func (p *peers) telegraf(ctx context.Context, beside *daemon, fields string) (*telegraf, error) {
+// telegrafs starts a Telegraf with its buffer in memory and one with its buffer on disk. If
+// Telegraf cannot be built there are none, which is printed.
+func (b *bench) telegrafs(ctx context.Context, g *gateway) (both []*telegraf, err error) {
 	program, err := telegrafProgram(ctx)
 	if err != nil {
-		return nil, err
+		fmt.Fprintf(b.out, "without Telegraf, which could not be built: %v\n", err)
+		return nil, nil
 	}
-	t := &telegraf{addr: servers.FreeAddr(), beside: beside}
-	config := filepath.Join(beside.dir, "telegraf.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, telegrafConfig, t.addr, fields, beside.influx()), 0o600); err != nil {
-		return nil, err
+	for _, strategy := range []string{"memory", "disk_write_through"} {
+		t := &telegraf{subject: subject{name: "Telegraf, " + strategy}, influx: g.influx, database: "telegraf_" + strategy}
+		t.addr, t.base = servers.FreeAddr(), g.base
+		t.cpu = func() usage {
+			return usage{cpuProgram: cpu(t.proc.Process.Pid), cpuInflux: cpu(t.influx.Cmd.Process.Pid)}
+		}
+		t.round = func(ctx context.Context) (outcome, error) { return t.store(ctx, b) }
+		config, buffer := filepath.Join(g.dir, t.database+".conf"), filepath.Join(g.dir, t.database)
+		text := fmt.Appendf(nil, telegrafConfig, strategy, buffer, t.addr, g.influx.Addr, t.database)
+		if err := os.WriteFile(config, text, 0o600); err != nil {
+			return nil, err
+		}
+		if t.proc, err = b.Start(ctx, "telegraf", nil, program, "--config", config); err != nil {
+			return nil, err
+		}
+		if err := servers.Explain(t.proc, servers.Reachable(ctx, t.addr)); err != nil {
+			return nil, err
+		}
+		both = append(both, t)
 	}
-	if t.proc, err = p.Start(ctx, "telegraf", nil, program, "--config", config); err != nil {
-		return nil, err
-	}
-	return t, servers.Explain(t.proc, servers.Reachable(ctx, t.addr))
+	return both, nil
 }
 
-// telegrafConfig stores what a gateway stores of a frame: two readings, and the radio
-// data if it has their fields. It writes as many points at once as a gateway, and has room
-// for all that a round leaves behind: what does not fit Telegraf forgets.
+// telegrafConfig stores what a gateway stores of a frame: two readings and the radio data.
+// It writes as many points at once as a gateway, and has room for all that a round leaves
+// behind: what does not fit Telegraf forgets.
 const telegrafConfig = `
 [agent]
   omit_hostname = true
@@ -79,6 +94,8 @@ const telegrafConfig = `
   flush_interval = "1s"
   metric_batch_size = 5000
   metric_buffer_limit = 2000000
+  buffer_strategy = "%s"
+  buffer_directory = "%s"
 [[inputs.http_listener_v2]]
   service_address = "tcp://%s"
   paths = ["/webhooks/lorawan"]
@@ -96,13 +113,7 @@ const telegrafConfig = `
     [[inputs.http_listener_v2.json_v2.field]]
       path = "object.relative_humidity_2"
       type = "float"
-%s[[outputs.influxdb]]
-  urls = ["%s"]
-  database = "telegraf"
-`
-
-// telegrafRadio are the fields of the radio data that a gateway stores.
-const telegrafRadio = `    [[inputs.http_listener_v2.json_v2.field]]
+    [[inputs.http_listener_v2.json_v2.field]]
       path = "deviceInfo.deviceName"
     [[inputs.http_listener_v2.json_v2.field]]
       path = "fCnt"
@@ -120,60 +131,45 @@ const telegrafRadio = `    [[inputs.http_listener_v2.json_v2.field]]
     [[inputs.http_listener_v2.json_v2.field]]
       path = "rxInfo.0.snr"
       type = "float"
+[[outputs.influxdb]]
+  urls = ["http://%s"]
+  database = "%s"
 `
 
-// round loads Telegraf as a gateway is, and waits for the last frame to be stored.
-func (t *telegraf) round(ctx context.Context, s settings, first int64) (f frameRound, err error) {
-	base, err := t.beside.pointsWritten(ctx)
+// store loads Telegraf as a gateway is, and waits for the last frame to be stored.
+func (t *telegraf) store(ctx context.Context, b *bench) (outcome, error) {
+	before, err := t.pointsWritten(ctx)
 	if err != nil {
-		return f, err
+		return outcome{}, err
 	}
-	start, before, beside := time.Now(), cpu(t.proc.Process.Pid), t.beside.used()
-	l := newLoad(t.addr, t.beside.token, s)
-	l.first = first
-	if err := l.run(ctx, s.seconds); err != nil {
-		return f, err
-	}
-	f.outcome = l.result()
-	if err := t.stored(ctx, base+f.count); err != nil {
-		return f, err
-	}
-	f.storedIn = time.Since(start)
-	f.cpu, f.beside = cpu(t.proc.Process.Pid)-before, t.beside.used().since(beside)
-	return f, nil
-}
-
-// stored waits until the InfluxDB has been written so many points.
-func (t *telegraf) stored(ctx context.Context, n int64) error {
-	return servers.UntilEvery(ctx, metricsEvery, 2*time.Minute, "every frame of Telegraf stored", func() bool {
-		written, err := t.beside.pointsWritten(ctx)
-		return err == nil && written >= n
-	})
+	o, err := b.sender(&t.target).run(ctx, b.seconds)
+	return o, errors.Join(err, servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame of Telegraf stored", func() bool {
+		written, err := t.pointsWritten(ctx)
+		return err == nil && written >= before+o.count
+	}))
 }
 
 // pointsWritten is how many points the InfluxDB was written since its start.
-func (d *daemon) pointsWritten(ctx context.Context) (int64, error) {
+func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 	var vars map[string]json.RawMessage
-	if err := getJSON(ctx, d.influx()+"/debug/vars", &vars); err != nil {
+	if err := call(ctx, http.DefaultClient, http.MethodGet, "http://"+t.influx.Addr+"/debug/vars", "", "", &vars); err != nil {
 		return 0, err
 	}
 	for name, text := range vars {
-		if !strings.HasPrefix(name, "httpd") {
-			continue
+		if strings.HasPrefix(name, "httpd") {
+			var httpd struct {
+				Values struct{ PointsWrittenOK int64 }
+			}
+			err := json.Unmarshal(text, &httpd)
+			return httpd.Values.PointsWrittenOK, err
 		}
-		var httpd struct {
-			Values struct{ PointsWrittenOK int64 }
-		}
-		err := json.Unmarshal(text, &httpd)
-		return httpd.Values.PointsWrittenOK, err
 	}
 	return 0, errors.New("influxd does not count what it is written")
 }
 
-// count returns the number of frames in the InfluxDB.
-func (t *telegraf) count(ctx context.Context) (int64, error) {
-	return t.beside.count(ctx, url.Values{"db": {"telegraf"}, "q": {`SELECT count(temperature_1) FROM uplink`}})
+// reportLost prints how many frames are missing: Telegraf promises nothing.
+func (t *telegraf) reportLost(ctx context.Context, b *bench) error {
+	stored, err := countPoints(ctx, t.influx, t.database, "SELECT count(temperature_1) FROM uplink")
+	fmt.Fprintf(b.out, "%s: frames acknowledged and not stored: %d\n", t.name, t.accepted.Load()-stored)
+	return err
 }
-
-// oneLine is a text without line feeds.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
+)
+
+// How one account at its worst is measured.
+const (
+	postConns     = 30
+	postSize      = 813_000
+	searchConns   = 50
+	searchedPosts = 200 // of postSize
+	refusedPause  = 20 * time.Millisecond
+	rulesOfOne    = 60
+	rulesConns    = 8
+	followEvery   = 100 * time.Millisecond
+)
+
+// attack is what an account does: prepare, and then one request after the other on each of
+// some connections.
+type attack struct {
+	name    string
+	conns   int
+	prepare func(context.Context, *site) error
+	request func(ctx context.Context, s *site, conn, n int) (*http.Request, error)
+}
+
+// attacks measures what one account at its worst does to a quiet one, each attack on a
+// gateway of its own.
+func (b *bench) attacks(ctx context.Context) error {
+	for _, a := range []attack{
+		{"posts", postConns, nil, largePost}, {"searches", searchConns, prepareSearches, search}, {"rules", rulesConns, prepareRules, frameOfRules},
+	} {
+		b.Stop()
+		s, err := b.site(ctx, "one account at its worst: "+a.name, "found", "aim")
+		if err != nil {
+			return err
+		}
+		if err := s.attacked(ctx, a); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		s.Flush()
+	}
+	return nil
+}
+
+// attacked runs an attack beside the quiet account.
+func (s *site) attacked(ctx context.Context, a attack) error {
+	if a.prepare != nil {
+		if err := a.prepare(ctx, s); err != nil {
+			return err
+		}
+	}
+	var alone outcome
+	for range 2 { // the devices are known from the first time on
+		var err error
+		if alone, err = s.quiet.run(ctx, s.seconds); err != nil {
+			return err
+		}
+	}
+	attacked, stop := context.WithTimeout(ctx, 3*s.seconds)
+	defer stop()
+	var wg sync.WaitGroup
+	var served, refused atomic.Int64
+	var memory int64
+	var stored []time.Duration
+	errs := make([]error, a.conns+2)
+	wg.Go(func() { memory = maxResident(attacked, s.pid()) })
+	wg.Go(func() { stored, errs[a.conns] = s.follow(attacked) })
+	client := newClient(a.conns)
+	for conn := range a.conns {
+		wg.Go(func() {
+			for n := 0; attacked.Err() == nil && errs[conn] == nil; n++ {
+				errs[conn] = s.attack(attacked, client, a, conn, n, &served, &refused)
+			}
+		})
+	}
+	var o outcome
+	o, errs[a.conns+1] = s.quiet.run(attacked, 3*s.seconds)
+	wg.Wait()
+	s.row("p99 of a quiet account from post to 200", o.quantile(0.99), "≤ 100ms")
+	s.row("the same alone", alone.quantile(0.99), "")
+	s.row("of it refused", o.refused, 0)
+	s.row("its readings: from post to stored, p50 and p99", fmt.Sprintf("%v, %v", quantile(stored, 0.5).Round(time.Millisecond), quantile(stored, 0.99).Round(time.Millisecond)), "")
+	s.row("the most memory of gateway and workers, MiB", memory>>20, fmt.Sprintf("≤ %d", maxLoadedMemory))
+	s.row("requests of the other served, refused", fmt.Sprint(served.Load(), ", ", refused.Load()), "")
+	return errors.Join(errs...)
+}
+
+// attack makes one request; one that is refused comes again after a moment.
+func (s *site) attack(ctx context.Context, client *http.Client, a attack, conn, n int, served, refused *atomic.Int64) error {
+	req, err := a.request(ctx, s, conn, n)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	switch {
+	case ctx.Err() != nil:
+		err = nil // the attack has ended
+	case err != nil:
+	case resp.StatusCode/100 == 2:
+		served.Add(1)
+	case resp.StatusCode == http.StatusServiceUnavailable:
+		refused.Add(1)
+		sleep(ctx, refusedPause)
+	default:
+		err = fmt.Errorf("%s answered %d", req.URL.Path, resp.StatusCode)
+	}
+	return err
+}
+
+// follow posts readings of the quiet account to the webhook that answers when they are
+// stored, one after the other.
+func (s *site) follow(ctx context.Context) (latencies []time.Duration, err error) {
+	client := newClient(1)
+	for n := 0; err == nil && sleep(ctx, followEvery); n++ {
+		began := time.Now()
+		err = call(ctx, client, http.MethodPost, s.url("/webhooks/generic"), quietToken, fmt.Sprintf(`{"deviceId":"follower","temperature":%d}`, n), nil)
+		latencies = append(latencies, time.Since(began)) // of the last one at least
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	slices.Sort(latencies)
+	return latencies, err
+}
+
+// largePost posts as many readings, or as many objects, as fit.
+func largePost(ctx context.Context, s *site, conn, n int) (*http.Request, error) {
+	members := largeMembers()[conn%2]
+	return newRequest(ctx, http.MethodPost, s.url("/webhooks/lorawan"), accountToken, fmt.Sprintf(`{"deviceId":"large-%d","n":%d`, conn, n)+members+"}")
+}
+
+// largeMembers are made once: the client shares the processors with the gateway.
+var largeMembers = sync.OnceValue(func() [2]string {
+	var readings, objects strings.Builder
+	for key := 0; readings.Len() < postSize; key++ {
+		fmt.Fprintf(&readings, `,"k%d":%d`, key, key)
+	}
+	for key := 0; objects.Len() < postSize; key++ {
+		fmt.Fprintf(&objects, `,"o%d":{"a":{}}`, key)
+	}
+	return [2]string{readings.String(), objects.String()}
+})
+
+// prepareSearches has the journal hold frames and large posts.
+func prepareSearches(ctx context.Context, s *site) error {
+	if _, err := s.loud.run(ctx, s.seconds); err != nil {
+		return err
+	}
+	text := strings.Repeat("z", postSize)
+	for n := range searchedPosts {
+		body := fmt.Sprintf(`{"devEUI":"%016x","text":%q}`, n, text)
+		if err := call(ctx, http.DefaultClient, http.MethodPost, s.url("/webhooks/lorawan"), accountToken, body, nil); err != nil {
+			return err
+		}
+	}
+	return servers.Until(ctx, time.Minute, "everything processed", func() bool { return s.metric(ctx, `penstock_lag{kind="uplink"}`) == 0 })
+}
+
+// search looks for what is nowhere, or lists all.
+func search(ctx context.Context, s *site, conn, _ int) (*http.Request, error) {
+	query := []string{"/admin/events?kind=uplink&q=absent", "/admin/events?limit=1000", "/admin/deliveries?q=absent&limit=1000"}[conn%3]
+	return newRequest(ctx, http.MethodGet, s.url(query), adminToken, "")
+}
+
+// prepareRules creates rules each of which acts on every frame.
+func prepareRules(ctx context.Context, s *site) error {
+	for n := range rulesOfOne {
+		var endpoints []string
+		for i := range 10 {
+			endpoints = append(endpoints, fmt.Sprintf("http://127.0.0.1:9/%d/%d", n, i))
+		}
+		if err := s.createRule(ctx, map[string]any{"name": fmt.Sprintf("Rule %d", n), "on": "reading"}, endpoints...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frameOfRules is a frame that all rules act on.
+func frameOfRules(ctx context.Context, s *site, _, _ int) (*http.Request, error) {
+	return newRequest(ctx, http.MethodPost, s.url("/webhooks/lorawan?event=up&decoder_id=bench"), accountToken, s.loud.body(s.next.Add(1)))
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
+)
+
+// The tokens of the accounts of a gateway and of its operator.
+const (
+	accountToken = "bench-token-0123456"
+	quietToken   = "quiet-token-0123456"
+	adminToken   = "bench-admin-token-0123456"
+)
+
+// gateway is a gateway under load.
+type gateway struct {
+	target
+	cmd                     *exec.Cmd
+	dir                     string          // its data directory
+	postgres, redis, influx *servers.Server // nil: embedded
+}
+
+// options are what gateways of a run differ in.
+type options struct {
+	embedded bool
+	sink     string // host:port to which it relays; empty: none
+	carriers string // lines of a configuration file
+	decoders string // further lines of the inventory
+	env      []string
+}
+
+// gateway starts a gateway with fresh back ends.
+func (b *bench) gateway(ctx context.Context, o options) (*gateway, error) {
+	b.gateways++
+	g := &gateway{dir: filepath.Join(b.Dir, "gateway"+strconv.Itoa(b.gateways))}
+	g.addr, g.base = servers.FreeAddr(), time.Now().Add(-6*time.Hour)
+	inventory, config := filepath.Join(g.dir, "inventory.yaml"), filepath.Join(g.dir, "penstock.yaml")
+	if o.sink == "" {
+		o.sink = "127.0.0.1:9"
+	}
+	if err := errors.Join(os.MkdirAll(g.dir, 0o700), os.WriteFile(config, []byte(o.carriers), 0o600),
+		os.WriteFile(inventory, fmt.Appendf(nil, inventoryText, o.decoders, o.sink), 0o600)); err != nil {
+		return nil, err
+	}
+	env := append([]string{
+		"PENSTOCK_LISTEN=" + g.addr, "PENSTOCK_DATA_DIR=" + g.dir, "PENSTOCK_INVENTORY=" + inventory,
+		"PENSTOCK_ADMIN_TOKEN=" + adminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
+	}, o.env...)
+	if !b.embedded && !o.embedded {
+		backends, err := g.startBackends(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		env = append(env, backends...)
+	}
+	var err error
+	if g.cmd, err = b.Start(ctx, "penstock", env, b.binary, "serve", "--config", config); err != nil {
+		return nil, err
+	}
+	return g, servers.Explain(g.cmd, ready(ctx, g.addr))
+}
+
+// ready waits until the gateway at an address is ready.
+func ready(ctx context.Context, addr string) error {
+	return servers.UntilEvery(ctx, 2*time.Millisecond, servers.StartTime, "the gateway ready", func() bool {
+		status, _ := servers.Get(ctx, "http://"+addr+"/readyz")
+		return status == http.StatusOK
+	})
+}
+
+const inventoryText = `
+sensor_types: [{id: temperature, name: Temperature, metric_units: "°C"}, {id: humidity, name: Humidity, metric_units: "%%"}]
+accounts:
+  - name: bench
+    credit: 1000000000
+    tokens: [{token: bench-token-0123456, scopes: [webhook, carrier, iot, cellular, messaging]}]
+    locations: [{id: imported, name: Imported, imported: true}]
+    decoders:
+      - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
+%s    relays: {geo: [{id: g1, prefix: "4478000", action: http_get, parameters: ["http://%s/sms?m=%%m&o=%%o&d=%%d"]}]}
+  - name: quiet
+    tokens: [{token: quiet-token-0123456, scopes: [webhook]}]
+    locations: [{id: imported, name: Imported, imported: true}]
+    decoders:
+      - {id: bench, name: Bench, type: lorawan, codec: cayenne_lpp, useRawPayload: true, sensors: [{sensor_type_id: temperature, key: temperature_1}, {sensor_type_id: humidity, key: relative_humidity_2}]}
+`
+
+// startBackends starts a PostgreSQL, a Redis that syncs every second, as it comes, and an
+// influxd, and returns the settings that name them.
+func (g *gateway) startBackends(ctx context.Context, b *bench) (env []string, err error) {
+	if g.postgres, err = b.Postgres(ctx); err != nil {
+		return nil, err
+	}
+	if g.redis, err = b.Redis(ctx, g.dir, "--appendonly", "yes"); err != nil {
+		return nil, err
+	}
+	if g.influx, err = b.Influx(ctx, g.dir); err != nil {
+		return nil, err
+	}
+	return []string{
+		"PENSTOCK_DATABASE_URL=" + servers.PostgresURL(g.postgres.Addr), "PENSTOCK_REDIS_URL=redis://" + g.redis.Addr,
+		"PENSTOCK_INFLUX_URL=http://" + g.influx.Addr, "PENSTOCK_INFLUX_BUCKET=bench",
+	}, nil
+}
+
+func (g *gateway) pid() int { return g.cmd.Process.Pid }
+
+func (g *gateway) url(path string) string { return "http://" + g.addr + path }
+
+// cpu is the CPU time that the gateway and its back ends have used so far.
+// Codec workers count as the gateway.
+func (g *gateway) cpu() usage {
+	u := usage{cpuProgram: cpu(g.pid())}
+	for process, s := range map[int]*servers.Server{cpuPostgres: g.postgres, cpuRedis: g.redis, cpuInflux: g.influx} {
+		if s != nil {
+			u[process] = cpu(s.Cmd.Process.Pid)
+		}
+	}
+	return u
+}
+
+// metric reads one number of /metrics; -1 when it is not there.
+func (g *gateway) metric(ctx context.Context, name string) int64 {
+	_, text := servers.Get(ctx, g.url("/metrics"))
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			return int64(n)
+		}
+	}
+	return -1
+}
+
+const (
+	// metricsEvery is how often the metrics are asked for: an answer takes the gateway a
+	// millisecond of CPU, which counts among that of the frames.
+	metricsEvery = 100 * time.Millisecond
+	// storedPatience is how long frames may wait to be stored; those of many new devices
+	// take longest.
+	storedPatience = 5 * time.Minute
+)
+
+// settle waits until everything that was accepted is processed.
+func (g *gateway) settle(ctx context.Context) error {
+	return servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame processed", func() bool {
+		return g.metric(ctx, `penstock_processed_total{kind="uplink"}`) == g.accepted.Load()
+	})
+}
+
+// storing is a gateway that gets frames, which are done when they are stored.
+func (b *bench) storing(name string, g *gateway, s *sender) *subject {
+	return &subject{name: name, cpu: g.cpu, round: func(ctx context.Context) (outcome, error) {
+		o, err := s.run(ctx, b.seconds)
+		for err == nil && s.next.Load() < s.devices { // the round that warms up has every device imported
+			_, err = s.run(ctx, b.seconds)
+		}
+		return o, errors.Join(err, g.settle(ctx))
+	}}
+}
+
+// reconcileFrames compares the frames that were accepted with those that are stored.
+func (b *bench) reconcileFrames(ctx context.Context, label string, g *gateway) (err error) {
+	quarantined := g.metric(ctx, `penstock_quarantined_total{kind="uplink"}`)
+	// Nothing but the gateway reads its file while it runs.
+	stored := g.metric(ctx, `penstock_processed_total{kind="uplink"}`) - quarantined
+	if g.influx != nil {
+		stored, err = countPoints(ctx, g.influx, "bench", "SELECT count(value) FROM temperature")
+	}
+	b.reconcile(label, g.accepted.Load(), stored, quarantined)
+	return err
+}
+
+// countPoints is the number that a query of an InfluxDB is answered with.
+func countPoints(ctx context.Context, server *servers.Server, database, query string) (int64, error) {
+	var answer struct {
+		Results []struct {
+			Series []struct{ Values [][]any }
+		}
+	}
+	q := url.Values{"db": {database}, "q": {query}}
+	if err := call(ctx, http.DefaultClient, http.MethodGet, "http://"+server.Addr+"/query?"+q.Encode(), "", "", &answer); err != nil {
+		return 0, err
+	}
+	if len(answer.Results) == 0 || len(answer.Results[0].Series) == 0 {
+		return 0, errors.New("influxd has no points")
+	}
+	n, ok := answer.Results[0].Series[0].Values[0][1].(float64)
+	if !ok {
+		return 0, fmt.Errorf("influxd answered %v", answer)
+	}
+	return int64(n), nil
+}
