@@ -23,9 +23,10 @@ type Carrier struct {
 	// Prefixes are of the numbers that the carrier is for; none: all. The longest
 	// prefix of a number counts, and of equal ones the first carrier's.
 	Prefixes []string `json:"prefixes"`
-	// Window is how many messages may be under way at once.
+	// Window is how many messages may be under way at once over each bind.
 	Window int `json:"window"`
-	// PerSecond is how many may leave in a second; 0: as many as the carrier takes.
+	// PerSecond is how many may leave in a second over all binds; 0: as many as the carrier
+	// takes.
 	PerSecond int `json:"per_second"`
 	// Originators are those that the carrier passes on: text, alphanumeric or
 	// numeric; empty: text.
@@ -47,11 +48,29 @@ type Carrier struct {
 	// AnswerTimeout is how long the answer to a message may take before its
 	// outcome is unknown.
 	AnswerTimeout time.Duration `json:"answer_timeout"`
-	URL           string        `json:"url" of:"kannel http" secret:"url"` // of sendsms, or what takes JSON
-	Username      string        `json:"username" of:"kannel"`
-	SMSC          string        `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty: Kannel routes
-	Token         string        `json:"token" of:"http" secret:"yes"` // sent as Authorization: Bearer
+	// Binds are the connections to the account. What a bind leaves empty is the carrier's.
+	// Without the key the carrier has one.
+	Binds    []Bind `json:"binds" of:"smpp" strict:"one"`
+	URL      string `json:"url" of:"kannel http" secret:"url"` // of sendsms, or what takes JSON
+	Username string `json:"username" of:"kannel"`
+	SMSC     string `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty: Kannel routes
+	Token    string `json:"token" of:"http" secret:"yes"` // sent as Authorization: Bearer
 }
+
+// Bind is one connection to the account of a carrier at its SMSC.
+type Bind struct {
+	Addr     string `json:"addr" strict:"scalar"` // host:port of the SMSC
+	SystemID string `json:"system_id"`
+	Password string `json:"password" secret:"yes"`
+	Type     string `json:"bind"` // transceiver, receiver or transmitter
+	// Window is how many messages may be under way at once over the bind.
+	Window int `json:"window"`
+	// PerSecond is how many may leave in a second over the bind; 0: as many as the carrier's.
+	PerSecond int `json:"per_second"`
+}
+
+// Sends reports whether messages can go over the bind.
+func (b *Bind) Sends() bool { return b.Type != Receiver }
 
 // The types of carrier beside Simulator, and the values of Carrier's settings.
 const (
@@ -81,6 +100,21 @@ func (c *Carrier) derive() {
 		return
 	}
 	c.Bind, c.TLS, c.Alphabet = cmp.Or(c.Bind, Transceiver), cmp.Or(c.TLS, NoTLS), cmp.Or(c.Alphabet, "gsm7")
+}
+
+// Connections returns the binds of an SMPP carrier. What a bind leaves empty is the
+// carrier's.
+func (c *Carrier) Connections() []Bind {
+	if len(c.Binds) == 0 {
+		return []Bind{{Addr: c.Addr, SystemID: c.SystemID, Password: c.Password, Type: c.Bind, Window: c.Window}}
+	}
+	binds := slices.Clone(c.Binds)
+	for i := range binds {
+		b := &binds[i]
+		b.Addr, b.Type, b.Window = cmp.Or(b.Addr, c.Addr), cmp.Or(b.Type, c.Bind), cmp.Or(b.Window, c.Window)
+		b.SystemID, b.Password = cmp.Or(b.SystemID, c.SystemID), cmp.Or(b.Password, c.Password)
+	}
+	return binds
 }
 
 func (c *Config) validateCarriers(m *strict.Mistakes) {
@@ -135,15 +169,29 @@ func (c *Carrier) validateForeign(m *strict.Mistakes, at string) {
 }
 
 func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
-	m.AddIf(!hostPort(c.Addr, false), at+"addr", "expected host:port, got %q", c.Addr)
-	asciiField(m, at+"system_id", c.SystemID, 15)
-	asciiField(m, at+"password", c.Password, maxPassword)
+	for i, b := range c.Connections() {
+		place := at
+		if len(c.Binds) > 0 {
+			place += "binds[" + strconv.Itoa(i) + "]."
+			window := c.Binds[i].Window // 0: the carrier's
+			m.AddIf(window < 0 || window > maxWindow, place+"window", "expected 1 to %d, got %d", maxWindow, window)
+		}
+		b.validate(m, place)
+	}
 	asciiField(m, at+"system_type", c.SystemType, 12)
 	asciiField(m, at+"address_range", c.AddressRange, 40)
-	oneOf(m, at+"bind", c.Bind, Transceiver, Receiver, Transmitter)
 	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
 	oneOf(m, at+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
 	c.validateLimits(m, at)
+}
+
+// validate checks a bind, with what it has from its carrier.
+func (b *Bind) validate(m *strict.Mistakes, at string) {
+	m.AddIf(!hostPort(b.Addr, false), at+"addr", "expected host:port, got %q", b.Addr)
+	asciiField(m, at+"system_id", b.SystemID, 15)
+	asciiField(m, at+"password", b.Password, maxPassword)
+	oneOf(m, at+"bind", b.Type, Transceiver, Receiver, Transmitter)
+	validatePerSecond(m, at, b.PerSecond)
 }
 
 func (c *Carrier) validateLimits(m *strict.Mistakes, at string) {
@@ -186,8 +234,15 @@ func (c *Carrier) validateRates(m *strict.Mistakes, at string) {
 	if c.Originators != "" {
 		oneOf(m, at+"originators", c.Originators, anyText, alphanumeric, numeric)
 	}
-	m.AddIf(c.Window < 1 || c.Window > 10_000, at+"window", "expected 1 to 10000, got %d", c.Window)
-	m.AddIf(c.PerSecond < 0 || c.PerSecond > 100_000, at+"per_second", "expected 0 to 100000, got %d", c.PerSecond)
+	m.AddIf(c.Window < 1 || c.Window > maxWindow, at+"window", "expected 1 to %d, got %d", maxWindow, c.Window)
+	validatePerSecond(m, at, c.PerSecond)
+}
+
+// maxWindow is the largest window of a bind or carrier.
+const maxWindow = 10_000
+
+func validatePerSecond(m *strict.Mistakes, at string, perSecond int) {
+	m.AddIf(perSecond < 0 || perSecond > 100_000, at+"per_second", "expected 0 to 100000, got %d", perSecond)
 }
 
 func (c *Carrier) validateName(m *strict.Mistakes, at string) {
@@ -211,7 +266,7 @@ func validateTimeout(m *strict.Mistakes, at string, timeout time.Duration) {
 
 // Sends reports whether messages can go over the carrier.
 func (c *Carrier) Sends() bool {
-	return c.Type != SMPP || slices.Contains([]string{Transceiver, Transmitter}, c.Bind)
+	return c.Type != SMPP || slices.ContainsFunc(c.Connections(), func(b Bind) bool { return b.Sends() })
 }
 
 // The values of Carrier.Originators.

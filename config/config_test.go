@@ -122,6 +122,34 @@ func TestDerivedSettings(t *testing.T) {
 	}
 }
 
+func TestABindHasWhatItLeavesEmptyFromItsCarrier(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file  string
+		sends bool
+		want  []config.Bind
+	}{
+		"an entry without binds": {
+			"{addr: 'h:1', system_id: me, password: p, window: 5, per_second: 7}", true,
+			[]config.Bind{{Addr: "h:1", SystemID: "me", Password: "p", Type: "transceiver", Window: 5}},
+		},
+		"a transmitter and a receiver": {
+			"{addr: 'h:1', system_id: me, password: p, binds: [{bind: transmitter, window: 3, per_second: 4}, {bind: receiver, system_id: me-rx, password: q}]}", true,
+			[]config.Bind{{Addr: "h:1", SystemID: "me", Password: "p", Type: "transmitter", Window: 3, PerSecond: 4}, {Addr: "h:1", SystemID: "me-rx", Password: "q", Type: "receiver", Window: 10}},
+		},
+		"receivers on two hosts": {
+			"{bind: receiver, binds: [{addr: 'h:1'}, {addr: 'i:1'}]}", false,
+			[]config.Bind{{Addr: "h:1", Type: "receiver", Window: 10}, {Addr: "i:1", Type: "receiver", Window: 10}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := config.Parse([]byte("carriers: {type: smpp, name: a, "+tc.file[1:]), nil)
+			relaytest.NoError(t, err)
+			relaytest.Equal(t, "the binds", c.Carriers[0].Connections(), tc.want)
+			relaytest.Equal(t, "whether it sends", c.Carriers[0].Sends(), tc.sends)
+		})
+	}
+}
+
 func TestUnknownVariablesAreNamed(t *testing.T) {
 	got := config.UnknownVariables([]string{
 		"HOME=/root", "PENSTOCK_LISTEN=:80", "PENSTOCK_LISTN=:80", "PENSTOCK_REDIS_URI=x", "PENSTOCK_PORT=tcp://10.0.0.1:80", "PENSTOCK_LOG_LEVL=", "PENSTOCK_TEST_SEED=1",
@@ -215,6 +243,8 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"an SMSC without anything":     {"carriers: smpp", "", "carriers[0].name: expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got \"\"\ncarriers[0].addr: expected host:port, got \"\""},
 		"two carriers of one name":     {"carriers: [{type: smpp, name: a, addr: 'h:1'}, {type: smpp, name: a, addr: 'h:2'}]", "", `carriers[1].name: expected another name than that of a carrier before, got "a"`},
 		"a bind that is none":          {"carriers: {type: smpp, name: a, addr: 'h:1', bind: trx, tls: starttls, alphabet: utf8}", "", "carriers[0].bind: expected transceiver or receiver or transmitter, got \"trx\"\ncarriers[0].tls: expected tls or none, got \"starttls\"\ncarriers[0].alphabet: expected gsm7 or gsm7-packed or latin1, got \"utf8\""},
+		"binds without an address, of no type and without limits": {"carriers: {type: smpp, name: a, binds: [{}, {addr: 'h:1', bind: trx, window: -1, per_second: -1}]}", "", "carriers[0].binds[0].addr: expected host:port, got \"\"\ncarriers[0].binds[1].window: expected 1 to 10000, got -1\ncarriers[0].binds[1].bind: expected transceiver or receiver or transmitter, got \"trx\"\ncarriers[0].binds[1].per_second: expected 0 to 100000, got -1"},
+		"binds of a Kannel":            {"carriers: {type: kannel, name: k, url: 'http://h/', binds: [{addr: 'h:1'}]}", "", "carriers[0].binds: expected nothing, because a carrier of the type kannel has none"},
 		"a password that is not one":   {"carriers: {type: smpp, name: a, addr: 'h:1', password: 'hush hush', system_id: sixteen-letters-}", "", "carriers[0].system_id: expected at most 15 characters of ASCII without blanks\ncarriers[0].password: expected at most 64 characters of ASCII without blanks"},
 		"no limits":                    {"carriers: {type: smpp, name: a, addr: 'h:1', window: 0, in_flight: 0, enquire_link: 0s, answer_timeout: 0s}", "", "carriers[0].enquire_link: expected 1s to 1h, got \"0s\"\ncarriers[0].in_flight: expected 1 to 100000, got 0\ncarriers[0].answer_timeout: expected 100ms to 5m, got \"0s\"\ncarriers[0].window: expected 1 to 10000, got 0"},
 		"a simulator without a window": {"carriers: {type: simulator, window: 0}", "", "carriers[0].window: expected 1 to 10000, got 0"},
@@ -260,7 +290,7 @@ admin_token: hush1-0123456789
 redis: {url: "redis+sentinel://me:hush2@a:1,b:2/m?password=hush3"}
 influx: {url: "http://me:hush4@i:8086", token: hush5}
 smtp: {addr: "m:25", username: me, password: hush6}
-carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7}]
+carriers: [simulator, {type: smpp, name: one, addr: "h:2775", system_id: me, password: hush7, binds: [{password: hush13}]}]
 lookup: {type: http, url: "https://me:hush8@hlr/%number?key=hush9", token: hush10}
 operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), nil)
 	relaytest.NoError(t, err)
@@ -272,6 +302,7 @@ operator: {type: http, url: "https://me:hush11@operator/v1", token: hush12}`), n
 		}
 	}
 	relaytest.Equal(t, "the receiver of Redacted", []string{c.AdminToken, c.Carriers[1].Password, c.Lookup.Token}, []string{"hush1-0123456789", "hush7", "hush10"})
+	relaytest.Equal(t, "the password of a bind", c.Carriers[1].Binds[0].Password, "hush13")
 	relaytest.Equal(t, "its lookup.cache", c.Lookup.Cache, 10*time.Minute)
 }
 

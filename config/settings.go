@@ -51,7 +51,12 @@ func (c Config) Redacted() Config {
 	c.Carriers = slices.Clone(c.Carriers)
 	redact(reflect.ValueOf(&c).Elem())
 	for i := range c.Carriers {
-		redact(reflect.ValueOf(&c.Carriers[i]).Elem())
+		carrier := &c.Carriers[i]
+		carrier.Binds = slices.Clone(carrier.Binds)
+		redact(reflect.ValueOf(carrier).Elem())
+		for k := range carrier.Binds {
+			redact(reflect.ValueOf(&carrier.Binds[k]).Elem())
+		}
 	}
 	return c
 }

@@ -65,8 +65,9 @@ type Outcome struct {
 	Reason  string // human-readable, also for users of the account
 	// Cause is Reason with hosts and addresses, for operators; empty if it has none.
 	Cause string
-	// Unsent means that the gateway itself rejected the message: no carrier has
-	// received it.
+	// Unsent means that no carrier has received the message: the gateway itself rejected
+	// it, or, if the verdict is Later, the bind ended before the message was written, and
+	// another bind may send it at once.
 	Unsent bool
 	// PauseQueue means that the verdict is Later for a reason that concerns every
 	// message: the carrier's rate limit, or that it cannot be reached. The message

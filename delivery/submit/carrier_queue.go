@@ -3,6 +3,7 @@ package submit
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,10 +12,11 @@ import (
 )
 
 // carrierQueue holds the messages waiting for one carrier and tracks its parts
-// in flight, at most its window.
+// in flight, at most the windows of its connections.
 type carrierQueue struct {
-	worker *Worker
-	route  Route
+	worker      *Worker
+	route       Route
+	connections []*connection
 
 	mu           sync.Mutex
 	waiting      []*item
@@ -29,13 +31,70 @@ type carrierQueue struct {
 	idle         chan struct{} // notified when nothing is in flight
 }
 
+// connection is a connection with its parts in flight. The queue's lock protects it.
+type connection struct {
+	Connection
+	inFlight int
+	rate     rateLimit
+}
+
 func newCarrierQueue(w *Worker, route Route) *carrierQueue {
-	route.Window = cmp.Or(route.Window, 10)
-	return &carrierQueue{
-		worker: w, route: route, capacity: cmp.Or(w.opts.Backlog, max(256, 8*route.Window)), busy: make(map[*item]struct{}),
-		throttle: throttle{window: route.Window, allowed: route.Window, minPause: w.opts.FirstPause, maxPause: w.opts.LongestPause},
-		rate:     rateLimit{perSecond: route.PerSecond}, notify: make(chan struct{}, 1), idle: make(chan struct{}, 1),
+	q := &carrierQueue{
+		worker: w, route: route, busy: make(map[*item]struct{}),
+		rate: rateLimit{perSecond: route.PerSecond}, notify: make(chan struct{}, 1), idle: make(chan struct{}, 1),
 	}
+	window := 0
+	for _, c := range route.Connections {
+		c.Window = cmp.Or(c.Window, 10)
+		window += c.Window
+		q.connections = append(q.connections, &connection{Connection: c, rate: rateLimit{perSecond: c.PerSecond}})
+	}
+	q.capacity = cmp.Or(w.opts.Backlog, max(256, 8*window))
+	q.throttle = throttle{window: window, allowed: window, minPause: w.opts.FirstPause, maxPause: w.opts.LongestPause}
+	return q
+}
+
+// ready reports whether a connection takes parts.
+func (q *carrierQueue) ready() bool {
+	return slices.ContainsFunc(q.connections, func(c *connection) bool { return c.Carrier.Ready() })
+}
+
+// free returns how many parts the connections take now, or how long until one may.
+func (q *carrierQueue) free(now time.Time) (n int, wait time.Duration) {
+	wait = idleWait
+	for _, c := range q.connections {
+		if !c.Carrier.Ready() {
+			continue
+		}
+		k, untilNext := c.rate.allowed(now, c.Window-c.inFlight)
+		n += max(0, k)
+		wait = min(wait, cmp.Or(untilNext, idleWait))
+	}
+	n, untilNext := q.rate.allowed(now, min(n, q.throttle.allowed-q.inFlight))
+	return n, cmp.Or(untilNext, wait)
+}
+
+// connect takes the connection with the most room in its window for a part; nil if none
+// has room, because one was lost since the part was taken from the queue.
+func (q *carrierQueue) connect(now time.Time) (best *connection) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	room := 0
+	for _, c := range q.connections {
+		if !c.Carrier.Ready() {
+			continue
+		}
+		if free := c.Window - c.inFlight; free > room {
+			if n, _ := c.rate.allowed(now, 1); n > 0 {
+				best, room = c, free
+			}
+		}
+	}
+	if best != nil {
+		best.inFlight++
+		best.rate.consume(1)
+	}
+	return best
 }
 
 // add appends a message to the queue, or returns false if the queue is full. A
@@ -62,7 +121,7 @@ func (q *carrierQueue) freeCapacity() int {
 func (q *carrierQueue) sending() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.route.Carrier.Ready() && !q.throttle.pausedUntil.After(q.worker.deps.Now())
+	return q.ready() && !q.throttle.pausedUntil.After(q.worker.deps.Now())
 }
 
 func (q *carrierQueue) snapshot() Stats {
@@ -71,13 +130,6 @@ func (q *carrierQueue) snapshot() Stats {
 	s := q.stats
 	s.Carrier, s.Waiting, s.UnderWay = q.route.Name, q.waitingParts, q.inFlight
 	return s
-}
-
-func (q *carrierQueue) resumeNow() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.throttle.pausedUntil = time.Time{}
-	lease.Notify(q.notify)
 }
 
 // run submits until the worker stops.
@@ -116,12 +168,12 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 	if wait := q.throttle.pausedUntil.Sub(now); wait > 0 {
 		return nil, wait
 	}
-	if q.waitingParts == 0 || !q.route.Carrier.Ready() {
+	if q.waitingParts == 0 {
 		return nil, idleWait
 	}
-	n, wait := q.rate.allowed(now, q.throttle.allowed-q.inFlight)
+	n, wait := q.free(now)
 	if n <= 0 {
-		return nil, cmp.Or(wait, idleWait)
+		return nil, wait
 	}
 	batch := q.pickParts(n)
 	for _, p := range batch {

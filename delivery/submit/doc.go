@@ -1,7 +1,9 @@
 // Package submit submits accounts' messages to carriers: it leases messages that
 // are due, routes each by the longest prefix of its number, and keeps as many
-// parts in flight as the carrier's window allows (specification 1, "States and
-// transitions"; relay/message defines the records).
+// parts in flight as the windows of the carrier's connections allow (specification 1,
+// "States and transitions"; relay/message defines the records). A carrier may have several
+// connections, the binds of one account at an SMSC: each part goes over the one with the
+// most room. When one is lost, the others take the parts that it has not sent.
 //
 // Before a part is submitted, the store marks it as being sent; its outcome is
 // saved in batches. A part that a crash left marked may have been accepted: it

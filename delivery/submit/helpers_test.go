@@ -327,6 +327,9 @@ func (n *network) set(f func()) {
 	f()
 }
 
+// over returns one connection to a network.
+func over(n *network) []Connection { return []Connection{{Carrier: n}} }
+
 func accept(s carrier.Submission) carrier.Outcome {
 	return carrier.Outcome{Verdict: carrier.Accepted, ID: "M" + s.ID}
 }

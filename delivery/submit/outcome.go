@@ -12,16 +12,23 @@ import (
 
 // submitPart submits a part to the carrier and queues its outcome for saving.
 func (q *carrierQueue) submitPart(item *item, part int) {
+	conn := q.connect(q.worker.deps.Now())
+	if conn == nil {
+		q.complete(item, 1, nil)
+		lost := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "a bind was lost before the message was sent"}
+		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, lost), false})
+		return
+	}
 	var answers atomic.Int32
-	span := q.span(item, part)
-	q.route.Carrier.Submit(q.worker.submitCtx, item.submission(part), func(o carrier.Outcome) {
+	span := q.span(item, part, conn)
+	conn.Carrier.Submit(q.worker.submitCtx, item.submission(part), func(o carrier.Outcome) {
 		if answers.Add(1) > 1 { // a late answer after Unknown
 			q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), true})
 			return
 		}
 		now := q.worker.deps.Now()
 		endSpan(span, &o)
-		q.complete(item, 1, func() { q.recordAnswer(&o, now) })
+		q.complete(item, 1, func() { conn.inFlight--; q.recordAnswer(&o, now) })
 		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, o), false})
 	})
 }
@@ -29,6 +36,7 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 // recordAnswer counts an answer and adjusts the throttle to it.
 func (q *carrierQueue) recordAnswer(o *carrier.Outcome, now time.Time) {
 	switch {
+	case o.Verdict == carrier.Later && o.Unsent: // the carrier has not answered
 	case o.PauseQueue:
 		q.stats.Throttled++
 		q.throttle.slowDown(now, o.After)
@@ -72,7 +80,7 @@ const (
 // since it was to be sent, or was resent.
 func (q *carrierQueue) retryOrReject(item *item, out *message.Outcome, o carrier.Outcome, now time.Time) {
 	out.State = message.Pending
-	if o.PauseQueue { // the queue is paused, not the message
+	if o.PauseQueue || o.Unsent { // the queue waits, not the message
 		out.Again = now.Add(max(time.Millisecond, q.pauseLeft(now)))
 		return
 	}
@@ -93,7 +101,7 @@ func (q *carrierQueue) pauseLeft(now time.Time) time.Duration {
 }
 
 // span begins the span of a submission; nil if the message has no trace.
-func (q *carrierQueue) span(item *item, part int) *tracing.Active {
+func (q *carrierQueue) span(item *item, part int, conn *connection) *tracing.Active {
 	m := &item.msg
 	if q.worker.deps.Tracer == nil || m.Trace == "" {
 		return nil
@@ -102,6 +110,9 @@ func (q *carrierQueue) span(item *item, part int) *tracing.Active {
 	span.Set("penstock.message_id", item.ref(part).String())
 	span.Set("penstock.account", m.Account.String())
 	span.Set("penstock.carrier", q.route.Name)
+	if conn.Name != "" {
+		span.Set("penstock.bind", conn.Name)
+	}
 	return span
 }
 

@@ -10,14 +10,15 @@ import (
 
 // Route is a carrier and the numbers that it serves.
 type Route struct {
-	Name    string
-	Carrier carrier.Carrier
+	Name string
+	// Connections are those that the carrier takes parts over, at least one. When one is
+	// lost, the others take its parts.
+	Connections []Connection
 	// Prefixes are the prefixes of the numbers it serves; empty means all
 	// numbers.
 	Prefixes []string
-	// Window is the maximum number of parts in flight; 0 means 10.
-	Window int
-	// PerSecond is the maximum number of parts per second; 0 means no limit.
+	// PerSecond is the maximum number of parts per second over all connections; 0 means no
+	// limit.
 	PerSecond float64
 	// Idempotent means that the carrier recognizes a part that is submitted twice.
 	Idempotent bool
@@ -32,6 +33,16 @@ type Route struct {
 	FitsSevenBit func(text string) bool
 	// AcceptsOriginator reports whether the carrier passes on an originator; nil means all.
 	AcceptsOriginator func(originator string) bool
+}
+
+// Connection is one way to a carrier: a bind to its SMSC, or its HTTP interface.
+type Connection struct {
+	Name    string // of the bind; empty for an HTTP carrier
+	Carrier carrier.Carrier
+	// Window is the maximum number of parts in flight; 0 means 10.
+	Window int
+	// PerSecond is the maximum number of parts per second; 0 means no limit.
+	PerSecond float64
 }
 
 // router selects the carrier queue of a number by its longest prefix.

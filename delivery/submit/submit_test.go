@@ -39,7 +39,7 @@ func TestTheLongestPrefixChoosesTheCarrier(t *testing.T) {
 
 func TestDispatchedMessagesAreSubmittedAtOnce(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n, ReceiptsByCarrierID: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n), ReceiptsByCarrierID: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
@@ -75,7 +75,7 @@ func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 		n := &network{answer: func(carrier.Submission) carrier.Outcome {
 			return carrier.Outcome{Verdict: carrier.Rejected, Unsent: unsent, Reason: "no"}
 		}}
-		bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+		bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 			w.Start()
 			s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 			settle(10 * time.Millisecond)
@@ -89,7 +89,7 @@ func TestARejectedMessageIsRefundedIfNoCarrierHasHadIt(t *testing.T) {
 func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 	ascii := func(text string) bool { return text == "a" }
 	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
-		{Name: "latin", Prefixes: []string{"44"}, Carrier: &network{}, FitsSevenBit: ascii}, {Name: "all", Prefixes: []string{"49"}, Carrier: &network{}},
+		{Name: "latin", Prefixes: []string{"44"}, Connections: over(&network{}), FitsSevenBit: ascii}, {Name: "all", Prefixes: []string{"49"}, Connections: over(&network{})},
 	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "49170": true, "1212": true} {
 		relaytest.Equal(t, "a euro sign fits for "+number, w.FitsSevenBit(number, "€"), want)
@@ -99,7 +99,7 @@ func TestFitsSevenBitDependsOnTheNumbersCarrier(t *testing.T) {
 
 func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
 	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
-		{Name: "numbers", Prefixes: []string{"44"}, Carrier: &network{}, AcceptsOriginator: func(o string) bool { return o == "1" }}, {Name: "all", Carrier: &network{}},
+		{Name: "numbers", Prefixes: []string{"44"}, Connections: over(&network{}), AcceptsOriginator: func(o string) bool { return o == "1" }}, {Name: "all", Connections: over(&network{})},
 	}}, Options{}))(t)
 	relaytest.Equal(t, "the first carrier accepts A&B", w.AcceptsOriginator("447700900123", "A&B"), false)
 	relaytest.Equal(t, "the first carrier accepts 1", w.AcceptsOriginator("447700900123", "1"), true)
@@ -108,7 +108,7 @@ func TestAcceptsOriginatorDependsOnTheNumbersCarrier(t *testing.T) {
 
 func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
 	w := relaytest.Must(New(Deps{Work: newStore(), Reporter: newStore(), Routes: []Route{
-		{Name: "one", Prefixes: []string{"44"}, Carrier: &network{}}, {Name: message.Simulator, Prefixes: []string{"49"}, Carrier: &network{}},
+		{Name: "one", Prefixes: []string{"44"}, Connections: over(&network{})}, {Name: message.Simulator, Prefixes: []string{"49"}, Connections: over(&network{})},
 	}}, Options{}))(t)
 	for number, want := range map[string]bool{"447700900123": false, "491701234567": true, "33612345678": false} {
 		relaytest.Equal(t, number+" is simulated", w.Simulated(number), want)
@@ -117,9 +117,9 @@ func TestSimulatedReportsNumbersOfTheSimulator(t *testing.T) {
 
 func TestWaitsGivesTheReason(t *testing.T) {
 	n := &network{notReady: true}
-	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Carrier: n}, {Name: "two", Prefixes: []string{"49"}, Carrier: &network{answer: func(carrier.Submission) carrier.Outcome {
+	bubble(t, []Route{{Name: "one", Prefixes: []string{"44"}, Connections: over(n)}, {Name: "two", Prefixes: []string{"49"}, Connections: over(&network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "slow"}
-	}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	}})}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		check := func(number, want string) {
 			t.Helper()
@@ -139,7 +139,7 @@ func TestWaitsGivesTheReason(t *testing.T) {
 
 func TestMessagesAreLeasedWhenTheyAreDue(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		m := s.save(2, "447700900123", 1, time.Now().Add(time.Hour))
 		s.all[m.Ref()].Parts[0].ScheduledAt = time.Now().Add(time.Hour)
@@ -155,7 +155,7 @@ func TestMessagesAreLeasedWhenTheyAreDue(t *testing.T) {
 
 func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n, Window: 4}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 4}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 6, time.Now().Add(time.Minute)), s.save(11, "447700900124", 2, time.Now().Add(time.Minute)))
 		var want []string
@@ -183,7 +183,7 @@ func TestTheWindowBoundsPartsInFlightAndKeepsTheirOrder(t *testing.T) {
 
 func TestInTurnEachPartWaitsForTheOutcomeOfTheOneBefore(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n, InTurn: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n), InTurn: true}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 2, time.Now().Add(time.Minute)), s.save(11, "447700900124", 1, time.Now().Add(time.Minute)))
 		synctest.Wait()
@@ -199,7 +199,7 @@ func TestInTurnEachPartWaitsForTheOutcomeOfTheOneBefore(t *testing.T) {
 
 func TestTheRateIsKept(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n, Window: 1000, PerSecond: 50}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 1000}}, PerSecond: 50}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		for i := range 200 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
@@ -226,7 +226,7 @@ func TestThrottlingBacksOffAndFailsNothing(t *testing.T) {
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
-	bubble(t, []Route{{Name: "one", Carrier: n, Window: 8}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 8}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		for i := range 60 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
 		}
@@ -251,7 +251,7 @@ func TestTheDelayThatTheCarrierAsksForIsKept(t *testing.T) {
 		}
 		return carrier.Outcome{Verdict: carrier.Accepted}
 	}}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		settle(2 * time.Minute)
@@ -270,7 +270,7 @@ func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "system error"}
 	}}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		settle(23 * time.Hour)
@@ -287,7 +287,7 @@ func TestAFailingMessageIsRetriedForADayAndThenRefunded(t *testing.T) {
 
 func TestRetriesOfAResentPartCountFromTheResend(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome { return carrier.Outcome{Verdict: carrier.Unknown} }}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		m := s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		settle(48 * time.Hour)
@@ -319,7 +319,7 @@ func checkPart(t *testing.T, what string, s *store, state message.State, reason 
 }
 
 func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
-	bubble(t, []Route{{Name: "one", Carrier: &network{}, Prefixes: []string{"44"}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(&network{}), Prefixes: []string{"44"}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "49170", 2, time.Now())
 		w.Start()
 		settle(time.Second)
@@ -332,7 +332,7 @@ func TestANumberWithoutACarrierIsRefunded(t *testing.T) {
 
 func TestAnUnknownOutcomeIsNotRetriedAndALateAnswerCorrectsIt(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n, ReceiptsByCarrierID: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n), ReceiptsByCarrierID: true}}, Options{Poll: 10 * time.Second}, func(t *testing.T, w *Worker, s *store) {
 		s.save(1, "447700900123", 1, time.Now())
 		w.Start()
 		time.Sleep(time.Second)
@@ -367,7 +367,7 @@ func TestPartsBeingSentWhenTheProcessCrashed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &network{answer: accept}
-			tc.route.Carrier = n
+			tc.route.Connections = over(n)
 			bubble(t, []Route{tc.route}, Options{}, func(t *testing.T, w *Worker, s *store) {
 				m := s.save(1, "447700900123", 2, time.Now())
 				p := &s.all[m.Ref()].Parts[0]
@@ -384,7 +384,7 @@ func TestPartsBeingSentWhenTheProcessCrashed(t *testing.T) {
 
 func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		m, later := s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease()))
 		s.dispatch(w, m)
@@ -408,7 +408,7 @@ func TestWhileTheStoreIsDownNothingIsLostOrSentTwice(t *testing.T) {
 // than the lease: another gateway leases the message and submits it.
 func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.change(func() { s.down = true })
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())))
@@ -432,7 +432,7 @@ func TestAMessageThatAnotherGatewayHasIsNotSubmitted(t *testing.T) {
 // the message.
 func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		m, ended := s.save(1, "447700900123", 1, time.Now().Add(time.Hour)), time.Now().Add(w.Lease())
 		settle(w.Lease() + time.Second)
@@ -445,7 +445,7 @@ func TestAMessageWhoseLeaseEndedWhileItWasSavedIsNotSubmitted(t *testing.T) {
 
 func TestALeaseIsRenewedAfterALostAnswer(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.lostRenewal = true
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())))
@@ -460,7 +460,7 @@ func TestAMessageThatIsLeasedWhileItsOutcomeIsSavedIsRetriedSoon(t *testing.T) {
 	n := &network{answer: func(carrier.Submission) carrier.Outcome {
 		return carrier.Outcome{Verdict: carrier.Later, Reason: "busy"}
 	}}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		m := s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))
 		s.onReports = func() {
@@ -491,7 +491,7 @@ func TestWithoutACarrierAScheduledMessageIsRefunded(t *testing.T) {
 
 func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 	n := &network{notReady: true}
-	bubble(t, []Route{{Name: "one", Carrier: n}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: over(n)}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(time.Minute)))
 		settle(10 * time.Minute)
@@ -508,7 +508,7 @@ func TestAWaitingMessageKeepsItsLease(t *testing.T) {
 
 func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 	n, other := &network{notReady: true}, &network{answer: accept}
-	routes := []Route{{Name: "one", Carrier: n, Prefixes: []string{"44"}}, {Name: "other", Carrier: other}}
+	routes := []Route{{Name: "one", Connections: over(n), Prefixes: []string{"44"}}, {Name: "other", Connections: over(other)}}
 	bubble(t, routes, Options{Backlog: 3}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		var all []message.Message
@@ -531,7 +531,7 @@ func TestMessagesBeyondTheBacklogAreReleasedAndLeasedLater(t *testing.T) {
 
 func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 	n := &network{}
-	bubble(t, []Route{{Name: "one", Carrier: n, Window: 1}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 1}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease())), s.save(2, "447700900123", 1, time.Now().Add(w.Lease())))
 		synctest.Wait()
@@ -549,7 +549,7 @@ func TestStopWaitsForOutcomesAndReleasesTheRest(t *testing.T) {
 
 func TestStartsAndOutcomesAreSavedInBatches(t *testing.T) {
 	n := &network{answer: accept}
-	bubble(t, []Route{{Name: "one", Carrier: n, Window: 100}}, Options{}, func(t *testing.T, w *Worker, s *store) {
+	bubble(t, []Route{{Name: "one", Connections: []Connection{{Carrier: n, Window: 100}}}}, Options{}, func(t *testing.T, w *Worker, s *store) {
 		s.latency = time.Millisecond // without it, the order of goroutines decides the size of a batch
 		for i := range 1000 {
 			s.save(message.ID(i+1), "447700900123", 1, time.Now())
@@ -568,7 +568,7 @@ func TestNothingIsSubmittedWhileTheGateIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, s, gate := &network{answer: accept, notReady: true}, newStore(), gateway.NewGate()
 		gate.Open()
-		w := relaytest.Must(New(Deps{Work: s, Reporter: s, Routes: []Route{{Name: "one", Carrier: n}}, Gate: gate, Logger: slog.New(slog.DiscardHandler)}, Options{}))(t)
+		w := relaytest.Must(New(Deps{Work: s, Reporter: s, Routes: []Route{{Name: "one", Connections: over(n)}}, Gate: gate, Logger: slog.New(slog.DiscardHandler)}, Options{}))(t)
 		w.Start()
 		s.dispatch(w, s.save(1, "447700900123", 1, time.Now().Add(w.Lease()))) // waits for the carrier
 		gate.Close()

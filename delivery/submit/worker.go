@@ -151,18 +151,16 @@ func (w *Worker) Waits(number string) string {
 		return ""
 	}
 	why := "the carrier " + q.route.Name + " throttles or cannot be reached"
-	if !q.route.Carrier.Ready() {
+	if !q.ready() {
 		why = "the carrier " + q.route.Name + " is not bound"
 	}
 	return "waits: " + why
 }
 
-// Resume ends the pause of a carrier that is bound again.
+// Resume submits what waits for a carrier, one of whose binds was established.
 func (w *Worker) Resume(name string) {
-	for _, q := range w.queues {
-		if q.route.Name == name {
-			q.resumeNow()
-		}
+	if q := w.queueNamed(name); q != nil {
+		lease.Notify(q.notify)
 	}
 }
 

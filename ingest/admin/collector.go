@@ -67,13 +67,14 @@ type column[T any] struct {
 	value      func(T) float64
 }
 
-// newListCollector collects the columns of a list; the label of a record is its key.
-func newListCollector[T any](read func() []T, label string, key func(T) string, columns ...column[T]) prometheus.Collector {
+// newListCollector collects the columns of a list; key returns the values of a record's
+// labels.
+func newListCollector[T any](read func() []T, labels []string, key func(T) []string, columns ...column[T]) prometheus.Collector {
 	metrics := make([]metric[[]T], len(columns))
 	for i, col := range columns {
-		metrics[i] = metric[[]T]{col.name, col.help, []string{label}, func(list []T, emit emit) {
-			for _, one := range list {
-				emit(col.value(one), key(one))
+		metrics[i] = metric[[]T]{col.name, col.help, labels, func(list []T, emit emit) {
+			for _, record := range list {
+				emit(col.value(record), key(record)...)
 			}
 		}}
 	}
@@ -103,7 +104,7 @@ func NewJournalCollector(intakes []*intake.Intake) prometheus.Collector {
 	read := func() []journal {
 		return httpd.Each(intakes, func(in *intake.Intake) journal { return journal{in.Status(), string(in.Kind())} })
 	}
-	return newListCollector(read, "kind", func(j journal) string { return j.kind }, []column[journal]{
+	return newListCollector(read, []string{"kind"}, func(j journal) []string { return []string{j.kind} }, []column[journal]{
 		{"accepted_total", "Entries written to the journal since the start.", func(j journal) float64 { return float64(j.Accepted) }},
 		{"processed_total", "Entries processed since the start.", func(j journal) float64 { return float64(j.Processed) }},
 		{"quarantined_total", "Entries quarantined or unrouted since the start.", func(j journal) float64 { return float64(j.Quarantined) }},
@@ -148,10 +149,15 @@ func NewDeliveryCollector(deliveries func() Deliveries) prometheus.Collector {
 	}...)
 }
 
-// Carrier holds the counters of a bind to a carrier, since the start.
-type Carrier struct {
-	Name      string
+// Bind is the state of a bind to a carrier, with its counters since the start.
+type Bind struct {
+	Carrier   string
+	Name      string // among the carrier's binds
+	Type      string // transceiver, receiver or transmitter
+	Addr      string
 	Bound     bool
+	Since     time.Time // when Bound changed
+	Error     string    // why it is not bound
 	Binds     int64
 	Messages  int64 // accepted
 	Receipts  int64 // accepted
@@ -160,16 +166,16 @@ type Carrier struct {
 	InFlight  int64 // on their way to the journal
 }
 
-// NewCarrierCollector returns the metrics of the binds to carriers.
-func NewCarrierCollector(carriers func() []Carrier) prometheus.Collector {
-	return newListCollector(carriers, "carrier", func(c Carrier) string { return c.Name }, []column[Carrier]{
-		{"carrier_bound", "1 while the carrier is bound.", func(c Carrier) float64 { return flag(c.Bound) }},
-		{"carrier_binds_total", "Binds since the start.", func(c Carrier) float64 { return float64(c.Binds) }},
-		{"carrier_messages_total", "Messages accepted since the start.", func(c Carrier) float64 { return float64(c.Messages) }},
-		{"carrier_receipts_total", "Receipts accepted since the start.", func(c Carrier) float64 { return float64(c.Receipts) }},
-		{"carrier_malformed_total", "PDUs that could not be read, since the start.", func(c Carrier) float64 { return float64(c.Malformed) }},
-		{"carrier_refused_total", "PDUs that could not be written to the journal, since the start.", func(c Carrier) float64 { return float64(c.Refused) }},
-		{"carrier_in_flight", "PDUs on their way to the journal.", func(c Carrier) float64 { return float64(c.InFlight) }},
+// NewBindCollector returns the metrics of the binds to carriers.
+func NewBindCollector(binds func() []Bind) prometheus.Collector {
+	return newListCollector(binds, []string{"carrier", "bind"}, func(b Bind) []string { return []string{b.Carrier, b.Name} }, []column[Bind]{
+		{"carrier_bound", "1 while the bind to the carrier is established.", func(b Bind) float64 { return flag(b.Bound) }},
+		{"carrier_binds_total", "How often the bind was established since the start.", func(b Bind) float64 { return float64(b.Binds) }},
+		{"carrier_messages_total", "Messages accepted since the start.", func(b Bind) float64 { return float64(b.Messages) }},
+		{"carrier_receipts_total", "Receipts accepted since the start.", func(b Bind) float64 { return float64(b.Receipts) }},
+		{"carrier_malformed_total", "PDUs that could not be read, since the start.", func(b Bind) float64 { return float64(b.Malformed) }},
+		{"carrier_refused_total", "PDUs that could not be written to the journal, since the start.", func(b Bind) float64 { return float64(b.Refused) }},
+		{"carrier_in_flight", "PDUs on their way to the journal.", func(b Bind) float64 { return float64(b.InFlight) }},
 	}...)
 }
 
@@ -186,7 +192,7 @@ type Sending struct {
 
 // NewSendingCollector returns the metrics of messages submitted to carriers.
 func NewSendingCollector(sending func() []Sending) prometheus.Collector {
-	return newListCollector(sending, "carrier", func(s Sending) string { return s.Carrier }, []column[Sending]{
+	return newListCollector(sending, []string{"carrier"}, func(s Sending) []string { return []string{s.Carrier} }, []column[Sending]{
 		{"carrier_sending_waiting", "Parts of messages that wait in the carrier's queue.", func(s Sending) float64 { return float64(s.Waiting) }},
 		{"carrier_sending_under_way", "Parts that the carrier owes an answer to.", func(s Sending) float64 { return float64(s.UnderWay) }},
 		{"carrier_sending_accepted_total", "Parts that the carrier took, since the start.", func(s Sending) float64 { return float64(s.Accepted) }},

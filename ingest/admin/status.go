@@ -66,26 +66,40 @@ type queueJSON struct {
 	Dead         int64 `json:"dead"`
 }
 
-// carrierJSON is a carrier. Bound is null for one without a bind.
+// carrierJSON is a carrier with its binds. Bound says whether one of them is established;
+// it is null for a carrier without binds.
 type carrierJSON struct {
+	Name     string     `json:"name"`
+	Bound    *bool      `json:"bound"`
+	Binds    []bindJSON `json:"binds"`
+	Messages int64      `json:"messages"`
+	Receipts int64      `json:"receipts"`
+	Waiting  int        `json:"waiting"`
+	Accepted int        `json:"accepted"`
+	Rejected int        `json:"rejected"`
+	Unknown  int        `json:"unknown"`
+}
+
+// bindJSON is a bind of a carrier. The counters are since the start.
+type bindJSON struct {
 	Name     string `json:"name"`
-	Bound    *bool  `json:"bound"`
+	Type     string `json:"type"`
+	Addr     string `json:"addr"`
+	Bound    bool   `json:"bound"`
+	Since    string `json:"since"`
+	Error    string `json:"error"`
 	Messages int64  `json:"messages"`
 	Receipts int64  `json:"receipts"`
-	Waiting  int    `json:"waiting"`
-	Accepted int    `json:"accepted"`
-	Rejected int    `json:"rejected"`
-	Unknown  int    `json:"unknown"`
 }
 
 // Program is what the gateway says of itself.
 type Program struct {
 	Version string
-	// Queue, Stored, Carriers and Sending read what the metrics count.
-	Queue    func() Deliveries
-	Stored   func() map[string]int64
-	Carriers func() []Carrier
-	Sending  func() []Sending
+	// Queue, Stored, Binds and Sending read what the metrics count.
+	Queue   func() Deliveries
+	Stored  func() map[string]int64
+	Binds   func() []Bind // those of a carrier stand together
+	Sending func() []Sending
 }
 
 // status answers 200 whatever is down: it is for those who look for the fault.
@@ -141,26 +155,34 @@ func journalOf(in *intake.Intake) journalJSON {
 	}
 }
 
-// carriers joins what is known of a carrier's bind and of what is sent to it.
+// carriers joins what is known of a carrier's binds and of what is sent to it.
 func (s *Surface) carriers() []carrierJSON {
-	out := []carrierJSON{}
-	at := map[string]int{}
-	if s.Program.Carriers != nil {
-		for _, c := range s.Program.Carriers() {
-			at[c.Name] = len(out)
-			out = append(out, carrierJSON{Name: c.Name, Bound: &c.Bound, Messages: c.Messages, Receipts: c.Receipts})
-		}
-	}
-	if s.Program.Sending == nil {
-		return out
-	}
-	for _, one := range s.Program.Sending() {
-		i, known := at[one.Carrier]
+	carriers := []carrierJSON{}
+	places := map[string]int{}
+	named := func(name string) *carrierJSON {
+		i, known := places[name]
 		if !known {
-			i, out = len(out), append(out, carrierJSON{Name: one.Carrier})
+			i = len(carriers)
+			places[name], carriers = i, append(carriers, carrierJSON{Name: name, Binds: []bindJSON{}})
 		}
-		c := &out[i]
-		c.Waiting, c.Accepted, c.Rejected, c.Unknown = one.Waiting, one.Accepted, one.Rejected, one.Unknown
+		return &carriers[i]
 	}
-	return out
+	if s.Program.Binds != nil {
+		for _, b := range s.Program.Binds() {
+			c := named(b.Carrier)
+			c.Bound = new(b.Bound || c.Bound != nil && *c.Bound)
+			c.Messages += b.Messages
+			c.Receipts += b.Receipts
+			c.Binds = append(c.Binds, bindJSON{
+				Name: b.Name, Type: b.Type, Addr: b.Addr, Bound: b.Bound, Since: formatTime(b.Since), Error: b.Error, Messages: b.Messages, Receipts: b.Receipts,
+			})
+		}
+	}
+	if s.Program.Sending != nil {
+		for _, n := range s.Program.Sending() {
+			c := named(n.Carrier)
+			c.Waiting, c.Accepted, c.Rejected, c.Unknown = n.Waiting, n.Accepted, n.Rejected, n.Unknown
+		}
+	}
+	return carriers
 }

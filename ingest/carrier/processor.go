@@ -96,7 +96,11 @@ func (p *Processor) Describe(e *intake.Entry) string {
 		}
 		parts = append(parts, description)
 	}
-	return strings.Join(parts, "; ")
+	description := strings.Join(parts, "; ")
+	if carrier, bind := carrierAndBind(e); e.Source == SMPP && bind != "" && description != "" {
+		description += " over bind " + bind + " of carrier " + carrier
+	}
+	return description
 }
 
 // messages parses a journalled post. Several messages of a post get ids with their

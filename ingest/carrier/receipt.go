@@ -102,7 +102,11 @@ func (r *ReceiptProcessor) Describe(e *intake.Entry) string {
 	if parsed.err != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s", parsed.receipt.State, messageOf(&parsed.receipt))
+	description := fmt.Sprintf("%s: %s", parsed.receipt.State, messageOf(&parsed.receipt))
+	if _, bind := carrierAndBind(e); e.Source == SMPP && bind != "" {
+		description += " over bind " + bind
+	}
+	return description
 }
 
 // messageOf names the message of a receipt as its carrier does.

@@ -20,15 +20,15 @@ import (
 // SMPP is the name of the adapter of SMPP binds, and the source of their events.
 const SMPP = "smpp"
 
-// SMPPEntry returns the journal entry of a PDU from a carrier's bind. The id is the same
+// SMPPEntry returns the journal entry of a PDU from a bind of a carrier. The id is the same
 // for a PDU that the SMSC repeats within a session.
-func SMPPEntry(carrier, id string, pdu []byte) intake.Entry {
-	return smppEntry(messagePath, carrier, id, pdu)
+func SMPPEntry(carrier, bind, id string, pdu []byte) intake.Entry {
+	return smppEntry(messagePath, carrier, bind, id, pdu)
 }
 
 // SMPPReceiptEntry is SMPPEntry for a delivery receipt.
-func SMPPReceiptEntry(carrier, id string, pdu []byte) intake.Entry {
-	return smppEntry(receiptPath, carrier, id, pdu)
+func SMPPReceiptEntry(carrier, bind, id string, pdu []byte) intake.Entry {
+	return smppEntry(receiptPath, carrier, bind, id, pdu)
 }
 
 // The prefixes of the paths of messages and receipts.
@@ -38,11 +38,18 @@ const (
 )
 
 // smppEntry returns an entry with a path like those of HTTP carriers.
-func smppEntry(folder, carrier, id string, pdu []byte) intake.Entry {
+func smppEntry(folder, carrier, bind, id string, pdu []byte) intake.Entry {
 	return intake.Entry{
 		Source: SMPP, Path: folder + SMPP + "/" + carrier,
-		Query: url.Values{"id": {id}}.Encode(), Body: pdu,
+		Query: url.Values{"bind": {bind}, "id": {id}}.Encode(), Body: pdu,
 	}
+}
+
+// carrierAndBind returns the carrier of an SMPP entry and the bind that it arrived over, which
+// is empty in entries of earlier versions.
+func carrierAndBind(e *intake.Entry) (carrier, bind string) {
+	q, _ := url.ParseQuery(e.Query)
+	return e.Path[strings.LastIndexByte(e.Path, '/')+1:], q.Get("bind")
 }
 
 // NewSMPP returns the adapter that parses deliver_sm and data_sm. It has no HTTP path;

@@ -27,7 +27,7 @@ type carriers struct {
 	stop    context.CancelFunc
 }
 
-// openCarriers makes a client for each SMSC; start binds.
+// openCarriers makes a client for each bind to an SMSC; start binds.
 func (d *Gateway) openCarriers(in smppIntake) (*carriers, error) {
 	all := new(carriers)
 	all.life, all.stop = context.WithCancel(context.Background())
@@ -35,22 +35,29 @@ func (d *Gateway) openCarriers(in smppIntake) (*carriers, error) {
 		if c.Type != config.SMPP {
 			continue
 		}
-		client, err := d.newSMPP(c, in)
-		if err != nil {
-			all.stop()
-			return nil, err
+		for i, b := range c.Connections() {
+			client, err := d.newSMPP(c, b, i, in)
+			if err != nil {
+				all.stop()
+				return nil, err
+			}
+			all.clients = append(all.clients, client)
+			backend := "carrier " + c.Name
+			if len(c.Binds) > 0 {
+				backend += " bind " + client.Status().Name
+			}
+			d.check(admin.Backend{Name: backend, Note: "smpp", Check: client.Check, Optional: true})
 		}
-		all.clients = append(all.clients, client)
-		d.check(admin.Backend{Name: "carrier " + c.Name, Note: "smpp", Check: client.Check, Optional: true})
 	}
 	return all, nil
 }
 
-func (d *Gateway) newSMPP(c config.Carrier, in smppIntake) (*smpp.Client, error) {
+// newSMPP makes the client of the bind of a carrier at a place in the list of them.
+func (d *Gateway) newSMPP(c config.Carrier, b config.Bind, place int, in smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Name: c.Name, Addr: c.Addr, Accept: in.take, Logger: d.log,
-		SystemID: c.SystemID, Password: c.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
-		Bind: smpp.Bind(c.Bind), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, InFlight: c.InFlight,
+		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", place+1, b.Type), Addr: b.Addr, Accept: in.take, Logger: d.log,
+		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
+		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
 	}
 	if c.TLS == config.DirectTLS {
@@ -85,12 +92,13 @@ type smppIntake struct {
 
 // take writes what an SMSC sent to the journal of messages, or of receipts.
 func (s smppIntake) take(ctx context.Context, a smpp.Arrival) (smpp.Wait, error) {
-	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.ID, a.PDU)
+	kind, entry := event.SMS, carrier.SMPPEntry(a.Carrier, a.Bind, a.ID, a.PDU)
 	if a.Receipt {
-		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.ID, a.PDU)
+		kind, entry = event.Receipt, carrier.SMPPReceiptEntry(a.Carrier, a.Bind, a.ID, a.PDU)
 	}
 	span := s.tracer.Receive("", "receive smpp", time.Now())
 	span.Set("penstock.carrier", a.Carrier)
+	span.Set("penstock.bind", a.Bind)
 	staged, err := s.intakes[kind].Stage(tracing.NewContext(ctx, span.Parent()), &entry)
 	if err != nil {
 		span.End(time.Now(), err.Error())
@@ -111,7 +119,7 @@ func alphabets(all []config.Carrier) map[string]pdu.Alphabet {
 	return out
 }
 
-// start binds to every carrier.
+// start binds to every SMSC.
 func (c *carriers) start() {
 	for _, client := range c.clients {
 		c.running.Go(func() { client.Run(c.life) })
@@ -141,15 +149,15 @@ func (c *carriers) close(ctx context.Context) error {
 	}
 }
 
-// status returns the counters of each bind.
-func (c *carriers) status() []admin.Carrier {
-	out := make([]admin.Carrier, len(c.clients))
+// status returns the state and the counters of each bind.
+func (c *carriers) status() []admin.Bind {
+	binds := make([]admin.Bind, len(c.clients))
 	for i, client := range c.clients {
 		s := client.Status()
-		out[i] = admin.Carrier{
-			Name: s.Name, Bound: s.State == smpp.Bound, Binds: s.Binds, Messages: s.Messages, Receipts: s.Receipts,
-			Malformed: s.Malformed, Refused: s.Refused, InFlight: s.InFlight,
+		binds[i] = admin.Bind{
+			Carrier: s.Carrier, Name: s.Name, Type: string(s.Type), Addr: s.Addr, Bound: s.State == smpp.Bound, Since: s.Since, Error: s.Error,
+			Binds: s.Binds, Messages: s.Messages, Receipts: s.Receipts, Malformed: s.Malformed, Refused: s.Refused, InFlight: s.InFlight,
 		}
 	}
-	return out
+	return binds
 }

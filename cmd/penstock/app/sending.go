@@ -98,11 +98,11 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		if !c.Sends() {
 			continue
 		}
-		one := submit.Route{Name: c.Name, Prefixes: c.Prefixes, Window: c.Window, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
-		if err := to.complete(&one, c); err != nil {
+		route := submit.Route{Name: c.Name, Prefixes: c.Prefixes, PerSecond: float64(c.PerSecond), AcceptsOriginator: c.AcceptsOriginator}
+		if err := to.complete(&route, c); err != nil {
 			return nil, fmt.Errorf("carrier %s: %w", c.Name, err)
 		}
-		routes = append(routes, one)
+		routes = append(routes, route)
 	}
 	work, err := submit.New(submit.Deps{
 		Work: records.Messages, Reporter: r.handler, Routes: routes, Gate: d.gate, Logger: d.log, Tracer: d.tracer,
@@ -111,10 +111,9 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		return nil, err
 	}
 	// The worker submits to the binds, and a bind that is established resumes the worker.
-	for _, route := range routes {
-		if client := binds.named(route.Name); client != nil {
-			client.OnBound(func() { work.Resume(route.Name) })
-		}
+	for _, client := range binds.clients {
+		name := client.Status().Carrier
+		client.OnBound(func() { work.Resume(name) })
 	}
 	return work, nil
 }
@@ -130,14 +129,21 @@ type router struct {
 func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
-		client := d.binds.named(c.Name)
-		r.Carrier, r.ReceiptsByCarrierID, r.FitsSevenBit = client, true, client.FitsSevenBit
+		clients := d.binds.of(c.Name)
+		for i, b := range c.Connections() {
+			if b.Sends() {
+				r.Connections = append(r.Connections, submit.Connection{
+					Name: clients[i].Status().Name, Carrier: clients[i], Window: b.Window, PerSecond: float64(b.PerSecond),
+				})
+			}
+		}
+		r.ReceiptsByCarrierID, r.FitsSevenBit = true, clients[0].FitsSevenBit
 		r.AcceptsOriginator = func(originator string) bool {
-			return c.AcceptsOriginator(originator) && client.AcceptsOriginator(originator)
+			return c.AcceptsOriginator(originator) && clients[0].AcceptsOriginator(originator)
 		}
 		return nil
 	case config.Simulator:
-		r.Carrier, r.Idempotent = simulator.New(d.reportSimulated), true
+		r.Connections, r.Idempotent = []submit.Connection{{Carrier: simulator.New(d.reportSimulated), Window: c.Window}}, true
 		d.check(admin.Backend{Name: "carrier simulator", Note: "simulated", Check: always})
 		d.log.Info("back end", "name", "carrier simulator", "kind", "simulated")
 		return nil
@@ -161,7 +167,7 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	if err != nil {
 		return err
 	}
-	r.Carrier = way
+	r.Connections = []submit.Connection{{Carrier: way, Window: c.Window}}
 	d.check(admin.Backend{Name: "carrier " + c.Name, Note: c.Type, Check: way.Check, Optional: true})
 	return nil
 }
@@ -187,12 +193,12 @@ func (d *router) reportSimulated(ctx context.Context, ref, state string) (func(c
 	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
-// named returns the client of a carrier.
-func (c *carriers) named(name string) *smpp.Client {
+// of returns the clients of a carrier's binds, in the order of the configuration.
+func (c *carriers) of(carrier string) (clients []*smpp.Client) {
 	for _, client := range c.clients {
-		if client.Status().Name == name {
-			return client
+		if client.Status().Carrier == carrier {
+			clients = append(clients, client)
 		}
 	}
-	return nil
+	return clients
 }

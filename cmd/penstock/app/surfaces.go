@@ -46,7 +46,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	d.checks = append(d.checks, journals(c.in.inOrder())...)
 	program := admin.Program{
 		Version: d.version, Queue: func() admin.Deliveries { return admin.Deliveries(c.out.queue.Stats()) }, Stored: d.watchSizes(),
-		Carriers: c.sending.carriers.status, Sending: c.sending.stats,
+		Binds: c.sending.carriers.status, Sending: c.sending.stats,
 	}
 	metrics := d.newMetrics(c, program, auth, spans)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
@@ -74,7 +74,7 @@ func (d *Gateway) newMetrics(c core, p admin.Program, auth *httpd.Auth, spans *t
 	metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		admin.NewJournalCollector(c.in.inOrder()), admin.NewDeliveryCollector(p.Queue), admin.NewStoredCollector(p.Stored),
-		admin.NewCarrierCollector(p.Carriers), admin.NewSendingCollector(p.Sending),
+		admin.NewBindCollector(p.Binds), admin.NewSendingCollector(p.Sending),
 		admin.NewAttemptCollector(auth.Guesses().Counts), admin.NewRuleCollector(c.rules.Stats), admin.NewLedgerCollector(c.ledgers.faults.Load), admin.NewCodecCollector(c.in.devices.Codecs),
 		admin.NewLimitCollector(d.limits.Stats), admin.NewUpCollector(d.checks, time.Now), admin.NewBuildInfo(d.version, runtime.Version()),
 	)

@@ -38,8 +38,8 @@ type SMSCEvent struct {
 	Sequence                  uint32
 
 	// Of a message that was submitted to it.
-	Submitted, From, Text, Part      string
-	Coding, Class, Protocol, Replace int
+	Submitted, Over, From, Text, Part string // Over is the command of the session's bind
+	Coding, Class, Protocol, Replace  int
 }
 
 // SMSCMessage is what the SMSC is to deliver; testdata/smsc.js says how.
@@ -164,6 +164,16 @@ func (s *SMSC) AwaitAnswers() SMSCEvent {
 func (s *SMSC) CarrierConfig(name string, settings ...string) string {
 	lines := append([]string{"type: smpp", "name: " + name, fmt.Sprintf("addr: 127.0.0.1:%d", s.Port), "system_id: penstock", "password: secret"}, settings...)
 	return "  - {" + strings.Join(lines, ", ") + "}\n"
+}
+
+// BindsConfig is the configuration of a carrier with binds at this SMSC, as YAML: each bind
+// is given by its settings beside the address.
+func (s *SMSC) BindsConfig(name string, binds ...string) string {
+	var list []string
+	for _, b := range binds {
+		list = append(list, fmt.Sprintf("{addr: '127.0.0.1:%d', %s}", s.Port, b))
+	}
+	return fmt.Sprintf("  - {type: smpp, name: %s, system_id: penstock, password: secret, binds: [%s]}\n", name, strings.Join(list, ", "))
 }
 
 // SMSCInventory sends all that comes for 4478… to a sink.

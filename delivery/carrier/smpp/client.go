@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Client maintains one bind to one carrier.
+// Client maintains one bind to a carrier, which may have several.
 type Client struct {
 	o       Options
 	status  status
@@ -46,11 +46,11 @@ func (c *Client) Run(ctx context.Context) {
 		}
 		pause := c.backoff(failures, err)
 		c.status.set(Waiting, c.o.Now(), err)
-		c.o.Logger.Warn("carrier is not bound", "error", err, "again_in", pause.Round(time.Millisecond).String())
+		c.o.Logger.Warn("bind is down", "error", err, "again_in", pause.Round(time.Millisecond).String())
 		sleep(ctx, pause)
 	}
 	c.status.set(Stopped, c.o.Now(), nil)
-	c.o.Logger.Info("carrier is unbound")
+	c.o.Logger.Info("bind is closed")
 }
 
 // bindAndServe binds and serves the session until it ends.
@@ -62,7 +62,7 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 	}
 	c.status.binds.Add(1)
 	c.status.set(Bound, c.o.Now(), nil)
-	c.o.Logger.Info("carrier is bound", "address", c.o.Addr, "smsc", l.systemID)
+	c.o.Logger.Info("bind is up", "address", c.o.Addr, "smsc", l.systemID)
 	s := newSession(c, l)
 	if c.o.Bind != Receiver {
 		c.current.Store(s)

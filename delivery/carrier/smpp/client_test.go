@@ -87,7 +87,7 @@ func TestABindThatIsNeverAnswered(t *testing.T) {
 }
 
 func TestBackoff(t *testing.T) {
-	c := relaytest.Must(New(Options{Name: "one", Addr: "h:1", Accept: (&store{}).accept, Rand: func() float64 { return 0.5 }}))(t)
+	c := relaytest.Must(New(Options{Carrier: "one", Name: "1-transceiver", Addr: "h:1", Accept: (&store{}).accept, Rand: func() float64 { return 0.5 }}))(t)
 	for failures, want := range []time.Duration{750, 1500, 3000, 6000, 12000, 24000, 45000, 45000} {
 		relaytest.Equal(t, fmt.Sprintf("the pause after %d failures", failures), c.backoff(failures, errors.New("x")), want*time.Millisecond)
 	}
@@ -100,9 +100,10 @@ func TestBackoff(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	accept := (&store{}).accept
 	for name, o := range map[string]Options{
-		"no Accept function": {Name: "one", Addr: "h:1"},
-		"no name":            {Addr: "h:1", Accept: accept},
-		"no port":            {Name: "one", Addr: "h", Accept: accept},
+		"no Accept function": {Carrier: "one", Name: "1-transceiver", Addr: "h:1"},
+		"no name":            {Carrier: "one", Addr: "h:1", Accept: accept},
+		"no carrier":         {Name: "1-transceiver", Addr: "h:1", Accept: accept},
+		"no port":            {Carrier: "one", Name: "1-transceiver", Addr: "h", Accept: accept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := New(o); err == nil {

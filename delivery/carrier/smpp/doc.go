@@ -1,9 +1,10 @@
 // Package smpp maintains binds to carriers' SMSCs (SMPP 3.4), submits messages
 // and receives deliveries.
 //
-// A Client binds as transceiver, receiver or transmitter, binds again when the
-// link breaks, with exponential backoff and jitter, and checks the link with
-// enquire_link. It answers a deliver_sm or data_sm with ESME_ROK only once it is
+// A carrier may have several binds; each has a Client, and package submit spreads the
+// messages over them. A Client binds as transceiver, receiver or transmitter, binds
+// again when the link breaks, with exponential backoff and jitter, and checks the link
+// with enquire_link. It answers a deliver_sm or data_sm with ESME_ROK only once it is
 // accepted, which means on disk, and with ESME_RX_T_APPN if that failed: then
 // the SMSC keeps it and retries. Many are in flight at once, so that one group
 // commit of the journal serves many.

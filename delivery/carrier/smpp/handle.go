@@ -60,7 +60,7 @@ func (s *session) accept(ctx context.Context, h smpp.Header, raw []byte) {
 		return
 	}
 	s.status.inFlight.Add(1)
-	a := Arrival{Carrier: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
+	a := Arrival{Carrier: s.o.Carrier, Bind: s.o.Name, ID: s.duplicates.id(h.Sequence, raw), PDU: raw}
 	d, fault := smpp.ParseDelivery(raw)
 	a.Receipt = fault == nil && d.IsReceipt()
 	// PDUs in flight get a response even if the client is stopped meanwhile.

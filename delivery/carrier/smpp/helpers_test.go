@@ -186,7 +186,7 @@ func (l *store) all() []Arrival {
 func start(t *testing.T, s *smsc, l *store, change ...func(*Options)) (c *Client, stop func()) {
 	t.Helper()
 	o := Options{
-		Name: "one", Addr: s.l.Addr().String(), Accept: l.accept, SystemID: "us", Password: "secret",
+		Carrier: "one", Name: "1-transceiver", Addr: s.l.Addr().String(), Accept: l.accept, SystemID: "us", Password: "secret",
 		EnquireLink: time.Hour, FirstPause: time.Millisecond, LongestPause: 4 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}

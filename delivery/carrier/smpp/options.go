@@ -17,7 +17,8 @@ import (
 // Arrival is a PDU from an SMSC that must be stored: a message, a receipt, or a
 // PDU that cannot be parsed.
 type Arrival struct {
-	Carrier string // the client's name
+	Carrier string // the client's carrier
+	Bind    string // the client's bind
 	// ID is the same for a PDU that the SMSC repeats within a session, with the
 	// same sequence number and the same octets, and for no other.
 	ID      string
@@ -28,7 +29,7 @@ type Arrival struct {
 // Bind is the type of a bind.
 type Bind string
 
-// The binds. What a transmitter's SMSC reports comes over another bind.
+// The types of bind. What a transmitter's SMSC reports comes over another bind.
 const (
 	Transceiver Bind = "transceiver"
 	Receiver    Bind = "receiver"
@@ -42,11 +43,12 @@ type Accept func(ctx context.Context, a Arrival) (Wait, error)
 // Wait waits until an arrival is on disk.
 type Wait func(ctx context.Context) error
 
-// Options configures a client. Name, Addr and Accept are required.
+// Options configures a client. Carrier, Name, Addr and Accept are required.
 type Options struct {
-	Name   string // of the carrier, in logs, metrics and events
-	Addr   string // host:port
-	Accept Accept
+	Carrier string // its name in logs, metrics and events
+	Name    string // of the bind among those of the carrier, for example 1-transmitter
+	Addr    string // host:port
+	Accept  Accept
 
 	SystemID     string
 	Password     string
@@ -65,6 +67,8 @@ type Options struct {
 	AcceptTimeout time.Duration
 	// AnswerTimeout bounds the wait for a submit_sm_resp; 0 means 30 s.
 	AnswerTimeout time.Duration
+	// Window is the maximum number of submissions that wait to be written; 0 means 10.
+	Window int
 	// InFlight is the maximum number of PDUs being accepted; 0 means 1000.
 	InFlight int
 	// FirstPause and LongestPause bound the backoff between binds, which doubles
@@ -77,24 +81,26 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() error {
-	if o.Name == "" || o.Accept == nil {
-		return errors.New("smpp: a carrier needs a name and an Accept function")
+	if o.Carrier == "" || o.Name == "" || o.Accept == nil {
+		return errors.New("smpp: a bind needs a carrier, a name and an Accept function")
 	}
 	host, _, err := net.SplitHostPort(o.Addr)
 	if err != nil {
-		return fmt.Errorf("smpp %s: address: %w", o.Name, err)
+		return fmt.Errorf("smpp %s: bind %s: address: %w", o.Carrier, o.Name, err)
 	}
 	if o.TLS != nil && o.TLS.ServerName == "" {
 		o.TLS = o.TLS.Clone()
 		o.TLS.ServerName = host
 	}
+	o.Bind = cmp.Or(o.Bind, Transceiver)
 	o.EnquireLink = cmp.Or(o.EnquireLink, 30*time.Second)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	o.AcceptTimeout = cmp.Or(o.AcceptTimeout, 10*time.Second)
 	o.AnswerTimeout = cmp.Or(o.AnswerTimeout, 30*time.Second)
+	o.Window = cmp.Or(o.Window, 10)
 	o.InFlight = cmp.Or(o.InFlight, 1000)
 	o.FirstPause, o.LongestPause = cmp.Or(o.FirstPause, time.Second), cmp.Or(o.LongestPause, time.Minute)
-	o.Logger = cmp.Or(o.Logger, slog.Default()).With("carrier", o.Name)
+	o.Logger = cmp.Or(o.Logger, slog.Default()).With("carrier", o.Carrier, "bind", o.Name)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

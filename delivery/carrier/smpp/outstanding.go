@@ -9,57 +9,71 @@ import (
 	"github.com/penstock/penstock/delivery/carrier"
 )
 
-// outgoingPDU is a PDU to be written. A submission has a pending request.
-type outgoingPDU struct {
-	raw     []byte
-	request *pendingRequest
-}
-
 // pendingRequest is a submission without a response.
 type pendingRequest struct {
+	raw         []byte // the PDU
 	sequence    uint32
 	submittedAt time.Time // when Submit was called
 	done        func(carrier.Outcome)
-	// written means that octets may have been sent: the SMSC may have the
-	// message even if the connection broke.
-	written atomic.Bool
+	fate        atomic.Int32 // queued, written or abandoned
 	// timedOut means that the outcome is Unknown; a late response still corrects
 	// it.
 	timedOut bool
 }
 
+// The fates of a request. It leaves the first one once: either octets of it may have been
+// sent, so that the SMSC may have the message even if the connection breaks, or it is
+// never written.
+const (
+	queued int32 = iota
+	written
+	abandoned
+)
+
+// write reports whether a request may be written: it is not abandoned.
+func (r *pendingRequest) write() bool { return r.fate.CompareAndSwap(queued, written) }
+
+// abandon reports whether a request was not written, and keeps it from being written.
+func (r *pendingRequest) abandon() bool { return r.fate.CompareAndSwap(queued, abandoned) }
+
 // outstanding tracks the submissions of a session that have no response yet. Package
 // submit limits their number.
 type outstanding struct {
-	// order is held while a request is enqueued, which blocks while the SMSC does not
-	// read. It is locked before mu.
-	order    sync.Mutex
 	mu       sync.Mutex
 	closed   bool
 	pending  map[uint32]*pendingRequest
-	resolved chan struct{} // notified when a request is resolved
+	toWrite  chan *pendingRequest // in the order of the submissions
+	resolved chan struct{}        // notified when a request is resolved
 }
 
-func newOutstanding() *outstanding {
-	return &outstanding{pending: make(map[uint32]*pendingRequest), resolved: make(chan struct{}, 1)}
+func newOutstanding(window int) *outstanding {
+	return &outstanding{
+		pending: make(map[uint32]*pendingRequest), toWrite: make(chan *pendingRequest, window), resolved: make(chan struct{}, 1),
+	}
 }
 
-// add adds a request and calls enqueue, one request at a time, so that PDUs are sent in
-// the order of the calls. Responses are resolved meanwhile. It returns false if no more
-// are taken.
-func (o *outstanding) add(r *pendingRequest, enqueue func()) bool {
-	o.order.Lock()
-	defer o.order.Unlock()
+// add adds a request, which is then written. It returns false if no more are taken, or
+// if a window of requests waits to be written because the SMSC does not read.
+func (o *outstanding) add(r *pendingRequest) bool {
 	o.mu.Lock()
-	closed := o.closed
-	if !closed {
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	select {
+	case o.toWrite <- r:
 		o.pending[r.sequence] = r
+		return true
+	default:
+		return false
 	}
-	o.mu.Unlock()
-	if !closed {
-		enqueue()
-	}
-	return !closed
+}
+
+// open reports whether requests are taken.
+func (o *outstanding) open() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.closed
 }
 
 // resolve removes and returns the request of a response; nil if there is none.
@@ -112,11 +126,8 @@ func (o *outstanding) count() (n int) {
 	return n
 }
 
-// close takes no more, waits for a request that is being enqueued, and returns the
-// requests that are left.
+// close takes no more requests, and returns those that are left.
 func (o *outstanding) close() []*pendingRequest {
-	o.order.Lock()
-	defer o.order.Unlock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
@@ -139,13 +150,22 @@ func (s *session) handleResponse(h smpp.Header, raw []byte) {
 	r.done(outcomeOf(h, raw))
 }
 
-// expirePending completes requests that timed out as Unknown: the messages may
-// have been accepted.
+// expirePending completes requests that timed out: those not written are sent over
+// another bind, the others are Unknown, because the messages may have been accepted.
 func (s *session) expirePending() {
 	now := s.o.Now()
 	for _, r := range s.outstanding.expire(now.Add(-s.o.AnswerTimeout), now.Add(-lateFactor*s.o.AnswerTimeout)) {
+		if r.abandon() {
+			r.done(unsent("the SMSC has not read for " + s.o.AnswerTimeout.String()))
+			continue
+		}
 		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: "the SMSC has not answered within " + s.o.AnswerTimeout.String()})
 	}
+}
+
+// unsent is the outcome of a message that was not written to the SMSC.
+func unsent(reason string) carrier.Outcome {
+	return carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: reason}
 }
 
 // lateFactor is for how many timeouts a late response is still used.
@@ -155,8 +175,8 @@ const lateFactor = 20
 // written may be retried, the others are Unknown.
 func (s *session) failPending(why error) {
 	for _, r := range s.outstanding.close() {
-		if !r.written.Load() {
-			r.done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the bind ended before it was sent"})
+		if r.abandon() {
+			r.done(unsent("the bind ended before it was sent"))
 			continue
 		}
 		const reason = "the bind ended before the SMSC answered"

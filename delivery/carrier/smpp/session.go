@@ -22,7 +22,7 @@ type session struct {
 	o           *Options
 	status      *status
 	duplicates  *duplicates
-	out         chan outgoingPDU
+	out         chan []byte // PDUs to be written other than submissions
 	outstanding *outstanding
 	// slots holds one value for each PDU being accepted.
 	slots chan struct{}
@@ -40,7 +40,8 @@ type session struct {
 func newSession(c *Client, l *link) *session {
 	return &session{
 		link: l, o: &c.o, status: &c.status, duplicates: newDuplicates(c.o.Now),
-		out: make(chan outgoingPDU, 256), outstanding: newOutstanding(), slots: make(chan struct{}, c.o.InFlight), stopping: make(chan struct{}), ended: make(chan struct{}),
+		out: make(chan []byte, 256), outstanding: newOutstanding(c.o.Window), slots: make(chan struct{}, c.o.InFlight),
+		stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -60,6 +61,7 @@ func (s *session) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { defer close(drained); s.shutdown() })
 	last, err := s.read(ctx)
 	close(s.ended)
+	s.failPending(err) // at once, so that other binds send what was not written
 	if stop() {
 		s.waitAccepted()
 	} else {
@@ -68,7 +70,6 @@ func (s *session) run(ctx context.Context) error {
 	if errors.Is(err, errSMSCUnbound) {
 		s.send(responsePDU(last, statusOK))
 	}
-	s.failPending(err)
 	keepAlive.Wait()
 	close(s.out)
 	writing.Wait()
@@ -187,18 +188,30 @@ func (s *session) keepAlive() {
 const maxWrite = 32 << 10
 
 // send enqueues a PDU to be written. It must not be called after run has ended.
-func (s *session) send(p []byte) { s.out <- outgoingPDU{raw: p} }
+func (s *session) send(p []byte) { s.out <- p }
 
 // write writes enqueued PDUs, as many at once as there are. After an error it
 // closes the connection and discards the rest, so that send never blocks.
 func (s *session) write() {
 	broken := false
 	var buf []byte
-	for p := range s.out {
+	for {
+		buf = buf[:0]
+		select {
+		case p, ok := <-s.out:
+			if !ok {
+				return
+			}
+			buf = append(buf, p...)
+		case r := <-s.outstanding.toWrite:
+			if !broken {
+				buf = r.appendTo(buf)
+			}
+		}
 		if broken {
 			continue
 		}
-		buf = s.appendQueued(p.append(buf[:0]))
+		buf = s.appendQueued(buf)
 		_ = s.conn.SetWriteDeadline(time.Now().Add(s.o.Timeout))
 		if _, err := s.conn.Write(buf); err != nil {
 			broken = true
@@ -207,12 +220,12 @@ func (s *session) write() {
 	}
 }
 
-// append appends the PDU to buf and marks its request as written.
-func (p outgoingPDU) append(buf []byte) []byte {
-	if p.request != nil {
-		p.request.written.Store(true)
+// appendTo appends the PDU of a request to buf, unless it is abandoned.
+func (r *pendingRequest) appendTo(buf []byte) []byte {
+	if !r.write() {
+		return buf
 	}
-	return append(buf, p.raw...)
+	return append(buf, r.raw...)
 }
 
 func (s *session) appendQueued(buf []byte) []byte {
@@ -222,7 +235,9 @@ func (s *session) appendQueued(buf []byte) []byte {
 			if !ok {
 				return buf
 			}
-			buf = p.append(buf)
+			buf = append(buf, p...)
+		case r := <-s.outstanding.toWrite:
+			buf = r.appendTo(buf)
 		default:
 			return buf
 		}

@@ -40,7 +40,7 @@ func TestAMessageIsAnsweredOnceItIsAccepted(t *testing.T) {
 	for i := range got {
 		got[i].ID = ""
 	}
-	relaytest.Equal(t, "the accepted PDUs", got, []Arrival{{Carrier: "one", PDU: raw}, {Carrier: "one", PDU: other}})
+	relaytest.Equal(t, "the accepted PDUs", got, []Arrival{{Carrier: "one", Bind: "1-transceiver", PDU: raw}, {Carrier: "one", Bind: "1-transceiver", PDU: other}})
 	relaytest.Equal(t, "the state", c.Status().State, Bound)
 	checkCounters(t, c, counters{Binds: 1, Messages: 2})
 }

@@ -21,7 +21,10 @@ const (
 
 // Status is the state of a bind with its counters since the start.
 type Status struct {
+	Carrier   string
 	Name      string
+	Type      Bind
+	Addr      string
 	State     State
 	Since     time.Time
 	Error     string // why it is not bound; empty if bound
@@ -60,17 +63,17 @@ func (c *Client) Status() Status {
 	s := &c.status
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := Status{
-		Name: c.o.Name, State: s.state, Since: s.since, Binds: s.binds.Load(), Messages: s.messages.Load(),
+	status := Status{
+		Carrier: c.o.Carrier, Name: c.o.Name, Type: c.o.Bind, Addr: c.o.Addr, State: s.state, Since: s.since, Binds: s.binds.Load(), Messages: s.messages.Load(),
 		Receipts: s.receipts.Load(), Malformed: s.malformed.Load(), Refused: s.refused.Load(), InFlight: s.inFlight.Load(),
 	}
 	if s.err != nil {
-		out.Error = s.err.Error()
+		status.Error = s.err.Error()
 	}
-	return out
+	return status
 }
 
-// Check returns nil if the carrier is bound, else its state and error.
+// Check returns nil if the client is bound, else its state and error.
 func (c *Client) Check(context.Context) error {
 	s := c.Status()
 	switch {

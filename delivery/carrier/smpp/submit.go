@@ -24,16 +24,17 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 		done(carrier.Outcome{Verdict: carrier.Rejected, Unsent: true, Reason: err.Error()})
 		return
 	}
-	request := &pendingRequest{sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
-	out := outgoingPDU{raw: marshal(p), request: request}
-	s := c.current.Load()
-	if s == nil || !s.outstanding.add(request, func() { s.out <- out }) {
-		done(carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: "the carrier is not bound"})
+	request := &pendingRequest{raw: marshal(p), sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
+	if s := c.current.Load(); s == nil || !s.outstanding.add(request) {
+		done(unsent("the carrier is not bound"))
 	}
 }
 
 // Ready reports whether there is a session to submit over.
-func (c *Client) Ready() bool { return c.current.Load() != nil }
+func (c *Client) Ready() bool {
+	s := c.current.Load()
+	return s != nil && s.outstanding.open()
+}
 
 // submitSM builds the PDU of a message.
 func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
@@ -161,7 +162,7 @@ func (c *Client) encodeDefault(m *carrier.Submission) (coding byte, text []byte,
 			return 0, []byte(text), nil
 		}
 		if text = sms.EncodeUCS2(m.Text); len(m.UDH)+len(text) > sms.MaxOctets {
-			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Name)
+			return 0, nil, fmt.Errorf("smpp: the alphabet of %s, latin1, cannot write the text, and in UCS-2 it does not fit a message", c.o.Carrier)
 		}
 		return 0x08, text, nil
 	}

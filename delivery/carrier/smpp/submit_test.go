@@ -190,19 +190,60 @@ func TestAMessageThatCannotBeEncodedIsRejected(t *testing.T) {
 	p.expect(enquireResp, 0, 9) // and no submit_sm before it
 }
 
-func TestResponsesAreResolvedWhileARequestIsEnqueued(t *testing.T) {
-	o := newOutstanding()
-	o.add(&pendingRequest{sequence: 1}, func() {})
-	enqueuing, writable := make(chan struct{}), make(chan struct{})
-	go o.add(&pendingRequest{sequence: 2}, func() { close(enqueuing); <-writable })
-	<-enqueuing
-	relaytest.Equal(t, "whether the request is found", o.resolve(1) != nil, true)
-	close(writable)
+func TestASubmissionDoesNotWaitForAnSMSCThatDoesNotRead(t *testing.T) {
+	o := newOutstanding(2)
+	relaytest.Equal(t, "whether a request is taken", o.add(&pendingRequest{sequence: 1}), true)
+	relaytest.Equal(t, "whether a second request is taken", o.add(&pendingRequest{sequence: 2}), true)
+	relaytest.Equal(t, "whether a request beyond the window is taken", o.add(&pendingRequest{sequence: 3}), false)
+	relaytest.Equal(t, "whether a response finds its request", o.resolve(1) != nil, true)
 	relaytest.Equal(t, "the number of requests left", len(o.close()), 1)
+	relaytest.Equal(t, "whether requests are taken after the end", o.add(&pendingRequest{sequence: 4}), false)
+}
+
+func TestARequestIsEitherWrittenOrAbandoned(t *testing.T) {
+	r := &pendingRequest{raw: []byte("x")}
+	relaytest.Equal(t, "whether it is abandoned", r.abandon(), true)
+	relaytest.Equal(t, "what is written of it", string(r.appendTo(nil)), "")
+	r = &pendingRequest{raw: []byte("x")}
+	relaytest.Equal(t, "what is written of another", string(r.appendTo(nil)), "x")
+	relaytest.Equal(t, "whether that is abandoned", r.abandon(), false)
+}
+
+// TestAMessageIsUnsentWhileTheSMSCDoesNotRead fills the connection: what was not written is
+// not unknown, and is not written later.
+func TestAMessageIsUnsentWhileTheSMSCDoesNotRead(t *testing.T) {
+	c, p, _ := startBound(t, &store{}, func(o *Options) { o.AnswerTimeout, o.Window, o.Timeout = 200*time.Millisecond, 4, relaytest.Patience })
+	ready(t, c)
+	var o outcomes
+	long := strings.Repeat("x", 60_000)
+	submitted := 0
+	relaytest.Eventually(t, "a message is not taken", func() (any, bool) {
+		for range 50 {
+			c.Submit(t.Context(), carrier.Submission{ID: fmt.Sprint("1-2-", submitted), From: "1", To: "447700900123", Coding: 8, Data: []byte(long)}, o.add(fmt.Sprint(submitted)))
+			submitted++
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		last := o.all[fmt.Sprint(submitted-1)]
+		return submitted, len(last) == 1 && last[0].Unsent
+	})
+	unsent := 0
+	for i := range submitted {
+		if got := o.await(t, fmt.Sprint(i), 1); got.Unsent {
+			unsent++
+		} else {
+			relaytest.Equal(t, "the verdict of a message that may have been read", got.Verdict, carrier.Unknown)
+		}
+	}
+	for range submitted - unsent {
+		p.read()
+	}
+	p.send(enquire, 0, 9, "")
+	p.expect(enquireResp, 0, 9) // and no submit_sm that was given back
 }
 
 func TestAcceptsOriginator(t *testing.T) {
-	c := relaytest.Must(New(Options{Name: "one", Addr: "h:1", Accept: (&store{}).accept}))(t)
+	c := relaytest.Must(New(Options{Carrier: "one", Name: "1-transceiver", Addr: "h:1", Accept: (&store{}).accept}))(t)
 	for originator, want := range map[string]bool{
 		"My Shop": true, "A&B": true, "GOOGLE_NOW": true, "a@b": true, "ÄÖÜ": true, "447700900123": true, "5€": false, "ΔΦ": false,
 	} {
@@ -213,10 +254,10 @@ func TestAcceptsOriginator(t *testing.T) {
 }
 
 func TestMessagesArePipelinedInOrder(t *testing.T) {
-	c, p, _ := startBound(t, &store{})
+	const n = 500
+	c, p, _ := startBound(t, &store{}, func(o *Options) { o.Window = n })
 	ready(t, c)
 	var o outcomes
-	const n = 500
 	for i := range n {
 		c.Submit(t.Context(), text(fmt.Sprint("1-2-", i), fmt.Sprint(i)), o.add(fmt.Sprint(i)))
 	}
@@ -262,18 +303,18 @@ func TestWithoutABindAMessageWaits(t *testing.T) {
 	await(t, c, "the client is bound", func(s Status) bool { return s.State == Bound })
 	var o outcomes
 	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
-	checkThrottled(t, "the outcome over a receiver", o.await(t, "a", 1))
+	checkUnsent(t, "the outcome over a receiver", o.await(t, "a", 1))
 	relaytest.Equal(t, "a receiver is ready to send", c.Ready(), false)
 	go func() { p.send(unbindResp, 0, p.read().sequence, "") }()
 	stop()
 	c.Submit(t.Context(), text("1-2-0", "x"), o.add("b"))
-	checkThrottled(t, "the outcome after the end", o.await(t, "b", 1))
+	checkUnsent(t, "the outcome after the end", o.await(t, "b", 1))
 }
 
-// checkThrottled checks that a message is retried without counting the attempt.
-func checkThrottled(t *testing.T, what string, got carrier.Outcome) {
+// checkUnsent checks that a message is sent over another bind, or waits for one.
+func checkUnsent(t *testing.T, what string, got carrier.Outcome) {
 	t.Helper()
-	relaytest.Equal(t, what, carrier.Outcome{Verdict: got.Verdict, PauseQueue: got.PauseQueue}, carrier.Outcome{Verdict: carrier.Later, PauseQueue: true})
+	relaytest.Equal(t, what, carrier.Outcome{Verdict: got.Verdict, Unsent: got.Unsent}, carrier.Outcome{Verdict: carrier.Later, Unsent: true})
 }
 
 func TestATransmitterBinds(t *testing.T) {

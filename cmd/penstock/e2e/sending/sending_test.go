@@ -105,7 +105,7 @@ func TestSendingFormsToAnSMSC(t *testing.T) {
 			got = nil
 			for _, e := range peer.Events() {
 				if e.Submitted == to {
-					e.Submitted, e.Part = "", e.Part[max(0, len(e.Part)-4):]
+					e.Submitted, e.Over, e.Part = "", "", e.Part[max(0, len(e.Part)-4):]
 					got = append(got, e)
 				}
 			}

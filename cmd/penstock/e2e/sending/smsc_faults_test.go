@@ -245,9 +245,17 @@ func relayBytes(l net.Listener, addr string) {
 	}
 }
 
-// TestSMPPPage checks the example of docs/smpp.md.
+// TestSMPPPage checks the examples of docs/smpp.md.
 func TestSMPPPage(t *testing.T) {
 	t.Parallel()
+	blocks := strings.Split(e2e.RepositoryFile(t, "docs/smpp.md"), "```yaml\n")
+	for i, block := range blocks[1:] {
+		example, _, _ := strings.Cut(block, "```")
+		if _, err := config.Parse([]byte(example), nil); err != nil {
+			t.Errorf("example %d: %v", i+1, err)
+		}
+	}
+	relaytest.Equal(t, "the number of examples", len(blocks)-1, 4)
 	c, err := config.Parse([]byte(e2e.CodeBlock(t, "docs/smpp.md", "yaml")), nil)
 	relaytest.NoError(t, err)
 	if len(c.Carriers) != 2 {

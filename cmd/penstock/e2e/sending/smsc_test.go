@@ -104,7 +104,7 @@ func TestSMSC(t *testing.T) {
 		if end.Refused+end.Broken > 0 {
 			t.Errorf("the SMSC had to repeat %d + %d PDUs", end.Refused, end.Broken)
 		}
-		if n := m[`penstock_carrier_messages_total{carrier="example-mobile"}`]; int(n) < end.Answered || m[`penstock_carrier_bound{carrier="example-mobile"}`] != 1 {
+		if n := m[`penstock_carrier_messages_total{bind="1-transceiver",carrier="example-mobile"}`]; int(n) < end.Answered || m[`penstock_carrier_bound{bind="1-transceiver",carrier="example-mobile"}`] != 1 {
 			t.Errorf("metrics count %v messages", n)
 		}
 		if bye := peer.Await("our unbind", func(e e2e.SMSCEvent) bool { return e.Unbound }); bye.Open > 0 {

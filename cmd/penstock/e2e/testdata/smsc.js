@@ -1,7 +1,7 @@
 // An SMSC for the tests. It takes binds, reads messages from its standard input,
 // a JSON object a line, cuts them into parts, mixes these up, repeats some, and
-// delivers them to whoever is bound, a window at a time. What is not answered
-// with 0 it delivers again, as SMSCs do. What happens it prints, a JSON object a
+// delivers them to those who are bound and not as transmitters, in turn, a window at
+// a time. What is not answered with 0 it delivers again, as SMSCs do. What happens it prints, a JSON object a
 // line.
 //
 // A message is {from, to, coding, text | data (hex), form, twice, port}; form is
@@ -28,7 +28,8 @@ const random = (n) => {
 };
 const tell = (o) => process.stdout.write(JSON.stringify(o) + '\n');
 
-let session = null; // that is bound
+let receivers = []; // sessions that are bound, except transmitters
+let turn = 0;
 let queue = []; // PDUs that wait, mixed
 let fresh = []; // PDUs to be mixed
 let underWay = 0;
@@ -110,7 +111,11 @@ function shuffle() {
 }
 
 function pump() {
-  while (session && session.socket.writable && underWay < windowSize && queue.length > 0) deliver(session, queue.shift());
+  while (underWay < windowSize && queue.length > 0) {
+    const ready = receivers.filter((s) => s.socket.writable);
+    if (ready.length === 0) break;
+    deliver(ready[turn++ % ready.length], queue.shift());
+  }
   if (ended && underWay + later === 0 && queue.length === 0 && fresh.length === 0) {
     ended = false;
     tell({ done: true, answered, refused, broken });
@@ -198,7 +203,7 @@ function take(s, pdu) {
   const { udh } = m;
   if (!flags.silent) {
     tell({
-      submitted: number, from: pdu.source_addr, coding: pdu.data_coding, class: pdu.esm_class, protocol: pdu.protocol_id,
+      submitted: number, over: s.command, from: pdu.source_addr, coding: pdu.data_coding, class: pdu.esm_class, protocol: pdu.protocol_id,
       replace: pdu.replace_if_present_flag, text: typeof m.message === 'string' ? m.message : Buffer.from(m.message || []).toString('hex'),
       part: udh ? Buffer.concat(udh).toString('hex') : '',
     });
@@ -232,7 +237,8 @@ const server = smpp.createServer((s) => {
       return;
     }
     s.send(pdu.response({ system_id: 'smsc' }));
-    session = s;
+    s.command = pdu.command;
+    if (s.command !== 'bind_transmitter') receivers.push(s);
     tell({ bound: pdu.command, system_id: pdu.system_id });
     pump();
   };
@@ -249,7 +255,7 @@ const server = smpp.createServer((s) => {
   s.on('unbind', (pdu) => { tell({ unbound: true, open: s.open.size }); s.send(pdu.response()); s.close(); });
   s.on('error', () => {});
   s.on('close', () => {
-    if (session === s) session = null;
+    receivers = receivers.filter((other) => other !== s);
     tell({ closed: true });
     for (const over of [...s.open]) over(null);
   });
@@ -263,7 +269,7 @@ server.listen(Number(flags.port || 0), '127.0.0.1', () => tell({ listening: serv
 if (flags.input !== 'no') readline.createInterface({ input: process.stdin })
   .on('line', (line) => {
     const m = JSON.parse(line);
-    if (m.raw) session.socket.write(Buffer.from(m.raw, 'hex'));
+    if (m.raw) receivers.at(-1).socket.write(Buffer.from(m.raw, 'hex'));
     else if (m.end) { shuffle(); ended = true; pump(); } else add(m);
   })
   .on('close', () => process.exit(0));

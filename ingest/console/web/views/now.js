@@ -62,9 +62,14 @@ function queue({ queue: q }) {
 
 function carriers(status) {
   const note = (name) => (status.backends.find((b) => b.name === "carrier " + name) || { note: "" }).note;
-  const rows = status.carriers.map((c) => [[c.name, " ", simulates(note(c.name)) && state("simulated")], c.bound === null ? "no bind" : state(c.bound ? "ok" : "down"), c.messages, c.receipts, c.waiting, c.accepted, c.rejected, c.unknown]);
-  return [h("h2", null, "Carriers"), table("Carriers", ["Carrier", "Bind", "Messages in#", "Receipts in#", "Parts that wait#", "Parts taken#", "Rejected#", "Answer lost#"], rows,
-    "No carrier is configured. Carriers that post over HTTP are seen under Events.")];
+  const rows = status.carriers.map((c) => [[c.name, " ", simulates(note(c.name)) && state("simulated")],
+    c.bound === null ? "no bind" : [state(c.bound ? "ok" : "down"), c.binds.length > 1 && " " + c.binds.filter((b) => b.bound).length + " of " + c.binds.length],
+    c.messages, c.receipts, c.waiting, c.accepted, c.rejected, c.unknown]);
+  const binds = status.carriers.flatMap((c) => c.binds.map((b) => [c.name, b.name, b.addr, [state(b.bound ? "ok" : "down"), b.error && " " + b.error], h("span", { class: "since" }, stamp(b.since), h("span", { class: "hint" }, ago(b.since))),
+    b.messages, b.receipts]));
+  return [h("h2", null, "Carriers"), table("Carriers", ["Carrier", "Binds", "Messages in#", "Receipts in#", "Parts that wait#", "Parts taken#", "Rejected#", "Answer lost#"], rows,
+    "No carrier is configured. Carriers that post over HTTP are seen under Events."),
+  binds.length > 0 && table("Binds", ["Carrier", "Bind", "Address", "State", "Since (UTC)", "Messages in#", "Receipts in#"], binds, "")];
 }
 
 function stored({ stored_bytes: sizes }) {

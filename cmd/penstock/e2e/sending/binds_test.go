@@ -1,0 +1,123 @@
+package sending
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// awaitBinds waits until an SMSC has had so many binds.
+func awaitBinds(t *testing.T, peer *e2e.SMSC, n int) {
+	t.Helper()
+	relaytest.Eventually(t, fmt.Sprint(n, " binds"), func() (any, bool) { got := peer.BindCount(); return got, got >= n })
+}
+
+// TestReceiptsArriveOverAnotherBind sends over a transmitter and receives over a receiver:
+// case S1.
+func TestReceiptsArriveOverAnotherBind(t *testing.T) {
+	t.Parallel()
+	peer, k := e2e.StartSMSC(t), e2e.NewSink(t, nil)
+	g, acme := newSender(t, peer.BindsConfig("op", "bind: transmitter", "bind: receiver"))
+	awaitBinds(t, peer, 2)
+	acme.SendMessages(e2e.SendBody(t, k.URL, nil, "447700900100", "447700900105", "447700900109"))
+	e2e.AwaitReports(t, k, "447700900100:8", "447700900100:1", "447700900105:8", "447700900105:1", "447700900109:8", "447700900109:2")
+	for _, e := range peer.Events() {
+		if e.Submitted != "" {
+			relaytest.Equal(t, "the bind of the submission", e.Over, "bind_transmitter")
+		}
+	}
+	relaytest.Eventually(t, "no receipt is unrouted", func() (any, bool) {
+		set := g.Events("kind=receipt&state=unrouted")
+		return set, len(set) == 0
+	})
+
+	t.Run("back ends, metrics, status and events name the carrier and the bind", func(t *testing.T) {
+		_, r := g.Ready()
+		for _, name := range []string{"carrier op bind 1-transmitter", "carrier op bind 2-receiver"} {
+			relaytest.Equal(t, name, r.Backends[name].Status, "ok")
+		}
+		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+		for metric, want := range map[string]float64{
+			`penstock_carrier_bound{bind="1-transmitter",carrier="op"}`: 1, `penstock_carrier_bound{bind="2-receiver",carrier="op"}`: 1,
+			`penstock_carrier_receipts_total{bind="1-transmitter",carrier="op"}`: 0, `penstock_carrier_receipts_total{bind="2-receiver",carrier="op"}`: 3,
+		} {
+			relaytest.Equal(t, metric, m[metric], want)
+		}
+		g.Admin().Get("/admin/status").Mentions(t, 200, `"name":"op","bound":true`, `"name":"1-transmitter","type":"transmitter","addr":"127.0.0.1:`, `"name":"2-receiver","type":"receiver","addr":"127.0.0.1:`)
+		for _, e := range g.Events("kind=receipt") {
+			if !strings.HasSuffix(e.Outcome, "of carrier op over bind 2-receiver") {
+				t.Errorf("the outcome of a receipt's event is %q", e.Outcome)
+			}
+		}
+		if log := g.Logs.String(); !strings.Contains(log, "carrier=op bind=1-transmitter") || !strings.Contains(log, "carrier=op bind=2-receiver") {
+			t.Errorf("the log does not name the binds: %s", log)
+		}
+	})
+}
+
+// TestPartsArriveOverTwoBinds has the parts of each message arrive over two transceivers in
+// turn: case S2.
+func TestPartsArriveOverTwoBinds(t *testing.T) {
+	t.Parallel()
+	peer, k := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
+	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url))
+	g.Configure("carriers:\n" + peer.BindsConfig("op", "bind: transceiver", "bind: transceiver"))
+	g.Run()
+	awaitBinds(t, peer, 2)
+	const n = 50
+	var all []e2e.SMSCMessage
+	var want []string
+	for i := range n {
+		m := e2e.SMSCMessage{From: "447700900123", To: fmt.Sprintf("4478%08d", i), Form: []string{"udh8", "udh16", "sar"}[i%3], Text: fmt.Sprint(i, strings.Repeat(" halves", 35))}
+		all, want = append(all, m), append(want, m.Text+"|"+m.From+"|"+m.To)
+	}
+	peer.Deliver(all)
+	peer.AwaitAnswers()
+	k.receives(t, "/sms", n, "m", "o", "d")
+	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
+	m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+	for _, bind := range []string{"1-transceiver", "2-transceiver"} {
+		relaytest.Equal(t, "the parts over "+bind, m[`penstock_carrier_messages_total{bind="`+bind+`",carrier="op"}`], float64(n))
+	}
+}
+
+// TestBindsOfSeveralGateways has three gateways bind to one SMSC, which sends receipts and the
+// parts of a message to their receivers in turn: cases S1 and S2.
+func TestBindsOfSeveralGateways(t *testing.T) {
+	t.Parallel()
+	peer, k := e2e.StartSMSC(t, "mix=1"), newKannelSink(t)
+	reports := e2e.NewSink(t, nil)
+	inventory := `accounts: [{name: acme, credit: 1000, tokens: [{token: acme-token-0123456, scopes: [messaging, carrier]}], relays: {geo: [{id: all, prefix: "4478", action: http_get,
+  parameters: ["` + k.url + `/sms?m=%m&o=%o&d=%d&u=%u&i=%i"]}]}}]`
+	gateways := e2e.NewCluster(t, e2e.RealSite(t), inventory).Gateways
+	for _, g := range gateways {
+		g.Configure("carriers:\n" + peer.BindsConfig("op", "bind: transmitter", "bind: receiver"))
+		g.Run()
+	}
+	awaitBinds(t, peer, 2*len(gateways))
+	var all []e2e.SMSCMessage
+	var want, reported []string
+	for i := range 20 {
+		m := e2e.SMSCMessage{From: "447700900123", To: fmt.Sprintf("4478%08d", i), Form: "udh8", Text: fmt.Sprint(i, strings.Repeat(" halves", 35))}
+		all, want = append(all, m), append(want, m.Text+"|"+m.From+"|"+m.To)
+		number := fmt.Sprintf("44770090%02d00", i)
+		gateways[i%len(gateways)].XAuth("acme-token-0123456").SendMessages(e2e.SendBody(t, reports.URL, nil, number))
+		reported = append(reported, number+":8", number+":1")
+	}
+	peer.Deliver(all)
+	peer.AwaitAnswers()
+	k.receives(t, "/sms", len(want), "m", "o", "d")
+	onceEach(t, k.seen("/sms", "m", "o", "d"), want)
+	e2e.AwaitReports(t, reports, reported...)
+	for _, g := range gateways {
+		m := e2e.Metrics(t, g.As("").Get("/metrics").Body)
+		for _, metric := range []string{"penstock_carrier_messages_total", "penstock_carrier_receipts_total"} {
+			if m[metric+`{bind="2-receiver",carrier="op"}`] == 0 {
+				t.Errorf("%s of a gateway is 0", metric)
+			}
+		}
+	}
+}
