@@ -112,7 +112,7 @@ type Egress struct {
 	AllowHTTPCallback bool `json:"allow_http_callback"`
 }
 
-// Journal bounds the inbound log. What is not processed is never removed.
+// Journal bounds the journal of each kind of traffic. What is not processed is never removed.
 type Journal struct {
 	Retention time.Duration `json:"retention"`
 	MaxBytes  Bytes         `json:"max_bytes"`

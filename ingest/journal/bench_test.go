@@ -26,7 +26,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func benchAppend(b *testing.B, writers int) {
-	l := mustOpen(b, b.TempDir(), Options{Quota: NewQuota(1 << 40)})
+	l := mustOpen(b, b.TempDir(), Options{MaxBytes: 1 << 40})
 	payload := bytes.Repeat([]byte("f"), frame)
 	b.ReportAllocs()
 	b.SetBytes(frame)
@@ -99,7 +99,7 @@ func filled(b *testing.B, n int) string {
 }
 
 // unbounded are options of a journal that keeps as much as the disk has room for.
-func unbounded() Options { return Options{Quota: NewQuota(1 << 50)} }
+func unbounded() Options { return Options{MaxBytes: 1 << 50} }
 
 // BenchmarkNext measures reading of what is there, in batches of 500.
 func BenchmarkNext(b *testing.B) {

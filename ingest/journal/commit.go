@@ -44,9 +44,7 @@ func (l *Log) commit(b *batch) {
 func (l *Log) write(b *batch) error {
 	err := l.makeRoom(int64(len(b.buf)))
 	if err == nil {
-		if err = l.store(b); err != nil {
-			l.o.Quota.add(-int64(len(b.buf)))
-		}
+		err = l.store(b)
 	}
 	if diskFull(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
@@ -69,12 +67,11 @@ func (l *Log) report(err error) {
 	}
 }
 
-// makeRoom reserves n bytes of the quota; if it is exhausted, it deletes processed
-// segments.
+// makeRoom deletes processed segments until the quota has room for n bytes.
 func (l *Log) makeRoom(n int64) error {
-	for !l.o.Quota.reserve(n) {
+	for l.Stats().Bytes+n > l.o.MaxBytes {
 		if !l.dropYoung() {
-			return fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.o.Quota.max)
+			return fmt.Errorf("%w: quota of %d bytes is used up by unprocessed and quarantined records", ErrFull, l.o.MaxBytes)
 		}
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestARecordIsNotSeenBeforeItIsDurable(t *testing.T) {
 
 // Readers of every kind run beside appenders, retention and rotation.
 func TestReadersBesideTheWriter(t *testing.T) {
-	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 4 << 10, Quota: NewQuota(32 << 10)})
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 4 << 10, MaxBytes: 32 << 10})
 	const writers, each = 8, 80
 	var appending, reading sync.WaitGroup
 	done, progress := make(chan struct{}), make(chan struct{}, 1)

@@ -57,9 +57,6 @@ func TestFaults(t *testing.T) {
 				t.Errorf("sequence %d, want %d", seq, c.next)
 			}
 			relaytest.NoError(t, l.Stats().Err)
-			if used, _ := l.o.Quota.Used(); used != l.Stats().Bytes {
-				t.Errorf("the quota counts %d bytes of %d", used, l.Stats().Bytes)
-			}
 			sameContent(t, content(t, l), stored)
 			recs, err := reader.Next(t.Context(), 100)
 			relaytest.NoError(t, err)

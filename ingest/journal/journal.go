@@ -71,7 +71,7 @@ const (
 type Options struct {
 	SegmentBytes int64            // size at which a new segment is begun, at most 256 MiB; 0 is 16 MiB, or an eighth of a smaller quota
 	Retention    time.Duration    // processed records are deleted before they are older than this; 0 is 168 h
-	Quota        *Quota           // byte budget, shared by the logs given the same one; nil is 2 GiB of its own
+	MaxBytes     int64            // quota of the records; 0 is 2 GiB. Space that is only reserved and copies of damaged ranges are not counted
 	CommitWindow time.Duration    // how long a commit waits for appenders seen to be concurrent; 0 is 0.7 ms, negative is none
 	Now          func() time.Time // stamps records and ages segments; nil is time.Now
 	Logger       *slog.Logger     // nil is slog.Default
@@ -94,8 +94,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Retention < 0 {
 		return o, fmt.Errorf("journal: retention %v: want a positive duration", o.Retention)
 	}
-	o.Quota = cmp.Or(o.Quota, NewQuota(2<<30))
-	o.SegmentBytes = cmp.Or(o.SegmentBytes, min(16<<20, o.Quota.max/8))
+	o.MaxBytes = cmp.Or(o.MaxBytes, 2<<30)
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, min(16<<20, o.MaxBytes/8))
 	o.Retention, o.CommitWindow = cmp.Or(o.Retention, 168*time.Hour), cmp.Or(o.CommitWindow, 700*time.Microsecond)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Now == nil {
@@ -182,7 +182,6 @@ func Open(dir string, o Options) (*Log, error) {
 	if err := l.recover(); err != nil {
 		return nil, errors.Join(fmt.Errorf("journal: recover %s: %w", dir, err), l.closeFiles())
 	}
-	o.Quota.addLog(l)
 	l.wg.Go(l.commitLoop)
 	l.wg.Go(l.housekeeping)
 	return l, nil
@@ -200,7 +199,6 @@ func (l *Log) Close() error {
 	}
 	close(l.quit)
 	l.wg.Wait()
-	l.o.Quota.removeLog(l)
 	return errors.Join(l.err, l.syncCheckpoints(), l.closeFiles())
 }
 

@@ -71,7 +71,7 @@ func TestNeededSegmentsAreNotDeletedToMakeRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l := small(t, dir, Options{Quota: NewQuota(2900), Need: tc.need})
+			l := small(t, dir, Options{MaxBytes: 2900, Need: tc.need})
 			stored := appendAll(t, l, mustConsumer(t, l, "c"), 100)
 			if len(stored) != tc.appended {
 				t.Fatalf("%d appended, want %d", len(stored), tc.appended)
@@ -90,7 +90,7 @@ func TestNeededSegmentsAreNotDeletedToMakeRoom(t *testing.T) {
 				}
 				wantGaps(t, l)
 				mustClose(t, l)
-				l = small(t, dir, Options{Quota: NewQuota(2900), Need: tc.need})
+				l = small(t, dir, Options{MaxBytes: 2900, Need: tc.need})
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
 		}
 		return NotNeeded, nil
 	}
-	l := small(t, t.TempDir(), Options{Quota: NewQuota(2900), Need: need})
+	l := small(t, t.TempDir(), Options{MaxBytes: 2900, Need: need})
 	c := mustConsumer(t, l, "c")
 	appendAll(t, l, c, 20)
 	l.judge()
@@ -158,22 +158,6 @@ func TestTheLastKnownNeedAppliesWhileItIsUnavailable(t *testing.T) {
 		t.Errorf("%d records were appended while the need was unavailable, want all 10", len(stored))
 	}
 	if _, err := l.Read(1); err != nil {
-		t.Error(err)
-	}
-}
-
-// What is kept for replay counts over all logs that share a quota.
-func TestLogsThatKeepTooMuchForReplay(t *testing.T) {
-	q, dir := NewQuota(6000), t.TempDir()
-	all := func(uint64, uint64) (Need, error) { return ForReplay, nil }
-	uplinks := small(t, filepath.Join(dir, "uplink"), Options{Quota: q, Need: all})
-	sms := small(t, filepath.Join(dir, "sms"), Options{Quota: q, Need: all})
-	appendAll(t, uplinks, mustConsumer(t, uplinks, "c"), 20)
-	uplinks.judge()
-	if stored := appendAll(t, sms, mustConsumer(t, sms, "c"), 60); len(stored) != 60 {
-		t.Errorf("%d records were appended to the second log, want all 60", len(stored))
-	}
-	if _, err := sms.Read(60); err != nil {
 		t.Error(err)
 	}
 }

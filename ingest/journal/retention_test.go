@@ -129,7 +129,7 @@ func TestAConsumerNotOpenedThisTimeStillHoldsItsRecords(t *testing.T) {
 }
 
 func TestRetentionByBytes(t *testing.T) {
-	l := small(t, t.TempDir(), Options{Quota: NewQuota(3000)})
+	l := small(t, t.TempDir(), Options{MaxBytes: 3000})
 	c := mustConsumer(t, l, "c")
 	var last uint64
 	for {
@@ -162,7 +162,7 @@ func TestRetentionByBytes(t *testing.T) {
 }
 
 func TestAQuotaSmallerThanASegmentStillMovesOn(t *testing.T) {
-	l := mustOpen(t, t.TempDir(), Options{Quota: NewQuota(1000), SegmentBytes: 16 << 20})
+	l := mustOpen(t, t.TempDir(), Options{MaxBytes: 1000, SegmentBytes: 16 << 20})
 	c := mustConsumer(t, l, "c")
 	for range 50 {
 		relaytest.NoError(t, c.Commit(mustAppend(t, l, string(make([]byte, 300)))))
@@ -171,7 +171,7 @@ func TestAQuotaSmallerThanASegmentStillMovesOn(t *testing.T) {
 
 func TestASegmentTakesAnEighthOfASmallQuota(t *testing.T) {
 	dir := t.TempDir()
-	l := mustOpen(t, dir, Options{Quota: NewQuota(4 << 20)})
+	l := mustOpen(t, dir, Options{MaxBytes: 4 << 20})
 	for range 20 {
 		mustAppend(t, l, string(make([]byte, 100_000)))
 	}
@@ -180,41 +180,6 @@ func TestASegmentTakesAnEighthOfASmallQuota(t *testing.T) {
 		if size := relaytest.Must(os.Stat(path))(t).Size(); size > 512<<10 {
 			t.Errorf("%s has %d bytes, want at most 512 KiB", filepath.Base(path), size)
 		}
-	}
-}
-
-func TestTwoLogsShareAQuota(t *testing.T) {
-	q := NewQuota(3000)
-	dir := t.TempDir()
-	uplinks := small(t, filepath.Join(dir, "uplink"), Options{Quota: q})
-	sms := small(t, filepath.Join(dir, "sms"), Options{Quota: q})
-	c := mustConsumer(t, uplinks, "c")
-	mustConsumer(t, sms, "c")
-	n := 0
-	for ; ; n++ {
-		if _, err := uplinks.Append(t.Context(), make([]byte, 100)); err != nil {
-			wantErr(t, err, ErrFull)
-			break
-		}
-	}
-	_, err := sms.Append(t.Context(), make([]byte, 100))
-	wantErr(t, err, ErrFull)
-	relaytest.NoError(t, c.Commit(uint64(n)))
-	mustAppend(t, sms, string(make([]byte, 100))) // replay of uplinks gives way to a new SMS
-	if st := uplinks.Stats(); st.First != 6 {
-		t.Errorf("first uplink %d, want one segment gone", st.First)
-	}
-	bytes := func() int64 { return uplinks.Stats().Bytes + sms.Stats().Bytes }
-	used, most := q.Used()
-	relaytest.Equal(t, "the bytes that the quota counts", used, bytes())
-	relaytest.Equal(t, "the quota", most, 3000)
-	mustClose(t, uplinks)
-	if used, _ := q.Used(); used != sms.Stats().Bytes {
-		t.Errorf("used %d after one was closed", used)
-	}
-	uplinks = small(t, filepath.Join(dir, "uplink"), Options{Quota: q})
-	if used, _ := q.Used(); used != bytes() {
-		t.Errorf("used %d after it was opened again", used)
 	}
 }
 

@@ -95,9 +95,9 @@ func (l *Log) retire(horizon int64) {
 	}
 }
 
-// dropYoung makes room by deleting a processed segment of any age: one of this log that
-// is not needed, else one of another log that shares the quota, else one that is needed
-// for replay only. The caller holds writing.
+// dropYoung makes room by deleting a processed segment of any age: one that is not
+// needed, else one that is needed for replay only, once these take more than half of the
+// quota. The caller holds writing.
 func (l *Log) dropYoung() bool {
 	if l.drop(math.MaxInt64, NotNeeded) {
 		return true
@@ -105,7 +105,12 @@ func (l *Log) dropYoung() bool {
 	if l.worthRetiring() {
 		l.retire(math.MaxInt64)
 	}
-	if l.drop(math.MaxInt64, NotNeeded) || l.o.Quota.reclaim(l) || l.o.Quota.dropReplayable() {
+	if l.drop(math.MaxInt64, NotNeeded) {
+		return true
+	}
+	if bytes := l.replayable(); bytes > l.o.MaxBytes/2 && l.drop(math.MaxInt64, ForReplay) {
+		l.o.Logger.Error("journal: records needed for replay were deleted, since they take more than half of the quota",
+			"dir", l.dir, "bytes", bytes, "quota", l.o.MaxBytes)
 		return true
 	}
 	if l.o.Need != nil && time.Since(time.Unix(0, l.judgedAt.Load())) > judgeAgain {
@@ -117,30 +122,10 @@ func (l *Log) dropYoung() bool {
 // judgeAgain is the interval at which a log without room calls Need.
 const judgeAgain = time.Second
 
-// dropForQuota deletes a processed segment that is not needed on behalf of another
-// log that shares the quota. It does not wait for a commit in progress here, which
-// may be waiting for that log.
-func (l *Log) dropForQuota() bool {
-	if !l.acquire() {
-		return false
-	}
-	defer l.wg.Done()
-	if l.drop(math.MaxInt64, NotNeeded) {
-		return true
-	}
-	if l.writing.TryLock() {
-		if l.worthRetiring() {
-			l.retire(math.MaxInt64)
-		}
-		l.writing.Unlock()
-	}
-	return l.drop(math.MaxInt64, NotNeeded)
-}
-
 // worthRetiring reports whether ending the newest segment could free more than
 // another small file. The caller holds writing.
 func (l *Log) worthRetiring() bool {
-	return l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.Quota.max)/8
+	return l.o.Need == nil || l.end >= min(l.o.SegmentBytes, l.o.MaxBytes)/8
 }
 
 // drop deletes the oldest segment that is processed, has no record later than the
@@ -199,12 +184,10 @@ func (l *Log) delete(s *segment) bool {
 		}
 	}
 	l.state.Lock()
-	size := s.size
 	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(other *segment) bool { return other == s })
 	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == s.String() })
 	l.state.Unlock()
 	l.remove(s)
-	l.o.Quota.add(-size)
 	return true
 }
 

@@ -53,11 +53,10 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	p.messages = carrier.NewProcessor(p.inbound)
 	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
 	p.intakes = make(map[event.Kind]*intake.Intake)
-	quota := journal.NewQuota(int64(d.cfg.Journal.MaxBytes))
 	for kind, one := range map[event.Kind]intake.Processor{
 		event.Uplink: p.frames, event.SMS: p.messages, event.Receipt: carrier.NewReceiptProcessor(receipts), event.CDR: cdr.NewProcessor(back.records.Calls, meter),
 	} {
-		if p.intakes[kind], err = d.openIntake(kind, one, back.records.statuses(d.node), quota); err != nil {
+		if p.intakes[kind], err = d.openIntake(kind, one, back.records.statuses(d.node)); err != nil {
 			return p, err
 		}
 	}
@@ -65,9 +64,9 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 }
 
 // openIntake opens a journal and what processes it.
-func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses event.Statuses, quota *journal.Quota) (*intake.Intake, error) {
+func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses event.Statuses) (*intake.Intake, error) {
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
-		Retention: d.cfg.Journal.Retention, Quota: quota, Logger: d.log.With("kind", string(kind)),
+		Retention: d.cfg.Journal.Retention, MaxBytes: int64(d.cfg.Journal.MaxBytes), Logger: d.log.With("kind", string(kind)),
 		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),
 	})
 	if err != nil {
