@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,7 +29,8 @@ func backendKinds() []backendKind {
 	return []backendKind{{onSQLite, 1, 1}, {onPostgres, 2, 3}, {onSentinel, 2, 3}, {onCluster, 3, 3}}
 }
 
-// startBackends starts the servers, and returns the settings that name them.
+// startBackends starts the servers with their faults, and returns the settings that name
+// them.
 func (s *site) startBackends(ctx context.Context) (env []string, err error) {
 	if s.kind.name == onSQLite {
 		return nil, nil
@@ -43,100 +39,103 @@ func (s *site) startBackends(ctx context.Context) (env []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	redis, err := s.startRedis(ctx)
+	redis, err := s.startRedis(ctx, s.run.Dir)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := s.directory("influxdb")
+	server, err := s.run.Influx(ctx, s.run.Dir)
 	if err != nil {
 		return nil, err
 	}
-	server, err := s.run.Influx(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	addr, err := s.behindProxy("InfluxDB", server, 3)
+	addr, err := s.behindProxy("InfluxDB", server)
 	if err != nil {
 		return nil, err
 	}
 	if s.answers, err = newAnswers(addr); err != nil {
 		return nil, err
 	}
-	s.special = append(s.special, on(3, s.answers.faults())...)
+	s.special = append(s.special, s.answers.faults()...)
 	return []string{
 		"PENSTOCK_DATABASE_URL=" + database, "PENSTOCK_REDIS_URL=" + redis,
 		"PENSTOCK_INFLUX_URL=http://" + s.answers.addr, "PENSTOCK_INFLUX_BUCKET=chaos",
 	}, nil
 }
 
-// directory makes a directory for a server's data.
-func (s *site) directory(name string) (string, error) {
-	dir := filepath.Join(s.run.Dir, name+"-data")
-	return dir, os.Mkdir(dir, 0o700)
-}
-
-// behindProxy puts a proxy before a server that so many kinds of back ends have, and
-// returns its address.
-func (s *site) behindProxy(name string, server *servers.Server, kinds int) (addr string, err error) {
-	p, err := newProxy(server.Addr)
+// behindProxy puts a proxy before a server and returns its address.
+func (s *site) behindProxy(name string, server *servers.Server) (addr string, err error) {
+	p, err := s.proxy(name, server.Addr)
 	if err != nil {
 		return "", err
 	}
-	s.proxies = append(s.proxies, p)
-	s.special = append(s.special, on(kinds, append([]fault{
-		{name + " is killed", func(ctx context.Context, lasts time.Duration) error { return killed(ctx, server, lasts) }},
-		{name + " is frozen", func(ctx context.Context, lasts time.Duration) error { return frozen(ctx, server, lasts) }},
-	}, networkFaults(name, p)...))...)
+	s.special = append(s.special,
+		fault{name + " is killed", func(ctx context.Context, lasts time.Duration) error { return killed(ctx, server, lasts) }},
+		fault{name + " is frozen", func(ctx context.Context, lasts time.Duration) error {
+			servers.SignalAll(server.Cmd, syscall.SIGSTOP)
+			defer servers.SignalAll(server.Cmd, syscall.SIGCONT)
+			wait(ctx, lasts)
+			return nil
+		}})
 	return p.addr, nil
+}
+
+// proxy starts a proxy before a server, with its faults.
+func (s *site) proxy(name, target string) (*proxy, error) {
+	p, err := newProxy(target)
+	if err != nil {
+		return nil, err
+	}
+	s.proxies, s.special = append(s.proxies, p), append(s.special, networkFaults(name, p)...)
+	return p, nil
 }
 
 // startDatabase returns the URL of the database.
 func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 	if s.kind.name == onSentinel {
 		pair, err := s.run.PostgresPair(ctx)
-		return addFaults(s, pair, err, pairFaults)
+		if err != nil {
+			return "", err
+		}
+		s.special = append(s.special, pairFaults(pair)...)
+		return pair.URL(), nil
 	}
 	server, err := s.run.Postgres(ctx)
 	if err != nil {
 		return "", err
 	}
-	addr, err := s.behindProxy("PostgreSQL", server, 2)
 	if s.kind.name == onPostgres {
-		s.special = append(s.special, on(1, s.databaseFaults(server, addr))...)
+		s.special = append(s.special, s.databaseFaults(server)...)
 	}
+	addr, err := s.behindProxy("PostgreSQL", server)
 	return servers.PostgresURL(addr), err
 }
 
-// addFaults adds the faults of servers that work as one, and returns their URL; err is why
-// they could not be started.
-func addFaults[S interface{ URL() string }](s *site, set S, err error, faults func(S) []fault) (url string, _ error) {
-	if err != nil {
-		return "", err
-	}
-	s.special = append(s.special, on(1, faults(set))...)
-	return set.URL(), nil
-}
-
 // startRedis returns the URL of Redis.
-func (s *site) startRedis(ctx context.Context) (url string, err error) {
-	dir, err := s.directory("redis")
-	if err != nil {
-		return "", err
-	}
+func (s *site) startRedis(ctx context.Context, dir string) (url string, err error) {
 	switch s.kind.name {
 	case onSentinel:
 		set, err := s.run.Sentinels(ctx, dir)
-		return addFaults(s, set, err, sentinelFaults)
+		if err != nil {
+			return "", err
+		}
+		s.special = append(s.special, redisFaults("Sentinel", set)...)
+		s.special = append(s.special, fault{"the Sentinel is killed", func(ctx context.Context, lasts time.Duration) error {
+			return killed(ctx, set.Sentinel, lasts)
+		}})
+		return set.URL(), nil
 	case onCluster:
 		set, err := s.run.RedisCluster(ctx, dir)
-		return addFaults(s, set, err, clusterFaults)
+		if err != nil {
+			return "", err
+		}
+		s.special = append(s.special, redisFaults("Cluster", set)...)
+		return set.URL(), nil
 	}
 	server, err := s.run.Redis(ctx, dir, "--appendonly", "no")
 	if err != nil {
 		return "", err
 	}
-	s.special = append(s.special, on(1, []fault{{"Redis is emptied", func(ctx context.Context, _ time.Duration) error { return emptied(ctx, server) }}})...)
-	s.redis, err = s.behindProxy("Redis", server, 1)
+	s.special = append(s.special, fault{"Redis is emptied", func(ctx context.Context, _ time.Duration) error { return emptied(ctx, server) }})
+	s.redis, err = s.behindProxy("Redis", server)
 	return "redis://" + s.redis, err
 }
 
@@ -146,13 +145,10 @@ func (s *site) ownRedis(gatewayNo int) (env []string, err error) {
 	if s.redis == "" {
 		return nil, nil
 	}
-	p, err := newProxy(s.redis)
+	p, err := s.proxy(fmt.Sprintf("Redis for gateway %d alone", gatewayNo+1), s.redis)
 	if err != nil {
 		return nil, err
 	}
-	s.proxies = append(s.proxies, p)
-	name := fmt.Sprintf("Redis for gateway %d alone", gatewayNo+1)
-	s.special = append(s.special, on(1, networkFaults(name, p))...)
 	return []string{"PENSTOCK_REDIS_URL=redis://" + p.addr}, nil
 }
 
@@ -165,22 +161,10 @@ func killed(ctx context.Context, server *servers.Server, lasts time.Duration) er
 	return server.Start(ctx)
 }
 
-// frozen stops a server for a while.
-func frozen(ctx context.Context, server *servers.Server, lasts time.Duration) error {
-	servers.SignalAll(server.Cmd, syscall.SIGSTOP)
-	defer servers.SignalAll(server.Cmd, syscall.SIGCONT)
-	wait(ctx, lasts)
-	return nil
-}
-
-// emptied empties Redis servers.
-func emptied(ctx context.Context, all ...*servers.Server) error {
-	for _, one := range all {
-		if _, err := servers.AskRedis(ctx, one.Addr, "flushall"); err != nil {
-			return err
-		}
-	}
-	return nil
+// emptied empties a Redis server.
+func emptied(ctx context.Context, server *servers.Server) error {
+	_, err := servers.AskRedis(ctx, server.Addr, "flushall")
+	return err
 }
 
 // pairFaults are those of a PostgreSQL with a synchronous standby.
@@ -217,74 +201,28 @@ func pairFaults(pair *servers.PostgresPair) []fault {
 	}
 }
 
-// sentinelFaults are those of Redis behind Sentinel.
-func sentinelFaults(set *servers.Sentinels) []fault {
-	// lost does something to the master until the other server is promoted.
-	lost := func(strike func(ctx context.Context, master *servers.Server) (mend func() error, err error)) func(context.Context, time.Duration) error {
-		return func(ctx context.Context, _ time.Duration) error {
-			master, err := set.Master(ctx)
-			if err != nil {
-				return err
-			}
-			mend, err := strike(ctx, master)
-			if err != nil {
-				return err
-			}
-			if err := set.Promoted(ctx, master); err != nil {
-				return err
-			}
-			return mend()
-		}
-	}
-	return []fault{
-		{"Redis fails over as planned (Sentinel)", func(ctx context.Context, _ time.Duration) error { return set.Switch(ctx) }},
-		{"Redis's master is killed (Sentinel)", lost(func(ctx context.Context, master *servers.Server) (func() error, error) {
-			return func() error { return master.Start(ctx) }, master.Kill(ctx)
-		})},
-		{"Redis's master is frozen (Sentinel)", lost(func(_ context.Context, master *servers.Server) (func() error, error) {
-			servers.SignalAll(master.Cmd, syscall.SIGSTOP)
-			return func() error { servers.SignalAll(master.Cmd, syscall.SIGCONT); return nil }, nil
-		})},
-		{"Redis is emptied (Sentinel)", func(ctx context.Context, _ time.Duration) error {
-			master, err := set.Master(ctx)
-			if err != nil {
-				return err
-			}
-			return emptied(ctx, master)
-		}},
-		{"the Sentinel is killed", func(ctx context.Context, lasts time.Duration) error { return killed(ctx, set.Sentinel, lasts) }},
-	}
+// redisSet is Redis servers of which some take over from others.
+type redisSet interface {
+	Roles(ctx context.Context) (replicas map[*servers.Server]*servers.Server, err error)
+	Switch(ctx context.Context, replica *servers.Server) error
+	Promoted(ctx context.Context, replica *servers.Server) error
 }
 
-// clusterFaults are those of Redis Cluster.
-func clusterFaults(set *servers.RedisCluster) []fault {
-	// one does something with a master and its replica once the Cluster is whole.
-	one := func(name string, do func(ctx context.Context, master, replica *servers.Server) error) fault {
-		return fault{name + " (Cluster)", func(ctx context.Context, _ time.Duration) error {
+// redisFaults are those of a set once each of its masters has a replica that is up to date.
+func redisFaults(name string, set redisSet) []fault {
+	one := func(what string, strike func(ctx context.Context, master, replica *servers.Server) error) fault {
+		return fault{what + " (" + name + ")", func(ctx context.Context, _ time.Duration) error {
 			replicas, err := set.Roles(ctx)
-			if err != nil {
-				return err
-			}
 			for master, replica := range replicas {
-				return do(ctx, master, replica)
+				return strike(ctx, master, replica)
 			}
-			return nil
+			return err
 		}}
 	}
 	return []fault{
-		one("Redis fails over as planned", func(ctx context.Context, _, replica *servers.Server) error {
-			if said, err := servers.AskRedis(ctx, replica.Addr, "cluster", "failover"); err != nil {
-				return err
-			} else if !strings.HasPrefix(said, "OK") {
-				return errors.New("cluster failover: " + said)
-			}
-			return set.Promoted(ctx, replica)
-		}),
+		one("Redis fails over as planned", func(ctx context.Context, _, replica *servers.Server) error { return set.Switch(ctx, replica) }),
 		one("Redis's master is killed", func(ctx context.Context, master, replica *servers.Server) error {
-			if err := master.Kill(ctx); err != nil {
-				return err
-			}
-			if err := set.Promoted(ctx, replica); err != nil {
+			if err := errors.Join(master.Kill(ctx), set.Promoted(ctx, replica)); err != nil {
 				return err
 			}
 			return master.Start(ctx)
@@ -294,26 +232,11 @@ func clusterFaults(set *servers.RedisCluster) []fault {
 			defer servers.SignalAll(master.Cmd, syscall.SIGCONT)
 			return set.Promoted(ctx, replica)
 		}),
-		{"Redis is emptied (Cluster)", func(ctx context.Context, _ time.Duration) error {
+		{"Redis is emptied (" + name + ")", func(ctx context.Context, _ time.Duration) error {
 			replicas, err := set.Roles(ctx)
-			if err != nil {
-				return err
+			for master := range replicas {
+				err = errors.Join(err, emptied(ctx, master))
 			}
-			return emptied(ctx, slices.Collect(maps.Keys(replicas))...)
-		}},
-		{"all of Redis is killed (Cluster)", func(ctx context.Context, lasts time.Duration) error {
-			for _, one := range set.Nodes {
-				if err := one.Kill(ctx); err != nil {
-					return err
-				}
-			}
-			wait(ctx, lasts)
-			for _, one := range set.Nodes {
-				if err := one.Start(ctx); err != nil {
-					return err
-				}
-			}
-			_, err := set.Roles(ctx)
 			return err
 		}},
 	}

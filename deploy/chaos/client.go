@@ -80,24 +80,11 @@ func ask(ctx context.Context, client *http.Client, g *gateway, method, path, bod
 // nothing explains, or a lost one.
 func (s *site) once(ctx context.Context, kind, method, path, body string, headers ...string) answer {
 	a := s.call(ctx, method, path, body, headers...)
-	s.judge(kind, a)
+	s.ledger.judge(kind, a)
 	if a.away() {
 		s.ledger.noAnswer(kind)
 	}
 	return a
-}
-
-// judge counts an answer that something is away, and notes one that nothing
-// explains.
-func (s *site) judge(kind string, a answer) {
-	switch {
-	case a.away():
-		s.ledger.mu.Lock()
-		s.ledger.away++
-		s.ledger.mu.Unlock()
-	case !a.done():
-		s.ledger.refuse(kind, a)
-	}
 }
 
 // retryEvery is the pause of a sender that got no answer.
@@ -106,25 +93,28 @@ const retryEvery = 200 * time.Millisecond
 // repeat repeats a request that may come twice until the answer is not that
 // something is away, or the load ends.
 func (s *site) repeat(ctx context.Context, kind, method, path, body string, headers ...string) (a answer, again bool) {
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
-	for {
+	for ; ; again = true {
 		a = s.call(ctx, method, path, body, headers...)
+		if !again || a.status != http.StatusNotFound { // what was deleted, and its answer lost, is not there again
+			s.ledger.judge(kind, a)
+		}
 		if !a.away() {
-			if !a.done() && !(again && a.status == http.StatusNotFound) {
-				s.ledger.refuse(kind, a)
-			}
 			return a, again
 		}
-		again = true
-		s.judge(kind, a)
 		select {
-		case <-tick.C:
+		case <-time.After(retryEvery):
 		case <-s.done:
 			return a, again
 		case <-ctx.Done():
 			return a, again
 		}
+	}
+}
+
+// post sends something until it is acknowledged.
+func (s *site) post(ctx context.Context, kind, id, path, body string) {
+	if a, _ := s.repeat(ctx, kind, http.MethodPost, path, body); a.done() {
+		s.ledger.ack(kind, id, "")
 	}
 }
 

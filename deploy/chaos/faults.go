@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -17,35 +18,25 @@ type fault struct {
 	strike func(ctx context.Context, lasts time.Duration) error
 }
 
-// weighted is a fault and how often it strikes beside others.
-type weighted struct {
-	fault
-	weight float64
-}
-
-// on gives faults that so many kinds of back ends have their part of the strikes, so
-// that over all kinds every fault strikes as often as any other.
-func on(kinds int, faults []fault) (all []weighted) {
-	for _, f := range faults {
-		all = append(all, weighted{f, 1 / float64(kinds)})
-	}
-	return all
-}
-
 // faults are all that can go wrong at a site; random chooses a gateway.
-func (s *site) faults(random *rand.Rand) []weighted {
-	all := slices.Concat(on(len(backendKinds()), slices.Concat(s.gatewayFaults(random), s.outsideFaults())), on(len(backendKinds())-1, s.rollingFaults()), s.special)
-	if s.kind.name == onSQLite {
-		all = append(all, on(1, s.embeddedFaults(random))...)
+func (s *site) faults(random *rand.Rand) []fault {
+	pick := func() *gateway { return s.gateways[random.IntN(len(s.gateways))] }
+	all := slices.Concat(s.gatewayFaults(random, pick), s.diskFaults(pick), s.damageFaults(random, pick), s.special)
+	all = append(all, stopped("the SMSC", s.smsc), stopped("the sink", s.sink))
+	names := map[manner]string{failing: "answers 500", hanging: "hangs", dripping: "drips", resetting: "resets"}
+	for _, how := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, lasting("the sink "+names[how], func() { s.sink.begin(how) }, func() { s.sink.end() }))
 	}
-	return all
+	if len(s.gateways) > 1 { // others take over
+		all = append(all, fault{"all gateways are restarted one by one", s.renewAll})
+	}
+	return append(all, networkFaults("the SMSC", s.far)...)
 }
 
 // gatewayFaults are those of a gateway. What is frozen is a child of ours, without
 // children.
-func (s *site) gatewayFaults(random *rand.Rand) []fault {
-	pick := func() *gateway { return s.gateways[random.IntN(len(s.gateways))] }
-	all := []fault{
+func (s *site) gatewayFaults(random *rand.Rand, pick func() *gateway) []fault {
+	return []fault{
 		{"a gateway is killed", func(ctx context.Context, _ time.Duration) error {
 			g := pick()
 			g.end(syscall.SIGKILL)
@@ -66,10 +57,7 @@ func (s *site) gatewayFaults(random *rand.Rand) []fault {
 		{"a gateway is killed, and again as it recovers", func(ctx context.Context, _ time.Duration) error {
 			g := pick()
 			g.end(syscall.SIGKILL)
-			if err := g.launch(ctx); err != nil {
-				return err
-			}
-			if err := g.answers(ctx); err != nil {
+			if err := errors.Join(g.launch(ctx), g.answers(ctx)); err != nil {
 				return err
 			}
 			g.end(syscall.SIGKILL)
@@ -94,16 +82,6 @@ func (s *site) gatewayFaults(random *rand.Rand) []fault {
 			return s.startGateway(ctx, g)
 		}},
 	}
-	return slices.Concat(all, s.diskFaults(pick), s.damageFaults(random, pick))
-}
-
-// outsideFaults are those of the SMSC, the sink and the mailbox.
-func (s *site) outsideFaults() []fault {
-	all := []fault{stopped("the SMSC", s.smsc), stopped("the sink", s.sink)}
-	all = append(all, mannerFaults("the sink", &s.sink.phase, map[manner]string{failing: "answers 500", hanging: "hangs", dripping: "drips", resetting: "resets"})...)
-	all = append(all, stopped("the mail server", s.mailbox))
-	all = append(all, mannerFaults("the mail server", &s.mailbox.phase, map[manner]string{failing: "answers 451", hanging: "hangs", resetting: "resets"})...)
-	return slices.Concat(all, networkFaults("the SMSC", s.far), networkFaults("the mail server", s.mails))
 }
 
 // stopped has a server of ours killed and started later.
@@ -116,14 +94,6 @@ func stopped(name string, server interface {
 		wait(ctx, lasts)
 		return server.start()
 	}}
-}
-
-// mannerFaults have a server answer in ways that have names.
-func mannerFaults(name string, m *phase[manner], names map[manner]string) (all []fault) {
-	for _, how := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, lasting(name+" "+names[how], func() { m.begin(how) }, func() { m.end() }))
-	}
-	return all
 }
 
 // lasting is a fault that begins, and ends after a while.
@@ -161,95 +131,65 @@ func wait(ctx context.Context, lasts time.Duration) {
 	}
 }
 
-// strike is a fault that struck.
-type strike struct {
-	name         string
-	began, ended time.Time
-}
-
-// struck are the faults that struck, in their order.
-type struck []strike
-
-// count returns how often each fault struck.
-func (all struck) count() map[string]int {
-	counts := map[string]int{}
-	for _, one := range all {
-		counts[one.name]++
-	}
-	return counts
-}
-
-// causeWithin is how long before a fault something may have come whose outcome the
-// fault undid: the time that an attempt and the record of it take.
-const causeWithin = 10 * time.Second
-
-// noFault is the cause of what no fault explains.
-const noFault = "no fault"
-
-// causes counts, for things that came at those times and then once more, the fault
-// that was under way then or struck next: it lost the answer, or the record of it.
-func (all struck) causes(times []time.Time) map[string]int {
-	counts := map[string]int{}
-	for _, at := range times {
-		name := noFault
-		for _, one := range all {
-			if !one.ended.Before(at) {
-				if one.began.Sub(at) <= causeWithin {
-					name = one.name
+// during does something while workers, each with a pause between two items, send one item
+// after the other.
+func during(workers int, pause time.Duration, send func(worker int), do func() error) error {
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				case <-time.After(pause):
+					send(worker)
 				}
-				break
 			}
-		}
-		counts[name]++
+		})
 	}
-	return counts
+	err := do()
+	close(ended)
+	all.Wait()
+	return err
 }
 
-// choose returns the next fault: by chance, and in the long run each as often as its
-// weight says. Credit is what each is due, and is changed.
-func choose(all []weighted, credit []float64, random *rand.Rand) fault {
-	next, sum := 0, 0.0
-	for i, f := range all {
-		credit[i] += f.weight * (0.5 + random.Float64())
-		sum += f.weight
-		if credit[i] > credit[next] {
-			next = i
-		}
+// deal returns so many faults in an order by chance, in which each strikes once before any
+// strikes again.
+func deal(all []fault, count int, random *rand.Rand) (dealt []fault) {
+	for len(dealt) < count {
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		dealt = append(dealt, all...)
 	}
-	credit[next] -= sum
-	return all[next].fault
+	return dealt[:count]
 }
 
-// breakThings lets faults strike one after the other, spread over a length of time.
-func (s *site) breakThings(ctx context.Context, random *rand.Rand, count int, length time.Duration, say func(format string, args ...any)) (done struck, err error) {
-	began := time.Now()
+// breakThings lets faults strike one after the other, spread over a length of time, and
+// returns how often each of them struck.
+func (s *site) breakThings(ctx context.Context, random *rand.Rand) (struck map[string]int, err error) {
+	began, struck := time.Now(), map[string]int{}
 	all := s.faults(random)
 	if only := s.settings.only; only != nil {
-		all = slices.DeleteFunc(all, func(f weighted) bool { return !only.MatchString(f.name) })
+		all = slices.DeleteFunc(all, func(f fault) bool { return !only.MatchString(f.name) })
 	}
 	if len(all) == 0 {
 		return nil, errors.New("no fault has such a name")
 	}
-	credit := make([]float64, len(all))
-	for n := range count {
-		f := choose(all, credit, random)
-		if first, ok := s.upgrade(); ok && n == 0 {
-			f = first
-		}
+	for n, f := range deal(all, s.settings.faults, random) {
 		pause := random.Float64() * 2
 		lasts := 300*time.Millisecond + time.Duration(random.Int64N(int64(s.settings.hold)))
-		wait(ctx, time.Duration(pause*float64(length-time.Since(began))/float64(count-n))-lasts)
+		wait(ctx, time.Duration(pause*float64(s.settings.duration-time.Since(began))/float64(s.settings.faults-n))-lasts)
 		if ctx.Err() != nil {
-			return done, ctx.Err()
+			return struck, ctx.Err()
 		}
 		struckAt := time.Now()
-		say("%6.1fs  %s", struckAt.Sub(began).Seconds(), f.name)
+		fmt.Printf("%6.1fs  %s", struckAt.Sub(began).Seconds(), f.name)
 		if err := f.strike(ctx, lasts); err != nil {
-			return done, fmt.Errorf("%s: %w", f.name, err)
+			return struck, fmt.Errorf("%s: %w", f.name, err)
 		}
-		say(", mended after %.1fs\n", time.Since(struckAt).Seconds())
-		done = append(done, strike{f.name, struckAt, time.Now()})
+		fmt.Printf(", mended after %.1fs\n", time.Since(struckAt).Seconds())
+		struck[f.name]++
 	}
-	wait(ctx, length-time.Since(began))
-	return done, ctx.Err()
+	wait(ctx, s.settings.duration-time.Since(began))
+	return struck, ctx.Err()
 }

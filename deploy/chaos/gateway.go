@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,8 +32,6 @@ type gateway struct {
 	cmd   *exec.Cmd
 	gone  chan struct{}
 	meant atomic.Bool // it is to end
-	// fullDisk is whether it may end by itself because the disk is full.
-	fullDisk atomic.Bool
 }
 
 // launch starts the process.
@@ -49,18 +46,12 @@ func (g *gateway) launch(ctx context.Context) error {
 	g.cmd, g.gone = cmd, make(chan struct{})
 	go func(gone chan struct{}) {
 		err := cmd.Wait()
-		if !g.meant.Load() && ctx.Err() == nil && !(g.fullDisk.Load() && saysFull(cmd)) {
+		if !g.meant.Load() && ctx.Err() == nil {
 			g.note(fmt.Sprintf("%s ended by itself (%v): %s", g.name, err, servers.Said(cmd)))
 		}
 		close(gone)
 	}(g.gone)
 	return nil
-}
-
-// saysFull reports whether a process has said that the disk is full.
-func saysFull(cmd *exec.Cmd) bool {
-	said := servers.Said(cmd)
-	return strings.Contains(said, "no space left on device") || strings.Contains(said, "disk is full")
 }
 
 // output is the file of what the process writes.

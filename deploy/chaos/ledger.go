@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 )
 
 // item is one thing that was sent.
@@ -15,11 +14,10 @@ type item struct {
 }
 
 // ledger is the truth of a run: everything that was sent, by kind and by an id of
-// the run's own, and what was acknowledged of it. Readings are known by a number.
+// the run's own, and what was acknowledged of it.
 type ledger struct {
-	readings map[string]*readings
-	mu       sync.Mutex
-	items    map[string]map[string]item
+	mu    sync.Mutex
+	items map[string]map[string]item
 	// unanswered counts, by kind, requests whose answer was lost and whose result
 	// has an id that the gateway gives, such as a job.
 	unanswered map[string]int
@@ -29,9 +27,8 @@ type ledger struct {
 	reasons       []string
 }
 
-// newLedger is an empty ledger whose first readings are of a moment.
-func newLedger(base time.Time) *ledger {
-	return &ledger{readings: newReadings(base), items: map[string]map[string]item{}, unanswered: map[string]int{}}
+func newLedger() *ledger {
+	return &ledger{items: map[string]map[string]item{}, unanswered: map[string]int{}}
 }
 
 // offer notes what is about to be sent.
@@ -64,12 +61,16 @@ func (l *ledger) noAnswer(kind string) {
 	l.unanswered[kind]++
 }
 
-// refuse notes an answer that nothing explains.
-func (l *ledger) refuse(kind string, a answer) {
+// judge counts an answer that something is away, and notes one that nothing explains.
+func (l *ledger) judge(kind string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refused++; l.refused <= most {
-		l.reasons = append(l.reasons, fmt.Sprintf("%s: %s: %d %.300s", kind, a.of, a.status, a.body))
+	if a.away() {
+		l.away++
+	} else if !a.done() {
+		if l.refused++; l.refused <= maxListed {
+			l.reasons = append(l.reasons, fmt.Sprintf("%s: %s: %d %.300s", kind, a.of, a.status, a.body))
+		}
 	}
 }
 
@@ -120,9 +121,6 @@ type verdict struct {
 
 // reconcile compares what was sent of a kind with what was found.
 func (l *ledger) reconcile(kind string, f findings) verdict {
-	if r := l.readings[kind]; r != nil {
-		return r.reconcile(kind)
-	}
 	sent, found := l.of(kind), f[kind]
 	v := verdict{kind: kind, sent: len(sent)}
 	for _, id := range slices.Sorted(maps.Keys(sent)) {

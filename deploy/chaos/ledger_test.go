@@ -49,7 +49,7 @@ func TestReconcileTellsWhatIsWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger(time.Now())
+			l := newLedger()
 			for id, one := range tc.sent {
 				l.offer("kind", id)
 				if one.acked {
@@ -66,10 +66,43 @@ func TestReconcileTellsWhatIsWrong(t *testing.T) {
 }
 
 func TestAnOfferAfterTheAcknowledgementKeepsIt(t *testing.T) {
-	l := newLedger(time.Now())
+	l := newLedger()
 	l.ack("kind", "a", "7")
 	l.offer("kind", "a")
 	got := l.of("kind")["a"]
 	relaytest.Equal(t, "whether the item is acknowledged", got.acked, true)
 	relaytest.Equal(t, "the answer", got.answer, "7")
+}
+
+func TestReadingsAreFoundByTheirNumber(t *testing.T) {
+	s := &site{base: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), ledger: newLedger()}
+	const lost, late, count = devicesEach + 5, 3, 2 * devicesEach
+	f := findings{}
+	for n := range count {
+		r := s.reading(ofGeneric, n)
+		s.ledger.offer(r.kind, r.id())
+		if n != late {
+			s.ledger.ack(r.kind, r.id(), "")
+		}
+		if n != lost {
+			f.seeOnce(r.kind, readingID(r.device, r.at.Format(time.DateTime), float64(n)))
+		}
+	}
+	want := verdict{kind: ofGeneric, sent: count, acked: count - 1, unansweredFound: 1, lost: []string{s.reading(ofGeneric, lost).id()}}
+	relaytest.Equal(t, "the verdict", s.ledger.reconcile(ofGeneric, f), want)
+	first, second := s.reading(ofGeneric, 0), s.reading(ofGeneric, 1)
+	for what, id := range map[string]string{
+		"a value that was never sent": readingID(first.device, "2026-01-01 00:00:00", 99999),
+		"a value between two":         readingID(first.device, "2026-01-01 00:00:00", 0.5),
+		"another device's":            readingID(second.device, "2026-01-01 00:00:00", 0),
+		"another time's":              readingID(first.device, "2026-01-01 00:00:01", 0),
+		"one that was seen before":    first.id(),
+	} {
+		f := findings{}
+		f.seeOnce(ofGeneric, first.id())
+		f.seeOnce(ofGeneric, id)
+		if got := s.ledger.reconcile(ofGeneric, f).unaccounted; len(got) != 1 {
+			t.Errorf("%s: unaccounted: %v", what, got)
+		}
+	}
 }

@@ -11,7 +11,6 @@ import (
 const (
 	ofChirpStack  = "frames of ChirpStack"
 	ofThings      = "frames of The Things Stack"
-	ofLORIOT      = "frames of LORIOT"
 	ofGeneric     = "generic readings"
 	ofReadings    = "readings over REST"
 	ofProbes      = "readings during restarts"
@@ -19,7 +18,6 @@ const (
 	ofTexts       = "SMS over HTTP"
 	ofJoined      = "SMS of three parts over HTTP"
 	ofSMPP        = "SMS over SMPP"
-	ofMails       = "SMS to a mailbox"
 	ofSends       = "REST sends with reports"
 	ofSOAP        = "SOAP sends"
 	ofScheduled   = "scheduled sends"
@@ -36,31 +34,30 @@ type kind struct {
 	name   string
 	weight int // of the rate
 	send   func(ctx context.Context, n int)
-}
-
-// frame reports whether the kind has the rate of frames, of which there may be many
-// more than of anything else.
-func (k kind) frame() bool {
-	return k.name == ofChirpStack || k.name == ofThings || k.name == ofLORIOT
-}
-
-// direct reports whether the kind is written to the database at once, without the
-// journal.
-func (k kind) direct() bool {
-	switch k.name {
-	case ofSends, ofSOAP, ofScheduled, ofDeleted, ofJobs, ofClaims, ofSubscribers:
-		return true
-	}
-	return false
+	// frame says that the kind has the rate of frames, of which there may be many more than
+	// of anything else; direct that it is written to the database at once, without the journal.
+	frame, direct bool
 }
 
 // kinds are all ways in.
 func (s *site) kinds() []kind {
 	return []kind{
-		{ofChirpStack, 20, s.sendChirpStack}, {ofThings, 10, s.sendThings}, {ofLORIOT, 10, s.sendLORIOT}, {ofGeneric, 10, s.sendGeneric}, {ofReadings, 8, s.sendReading},
-		{ofTexts, 10, s.sendText}, {ofJoined, 3, s.sendJoined}, {ofSMPP, 8, s.sendSMPP}, {ofMails, 4, s.sendMail},
-		{ofSends, 8, s.sendREST}, {ofSOAP, 3, s.sendSOAP}, {ofScheduled, 2, s.sendScheduled}, {ofDeleted, 1, s.sendDeleted},
-		{ofUses, 5, s.sendUse}, {ofCalls, 5, s.sendCall}, {ofJobs, 1, s.sendJob}, {ofClaims, 1, s.sendClaim}, {ofSubscribers, 1, s.sendSubscriber},
+		{ofChirpStack, 20, s.sendChirpStack, true, false},
+		{ofThings, 20, s.sendThings, true, false},
+		{ofGeneric, 10, s.sendGeneric, false, false},
+		{ofReadings, 8, s.sendReading, false, false},
+		{ofTexts, 10, s.sendText, false, false},
+		{ofJoined, 3, s.sendJoined, false, false},
+		{ofSMPP, 8, s.sendSMPP, false, false},
+		{ofSends, 8, s.sendREST, false, true},
+		{ofSOAP, 3, s.sendSOAP, false, true},
+		{ofScheduled, 2, s.sendScheduled, false, true},
+		{ofDeleted, 1, s.sendDeleted, false, true},
+		{ofUses, 5, s.sendUse, false, false},
+		{ofCalls, 5, s.sendCall, false, false},
+		{ofJobs, 1, s.sendJob, false, true},
+		{ofClaims, 1, s.sendClaim, false, true},
+		{ofSubscribers, 1, s.sendSubscriber, false, true},
 	}
 }
 
@@ -75,15 +72,15 @@ const (
 func (s *site) runLoad(ctx context.Context) {
 	total := map[bool]int{}
 	for _, k := range s.kinds() {
-		total[k.frame()] += k.weight
+		total[k.frame] += k.weight
 	}
 	var all sync.WaitGroup
 	for _, k := range s.kinds() {
 		workers, rate := workersEach, s.settings.rate
-		if k.frame() {
+		if k.frame {
 			workers, rate = workersFrame, s.settings.frames
 		}
-		pause := time.Duration(float64(time.Second) * float64(workers*total[k.frame()]) / (float64(k.weight) * rate))
+		pause := time.Duration(float64(time.Second) * float64(workers*total[k.frame]) / (float64(k.weight) * rate))
 		next := new(atomic.Int64)
 		for range workers {
 			all.Go(func() { s.work(ctx, k, pause, next) })
@@ -110,7 +107,7 @@ func (s *site) work(ctx context.Context, k kind, pause time.Duration, next *atom
 
 // sendOne sends an item, once no fault keeps back what is written directly.
 func (s *site) sendOne(ctx context.Context, k kind, n int) {
-	if k.direct() {
+	if k.direct {
 		s.direct.RLock()
 		defer s.direct.RUnlock()
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -19,6 +20,38 @@ const (
 	delayed           // everything is late
 	stalled           // connections are taken, and nothing goes through or comes back
 )
+
+// phase is a value that differs from its zero value for a time.
+type phase[T any] struct {
+	mu    sync.Mutex
+	value T
+	ended chan struct{} // closed when the value is the zero value again
+}
+
+// begin sets a value until end is called.
+func (p *phase[T]) begin(value T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.value, p.ended = value, make(chan struct{})
+}
+
+// end sets the zero value and returns the one before.
+func (p *phase[T]) end() T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var zero T
+	before := p.value
+	p.value = zero
+	close(p.ended)
+	return before
+}
+
+// now is the value that there is, and the end of it.
+func (p *phase[T]) now() (T, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.value, p.ended
+}
 
 // proxy passes connections on to a server, as its condition lets it.
 type proxy struct {

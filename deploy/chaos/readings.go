@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
-	"sync"
+	"strconv"
 	"time"
 )
 
@@ -16,142 +15,109 @@ import (
 // reading a second of the past.
 const devicesEach = 40
 
-// readingKinds are those whose items are readings, with the identifiers of their
-// devices.
-func readingKinds() map[string]func(n int) string {
-	return map[string]func(n int) string{
-		ofChirpStack: func(n int) string { return fmt.Sprintf("70b3d57e01%06x", n%devicesEach) },
-		ofThings:     func(n int) string { return fmt.Sprintf("70b3d57e02%06x", n%devicesEach) },
-		ofLORIOT:     func(n int) string { return fmt.Sprintf("70b3d57e03%06x", n%devicesEach) },
-		ofGeneric:    func(n int) string { return fmt.Sprintf("generic-%d", n%devicesEach) },
-		ofReadings:   func(n int) string { return fmt.Sprintf("rest-%d", n%devicesEach) },
-		ofProbes:     func(n int) string { return fmt.Sprintf("probe-%d", n%devicesEach) },
-		ofNew:        func(n int) string { return fmt.Sprintf("new-%d", n%devicesEach) },
+// readingKinds are those whose items are readings, with the form of the identifiers of
+// their devices.
+func readingKinds() map[string]string {
+	return map[string]string{
+		ofChirpStack: "70b3d57e01%06x", ofThings: "70b3d57e02%06x",
+		ofGeneric: "generic-%d", ofReadings: "rest-%d", ofProbes: "probe-%d", ofNew: "new-%d",
 	}
 }
 
-// readings are the items of a kind of readings. The n-th has the value n, which
-// says its device and its time as well, so that millions cost a byte each.
-type readings struct {
-	device func(n int) string
-	base   time.Time
-
-	mu      sync.Mutex
-	items   []readingState
-	strange []string // seen, and never sent, or seen twice
+// reading is the n-th reading of a kind. Its value is n, which says its device and its time
+// as well.
+type reading struct {
+	kind   string
+	n      int
+	device string
+	at     time.Time
 }
 
-// readingState is the state of a reading.
-type readingState byte
-
-const (
-	offered readingState = 1 << iota
-	acked
-	found
-)
-
-func newReadings(base time.Time) map[string]*readings {
-	all := map[string]*readings{}
-	for kind, device := range readingKinds() {
-		all[kind] = &readings{device: device, base: base}
-	}
-	return all
+func (s *site) reading(kind string, n int) reading {
+	return reading{kind, n, fmt.Sprintf(readingKinds()[kind], n%devicesEach), s.base.Add(time.Duration(n/devicesEach) * time.Second)}
 }
 
-func (r *readings) at(n int) time.Time { return r.base.Add(time.Duration(n/devicesEach) * time.Second) }
-
-// id names the n-th reading.
-func (r *readings) id(n int) string {
-	return readingID(r.device(n), r.at(n).Format(time.DateTime), float64(n))
-}
+// id names the reading in the ledger.
+func (r reading) id() string { return readingID(r.device, r.at.Format(time.DateTime), float64(r.n)) }
 
 func readingID(device, at string, value float64) string {
-	return fmt.Sprintf("%s at %s = %v", device, at, value)
+	return device + " at " + at + " = " + strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// mark adds to what is known of the n-th reading.
-func (r *readings) mark(n int, state readingState) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for len(r.items) <= n {
-		r.items = append(r.items, 0)
-	}
-	r.items[n] |= state
+// postReading sends a reading until it is acknowledged.
+func (s *site) postReading(ctx context.Context, r reading, path, body string) {
+	s.ledger.offer(r.kind, r.id())
+	s.post(ctx, r.kind, r.id(), path, body)
 }
 
-// next is the first reading of a device that was not offered.
-func (r *readings) next(device int) (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for n = device; n < len(r.items) && r.items[n] != 0; n += devicesEach {
-	}
-	return n
+// cayenne64 is a payload of Cayenne LPP whose generic value is n.
+func cayenne64(n int) string {
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32([]byte{1, 100}, uint32(n)))
 }
 
-// see notes that a device has a reading.
-func (r *readings) see(device, at string, value float64) {
-	n := int(value)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if value != math.Trunc(value) || n < 0 || n >= len(r.items) || r.items[n]&(offered|found) != offered || r.device(n) != device || r.at(n).Format(time.DateTime) != at {
-		r.strange = append(r.strange, readingID(device, at, value))
-		return
-	}
-	r.items[n] |= found
+func (s *site) sendChirpStack(ctx context.Context, n int) {
+	r := s.reading(ofChirpStack, n)
+	body := fmt.Sprintf(`{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":%q,"deviceInfo":{"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242",`+
+		`"applicationId":"17c82e96-be03-4f38-aef3-f83d48582d97","deviceName":"Probe","devEui":%q},"devAddr":"00189440","adr":true,"dr":1,"fCnt":%d,`+
+		`"fPort":1,"confirmed":false,"data":%q,"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5}],`+
+		`"txInfo":{"frequency":867100000}}`, n, r.at.Format(time.RFC3339), r.device, n/devicesEach, cayenne64(n))
+	s.postReading(ctx, r, "/webhooks/lorawan?event=up&decoder_id=counter", body)
 }
 
-// missing reports whether a reading of a device that was acknowledged in some
-// seconds has not been seen. What was seen of them is forgotten then, to look again.
-func (r *readings) missing(device, from, to int) (any bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	each := func(do func(n int)) {
-		for n := from*devicesEach + device; n < min(to*devicesEach, len(r.items)); n += devicesEach {
-			do(n)
+func (s *site) sendThings(ctx context.Context, n int) {
+	r := s.reading(ofThings, n)
+	body := fmt.Sprintf(`{"end_device_ids":{"device_id":"probe-%d","application_ids":{"application_id":"works"},"dev_eui":%q},`+
+		`"received_at":%[3]q,"uplink_message":{"session_key_id":"AY3a1w==","f_port":2,"f_cnt":%[4]d,"frm_payload":%[5]q,`+
+		`"rx_metadata":[{"gateway_ids":{"gateway_id":"roof"},"rssi":-88,"snr":9.5}],"received_at":%[3]q}}`,
+		n%devicesEach, r.device, r.at.Format(time.RFC3339), n/devicesEach+1, cayenne64(n))
+	s.postReading(ctx, r, "/webhooks/community?decoder_id=counter", body)
+}
+
+// genericPath is the webhook of readings that their sender has decoded.
+const genericPath = "/webhooks/generic?decoder_id=sent"
+
+func (r reading) generic() string {
+	return fmt.Sprintf(`{"deviceId":%q,"count":%d,"time":%q}`, r.device, r.n, r.at.Format(time.RFC3339))
+}
+
+func (s *site) sendGeneric(ctx context.Context, n int) {
+	r := s.reading(ofGeneric, n)
+	s.postReading(ctx, r, genericPath, r.generic())
+}
+
+func (s *site) sendReading(ctx context.Context, n int) {
+	r := s.reading(ofReadings, n)
+	s.postReading(ctx, r, "/iot/devices/"+s.devices[n%devicesEach]+"/readings", fmt.Sprintf(`{"reading":{"values":{"count":%d},"time":%q}}`, n, r.at.Format(time.DateTime)))
+}
+
+// prepare makes the devices that readings over REST are for, and the token that is
+// claimed.
+func (s *site) prepare(ctx context.Context) error {
+	for n := range devicesEach {
+		var made struct{ Data struct{ ID string } }
+		body := fmt.Sprintf(`{"location_id":"yard","decoder_id":"sent","identifier":%q,"name":"Made"}`, s.reading(ofReadings, n).device)
+		if err := s.read(s.call(ctx, http.MethodPost, "/iot/devices/other", body), &made); err != nil {
+			return err
 		}
+		s.devices = append(s.devices, made.Data.ID)
 	}
-	each(func(n int) { any = any || r.items[n]&(acked|found) == acked })
-	if any {
-		each(func(n int) { r.items[n] &^= found })
+	var job string
+	if err := s.read(s.call(ctx, http.MethodPost, "/ledgers/assets/tokens", `{}`), &job); err != nil {
+		return err
 	}
-	return any
-}
-
-// seconds is for how many seconds the devices have readings.
-func (r *readings) seconds() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return (len(r.items) + devicesEach - 1) / devicesEach
-}
-
-// reconcile compares what was sent with what was seen.
-func (r *readings) reconcile(kind string) verdict {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v := verdict{kind: kind, unaccounted: slices.Compact(slices.Sorted(slices.Values(r.strange)))}
-	for n, state := range r.items {
-		if state == 0 {
-			continue
-		}
-		v.sent++
-		switch {
-		case state&acked != 0:
-			v.acked++
-			if state&found == 0 {
-				v.lost = append(v.lost, r.id(n))
-			}
-		case state&found != 0:
-			v.unansweredFound++
-		}
-	}
-	return v
+	return s.await(ctx, "the token of the ledger", func() (bool, error) {
+		var made struct{ Data struct{ Token string } }
+		err := s.load(ctx, "/ledgers/jobs/"+job, &made)
+		s.claims = made.Data.Token
+		return s.claims != "", err
+	})
 }
 
 // findReadings looks for the readings of every device.
-func (s *site) findReadings(ctx context.Context, _ findings) error {
-	for _, r := range s.ledger.readings {
-		for device := range devicesEach {
-			if err := s.findDevice(ctx, r, device); err != nil {
+func (s *site) findReadings(ctx context.Context, f findings) error {
+	for kind := range readingKinds() {
+		for n := range devicesEach {
+			if err := s.findDevice(ctx, f, kind, s.reading(kind, n).device); err != nil {
 				return err
 			}
 		}
@@ -162,45 +128,30 @@ func (s *site) findReadings(ctx context.Context, _ findings) error {
 // readingsAtOnce is how many seconds are asked for at once.
 const readingsAtOnce = 900
 
-func (s *site) findDevice(ctx context.Context, r *readings, device int) error {
-	name, id := r.device(device), ""
-	for from := 0; from < r.seconds(); from += readingsAtOnce {
-		if !r.missing(device, from, from+readingsAtOnce) {
-			continue
-		}
-		if id == "" {
-			var known struct{ ID string }
-			a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+name, "")
-			if a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity {
-				return nil
-			}
-			if err := s.read(a, &known); err != nil {
-				return err
-			}
-			id = known.ID
-		}
-		if err := s.findSpan(ctx, r, name, id, s.base.Add(time.Duration(from)*time.Second)); err != nil {
-			return err
-		}
+// findDevice looks for the readings of a device, up to a time in which it has none.
+func (s *site) findDevice(ctx context.Context, f findings, kind, device string) error {
+	var known struct{ ID string }
+	a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+device, "")
+	if a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity {
+		return nil
 	}
-	return nil
-}
-
-// findSpan looks for the readings of a device from a moment on.
-func (s *site) findSpan(ctx context.Context, r *readings, name, id string, from time.Time) error {
-	q := url.Values{"limit": {"1000"}, "startDate": {from.Format(time.DateTime)}, "endDate": {from.Add((readingsAtOnce - 1) * time.Second).Format(time.DateTime)}}
-	var list struct {
-		Data []struct {
-			ReadingDate string `json:"reading_date"`
-			Value       json.Number
-		}
-	}
-	if err := s.load(ctx, "/iot/devices/"+id+"/readings?"+q.Encode(), &list); err != nil {
+	if err := s.read(a, &known); err != nil {
 		return err
 	}
-	for _, one := range list.Data {
-		value, _ := one.Value.Float64()
-		r.see(name, one.ReadingDate, value)
+	for first := s.base; ; first = first.Add(readingsAtOnce * time.Second) {
+		last := first.Add((readingsAtOnce - 1) * time.Second)
+		q := url.Values{"limit": {"1000"}, "startDate": {first.Format(time.DateTime)}, "endDate": {last.Format(time.DateTime)}}
+		var list struct {
+			Data []struct {
+				ReadingDate string `json:"reading_date"`
+				Value       float64
+			}
+		}
+		if err := s.load(ctx, "/iot/devices/"+known.ID+"/readings?"+q.Encode(), &list); err != nil || len(list.Data) == 0 {
+			return err
+		}
+		for _, r := range list.Data {
+			f.seeOnce(kind, readingID(device, r.ReadingDate, r.Value))
+		}
 	}
-	return nil
 }

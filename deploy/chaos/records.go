@@ -2,10 +2,10 @@ package main
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -80,37 +80,43 @@ func (s *site) sendSubscriber(ctx context.Context, n int) {
 	s.ledger.offer(ofSubscribers, surname)
 	body := fmt.Sprintf(`{"forename":"A","surname":%q,"address":"C","post_code":"D","contact_no":"1"}`, surname)
 	a := s.call(ctx, http.MethodPost, "/v3/mno/subscriber/register", body) // once: a second request would register another
-	s.judge(ofSubscribers, a)
+	s.ledger.judge(ofSubscribers, a)
 	if a.done() {
 		s.ledger.ack(ofSubscribers, surname, "")
 	}
 }
 
+// pages reads a list whose pages have numbers to its end.
+func pages[T any](ctx context.Context, s *site, path string) (all []T, err error) {
+	for page := 1; ; page++ {
+		var list struct{ Data []T }
+		if err := s.load(ctx, fmt.Sprintf("%s?per_page=500&page=%d", path, page), &list); err != nil || len(list.Data) == 0 {
+			return all, err
+		}
+		all = append(all, list.Data...)
+	}
+}
+
 // findJobs looks for SIM jobs and for their callbacks.
 func (s *site) findJobs(ctx context.Context, f findings) error {
-	for page := 1; ; page++ {
-		var list struct {
-			Data []struct{ ID, Action, Status string }
-		}
-		if err := s.load(ctx, fmt.Sprintf("/v3/mno/job?per_page=500&page=%d", page), &list); err != nil {
-			return err
-		}
-		if len(list.Data) == 0 {
-			return nil
-		}
-		for _, j := range list.Data {
-			undone := ""
-			switch {
-			case !strings.HasSuffix(j.Action, "suspend_sim"):
-				continue
-			case j.Status != "completed":
-				undone = "it is " + j.Status
-			case s.sink.times("job.completed "+j.ID) == 0:
-				undone = "the callback was not told"
-			}
-			f.see(ofJobs, j.ID, 1, undone)
+	jobs, err := pages[struct{ ID, Action, Status string }](ctx, s, "/v3/mno/job")
+	for _, j := range jobs {
+		if strings.HasSuffix(j.Action, "suspend_sim") {
+			f.see(ofJobs, j.ID, 1, s.jobUndone(j.Status, "job.completed "+j.ID))
 		}
 	}
+	return err
+}
+
+// jobUndone returns what is missing of a job, of which the callback is told.
+func (s *site) jobUndone(status, event string) string {
+	switch {
+	case status != "" && status != "completed":
+		return "it is " + status
+	case s.sink.times(event) == 0:
+		return "the callback was not told"
+	}
+	return ""
 }
 
 // findClaims looks for the job of every claim that was acknowledged.
@@ -124,13 +130,7 @@ func (s *site) findClaims(ctx context.Context, f findings) error {
 		if err := s.read(a, &job); err != nil {
 			return err
 		}
-		undone := ""
-		if job.Data.Status != "" && job.Data.Status != "completed" {
-			undone = "it is " + job.Data.Status
-		} else if s.sink.times("token.claimed "+id) == 0 {
-			undone = "the callback was not told"
-		}
-		f.see(ofClaims, id, 1, undone)
+		f.see(ofClaims, id, 1, s.jobUndone(job.Data.Status, "token.claimed "+id))
 	}
 	return nil
 }
@@ -163,37 +163,24 @@ func (s *site) verifyLedger(ctx context.Context) {
 
 // findSubscribers lists subscribers.
 func (s *site) findSubscribers(ctx context.Context, f findings) error {
-	for page := 1; ; page++ {
-		var list struct{ Data []struct{ Surname string } }
-		if err := s.load(ctx, fmt.Sprintf("/v3/mno/subscriber?per_page=500&page=%d", page), &list); err != nil {
-			return err
-		}
-		if len(list.Data) == 0 {
-			return nil
-		}
-		for _, one := range list.Data {
-			f.seeOnce(ofSubscribers, one.Surname)
-		}
+	subscribers, err := pages[struct{ Surname string }](ctx, s, "/v3/mno/subscriber")
+	for _, one := range subscribers {
+		f.seeOnce(ofSubscribers, one.Surname)
 	}
+	return err
 }
 
 // await waits for something that a job makes.
 func (s *site) await(ctx context.Context, what string, there func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, s.settings.settle)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ok, err := there()
-		if ok {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: %w", what, ctx.Err(), err)
-		case <-tick.C:
-		}
+	var last error
+	err := servers.UntilEvery(ctx, 100*time.Millisecond, s.settings.settle, what, func() (ok bool) {
+		ok, last = there()
+		return ok
+	})
+	if err != nil {
+		return errors.Join(err, last)
 	}
+	return nil
 }
 
 // findUses reads a file of all SIM CDRs, and a report of what the SIMs used.
@@ -208,12 +195,8 @@ func (s *site) findUses(ctx context.Context, f findings) error {
 		return err
 	}
 	a := s.call(ctx, http.MethodGet, "/v3/mno/job/"+file+"/cdr/stream", "")
-	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
-	if err != nil || !a.done() || len(rows) == 0 {
-		return fmt.Errorf("%s: %d %.300s: %w", a.of, a.status, a.body, err)
-	}
-	for _, row := range rows[1:] {
-		f.seeOnce(ofUses, row[0])
+	if err := errors.Join(s.read(a, nil), findRows(f, ofUses, strings.NewReader(a.body))); err != nil {
+		return err
 	}
 	var usage struct{ Data []struct{ Usage int } }
 	if err := s.load(ctx, "/v3/mno/job/"+report+"/usage?per_page=500", &usage); err != nil {
@@ -223,8 +206,8 @@ func (s *site) findUses(ctx context.Context, f findings) error {
 	for _, one := range usage.Data {
 		sum += one.Usage
 	}
-	if sum != len(rows)-1 {
-		f.see(ofUses, fmt.Sprintf("the report's %d bytes of %d records", sum, len(rows)-1), 1, "")
+	if n := len(f[ofUses]); sum != n {
+		f.see(ofUses, fmt.Sprintf("the report's %d bytes of %d records", sum, n), 1, "")
 	}
 	return nil
 }
@@ -261,29 +244,25 @@ func (s *site) findCalls(ctx context.Context, f findings) error {
 		return err
 	}
 	for _, file := range archive.File {
-		if err := findRows(f, file); err != nil {
+		r, err := file.Open()
+		if err != nil {
+			return err
+		}
+		if err := findRows(f, ofCalls, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func findRows(f findings, file *zip.File) error {
-	r, err := file.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+// findRows reads a file of records, whose ids are in the first column, below its head.
+func findRows(f findings, kind string, file io.Reader) error {
+	rows, err := csv.NewReader(file).ReadAll()
 	if err != nil || len(rows) == 0 {
-		return fmt.Errorf("%s: %d rows: %w", file.Name, len(rows), err)
+		return fmt.Errorf("%s: %d rows: %w", kind, len(rows), err)
 	}
 	for _, row := range rows[1:] {
-		f.seeOnce(ofCalls, row[0])
+		f.seeOnce(kind, row[0])
 	}
 	return nil
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"syscall"
 	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
@@ -20,65 +21,84 @@ const (
 	inFlight    = 2 * time.Second // of what had begun when processing stopped
 )
 
-// putBack is the fault that has deliveries made again that the backup does not have.
-const putBack = "PostgreSQL is put back to a backup"
+// databaseFaults are those of a PostgreSQL without a standby.
+func (s *site) databaseFaults(server *servers.Server) []fault {
+	return []fault{
+		{"the inventory is applied and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
+			return s.unnoticed(ctx, func() error {
+				return errors.Join(s.admin(ctx, http.MethodPut, "/admin/inventory", string(s.inventory()), nil), killed(ctx, server, lasts))
+			})
+		}},
+		{"a gateway is restarted and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
+			return s.unnoticed(ctx, func() error {
+				g := s.gateway()
+				g.balanced.Lock() // it knows no tokens
+				defer g.balanced.Unlock()
+				g.end(syscall.SIGTERM)
+				return errors.Join(s.startGateway(ctx, g), killed(ctx, server, lasts), g.ready(ctx))
+			})
+		}},
+		{"PostgreSQL is put back to a backup", func(ctx context.Context, lasts time.Duration) error { return s.restored(ctx, server, lasts) }},
+	}
+}
 
 // restored puts PostgreSQL back to a backup while the gateways run. What is written
 // directly stands still meanwhile, for it is not in the journal; everything else goes
 // on, also frames of devices that the backup does not have. Once the gateways say that
 // processing has stopped, nothing leaves until `penstock recover`.
-func (s *site) restored(server *servers.Server) func(context.Context, time.Duration) error {
-	return func(ctx context.Context, lasts time.Duration) error {
-		s.direct.Lock()
-		defer s.direct.Unlock()
-		if err := s.awaitDirect(ctx); err != nil {
-			return err
-		}
-		backup := server.Dir + "-backup"
-		defer func() { _ = os.RemoveAll(backup) }()
-		if err := replaced(ctx, server, server.Dir, backup); err != nil {
-			return err
-		}
-		started := time.Now()
-		return s.withNewDevices(ctx, func() error {
-			wait(ctx, sinceBackup)
-			for _, g := range s.gateways {
-				if err := servers.Until(ctx, servers.StartTime, g.name+" to record a newer state than that of the backup", func() bool {
-					info, err := os.Stat(filepath.Join(g.dir, "database"))
-					return err == nil && info.ModTime().After(started)
-				}); err != nil {
-					return err
-				}
-			}
-			if err := replaced(ctx, server, backup, server.Dir); err != nil {
-				return err
-			}
-			for _, g := range s.gateways {
-				if err := servers.Until(ctx, servers.StartTime, g.name+" to say that processing has stopped", func() bool { return g.halted(ctx) }); err != nil {
-					return err
-				}
-			}
-			wait(ctx, inFlight)
-			left := s.left()
-			wait(ctx, lasts)
-			if n := s.left() - left; n > 0 {
-				s.note(fmt.Sprintf("%d messages and deliveries left while processing had stopped", n))
-			}
-			if err := s.recover(ctx); err != nil {
-				return err
-			}
-			wait(ctx, sinceBackup)
-			return nil
-		})
+func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.Duration) error {
+	s.direct.Lock()
+	defer s.direct.Unlock()
+	if err := s.awaitDirect(ctx); err != nil {
+		return err
 	}
+	backup := server.Dir + "-backup"
+	defer func() { _ = os.RemoveAll(backup) }()
+	if err := replaced(ctx, server, server.Dir, backup); err != nil {
+		return err
+	}
+	started := time.Now()
+	return s.withNewDevices(ctx, func() error {
+		wait(ctx, sinceBackup)
+		if err := s.each(ctx, "to record a newer state than that of the backup", func(g *gateway) bool {
+			info, err := os.Stat(filepath.Join(g.dir, "database"))
+			return err == nil && info.ModTime().After(started)
+		}); err != nil {
+			return err
+		}
+		if err := replaced(ctx, server, backup, server.Dir); err != nil {
+			return err
+		}
+		if err := s.each(ctx, "to say that processing has stopped", func(g *gateway) bool { return g.halted(ctx) }); err != nil {
+			return err
+		}
+		wait(ctx, inFlight)
+		left := s.left()
+		wait(ctx, lasts)
+		if n := s.left() - left; n > 0 {
+			s.note(fmt.Sprintf("%d messages and deliveries left while processing had stopped", n))
+		}
+		if err := s.recover(ctx); err != nil {
+			return err
+		}
+		wait(ctx, sinceBackup)
+		return nil
+	})
+}
+
+// each waits until something holds of each gateway.
+func (s *site) each(ctx context.Context, what string, holds func(*gateway) bool) error {
+	for _, g := range s.gateways {
+		if err := servers.Until(ctx, servers.StartTime, g.name+" "+what, func() bool { return holds(g) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replaced kills a server, replaces a directory by a copy of another, and starts it.
 func replaced(ctx context.Context, server *servers.Server, from, to string) error {
-	if err := server.Kill(ctx); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(to); err != nil {
+	if err := errors.Join(server.Kill(ctx), os.RemoveAll(to)); err != nil {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, "cp", "-a", from, to).CombinedOutput(); err != nil {
@@ -98,7 +118,7 @@ func (s *site) awaitDirect(ctx context.Context) error {
 			return false
 		}
 		for _, k := range s.kinds() {
-			if v := s.ledger.reconcile(k.name, f); k.direct() && !v.clean() {
+			if v := s.ledger.reconcile(k.name, f); k.direct && !v.clean() {
 				missing = fmt.Sprint(k.name, v.lost, v.undone, v.unaccounted)
 				return false
 			}
@@ -114,11 +134,10 @@ func (s *site) awaitDirect(ctx context.Context) error {
 // left is how many messages and deliveries have left the gateways.
 func (s *site) left() int {
 	s.smsc.mu.Lock()
-	submitted := s.smsc.taken
+	n := s.smsc.taken
 	s.smsc.mu.Unlock()
 	s.sink.seenMu.Lock()
 	defer s.sink.seenMu.Unlock()
-	n := submitted
 	for _, a := range s.sink.seen {
 		n += a.times
 	}
@@ -158,27 +177,13 @@ const newDevices = 4
 // withNewDevices does something while devices that no frame has named before send one
 // reading after the other.
 func (s *site) withNewDevices(ctx context.Context, do func() error) error {
-	first := int(s.restores.Add(1)-1) * newDevices
-	ended := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range newDevices {
-		all.Go(func() {
-			tick := time.NewTicker(100 * time.Millisecond)
-			defer tick.Stop()
-			for {
-				select {
-				case <-ended:
-					return
-				case <-tick.C:
-				}
-				n := s.ledger.readings[ofNew].next((first + i) % devicesEach)
-				device, at := s.reading(ofNew, n)
-				s.postReading(ctx, ofNew, n, "/webhooks/generic?decoder_id=sent", fmt.Sprintf(`{"deviceId":%q,"count":%d,"time":%q}`, device, n, at.Format(time.RFC3339)))
-			}
-		})
-	}
-	err := do()
-	close(ended)
-	all.Wait()
-	return err
+	first := s.restores * newDevices
+	s.restores++
+	var sent [newDevices]int
+	return during(newDevices, 100*time.Millisecond, func(worker int) {
+		device := first + worker
+		r := s.reading(ofNew, device%devicesEach+devicesEach*(1000*(device/devicesEach)+sent[worker]))
+		sent[worker]++
+		s.postReading(ctx, r, genericPath, r.generic())
+	}, do)
 }

@@ -30,8 +30,8 @@ func sending(kind string, n int) (text, number string) {
 	return text, fmt.Sprintf("%s%07d", sendBlocks()[kind], n)
 }
 
-// order sends a text over REST, once however often it is asked; at is when, or
-// zero.
+// order sends a text over REST, once however often it is asked; at is when, or zero. A
+// message of any kind but those that are deleted is acknowledged thereby.
 func (s *site) order(ctx context.Context, kind string, n int, at time.Time) (id string) {
 	text, number := sending(kind, n)
 	order := map[string]any{"destinations": []string{number}, "message": text, "dlr_url": "http://" + s.sink.addr + "/dlr?id=%msgid&code=%code"}
@@ -50,15 +50,14 @@ func (s *site) order(ctx context.Context, kind string, n int, at time.Time) (id 
 	if !a.done() || json.Unmarshal([]byte(a.body), &list) != nil || len(list.Data) == 0 {
 		return ""
 	}
-	return list.Data[0].ID.String()
+	id = list.Data[0].ID.String()
+	if kind != ofDeleted {
+		s.ledger.ack(kind, number, id)
+	}
+	return id
 }
 
-func (s *site) sendREST(ctx context.Context, n int) {
-	if id := s.order(ctx, ofSends, n, time.Time{}); id != "" {
-		_, number := sending(ofSends, n)
-		s.ledger.ack(ofSends, number, id)
-	}
-}
+func (s *site) sendREST(ctx context.Context, n int) { s.order(ctx, ofSends, n, time.Time{}) }
 
 // sendScheduled orders messages for shortly, and every second for tomorrow.
 func (s *site) sendScheduled(ctx context.Context, n int) {
@@ -66,10 +65,7 @@ func (s *site) sendScheduled(ctx context.Context, n int) {
 	if tomorrow(n) {
 		at = at.Add(24 * time.Hour)
 	}
-	if id := s.order(ctx, ofScheduled, n, at); id != "" {
-		_, number := sending(ofScheduled, n)
-		s.ledger.ack(ofScheduled, number, id)
-	}
+	s.order(ctx, ofScheduled, n, at)
 }
 
 func tomorrow(n int) bool { return n%2 == 1 }
@@ -101,7 +97,7 @@ func (s *site) sendSOAP(ctx context.Context, n int) {
 	case accepted:
 		s.ledger.ack(ofSOAP, number, id)
 	case !strings.Contains(a.body, "<responsecode>4<"):
-		s.judge(ofSOAP, a)
+		s.ledger.judge(ofSOAP, a)
 	}
 }
 

@@ -10,6 +10,17 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
+// manner is how the sink answers.
+type manner int
+
+const (
+	accepting manner = iota
+	failing          // 500
+	hanging          // no answer
+	dripping         // 200, and the body comes drop by drop
+	resetting        // the connection is reset
+)
+
 // sink is the endpoint of the account's relays, reports and callbacks. It remembers
 // what it has taken: what it answers with 200.
 type sink struct {
@@ -25,10 +36,6 @@ type sink struct {
 type arrivals struct {
 	times int
 	ids   map[string]bool
-	last  time.Time
-	// again is when each arrival but the last was: its answer, or the gateway's record
-	// of it, was lost.
-	again []time.Time
 }
 
 func newSink() (*sink, error) {
@@ -107,32 +114,13 @@ func (s *sink) take(r *http.Request, body []byte) {
 		_ = json.Unmarshal(body, &event)
 		what, id = event.Type+" "+event.Data.ID+event.Data.JobID, event.ID
 	}
-	s.remember(what, id+" "+r.Header.Get("Webhook-Id"))
-}
-
-// remember remembers that something came, and under which id.
-func (s *sink) remember(what, id string) {
 	s.seenMu.Lock()
 	defer s.seenMu.Unlock()
 	if s.seen[what] == nil {
 		s.seen[what] = &arrivals{ids: map[string]bool{}}
 	}
-	a := s.seen[what]
-	if a.times > 0 {
-		a.again = append(a.again, a.last)
-	}
-	a.times++
-	a.ids[id], a.last = true, time.Now()
-}
-
-// repeated returns when things were taken that came again.
-func (s *sink) repeated() (all []time.Time) {
-	s.seenMu.Lock()
-	defer s.seenMu.Unlock()
-	for _, a := range s.seen {
-		all = append(all, a.again...)
-	}
-	return all
+	s.seen[what].times++
+	s.seen[what].ids[id+" "+r.Header.Get("Webhook-Id")] = true
 }
 
 // times is how often something came.

@@ -31,13 +31,11 @@ type site struct {
 	settings settings
 	ledger   *ledger
 	sink     *sink
-	mailbox  *mailbox
 	smsc     *smsc
-	far      *proxy     // before the SMSC
-	mails    *proxy     // before the mailbox
-	proxies  []*proxy   // before back ends
-	answers  *answers   // before InfluxDB
-	special  []weighted // faults of the kind of back ends
+	far      *proxy   // before the SMSC
+	proxies  []*proxy // before back ends
+	answers  *answers // before InfluxDB
+	special  []fault  // faults of the kind of back ends
 	gateways []*gateway
 	redis    string // address of the Redis of all gateways; empty if there are several servers, or none
 	client   *http.Client
@@ -54,7 +52,7 @@ type site struct {
 	pausing sync.RWMutex
 	// direct is held by what is written directly to the database, likewise.
 	direct   sync.RWMutex
-	restores atomic.Int64
+	restores int // so far
 
 	mu    sync.Mutex
 	notes []string // what should not have happened
@@ -68,7 +66,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		client: &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
 		base:   time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second),
 	}
-	s.ledger = newLedger(s.base)
+	s.ledger = newLedger()
 	if err := s.outside(); err != nil {
 		return s, err
 	}
@@ -94,7 +92,6 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		g.env = slices.Concat([]string{
 			"PENSTOCK_LISTEN=" + g.addr, "PENSTOCK_INTERNAL_URL=http://" + g.addr, "PENSTOCK_DATA_DIR=" + g.dir, "PENSTOCK_INVENTORY=" + inventory,
 			"PENSTOCK_ADMIN_TOKEN=" + adminToken, "PENSTOCK_PUBLIC_URL=http://" + s.gateways[0].addr,
-			"PENSTOCK_SMTP_ADDR=" + s.mails.addr, "PENSTOCK_SMTP_FROM=penstock@chaos.test",
 			"PENSTOCK_EGRESS_ALLOW=127.0.0.1/32", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 			"PENSTOCK_LEDGER_MASTER_KEY=Y2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtY2hhb3MtMTI=",
 		}, env, redis)
@@ -123,15 +120,9 @@ func (s *site) startGateway(ctx context.Context, g *gateway) error {
 	return g.ready(ctx)
 }
 
-// outside starts the sink, the mailbox and the SMSC.
+// outside starts the sink and the SMSC.
 func (s *site) outside() (err error) {
 	if s.sink, err = newSink(); err != nil {
-		return err
-	}
-	if s.mailbox, err = newMailbox(s.sink); err != nil {
-		return err
-	}
-	if s.mails, err = newProxy(s.mailbox.addr); err != nil {
 		return err
 	}
 	if s.smsc, err = newSMSC(); err != nil {
@@ -171,7 +162,7 @@ accounts:
     callback_url: http://%s/events
     locations: [{id: yard, name: Yard, imported: true}]
     relays:
-      geo: [{id: all, prefix: "44", action: http_get, parameters: ["http://%s/sms?m=%%m&i=%%i"]}, {id: mail, prefix: "45", action: email, parameters: [desk@chaos.test]}]
+      geo: [{id: all, prefix: "44", action: http_get, parameters: ["http://%s/sms?m=%%m&i=%%i"]}]
     decoders:
       - {id: counter, name: Counter, type: lorawan, codec: cayenne_lpp, sensors: [{sensor_type_id: count, key: generic_1}]}
       - {id: sent, name: Decoded by the sender, type: other, codec: json, sensors: [{sensor_type_id: count, key: count}]}
@@ -199,13 +190,10 @@ func (s *site) stop() {
 			g.disk.remove()
 		}
 	}
-	for _, p := range append(s.proxies, s.far, s.mails) {
+	for _, p := range append(s.proxies, s.far) {
 		if p != nil {
 			_ = p.listener.Close()
 		}
-	}
-	if s.mailbox != nil {
-		s.mailbox.kill()
 	}
 	if s.sink != nil {
 		s.sink.kill()

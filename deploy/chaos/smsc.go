@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/linxGnu/gosmpp/data"
@@ -19,14 +20,14 @@ const smscWindow = 20
 // delivers inbound messages; what is not answered with ESME_ROK it delivers again.
 // It survives its own death: what it took and what it has to deliver stays.
 type smsc struct {
-	addr string
+	addr    string
+	queue   chan *delivery
+	waiting atomic.Int64 // deliveries that are not acknowledged
 
 	mu       sync.Mutex
-	changed  *sync.Cond // the queue or a link
 	listener net.Listener
 	killed   bool // until start
-	links    map[*link]bool
-	queue    []*delivery
+	links    map[net.Conn]bool
 	taken    int
 	seen     map[string]map[string]int // destination → part → how often it was submitted
 }
@@ -37,33 +38,19 @@ type delivery struct {
 	done func() // called when it is answered with ESME_ROK
 }
 
-// link is a connection of an ESME.
-type link struct {
-	conn    net.Conn
-	bound   bool
-	closed  bool
-	next    int32
-	pending map[int32]*delivery
-}
-
 func newSMSC() (*smsc, error) {
-	s := &smsc{addr: servers.FreeAddr(), links: map[*link]bool{}, seen: map[string]map[string]int{}}
-	s.changed = sync.NewCond(&s.mu)
+	s := &smsc{addr: servers.FreeAddr(), queue: make(chan *delivery, 1<<20), links: map[net.Conn]bool{}, seen: map[string]map[string]int{}}
 	return s, s.start()
 }
 
 func (s *smsc) start() error {
 	s.mu.Lock()
-	s.killed = false
-	s.mu.Unlock()
-	l, err := servers.Listen(s.addr, s.serve)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = l
-	return nil
+	l, err := servers.Listen(s.addr, s.serve)
+	if err == nil {
+		s.listener, s.killed = l, false
+	}
+	return err
 }
 
 // kill ends the SMSC with its connections.
@@ -72,69 +59,93 @@ func (s *smsc) kill() {
 	defer s.mu.Unlock()
 	s.killed = true
 	_ = s.listener.Close()
-	for c := range s.links {
-		_ = c.conn.Close()
+	for conn := range s.links {
+		_ = conn.Close()
 	}
 }
 
+// link is a connection of an ESME.
+type link struct {
+	net.Conn
+	next    atomic.Int32
+	pending sync.Map      // of sequence numbers: a channel that gets the status of the answer
+	ended   chan struct{} // closed when the connection has ended
+}
+
+// serve answers what an ESME sends, until the connection ends.
 func (s *smsc) serve(conn net.Conn) {
-	c := &link{conn: conn, pending: map[int32]*delivery{}}
+	defer conn.Close()
 	s.mu.Lock()
 	if s.killed { // since conn was accepted
 		s.mu.Unlock()
-		_ = conn.Close()
 		return
 	}
-	s.links[c] = true
+	s.links[conn] = true
 	s.mu.Unlock()
-	go s.feed(c)
-	s.read(c)
-}
-
-// read answers what an ESME sends, until the link ends. What was not answered is
-// delivered again.
-func (s *smsc) read(c *link) {
-	for {
-		p, err := pdu.Parse(c.conn)
-		if err != nil || !s.handle(c, p) {
-			break
-		}
-	}
-	_ = c.conn.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.closed = true
-	delete(s.links, c)
-	for _, d := range c.pending {
-		s.queue = append(s.queue, d)
-	}
-	s.changed.Broadcast()
-}
-
-// handle handles a PDU and reports whether the link goes on.
-func (s *smsc) handle(c *link, p pdu.PDU) bool {
-	switch p := p.(type) {
-	case *pdu.SubmitSM:
-		answer := p.GetResponse().(*pdu.SubmitSMResp)
-		answer.MessageID = s.take(p)
-		return c.write(answer)
-	case *pdu.BindRequest:
-		if !c.write(p.GetResponse()) {
-			return false
-		}
+	c := &link{Conn: conn, ended: make(chan struct{})}
+	defer func() {
+		close(c.ended)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		c.bound = true
-		s.changed.Broadcast()
-		return true
-	case *pdu.DeliverSMResp:
-		s.answered(c, p)
-		return true
-	case *pdu.Unbind:
-		_ = c.write(p.GetResponse())
-		return false
+		delete(s.links, conn)
+	}()
+	for {
+		p, err := pdu.Parse(conn)
+		if err != nil {
+			return
+		}
+		switch p := p.(type) {
+		case *pdu.SubmitSM:
+			answer := p.GetResponse().(*pdu.SubmitSMResp)
+			answer.MessageID = s.take(p)
+			err = c.write(answer)
+		case *pdu.DeliverSMResp:
+			if answered, ok := c.pending.LoadAndDelete(p.SequenceNumber); ok {
+				answered.(chan data.CommandStatusType) <- p.CommandStatus
+			}
+		case *pdu.BindRequest:
+			err = c.write(p.GetResponse())
+			for range smscWindow {
+				go s.feed(c)
+			}
+		default:
+			if p.CanResponse() {
+				err = c.write(p.GetResponse())
+			}
+		}
+		if _, unbound := p.(*pdu.Unbind); unbound || err != nil {
+			return
+		}
 	}
-	return !p.CanResponse() || c.write(p.GetResponse())
+}
+
+// feed delivers what is queued over a link, one after the other. What is not acknowledged is
+// queued again.
+func (s *smsc) feed(c *link) {
+	for {
+		var d *delivery
+		select {
+		case <-c.ended:
+			return
+		case d = <-s.queue:
+		}
+		answered := make(chan data.CommandStatusType, 1)
+		d.pdu.SetSequenceNumber(c.next.Add(1))
+		c.pending.Store(d.pdu.SequenceNumber, answered)
+		if c.write(d.pdu) != nil {
+			_ = c.Close()
+		}
+		select {
+		case status := <-answered:
+			if status == data.ESME_ROK {
+				d.done()
+				s.waiting.Add(-1)
+				continue
+			}
+		case <-c.ended:
+		}
+		s.queue <- d
+	}
 }
 
 func marshal(p pdu.PDU) []byte {
@@ -143,12 +154,10 @@ func marshal(p pdu.PDU) []byte {
 	return b.Bytes()
 }
 
-func (c *link) write(p pdu.PDU) bool { return c.send(marshal(p)) }
-
-func (c *link) send(octets []byte) bool {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(time.Minute))
-	_, err := c.conn.Write(octets)
-	return err == nil
+func (c *link) write(p pdu.PDU) error {
+	_ = c.SetWriteDeadline(time.Now().Add(time.Minute))
+	_, err := c.Write(marshal(p))
+	return err
 }
 
 // take takes a submission, returns its id and queues its receipt.
@@ -172,8 +181,7 @@ func (s *smsc) take(p *pdu.SubmitSM) string {
 	if reference, given := p.OptionalParameters[pdu.TagUserMessageReference]; given {
 		receipt.RegisterOptionalParam(reference)
 	}
-	s.queue = append(s.queue, &delivery{receipt, func() {}})
-	s.changed.Broadcast()
+	s.enqueue(&delivery{receipt, func() {}})
 	return id
 }
 
@@ -181,10 +189,12 @@ func (s *smsc) take(p *pdu.SubmitSM) string {
 func (s *smsc) deliver(id, from, to, text string, done func()) {
 	p := deliverSM(from, to, text)
 	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagReceiptedMessageID, Data: append([]byte(id), 0)})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queue = append(s.queue, &delivery{p, done})
-	s.changed.Broadcast()
+	s.enqueue(&delivery{p, done})
+}
+
+func (s *smsc) enqueue(d *delivery) {
+	s.waiting.Add(1)
+	s.queue <- d
 }
 
 func deliverSM(from, to, text string) *pdu.DeliverSM {
@@ -201,59 +211,8 @@ func deliverSM(from, to, text string) *pdu.DeliverSM {
 	return p
 }
 
-// feed delivers what is queued over a link, a window at a time.
-func (s *smsc) feed(c *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		for !c.closed && (!c.bound || len(s.queue) == 0 || len(c.pending) >= smscWindow) {
-			s.changed.Wait()
-		}
-		if c.closed {
-			return
-		}
-		d := s.queue[0]
-		s.queue = s.queue[1:]
-		c.next++
-		c.pending[c.next] = d
-		d.pdu.SetSequenceNumber(c.next)
-		octets := marshal(d.pdu)
-		s.mu.Unlock()
-		ok := c.send(octets)
-		s.mu.Lock()
-		if !ok {
-			_ = c.conn.Close() // read ends, and queues what is pending
-			c.bound = false
-		}
-	}
-}
-
-// answered settles a delivery, or queues it again.
-func (s *smsc) answered(c *link, p *pdu.DeliverSMResp) {
-	s.mu.Lock()
-	d := c.pending[p.SequenceNumber]
-	delete(c.pending, p.SequenceNumber)
-	if d != nil && p.CommandStatus != data.ESME_ROK {
-		s.queue = append(s.queue, d)
-		d = nil
-	}
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	if d != nil {
-		d.done()
-	}
-}
-
 // idle reports whether everything is delivered and acknowledged.
-func (s *smsc) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := len(s.queue)
-	for c := range s.links {
-		n += len(c.pending)
-	}
-	return n == 0
-}
+func (s *smsc) idle() bool { return s.waiting.Load() == 0 }
 
 // submitted is how many parts of a message to a number came, and how often the one
 // that came most often did.

@@ -42,14 +42,6 @@ func (s *site) sendSMPP(_ context.Context, n int) {
 	s.smsc.deliver(fmt.Sprintf("MO%d", n), "447700900125", fmt.Sprintf("4478002%05d", n%1000), text, func() { s.ledger.ack(ofSMPP, text, "") })
 }
 
-// sendMail hands over an inbound message that goes to a mailbox.
-func (s *site) sendMail(ctx context.Context, n int) {
-	text := fmt.Sprintf("to a mailbox %d", n)
-	s.ledger.offer(ofMails, text)
-	body := fmt.Sprintf(`{"id":"mail-%d","from":"447700900126","to":"4578000%05d","text":%q}`, n, n%1000, text)
-	s.post(ctx, ofMails, text, "/inbound/sms/json", body)
-}
-
 // textKind is the kind of a text at the sink.
 func textKind(text string) string {
 	switch {
@@ -57,8 +49,6 @@ func textKind(text string) string {
 		return ofJoined
 	case strings.HasPrefix(text, "over SMPP "):
 		return ofSMPP
-	case strings.HasPrefix(text, "to a mailbox "):
-		return ofMails
 	}
 	return ofTexts
 }
@@ -69,8 +59,8 @@ const ofTold = "reports and callbacks"
 // findArrivals looks at what came to the sink. What came with two ids was sent as
 // two messages, reports or callbacks.
 func (s *site) findArrivals(_ context.Context, f findings) error {
-	s.sink.mu.Lock()
-	defer s.sink.mu.Unlock()
+	s.sink.seenMu.Lock()
+	defer s.sink.seenMu.Unlock()
 	for what, a := range s.sink.seen {
 		kind, id := ofTold, what
 		if text, message := strings.CutPrefix(what, "message "); message {

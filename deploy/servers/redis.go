@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -65,7 +66,7 @@ func (r *Run) Sentinels(ctx context.Context, dir string) (*Sentinels, error) {
 	if err := s.Sentinel.Start(ctx); err != nil {
 		return nil, err
 	}
-	_, err := s.Master(ctx)
+	_, err := s.Roles(ctx)
 	return s, err
 }
 
@@ -81,6 +82,23 @@ func (r *Run) redisBelow(ctx context.Context, dir string, args ...string) (*Serv
 // URL is the setting for a gateway.
 func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr + "/" + sentinelMaster }
 
+// Roles waits until the master is followed by the other server, as far as the
+// Sentinel knows, and returns the replica of the master. A Sentinel whose timer was late
+// acts on nothing for 30 s (its TILT mode), and on a busy machine that happens again and
+// again.
+func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
+	return replicas, Until(ctx, 5*StartTime, "the Sentinel's master to be followed", func() bool {
+		master := s.named(ctx)
+		said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
+		for _, other := range s.Servers {
+			if master != nil && other != master {
+				replicas = map[*Server]*Server{master: other}
+			}
+		}
+		return master != nil && err == nil && strings.Contains(said, "\nflags\nslave\n") && strings.Contains(said, "\nmaster-link-status\nok\n")
+	})
+}
+
 // named is the server that the Sentinel calls the master, nil if it does not know.
 func (s *Sentinels) named(ctx context.Context) *Server {
 	said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
@@ -92,38 +110,20 @@ func (s *Sentinels) named(ctx context.Context) *Server {
 	return nil
 }
 
-// Master waits until the master is followed by the other server, as far as the
-// Sentinel knows, and returns it. A Sentinel whose timer was late acts on nothing for
-// 30 s (its TILT mode), and on a busy machine that happens again and again.
-func (s *Sentinels) Master(ctx context.Context) (master *Server, err error) {
-	return master, Until(ctx, 5*StartTime, "the Sentinel's master to be followed", func() bool {
-		master = s.named(ctx)
-		said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
-		return master != nil && err == nil && strings.Contains(said, "\nflags\nslave\n") && strings.Contains(said, "\nmaster-link-status\nok\n")
-	})
-}
-
-// Promoted waits until another server is the master.
-func (s *Sentinels) Promoted(ctx context.Context, before *Server) error {
-	return Until(ctx, 5*StartTime, "the Sentinel to promote the other server", func() bool {
-		now := s.named(ctx)
-		return now != nil && now != before
-	})
+// Promoted waits until the replica is the master.
+func (s *Sentinels) Promoted(ctx context.Context, replica *Server) error {
+	return Until(ctx, 5*StartTime, "the Sentinel to promote the other server", func() bool { return s.named(ctx) == replica })
 }
 
 // Switch has the servers change their roles, as an operator does.
-func (s *Sentinels) Switch(ctx context.Context) error {
-	before, err := s.Master(ctx)
-	if err != nil {
-		return err
-	}
+func (s *Sentinels) Switch(ctx context.Context, replica *Server) error {
 	if err := Until(ctx, StartTime, "the Sentinel to begin the failover", func() bool {
 		_, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "failover", sentinelMaster)
 		return err == nil
 	}); err != nil {
 		return err
 	}
-	return s.Promoted(ctx, before)
+	return s.Promoted(ctx, replica)
 }
 
 // RedisCluster is three masters that share the slots, with a replica each.
@@ -196,6 +196,14 @@ func line(info, name string) string {
 	_, rest, _ := strings.Cut(info, name+":")
 	value, _, _ := strings.Cut(rest, "\n")
 	return strings.TrimSpace(value)
+}
+
+// Switch has a replica take over from its master, as an operator does.
+func (c *RedisCluster) Switch(ctx context.Context, replica *Server) error {
+	if said, err := AskRedis(ctx, replica.Addr, "cluster", "failover"); err != nil || !strings.HasPrefix(said, "OK") {
+		return errors.Join(err, fmt.Errorf("cluster failover: %q", said))
+	}
+	return c.Promoted(ctx, replica)
 }
 
 // Promoted waits until a replica is a master: as planned, or because its own died.
