@@ -225,6 +225,21 @@ func TestAStoreThatHangsDelaysNoKnownSender(t *testing.T) {
 	close(hang)
 }
 
+// The lookup has a goroutine of its own, whose panic would end the process.
+func TestAPanicInTheBackgroundLookupOfATokenEndsNothing(t *testing.T) {
+	g := newGuarded("root")
+	g.status(t, "/hook", "X-Auth-Token", "hook")
+	g.change(func(s *store) { s.panics = true })
+	g.pass(time.Minute)
+	relaytest.Equal(t, "the answer while it is looked up", g.status(t, "/hook", "X-Auth-Token", "hook"), "200 7")
+	relaytest.Eventually(t, "the next request looks it up again", func() (any, bool) {
+		g.status(t, "/hook", "X-Auth-Token", "hook")
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.asked, g.asked > 2
+	})
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	g := newGuarded("root")
 	known := g.auth.cache.Load()

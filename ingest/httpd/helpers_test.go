@@ -18,13 +18,17 @@ type store struct {
 	asked  int
 	down   error
 	hang   chan struct{}
+	panics bool
 }
 
 func (s *store) Token(_ context.Context, hash string) (account.Token, error) {
 	s.mu.Lock()
 	s.asked++
-	hang := s.hang
+	hang, panics := s.hang, s.panics
 	s.mu.Unlock()
+	if panics {
+		panic("a fault of the store")
+	}
 	if hang != nil {
 		<-hang
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,20 @@ func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
 		if relay.KindOf(err) != relay.KindUnavailable || !strings.Contains(err.Error(), "Redis unavailable: dial tcp") {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// The logger of go-redis is one of the whole process: a client must not change it.
+func TestOpeningAClientKeepsTheLoggerOfTheProcess(t *testing.T) {
+	var log relaytest.Buffer
+	SetLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	defer SetLogger(slog.New(slog.DiscardHandler))
+	db := openURL(t, fmt.Sprintf("redis://127.0.0.1:%d", porttest.Free(t)))
+	if db.Ping(t.Context()) == nil {
+		t.Error("a server answers where there is none")
+	}
+	if !log.Has("connection refused") {
+		t.Errorf("the log of go-redis is %q", log.String())
 	}
 }
 

@@ -1,7 +1,9 @@
 package iot_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
@@ -44,5 +46,25 @@ func TestReadingsFollowTheRecordsWhateverWasGuessed(t *testing.T) {
 		if _, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: id}, iot.Metric); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("a deleted device: %v", err)
 		}
+	}
+}
+
+// panicking is a store of readings with a fault.
+type panicking struct{ iot.ReadingStore }
+
+func (panicking) Readings(context.Context, iot.Query) ([]iot.Point, error) {
+	panic("a fault of the store")
+}
+
+// The query that begins before the records are known has a goroutine of its own, whose
+// panic would end the process.
+func TestAPanicOfAPrefetchedQueryIsAnError(t *testing.T) {
+	g := newGateway(t)
+	g.stored(g.frame("r1", values("temperature", 20)))
+	g.history(1) // which caches the types
+	g.readings.ReadingStore = panicking{g.readings.ReadingStore}
+	_, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID}, iot.Metric)
+	if err == nil || !strings.Contains(err.Error(), "panicked") {
+		t.Errorf("the error is %v", err)
 	}
 }
