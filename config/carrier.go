@@ -50,7 +50,9 @@ type Carrier struct {
 	AnswerTimeout time.Duration `json:"answer_timeout"`
 	// Binds are the connections to the account. What a bind leaves empty is the carrier's.
 	// Without the key the carrier has one.
-	Binds    []Bind `json:"binds" of:"smpp" strict:"one"`
+	Binds []Bind `json:"binds" of:"smpp" strict:"one"`
+	// Gateways says which gateways open the binds: each, or one of them at a time.
+	Gateways string `json:"gateways" of:"smpp"`
 	URL      string `json:"url" of:"kannel http" secret:"url"` // of sendsms, or what takes JSON
 	Username string `json:"username" of:"kannel"`
 	SMSC     string `json:"smsc" of:"kannel"`             // Kannel's smsc-id; empty: Kannel routes
@@ -79,6 +81,8 @@ const (
 	Receiver    = "receiver"
 	Transmitter = "transmitter"
 	Kannel      = "kannel"
+	Each        = "each"
+	One         = "one"
 )
 
 // Preset sets what a document may leave out and no zero stands for.
@@ -99,6 +103,7 @@ func (c *Carrier) derive() {
 		c.InFlight, c.EnquireLink = 0, 0
 		return
 	}
+	c.Gateways = cmp.Or(c.Gateways, Each)
 	c.Bind, c.TLS, c.Alphabet = cmp.Or(c.Bind, Transceiver), cmp.Or(c.TLS, NoTLS), cmp.Or(c.Alphabet, "gsm7")
 }
 
@@ -181,6 +186,7 @@ func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
 	asciiField(m, at+"system_type", c.SystemType, 12)
 	asciiField(m, at+"address_range", c.AddressRange, 40)
 	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
+	oneOf(m, at+"gateways", c.Gateways, Each, One)
 	oneOf(m, at+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
 	c.validateLimits(m, at)
 }

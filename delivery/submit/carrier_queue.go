@@ -54,6 +54,31 @@ func newCarrierQueue(w *Worker, route Route) *carrierQueue {
 	return q
 }
 
+// elsewhere reports whether another gateway sends the carrier's messages.
+func (q *carrierQueue) elsewhere() bool { return q.route.Elsewhere != nil && q.route.Elsewhere() }
+
+// giveUp empties the queue for another gateway. A message of which nothing is in flight is
+// due at once, another one when its lease ends.
+func (q *carrierQueue) giveUp() {
+	q.mu.Lock()
+	items := q.waiting
+	parts := make([]int, len(items))
+	for i, item := range items {
+		parts[i], item.queued = len(item.queued), nil
+	}
+	q.waiting, q.waitingParts = nil, 0
+	q.mu.Unlock()
+	var leases []message.Lease
+	for i, item := range items {
+		l := q.worker.leases.Lease(&item.Hold)
+		if int(item.unfinished.Load()) == parts[i] {
+			leases = append(leases, l)
+		}
+		q.worker.partsDone(item, parts[i])
+	}
+	q.worker.leases.Release(q.worker.runCtx, leases, q.worker.deps.Now())
+}
+
 // ready reports whether a connection takes parts.
 func (q *carrierQueue) ready() bool {
 	return slices.ContainsFunc(q.connections, func(c *connection) bool { return c.Carrier.Ready() })
@@ -114,6 +139,9 @@ func (q *carrierQueue) add(item *item) bool {
 func (q *carrierQueue) freeCapacity() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.elsewhere() {
+		return 0
+	}
 	return q.capacity - q.waitingParts
 }
 
@@ -135,6 +163,9 @@ func (q *carrierQueue) snapshot() Stats {
 // run submits until the worker stops.
 func (q *carrierQueue) run() {
 	for q.worker.runCtx.Err() == nil {
+		if q.elsewhere() {
+			q.giveUp()
+		}
 		batch, wait := q.nextBatch()
 		if len(batch) > 0 {
 			q.submitBatch(batch)

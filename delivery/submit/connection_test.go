@@ -2,6 +2,7 @@ package submit
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,4 +99,37 @@ func TestTheRatesOfConnectionsAndCarrierAreKept(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
+	a, other := &network{}, &network{answer: accept}
+	var elsewhere atomic.Bool
+	routes := []Route{
+		{Name: "one", Prefixes: []string{"44"}, Connections: []Connection{{Carrier: a, Window: 1}}, Elsewhere: elsewhere.Load}, {Name: "other", Connections: over(other)},
+	}
+	bubble(t, routes, Options{}, func(t *testing.T, w *Worker, s *store) {
+		first, second := s.save(1, "44", 2, time.Now().Add(time.Minute)), s.save(2, "44", 1, time.Now().Add(time.Minute))
+		s.dispatch(w, first, second)
+		w.Start()
+		settle(time.Second)
+		relaytest.Equal(t, "the part submitted while this gateway holds the bind", a.all(), "7-1-0")
+		elsewhere.Store(true)
+		w.Resume("one")
+		settle(time.Second)
+		relaytest.Equal(t, "whether the message that waited is due soon", s.due(2).Before(time.Now().Add(time.Second)), true)
+		relaytest.Equal(t, "why it waits", w.Waits("44"), "waits: another gateway holds the binds of the carrier one")
+		a.complete("7-1-0", carrier.Outcome{Verdict: carrier.Accepted})
+		s.save(3, "44", 1, time.Now())
+		s.dispatch(w, s.save(4, "44", 1, time.Now().Add(time.Minute)))
+		s.save(5, "49", 1, time.Now())
+		settle(20 * time.Second)
+		relaytest.Equal(t, "the parts submitted meanwhile", a.all(), "7-1-0")
+		relaytest.Equal(t, "the parts of the other carrier", other.all(), "7-5-0")
+		elsewhere.Store(false)
+		a.set(func() { a.answer = accept })
+		w.Resume("one")
+		settle(20 * time.Second)
+		relaytest.Equal(t, "the number of parts once it holds the bind again", a.count(), 5)
+		stop(t, w)
+	})
 }

@@ -40,13 +40,16 @@ func (item *item) submission(part int) carrier.Submission {
 }
 
 // accept puts a message that is leased until end into its carrier's queue. It returns
-// false only if that is full, the worker stops or the gate is closed: a message that is
-// held already, or has nothing to do, needs no place.
+// false only if that is full, another gateway sends the carrier's messages, the worker stops or
+// the gate is closed: a message that is held already, or has nothing to do, needs no place.
 func (w *Worker) accept(m *message.Message, end time.Time) bool {
 	if w.leases.Closed() {
 		return false
 	}
 	q := w.router.queueFor(m.Destination)
+	if q != nil && q.elsewhere() {
+		return false
+	}
 	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}
 	outcomes := w.classifyParts(item, q)
 	n := len(item.queued) + len(outcomes)

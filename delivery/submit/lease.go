@@ -64,7 +64,7 @@ func (w *Worker) acceptAll(ms []message.Message, end time.Time) lease.Unplaced[m
 			continue
 		}
 		after := w.opts.Poll
-		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() {
+		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() && !q.elsewhere() {
 			after = congestedDelay
 		}
 		full[after] = append(full[after], message.Lease{Ref: ms[i].Ref(), End: end})

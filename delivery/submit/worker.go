@@ -147,6 +147,9 @@ func (w *Worker) Simulated(number string) bool {
 // carrier cannot be reached is in its health, for operators.
 func (w *Worker) Waits(number string) string {
 	q := w.router.queueFor(number)
+	if q != nil && q.elsewhere() {
+		return "waits: another gateway holds the binds of the carrier " + q.route.Name
+	}
 	if q == nil || q.sending() {
 		return ""
 	}

@@ -16,24 +16,29 @@ import (
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
 // carriers are the binds to SMSCs.
 type carriers struct {
 	clients []*smpp.Client
+	holders map[string]*holder // by the carriers whose SMSC allows one connection
 	running sync.WaitGroup
 	life    context.Context
 	stop    context.CancelFunc
 }
 
 // openCarriers makes a client for each bind to an SMSC; start binds.
-func (d *Gateway) openCarriers(in smppIntake) (*carriers, error) {
-	all := new(carriers)
+func (d *Gateway) openCarriers(in smppIntake, store *gateways.Store) (*carriers, error) {
+	all := &carriers{holders: make(map[string]*holder)}
 	all.life, all.stop = context.WithCancel(context.Background())
 	for _, c := range d.cfg.Carriers {
 		if c.Type != config.SMPP {
 			continue
+		}
+		if c.Gateways == config.One {
+			all.holders[c.Name] = &holder{carrier: c.Name, node: d.node, store: store, log: d.log}
 		}
 		for i, b := range c.Connections() {
 			client, err := d.newSMPP(c, b, i, in)
@@ -46,7 +51,16 @@ func (d *Gateway) openCarriers(in smppIntake) (*carriers, error) {
 			if len(c.Binds) > 0 {
 				backend += " bind " + client.Status().Name
 			}
-			d.check(admin.Backend{Name: backend, Note: "smpp", Check: client.Check, Optional: true})
+			check := func(ctx context.Context) error {
+				if all.holderElsewhere(c.Name) != "" {
+					return nil
+				}
+				return client.Check(ctx)
+			}
+			d.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
+		}
+		if h := all.holders[c.Name]; h != nil {
+			h.clients = all.of(c.Name)
 		}
 	}
 	return all, nil
@@ -119,10 +133,28 @@ func alphabets(all []config.Carrier) map[string]pdu.Alphabet {
 	return out
 }
 
-// start binds to every SMSC.
+// holderElsewhere returns the other gateway that holds the binds of a carrier; empty if there
+// is none.
+func (c *carriers) holderElsewhere(carrier string) string {
+	h := c.holders[carrier]
+	if h == nil {
+		return ""
+	}
+	if node, elsewhere := h.elsewhere(); elsewhere {
+		return node
+	}
+	return ""
+}
+
+// start binds to every SMSC, except those to which another gateway holds the binds.
 func (c *carriers) start() {
 	for _, client := range c.clients {
-		c.running.Go(func() { client.Run(c.life) })
+		if c.holders[client.Status().Carrier] == nil {
+			c.running.Go(func() { client.Run(c.life) })
+		}
+	}
+	for _, h := range c.holders {
+		c.running.Go(func() { h.run(c.life) })
 	}
 }
 
@@ -154,6 +186,9 @@ func (c *carriers) status() []admin.Bind {
 	binds := make([]admin.Bind, len(c.clients))
 	for i, client := range c.clients {
 		s := client.Status()
+		if node := c.holderElsewhere(s.Carrier); node != "" {
+			s.Error = "gateway " + node + " holds the binds"
+		}
 		binds[i] = admin.Bind{
 			Carrier: s.Carrier, Name: s.Name, Type: string(s.Type), Addr: s.Addr, Bound: s.State == smpp.Bound, Since: s.Since, Error: s.Error,
 			Binds: s.Binds, Messages: s.Messages, Receipts: s.Receipts, Malformed: s.Malformed, Refused: s.Refused, InFlight: s.InFlight,

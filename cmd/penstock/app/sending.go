@@ -59,7 +59,7 @@ type sending struct {
 
 func (d *Gateway) openSending(records *recordStores, r receipts, intakes map[event.Kind]*intake.Intake) (s sending, err error) {
 	s.signer = r.signer
-	if s.carriers, err = d.openCarriers(smppIntake{intakes, d.tracer}); err != nil {
+	if s.carriers, err = d.openCarriers(smppIntake{intakes, d.tracer}, records.Gateways); err != nil {
 		return s, err
 	}
 	if s.submit, err = d.openSubmit(records, r, s.carriers, intakes[event.Receipt]); err != nil {
@@ -115,6 +115,9 @@ func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers,
 		name := client.Status().Carrier
 		client.OnBound(func() { work.Resume(name) })
 	}
+	for name, h := range binds.holders {
+		h.resume = func() { work.Resume(name) }
+	}
 	return work, nil
 }
 
@@ -136,6 +139,9 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 					Name: clients[i].Status().Name, Carrier: clients[i], Window: b.Window, PerSecond: float64(b.PerSecond),
 				})
 			}
+		}
+		if h := d.binds.holders[c.Name]; h != nil {
+			r.Elsewhere = func() bool { _, elsewhere := h.elsewhere(); return elsewhere }
 		}
 		r.ReceiptsByCarrierID, r.FitsSevenBit = true, clients[0].FitsSevenBit
 		r.AcceptsOriginator = func(originator string) bool {

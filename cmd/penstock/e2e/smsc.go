@@ -32,7 +32,7 @@ type SMSCEvent struct {
 	Answered, Refused, Broken int
 	Status                    *int
 	Done, Asked, Alive        bool
-	Unbound, Closed           bool
+	Unbound, Closed, Excess   bool
 	Open                      int
 	Answer                    string
 	Sequence                  uint32

@@ -1,5 +1,6 @@
 // Package gateways keeps which gateways work on the database, the settings that
-// they share, and whose turn it is to do periodic work.
+// they share, whose turn it is to do periodic work, and
+// which of them holds the binds of a carrier.
 package gateways
 
 import (
@@ -105,6 +106,26 @@ func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (boo
 	now := s.db.Now()
 	n, err := s.db.Exec(ctx, "turn "+name, sqlstore.Upsert("turn", "name", "due")+" WHERE turn.due <= $3", name, now.Add(every), now)
 	return n == 1, err
+}
+
+// HoldCarrier has a gateway hold the binds of a carrier for a time, unless another one
+// holds them, and returns the holder.
+func (s *Store) HoldCarrier(ctx context.Context, carrier, node string, period time.Duration) (holder string, err error) {
+	label := "holder of carrier " + carrier
+	now := s.db.Now()
+	n, err := s.db.Exec(ctx, label, sqlstore.Upsert("carrier_holder", "carrier", "node, held_until")+`
+WHERE carrier_holder.node = excluded.node OR carrier_holder.held_until <= $4`, carrier, node, now.Add(period), now)
+	if err != nil || n == 1 {
+		return node, err
+	}
+	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, label, "SELECT node FROM carrier_holder WHERE carrier = $1", carrier))
+}
+
+// ReleaseCarrier lets another gateway hold the binds of a carrier at once, if node holds
+// them.
+func (s *Store) ReleaseCarrier(ctx context.Context, carrier, node string) error {
+	_, err := s.db.Exec(ctx, "holder of carrier "+carrier, "UPDATE carrier_holder SET held_until = 0 WHERE carrier = $1 AND node = $2", carrier, node)
+	return err
 }
 
 // SetCheckpoint notes how far a journal was processed.

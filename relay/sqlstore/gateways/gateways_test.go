@@ -20,6 +20,7 @@ func TestGateways(t *testing.T) {
 		"register themselves":              register,
 		"share what was generated":         shareSettings,
 		"do periodic work once a period":   takeTurns,
+		"hold a carrier one at a time":     holdCarriers,
 		"note how far their journals came": noteCheckpoints,
 	})
 }
@@ -84,6 +85,35 @@ func takeTurns(t *testing.T, s *Store) {
 			t.Errorf("%d gateways swept", took.Load())
 		}
 	}
+}
+
+func holdCarriers(t *testing.T, s *Store) {
+	ctx := t.Context()
+	for _, step := range []struct {
+		name, carrier, node string
+		period              time.Duration
+		release             bool
+		want                string
+	}{
+		{"the first one", "op", "n1", time.Hour, false, "n1"},
+		{"another one", "op", "n2", time.Hour, false, "n1"},
+		{"another carrier", "second", "n2", time.Hour, false, "n2"},
+		{"a renewal", "op", "n1", 0, false, "n1"},
+		{"after the end", "op", "n2", time.Hour, false, "n2"},
+		{"a release by one that has lost it", "op", "n1", time.Hour, true, "n2"},
+		{"a release by the holder", "op", "n2", time.Hour, true, "n2"},
+	} {
+		got, err := s.HoldCarrier(ctx, step.carrier, step.node, step.period)
+		if err != nil || got != step.want {
+			t.Errorf("%s: %q, %v, want %q", step.name, got, err, step.want)
+		}
+		if step.release {
+			relaytest.NoError(t, s.ReleaseCarrier(ctx, step.carrier, step.node))
+		}
+	}
+	got, err := s.HoldCarrier(ctx, "op", "n3", time.Hour)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the holder after the release", got, "n3")
 }
 
 func noteCheckpoints(t *testing.T, s *Store) {

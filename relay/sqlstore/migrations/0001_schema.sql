@@ -31,6 +31,14 @@ CREATE TABLE turn (
   due BIGINT NOT NULL
 );
 
+-- Which gateway opens the binds of a carrier whose SMSC allows one connection, and until
+-- when, unless the gateway renews it.
+CREATE TABLE carrier_holder (
+  carrier TEXT NOT NULL PRIMARY KEY,
+  node TEXT NOT NULL,
+  held_until BIGINT NOT NULL
+);
+
 -- Generated values that the gateways share: the id of this database, secrets.
 CREATE TABLE setting (
   name TEXT NOT NULL PRIMARY KEY,

@@ -2,6 +2,7 @@ package sending
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,5 +120,64 @@ func TestBindsOfSeveralGateways(t *testing.T) {
 				t.Errorf("%s of a gateway is 0", metric)
 			}
 		}
+	}
+}
+
+// TestOneGatewayHoldsTheBinds has an SMSC allow one connection: one gateway holds it and
+// sends the messages of all, and another takes over when that is killed, or stops.
+func TestOneGatewayHoldsTheBinds(t *testing.T) {
+	t.Parallel()
+	peer, reports := e2e.StartSMSC(t, "sessions=1"), e2e.NewSink(t, nil)
+	cluster := e2e.NewCluster(t, e2e.RealSite(t), senderInventory(1000))
+	for _, g := range cluster.Gateways {
+		g.Configure("carriers:\n" + peer.CarrierConfig("op", "gateways: one"))
+	}
+	cluster.Spawn()
+	running := slices.Clone(cluster.Gateways)
+	holder := func() (place int) {
+		t.Helper()
+		relaytest.Eventually(t, "one gateway is bound", func() (any, bool) {
+			place = slices.IndexFunc(running, func(g *e2e.Gateway) bool {
+				return e2e.Metrics(t, g.As("").Get("/metrics").Body)[`penstock_carrier_bound{bind="1-transceiver",carrier="op"}`] == 1
+			})
+			return place, place >= 0
+		})
+		return place
+	}
+	sent := 0
+	var want []string
+	send := func() {
+		t.Helper()
+		for range 6 {
+			number := fmt.Sprintf("44770090%02d00", sent)
+			running[sent%len(running)].XAuth("acme-token-0123456").SendMessages(e2e.SendBody(t, reports.URL, nil, number))
+			want = append(want, number+":8", number+":1")
+			sent++
+		}
+		e2e.AwaitReports(t, reports, want...)
+	}
+	for _, end := range []func(*e2e.Gateway){(*e2e.Gateway).Kill, func(g *e2e.Gateway) { g.Terminate() }, nil} {
+		place := holder()
+		send()
+		for i, g := range running {
+			_, r := g.Ready()
+			relaytest.Equal(t, fmt.Sprintf("the carrier at gateway %d of which %d is bound", i, place), r.Backends["carrier op"].Status, "ok")
+		}
+		if end == nil {
+			continue
+		}
+		end(running[place])
+		running = slices.Delete(running, place, place+1)
+	}
+	times := make(map[string]int)
+	for _, e := range peer.Events() {
+		times[e.Submitted]++
+		if e.Excess {
+			t.Error("two gateways were bound")
+		}
+	}
+	for i := range sent {
+		number := fmt.Sprintf("44770090%02d00", i)
+		relaytest.Equal(t, "how often "+number+" was submitted", times[number], 1)
 	}
 }

@@ -12,7 +12,8 @@
 //
 // What is submitted to it it takes, prints, and reports about; the last two
 // digits of the number say how (fates, below). With receipts=no it only answers,
-// with silent=yes it prints nothing of it, with input=no it reads nothing.
+// with silent=yes it prints nothing of it, with input=no it reads nothing. With
+// sessions=1 it refuses a second bind.
 'use strict';
 const readline = require('readline');
 const iconv = require('iconv-lite'); // smpp's own
@@ -30,6 +31,7 @@ const tell = (o) => process.stdout.write(JSON.stringify(o) + '\n');
 
 let receivers = []; // sessions that are bound, except transmitters
 let turn = 0;
+let sessions = 0; // that are bound
 let queue = []; // PDUs that wait, mixed
 let fresh = []; // PDUs to be mixed
 let underWay = 0;
@@ -236,6 +238,14 @@ const server = smpp.createServer((s) => {
       s.close();
       return;
     }
+    if (flags.sessions && sessions >= Number(flags.sessions)) {
+      tell({ excess: true });
+      s.send(pdu.response({ command_status: smpp.ESME_RALYBND }));
+      s.close();
+      return;
+    }
+    sessions++;
+    s.on('close', () => sessions--);
     s.send(pdu.response({ system_id: 'smsc' }));
     s.command = pdu.command;
     if (s.command !== 'bind_transmitter') receivers.push(s);

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/delivery/carrier/smpp"
+	"github.com/penstock/penstock/relay/sqlstore/gateways"
+)
+
+// holdPeriod is how long a gateway holds the binds of a carrier without renewing that.
+const holdPeriod = 15 * time.Second
+
+// holder runs the binds of a carrier whose SMSC allows one connection: one gateway holds
+// them at a time, and another takes over when it stops, or has not renewed for holdPeriod.
+// While the database is down the holder keeps its binds, because no other can take over.
+type holder struct {
+	carrier string
+	node    string // of this gateway
+	store   *gateways.Store
+	clients []*smpp.Client
+	resume  func() // has the queue look again
+	log     *slog.Logger
+	current atomic.Pointer[string] // the gateway that holds them; nil if that is unknown
+}
+
+// elsewhere reports whether another gateway may hold the binds, and which one; the name is
+// empty until the database has answered.
+func (h *holder) elsewhere() (node string, elsewhere bool) {
+	current := h.current.Load()
+	if current == nil {
+		return "", true
+	}
+	return *current, *current != h.node
+}
+
+// run holds the binds whenever no other gateway does, until ctx ends.
+func (h *holder) run(ctx context.Context) {
+	var binds sync.WaitGroup
+	var unbind context.CancelFunc // nil while this gateway does not hold them
+	for {
+		node, err := h.hold(ctx)
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				h.log.WarnContext(ctx, "cannot tell which gateway holds the binds", "carrier", h.carrier, "error", err)
+			}
+		case node == h.node && unbind == nil:
+			var life context.Context
+			life, unbind = context.WithCancel(ctx)
+			for _, client := range h.clients {
+				binds.Go(func() { client.Run(life) })
+			}
+			h.log.InfoContext(ctx, "this gateway holds the binds", "carrier", h.carrier)
+		case node != h.node && unbind != nil:
+			unbind()
+			binds.Wait()
+			unbind = nil
+			h.log.WarnContext(ctx, "another gateway holds the binds", "carrier", h.carrier, "node", node)
+		}
+		if err == nil {
+			h.current.Store(&node)
+			h.resume()
+		}
+		if !pause(ctx, holdPeriod/3) {
+			break
+		}
+	}
+	binds.Wait()
+	if unbind == nil {
+		return
+	}
+	unbind()
+	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := h.store.ReleaseCarrier(release, h.carrier, h.node); err != nil {
+		h.log.WarnContext(ctx, "binds not released: another gateway takes over later", "carrier", h.carrier, "error", err)
+	}
+}
+
+func (h *holder) hold(ctx context.Context) (node string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, holdPeriod/3)
+	defer cancel()
+	return h.store.HoldCarrier(ctx, h.carrier, h.node, holdPeriod)
+}
