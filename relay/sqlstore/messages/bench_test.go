@@ -118,6 +118,22 @@ func BenchmarkBeginSettle(b *testing.B) {
 	})
 }
 
+// One operation is a batch of 200 messages of one part from the order until they are accepted.
+func BenchmarkSend(b *testing.B) {
+	benchOnEvery(b, func(b *testing.B, s *Store) {
+		const size = 200
+		b.ResetTimer()
+		inParallel(b, b.N, func(ctx context.Context, acct account.ID, _ int) error {
+			ms, err := saveBatch(ctx, s, acct, size)
+			if err == nil {
+				err = handOverBatch(ctx, s, ms)
+			}
+			return err
+		})
+		b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "messages/s")
+	})
+}
+
 func handOverBatch(ctx context.Context, s *Store, ms []message.Message) error {
 	if err := beginBatch(ctx, s, ms); err != nil {
 		return err

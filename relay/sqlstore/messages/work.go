@@ -30,11 +30,7 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 	refs := distinct(starts, func(st *message.Start) message.Ref { return st.Ref })
 	const noun = "messages: begin"
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([][]int, error) {
-		done, err := record(ctx, tx, noun, beginSinglePart, singlePartStarts(call, starts))
-		if err != nil {
-			return nil, err
-		}
-		states, err := lock(ctx, tx, noun, without(refs, done))
+		states, err := lock(ctx, tx, noun, refs)
 		if err != nil {
 			return nil, err
 		}
@@ -42,23 +38,10 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 		for i := range starts {
 			if st := states[starts[i].Ref]; st != nil {
 				begun[i] = st.begin(call, &starts[i])
-			} else if done[starts[i].Ref] != nil {
-				begun[i] = starts[i].Parts
 			}
 		}
 		return begun, store(ctx, tx, noun, states)
 	})
-}
-
-// singlePartStarts returns the starts of a message's first part alone, for beginSinglePart.
-func singlePartStarts(call string, starts []message.Start) (all []singlePart) {
-	for _, st := range withSingleMessage(starts, func(st *message.Start) message.Ref { return st.Ref }) {
-		if slices.Equal(st.Parts, []int{0}) {
-			is := part{State: message.Sending, Changed: sqlstore.Millis(st.Now), Call: call, Carrier: st.Carrier}
-			all = append(all, singlePart{st.Ref, is, st.Until, st.Now.Add(st.Until.Sub(st.Now) / 2)})
-		}
-	}
-	return all
 }
 
 // begin returns the parts that may be handed over.
@@ -76,7 +59,12 @@ func (s *state) begin(call string, start *message.Start) (begun []int) {
 			continue
 		}
 		begun = append(begun, n)
-		s.due, s.changed = sqlstore.Millis(start.Until), true
+		s.changed = true
+		// A lease of which half is left is not moved: on PostgreSQL an update that changes
+		// no indexed column adds no entry to any index.
+		if half := start.Until.Sub(start.Now) / 2; s.due < sqlstore.Millis(start.Now.Add(half)) {
+			s.due = sqlstore.Millis(start.Until)
+		}
 	}
 	return begun
 }
@@ -91,11 +79,6 @@ func distinct[T any](batch []T, of func(*T) message.Ref) (refs []message.Ref) {
 		}
 	}
 	return refs
-}
-
-// without returns the messages that are not in done.
-func without(refs []message.Ref, done map[message.Ref]*state) []message.Ref {
-	return slices.DeleteFunc(slices.Clone(refs), func(ref message.Ref) bool { return done[ref] != nil })
 }
 
 // change is what shall happen to a part.
@@ -121,15 +104,11 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 	}
 	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
 	reports, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
-		done, err := record(ctx, tx, noun, settleSinglePart, singlePartChanges(changes), s.db.Retention())
+		states, err := lock(ctx, tx, noun, refs)
 		if err != nil {
 			return nil, err
 		}
-		states, err := lock(ctx, tx, noun, without(refs, done))
-		if err != nil {
-			return nil, err
-		}
-		reports, refunds := s.apply(states, done, refs, changes)
+		reports, refunds := s.apply(states, refs, changes)
 		if err := store(ctx, tx, noun, states); err != nil {
 			return nil, err
 		}
@@ -141,30 +120,14 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 	return s.filled(ctx, noun, reports)
 }
 
-// singlePartChanges returns the changes that say the first part was accepted, for
-// settleSinglePart.
-func singlePartChanges(changes []change) (all []singlePart) {
-	for _, c := range withSingleMessage(changes, func(c *change) message.Ref { return c.PartRef.Ref }) {
-		if c.Part == 0 && c.State == message.Accepted && !c.Refund && c.Carrier != "" {
-			is := part{State: c.State, Changed: sqlstore.Millis(c.At), Carrier: c.Carrier, Ref: c.CarrierID, Reason: c.Reason, Report: c.report}
-			all = append(all, singlePart{Ref: c.PartRef.Ref, part: is, time: c.now})
-		}
-	}
-	return all
-}
-
-// apply applies changes to states; those in done have been changed already. It
-// returns the states that need reports, in the order of refs, and the refunds.
-func (s *Store) apply(states, done map[message.Ref]*state, refs []message.Ref, changes []change) (reports []state, refunds []credit.Change) {
+// apply applies changes to states. It returns the states that need reports, in the order of refs, and the refunds.
+func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes []change) (reports []state, refunds []credit.Change) {
 	of := make(map[message.Ref][]*change, len(refs))
 	for i := range changes {
 		ref := changes[i].PartRef.Ref
 		of[ref] = append(of[ref], &changes[i])
 	}
 	for _, ref := range refs {
-		if st := done[ref]; st != nil && st.report {
-			reports = append(reports, *st)
-		}
 		st := states[ref]
 		if st == nil {
 			continue

@@ -66,7 +66,7 @@ func operation(doc *openapi3.T, id string) (found located) {
 }
 
 // testContractOutage is what every operation answers when nothing can be stored:
-// the database and Redis are stopped, and the journal is full of what waits for it.
+// the database and Redis are stopped, and each journal is full of what waits for it.
 func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
 	server, queue := sqltest.StartPostgres(t), redistest.Start(t)
 	// Callbacks fail at once: an attempt under way could not be recorded later.
@@ -80,11 +80,18 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 	queue.Stop()
 	g.UnsavedOutcomes = true
 	large := padded(200 << 10)
-	for _, body := range []string{large, padded(2 << 10), `{}`} {
-		relaytest.Eventually(t, "the journal is full", func() (any, bool) {
-			a := g.As("acme-all-0123456").Post("/webhooks/lorawan", body)
-			return a, a.Status == 503
-		})
+	for target, body := range map[string]string{
+		"/webhooks/lorawan": `{"deviceId":"shed"`,
+		"/inbound/sms/json": `{"id":"desk-2","from":"447700900123","to":"447860000002","text":"hi"`,
+		"/inbound/dlr/json": `{"ref":"1-77-0","state":"DELIVRD"`,
+		"/inbound/cdr/sip":  `{"id":"NEW","start":"2026-11-20T09:34:15Z","end":"2026-11-20T09:35:12Z","from":"447700900123","to":"447860000001"`,
+	} {
+		for _, padding := range []int{40 << 10, 2 << 10, 1} {
+			relaytest.Eventually(t, "the journal is full: "+target, func() (any, bool) {
+				a := g.As("acme-all-0123456").Post(target, body+`,"note":"`+strings.Repeat("x", padding)+`"}`)
+				return a, a.Status == 503
+			})
+		}
 	}
 	for _, s := range append(samples(made), sample{"recover", "POST", "/admin/recover", "", ""}) {
 		want := 503
@@ -104,7 +111,14 @@ func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Che
 			s.body = large
 		}
 		owner, _ := s.owner(g)
-		if a := s.send(owner); a.Status != want {
+		a := s.send(owner)
+		for range 20 { // a post may be smaller than what filled the journal
+			if a.Status == want || !strings.HasPrefix(s.target, "/inbound") {
+				break
+			}
+			a = s.send(owner)
+		}
+		if a.Status != want {
 			t.Errorf("%s: %d %s, want %d", a.Request, a.Status, a.Body, want)
 		}
 	}
