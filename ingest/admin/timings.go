@@ -2,7 +2,6 @@ package admin
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,15 +11,6 @@ import (
 // nothing.
 type Timings struct {
 	requests, fsyncs, stored, deliveries, backends *prometheus.HistogramVec
-
-	mu    sync.RWMutex
-	known map[series]prometheus.Observer // found once
-}
-
-// series identifies one histogram of requests, without a search by its labels' texts.
-type series struct {
-	method, route string
-	class         int
 }
 
 // NewTimings returns the histograms.
@@ -37,7 +27,6 @@ func NewTimings() *Timings {
 		stored:     histogram("penstock_entry_duration_seconds", "From accepting an entry, which is then on disk, until it is first processed: its effects are stored, or it is quarantined or deferred.", long, "kind"),
 		deliveries: histogram("penstock_delivery_duration_seconds", "From the creation of a delivery, when its message was read from the journal, to the end of the attempt that delivered it.", long, "kind"),
 		backends:   histogram("penstock_backend_call_duration_seconds", "Calls of back ends by operation.", short, "backend", "operation"),
-		known:      make(map[series]prometheus.Observer),
 	}
 }
 
@@ -49,20 +38,7 @@ func (t *Timings) Collectors() []prometheus.Collector {
 // Request measures a request by its method, the route as it was registered, and its
 // status.
 func (t *Timings) Request(method, route string, status int, took time.Duration) {
-	t.request(series{method, route, status / 100}).Observe(took.Seconds())
-}
-
-func (t *Timings) request(s series) prometheus.Observer {
-	t.mu.RLock()
-	one := t.known[s]
-	t.mu.RUnlock()
-	if one == nil {
-		one = t.requests.WithLabelValues(s.method, s.route, strconv.Itoa(s.class)+"xx")
-		t.mu.Lock()
-		t.known[s] = one
-		t.mu.Unlock()
-	}
-	return one
+	t.requests.WithLabelValues(method, route, strconv.Itoa(status/100)+"xx").Observe(took.Seconds())
 }
 
 // Fsync returns what measures the syncs of a kind's journal.

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ const maxDescribed = 5
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
 func (p *Processor) Describe(e *intake.Entry) string {
-	in := parsePost(e, p.queries.parse(e.Query), "")
+	in := parsePost(e, parseQuery(e.Query), "")
 	if len(in.frames) == 0 && in.err == nil {
 		return "no frames" // a sender's test, a command of no interest
 	}
@@ -85,3 +86,9 @@ func radioFacts(f *decoders.Frame) (facts []string) {
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// parseQuery parses a query and ignores malformed parameters.
+func parseQuery(raw string) url.Values {
+	values, _ := url.ParseQuery(raw)
+	return values
+}

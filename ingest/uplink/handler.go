@@ -39,7 +39,7 @@ func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
 		o.Now = time.Now
 	}
 	return &Surface{
-		intake: in, waiters: p.waiters, queries: p.queries, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
+		intake: in, waiters: p.waiters, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
 		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), answerTimeout: cmp.Or(o.AnswerTimeout, 3*time.Second),
 	}
 }
@@ -134,7 +134,7 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 // post extracts the parts of a request that identify its sender.
 func (s *Surface) post(c *fiber.Ctx, query string) (netserver.Post, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
-	q := s.queries.parse(query)
+	q := parseQuery(query)
 	return netserver.Post{
 		Path: webhookName(c.Path()), DeviceID: deviceOf(c.Path(), q), ContentType: c.Get(fiber.HeaderContentType),
 		Query: q, Body: body,

@@ -26,14 +26,13 @@ type Ingester interface {
 type Processor struct {
 	iot     Ingester
 	waiters *waiters
-	queries *queries
 	logger  *slog.Logger
 	seed    maphash.Seed
 }
 
 // NewProcessor returns a Processor. A nil logger means slog.Default.
 func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
-	return &Processor{iot: i, waiters: newWaiters(), queries: &queries{}, logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
+	return &Processor{iot: i, waiters: newWaiters(), logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
 }
 
 // parsed is the parsed content of a post.
@@ -64,7 +63,7 @@ func parsePost(e *intake.Entry, query url.Values, sender netserver.Sender) *pars
 // Keys returns a key per frame, so that two posts of the same frame are processed in
 // order. It keeps the parsed post for Process.
 func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	in := parsePost(&it.Entry, p.queries.parse(it.Entry.Query), netserver.Sender(it.Entry.Source))
+	in := parsePost(&it.Entry, parseQuery(it.Entry.Query), netserver.Sender(it.Entry.Source))
 	it.Prepared = in
 	for i := range in.frames {
 		f := &in.frames[i]

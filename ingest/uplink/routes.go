@@ -16,7 +16,6 @@ import (
 type Surface struct {
 	intake        *intake.Intake
 	waiters       *waiters
-	queries       *queries
 	types         Types
 	bodyLimit     int
 	answerTimeout time.Duration

@@ -101,21 +101,20 @@ func (q AggregateQuery) Check(p relay.Problems) {
 
 func aggregateRows(of Statistic, buckets []Bucket, keys map[string]string, types map[string]SensorType, u Units) []AggregateRow {
 	out := make([]AggregateRow, len(buckets))
-	values := make(numbers, 0, 3*len(buckets))
 	for i, b := range buckets {
 		t := sensorTypeOf(types, b.Type)
 		r := AggregateRow{
-			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: dateOf(b.Start),
+			SensorID: b.SensorID, Key: keys[b.SensorID], Name: t.Name, ReadingDate: b.Start.UTC().Format(TimeFormat),
 			MetricUnits: t.MetricUnits, ImperialUnits: t.ImperialUnits,
 		}
 		switch of {
 		case MinAveMax:
-			r.Min, r.Ave, r.Max = values.add(u.of(t, b.Min)), values.add(u.average(t, b.Value)), values.add(u.of(t, b.Max))
+			r.Min, r.Ave, r.Max = numberOrNil(u.of(t, b.Min)), numberOrNil(u.average(t, b.Value)), numberOrNil(u.of(t, b.Max))
 			r.Value = r.Ave
 		case Average:
-			r.Value = values.add(u.average(t, b.Value))
+			r.Value = numberOrNil(u.average(t, b.Value))
 		default:
-			r.Value = values.add(u.of(t, b.Value))
+			r.Value = numberOrNil(u.of(t, b.Value))
 		}
 		out[i] = r
 	}

@@ -1,7 +1,6 @@
 package iot
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -31,67 +30,28 @@ type Updated struct {
 }
 
 // ReadingRows describes points with the names and units of their sensor types. A text
-// has no value. It allocates three times per list, not three times per row.
+// has no value.
 func ReadingRows(points []Point, types map[string]SensorType, u Units) []ReadingRow {
 	out := make([]ReadingRow, len(points))
-	values := make(numbers, 0, len(points))
-	dates := datesOf(points)
 	for i := range points {
 		p, r := &points[i], &out[i]
 		t := sensorTypeOf(types, p.Type)
 		r.SensorID, r.DeviceID, r.Key, r.Name = p.SensorID, p.DeviceID, p.Key, t.Name
 		r.MetricUnits, r.ImperialUnits = t.MetricUnits, t.ImperialUnits
-		r.ReadingDate, dates = dates[:len(TimeFormat)], dates[len(TimeFormat):]
+		r.ReadingDate = p.Time.UTC().Format(TimeFormat)
 		if p.IsText {
 			r.Text = &p.Text
 		} else {
-			r.Value = values.add(u.of(t, p.Value))
+			r.Value = numberOrNil(u.of(t, p.Value))
 		}
 	}
 	return out
 }
 
-// numbers holds the values of a list. Its capacity must suffice for all of them:
-// add returns pointers into it.
-type numbers []float64
-
-// add appends a number and returns a pointer to it; nil if it is not finite.
-func (n *numbers) add(v float64, finite bool) *float64 {
+// numberOrNil returns a pointer to a number; nil if it is not finite.
+func numberOrNil(v float64, finite bool) *float64 {
 	if !finite {
 		return nil
 	}
-	*n = append(*n, v)
-	return &(*n)[len(*n)-1]
-}
-
-// datesOf returns the concatenated times of points.
-func datesOf(points []Point) string {
-	b := make([]byte, 0, len(TimeFormat)*len(points))
-	for i := range points {
-		b = appendDate(b, points[i].Time)
-	}
-	return string(b)
-}
-
-// dateOf formats a time in TimeFormat.
-func dateOf(t time.Time) string { return string(appendDate(nil, t)) }
-
-// appendDate appends a time in TimeFormat: a list has one in every row, and
-// time.AppendFormat would take a tenth of what the list costs. The years of
-// readings have four digits.
-func appendDate(b []byte, t time.Time) []byte {
-	t = t.UTC()
-	year, month, day := t.Date()
-	if year < 1000 || year > 9999 {
-		return t.AppendFormat(b, TimeFormat)
-	}
-	hour, minute, second := t.Clock()
-	b = strconv.AppendInt(b, int64(year), 10)
-	for _, part := range [...]struct {
-		before byte
-		n      int
-	}{{'-', int(month)}, {'-', day}, {' ', hour}, {':', minute}, {':', second}} {
-		b = append(b, part.before, byte('0'+part.n/10), byte('0'+part.n%10))
-	}
-	return b
+	return &v
 }

@@ -1,6 +1,7 @@
 package iot
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -28,15 +29,17 @@ func TestNumbersAreRoundedAsTheirDigitsSay(t *testing.T) {
 	}
 }
 
-func TestDatesAreWrittenAsTimeWritesThem(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 3))
-	for range 10_000 {
-		at := time.Unix(r.Int64N(1<<38)-1<<36, r.Int64N(1e9)).In(time.FixedZone("", r.IntN(7200)))
-		if got, want := dateOf(at), at.UTC().Format(TimeFormat); got != want {
-			t.Fatalf("%v: %s, want %s", at, got, want)
-		}
+// One operation is the answer with a thousand readings, without the query of the store.
+func BenchmarkReadingRows(b *testing.B) {
+	points := make([]Point, 1000)
+	for i := range points {
+		points[i] = Point{SensorID: "3f0e0f57", DeviceID: "91c0d1aa", Key: "temperature", Type: "temp", Value: float64(i) / 8, Time: time.Unix(1.77e9+int64(i)*60, 0)}
 	}
-	if got := dateOf(time.Time{}); got != "0001-01-01 00:00:00" {
-		t.Error(got)
+	types := map[string]SensorType{"temp": {Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := json.Marshal(ReadingRows(points, types, Metric)); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
