@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -370,6 +371,46 @@ func FuzzReceive(f *testing.F) {
 		for _, r := range resp.Results {
 			r.decoded()
 		}
+	})
+}
+
+// FuzzServe holds that no request breaks a worker: it is answered, with at most one result
+// for each frame. The requests run in this process, so their codecs end by themselves.
+func FuzzServe(f *testing.F) {
+	const source = `function decodeUplink(input) {
+		if (input.fPort === 2) { throw new Error("port") }
+		return {data: {a: input.bytes[0], b: "text", c: [1, 2]}, warnings: ["w"], errors: input.bytes.length > 3 ? ["e"] : []};
+	}`
+	sources := []string{"", "function decodeUplink(){return {data:{}}}", "var a = 1", "}"} // others might not end
+	for _, body := range []string{
+		`{"hash":"known","frames":[{"payload":"AQID","port":1,"fcnt":7,"id":"d","params":{"x":[1,null,"y"]}},{"port":2},{"payload":"AQIDBA=="}]}`,
+		`{"hash":"known","frames":[{},{},{}],"budget":1}`, `{"hash":"new","source":"function decodeUplink(){return {data:{}}}","frames":[{}]}`,
+		`{"hash":"new","source":"function decodeUplink(){return {data:{}}}"}`, `{"hash":"new","source":"var a = 1"}`, `{"hash":"new","source":"}"}`, `{"hash":"unknown"}`, `{}`,
+	} {
+		f.Add([]byte(body), true)
+		f.Add([]byte(body), false)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, full bool) {
+		var req request
+		var message bytes.Buffer
+		relaytest.NoError(t, binary.Write(&message, binary.BigEndian, uint32(len(body))))
+		message.Write(body)
+		if receive(&message, &req, 1<<16) != nil || !slices.Contains(sources, req.Source) {
+			return
+		}
+		w := &worker{codecs: make(map[string]*javascript.Codec)}
+		if resp := w.serve(request{Hash: "known", Source: source}); resp.Invalid != nil {
+			t.Fatal(resp.Invalid)
+		}
+		if full {
+			w.sources = maxSources
+		}
+		resp := w.serve(req)
+		if len(resp.Results) > len(req.Frames) || resp.Ends {
+			t.Errorf("%d results of %d frames, the worker ends: %t", len(resp.Results), len(req.Frames), resp.Ends)
+		}
+		message.Reset()
+		relaytest.NoError(t, send(&message, resp), receive(&message, new(response), maxResponse))
 	})
 }
 

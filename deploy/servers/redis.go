@@ -87,7 +87,7 @@ func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr 
 // acts on nothing for 30 s (its TILT mode), and on a busy machine that happens again and
 // again.
 func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
-	return replicas, Until(ctx, 5*StartTime, "the Sentinel's master to be followed", func() bool {
+	return replicas, Until(ctx, StartTime, "the Sentinel's master to be followed", func() bool {
 		master := s.named(ctx)
 		said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
 		for _, other := range s.Servers {
@@ -112,7 +112,7 @@ func (s *Sentinels) named(ctx context.Context) *Server {
 
 // Promoted waits until the replica is the master.
 func (s *Sentinels) Promoted(ctx context.Context, replica *Server) error {
-	return Until(ctx, 5*StartTime, "the Sentinel to promote the other server", func() bool { return s.named(ctx) == replica })
+	return Until(ctx, StartTime, "the Sentinel to promote the other server", func() bool { return s.named(ctx) == replica })
 }
 
 // Switch has the servers change their roles, as an operator does.

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// StartTime bounds how long a process may take to answer.
-const StartTime = time.Minute
+// StartTime bounds how long a process may take to answer, on a busy machine too.
+const StartTime = 5 * time.Minute
 
 // Run is the processes of a run and the directory of their data and logs.
 type Run struct {
