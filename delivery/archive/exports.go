@@ -70,7 +70,10 @@ func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)
 		defer close(one.done)
 		select {
 		case e.slots <- struct{}{}:
-			one.count, one.err = do(e.life)
+			one.err = relay.Recovered("archive "+name, func() (err error) {
+				one.count, err = do(e.life)
+				return err
+			})
 			<-e.slots
 		case <-e.life.Done():
 			one.err = e.life.Err()

@@ -143,17 +143,25 @@ func (p *Peers) events(ctx context.Context, who principal, all []gateway.Gateway
 	var wait sync.WaitGroup
 	for _, g := range all {
 		wait.Go(func() {
-			resp, err := p.ask(ctx, &g, request(g))
-			if err == nil && resp.status != http.StatusOK {
-				err = resp.refusal()
-			}
+			var source *eventSource
+			err := relay.Recovered("events of gateway "+g.Node, func() error {
+				resp, err := p.ask(ctx, &g, request(g))
+				if err == nil && resp.status != http.StatusOK {
+					err = resp.refusal()
+				}
+				if err != nil {
+					return err
+				}
+				source = gatewaySource(g.Node, resp.body)
+				return nil
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				away = append(away, awayOf(who, &g, err))
 				return
 			}
-			found = append(found, gatewaySource(g.Node, resp.body))
+			found = append(found, source)
 		})
 	}
 	wait.Wait()

@@ -9,6 +9,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // checkTime is how long a back end may take to answer for itself.
@@ -58,7 +60,9 @@ func Down(ctx context.Context, all []Backend) map[string]error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, b := range all {
-		wg.Go(func() { errs[i] = b.Check(ctx) })
+		wg.Go(func() {
+			errs[i] = relay.Recovered("check of "+b.Name, func() error { return b.Check(ctx) })
+		})
 	}
 	wg.Wait()
 	out := make(map[string]error)

@@ -89,7 +89,7 @@ func each[T any](c *fiber.Ctx, p *Peers, all []gateway.Gateway, request func(gat
 	for _, g := range all {
 		wait.Go(func() {
 			var answer T
-			err := p.decode(ctx, &g, request(g), &answer)
+			err := relay.Recovered("request to gateway "+g.Node, func() error { return p.decode(ctx, &g, request(g), &answer) })
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

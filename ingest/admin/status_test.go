@@ -51,6 +51,16 @@ func TestTheWatchReportsSinceWhenABackEndIsUpOrDown(t *testing.T) {
 	}
 }
 
+func TestABackEndWhoseCheckPanicsIsDown(t *testing.T) {
+	down := Down(t.Context(), []Backend{
+		{Name: "cache", Check: func(context.Context) error { panic("a fault of the check") }},
+		{Name: "records", Check: func(context.Context) error { return nil }},
+	})
+	if len(down) != 1 || down["cache"] == nil {
+		t.Errorf("%v are down, want the cache", down)
+	}
+}
+
 func TestTheStatusSaysWhatIsDown(t *testing.T) {
 	o := arrive(t)
 	o.backend = errors.New("no route to 10.0.0.1")

@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"log/slog"
 	"reflect"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -221,12 +219,10 @@ func (a *Auth) refresh(ctx context.Context, cache *sync.Map, m *cachedToken, t c
 	t.text, t.source = strings.Clone(t.text), strings.Clone(t.source) // the request's buffer is reused
 	go func() {
 		defer m.refreshing.Store(false)
-		defer func() {
-			if p := recover(); p != nil {
-				slog.Error("the lookup of a token panicked", "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		_, _ = a.lookUp(context.WithoutCancel(ctx), cache, t)
+		_ = relay.Recovered("lookup of a token", func() error {
+			_, err := a.lookUp(context.WithoutCancel(ctx), cache, t)
+			return err
+		})
 	}()
 }
 

@@ -3,15 +3,14 @@ package httpd
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // chunkTimeout is how long a client may take for each piece of an answer that is
@@ -35,24 +34,13 @@ func Write(c *fiber.Ctx, write func(w *bufio.Writer) error) {
 	go func() {
 		defer close(ended)
 		buffer := bufio.NewWriterSize(w, minBuffer)
-		err := recovered(path, func() error { return write(buffer) })
+		err := relay.Recovered("answer of "+path, func() error { return write(buffer) })
 		if err == nil {
 			err = buffer.Flush()
 		}
 		_ = w.CloseWithError(err) // never fails
 	}()
 	setStream(c, body, -1, func() { <-ended })
-}
-
-// recovered turns a panic of f, which writes the answer at a path, into an error and logs it.
-func recovered(path string, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			slog.Error("the writer of an answer panicked", "panic", p, "path", path, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return f()
 }
 
 // setStream makes body the answer; wait waits for what writes it, once it is closed.

@@ -41,7 +41,7 @@ func (a *apply) accounts(ctx context.Context) error {
 	g.SetLimit(atOnce)
 	for i := range all {
 		g.Go(func() error {
-			return all[i].named(all[i].ownRecords(within))
+			return all[i].named(relay.Recovered("records of an account", func() error { return all[i].ownRecords(within) }))
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -72,12 +72,16 @@ func (s *Service) keepLatest(ctx context.Context, b *batch) error {
 	var g errgroup.Group
 	if latest := storedPoints(b.all); len(latest) > 0 {
 		g.Go(func() error {
-			return s.safeCache.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
+			return relay.Recovered("latest values", func() error {
+				return s.safeCache.change(ctx, func() error { return s.cache.SetLatest(ctx, latest) })
+			})
 		})
 	}
 	if heard := lastHeard(b); len(heard) > 0 {
 		g.Go(func() error {
-			return s.safeCache.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
+			return relay.Recovered("times of the last frames", func() error {
+				return s.safeCache.change(ctx, func() error { return s.cache.SetHeard(ctx, heard) })
+			})
 		})
 	}
 	if err := g.Wait(); err != nil {

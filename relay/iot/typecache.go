@@ -2,12 +2,10 @@ package iot
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -56,14 +54,12 @@ func withRecords[T any](ctx context.Context, s *Service, acct account.ID, device
 	prefetched := make(chan queryResult[T], 1)
 	if len(cachedTypes) > 0 {
 		go func() {
-			result := queryResult[T]{err: errors.New("the query of the readings panicked")}
-			defer func() {
-				if x := recover(); x != nil {
-					slog.Error("query of readings panicked", "device_id", deviceID, "panic", x, "stack", string(debug.Stack()))
-				}
-				prefetched <- result
-			}()
-			result.rows, result.err = query(ctx, cachedTypes)
+			var result queryResult[T]
+			result.err = relay.Recovered("readings of device "+deviceID, func() (err error) {
+				result.rows, err = query(ctx, cachedTypes)
+				return err
+			})
+			prefetched <- result
 		}()
 	}
 	if o, types, err = s.overview(ctx, acct, deviceID); err != nil {

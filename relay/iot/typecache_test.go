@@ -64,7 +64,23 @@ func TestAPanicOfAPrefetchedQueryIsAnError(t *testing.T) {
 	g.history(1) // which caches the types
 	g.readings.ReadingStore = panicking{g.readings.ReadingStore}
 	_, err := g.Readings(t.Context(), iot.Query{Account: 1, DeviceID: g.device(1).ID}, iot.Metric)
-	if err == nil || !strings.Contains(err.Error(), "panicked") {
+	if err == nil || !strings.Contains(err.Error(), "panic: a fault of the store") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// faultyCache is a cache with a fault.
+type faultyCache struct{ iot.Cache }
+
+func (faultyCache) SetLatest(context.Context, []iot.Point) error { panic("a fault of the cache") }
+
+// Latest values are cached in goroutines of their own. A panic there is an error of the
+// batch, so that the frame is quarantined and the gateway works on.
+func TestAPanicOfTheCacheIsAnErrorOfTheBatch(t *testing.T) {
+	g := newGateway(t)
+	service := iot.New(g.records, faultyCache{g.cache}, g.readings, g.compile, g.o)
+	_, err := service.Ingest(t.Context(), []iot.Arrival{g.frame("r1", values("temperature", 20))})
+	if err == nil || !strings.Contains(err.Error(), "panic: a fault of the cache") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -145,11 +145,14 @@ func (a *Actions) assign(ctx context.Context, acct account.ID, some []sim.ICCID,
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *sim.SIM) error {
-				if r.Source == "" || one.Subscriber == r.Source {
-					one.Subscriber = r.Target
-				}
-				return nil
+			err := relay.Recovered("reassignment of SIM "+string(iccid), func() error {
+				_, err := a.deps.SIMs.Change(ctx, acct, iccid, func(one *sim.SIM) error {
+					if r.Source == "" || one.Subscriber == r.Source {
+						one.Subscriber = r.Target
+					}
+					return nil
+				})
+				return err
 			})
 			if relay.KindOf(err) != relay.KindNotFound {
 				errs[i] = err

@@ -14,7 +14,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-// TestTheIntegrityCheck changes a database of a stopped gateway.
 // A check takes the lock for writing, and leaves the disk alone.
 func TestACheckWritesNothing(t *testing.T) {
 	dir := t.TempDir()
@@ -29,11 +28,12 @@ func TestACheckWritesNothing(t *testing.T) {
 	relaytest.Equal(t, "the number of writes", commits(), before)
 }
 
+// TestTheIntegrityCheck changes a database of a stopped gateway.
 func TestTheIntegrityCheck(t *testing.T) {
 	closed := t.TempDir()
 	db := openSQLite(t, closed)
 	page, err := sqlstore.Value[int](t.Context(), db, "test", "SELECT rootpage FROM sqlite_schema WHERE name = 'event_mark'")
-	relaytest.NoError(t, err, db.Run(t.Context(), "test", "INSERT INTO setting (name, value) VALUES ('test', 'aaaaaaaa')"), db.Close())
+	relaytest.NoError(t, err, db.Run(t.Context(), "test", "INSERT INTO setting (name, value) VALUES ('testname', 'aaaaaaaa')"), db.Close())
 	for _, tc := range []struct {
 		name   string
 		change func(b []byte) []byte
@@ -45,6 +45,9 @@ func TestTheIntegrityCheck(t *testing.T) {
 			copy(b[(page-1)*4096+1:], "\xff\xff\xff\xff\xff\xff\xff")
 			return b
 		}, "the database file is damaged"},
+		{"a key is changed in the table or in its index, which quick_check does not find", func(b []byte) []byte {
+			return bytes.Replace(b, []byte("testname"), []byte("testnale"), 1)
+		}, "integrity check: "},
 		{"a value is changed, which cannot be seen", func(b []byte) []byte { return bytes.Replace(b, []byte("aaaaaaaa"), []byte("bbbbbbbb"), 1) }, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
