@@ -16,8 +16,9 @@ import (
 
 const module = "github.com/penstock/penstock/"
 
-// testSupport is the package that tests, and packages for tests, may import anywhere.
-const testSupport = "relay/relaytest"
+// testSupport are the packages that tests, and packages for tests, may import anywhere: the
+// helpers of tests, and the servers that tests share with make bench and make chaos.
+func testSupport() []string { return []string{"relay/relaytest", "deploy/servers"} }
 
 // topLevel is every folder that may hold Go code.
 func topLevel() []string {
@@ -214,7 +215,7 @@ func violations(f file) []string {
 // real collaborator), yet never from ingest to delivery or back, and nothing but
 // cmd takes the settings in config.
 func mayImport(f file, ours string) bool {
-	if ours == testSupport && (f.isTest() || strings.HasSuffix(f.dir(), "test")) {
+	if slices.Contains(testSupport(), ours) && (f.isTest() || strings.HasSuffix(f.dir(), "test")) {
 		return true
 	}
 	if f.isTest() && !within(ours, "cmd") {

@@ -28,6 +28,11 @@ func (a answer) away() bool {
 	return false
 }
 
+// gone reports whether the answer is that there is no such thing.
+func (a answer) gone() bool {
+	return a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity
+}
+
 // gateway is the one for the next request.
 func (s *site) gateway() *gateway {
 	s.mu.Lock()
@@ -95,7 +100,7 @@ const retryEvery = 200 * time.Millisecond
 func (s *site) repeat(ctx context.Context, kind, method, path, body string, headers ...string) (a answer, again bool) {
 	for ; ; again = true {
 		a = s.call(ctx, method, path, body, headers...)
-		if !again || a.status != http.StatusNotFound { // what was deleted, and its answer lost, is not there again
+		if !again || !a.gone() { // what was deleted, and its answer lost, is not there again
 			s.ledger.judge(kind, a)
 		}
 		if !a.away() {

@@ -27,6 +27,8 @@ const (
 	ofJobs        = "SIM jobs"
 	ofClaims      = "claims"
 	ofSubscribers = "subscribers"
+	ofDevices     = "devices"
+	ofRemoved     = "deleted devices"
 )
 
 // kind is a way in.
@@ -58,6 +60,7 @@ func (s *site) kinds() []kind {
 		{ofJobs, 1, s.sendJob, false, true},
 		{ofClaims, 1, s.sendClaim, false, true},
 		{ofSubscribers, 1, s.sendSubscriber, false, true},
+		{ofDevices, 1, s.sendDevice, false, true},
 	}
 }
 

@@ -132,7 +132,7 @@ const readingsAtOnce = 900
 func (s *site) findDevice(ctx context.Context, f findings, kind, device string) error {
 	var known struct{ ID string }
 	a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+device, "")
-	if a.status == http.StatusNotFound || a.status == http.StatusUnprocessableEntity {
+	if a.gone() {
 		return nil
 	}
 	if err := s.read(a, &known); err != nil {

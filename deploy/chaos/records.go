@@ -86,6 +86,45 @@ func (s *site) sendSubscriber(ctx context.Context, n int) {
 	}
 }
 
+// sendDevice makes a device, and deletes every second.
+func (s *site) sendDevice(ctx context.Context, n int) {
+	identifier := fmt.Sprintf("made-%d", n)
+	s.ledger.offer(ofDevices, identifier)
+	body := fmt.Sprintf(`{"location_id":"yard","decoder_id":"sent","identifier":%q,"name":"Made"}`, identifier)
+	a := s.call(ctx, http.MethodPost, "/iot/devices/other", body)
+	s.ledger.judge(ofDevices, a)
+	var made struct{ Data struct{ ID string } }
+	if !a.done() || s.read(a, &made) != nil {
+		return
+	}
+	if n%2 == 0 {
+		s.ledger.ack(ofDevices, identifier, made.Data.ID)
+		return
+	}
+	s.ledger.offer(ofRemoved, identifier)
+	if a, again := s.repeat(ctx, ofRemoved, http.MethodDelete, "/iot/devices/"+made.Data.ID, ""); a.done() || again && a.gone() {
+		s.ledger.ack(ofRemoved, identifier, made.Data.ID)
+	}
+}
+
+// findDevices looks for each device that was made, and for each that was deleted.
+func (s *site) findDevices(ctx context.Context, f findings) error {
+	for kind, undone := range map[string]string{ofDevices: "", ofRemoved: "it is there"} {
+		for id := range s.ledger.of(kind) {
+			a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+id, "")
+			switch {
+			case a.done():
+				f.see(kind, id, 1, undone)
+			case !a.gone():
+				return s.read(a, nil)
+			case kind == ofRemoved:
+				f.see(kind, id, 1, "")
+			}
+		}
+	}
+	return nil
+}
+
 // pages reads a list whose pages have numbers to its end.
 func pages[T any](ctx context.Context, s *site, path string) (all []T, err error) {
 	for page := 1; ; page++ {

@@ -77,7 +77,7 @@ func (s *site) sendDeleted(ctx context.Context, n int) {
 		return
 	}
 	a, again := s.repeat(ctx, ofDeleted, http.MethodDelete, "/v2/sms/"+id, "")
-	if a.done() || again && a.status == http.StatusNotFound {
+	if a.done() || again && a.gone() {
 		_, number := sending(ofDeleted, n)
 		s.ledger.ack(ofDeleted, number, id)
 	}

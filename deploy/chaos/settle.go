@@ -15,7 +15,7 @@ import (
 func (s *site) find(ctx context.Context) (findings, error) {
 	f := findings{}
 	for _, look := range []func(context.Context, findings) error{
-		s.findReadings, s.findArrivals, s.findMessages, s.findUses, s.findCalls, s.findJobs, s.findClaims, s.findSubscribers,
+		s.findReadings, s.findArrivals, s.findMessages, s.findUses, s.findCalls, s.findJobs, s.findClaims, s.findSubscribers, s.findDevices,
 	} {
 		if err := look(ctx, f); err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	for _, k := range s.kinds() {
 		all = append(all, s.ledger.reconcile(k.name, f))
 	}
-	return append(all, s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
+	return append(all, s.ledger.reconcile(ofRemoved, f), s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
 }
 
 func clean(all []verdict) bool {

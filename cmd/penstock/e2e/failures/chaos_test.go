@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 )
@@ -19,33 +21,62 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	e2e.SoakOnly(t, "TestKillLosesNothing, TestOutageLosesNothing and TestFaultsLoseNothing see each kind of fault once")
-	program := buildChaos(t)
-	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", 1)
-	for _, tc := range []struct {
-		backends string
-		programs []string // that it needs besides ours
-	}{
-		{"sqlite", nil},
-		{"postgres", []string{"/usr/lib/postgresql/*/bin/postgres", "redis-server", "influxd"}},
-	} {
-		t.Run(tc.backends, func(t *testing.T) {
+	for _, backends := range []string{"sqlite", "postgres"} {
+		t.Run(backends, func(t *testing.T) {
 			t.Parallel()
-			for _, name := range tc.programs {
-				found, _ := filepath.Glob(name)
-				if _, err := exec.LookPath(name); err != nil && len(found) == 0 && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
-					t.Skipf("%s is not installed and PENSTOCK_TEST_SKIP_REAL=1", name)
-				}
-			}
-			cmd := exec.Command(program, "-binary", os.Args[0], "-backends", tc.backends, "-seed", fmt.Sprint(seed),
-				"-duration", "1m", "-faults", "10", "-rate", "25", "-frames", "25", "-hold", "3s")
-			cmd.Env = e2e.BareEnvironment()
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Errorf("%v", err)
-			}
-			t.Logf("%s", out)
+			runChaos(t, backends, 10, time.Minute)
 		})
 	}
+}
+
+// TestFaultsLoseNothing has a back end fail under the load of `make chaos`, each fault once,
+// three times in a soak or PENSTOCK_TEST_FAULTS times. What strikes only in a soak,
+// TestOutageLosesNothing sees under a load of frames and messages.
+func TestFaultsLoseNothing(t *testing.T) {
+	t.Parallel()
+	rounds := e2e.Rounds(t, "PENSTOCK_TEST_FAULTS", 1, 3)
+	for _, tc := range []struct {
+		backends       string
+		faults, soaked []string
+	}{
+		{"postgres", []string{"Redis is emptied"}, []string{"Redis is killed", "PostgreSQL is killed"}},
+		{"sentinel", []string{"Redis's master is killed .Sentinel.", "PostgreSQL's primary is lost, the standby promoted"}, []string{"Redis fails over as planned .Sentinel."}},
+	} {
+		if e2e.Soak() {
+			tc.faults = append(tc.faults, tc.soaked...)
+		}
+		t.Run(tc.backends, func(t *testing.T) {
+			t.Parallel()
+			count := rounds * len(tc.faults)
+			runChaos(t, tc.backends, count, time.Duration(count)*8*time.Second, "-rate", "75", "-only", "^("+strings.Join(tc.faults, "|")+")$")
+		})
+	}
+}
+
+// runChaos has faults strike a set of back ends, spread over a length of time.
+func runChaos(t *testing.T, backends string, faults int, length time.Duration, flags ...string) {
+	t.Helper()
+	programs := map[string][]string{
+		"postgres": {"/usr/lib/postgresql/*/bin/postgres", "redis-server", "redis-cli", "influxd"},
+		"sentinel": {"/usr/lib/postgresql/*/bin/postgres", "redis-server", "redis-cli", "redis-sentinel", "influxd"},
+	}
+	for _, name := range programs[backends] {
+		found, _ := filepath.Glob(name)
+		if _, err := exec.LookPath(name); err != nil && len(found) == 0 && os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skipf("%s is not installed and PENSTOCK_TEST_SKIP_REAL=1", name)
+		}
+	}
+	seed := e2e.NumberFromEnv(t, "PENSTOCK_TEST_SEED", 1)
+	cmd := exec.Command(buildChaos(t), append([]string{
+		"-binary", os.Args[0], "-backends", backends, "-seed", fmt.Sprint(seed), "-duration", length.String(), "-faults", fmt.Sprint(faults),
+		"-rate", "25", "-frames", "25", "-hold", "3s",
+	}, flags...)...)
+	cmd.Env = e2e.BareEnvironment()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	t.Logf("%s", out)
 }
 
 // buildChaos builds deploy/chaos, under the race detector if the tests run so: its
