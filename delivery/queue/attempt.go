@@ -29,6 +29,10 @@ func (q *Queue) attemptLeased(item *item) {
 // cannot be recalled.
 func (q *Queue) attempt(item *item) {
 	p, why, d := permitAttempt, "", &item.delivery
+	if d.Unopened {
+		q.refuseUnopened(d)
+		return
+	}
 	if !q.parkExpired(d) {
 		p, why = q.breakers.acquire(d)
 	}
@@ -47,6 +51,19 @@ func (q *Queue) attempt(item *item) {
 	if o.State == outbox.Dead {
 		q.deps.Logger.WarnContext(ctx, "delivery dead: it is not attempted again", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "target", redactedTarget(d), "reason", o.Reason, "error", o.Attempt.Error)
 	}
+	q.deps.Observe(*d, o)
+	q.outcomes.Add(o)
+}
+
+// refuseUnopened ends a delivery that cannot be attempted without what is sealed of its
+// record. A replay attempts it once that opens.
+func (q *Queue) refuseUnopened(d *outbox.Delivery) {
+	o := outbox.Outcome{
+		ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), State: outbox.Dead, Reason: outbox.UnopenedReason,
+		Attempt: outbox.Attempt{At: q.deps.Now(), Reason: outbox.UnopenedReason},
+	}
+	q.count(o)
+	q.deps.Logger.Error("delivery dead: its record does not open", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "reason", o.Reason)
 	q.deps.Observe(*d, o)
 	q.outcomes.Add(o)
 }

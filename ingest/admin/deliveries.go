@@ -29,6 +29,9 @@ type deliveryJSON struct {
 	// Hidden says that the path of the target and the answers are left out: the caller
 	// may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
+	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
+	// it is left out.
+	Unopened bool `json:"unopened,omitempty"`
 }
 
 type attemptJSON struct {
@@ -44,7 +47,7 @@ func deliveryOf(d outbox.Delivery) deliveryJSON {
 	out := deliveryJSON{
 		ID: d.ID, Account: d.Account, Kind: d.Kind, Relay: d.Relay, MessageID: d.MessageID, Originator: d.Originator, Destination: d.Destination,
 		Target: outbox.MaskTarget(d.Target()), State: d.State, Reason: d.Reason, CreatedAt: formatTime(d.CreatedAt),
-		NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: httpd.Each(d.Attempts, attemptOf),
+		Unopened: d.Unopened, NextAttemptAt: formatTimeOrNil(d.NextAttemptAt), Attempts: httpd.Each(d.Attempts, attemptOf),
 	}
 	if d.Waits != "" {
 		out.WaitsFor, out.Endpoint = d.Waits, d.EndpointName()

@@ -31,6 +31,9 @@ type messageJSON struct {
 	Parts []partJSON   `json:"parts"`
 	// Hidden says that the texts are left out: the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
+	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
+	// it is left out.
+	Unopened bool `json:"unopened,omitempty"`
 }
 
 type partJSON struct {
@@ -49,7 +52,7 @@ type partJSON struct {
 func messageOf(m *message.Message) messageJSON {
 	out := messageJSON{
 		ID: m.ID, Account: m.Account, Originator: m.Originator, Destination: m.Destination, Coding: m.Coding,
-		Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
+		Unopened: m.Unopened, Flash: m.Flash, Replace: m.Replace, ReportTo: outbox.MaskTarget(m.Report.URL), Origin: m.Origin, IP: m.IP,
 		ReceivedAt: formatTime(m.ReceivedAt), ScheduledFor: formatTime(m.ScheduledFor), Parts: make([]partJSON, len(m.Parts)),
 	}
 	out.Code, _ = m.Code()

@@ -29,6 +29,9 @@ type relayJSON struct {
 	UpdatedAt   *string      `json:"updated_at"`
 	// Hidden says that the paths of URLs are left out: the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
+	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
+	// it is left out.
+	Unopened bool `json:"unopened,omitempty"`
 }
 
 // relayView is a relay by itself.
@@ -50,7 +53,7 @@ type actionJSON struct {
 func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	out := relayJSON{
 		Account: r.Account, AccountName: accountName, Kind: r.Kind, ID: r.ID, Number: r.Number, Action: r.Action.Name,
-		Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter, ICCID: r.ICCID, Pace: r.Pace, UpdatedAt: formatTimeOrNil(r.UpdatedAt),
+		Parameters: append([]string{}, r.Action.Parameters...), Filter: r.Filter, ICCID: r.ICCID, Pace: r.Pace, Unopened: r.Unopened, UpdatedAt: formatTimeOrNil(r.UpdatedAt),
 	}
 	if hidesTexts(c) {
 		out.Hidden = true

@@ -22,12 +22,15 @@ type ruleJSON struct {
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
+	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of
+	// it is left out.
+	Unopened bool `json:"unopened,omitempty"`
 }
 
 func ruleOf(one rule.Owned[rule.Rule]) ruleJSON {
 	r := one.Of
 	return ruleJSON{
-		rule.DocumentOf(r), one.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt),
+		rule.DocumentOf(r), one.Account, rule.FailuresTextOf(r.Failures, time.RFC3339Nano), formatTime(r.CreatedAt), formatTime(r.UpdatedAt), r.Unopened,
 	}
 }
 

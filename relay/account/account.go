@@ -40,6 +40,8 @@ type Account struct {
 	// several while rotating, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
 	CallbackURL    string   `json:"callback_url,omitempty"`
+	// Unopened means that the record does not open: only ID and Name are known.
+	Unopened bool `json:"-"`
 }
 
 // May reports whether the account has a permission, for example mvno.
@@ -54,6 +56,8 @@ type Token struct {
 	Scopes  []Scope `json:"scopes"`
 	// Secret verifies the signatures of senders that only sign.
 	Secret string `json:"secret,omitempty"`
+	// Unopened means that the secret does not open, and is left out.
+	Unopened bool `json:"-"`
 	// Source names this token in the path of such senders.
 	Source string `json:"source,omitempty"`
 	// CreatedAt is when it was made over the admin API; zero if an inventory declared it.

@@ -51,6 +51,7 @@ type DeclaredSIM struct {
 	ICCID, IMSI, MSISDN string
 	Document, Account   string // that declare it, by name
 	Declared            string // how, as JSON
+	Unopened            bool   // Declared does not open, and is left out
 }
 
 // WhichSIMs selects SIMs of the inventory: those with one of the values, all of some

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -176,5 +177,17 @@ func TestStatusOf(t *testing.T) {
 		if got := StatusOf([]byte(tc.udh)); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// A shorter prefix must not take the messages of a relay that does not open.
+func TestARelayThatDoesNotOpenQuarantinesItsMessages(t *testing.T) {
+	closed := Relay{ID: "v", Kind: VirtualNumber, Number: "447860000001", Unopened: true}
+	m := sample()
+	m.To = closed.Number
+	d := Decide(m, []*Route{Compile(closed), Compile(geo("g", "44", BlackHole))}, Settings{})
+	relaytest.Equal(t, "state", d.State, event.Quarantined)
+	if want := "vmn relay v cannot be performed: " + relay.ErrUnopened.Error() + ", then replay the message"; d.Reason != want {
+		t.Errorf("reason %q, want %q", d.Reason, want)
 	}
 }

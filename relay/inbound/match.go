@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/condition"
 )
@@ -27,6 +28,10 @@ type Route struct {
 // messages are quarantined with that reason, never dropped.
 func Compile(r Relay) *Route {
 	out := &Route{Relay: r}
+	if r.Unopened {
+		out.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUnopened)
+		return out
+	}
 	if r.Filter != "" {
 		var err error
 		if out.filter, err = condition.CompileFilter(r.Filter); err != nil {

@@ -28,6 +28,9 @@ type Relay struct {
 	// ChangedAt is when RelayService changed the action or the filter last; zero: not
 	// since an inventory set them.
 	ChangedAt time.Time `json:"changed_at,omitzero"`
+	// Unopened means that the record does not open: only the account, the kind, the id and
+	// the number are known.
+	Unopened bool `json:"-"`
 }
 
 // String names the relay in reasons: "vmn relay v1".

@@ -2,6 +2,7 @@ package inbound
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/penstock/penstock/relay"
@@ -64,12 +65,13 @@ func (c *routeCache) lookup(version int64, numbers []string) (out map[string][]*
 }
 
 // store compiles relays and caches their routes, unless the version has changed
-// meanwhile.
+// meanwhile, or one does not open, which may change without a version.
 func (c *routeCache) store(version int64, numbers []string, found [][]Relay, out map[string][]*Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	current := c.version == version
+	unchanged := c.version == version
 	for i, n := range numbers {
+		current := unchanged && !slices.ContainsFunc(found[i], func(r Relay) bool { return r.Unopened })
 		routes := make([]*Route, 0, len(found[i]))
 		for _, r := range found[i] {
 			routes = append(routes, c.compile(r, current))

@@ -89,19 +89,25 @@ func (a *apply) settings(ctx context.Context) ([]*accountApply, error) {
 
 // saveSome saves some accounts, and gives them their ids.
 func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accountApply, error) {
-	all, recs, read := make([]*accountApply, len(some)), make([]account.Account, len(some)), make([]account.Account, len(some))
+	all, saved := make([]*accountApply, len(some)), make([]*accountApply, 0, len(some))
+	recs, read := make([]account.Account, 0, len(some)), make([]account.Account, 0, len(some))
 	for i, want := range some {
 		was, err := a.Accounts.AccountByName(ctx, want.Name)
-		exists := err == nil
-		if err = ignoreMissing(err); err != nil {
-			return nil, err
-		}
+		exists := relay.KindOf(err) != relay.KindNotFound
 		one := &accountApply{
 			Service: a.Service, notes: notes{mode: a.mode}, want: want, before: a.before(want), id: was.ID, exists: exists, at: "account " + want.Name + ": ",
 		}
-		recs[i], read[i], all[i] = record(was, want, one.before), was, one
-		one.note("account "+want.Name, exists, reflect.DeepEqual(recs[i], was))
-		if want.CallbackURL != "" && recs[i].CallbackURL != want.CallbackURL {
+		all[i] = one
+		if err = ignoreMissing(err); err != nil {
+			if err := one.keepUnopened("account "+want.Name, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		rec := record(was, want, one.before)
+		recs, read, saved = append(recs, rec), append(read, was), append(saved, one)
+		one.note("account "+want.Name, exists, reflect.DeepEqual(rec, was))
+		if want.CallbackURL != "" && rec.CallbackURL != want.CallbackURL {
 			one.keepField(one.at+"callback_url", changedOverAPI(time.Time{}), onlyAPI)
 		}
 	}
@@ -111,7 +117,7 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 			return nil, err
 		}
 		for i, id := range ids {
-			all[i].id = id
+			saved[i].id = id
 		}
 	}
 	for i, one := range all {
@@ -385,7 +391,7 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 	if r, err := a.Rules.Rule(ctx, a.id, want.ID); err == nil {
 		stored = &r
 	} else if relay.KindOf(err) != relay.KindNotFound {
-		return err
+		return a.keepUnopened(a.at+"rules."+want.ID, err)
 	}
 	if keep(stored) {
 		return a.keepRule(stored, target)
@@ -431,7 +437,7 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 	}
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
-		return err
+		return a.keepUnopened(a.at+"relays."+want.ID, err)
 	}
 	exists := err == nil
 	if exists && !slices.Contains(a.mode.Reset, "relays") {

@@ -120,6 +120,16 @@ func changedOverAPI(t time.Time) string {
 // takenBy is the remedy for a field that an apply with a reset takes from the document.
 func takenBy(reset string) string { return "--reset " + reset + " takes the document's" }
 
+// keepUnopened notes a record that stays as it is because it does not open, and returns any
+// other error.
+func (n *notes) keepUnopened(what string, err error) error {
+	if !errors.Is(err, relay.ErrUnopened) {
+		return err
+	}
+	n.keepField(what, asStored, relay.ErrUnopened.Error())
+	return nil
+}
+
 // differing returns the names of the fields in which two records of a document differ.
 func differing[T any](a, b T) (fields []string) {
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)

@@ -180,6 +180,9 @@ func (p presenter) rules(ctx context.Context, a *document.Account) error {
 		if !p.shown("rule", r.ID) {
 			continue
 		}
+		if r.Unopened {
+			return fmt.Errorf("rule %s: %w", r.ID, relay.ErrUnopened)
+		}
 		d, err := declaredRule(r)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay/account"
@@ -42,6 +43,8 @@ func (s *Service) load(ctx context.Context, st *standing, which account.WhichSIM
 	if err != nil {
 		return err
 	}
+	// One that does not open stays as it is until it is declared again.
+	rows = slices.DeleteFunc(rows, func(row account.DeclaredSIM) bool { return row.Unopened })
 	st.sims = make(map[simKey]account.DeclaredSIM, len(rows))
 	sims := make([]document.DeclaredSIM, len(rows))
 	for i, row := range rows {

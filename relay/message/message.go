@@ -65,6 +65,10 @@ type Message struct {
 
 	Parts []Part `json:"parts"` // never empty, in order
 
+	// Unopened means that what is sealed of its record does not open, and is left out: all
+	// but the numbers and the states of the parts.
+	Unopened bool `json:"-"`
+
 	// What changes.
 
 	// Version counts the changes to the states of parts; see Reports.

@@ -25,8 +25,8 @@ const (
 	// Rejected was refused by the carrier, or no carrier would take it. An end.
 	Rejected State = "rejected"
 	// Unknown was submitted to a carrier whose answer was lost, or was due when the
-	// database was put back to an earlier state. It is not retried automatically; a
-	// receipt or an operator resolves it.
+	// database was put back to an earlier state, or when its record did not open. It is not
+	// retried automatically; a receipt or an operator resolves it.
 	Unknown State = "unknown"
 	// Removed was deleted by the account while pending, and refunded. An end.
 	Removed State = "removed"

@@ -3,6 +3,7 @@ package outbox
 import (
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -65,6 +66,9 @@ type Delivery struct {
 	Pace     Pace   `json:"pace,omitzero"`
 	// Trace is the span that led to it; empty for none.
 	Trace tracing.Parent `json:"trace,omitempty"`
+	// Unopened means that what is sealed of its record does not open, and is left out: the
+	// target, the content and the pace.
+	Unopened bool `json:"-"`
 
 	// What changes with every attempt.
 	State State `json:"state"`
@@ -120,6 +124,9 @@ type SMS struct {
 	To         string `json:"to"`
 	Text       string `json:"text"`
 }
+
+// UnopenedReason is why a delivery that is Unopened is dead.
+var UnopenedReason = relay.ErrUnopened.Error() + ", then replay the delivery"
 
 // Target is where the delivery goes: the URL, the address, "sim:" and the ICCID,
 // or "sms:" and the number.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -103,6 +104,10 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 // collected is sent.
 func (s *Service) programOf(ctx context.Context, ref BatchRef) (*Program, error) {
 	r, err := s.deps.Store.Rule(ctx, ref.Account, ref.RuleID)
+	if errors.Is(err, relay.ErrUnopened) {
+		s.failed.add(ref.Account, ref.RuleID, err, s.o.Now())
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

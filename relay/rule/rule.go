@@ -43,6 +43,9 @@ type Rule struct {
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
 	// Failures are kept apart and looked up with the rule.
 	Failures Failures `json:"-"`
+	// Unopened means that the record does not open: only the id, the time of creation and
+	// the failures are known. It does not look at frames.
+	Unopened bool `json:"-"`
 }
 
 // Failures counts the frames at which an expression of a rule failed, which then does not

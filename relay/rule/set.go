@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -15,6 +16,8 @@ import (
 type ruleSet struct {
 	version  int64
 	programs map[string]*Program // enabled ones by id
+	// unopened has the rules whose records do not open. Their states stay as they are.
+	unopened map[string]bool
 	named    map[string][]*Program
 	others   []*Program // that do not name their devices
 	mu       sync.Mutex
@@ -37,7 +40,8 @@ func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*rul
 	s.mu.Lock()
 	old := s.sets[acct]
 	s.mu.Unlock()
-	if old != nil && old.version >= v.Rules {
+	// A record may open again without another version.
+	if old != nil && old.version >= v.Rules && len(old.unopened) == 0 {
 		old.renew(v.Records)
 		return old, nil
 	}
@@ -58,10 +62,14 @@ func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*rul
 func (s *Service) newSet(acct account.ID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
 		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
-		looks: make(map[string]look),
+		looks: make(map[string]look), unopened: make(map[string]bool),
 	}
 	for i := range rules {
 		r := &rules[i]
+		if r.Unopened {
+			set.unopened[r.ID] = true
+			s.failed.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
+		}
 		if !r.Enabled {
 			continue
 		}

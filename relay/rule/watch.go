@@ -125,6 +125,9 @@ func (s *Service) evaluateDue(ctx context.Context, acct account.ID, pairs []Pair
 	}
 	return s.decideLocked(ctx, s.newBudget(acct), pairs, nil, func(d *pendingDecision, st *PairState) {
 		p := set.programs[st.RuleID]
+		if set.unopened[st.RuleID] {
+			return // it is due again when the lease ends
+		}
 		if p == nil {
 			st.Due, st.Since, st.Began = time.Time{}, time.Time{}, nil
 			return
@@ -271,6 +274,9 @@ func (w *silenceCheck) nextCheck(deviceID string) (next time.Time, changing []Pa
 	device, there := w.devices[deviceID]
 	if !there {
 		return time.Time{}, nil
+	}
+	if len(w.set.unopened) > 0 { // which may look for silent devices
+		next = w.now.Add(recheck)
 	}
 	for _, p := range w.set.match(&device) {
 		if p.Rule.On != OnSilent {

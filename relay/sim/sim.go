@@ -55,6 +55,8 @@ type SIM struct {
 	IMSI, MSISDN         string // digits; empty while unknown; no two SIMs have the same
 	Service4G, Service5G bool
 	Codes                Codes
+	// Unopened means that a code does not open, and is left out.
+	Unopened bool
 	// State is current_state.
 	State State
 	// Requested is requested_state: the state asked for while a job runs, else

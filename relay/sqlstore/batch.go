@@ -109,14 +109,14 @@ func kindOf(v any) kind {
 }
 
 // seal seals the columns that are Sealed, once.
-func (b *Batch) seal(by Sealer) error {
+func (b *Batch) seal(sealer Sealer) error {
 	for i := range b.columns {
 		c := &b.columns[i]
 		for n, owner := range c.owners {
 			if owner == "" {
 				continue
 			}
-			sealed, err := seal(by, c.texts[n], owner)
+			sealed, err := seal(sealer, c.texts[n], owner)
 			if err != nil {
 				return err
 			}

@@ -41,18 +41,19 @@ func List[T any](ctx context.Context, c Conn, noun, query string, fields func(v 
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	all, err := list(ctx, c, noun, query, fields, args)
-	if errors.Is(err, errUnopened) { // another gateway may have added a key
+	all, err := list(ctx, c, noun, query, fields, args, false)
+	if errors.Is(err, relay.ErrUnopened) { // another gateway may have added a key
 		if err := c.sealer().Load(ctx); err != nil {
 			return nil, err
 		}
-		all, err = list(ctx, c, noun, query, fields, args)
+		all, err = list(ctx, c, noun, query, fields, args, true)
 	}
 	return all, err
 }
 
-// list is List with the keys that are loaded.
-func list[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args []any) ([]T, error) {
+// list is List with the keys that are loaded; final says that these are those of the
+// database, see SealedOr.
+func list[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args []any, final bool) ([]T, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
 		return nil, c.wrap(noun, err)
@@ -63,7 +64,7 @@ func list[T any](ctx context.Context, c Conn, noun, query string, fields func(v 
 	columns, complete := fields(&v), func() {}
 	for _, column := range columns {
 		if s, ok := column.(*sealedColumn); ok {
-			s.by = c.sealer()
+			s.sealer, s.final = c.sealer(), final
 		}
 	}
 	if last, ok := columns[len(columns)-1].(func()); ok {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -25,9 +25,6 @@ type Sealer interface {
 	Load(ctx context.Context) error
 }
 
-// errUnopened means that a column does not open with the keys that are loaded.
-var errUnopened = errors.New("a sealed column does not open")
-
 // SetSealer sets what encrypts the columns that are Sealed. Without one they are kept as
 // they are. It is called before other goroutines use the DB.
 func (d *DB) SetSealer(s Sealer) { d.sealed = s }
@@ -42,6 +39,13 @@ func (d *DB) SetSealer(s Sealer) { d.sealed = s }
 // owner is a value, or a pointer to a column that is read before this one.
 func Sealed(column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner}
+}
+
+// SealedOr is Sealed for lists, which one value that does not open must not end: it sets
+// unopened and leaves the column as it is. Who changes a record must not save it without
+// what did not open.
+func SealedOr(unopened *bool, column any, table string, owner any) sql.Scanner {
+	return &sealedColumn{plain: column, table: table, owner: owner, unopened: unopened}
 }
 
 // SealedDoc reads two columns: the owner of a row, and its document, which is Sealed.
@@ -62,7 +66,12 @@ type sealedColumn struct {
 	plain any
 	table string
 	owner any
-	by    Sealer // where a column is read
+
+	unopened *bool // of SealedOr
+	// Where a column is read:
+	sealer Sealer
+	// final means that the keys were loaded from the database.
+	final bool
 }
 
 // ownerName names the table and the owner, for Sealer.
@@ -74,11 +83,11 @@ func (s *sealedColumn) ownerName() string {
 const sealedPrefix = "sealed:"
 
 // seal returns a text as it is kept.
-func seal(by Sealer, text, owner string) (string, error) {
-	if by == nil || text == "" {
+func seal(sealer Sealer, text, owner string) (string, error) {
+	if sealer == nil || text == "" {
 		return text, nil
 	}
-	b, err := by.Seal([]byte(text), owner)
+	b, err := sealer.Seal([]byte(text), owner)
 	return sealedPrefix + base64.RawStdEncoding.EncodeToString(b), err
 }
 
@@ -88,24 +97,38 @@ func (s *sealedColumn) Scan(column any) error {
 	if err != nil {
 		return err
 	}
-	plain := stored
-	if encoded, is := strings.CutPrefix(string(stored), sealedPrefix); is && s.by != nil {
-		b, err := base64.RawStdEncoding.DecodeString(encoded)
-		if err != nil {
-			return fmt.Errorf("a sealed column: %w", err)
-		}
-		if plain, err = s.by.Open(b, s.ownerName()); err != nil {
-			return fmt.Errorf("%w: %w", errUnopened, err)
-		}
+	plain, err := s.open(stored)
+	if err != nil && s.unopened != nil && s.final {
+		*s.unopened = true
+		return nil
 	}
-	if to, ok := s.plain.(sql.Scanner); ok {
-		return to.Scan(plain)
+	if err != nil {
+		return err
 	}
-	switch to := reflect.ValueOf(s.plain).Elem(); to.Kind() {
+	if target, ok := s.plain.(sql.Scanner); ok {
+		return target.Scan(plain)
+	}
+	switch target := reflect.ValueOf(s.plain).Elem(); target.Kind() {
 	case reflect.String:
-		to.SetString(string(plain))
+		target.SetString(string(plain))
 	default:
-		to.SetBytes(slices.Clone(plain))
+		target.SetBytes(slices.Clone(plain))
 	}
 	return nil
+}
+
+// open returns the value of a column; relay.ErrUnopened if it does not open.
+func (s *sealedColumn) open(stored []byte) ([]byte, error) {
+	encoded, sealed := strings.CutPrefix(string(stored), sealedPrefix)
+	if !sealed || s.sealer == nil {
+		return stored, nil
+	}
+	b, err := base64.RawStdEncoding.DecodeString(encoded)
+	if err == nil {
+		b, err = s.sealer.Open(b, s.ownerName())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", relay.ErrUnopened, err)
+	}
+	return b, nil
 }

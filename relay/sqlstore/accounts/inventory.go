@@ -66,7 +66,7 @@ const (
 )
 
 func simFields(d *account.DeclaredSIM) []any {
-	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, sqlstore.Sealed(&d.Declared, "declared_sim", &d.Account)}
+	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, sqlstore.SealedOr(&d.Unopened, &d.Declared, "declared_sim", &d.Account)}
 }
 
 // bySIM orders by ICCID and account.

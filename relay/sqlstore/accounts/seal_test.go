@@ -1,42 +1,21 @@
 package accounts
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
-
-// mirror seals by turning a text round, behind what it belongs to.
-type mirror struct{}
-
-func (mirror) Load(context.Context) error { return nil }
-
-func (mirror) Seal(plain []byte, owner string) ([]byte, error) {
-	turned := slices.Clone(plain)
-	slices.Reverse(turned)
-	return append([]byte(owner+"|"), turned...), nil
-}
-
-func (mirror) Open(sealed []byte, owner string) ([]byte, error) {
-	turned, found := bytes.CutPrefix(sealed, []byte(owner+"|"))
-	if !found {
-		return nil, fmt.Errorf("%.40q is not of %s", sealed, owner)
-	}
-	slices.Reverse(turned)
-	return turned, nil
-}
 
 // keyed opens nothing before its keys were loaded from the database.
 type keyed struct {
-	mirror
+	sqltest.Sealer
 	db    *sqlstore.DB
 	loads *int
 }
@@ -51,12 +30,12 @@ func (k keyed) Open(sealed []byte, owner string) ([]byte, error) {
 	if *k.loads == 0 {
 		return nil, errors.New("no key is loaded")
 	}
-	return k.mirror.Open(sealed, owner)
+	return k.Sealer.Open(sealed, owner)
 }
 
 // keysAreLoaded reads a record before the keys are loaded, and one that does not open.
 func keysAreLoaded(t *testing.T, s *Store) {
-	s.db.SetSealer(mirror{})
+	s.db.SetSealer(sqltest.Sealer{})
 	_, err := s.PutAccount(t.Context(), account.Account{ID: 7, Name: "acme"})
 	relaytest.NoError(t, err)
 	loads := 0
@@ -65,10 +44,48 @@ func keysAreLoaded(t *testing.T, s *Store) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the accounts, and how often keys were loaded", []int{len(all), loads}, []int{1, 1})
 	relaytest.NoError(t, s.db.Run(t.Context(), "account", "INSERT INTO account (id, name, doc) SELECT 8, 'other', doc FROM account"))
-	if all, err := s.Accounts(t.Context()); err == nil {
-		t.Errorf("%d accounts", len(all))
+	if _, err := s.Account(t.Context(), 8); !errors.Is(err, relay.ErrUnopened) {
+		t.Errorf("the account that does not open: error %v", err)
 	}
 	relaytest.Equal(t, "how often keys were loaded", loads, 2)
+}
+
+// otherRecordsOpen changes one record of each kind: lists have the others.
+func otherRecordsOpen(t *testing.T, s *Store) {
+	ctx := t.Context()
+	s.db.SetSealer(sqltest.Sealer{})
+	for id := range account.ID(2) {
+		_, err := s.PutAccount(ctx, account.Account{ID: id + 1, Name: []string{"acme", "globex"}[id], CallbackURL: "https://example.com/"})
+		relaytest.NoError(t, err)
+	}
+	relaytest.NoError(t,
+		s.PutTokens(ctx, []account.Token{{Hash: "a", Account: 1, Source: "a", Secret: "one"}, {Hash: "b", Account: 2, Source: "b", Secret: "two"}}),
+		s.PutInventory(ctx, nil, []byte("{}"), account.SIMChanges{Put: []account.DeclaredSIM{{ICCID: "1", Declared: `{}`}, {ICCID: "2", Declared: `{}`}}}))
+	for _, row := range [][3]string{{"account", "doc", "id = 1"}, {"token", "secret", "hash = 'a'"}, {"declared_sim", "doc", "iccid = '1'"}} {
+		sqltest.Tamper(t, s.db, row[0], row[1], row[2])
+	}
+	all, err := s.Accounts(ctx)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "accounts", all, []account.Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
+	a, err := s.AccountByName(ctx, "acme")
+	relaytest.Equal(t, "id and error of the account that does not open", []any{a.ID, errors.Is(err, relay.ErrUnopened)}, []any{account.ID(1), true})
+	tokens, err := s.Tokens(ctx)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "secrets of the tokens", []any{tokens[0].Secret, tokens[0].Unopened, tokens[1].Secret, tokens[1].Unopened}, []any{"", true, "two", false})
+	_, err = s.TokenBySource(ctx, "a")
+	if !errors.Is(err, relay.ErrUnopened) {
+		t.Errorf("the token that does not open: error %v", err)
+	}
+	sims, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "SIMs of the inventory", []any{sims[0].Declared, sims[0].Unopened, sims[1].Declared, sims[1].Unopened}, []any{"", true, "{}", false})
+
+	// Gateways cache the others.
+	watching, stop := context.WithCancel(ctx)
+	s.Changes(watching, func(cached []account.Token) {
+		relaytest.Equal(t, "cached tokens", len(cached), 1)
+		stop()
+	})
 }
 
 // secretsAreSealed saves secrets: they come back, and the database shows none.
@@ -119,7 +136,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		}
 		return secrets
 	}
-	s.db.SetSealer(mirror{})
+	s.db.SetSealer(sqltest.Sealer{})
 	save(nil)
 	comesBack()
 	save([]byte(`{"secret":"whsec_new"}`))

@@ -8,6 +8,7 @@ package accounts
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -46,13 +47,26 @@ func (s *Store) AccountByName(ctx context.Context, name string) (account.Account
 
 func readAccount(a *account.Account) []any { return sqlstore.SealedDoc(a, "account") }
 
+const selectAccounts = "SELECT id, doc, name FROM account"
+
+// listedAccount returns where the columns of selectAccounts are read to.
+func listedAccount(a *account.Account) []any {
+	return []any{&a.ID, sqlstore.SealedOr(&a.Unopened, sqlstore.JSON(a), "account", &a.ID), &a.Name}
+}
+
+// account loads an account; relay.ErrUnopened, with the id and the name, if it does not
+// open.
 func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
-	return sqlstore.One(ctx, s.db, noun, "SELECT id, doc FROM account WHERE "+condition, readAccount, value)
+	a, err := sqlstore.One(ctx, s.db, noun, selectAccounts+" WHERE "+condition, listedAccount, value)
+	if err == nil && a.Unopened {
+		err = fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
+	}
+	return a, err
 }
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	return sqlstore.List(ctx, s.db, "accounts", "SELECT id, doc FROM account ORDER BY id", readAccount)
+	return sqlstore.List(ctx, s.db, "accounts", selectAccounts+" ORDER BY id", listedAccount)
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.

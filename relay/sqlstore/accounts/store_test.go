@@ -38,6 +38,7 @@ func TestStore(t *testing.T) {
 		"SIMs of the inventory are found by their values":    simsAreDeclared,
 		"secrets are sealed":                                 secretsAreSealed,
 		"keys of sealed records are loaded if one is closed": keysAreLoaded,
+		"a record that does not open ends no list":           otherRecordsOpen,
 		"trunks are replaced":                                trunksAreReplaced,
 		"one of many saves an account or inventory":          func(t *testing.T, s *Store) { raceOf(t, s, s) },
 	})

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,7 +26,11 @@ func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token
 }
 
 func (s *Store) token(ctx context.Context, noun, condition, value string) (account.Token, error) {
-	return sqlstore.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
+	t, err := sqlstore.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
+	if err == nil && t.Unopened {
+		return account.Token{}, fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
+	}
+	return t, err
 }
 
 // Tokens lists every token by its hash.
@@ -39,7 +44,9 @@ func readToken(t *account.Token) []any {
 	return []any{sqlstore.JSON(t), sealedSecret(t)}
 }
 
-func sealedSecret(t *account.Token) any { return sqlstore.Sealed(&t.Secret, "token", &t.Account) }
+func sealedSecret(t *account.Token) any {
+	return sqlstore.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
+}
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
 func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
@@ -130,7 +137,8 @@ func (s *Store) Changes(ctx context.Context, changed func([]account.Token)) {
 		if relay.KindOf(err) == relay.KindUnavailable {
 			return false
 		}
-		changed(all) // none if one of them cannot be opened
+		// Those that do not open are refused when they are used.
+		changed(slices.DeleteFunc(all, func(t account.Token) bool { return t.Unopened }))
 		return true
 	}
 	for seen := int64(-1); ; {

@@ -70,7 +70,7 @@ func New(db *sqlstore.DB) *Store {
 }
 
 // columns are what fields reads, but for the attempts.
-const columns = `d.account, d.doc, d.id, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
+const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
 d.reason, d.due, d.waits, d.held_until, d.tries, `
 
 const (
@@ -114,7 +114,7 @@ func kept(d outbox.Delivery) outbox.Delivery {
 // fields are columns and the attempts; those after doc count more than it does.
 func fields(d *outbox.Delivery) []any {
 	return []any{
-		&d.Account, sqlstore.Sealed(sqlstore.JSON(d), "delivery", &d.Account), &d.ID, &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
+		&d.Account, sqlstore.SealedOr(&d.Unopened, sqlstore.JSON(d), "delivery", &d.Account), &d.ID, sqlstore.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
 		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
 	}
 }

@@ -17,6 +17,13 @@ const relaysVersion = "relays"
 
 func readRelay(r *inbound.Relay) []any { return sqlstore.SealedDoc(r, "relay") }
 
+const selectRelays = "SELECT account, doc, kind, id, number FROM relay"
+
+// listedRelay returns where the columns of selectRelays are read to.
+func listedRelay(r *inbound.Relay) []any {
+	return []any{&r.Account, sqlstore.SealedOr(&r.Unopened, sqlstore.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
+}
+
 const getRelay = `
 SELECT account, doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
 
@@ -68,8 +75,7 @@ func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id str
 
 // List returns an account's relays of a kind by number or prefix.
 func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
-	return sqlstore.List(ctx, s.db, "relays", `
-SELECT account, doc FROM relay WHERE account = $1 AND kind = $2 ORDER BY number, id`, readRelay, acct, k)
+	return sqlstore.List(ctx, s.db, "relays", selectRelays+" WHERE account = $1 AND kind = $2 ORDER BY number, id", listedRelay, acct, k)
 }
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
@@ -77,7 +83,7 @@ func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, li
 	var w sqlstore.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
-	return sqlstore.Page(ctx, s.db, "relays", "SELECT account, doc FROM relay", &w, "account, kind, id", limit, readRelay)
+	return sqlstore.Page(ctx, s.db, "relays", selectRelays, &w, "account, kind, id", limit, listedRelay)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
@@ -148,21 +154,15 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 			}
 		}
 	}
-	type placed struct {
-		place
-		relay inbound.Relay
-	}
 	found, err := sqlstore.List(ctx, s.db, "relays", `
-SELECT relay.kind, relay.number, relay.account, relay.doc
-FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, func(p *placed) []any {
-		return append([]any{&p.kind, &p.number}, readRelay(&p.relay)...)
-	}, b)
-	relays := sqlstore.By(found, func(p placed) place { return p.place })
+SELECT relay.account, relay.doc, relay.kind, relay.id, relay.number
+FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, listedRelay, b)
+	relays := sqlstore.By(found, func(r inbound.Relay) place { return place{r.Kind, r.Number} })
 	out := make([][]inbound.Relay, len(numbers))
 	for i, number := range numbers {
 		for _, at := range places(number) {
 			if found, ok := relays[at]; ok {
-				out[i] = append(out[i], found.relay)
+				out[i] = append(out[i], found)
 			}
 		}
 	}

@@ -40,8 +40,33 @@ func relayCases() cases {
 		"are scanned by account, kind and id":               relaysAreScanned,
 		"are changed by many and no change is lost":         relaysAreChanged,
 		"keep who they are and their number in a change":    relaysStayThemselves,
+		"that do not open end no list":                      relaysThatDoNotOpen,
 		"of two gateways compete for a number and one wins": relaysCompete,
 	}
+}
+
+func relaysThatDoNotOpen(t *testing.T, s *rig) {
+	s.db.SetSealer(sqltest.Sealer{})
+	t.Cleanup(func() { s.db.SetSealer(nil) })
+	closed, open := relayOf(1, inbound.Geographic, "g1", "4478"), relayOf(1, inbound.Geographic, "g2", "44")
+	putAll(t, s, closed, open)
+	restore := sqltest.Tamper(t, s.db, "relay", "doc", "id = 'g1'")
+	want := inbound.Relay{Account: 1, Kind: inbound.Geographic, ID: "g1", Number: "4478", Unopened: true}
+	list, err := s.List(t.Context(), 1, inbound.Geographic)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "relays of the account", list, []inbound.Relay{open, want})
+	scanned, err := s.Scan(t.Context(), 0, inbound.Ref{}, 9)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "relays of all accounts", scanned, []inbound.Relay{want, open})
+	found, err := s.Candidates(t.Context(), []string{"44781", "441"})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "relays of two numbers", found, [][]inbound.Relay{{open, want}, {open}})
+	_, err = s.Change(t.Context(), 1, inbound.Geographic, "g1", func(r *inbound.Relay) error { r.ICCID = "1"; return nil })
+	if !errors.Is(err, relay.ErrUnopened) {
+		t.Errorf("a change of the relay that does not open: error %v", err)
+	}
+	restore()
+	relaytest.Equal(t, "the relay once it opens", relaytest.Must(s.Get(t.Context(), 1, inbound.Geographic, "g1"))(t), closed)
 }
 
 func relaysComeBack(t *testing.T, s *rig) {

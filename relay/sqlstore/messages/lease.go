@@ -2,10 +2,12 @@ package messages
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/sqlstore"
@@ -29,7 +31,9 @@ const (
 
 // LeaseDue leases messages that are due, each account's oldest first; the accounts
 // share what is asked for. It reads as many messages as are asked for and some of each
-// account, however many are due.
+// account, however many are due. Messages that do not open are not returned: their parts
+// that are due become Unknown, so that an operator can have them sent when they open again,
+// and the error tells.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
 	all, err := s.waiting(ctx, now, limit)
 	if err != nil {
@@ -51,7 +55,39 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`, un
 	if err != nil {
 		return nil, err
 	}
-	return s.filled(ctx, leaseNoun, leased)
+	return s.openedOf(ctx, leaseNoun, leased, func(unopened []message.Message) error {
+		if err := s.markUnopened(ctx, unopened, now); err != nil {
+			return err
+		}
+		return fmt.Errorf("%s: %d messages have the state unknown, message %s of account %s is the first: %w", leaseNoun, len(unopened), unopened[0].ID, unopened[0].Account, relay.ErrUnopened)
+	})
+}
+
+// unopenedReason is why a part of a message that does not open is Unknown.
+var unopenedReason = relay.ErrUnopened.Error() + ", then resend the message"
+
+// markUnopened gives the parts that are due of messages that do not open the state Unknown.
+func (s *Store) markUnopened(ctx context.Context, unopened []message.Message, now time.Time) error {
+	refs := make([]message.Ref, len(unopened))
+	for i := range unopened {
+		refs[i] = unopened[i].Ref()
+	}
+	return s.db.Write(ctx, leaseNoun, func(ctx context.Context, tx *sqlstore.Tx) error {
+		states, err := lock(ctx, tx, leaseNoun, refs)
+		if err != nil {
+			return err
+		}
+		for _, st := range states {
+			st.markUnknown(now, now, unopenedReason)
+			for n := range st.parts {
+				if st.parts[n].State == message.Sending && st.transition(n, message.Unknown, now) {
+					st.parts[n].Reason = unopenedReason
+				}
+			}
+			st.schedule(now, s.db.Retention())
+		}
+		return store(ctx, tx, leaseNoun, states)
+	})
 }
 
 // waiting returns the accounts of which messages wait, one step in the index each, and

@@ -126,12 +126,34 @@ ORDER BY batch.n`, messageFields, b)
 	return slices.DeleteFunc(list, func(m message.Message) bool { return !f.Selects(&m) }), err
 }
 
-// Unreported returns messages with unreported changes.
+// Unreported returns messages with unreported changes. Those that do not open are listed
+// again later, behind the others.
 func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]message.Message, error) {
-	return sqlstore.List(ctx, s.db, "messages: list unreported", `
+	const label = "messages: list unreported"
+	list, err := sqlstore.List(ctx, s.db, label, `
 SELECT `+messageColumns+` FROM message_state s JOIN message m ON m.account = s.account AND m.id = s.id
 WHERE s.untold > 0 AND s.untold <= $1
 ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
+	if err != nil {
+		return nil, err
+	}
+	opened, unopened := separate(list)
+	return opened, s.db.Run(ctx, label, `
+UPDATE message_state SET untold = $1
+FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id AND message_state.untold > 0`,
+		s.db.Now(), sqlstore.BatchOf("account, id", unopened, func(m *message.Message) []any { return []any{m.Account, m.ID} }))
+}
+
+// separate separates the messages that open from those that do not.
+func separate(list []message.Message) (opened, unopened []message.Message) {
+	for i := range list {
+		if list[i].Unopened {
+			unopened = append(unopened, list[i])
+		} else {
+			opened = append(opened, list[i])
+		}
+	}
+	return opened, unopened
 }
 
 // MarkReported marks messages as reported unless their version has changed.
@@ -165,15 +187,23 @@ DELETE FROM message WHERE (account, id) IN (SELECT account, id FROM batch)`, ref
 	})
 }
 
-const messageColumns = `m.account, m.doc, s.parts, s.version`
+const (
+	sealedColumns  = `m.account, m.doc, m.id, m.originator, m.destination`
+	messageColumns = sealedColumns + `, s.part_count, s.scheduled, s.parts, s.version`
+)
 
-// messageFields are messageColumns.
+// sealedFields returns pointers to the fields of m in the order of sealedColumns.
+func sealedFields(m *message.Message) []any {
+	return []any{&m.Account, sqlstore.SealedOr(&m.Unopened, sqlstore.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
+}
+
+// messageFields returns where messageColumns are read to.
 func messageFields(m *message.Message) []any {
-	var parts []part
-	return []any{&m.Account, sqlstore.Sealed(sqlstore.JSON(m), "message", &m.Account), sqlstore.JSON(&parts), &m.Version, func() {
-		fill(m, parts)
-		parts = nil
-	}}
+	var s state
+	return append(sealedFields(m), &s.count, &s.scheduled, sqlstore.JSON(&s.parts), &m.Version, func() {
+		fill(m, &s)
+		s = state{}
+	})
 }
 
 // Get loads a message.
@@ -183,17 +213,23 @@ SELECT `+messageColumns+` FROM message m JOIN message_state s ON s.account = m.a
 WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
 }
 
-// filled are messages in the states that are given.
-func (s *Store) filled(ctx context.Context, noun string, states []state) ([]message.Message, error) {
-	return sqlstore.List(ctx, s.db, noun, `
-SELECT batch.n, m.account, m.doc FROM batch CROSS JOIN message m
+// openedOf returns the messages of states, in those states, but for those that do not open,
+// which it passes on.
+func (s *Store) openedOf(ctx context.Context, noun string, states []state, refuse func(unopened []message.Message) error) ([]message.Message, error) {
+	list, err := sqlstore.List(ctx, s.db, noun, `
+SELECT `+sealedColumns+`, batch.n FROM batch CROSS JOIN message m
 WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *message.Message) []any {
 		var n int
-		return []any{&n, &m.Account, sqlstore.Sealed(sqlstore.JSON(m), "message", &m.Account), func() {
+		return append(sealedFields(m), &n, func() {
 			m.Version = states[n-1].version
-			fill(m, states[n-1].parts)
-		}}
+			fill(m, &states[n-1])
+		})
 	}, stateBatch(states))
+	opened, unopened := separate(list)
+	if err == nil && len(unopened) > 0 {
+		err = refuse(unopened)
+	}
+	return opened, err
 }
 
 // Pending lists the pending parts of an account.

@@ -163,8 +163,13 @@ func (s *state) schedule(now time.Time, retention time.Duration) {
 	}
 }
 
-// fill sets what changes of a message's parts.
-func fill(m *message.Message, parts []part) {
+// fill sets what changes of a message's parts. Of a message that does not open it makes
+// the parts, without their content.
+func fill(m *message.Message, s *state) {
+	if m.Unopened {
+		m.Parts, m.ScheduledFor = make([]message.Part, s.count), sqlstore.Moment(s.scheduled)
+	}
+	parts := s.parts
 	for n := range m.Parts {
 		p := &m.Parts[n]
 		p.State, p.ScheduledAt, p.ChangedAt = message.Pending, m.ScheduledFor, m.ReceivedAt

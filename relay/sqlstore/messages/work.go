@@ -117,7 +117,8 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 	if err != nil {
 		return nil, err
 	}
-	return s.filled(ctx, noun, reports)
+	// Unreported lists those that do not open until they do.
+	return s.openedOf(ctx, noun, reports, func([]message.Message) error { return nil })
 }
 
 // apply applies changes to states. It returns the states that need reports, in the order of refs, and the refunds.

@@ -77,7 +77,8 @@ func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule
 	rows := sqlstore.AccountColumn(acct, "rule", sqlstore.FirstOfEach(ids, strings.Compare))
 	// The rules stay as they are until the end of the transaction.
 	rules, err := sqlstore.List(ctx, tx, "rule states: rules", `
-SELECT r.account, r.doc FROM batch AS b JOIN rule AS r ON r.account = b.account AND r.id = b.rule ORDER BY r.id {for share}`, func(r *rule.Rule) []any { return sqlstore.SealedDoc(r, "rule") }, rows)
+SELECT `+ruleColumns+` FROM rule
+WHERE (account, id) IN (SELECT account, rule FROM batch) ORDER BY id {for share}`, ruleFields, rows)
 	if err != nil {
 		return nil, err
 	}

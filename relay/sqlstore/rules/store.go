@@ -7,6 +7,7 @@ package rules
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ var _ rule.Store = (*Store)(nil)
 // New returns the store in a database.
 func New(db *sqlstore.DB) *Store { return &Store{db: db} }
 
-const ruleColumns = `account, doc, failures, failed_at, failure`
+const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 
 // enrolAfter is how long after a rule for silent devices was saved its devices are
 // watched.
@@ -35,7 +36,7 @@ func ruleFields(r *rule.Rule) []any { return ownedRule(new(account.ID), r) }
 
 // ownedRule returns where ruleColumns are read to, with the account of the rule.
 func ownedRule(acct *account.ID, r *rule.Rule) []any {
-	return []any{acct, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
+	return []any{acct, sqlstore.SealedOr(&r.Unopened, sqlstore.JSON(r), "rule", acct), &r.ID, sqlstore.NanoTime(&r.CreatedAt), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
 // Create saves a rule.
@@ -114,7 +115,11 @@ func forgetRule(acct account.ID, id string, now time.Time) []sqlstore.Statement 
 
 // Rule loads a rule.
 func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
-	return sqlstore.One(ctx, s.db, "rule "+id, `SELECT `+ruleColumns+` FROM rule WHERE account = $1 AND id = $2`, ruleFields, acct, id)
+	r, err := sqlstore.One(ctx, s.db, "rule "+id, `SELECT `+ruleColumns+` FROM rule WHERE account = $1 AND id = $2`, ruleFields, acct, id)
+	if err == nil && r.Unopened {
+		return rule.Rule{}, fmt.Errorf("rule %s: %w", id, relay.ErrUnopened)
+	}
+	return r, err
 }
 
 // Rules lists an account's rules.

@@ -27,12 +27,13 @@ func at(s float64) time.Time { return sqltest.At(s) }
 // rig is the stores over one database.
 type rig struct {
 	*rules.Store
+	db         *sqlstore.DB
 	devices    *devices.Store
 	deliveries *deliveries.Store
 }
 
 func rigOf(db *sqlstore.DB) rig {
-	return rig{rules.New(db), devices.New(db), deliveries.New(db)}
+	return rig{rules.New(db), db, devices.New(db), deliveries.New(db)}
 }
 
 // addDevices creates devices of an account by id.
@@ -58,6 +59,7 @@ func TestStore(t *testing.T) {
 			"rules and devices that are gone": goneAreNotDecided, "deliveries of a decision are created once": deliveriesOnce,
 			"alarms are listed": alarmsAreListed, "an alarm is acknowledged": alarmIsAcknowledged, "rules and alarms of all accounts": rulesAndAlarmsOfAll,
 			"due states are leased": dueIsLeased, "devices are watched": devicesAreWatched, "watches are leased": watchesAreLeased,
+			"a rule that does not open":              unopenedRule,
 			"what is deleted takes its states along": deletions,
 			"a batch by count":                       batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
 		} {
@@ -68,6 +70,31 @@ func TestStore(t *testing.T) {
 	}
 	t.Run("on SQLite", func(t *testing.T) { suite(t, func(testing.TB) string { return "" }) })
 	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, sqltest.Shared(t).NewDatabase) })
+}
+
+func unopenedRule(t *testing.T, s rig) {
+	s.db.SetSealer(sqltest.Sealer{})
+	s.addDevices(t, 1, "d")
+	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
+	sqltest.Tamper(t, s.db, "rule", "doc", "id = 'r1'")
+	want := []rule.Rule{{ID: "r1", CreatedAt: at(1), Unopened: true}, ruleOf("r2")}
+	relaytest.Equal(t, "rules of the account", relaytest.Must(s.Rules(t.Context(), 1))(t), want)
+	found, err := s.FindRules(t.Context(), 0, rule.Ref{}, 9)
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "rules of all accounts", []rule.Rule{found[0].Of, found[1].Of}, want)
+	if _, err := s.Rule(t.Context(), 1, "r1"); !errors.Is(err, relay.ErrUnopened) {
+		t.Errorf("the rule that does not open: error %v", err)
+	}
+	var decided []string
+	_, err = s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d"}, {RuleID: "r2", DeviceID: "d"}}, at(99), func(states []rule.PairState) (rule.Decision, error) {
+		decided = nil
+		for _, st := range states {
+			decided = append(decided, st.RuleID)
+		}
+		return rule.Decision{}, nil
+	})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "rules that were decided", decided, []string{"r2"})
 }
 
 func rulesAreKept(t *testing.T, s rig) {

@@ -14,7 +14,7 @@ const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requeste
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
 func fields(acct *account.ID, s *sim.SIM) []any {
-	code := func(c *string) any { return sqlstore.Sealed(c, simTable, acct) }
+	code := func(c *string) any { return sqlstore.SealedOr(&s.Unopened, c, simTable, acct) }
 	return []any{
 		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
 		code(&s.Codes.PIN), code(&s.Codes.PIN2), code(&s.Codes.PUK), code(&s.Codes.PUK2),
@@ -35,12 +35,12 @@ func readOwned(acct *account.ID, s *sim.SIM) []any {
 
 // batchOf is SIMs as rows, as they are after a change.
 func batchOf(acct account.ID, all []changed) *sqlstore.Batch {
-	return sqlstore.BatchOf(columns, all, func(c *changed) []any {
+	return sqlstore.BatchOf(columns+", unopened", all, func(c *changed) []any {
 		values := fields(&acct, &c.is)
 		if len(c.is.Recipients) == 0 {
 			values[len(values)-1] = ""
 		}
-		return values
+		return append(values, c.was.Unopened)
 	})
 }
 
@@ -79,12 +79,16 @@ ON CONFLICT (account, iccid) DO NOTHING
 RETURNING iccid, 1`, batchOf(acct, all))
 }
 
-// Most changes move a SIM in no list, and leave alone what is indexed.
+// Most changes move a SIM in no list, and leave alone what is indexed. A code that does not
+// open stays as it is unless a new one is declared.
 const (
 	updateFields = `
 UPDATE sim SET state = batch.state, requested = batch.requested, job = batch.job,
   service_4g = batch.service_4g, service_5g = batch.service_5g,
-  pin = batch.pin, pin2 = batch.pin2, puk = batch.puk, puk2 = batch.puk2,
+  pin = CASE WHEN batch.unopened = 1 AND batch.pin = '' THEN sim.pin ELSE batch.pin END,
+  pin2 = CASE WHEN batch.unopened = 1 AND batch.pin2 = '' THEN sim.pin2 ELSE batch.pin2 END,
+  puk = CASE WHEN batch.unopened = 1 AND batch.puk = '' THEN sim.puk ELSE batch.puk END,
+  puk2 = CASE WHEN batch.unopened = 1 AND batch.puk2 = '' THEN sim.puk2 ELSE batch.puk2 END,
   monthly = batch.monthly, warning = batch.warning, cap = batch.cap, recipients = batch.recipients`
 	updateMoved   = `, imsi = batch.imsi, msisdn = batch.msisdn, subscriber = batch.subscriber`
 	updateMatched = `

@@ -40,6 +40,7 @@ func TestStores(t *testing.T) {
 	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 		for name, test := range map[string]func(*testing.T, func(*testing.T) *sqlstore.DB){
 			"records": recordsOfSIMs, "changes of one are not lost": changesOfOneSIM, "pools take all or none": poolsTakeAllOrNone,
+			"codes that do not open":      unopenedCodes,
 			"a walk finds all of a scope": scanFindsAll, "a search over accounts": searchFinds, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
 			"lists of subscribers count what is put again": subscribersArePutAgain,
 			"one of many orders gets the SIM":              oneOfManyOrdersGetsTheSIM, "a job settles once": aJobSettlesOnce,
@@ -48,6 +49,28 @@ func TestStores(t *testing.T) {
 			t.Run(name, func(t *testing.T) { test(t, open) })
 		}
 	})
+}
+
+func unopenedCodes(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	db, ctx := open(t), t.Context()
+	db.SetSealer(sqltest.Sealer{})
+	s := NewSIMs(db)
+	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
+	restore := sqltest.Tamper(t, db, "sim", "puk", "iccid = '"+string(firstSIM)+"'")
+	list, total, err := s.List(ctx, 1, sim.Scope{}, sim.Query{Page: relay.Page{Number: 1, PerPage: 9}})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "number of SIMs", []int{total, len(list)}, []int{2, 2})
+	codes := declared(firstSIM).Codes
+	codes.PUK = ""
+	relaytest.Equal(t, "codes of the SIMs", []sim.Codes{list[0].Codes, list[1].Codes}, []sim.Codes{codes, declared(secondSIM).Codes})
+	relaytest.Equal(t, "SIMs with codes that do not open", []bool{list[0].Unopened, list[1].Unopened}, []bool{true, false})
+
+	// A change leaves the code as it is.
+	_, err = s.Change(ctx, 1, firstSIM, func(one *sim.SIM) error { one.State, one.MSISDN = sim.Active, "447700900999"; return nil })
+	relaytest.NoError(t, err)
+	restore()
+	got := relaytest.Must(s.Get(ctx, 1, firstSIM))(t)
+	relaytest.Equal(t, "SIM after a change", []any{got.State, got.Codes, got.Unopened}, []any{sim.Active, declared(firstSIM).Codes, false})
 }
 
 func recordsOfSIMs(t *testing.T, open func(t *testing.T) *sqlstore.DB) {

@@ -16,7 +16,7 @@ const takes = { geo: "prefix", vmn: "number" };
 const wants = { urls: "URLs, one a line", addresses: "Mail addresses, one a line", labels: "Labels, one a line" };
 const hints = { urls: "%m, %o, %d and other placeholders stand for what the message has (docs/api/relays.md).", labels: "Applications read the messages under these.", addresses: "" };
 
-const sight = (r) => [(r.parameters || []).map((p) => h("div", null, code(p))), r.hidden && r.parameters.length > 0 && h("div", { class: "hint" }, "paths are hidden from your role")];
+const sight = (r) => [(r.parameters || []).map((p) => h("div", null, code(p))), r.hidden && r.parameters.length > 0 && h("div", { class: "hint" }, "paths are hidden from your role"), r.unopened && h("div", { class: "hint" }, "the record does not open: restore it or its key from a backup")];
 const addressOf = (r) => ({ id: r.id, kind: r.kind, account: String(r.account) });
 const exampleOf = (r) => (r.kind === "geo" ? (r.number + "000000000000").slice(0, Math.max(12, r.number.length)) : r.number);
 
