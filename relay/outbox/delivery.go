@@ -126,7 +126,7 @@ type SMS struct {
 }
 
 // UnopenedReason is why a delivery that is Unopened is dead.
-var UnopenedReason = relay.ErrUnopened.Error() + ", then replay the delivery"
+const UnopenedReason = relay.UnopenedReason + ", then replay the delivery"
 
 // Target is where the delivery goes: the URL, the address, "sim:" and the ICCID,
 // or "sms:" and the number.

@@ -10,22 +10,6 @@ import (
 // example, is shown as it is. It works on the text, because a URL that does not
 // parse holds secrets too.
 func MaskTarget(target string) string {
-	return maskURL(target, func(string) bool { return true })
-}
-
-// MaskCredentials hides as MaskTarget does, but of the query only the values of parameters
-// that are named like credentials: the text of a message may be in another one.
-func MaskCredentials(target string) string {
-	credentialNames := []string{"auth", "cred", "key", "pass", "pwd", "secret", "sig", "token"}
-	return maskURL(target, func(name string) bool {
-		name = strings.ToLower(name)
-		return slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(name, part) })
-	})
-}
-
-// maskURL hides the password and the fragment of a URL, and the values of the parameters
-// that hidden selects by their name.
-func maskURL(target string, hidden func(name string) bool) string {
 	scheme, rest, ok := strings.Cut(target, "://")
 	if !ok {
 		return target
@@ -34,12 +18,34 @@ func maskURL(target string, hidden func(name string) bool) string {
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	out := scheme + "://" + maskUser(rest)
 	if hasQuery {
-		out += "?" + maskQuery(query, hidden)
+		out += "?" + maskQuery(query, func(string) bool { return true })
 	}
 	if hasFragment && fragment != "" {
 		out += "#***"
 	}
 	return out
+}
+
+// SearchableTarget returns what of a target is kept in plain text for searches: of a URL the
+// host and the query, because the text of a message may be there, but for the values of
+// parameters that are named like credentials. A path may be a secret, and so may a user name.
+func SearchableTarget(target string) string {
+	scheme, rest, ok := strings.Cut(target, "://")
+	if !ok {
+		return target
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	host, _, _ := strings.Cut(rest, "/")
+	searchable := scheme + "://" + host[strings.LastIndexByte(host, '@')+1:]
+	if !hasQuery {
+		return searchable
+	}
+	credentialNames := []string{"auth", "cred", "key", "pass", "pwd", "secret", "sig", "token"}
+	return searchable + "?" + maskQuery(query, func(name string) bool {
+		name = strings.ToLower(name)
+		return slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(name, part) })
+	})
 }
 
 // maskUser hides the password before the host of a URL without its scheme.

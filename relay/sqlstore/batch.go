@@ -26,6 +26,7 @@ type Batch struct {
 	columns []batchColumn
 	rows    int
 	err     error // of what could not be encoded
+	sealed  sealedValues
 }
 
 type batchColumn struct {
@@ -34,6 +35,7 @@ type batchColumn struct {
 	texts   []string
 	numbers []int64
 	owners  []string // of each text that is to be sealed; empty for the others
+	sealed  bool     // a text is, or is to be sealed
 }
 
 // NewBatch makes an empty batch. Its columns are written "id, due"; what the first row has
@@ -89,7 +91,7 @@ func (b *Batch) Add(values ...any) {
 			text, ok, err = columnText(v)
 			owner := ""
 			if s, sealed := v.(*sealedColumn); sealed {
-				owner = s.ownerName()
+				owner, c.sealed = s.ownerName(), true
 			}
 			c.owners = append(c.owners, owner)
 			c.texts, b.err = append(c.texts, clean(text)), cmp.Or(b.err, err)
@@ -116,7 +118,7 @@ func (b *Batch) seal(sealer Sealer) error {
 			if owner == "" {
 				continue
 			}
-			sealed, err := seal(sealer, c.texts[n], owner)
+			sealed, err := b.sealed.seal(sealer, c.texts[n], owner)
 			if err != nil {
 				return err
 			}

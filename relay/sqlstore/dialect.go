@@ -120,8 +120,8 @@ func empty(args []any) bool {
 }
 
 // bind puts a batch among the arguments in front of the statement, as its table
-// "batch".
-func (d *DB) bind(query string, args []any) (string, []any, error) {
+// "batch". It adds what it seals to the sealed values.
+func (d *DB) bind(query string, args []any, sealed *sealedValues) (string, []any, error) {
 	query = d.rewrite(query)
 	b, batched := batchOf(args)
 	if batched {
@@ -129,7 +129,7 @@ func (d *DB) bind(query string, args []any) (string, []any, error) {
 	}
 	var bound []any
 	for _, a := range args {
-		one, err := argument(a, d.sealed)
+		one, err := argument(a, d.sealed, sealed)
 		if err != nil {
 			return "", nil, err
 		}
@@ -141,6 +141,7 @@ func (d *DB) bind(query string, args []any) (string, []any, error) {
 	if err := b.seal(d.sealed); err != nil {
 		return "", nil, err
 	}
+	sealed.add(b.sealed...)
 	table, columns := d.dialect.batch(b, len(bound)+1)
 	if rest, with := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); with {
 		query = "WITH " + table + ", " + rest

@@ -210,7 +210,7 @@ func ChangeOr(ctx context.Context, x Executor, unchanged error, noun, query stri
 
 func (d *DB) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
 	defer d.observe("read", time.Now())
-	query, args, err := d.bind(query, args)
+	query, args, err := d.bind(query, args, &sealedValues{})
 	if err != nil {
 		return nil, err
 	}
@@ -249,8 +249,9 @@ func (d *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 
 // Tx is a transaction of Write.
 type Tx struct {
-	db  *DB
-	run runner
+	db     *DB
+	run    runner
+	sealed sealedValues
 }
 
 // runner is a transaction of PostgreSQL, or the connection that writes to SQLite.
@@ -266,7 +267,7 @@ func (t *Tx) sealer() Sealer { return t.db.sealed }
 func (t *Tx) Now() time.Time { return t.db.Now() }
 
 func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
-	query, args, err := t.db.bind(query, args)
+	query, args, err := t.db.bind(query, args, &t.sealed)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +281,7 @@ func (t *Tx) Exec(ctx context.Context, noun, query string, args ...any) (int64, 
 	if empty(args) {
 		return 0, nil
 	}
-	query, args, err := t.db.bind(query, args)
+	query, args, err := t.db.bind(query, args, &t.sealed)
 	if err != nil {
 		return 0, t.wrap(noun, err)
 	}

@@ -23,6 +23,10 @@ type Sealer interface {
 	Open(sealed []byte, owner string) ([]byte, error)
 	// Load reads the keys of Open from the database.
 	Load(ctx context.Context) error
+	// Verify reports, in the transaction that saves what Seal has returned, whether that
+	// opens with the keys of this database: it may have replaced the one that the keys of
+	// Seal are from. The error is relay.KindUnavailable.
+	Verify(ctx context.Context, tx *Tx, sealed []byte, owner string) error
 }
 
 // SetSealer sets what encrypts the columns that are Sealed. Without one they are kept as
@@ -82,13 +86,65 @@ func (s *sealedColumn) ownerName() string {
 // sealedPrefix begins a value that is sealed; base64 follows.
 const sealedPrefix = "sealed:"
 
-// seal returns a text as it is kept.
-func seal(sealer Sealer, text, owner string) (string, error) {
+// sealedValue is what a Sealer has sealed for an owner.
+type sealedValue struct {
+	sealed []byte
+	owner  string
+}
+
+// sealedValues are the first and the last value that a transaction has sealed. If both open
+// with the keys of the database, so do those between them.
+type sealedValues []sealedValue
+
+func (s *sealedValues) add(values ...sealedValue) {
+	for _, v := range values {
+		if len(*s) < 2 {
+			*s = append(*s, v)
+		} else {
+			(*s)[1] = v
+		}
+	}
+}
+
+// seal returns a text as it is kept, and adds it to the sealed values.
+func (s *sealedValues) seal(sealer Sealer, text, owner string) (string, error) {
 	if sealer == nil || text == "" {
 		return text, nil
 	}
 	b, err := sealer.Seal([]byte(text), owner)
-	return sealedPrefix + base64.RawStdEncoding.EncodeToString(b), err
+	if err != nil {
+		return "", err
+	}
+	s.add(sealedValue{b, owner})
+	return sealedPrefix + base64.RawStdEncoding.EncodeToString(b), nil
+}
+
+// verified is a transaction that fails if the database lacks the keys of what it seals.
+func (d *DB) verified(do work) work {
+	return func(ctx context.Context, tx *Tx) error {
+		if err := do(ctx, tx); err != nil {
+			return err
+		}
+		for _, v := range tx.sealed {
+			if err := d.sealed.Verify(ctx, tx, v.sealed, v.owner); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// seals reports whether arguments of a statement are Sealed.
+func seals(args []any) bool {
+	return slices.ContainsFunc(args, func(a any) bool {
+		switch a := a.(type) {
+		case *sealedColumn:
+			return true
+		case *Batch:
+			return slices.ContainsFunc(a.columns, func(c batchColumn) bool { return c.sealed })
+		}
+		return false
+	})
 }
 
 // Scan reads the column.

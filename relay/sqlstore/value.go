@@ -73,18 +73,19 @@ func truth(v bool) int64 {
 	return 0
 }
 
-// argument is a parameter as the drivers take it; sealer seals those that are Sealed.
-func argument(v any, sealer Sealer) (any, error) {
+// argument is a parameter as the drivers take it. One that is Sealed is sealed, and added
+// to the sealed values.
+func argument(v any, sealer Sealer, sealed *sealedValues) (any, error) {
 	if s, ok := v.(*sealedColumn); ok {
 		plain, ok, err := columnText(s.plain)
 		if !ok || err != nil {
 			return nil, cmp.Or(err, fmt.Errorf("%T cannot be sealed", s.plain))
 		}
 		if _, ok := s.plain.([]byte); ok {
-			text, err := seal(sealer, plain, s.ownerName())
+			text, err := sealed.seal(sealer, plain, s.ownerName())
 			return []byte(text), err
 		}
-		return seal(sealer, clean(plain), s.ownerName())
+		return sealed.seal(sealer, clean(plain), s.ownerName())
 	}
 	if bytes, ok := v.([]byte); ok {
 		return bytes, nil

@@ -24,6 +24,7 @@ func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context
 // conflicts with others.
 func (d *DB) perform(ctx context.Context, noun string, run func(context.Context, work) error, do work) error {
 	defer d.observe("write", time.Now())
+	do = d.verified(do)
 	if d.writer != nil {
 		return d.wrap(noun, d.writer.do(ctx, do))
 	}
@@ -67,7 +68,11 @@ func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64
 	if empty(args) {
 		return 0, nil
 	}
-	err = d.perform(ctx, noun, d.single, func(ctx context.Context, tx *Tx) (err error) {
+	run := d.single
+	if seals(args) { // which a further statement verifies
+		run = d.transact
+	}
+	err = d.perform(ctx, noun, run, func(ctx context.Context, tx *Tx) (err error) {
 		n, err = tx.Exec(ctx, noun, query, args...)
 		return err
 	})

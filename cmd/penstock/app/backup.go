@@ -17,6 +17,7 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
 // backupCommand copies the databases of the data directory, also while the gateway runs.
@@ -81,20 +82,8 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	rows, err := db.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = 'keyset'")
+	keysets, err := ledgers.KeysetsOf(ctx, db)
 	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	var keysets [][]byte
-	for rows.Next() {
-		var keyset []byte
-		if err := rows.Scan(&keyset); err != nil {
-			return err
-		}
-		keysets = append(keysets, keyset)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	keys, err := masterKeys(cfg)

@@ -21,7 +21,9 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
 // ledgerKeyFile is the file of the generated master key, in the data directory.
@@ -82,6 +84,14 @@ func (s recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
 }
 
 func (s recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
+
+func (s recordSealer) Verify(ctx context.Context, tx *sqlstore.Tx, sealed []byte, owner string) error {
+	keyset, err := ledgers.Keyset(ctx, tx, ofGateway)
+	if err = sqlstore.IgnoreNotFound(err); err != nil {
+		return err
+	}
+	return s.vault.Verify(ofGateway, keyset, sealed, owner)
+}
 
 // newLedgers creates the ledger service over a store. The vault of its secrets also
 // encrypts the records of the database that hold some.

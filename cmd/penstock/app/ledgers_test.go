@@ -10,8 +10,14 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/sqlstore/ledgers"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestMasterKeysComeFromOnePlace(t *testing.T) {
@@ -53,4 +59,37 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 	if again, err := masterKeys(cfg); err != nil || strings.Join(again, "") != first[0] || info.Mode().Perm() != fs.FileMode(0o600) {
 		t.Errorf("%q, then %q, mode %s, %v", first, again, info.Mode(), err)
 	}
+}
+
+// A database that was replaced in place answers on the same connections. Its gateways
+// notice at the next heartbeat.
+func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+		db, ctx, key := open(t), t.Context(), vault.NewMasterKey()
+		keysets := ledgers.New(db)
+		seal := func() *vault.Vault {
+			v, err := vault.New(keysets, []string{key})
+			relaytest.NoError(t, err)
+			relaytest.NoError(t, makeGatewayKey(ctx, v))
+			return v
+		}
+		db.SetSealer(recordSealer{seal()})
+		records := accounts.New(db)
+		put := func(name string) error {
+			_, err := records.PutAccount(ctx, account.Account{Name: name})
+			return err
+		}
+		relaytest.NoError(t, put("before"))
+
+		relaytest.NoError(t, db.RunAll(ctx, "test", sqlstore.Do("DELETE FROM ledger_sealed"), sqlstore.Do("DELETE FROM account")))
+		seal() // by the gateway of the other database
+		if err := put("first"); relay.KindOf(err) != relay.KindUnavailable {
+			t.Errorf("an account sealed with the old key: error %v", err)
+		}
+		relaytest.NoError(t, put("second"))
+		db.SetSealer(recordSealer{seal()})
+		all := relaytest.Must(records.Accounts(ctx))(t)
+		relaytest.Equal(t, "accounts that open", []any{len(all), all[0].Name, all[0].Unopened}, []any{1, "second", false})
+	})
 }

@@ -3,9 +3,8 @@
 // changed, or belongs to another record, does not open.
 //
 // Every account has a keyset of its own, kept in the store and wrapped by a
-// master key that is not. A new master key, put in front of the old ones, wraps
-// every keyset anew and adds a fresh key to it; what was sealed before still
-// opens.
+// master key that is not. A new master key, put in front of the old ones, rewraps
+// every keyset and adds a fresh key to it; what was sealed before still opens.
 package vault
 
 import (
@@ -54,9 +53,9 @@ type master struct {
 type Store interface {
 	// Keyset loads an account's; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct account.ID) ([]byte, error)
-	// PutKeyset saves is if the stored keyset is still was, nil for none; else it
-	// returns relay.KindConflict.
-	PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error
+	// PutKeyset replaces the stored keyset, nil for none, by a new one. If another one is
+	// stored, it returns relay.KindConflict.
+	PutKeyset(ctx context.Context, acct account.ID, stored, fresh []byte) error
 }
 
 // Vault seals and opens. It is safe for concurrent use.
@@ -161,8 +160,44 @@ func (v *Vault) Load(ctx context.Context, acct account.ID) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.keep(acct, handle, current)
+	_, err = v.keep(acct, handle, loadedKey{stored: stored, current: current})
 	return err
+}
+
+// Verify reports whether what Seal has returned opens with a keyset as the store has it now,
+// nil for none: the store may have been replaced. If it does not, the next Seal reads the
+// keys again, and the error is relay.KindUnavailable.
+func (v *Vault) Verify(acct account.ID, stored, sealed []byte, about string) error {
+	key := v.loaded(acct)
+	if key.key == nil || !bytes.Equal(key.stored, stored) {
+		handle, _, err := v.unwrap(acct, stored)
+		if err != nil {
+			return err
+		}
+		if key.key, err = primitive(acct, handle); err != nil {
+			return err
+		}
+	}
+	if key.key != nil {
+		if _, err := key.key.Decrypt(sealed, bind(acct, about)); err == nil {
+			v.verified(acct, stored)
+			return nil
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.open, acct)
+	return relay.Errorf(relay.KindUnavailable, "vault: account %s: the database has other keys than before: it was replaced", acct)
+}
+
+// verified remembers that the loaded keys are among those of a stored keyset.
+func (v *Vault) verified(acct account.ID, stored []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if key, loaded := v.open[acct]; loaded {
+		key.stored = stored
+		v.open[acct] = key
+	}
 }
 
 // Forget has all keys read from the store again, which may be another one now.
@@ -179,7 +214,7 @@ func bind(acct account.ID, about string) []byte {
 // Renew wraps an account's keyset by the newest master key and adds a fresh key
 // to it, unless that was done. An account without a keyset gets none.
 func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
-	_, err := v.load(ctx, acct, false)
+	_, _, err := v.load(ctx, acct, false)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return nil
 	}
@@ -191,17 +226,18 @@ func (v *Vault) keyOf(ctx context.Context, acct account.ID) (tink.AEAD, error) {
 	if k := v.loaded(acct); k.current {
 		return k.key, nil
 	}
-	handle, err := v.load(ctx, acct, true)
+	handle, stored, err := v.load(ctx, acct, true)
 	if err != nil {
 		return nil, err
 	}
-	return v.keep(acct, handle, true)
+	return v.keep(acct, handle, loadedKey{stored: stored, current: true})
 }
 
-// loadedKey is the keys of an account. If the newest master key wraps them they are
-// current, and may seal.
+// loadedKey is the keys of an account, of a stored keyset. If the newest master key wraps
+// them they are current, and may seal.
 type loadedKey struct {
 	key     tink.AEAD
+	stored  []byte
 	current bool
 }
 
@@ -211,14 +247,26 @@ func (v *Vault) loaded(acct account.ID) loadedKey {
 	return v.open[acct]
 }
 
-func (v *Vault) keep(acct account.ID, handle *keyset.Handle, current bool) (tink.AEAD, error) {
+func (v *Vault) keep(acct account.ID, handle *keyset.Handle, key loadedKey) (tink.AEAD, error) {
+	var err error
+	if key.key, err = primitive(acct, handle); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.open[acct] = key
+	return key.key, nil
+}
+
+// primitive returns what seals with a keyset; nil for none.
+func primitive(acct account.ID, handle *keyset.Handle) (tink.AEAD, error) {
+	if handle == nil {
+		return nil, nil
+	}
 	key, err := aead.New(handle)
 	if err != nil {
 		return nil, fmt.Errorf("vault: account %s: %w", acct, err)
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.open[acct] = loadedKey{key, current}
 	return key, nil
 }
 
@@ -228,36 +276,36 @@ type wrapped struct {
 	Keyset []byte `json:"keyset"`
 }
 
-// maxConflicts is how often load begins anew because the stored keyset has changed: every
+// maxConflicts is how often load starts again because the stored keyset has changed: every
 // other gateway may add a key at the same time.
 const maxConflicts = 100
 
-// load returns an account's keyset, wrapped by the newest master key, and makes
-// one if there is none and it may.
-func (v *Vault) load(ctx context.Context, acct account.ID, may bool) (*keyset.Handle, error) {
+// load returns an account's keyset, wrapped by the newest master key, also as it is stored.
+// With create set, it makes one if there is none.
+func (v *Vault) load(ctx context.Context, acct account.ID, create bool) (handle *keyset.Handle, stored []byte, err error) {
 	for conflicts := 0; ; conflicts++ {
-		was, err := v.store.Keyset(ctx, acct)
-		if relay.KindOf(err) == relay.KindNotFound && may {
-			was, err = nil, nil
+		stored, err := v.store.Keyset(ctx, acct)
+		if relay.KindOf(err) == relay.KindNotFound && create {
+			stored, err = nil, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		handle, current, err := v.unwrap(acct, was)
+		handle, current, err := v.unwrap(acct, stored)
 		if err != nil || current {
-			return handle, err
+			return handle, stored, err
 		}
 		fresh, err := grow(handle)
 		if err != nil {
-			return nil, fmt.Errorf("vault: account %s: %w", acct, err)
+			return nil, nil, fmt.Errorf("vault: account %s: %w", acct, err)
 		}
-		is, err := v.wrap(acct, fresh)
+		rewrapped, err := v.wrap(acct, fresh)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		err = v.store.PutKeyset(ctx, acct, was, is)
+		err = v.store.PutKeyset(ctx, acct, stored, rewrapped)
 		if relay.KindOf(err) != relay.KindConflict || conflicts == maxConflicts {
-			return fresh, err
+			return fresh, rewrapped, err
 		}
 	}
 }

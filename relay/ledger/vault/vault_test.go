@@ -201,3 +201,34 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatAReplacedStoreCannotOpenIsNotVerified(t *testing.T) {
+	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	older, newer := NewMasterKey(), NewMasterKey()
+	running := open(t, s, older, newer)
+	box := sealed(t, running, 1, "x", "a")
+	verify := func(stored, box []byte) relay.Kind {
+		t.Helper()
+		if err := running.Verify(1, stored, box, "a"); err != nil {
+			return relay.KindOf(err)
+		}
+		return -1
+	}
+	relaytest.Equal(t, "with the keyset that it has loaded", verify(s.kept[1], box), -1)
+	sealed(t, open(t, s, newer, older), 1, "x", "a") // adds a key
+	relaytest.Equal(t, "with a key more, of another gateway", verify(s.kept[1], box), -1)
+	before := s.kept[1]
+	sealed(t, running, 1, "x", "a")
+	relaytest.Equal(t, "the keyset after another seal", s.kept[1], before)
+
+	clear(s.kept)
+	relaytest.Equal(t, "with an empty store", verify(nil, box), relay.KindUnavailable)
+	other := open(t, s, older)
+	sealed(t, other, 1, "x", "a")
+	relaytest.Equal(t, "with another store", verify(s.kept[1], box), relay.KindUnavailable)
+	box = sealed(t, running, 1, "x", "a")
+	relaytest.Equal(t, "sealed again", verify(s.kept[1], box), -1)
+	if _, err := other.Open(t.Context(), 1, box, "a"); err != nil {
+		t.Error(err)
+	}
+}

@@ -181,8 +181,9 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 		ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 		return sqlstore.List(ctx, s.db, label, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
 	}
-	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says.
-	if f.State == outbox.Dead && (f.Query != "" || f.Reason != "" || f.Target != "") {
+	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says, and lack
+	// what may be secret of a target.
+	if f.State == outbox.Dead && (f.Query != "" || f.Reason != "") {
 		const search = `
 			SELECT created, id, account, 1
 			FROM delivery_dead
@@ -191,11 +192,10 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 			  AND (CAST($5 AS BIGINT) = 0 OR account = $5)
 			  AND {position}(text, $6) > 0
 			  AND {position}(text, $7) > 0
-			  AND {position}(text, $8) > 0
 			ORDER BY created DESC, id DESC, account DESC
-			LIMIT $9`
+			LIMIT $8`
 		return sqlstore.List(ctx, s.db, label, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
-			strings.ToLower(f.Query), strings.ToLower(f.Reason), strings.ToLower(f.Target), n)
+			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
 	// 3. By the index of each state, or that of accounts.
 	statement := scanOf(f)

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
@@ -45,6 +46,9 @@ func TestListSelects(t *testing.T) {
 		{"a target of a dead one", outbox.Filter{Target: "ops@EXAMPLE", State: outbox.Dead}, []string{"mail"}},
 		{"a target that stands in the text alone", outbox.Filter{Target: "zähler", State: outbox.Dead}, []string{}},
 		{"a target as it is shown, without the values of its parameters", outbox.Filter{Target: "/in?m=***", State: outbox.Dead}, []string{"second"}},
+		{"a target and a reason", outbox.Filter{Target: "/in?m=", Reason: "for a", State: outbox.Dead}, []string{"second"}},
+		{"a path, which may be a secret, is found as a target alone", outbox.Filter{Query: "/in", State: outbox.Dead}, []string{}},
+		{"a host", outbox.Filter{Query: "example.NET", State: outbox.Dead}, []string{"second"}},
 		{"a value of a target's parameter", outbox.Filter{Query: "m=gate", State: outbox.Dead}, []string{"second"}},
 		{"a reason of a dead one of an account", outbox.Filter{Reason: "FOR A", State: outbox.Dead, Account: 1}, []string{"second"}},
 		{"a reason and a query", outbox.Filter{Reason: "for a", Query: "m-second", State: outbox.Dead}, []string{"second"}},
@@ -60,13 +64,17 @@ func TestListSelects(t *testing.T) {
 	}
 	onEvery(t, sqlstore.Options{}, []testCase{{"by", func(r *rig) {
 		second := created(post("second"), 2)
-		second.Request.URL = "https://example.net/in?m=Gate"
+		second.Request.URL = "https://robot@example.net/in?m=Gate"
 		r.create(30, created(post("first"), 1), second, receipt, mail)
 		r.finished(outcome(second, 5, outbox.Dead), outcome(mail, 6, outbox.Dead))
 		for _, c := range cases {
 			r.Run(c.name, func(t *testing.T) {
 				if got := r.on(t).listed(c.filter); !slices.Equal(got, c.want) {
 					t.Errorf("got %v, want %v", got, c.want)
+				}
+				texts := strings.Join(relaytest.Must(sqlstore.Values[string](t.Context(), r.db, "texts", "SELECT text FROM delivery_dead"))(t), "\n")
+				if strings.Contains(texts, "/in") || strings.Contains(texts, "robot") {
+					t.Errorf("the texts have the path or the user: %q", texts)
 				}
 				c.filter.Limit = 1
 				if got := r.on(t).listed(c.filter); !slices.Equal(got, c.want) {

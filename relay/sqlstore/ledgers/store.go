@@ -8,6 +8,7 @@ package ledgers
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -79,12 +80,12 @@ ON CONFLICT (account, kind, name) DO NOTHING`
 // lasting loads what is sealed for good. A row that has an end or is empty was changed
 // outside the gateway. Its error names the row: taken for missing, it would be made anew,
 // and what the old one has sealed would be lost.
-func (s *Store) lasting(ctx context.Context, acct account.ID, kind, name, noun string) ([]byte, error) {
+func lasting(ctx context.Context, c sqlstore.Conn, acct account.ID, kind, name, noun string) ([]byte, error) {
 	type row struct {
 		sealed  []byte
 		expires int64
 	}
-	r, err := sqlstore.One(ctx, s.db, noun, `
+	r, err := sqlstore.One(ctx, c, noun, `
 SELECT sealed, expires FROM ledger_sealed WHERE account = $1 AND kind = $2 AND name = $3`, func(r *row) []any {
 		return []any{&r.sealed, &r.expires}
 	}, acct, kind, name)
@@ -102,21 +103,43 @@ SELECT sealed, expires FROM ledger_sealed WHERE account = $1 AND kind = $2 AND n
 
 // Keyset loads an account's wrapped keyset.
 func (s *Store) Keyset(ctx context.Context, acct account.ID) ([]byte, error) {
-	return s.lasting(ctx, acct, kindKeyset, "", "keyset of account "+acct.String())
+	return Keyset(ctx, s.db, acct)
 }
 
-// PutKeyset replaces an account's wrapped keyset if it is still what it was.
-func (s *Store) PutKeyset(ctx context.Context, acct account.ID, was, is []byte) error {
-	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", is}
-	if len(was) > 0 {
-		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, was)
+// Keyset loads an account's wrapped keyset, also in a transaction.
+func Keyset(ctx context.Context, c sqlstore.Conn, acct account.ID) ([]byte, error) {
+	return lasting(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
+}
+
+// KeysetsOf returns the wrapped keysets of a SQLite database that no gateway has open.
+func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT sealed FROM ledger_sealed WHERE kind = '"+kindKeyset+"'")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var keyset []byte
+		if err := rows.Scan(&keyset); err != nil {
+			return nil, err
+		}
+		keysets = append(keysets, keyset)
+	}
+	return keysets, rows.Err()
+}
+
+// PutKeyset replaces an account's wrapped keyset, nil for none, if no other one is stored.
+func (s *Store) PutKeyset(ctx context.Context, acct account.ID, stored, fresh []byte) error {
+	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", fresh}
+	if len(stored) > 0 {
+		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, stored)
 	}
 	return sqlstore.ChangeOr(ctx, s.db, relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun), noun, query, args...)
 }
 
 // Secret loads something sealed.
 func (s *Store) Secret(ctx context.Context, acct account.ID, name string) ([]byte, error) {
-	return s.lasting(ctx, acct, kindSecret, name, "secret "+name)
+	return lasting(ctx, s.db, acct, kindSecret, name, "secret "+name)
 }
 
 // KeepSecret saves something sealed unless there is one of the name.

@@ -64,7 +64,7 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`, un
 }
 
 // unopenedReason is why a part of a message that does not open is Unknown.
-var unopenedReason = relay.ErrUnopened.Error() + ", then resend the message"
+const unopenedReason = relay.UnopenedReason + ", then resend the message"
 
 // markUnopened gives the parts that are due of messages that do not open the state Unknown.
 func (s *Store) markUnopened(ctx context.Context, unopened []message.Message, now time.Time) error {

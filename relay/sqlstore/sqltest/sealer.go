@@ -35,6 +35,12 @@ func (Sealer) Open(sealed []byte, owner string) ([]byte, error) {
 	return reversed, nil
 }
 
+// Verify accepts what was sealed.
+func (s Sealer) Verify(_ context.Context, _ *sqlstore.Tx, sealed []byte, owner string) error {
+	_, err := s.Open(sealed, owner)
+	return err
+}
+
 // Tamper changes a sealed column of the rows that a condition selects, so that it does not
 // open. The returned function puts the column back.
 func Tamper(t testing.TB, db *sqlstore.DB, table, column, condition string) (restore func()) {
