@@ -128,9 +128,10 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		if wait := a.guesses.Wait(shown); wait > 0 {
 			return tooMany(c, wait)
 		}
+		unsure := a.guesses.Unsure()
 		token, err := a.token(c.UserContext(), t)
 		a.recordAttempt(shown, err)
-		return admit(c, scope, s, token, err)
+		return admit(c, scope, s.orUnsure(unsure), token, err)
 	}
 }
 
@@ -142,6 +143,14 @@ func (a *Auth) recordAttempt(shown Attempt, err error) {
 	case relay.KindOf(err) == relay.KindNotFound:
 		a.guesses.Wrong(shown)
 	}
+}
+
+// orUnsure returns the style with the refusal of wrong credentials while an inventory waits.
+func (s Style) orUnsure(unsure error) Style {
+	if unsure != nil {
+		s.Unauthenticated = func(*fiber.Ctx) error { return unsure }
+	}
+	return s
 }
 
 // admit passes a request whose token was found and has the scope.

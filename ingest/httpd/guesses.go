@@ -10,9 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // Limits of wrong credentials: a burst, and one more attempt each guessEvery. For an
@@ -79,8 +82,12 @@ type guessKey struct {
 // the same address.
 type Guesses struct {
 	Logger *slog.Logger // nil means slog.Default; must be set before use
+	// Undeclared reports whether an inventory waits to be applied, which may declare a
+	// credential that is wrong now; nil means that none does. It must be set before use.
+	Undeclared func() bool
 
-	now func() time.Time
+	now    func() time.Time
+	unsure atomic.Bool // an inventory was waiting
 
 	mu             sync.Mutex
 	spent          map[guessKey]time.Time // when the limit is fully restored
@@ -104,12 +111,27 @@ func (g *Guesses) Counts() (wrong, refused map[string]uint64) {
 	return maps.Clone(g.wrong), maps.Clone(g.refused)
 }
 
+// Unsure returns why a credential that is found wrong from now on may be right soon, nil if
+// it may not be. It is called before the credential is looked up. All wrong credentials get
+// this answer, so that it does not tell which of them exist.
+func (g *Guesses) Unsure() error {
+	if g.Undeclared == nil || !g.Undeclared() {
+		return nil
+	}
+	g.unsure.Store(true)
+	return relay.Errorf(relay.KindUnavailable, "the inventory is not applied yet")
+}
+
 // Wait returns how long an attempt must wait before its credential is checked; 0 means
 // now.
 func (g *Guesses) Wait(a Attempt) time.Duration {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.unsure.Load() && !g.Undeclared() { // what was counted until now may be right
+		g.unsure.Store(false)
+		clear(g.spent)
+	}
 	if at, ok := g.right[a.pair()]; ok && now.Sub(at) < rightFor {
 		return 0
 	}

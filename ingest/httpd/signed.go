@@ -46,6 +46,7 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 		if wait := a.guesses.Wait(shown); wait > 0 {
 			return tooMany(c, wait)
 		}
+		s := s.orUnsure(a.guesses.Unsure())
 		token, err := a.token(c.UserContext(), t)
 		if err == nil {
 			wrong := sig.check(c, token, bySource)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,5 +86,45 @@ func TestAKnownSourceWorksWithoutTheStore(t *testing.T) {
 	g.pass(2 * time.Minute)
 	if got := ask(); got != "503" {
 		t.Errorf("after ten minutes: %s", got)
+	}
+}
+
+// While an inventory waits, all wrong credentials get one answer, and count as guesses.
+func TestWrongCredentialsBeforeTheInventoryIsApplied(t *testing.T) {
+	g := newSigned()
+	var undeclared atomic.Bool
+	g.auth.Guesses().Undeclared = undeclared.Load
+	undeclared.Store(true)
+	ask := func(path string, headers ...string) string { return g.status(t, path, headers...)[:3] }
+	for _, tc := range []struct {
+		name, path string
+		headers    []string
+		want       string
+	}{
+		{"an unknown token", "/hook", []string{"X-Auth-Token", "unknown"}, "503"},
+		{"an unknown source", "/signed/unknown", []string{"X-Signed", "s3cret"}, "503"},
+		{"a known source with a wrong signature", "/signed/hq", []string{"X-Signed", "wrong"}, "503"},
+		{"a known token", "/hook", []string{"X-Auth-Token", "hook"}, "200"},
+	} {
+		if got := ask(tc.path, tc.headers...); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	for i := range guessesOfAddress {
+		ask("/hook", "X-Auth-Token", fmt.Sprint("guess", i))
+	}
+	if got := ask("/hook", "X-Auth-Token", "declared"); got != "429" {
+		t.Errorf("a wrong token after too many: %s", got)
+	}
+
+	undeclared.Store(false)
+	g.change(func(s *store) {
+		s.tokens["declared"] = account.Token{Account: 12, Scopes: []account.Scope{account.Webhook}}
+	})
+	if got := ask("/hook", "X-Auth-Token", "declared"); got != "200" {
+		t.Errorf("a token that the inventory has declared: %s", got)
+	}
+	if got := ask("/hook", "X-Auth-Token", "unknown"); got != "401" {
+		t.Errorf("an unknown token afterwards: %s", got)
 	}
 }

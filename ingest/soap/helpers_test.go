@@ -88,6 +88,7 @@ type wire struct {
 	logins   *loginStore
 	log      strings.Builder
 	check    *contracttest.Checker
+	guesses  *httpd.Guesses
 }
 
 func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
@@ -99,6 +100,7 @@ func newWire(t *testing.T) *wire {
 		PublicURL: "https://gw.example/", Logger: slog.New(slog.NewTextHandler(&w.log, nil)), Now: clock,
 	})
 	s.auth.check = func(hash, sum string) (bool, error) { return hash == sum, nil }
+	w.guesses = s.Guesses
 	w.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler), Seed: "req-"})
 	s.Mount(w.app)
 	w.app.Use(httpd.NotFound)

@@ -201,10 +201,14 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (account.ID, error) {
 		c.Set(fiber.HeaderRetryAfter, httpd.RetryAfter(wait))
 		return 0, &fault{version: e.version, code: tooManyAttempts, reason: httpd.TooManyAttempts}
 	}
+	unsure := s.Guesses.Unsure()
 	acct, err := s.auth.authenticate(c.UserContext(), username, password)
 	switch {
 	case relay.KindOf(err) == relay.KindUnauthenticated:
 		s.Guesses.Wrong(shown)
+		if unsure != nil {
+			return 0, unsure
+		}
 		return refuse("unknown username or password")
 	case err == nil:
 		s.Guesses.Right(shown)

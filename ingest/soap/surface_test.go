@@ -315,3 +315,26 @@ func TestTheWSDLIsServed(t *testing.T) {
 		}
 	}
 }
+
+// While an inventory waits, the answer does not tell an unknown user from a wrong password,
+// and both count as guesses.
+func TestSigningInBeforeTheInventoryIsApplied(t *testing.T) {
+	w := newWire(t)
+	w.guesses.Undeclared = func() bool { return true }
+	ask := func(user string) answerOf {
+		good := enveloped(ns11, login, text1)
+		return w.ask("POST", "/soap", strings.Replace(good, "acme", user, 1), "Content-Type", "text/xml")
+	}
+	wrongPassword, unknownUser := ask("globex"), ask("nobody")
+	relaytest.Equal(t, "answer to a wrong password", wrongPassword, unknownUser)
+	if strings.Contains(wrongPassword.body, "Unauthenticated") {
+		t.Errorf("want unavailable, got %+v", wrongPassword)
+	}
+	relaytest.Equal(t, "answer to a right password", ask("acme").status, 200)
+	wrong, _ := w.guesses.Counts()
+	total := uint64(0)
+	for _, n := range wrong {
+		total += n
+	}
+	relaytest.Equal(t, "wrong credentials", total, 2)
+}

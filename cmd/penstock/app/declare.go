@@ -8,13 +8,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	document "github.com/penstock/penstock/config/inventory"
-	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inventory"
@@ -85,42 +82,6 @@ func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data [
 			return
 		}
 	}
-}
-
-// credentials finds tokens and logins. One that the records lack may be declared by an
-// inventory that is not applied yet: the error is relay.KindUnavailable then, so that its
-// sender tries again.
-type credentials struct {
-	stored interface {
-		httpd.Tokens
-		soap.Logins
-	}
-	undeclared *atomic.Bool
-}
-
-// Token implements httpd.Tokens.
-func (c credentials) Token(ctx context.Context, hash string) (account.Token, error) {
-	token, err := c.stored.Token(ctx, hash)
-	return token, c.missing(err)
-}
-
-// TokenBySource implements httpd.Tokens.
-func (c credentials) TokenBySource(ctx context.Context, source string) (account.Token, error) {
-	token, err := c.stored.TokenBySource(ctx, source)
-	return token, c.missing(err)
-}
-
-// Login implements soap.Logins.
-func (c credentials) Login(ctx context.Context, username string) (account.Login, error) {
-	login, err := c.stored.Login(ctx, username)
-	return login, c.missing(err)
-}
-
-func (c credentials) missing(err error) error {
-	if relay.KindOf(err) == relay.KindNotFound && c.undeclared.Load() {
-		return relay.Errorf(relay.KindUnavailable, "the inventory is not applied yet: %w", err)
-	}
-	return err
 }
 
 // declareDemo fills an empty SQLite database of a gateway that listens on a loopback

@@ -2,45 +2,57 @@ package app
 
 import (
 	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
-// noCredentials are records without any.
-type noCredentials struct{}
-
-var errNone = relay.Errorf(relay.KindNotFound, "none")
-
-func (noCredentials) Token(context.Context, string) (account.Token, error) {
-	return account.Token{}, errNone
+// absentAccounts are accounts in a database that is down until it is there.
+type absentAccounts struct {
+	account.Store
+	there *atomic.Bool
 }
 
-func (noCredentials) TokenBySource(context.Context, string) (account.Token, error) {
-	return account.Token{}, errNone
+func (a absentAccounts) Inventory(ctx context.Context) ([]byte, error) {
+	if !a.there.Load() {
+		return nil, relay.Errorf(relay.KindUnavailable, "down")
+	}
+	return a.Store.Inventory(ctx)
 }
 
-func (noCredentials) Login(context.Context, string) (account.Login, error) {
-	return account.Login{}, errNone
-}
-
-// A sender that an inventory declares is not refused before the inventory is applied.
-func TestCredentialsOfAnInventoryThatIsNotAppliedAreUnavailable(t *testing.T) {
-	var undeclared atomic.Bool
-	c := credentials{noCredentials{}, &undeclared}
-	for _, tc := range []struct {
-		undeclared bool
-		want       relay.Kind
-	}{{true, relay.KindUnavailable}, {false, relay.KindNotFound}} {
-		undeclared.Store(tc.undeclared)
-		_, byText := c.Token(t.Context(), "h")
-		_, bySource := c.TokenBySource(t.Context(), "hq")
-		_, login := c.Login(t.Context(), "acme")
-		for kind, err := range map[string]error{"a token": byText, "a token by its source": bySource, "a login": login} {
-			relaytest.Equal(t, kind, relay.KindOf(err), tc.want)
-		}
+// Wrong credentials are unsure from the start until the inventory is applied or refused.
+func TestCredentialsAreUnsureWhileTheInventoryIsNotApplied(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"applied": "accounts: [{name: acme}]",
+		"refused": "accounts: [{name: acme, id: 1}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, there := recordstest.Open(t), new(atomic.Bool)
+			inv := inventory.New(inventory.Deps{
+				Accounts: absentAccounts{db.Accounts, there}, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit,
+				Trunks: db.Trunks, SIMs: db.SIMs, Now: time.Now,
+			})
+			path := filepath.Join(t.TempDir(), "inventory.yaml")
+			relaytest.NoError(t, os.WriteFile(path, []byte(body), 0o600))
+			d := &Gateway{cfg: config.Config{Inventory: path}, log: slog.New(slog.DiscardHandler), life: t.Context()}
+			_, err := db.Accounts.PutAccount(t.Context(), account.Account{ID: 1, Name: "other"})
+			relaytest.NoError(t, err, d.declareConfigured(t.Context(), inv))
+			relaytest.Equal(t, "undeclared while the database is down", d.undeclared.Load(), true)
+			there.Store(true)
+			d.running.Wait()
+			relaytest.Equal(t, "undeclared afterwards", d.undeclared.Load(), false)
+		})
 	}
 }

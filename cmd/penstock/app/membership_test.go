@@ -37,6 +37,8 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
 	first, halts := newMembership(t, db, "n1")
 	second, _ := newMembership(t, db, "n2") // has no witness of what the backup lacks
+	forgotten := 0
+	first.forgetKeys = func() { forgotten++ }
 	verify := func(m *membership, name, reason string) {
 		t.Helper()
 		relaytest.NoError(t, m.verify(ctx))
@@ -56,7 +58,9 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 	lastWrite := relaytest.Must(first.store.LastWrite(ctx))(t)
 
 	relaytest.NoError(t, first.store.SetCheckpoint(ctx, "n1", "", 1)) // the backup
+	relaytest.Equal(t, "how often keys were forgotten before the halt", forgotten, 0)
 	verify(first, "on the backup", "restored from a backup")
+	relaytest.Equal(t, "how often keys were forgotten at the halt", forgotten, 1)
 	verify(second, "another gateway on the backup", "gateway n1 has found the database in an earlier state")
 
 	done := relaytest.Must(first.Recover(ctx))(t)

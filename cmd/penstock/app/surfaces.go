@@ -40,7 +40,8 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
 		TLS: d.certificate != nil, AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
 	})
-	auth := httpd.NewAuth(credentials{c.back.records.Accounts, &d.undeclared}, d.cfg.AdminToken, time.Now)
+	auth := httpd.NewAuth(c.back.records.Accounts, d.cfg.AdminToken, time.Now)
+	auth.Guesses().Undeclared = d.undeclared.Load
 	auth.Guesses().Logger = d.log
 	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Changed) })
 	d.checks = append(d.checks, journals(c.in.inOrder())...)
@@ -107,7 +108,7 @@ func (d *Gateway) mountAPIs(c core, auth *httpd.Auth, relays *inbound.RelayServi
 		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
 	}).Mount(d.app, auth)
 	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
-	soap.New(soap.Deps{Messages: c.sending.messages, Logins: credentials{records.Accounts, &d.undeclared}, Guesses: auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
+	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
 	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, auth)
 }
 
