@@ -1,0 +1,40 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	registry "github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+)
+
+// After a restore no gateway uses what it has cached, no id is used again, and no message that
+// was due before the halt is sent.
+func TestRecordsArePreparedAfterARestore(t *testing.T) {
+	ctx, r := t.Context(), newRecords(sqltest.Open(t, sqlstore.Options{}))
+	now := r.DB.Now()
+	relaytest.NoError(t, r.Credit.Open(ctx, 1, 10, now))
+	ref := relaytest.Must(r.Messages.Reserve(ctx, 1))(t)
+	due := message.Message{
+		ID: ref, Account: 1, Originator: "Shop", Destination: "447700900123", Coding: message.GSM, ReceivedAt: now, ScheduledFor: now,
+		Parts: []message.Part{{Data: []byte("hi"), Text: "hi", State: message.Pending, ScheduledAt: now, ChangedAt: now}},
+	}
+	relaytest.Must(r.Messages.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{due}, Now: now}))(t)
+	restored := func(halt registry.Halt, want int) {
+		t.Helper()
+		version := relaytest.Must(sqlstore.Version(ctx, r.DB, "accounts"))(t)
+		relaytest.Equal(t, "parts that became unknown", relaytest.Must(r.afterRestore(ctx, halt))(t), want)
+		if relaytest.Must(sqlstore.Version(ctx, r.DB, "accounts"))(t) == version {
+			t.Error("the caches of the gateways are kept")
+		}
+	}
+	restored(registry.Halt{}, 0)
+	restored(registry.Halt{Node: "n1", Since: now.Add(time.Minute)}, 1)
+	next := relaytest.Must(newRecords(r.DB).Messages.Reserve(ctx, 1))(t)
+	if next < ref+1_000_000 {
+		t.Errorf("the id after %d is %d", ref, next)
+	}
+}
