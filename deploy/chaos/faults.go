@@ -30,7 +30,7 @@ func (s *site) faults(random *rand.Rand) []fault {
 	if len(s.gateways) > 1 { // others take over
 		all = append(all, fault{"all gateways are restarted one by one", s.renewAll})
 	}
-	return append(all, networkFaults("the SMSC", s.far)...)
+	return append(all, networkFaults("a bind to the SMSC", s.far)...)
 }
 
 // gatewayFaults are those of a gateway. What is frozen is a child of ours, without

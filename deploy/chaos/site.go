@@ -75,7 +75,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		return s, err
 	}
 	config, inventory := filepath.Join(dir, "penstock.yaml"), filepath.Join(dir, "inventory.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configText, s.far.addr), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, configText, s.far.addr, s.smsc.addr), 0o600); err != nil {
 		return s, err
 	}
 	if err := os.WriteFile(inventory, s.inventory(), 0o600); err != nil {
@@ -133,10 +133,11 @@ func (s *site) outside() (err error) {
 }
 
 // configText is the configuration: failed deliveries are attempted again soon and
-// for long, parts are never given up, and a link that is dead is noticed soon.
+// for long, parts are never given up, and a link that is dead is noticed soon. One bind to
+// the SMSC goes through the proxy, so that the other takes over when the network fails.
 const configText = `
 carriers:
-  - {type: smpp, name: far, addr: %q, system_id: chaos, password: secret, window: 50, enquire_link: 2s, answer_timeout: 5s}
+  - {type: smpp, name: far, system_id: chaos, password: secret, binds: [{addr: %q}, {addr: %q}], window: 50, enquire_link: 2s, answer_timeout: 5s}
 delivery:
   schedule: [1s, 1s, 2s, 2s, 3s, 5s, 5s, 5s, 5s, 5s, 10s, 10s, 10s, 10s, 10s, 10s, 10s, 10s, 10s, 10s, 30s, 30s, 30s, 30s, 30s, 30s, 30s, 30s, 30s, 30s]
 inbound: {join_wait: 12h}
