@@ -2,6 +2,7 @@ package smpp
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -348,4 +349,23 @@ func TestStopWaitsForAnswers(t *testing.T) {
 	}
 	relaytest.Equal(t, "the verdict", o.await(t, "a", 1).Verdict, carrier.Accepted)
 	<-ended
+}
+
+// TestALostBindGivesItsMessagesBackAtOnce has the disk hang as the link ends.
+func TestALostBindGivesItsMessagesBackAtOnce(t *testing.T) {
+	hanging, release := make(chan struct{}), make(chan struct{})
+	l := &store{answer: func(context.Context, Arrival) error { close(hanging); <-release; return nil }}
+	c, p, _ := startBound(t, l)
+	defer close(release)
+	ready(t, c)
+	var o outcomes
+	c.Submit(t.Context(), text("1-2-0", "x"), o.add("a"))
+	p.read()
+	p.send(deliverSM, 0, 1, message("hello"))
+	<-hanging
+	p.conn.Close()
+	relaytest.Equal(t, "the verdict of an unanswered message", o.await(t, "a", 1).Verdict, carrier.Unknown)
+	relaytest.Equal(t, "whether the bind is ready", c.Ready(), false)
+	c.Submit(t.Context(), text("1-3-0", "x"), o.add("b"))
+	checkUnsent(t, "the outcome of another message", o.await(t, "b", 1))
 }
