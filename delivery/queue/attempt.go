@@ -52,6 +52,11 @@ func (q *Queue) attempt(item *item) {
 		q.deps.Logger.WarnContext(ctx, "delivery dead: it is not attempted again", "account", d.Account, "delivery_id", d.ID, "kind", string(d.Kind), "target", redactedTarget(d), "reason", o.Reason, "error", o.Attempt.Error)
 	}
 	q.deps.Observe(*d, o)
+	if o.Uncounted && o.Reason == d.Reason {
+		// Our own faults and the probes of breakers may repeat without end: the attempts
+		// that a delivery keeps would grow with them.
+		o.Attempt = outbox.Attempt{}
+	}
 	q.outcomes.Add(o)
 }
 

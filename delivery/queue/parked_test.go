@@ -90,8 +90,12 @@ func TestARestartWithAnEmptiedRedisUsesUpNoAttempt(t *testing.T) {
 		return st.Probed >= 3 && st.Open == 1
 	})
 	for _, d := range ds {
-		if got := again.get(d); got.Tries != 0 {
+		got := again.get(d)
+		if got.Tries != 0 {
 			t.Fatalf("%d counted attempts of delivery %s, want none", got.Tries, d.ID)
+		}
+		if len(got.Attempts) > 1 {
+			t.Errorf("%d stored attempts of delivery %s, want one of the probes that failed for the same reason", len(got.Attempts), d.ID)
 		}
 	}
 }

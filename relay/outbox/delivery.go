@@ -160,8 +160,10 @@ type Attempt struct {
 // Outcome is what the store records after an attempt, or after parking without one:
 // the log entry, and the delivery's new state.
 type Outcome struct {
-	ID            string
-	Account       account.ID
+	ID      string
+	Account account.ID
+	// Attempt is zero if none was made, or if it is not stored because an earlier one failed
+	// for the same reason and neither counts.
 	Attempt       Attempt
 	State         State
 	Reason        string
@@ -172,6 +174,6 @@ type Outcome struct {
 	// Endpoint is the delivery's EndpointName.
 	Endpoint string
 	// ParkedUntil is set if the delivery now waits for its endpoint's breaker, at
-	// most until then. Without an attempt having been made, Attempt is zero.
+	// most until then.
 	ParkedUntil time.Time
 }

@@ -187,7 +187,7 @@ func Returning[T any](ctx context.Context, d *DB, noun, query string, fields fun
 	if empty(args) {
 		return nil, nil
 	}
-	return Transact(ctx, d, noun, func(ctx context.Context, tx *Tx) ([]T, error) {
+	return single(ctx, d, noun, args, func(ctx context.Context, tx *Tx) ([]T, error) {
 		return List(ctx, tx, noun, query, fields, args...)
 	})
 }

@@ -1,14 +1,12 @@
 package sqlstore
 
 import (
-	"bytes"
 	"cmp"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -183,21 +181,6 @@ func (j jsonColumn) Scan(column any) error {
 		return err
 	}
 	return Decode(doc, j.of)
-}
-
-// JSONList is a column of JSON values, each with a comma behind it, so that a
-// statement can add one; it is read to a slice.
-func JSONList(v any) sql.Scanner { return jsonListColumn{v} }
-
-type jsonListColumn struct{ of any }
-
-// Scan reads the column.
-func (j jsonListColumn) Scan(column any) error {
-	list, err := bytesOf(column)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return Decode(slices.Concat([]byte("["), bytes.TrimSuffix(list, []byte(",")), []byte("]")), j.of)
 }
 
 func bytesOf(column any) ([]byte, error) {

@@ -27,13 +27,12 @@ func TestValues(t *testing.T) {
 type colour string
 
 type painting struct {
-	owner    account.ID
-	colour   colour
-	signed   bool
-	number   int
-	sold     time.Time
-	details  map[string]string
-	visitors []string
+	owner   account.ID
+	colour  colour
+	signed  bool
+	number  int
+	sold    time.Time
+	details map[string]string
 }
 
 func (p *painting) fields() []any {
@@ -42,14 +41,14 @@ func (p *painting) fields() []any {
 
 func fieldsComeBack(t *testing.T, db *sqlstore.DB) {
 	want := []painting{
-		{owner: 7, colour: "<red>", signed: true, number: -3, sold: sqltest.At(0.25), details: map[string]string{"a": "<b>\""}, visitors: []string{"x", "y"}},
+		{owner: 7, colour: "<red>", signed: true, number: -3, sold: sqltest.At(0.25), details: map[string]string{"a": "<b>\""}},
 		{},
 	}
 	b := sqlstore.BatchOf("owner, colour, signed, number, sold, details", want, (*painting).fields)
-	got, err := sqlstore.List(t.Context(), db, "test", `SELECT owner, colour, signed, number, sold, details,
-CASE WHEN owner = $1 AND sold = $2 AND signed = $3 THEN '"x","y",' ELSE '' END FROM batch ORDER BY n`,
+	got, err := sqlstore.List(t.Context(), db, "test", `SELECT owner, colour, signed, number, sold, details
+FROM batch WHERE owner = $1 AND sold = $2 AND signed = $3 OR owner = 0 ORDER BY n`,
 		func(p *painting) []any {
-			return append(p.fields(), sqlstore.JSONList(&p.visitors), func() { p.number++ })
+			return append(p.fields(), func() { p.number++ })
 		},
 		want[0].owner, want[0].sold, true, b)
 	relaytest.NoError(t, err)

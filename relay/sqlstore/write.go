@@ -50,36 +50,39 @@ func (d *DB) observe(operation string, began time.Time) {
 
 // Transact is Write for a transaction that returns something.
 func Transact[T any](ctx context.Context, d *DB, noun string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
-	var out T
-	err := d.Write(ctx, noun, func(ctx context.Context, tx *Tx) (err error) {
-		out, err = do(ctx, tx)
+	return perform(ctx, d, noun, d.transact, do)
+}
+
+// single is Transact for a transaction of one statement with these arguments. PostgreSQL
+// begins and commits it by itself, in one round trip, unless it has sealed values, which a
+// further statement verifies.
+func single[T any](ctx context.Context, d *DB, noun string, args []any, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	if seals(args) {
+		return perform(ctx, d, noun, d.transact, do)
+	}
+	return perform(ctx, d, noun, d.single, do)
+}
+
+func perform[T any](ctx context.Context, d *DB, noun string, run func(context.Context, work) error, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	var result T
+	err := d.perform(ctx, noun, run, func(ctx context.Context, tx *Tx) (err error) {
+		result, err = do(ctx, tx)
 		return err
 	})
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return out, nil
+	return result, nil
 }
 
 // Exec runs one statement in a transaction of its own and returns how many rows
-// it changed. PostgreSQL begins and commits that by itself, in one round trip.
+// it changed.
 func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64, err error) {
 	if empty(args) {
 		return 0, nil
 	}
-	run := d.single
-	if seals(args) { // which a further statement verifies
-		run = d.transact
-	}
-	err = d.perform(ctx, noun, run, func(ctx context.Context, tx *Tx) (err error) {
-		n, err = tx.Exec(ctx, noun, query, args...)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return single(ctx, d, noun, args, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, noun, query, args...) })
 }
 
 // Run is Exec for a statement of which the number of rows does not matter.

@@ -198,7 +198,6 @@ func countedOnce(g *gateways) {
 		ds[i] = post(fmt.Sprint(i))
 		os = append(os, outcome(ds[i], 1, []outbox.State{outbox.Retrying, outbox.Delivered, outbox.Dead}[i%3]))
 	}
-	os[1].Reason = "" // the usual outcome
 	g.create(30, ds...)
 	g.both(4, func(s *Store, gateway, i int) error {
 		mine := slices.Clone(os)
@@ -312,7 +311,7 @@ func finishedAfterDeadlock(g *gateways) {
 	g.finished(outcome(b, 1, outbox.Delivered))
 	lock := func(id string) func(s *Store, tx *sqlstore.Tx) error {
 		return func(_ *Store, tx *sqlstore.Tx) error {
-			_, err := sqlstore.List(g.Context(), tx, "test", lockUnmoved, (*member).fields, keys(refs(id)))
+			_, err := sqlstore.List(g.Context(), tx, "test", lockUnmoved, refFields, keys(refs(id)))
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ WHERE d.id = $2 AND d.account = $3 AND d.due + 0 BETWEEN 1 AND $4`, until, id, a
 			return outbox.Delivery{}, err
 		}
 		taken = n > 0
-		return sqlstore.One(ctx, tx, noun, get, fields, id, acct, tx.Now())
+		return readOne(ctx, tx, noun, acct, id, tx.Now())
 	})
 	return d, taken && err == nil, err
 }
@@ -46,7 +46,7 @@ RETURNING delivery.id, delivery.account`, refFields, until, now, keys(refs))
 		if err != nil {
 			return nil, err
 		}
-		return sqlstore.List(ctx, tx, noun, load, fields, tx.Now(), keys(taken))
+		return read(ctx, tx, noun, load, tx.Now(), keys(taken))
 	})
 }
 
@@ -125,19 +125,18 @@ func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int,
 		most = sqlstore.Millis(before)
 	}
 	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		ds, err := sqlstore.List(ctx, tx, noun, `
-SELECT `+columns+`d.attempts FROM delivery AS d
+		ds, err := read(ctx, tx, noun, `
+SELECT `+columns+`FROM delivery AS d
 WHERE d.waits = 'breaker' AND d.account = $1 AND d.endpoint = $2 AND d.held_until <= $3
-ORDER BY d.held_until, d.id LIMIT $4 {skip locked}`, fields, endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
+ORDER BY d.held_until, d.id LIMIT $4 {skip locked}`, endpoint.Account, endpoint.Endpoint, most, min(n, chunkSize))
 		if err != nil {
 			return nil, err
 		}
 		for i := range ds {
 			ds[i].NextAttemptAt, ds[i].Waits = until, ""
 		}
-		taken := sqlstore.BatchOf("id, account", ds, func(d *outbox.Delivery) []any { return []any{d.ID, d.Account} })
 		return ds, tx.Run(ctx, noun, `
 UPDATE delivery SET due = $1, leased = 1, waits = ''
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, until, taken)
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, until, keysOf(ds))
 	})
 }

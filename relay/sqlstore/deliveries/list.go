@@ -17,6 +17,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore"
 )
 
+const listLabel = "deliveries: list"
+
 // defaultLimit is the length of a page whose filter has no limit.
 const defaultLimit = 100
 
@@ -75,7 +77,8 @@ func (s *Store) List(ctx context.Context, f outbox.Filter) ([]outbox.Delivery, s
 	if err != nil {
 		return nil, "", err
 	}
-	ds, err := s.load(ctx, load, page)
+	ds, err := read(ctx, s.db, listLabel, load, s.db.Now(), positionKeys(page))
+	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
 	return ds, next, err
 }
 
@@ -136,7 +139,7 @@ func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page 
 
 // match returns those of positions whose deliveries a filter selects.
 func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([]position, error) {
-	ds, err := s.load(ctx, heads, found)
+	ds, err := sqlstore.List(ctx, s.db, listLabel, load, fields, s.db.Now(), positionKeys(found))
 	if err != nil {
 		return nil, err
 	}
@@ -146,15 +149,12 @@ func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([
 			match = append(match, positionOf(&ds[i]))
 		}
 	}
+	slices.SortFunc(match, compare)
 	return match, nil
 }
 
-// load loads deliveries, newest first; one that expired meanwhile is left out.
-func (s *Store) load(ctx context.Context, query string, ps []position) ([]outbox.Delivery, error) {
-	keys := sqlstore.BatchOf("id, account", ps, func(p *position) []any { return refFields(&p.Ref) })
-	ds, err := sqlstore.List(ctx, s.db, "deliveries: list", query, fields, s.db.Now(), keys)
-	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
-	return ds, err
+func positionKeys(ps []position) *sqlstore.Batch {
+	return sqlstore.BatchOf("id, account", ps, func(p *position) []any { return refFields(&p.Ref) })
 }
 
 // candidate is a position that a filter may select, as far as an index says. selected
@@ -168,7 +168,6 @@ func (c *candidate) fields() []any { return append(c.position.fields(), &c.selec
 
 // candidates finds up to n candidates after a position, in the order of lists.
 func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position, n int) ([]candidate, error) {
-	const label = "deliveries: list"
 	// 1. By their ids, in whichever account they are.
 	if len(f.IDs) > 0 {
 		const named = `
@@ -179,7 +178,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 			ORDER BY d.created DESC, d.id DESC, d.account DESC
 			LIMIT $4`
 		ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
-		return sqlstore.List(ctx, s.db, label, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
+		return sqlstore.List(ctx, s.db, listLabel, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
 	}
 	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says, and lack
 	// what may be secret of a target.
@@ -194,7 +193,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 			  AND {position}(text, $7) > 0
 			ORDER BY created DESC, id DESC, account DESC
 			LIMIT $8`
-		return sqlstore.List(ctx, s.db, label, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
+		return sqlstore.List(ctx, s.db, listLabel, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
 			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
 	// 3. By the index of each state, or that of accounts.
@@ -206,7 +205,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 	if f.Account != 0 {
 		args = append(args, f.Account)
 	}
-	return sqlstore.List(ctx, s.db, label, statement, (*candidate).fields, args...)
+	return sqlstore.List(ctx, s.db, listLabel, statement, (*candidate).fields, args...)
 }
 
 // oldest is the time of creation of the oldest delivery that a filter selects.

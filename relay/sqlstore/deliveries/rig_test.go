@@ -28,7 +28,7 @@ func onEvery(t *testing.T, o sqlstore.Options, cases []testCase) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				r := &rig{T: t, Store: New(db), now: &now}
-				for _, table := range []string{"delivery", "delivery_queue", "delivery_dead", "delivery_count"} {
+				for _, table := range []string{"delivery", "delivery_attempt", "delivery_queue", "delivery_dead", "delivery_count"} {
 					err := db.Run(t.Context(), "test", "DELETE FROM "+table)
 					r.must(err)
 				}

@@ -22,7 +22,7 @@ func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
 			refs = append(refs, e.ref())
 		}
 	}
-	ds, err := sqlstore.List(ctx, tx, "dead deliveries", heads, fields, 0, keys(refs))
+	ds, err := sqlstore.List(ctx, tx, "dead deliveries", load, fields, 0, keys(refs))
 	if err != nil {
 		return err
 	}

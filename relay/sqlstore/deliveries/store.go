@@ -4,14 +4,15 @@
 //
 // Every delivery is written twice: when it is created, leased to the gateway that
 // makes the first attempt at once, and when its outcome is recorded. Both take
-// batches: the usual case is one insert, and one update with one of the counts.
-// What is rare takes further statements, only when a batch has it: ordered
-// endpoints, dead deliveries, outcomes that come twice or after the end.
+// batches: the usual case is one insert, and one insert of the attempts with one update
+// of the deliveries and one of the counts. What is rare takes further statements, only
+// when a batch has it: ordered endpoints, dead deliveries, outcomes that come twice or
+// after the end.
 //
-// A delivery is one row, with its attempts as JSON, so that an outcome changes no
-// second table. Each secondary index costs at both writes; what is rare has
-// partial ones, see the migration. The deliveries that have ended are counted when
-// they end, as there are too many to count for each request.
+// An attempt is a row whose key is the delivery and the time: an outcome that comes
+// twice finds its attempt there. Each secondary index of deliveries costs at both
+// writes; what is rare has partial ones, see the migration. The deliveries that have
+// ended are counted when they end, as there are too many to count for each request.
 //
 // A statement with a batch must find its rows by their keys. PostgreSQL chooses
 // by its statistics, which know nothing of a burst, so conditions on what has an
@@ -69,32 +70,23 @@ func New(db *sqlstore.DB) *Store {
 	return &Store{db: db, scanMost: 20_000, compareMost: 50_000, step: 10_000}
 }
 
-// columns are what fields reads, but for the attempts.
+// columns are what fields reads.
 const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
-d.reason, d.due, d.waits, d.held_until, d.tries, `
+d.reason, d.due, d.waits, d.held_until, d.tries `
 
-const (
-	get = `SELECT ` + columns + `d.attempts FROM delivery AS d
-WHERE d.id = $1 AND d.account = $2 AND (d.expires = 0 OR d.expires > $3)`
-
-	load = `SELECT ` + columns + `d.attempts FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
+const load = `SELECT ` + columns + `FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
 WHERE d.expires = 0 OR d.expires > $1`
-
-	// heads loads what filters look at.
-	heads = `SELECT ` + columns + `'' FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
-WHERE d.expires = 0 OR d.expires > $1`
-)
 
 // Get loads one delivery.
 func (s *Store) Get(ctx context.Context, acct account.ID, id string) (outbox.Delivery, error) {
-	return sqlstore.One(ctx, s.db, "delivery "+id, get, fields, id, acct, s.db.Now())
+	return readOne(ctx, s.db, "delivery "+id, acct, id, s.db.Now())
 }
 
 // OfMessage returns the deliveries of a message, of all accounts, oldest first.
 func (s *Store) OfMessage(ctx context.Context, messageID string) ([]outbox.Delivery, error) {
-	ds, err := sqlstore.List(ctx, s.db, "deliveries of message "+messageID, `
-SELECT `+columns+`d.attempts FROM delivery AS d
-WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires > $2)`, fields, messageID, s.db.Now())
+	ds, err := read(ctx, s.db, "deliveries of message "+messageID, `
+SELECT `+columns+`FROM delivery AS d
+WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires > $2)`, messageID, s.db.Now())
 	slices.SortFunc(ds, func(a, b outbox.Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -111,11 +103,11 @@ func kept(d outbox.Delivery) outbox.Delivery {
 	return d
 }
 
-// fields are columns and the attempts; those after doc count more than it does.
+// fields are columns; those after doc count more than it does.
 func fields(d *outbox.Delivery) []any {
 	return []any{
 		&d.Account, sqlstore.SealedOr(&d.Unopened, sqlstore.JSON(d), "delivery", &d.Account), &d.ID, sqlstore.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
-		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries, sqlstore.JSONList(&d.Attempts),
+		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries,
 	}
 }
 
@@ -124,6 +116,10 @@ func refOf(d *outbox.Delivery) outbox.Ref { return outbox.Ref{Account: d.Account
 // keys is the keys of deliveries as a batch; refFields are the columns of one.
 func keys(refs []outbox.Ref) *sqlstore.Batch {
 	return sqlstore.BatchOf("id, account", refs, refFields)
+}
+
+func keysOf(ds []outbox.Delivery) *sqlstore.Batch {
+	return sqlstore.BatchOf("id, account", ds, func(d *outbox.Delivery) []any { return []any{d.ID, d.Account} })
 }
 
 func refFields(r *outbox.Ref) []any { return []any{&r.ID, &r.Account} }
@@ -191,7 +187,7 @@ func (s *Store) sweep(ctx context.Context, query string, args ...any) error {
 			return 0, err
 		}
 		rows := keys(refs)
-		if err := tx.Run(ctx, noun, unsetDead, rows); err != nil {
+		if err := tx.RunAll(ctx, noun, sqlstore.Do(unsetDead, rows), sqlstore.Do(deleteAttempts, rows)); err != nil {
 			return 0, err
 		}
 		states, err := sqlstore.Values[outbox.State](ctx, tx, noun, `

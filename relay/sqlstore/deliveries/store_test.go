@@ -152,7 +152,7 @@ func TestDeliveries(t *testing.T) {
 				r.Errorf("due %v", ids)
 			}
 		}},
-		{"a fault of our own counts nothing and is kept once while it repeats", func(r *rig) {
+		{"a fault of our own counts nothing", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
 			for i := range 3 {
@@ -161,12 +161,40 @@ func TestDeliveries(t *testing.T) {
 				r.finished(o)
 			}
 			got := r.get(d.ID)
-			if got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(at(12)) {
+			if got.Tries != 0 || len(got.Attempts) != 3 || !got.NextAttemptAt.Equal(at(12)) {
 				r.Errorf("got %+v", got)
 			}
 		}},
-		{"an outcome for a delivery that is gone is no error", func(r *rig) {
+		{"a fault of our own that comes again after another outcome changes nothing", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			fault := outcome(d, 1, outbox.Retrying)
+			fault.Uncounted = true
+			later := outcome(d, 2, outbox.Retrying)
+			later.Reason = fault.Reason
+			r.finished(fault)
+			r.finished(later)
+			r.finished(fault)
+			got := r.get(d.ID)
+			relaytest.Equal(r, "the attempts", got.Attempts, []outbox.Attempt{fault.Attempt, later.Attempt})
+			relaytest.Equal(r, "the time of the next attempt", got.NextAttemptAt, at(12))
+		}},
+		{"attempts are in the order of their times, to the nanosecond", func(r *rig) {
+			d := post("a")
+			r.create(30, d)
+			first, second := outcome(d, 1, outbox.Retrying), outcome(d, 1, outbox.Retrying)
+			second.Attempt.At = at(1).Add(time.Nanosecond)
+			second.Attempt.Duration, second.Attempt.Status, second.Attempt.Response = time.Nanosecond, 0, ""
+			second.Attempt.Error, second.Attempt.Reason = "lookup sms.example: no such host", "the host is unknown"
+			r.finished(second)
+			r.finished(first)
+			relaytest.Equal(r, "the attempts", r.get(d.ID).Attempts, []outbox.Attempt{first.Attempt, second.Attempt})
+		}},
+		{"an outcome for a delivery that is gone is no error and leaves no attempt", func(r *rig) {
 			r.finished(outcome(post("x"), 1, outbox.Delivered))
+			n, err := sqlstore.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM delivery_attempt")
+			r.must(err)
+			relaytest.Equal(r, "the number of attempts", n, 0)
 		}},
 		{"a lease that runs is renewed or given back, others stay", func(r *rig) {
 			r.create(30, post("a"), post("b"), post("c"))
@@ -306,7 +334,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			r.finished(os...)
 			*r.now = at(61)
 			r.must(r.Sweep(r.Context()))
-			for _, table := range []string{"delivery", "delivery_dead"} {
+			for _, table := range []string{"delivery", "delivery_attempt", "delivery_dead"} {
 				if n, err := sqlstore.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
 					r.Errorf("%s has %d rows, error %v", table, n, err)
 				}

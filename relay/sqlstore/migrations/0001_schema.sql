@@ -312,7 +312,6 @@ CREATE TABLE delivery (
   endpoint TEXT NOT NULL DEFAULT '',     -- the endpoint whose breaker the delivery waits for
   held_until BIGINT NOT NULL DEFAULT 0,
   tries BIGINT NOT NULL DEFAULT 0,
-  attempts TEXT NOT NULL DEFAULT '',     -- JSON of each attempt, followed by a comma
   expires BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (id, account)
 );
@@ -328,6 +327,19 @@ CREATE INDEX delivery_dead_expires ON delivery (state, expires) WHERE state = 'd
 CREATE INDEX delivery_parked ON delivery (account, endpoint, held_until, id) WHERE waits = 'breaker';
 CREATE INDEX delivery_queued ON delivery (account, queue, place) WHERE place > 0;
 ALTER TABLE delivery SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05); -- only postgresql
+
+-- The attempts of deliveries. They are deleted with their delivery.
+CREATE TABLE delivery_attempt (
+  delivery TEXT NOT NULL,
+  account BIGINT NOT NULL,
+  at BIGINT NOT NULL,                    -- ns
+  duration BIGINT NOT NULL,              -- ns
+  status BIGINT NOT NULL,                -- of the answer; 0: none
+  error TEXT NOT NULL,                   -- for operators
+  reason TEXT NOT NULL,                  -- for users of the account
+  response TEXT NOT NULL,
+  PRIMARY KEY (delivery, account, at)
+) {clustered};
 
 -- Ordered queues. The row is locked to assign places and turns.
 CREATE TABLE delivery_queue (

@@ -160,6 +160,7 @@ func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[
 				return ""
 			}
 			p.Attempts = append(p.Attempts, at)
+			slices.Sort(p.Attempts)
 			if !p.State.Ended() {
 				p.State, p.Due, p.Leased, p.Tries = o.State, due, false, p.Tries+1
 			}
