@@ -74,9 +74,9 @@ func (w *Writer[O, R]) enqueue(o O, added int) {
 	w.pending = append(w.pending, o)
 	n := len(w.pending)
 	w.mu.Unlock()
-	Notify(w.added)
+	relay.Notify(w.added)
 	if n >= w.to.Batch {
-		Notify(w.batchFull)
+		relay.Notify(w.batchFull)
 	}
 }
 
@@ -91,7 +91,7 @@ func (w *Writer[O, R]) Unsaved() int {
 // ctx ended.
 func (w *Writer[O, R]) Stop(ctx context.Context) int {
 	close(w.drain)
-	Wait(ctx, w.done)
+	relay.Wait(ctx, w.done)
 	w.cancel()
 	<-w.done
 	return w.Unsaved()
@@ -170,9 +170,7 @@ func (w *Writer[O, R]) save(batch []O) {
 			return
 		}
 		w.to.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
-		select {
-		case <-time.After(pause):
-		case <-w.ctx.Done():
+		if !relay.Sleep(w.ctx, pause) {
 			return
 		}
 	}

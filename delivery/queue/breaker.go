@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/guard"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -128,10 +129,7 @@ func (b *breakers) close(br *openBreaker) {
 // probeDelay returns the delay before the next probe: it doubles with every
 // failed probe, and is at least what the target asked for.
 func (b *breakers) probeDelay(probes int, retryAfter time.Duration) time.Duration {
-	wait := b.opts.Probe << min(probes, 16)
-	if wait <= 0 || wait > b.opts.ProbeMax {
-		wait = b.opts.ProbeMax
-	}
+	wait := relay.Backoff(b.opts.Probe, b.opts.ProbeMax, probes)
 	return max(time.Duration(float64(wait)*(0.8+0.4*b.random())), retryAfter)
 }
 

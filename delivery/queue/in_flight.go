@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -139,7 +140,7 @@ func (i *inFlight) startFirst(q *endpointQueue) *item {
 		i.backlogged = slices.DeleteFunc(i.backlogged, func(b *endpointQueue) bool { return b == q })
 	}
 	i.start(q, item)
-	lease.Notify(i.capacityFreed)
+	relay.Notify(i.capacityFreed)
 	return item
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/relay"
 )
 
 // enqueueWorkers is how many goroutines enqueue retries in asynq and lease due
@@ -47,8 +48,8 @@ func (q *Queue) Stop(ctx context.Context) error {
 		defer close(served)
 		q.timer.Shutdown()
 	}()
-	lease.Wait(ctx, q.inFlight.drained)
-	lease.Wait(ctx, served)
+	relay.Wait(ctx, q.inFlight.drained)
+	relay.Wait(ctx, served)
 	q.cancelAttempts()
 	unsaved := q.outcomes.Stop(ctx)
 	if _, err := q.breakers.share(ctx); err != nil {

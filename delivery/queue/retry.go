@@ -135,23 +135,10 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 		}
 		// asynq has a resolution of 1 s and may call up to 1 s early.
 		wait := d.NextAttemptAt.Sub(now)
-		if wait > time.Second || !sleep(ctx, q.attemptCtx, wait) {
+		if wait > time.Second || !relay.Sleep(ctx, wait) {
 			return timer.Again(wait)
 		}
 	}
-}
-
-// sleep waits, or returns false if a context ends first.
-func sleep(a, b context.Context, wait time.Duration) bool {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-a.Done():
-	case <-b.Done():
-	}
-	return false
 }
 
 // admitAll admits deliveries that were leased until leaseEnd. Those without capacity
@@ -190,7 +177,7 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 		if q.due.Pass(ctx) >= maxDue { // there may be more
 			pause /= 10
 		}
-		if !sleep(ctx, q.attemptCtx, pause) {
+		if !relay.Sleep(ctx, pause) {
 			return
 		}
 	}

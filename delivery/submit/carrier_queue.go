@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -132,7 +132,7 @@ func (q *carrierQueue) add(item *item) bool {
 	}
 	q.waiting = append(q.waiting, item)
 	q.waitingParts += len(item.queued)
-	lease.Notify(q.notify)
+	relay.Notify(q.notify)
 	return true
 }
 
@@ -213,7 +213,7 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 		q.rate.consume(len(p.parts))
 	}
 	if q.waitingParts < q.capacity/2 {
-		lease.Notify(q.worker.capacityFreed)
+		relay.Notify(q.worker.capacityFreed)
 	}
 	return batch, idleWait
 }
@@ -339,9 +339,9 @@ func (q *carrierQueue) complete(item *item, n int, record func()) {
 	if record != nil {
 		record()
 	}
-	lease.Notify(q.notify)
+	relay.Notify(q.notify)
 	if q.inFlight == 0 {
-		lease.Notify(q.idle)
+		relay.Notify(q.idle)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/carrier"
 	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -109,6 +110,6 @@ func (w *Worker) isIdempotent(carrier string, q *carrierQueue) bool {
 // none is left.
 func (w *Worker) partsDone(item *item, n int) {
 	if item.unfinished.Add(int32(-n)) == 0 && w.leases.Drop(item.Ref) {
-		lease.Notify(w.capacityFreed)
+		relay.Notify(w.capacityFreed)
 	}
 }

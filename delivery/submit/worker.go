@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/lease"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/tracing"
 )
@@ -163,7 +164,7 @@ func (w *Worker) Waits(number string) string {
 // Resume submits what waits for a carrier, one of whose binds was established.
 func (w *Worker) Resume(name string) {
 	if q := w.queueNamed(name); q != nil {
-		lease.Notify(q.notify)
+		relay.Notify(q.notify)
 	}
 }
 

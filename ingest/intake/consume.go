@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -110,7 +111,7 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	start := time.Now()
 	items, unsaved := i.items(ctx, records)
 	for _, e := range b.earlier { // whose entries are the neighbours of these
-		wait(ctx, e.noted)
+		relay.Wait(ctx, e.noted)
 	}
 	items, deferred, statuses := i.takeLarge(items)
 	close(b.noted)
@@ -134,13 +135,13 @@ func (i *Intake) throttle(ctx context.Context, last *batch) bool {
 	case last.arrived < uint64(last.size)/4:
 		return ctx.Err() == nil // few new entries are arriving
 	case last.size < heavyBatch:
-		return sleep(ctx, i.options.Linger) == nil
+		return relay.Sleep(ctx, i.options.Linger)
 	case i.log.Stats().Last-last.last > i.options.Backlog:
 		return ctx.Err() == nil
 	}
 	select {
 	case <-last.ended:
-		return sleep(ctx, max(last.took, i.options.Linger)) == nil
+		return relay.Sleep(ctx, max(last.took, i.options.Linger))
 	case <-ctx.Done():
 		return false
 	}

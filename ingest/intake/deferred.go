@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 )
@@ -28,7 +29,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 			if ctx.Err() == nil {
 				i.recordOutage(err)
 			}
-			_ = sleep(ctx, backoff)
+			relay.Sleep(ctx, backoff)
 			backoff = min(2*backoff, maxBackoff)
 			continue
 		}
@@ -38,7 +39,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 		}
 		if next == noAccount && last == noAccount { // there are no deferred entries
 			i.caughtUp.Store(deferred + 1)
-			wait(ctx, i.deferredReady)
+			relay.Wait(ctx, i.deferredReady)
 		}
 		last = next
 	}

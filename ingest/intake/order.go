@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -58,8 +59,8 @@ func (i *Intake) waitForKeys(ctx context.Context, b *batch, items []Item) {
 	}
 	close(b.keyed)
 	for _, e := range b.earlier {
-		if wait(ctx, e.keyed) && e.shares(keys) {
-			wait(ctx, e.ended)
+		if relay.Wait(ctx, e.keyed) && e.shares(keys) {
+			relay.Wait(ctx, e.ended)
 		}
 	}
 }
@@ -83,21 +84,11 @@ func setWaitForEarlier(items []Item, earlier []*batch) {
 // waitAll waits until batches have ended; the error is that of ctx.
 func waitAll(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
-		if !wait(ctx, b.ended) {
+		if !relay.Wait(ctx, b.ended) {
 			return ctx.Err()
 		}
 	}
 	return nil
-}
-
-// wait returns false if ctx is done first.
-func wait(ctx context.Context, ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // splitProvisional returns the items with a Provisional status, which are processed again, and the

@@ -35,8 +35,8 @@ func (i *Intake) processAll(ctx context.Context, earlier []*batch, items []Item)
 		case attempt >= i.options.MaxAttempts:
 			return i.complete(ctx, items, []event.Status{quarantine(items[0], err)})
 		}
-		if err := sleep(ctx, max(backoff, retryAfter(err))); err != nil {
-			return err
+		if !relay.Sleep(ctx, max(backoff, retryAfter(err))) {
+			return ctx.Err()
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
@@ -102,8 +102,8 @@ func (i *Intake) saveStatuses(ctx context.Context, statuses []event.Status) erro
 			return nil
 		}
 		i.recordOutage(err)
-		if err := sleep(ctx, backoff); err != nil {
-			return err
+		if !relay.Sleep(ctx, backoff) {
+			return ctx.Err()
 		}
 	}
 }
@@ -126,10 +126,7 @@ func (i *Intake) count(statuses []event.Status) {
 		return
 	}
 	i.deferred.Add(uint64(deferred))
-	select {
-	case i.deferredReady <- struct{}{}:
-	default: // already signalled
-	}
+	relay.Notify(i.deferredReady)
 }
 
 // logQuarantined logs that an event was quarantined, or that nothing takes it.
@@ -175,15 +172,4 @@ func retryAfter(err error) time.Duration {
 		return min(e.RetryAfter(), time.Minute)
 	}
 	return 0
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

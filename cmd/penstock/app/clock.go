@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/relay"
 )
 
 const (
@@ -78,7 +79,7 @@ func (c *clock) jumps() bool { return c.check(context.Background()) != nil }
 // watch checks the clock every minute until ctx is done: a clock that is slowly corrected
 // then never counts as having jumped.
 func (c *clock) watch(ctx context.Context) {
-	for pause(ctx, clockEvery) {
+	for relay.Sleep(ctx, clockEvery) {
 		_ = c.check(ctx) // which logs
 	}
 }

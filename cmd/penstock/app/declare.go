@@ -70,7 +70,7 @@ func (d *Gateway) apply(ctx context.Context, inv *inventory.Service, data []byte
 }
 
 func (d *Gateway) applyLater(ctx context.Context, inv *inventory.Service, data []byte) {
-	for pause(ctx, 2*time.Second) {
+	for relay.Sleep(ctx, 2*time.Second) {
 		err := d.apply(ctx, inv, data)
 		if err == nil {
 			d.undeclared.Store(false)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/carrier/smpp"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 )
 
@@ -65,7 +66,7 @@ func (h *holder) run(ctx context.Context) {
 			h.current.Store(&node)
 			h.resume()
 		}
-		if !pause(ctx, holdPeriod/3) {
+		if !relay.Sleep(ctx, holdPeriod/3) {
 			break
 		}
 	}

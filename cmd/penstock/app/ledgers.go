@@ -113,7 +113,7 @@ func makeGatewayKey(ctx context.Context, v *vault.Vault) error {
 		if errors.Is(err, vault.ErrMasterKey) { // renewKeys reports it
 			return nil
 		}
-		if relay.KindOf(err) != relay.KindUnavailable || !pause(ctx, time.Second) {
+		if relay.KindOf(err) != relay.KindUnavailable || !relay.Sleep(ctx, time.Second) {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (l *ledgerService) watch(ctx context.Context) {
 			l.log.Error("ALARM: ledgers do not match their signatures", "error", now)
 		}
 		told = now
-		if !pause(ctx, time.Minute) {
+		if !relay.Sleep(ctx, time.Minute) {
 			return
 		}
 	}
@@ -199,7 +199,7 @@ func (l *ledgerService) audit(ctx context.Context) {
 			l.log.Warn("the audit of the ledgers was not completed", "error", err)
 			wait = auditRetry
 		}
-		if !pause(ctx, wait) {
+		if !relay.Sleep(ctx, wait) {
 			return
 		}
 	}
@@ -220,7 +220,7 @@ func (l *ledgerService) renewKeys(ctx context.Context) {
 			return
 		}
 		l.log.Error("cannot wrap account keys by the newest master key", "error", err)
-		if !pause(ctx, time.Minute) {
+		if !relay.Sleep(ctx, time.Minute) {
 			return
 		}
 	}

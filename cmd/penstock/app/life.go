@@ -10,6 +10,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 )
 
 // run processes one kind of traffic until ctx ends. An earlier end is a fault of the
@@ -18,14 +19,14 @@ func (d *Gateway) run(ctx context.Context, in *intake.Intake) {
 	for ctx.Err() == nil {
 		if err := d.gate.Run(ctx, in.Run); err != nil {
 			d.log.Error("processing stopped, starting again", "kind", string(in.Kind()), "error", err)
-			pause(ctx, time.Second)
+			relay.Sleep(ctx, time.Second)
 		}
 	}
 }
 
 // housekeeping deletes the states of events whose journal records are gone.
 func (d *Gateway) housekeeping(ctx context.Context) {
-	for pause(ctx, time.Hour) {
+	for relay.Sleep(ctx, time.Hour) {
 		for _, in := range d.intakes {
 			if err := in.Trim(ctx); err != nil {
 				d.log.Warn("event states of deleted journal entries were not deleted", "kind", string(in.Kind()), "error", err)
@@ -39,7 +40,7 @@ const sweepEvery = 5 * time.Minute
 
 // sweep deletes records that have expired, at one of the gateways.
 func (d *Gateway) sweep(ctx context.Context) {
-	for pause(ctx, sweepEvery/5) {
+	for relay.Sleep(ctx, sweepEvery/5) {
 		mine, err := d.records.Gateways.Turn(ctx, "sweep", sweepEvery)
 		if err == nil && mine {
 			err = d.sweepRecords(ctx)
@@ -64,7 +65,7 @@ func (d *Gateway) watchSizes() func() map[string]int64 {
 	var last atomic.Pointer[map[string]int64]
 	last.Store(new(map[string]int64))
 	d.onStart(func(ctx context.Context) {
-		for wait := 10 * time.Second; pause(ctx, wait); wait = time.Hour {
+		for wait := 10 * time.Second; relay.Sleep(ctx, wait); wait = time.Hour {
 			if now, err := d.sizes(ctx); err != nil {
 				d.log.Warn("cannot read the size of the records", "error", err)
 			} else {
@@ -95,7 +96,7 @@ const expireEvery = time.Hour
 // another gateway did so recently, since a gateway may never run for an hour, and
 // then each hour. Accounts that one pass does not reach are next in the following.
 func (d *Gateway) expire(ctx context.Context) {
-	for start := true; start || pause(ctx, expireEvery); start = false {
+	for start := true; start || relay.Sleep(ctx, expireEvery); start = false {
 		mine, err := d.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
 		if err == nil && !mine && !start {
 			continue
@@ -116,18 +117,6 @@ func (d *Gateway) expireReadings(ctx context.Context) error {
 		err = errors.Join(err, d.devices.Expire(ctx, a.ID))
 	}
 	return err
-}
-
-// pause waits and reports false if ctx ended meanwhile.
-func pause(ctx context.Context, t time.Duration) bool {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // close drains: it unbinds from SMSCs, stops accepting, ends processing, lets attempts in

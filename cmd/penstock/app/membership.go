@@ -340,7 +340,7 @@ func (m *membership) hasLeft() bool {
 
 // run sends heartbeats until ctx is done, the first one after HeartbeatEvery.
 func (m *membership) run(ctx context.Context, log *slog.Logger) {
-	for pause(ctx, registry.HeartbeatEvery) {
+	for relay.Sleep(ctx, registry.HeartbeatEvery) {
 		m.beatOrWarn(ctx, log)
 	}
 }

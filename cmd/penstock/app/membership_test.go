@@ -220,7 +220,7 @@ func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
 				stop, cancel := context.WithCancel(ctx)
 				var beats sync.WaitGroup
 				beats.Go(func() {
-					for pause(stop, 5*time.Millisecond) {
+					for relay.Sleep(stop, 5*time.Millisecond) {
 						_ = other.store.Heartbeat(stop, other.self)
 					}
 				})

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	registry "github.com/penstock/penstock/relay/gateway"
 )
 
@@ -74,7 +75,7 @@ func (m *membership) watch(ctx context.Context, g *registry.Gateway) (alive bool
 	}
 	m.log.Info("this gateway's name is registered elsewhere; watching whether that process lives", "node", g.Node, "internal_url", g.URL)
 	for end := time.Now().Add(m.watchFor); time.Now().Before(end); {
-		if !pause(ctx, m.watchFor/24) {
+		if !relay.Sleep(ctx, m.watchFor/24) {
 			return false, ctx.Err()
 		}
 		current, ok, err := m.registered(ctx)

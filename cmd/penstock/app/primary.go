@@ -112,10 +112,7 @@ func (p *primary) setServer(server registry.Server) {
 	next := p.stored
 	next.Server = server
 	p.saveOrLog(next)
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
+	relay.Notify(p.changed)
 }
 
 // setPeers stores where to ask the other gateways.

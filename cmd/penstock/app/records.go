@@ -99,7 +99,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 			return ofDatabaseURL(err)
 		}
 		log.Warn("waiting for the database", "error", err)
-		if !pause(ctx, time.Second) {
+		if !relay.Sleep(ctx, time.Second) {
 			return ofDatabaseURL(err)
 		}
 	}

@@ -184,7 +184,7 @@ func (r *recovery) await(ctx context.Context) error {
 func (r *recovery) pauseUnlessDone(ctx context.Context) bool {
 	const look = 50 * time.Millisecond
 	for waited := time.Duration(0); waited < progressEvery; waited += look {
-		if !pause(ctx, look) {
+		if !relay.Sleep(ctx, look) {
 			return false
 		}
 		lag := uint64(0)

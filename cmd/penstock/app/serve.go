@@ -18,6 +18,7 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 )
 
@@ -126,7 +127,7 @@ func (d *Gateway) logReady(ctx context.Context) {
 				d.log.Warn("penstock is not ready: a back end is down", "name", name, "error", down[name])
 			}
 		}
-		pause(ctx, time.Second)
+		relay.Sleep(ctx, time.Second)
 	}
 }
 

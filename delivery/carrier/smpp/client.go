@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // Client maintains one bind to a carrier, which may have several.
@@ -47,7 +49,7 @@ func (c *Client) Run(ctx context.Context) {
 		pause := c.backoff(failures, err)
 		c.status.set(Waiting, c.o.Now(), err)
 		c.o.Logger.Warn("bind is down", "error", err, "again_in", pause.Round(time.Millisecond).String())
-		sleep(ctx, pause)
+		relay.Sleep(ctx, pause)
 	}
 	c.status.set(Stopped, c.o.Now(), nil)
 	c.o.Logger.Info("bind is closed")
@@ -77,19 +79,9 @@ func (c *Client) bindAndServe(ctx context.Context) error {
 // backoff returns the delay after so many failures. It is the longest one after
 // wrong credentials, because carriers lock out clients that retry too often.
 func (c *Client) backoff(failures int, err error) time.Duration {
-	pause := c.o.FirstPause << min(failures, 20)
+	pause := relay.Backoff(c.o.FirstPause, c.o.LongestPause, failures)
 	if refused, ok := errors.AsType[*bindError](err); ok && refused.wrongCredentials() {
 		pause = c.o.LongestPause
 	}
-	pause = min(pause, c.o.LongestPause)
 	return pause - time.Duration(c.o.Rand()*float64(pause)/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

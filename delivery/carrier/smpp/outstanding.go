@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/delivery/carrier"
+	"github.com/penstock/penstock/relay"
 )
 
 // pendingRequest is a submission without a response.
@@ -82,10 +83,7 @@ func (o *outstanding) resolve(sequence uint32) *pendingRequest {
 	r := o.pending[sequence]
 	delete(o.pending, sequence)
 	o.mu.Unlock()
-	select {
-	case o.resolved <- struct{}{}:
-	default:
-	}
+	relay.Notify(o.resolved)
 	return r
 }
 

@@ -234,8 +234,7 @@ func (j *Jobs) classify(one job.Job, result any, err error) job.Outcome {
 
 // backoff returns the delay before the next run, which doubles with every try.
 func (j *Jobs) backoff(tries int) time.Duration {
-	wait := j.opts.RetryDelay << min(max(tries-1, 0), 20)
-	return min(wait, j.opts.MaxRetryDelay)
+	return relay.Backoff(j.opts.RetryDelay, j.opts.MaxRetryDelay, tries-1)
 }
 
 // process is called when a job is due. Its task lives until the job has ended.
