@@ -18,10 +18,7 @@ const (
 // more are left out.
 func (n *Notes) Add(notes ...string) {
 	for _, text := range notes {
-		if len(text) > maxNote {
-			text = text[:maxNote] + "…"
-		}
-		text = strings.ToValidUTF8(text, "\uFFFD")
+		text = strings.ToValidUTF8(Clip(text, maxNote), "\uFFFD")
 		switch {
 		case text == "" || len(*n) == maxNotes || slices.Contains(*n, text):
 		case len(*n) == maxNotes-1:

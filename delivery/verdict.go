@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // Class classifies the result of an attempt.
@@ -110,13 +112,7 @@ func redirectReason(status int, header http.Header) string {
 
 // ClipReason cuts a reason to 300 bytes and an ellipsis, because reasons are stored
 // with every attempt.
-func ClipReason(s string) string {
-	const most = 300
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func ClipReason(s string) string { return decoders.Clip(s, 300) }
 
 // enhancedCode matches an enhanced status code of SMTP.
 var enhancedCode = regexp.MustCompile(`^[245]\.[0-9]{1,3}\.[0-9]{1,3}$`)

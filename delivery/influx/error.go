@@ -10,6 +10,7 @@ import (
 
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay"
 )
@@ -131,8 +132,5 @@ func errorReason(he *httpapi.Error) string {
 			s = s[:quote] + "unable to parse" + s[end+1:]
 		}
 	}
-	if len(s) > 500 {
-		s = strings.ToValidUTF8(s[:500], "") + "…"
-	}
-	return s
+	return decoders.Clip(s, 500)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd"
@@ -128,10 +129,7 @@ func (s *selection) String() string {
 	if body, err := json.Marshal(s.body); err == nil && len(s.body) > 0 {
 		out += string(body)
 	}
-	if len(out) > maxLoggedSelection {
-		out = out[:maxLoggedSelection] + "…"
-	}
-	return strings.ToValidUTF8(out, "\uFFFD")
+	return strings.ToValidUTF8(decoders.Clip(out, maxLoggedSelection), "\uFFFD")
 }
 
 // text returns a field that selects something, as text; a number in a body counts as text.

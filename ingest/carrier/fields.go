@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/iso8601"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/ingest/intake"
@@ -28,12 +29,7 @@ func receiptOf(id, status string) error {
 	return notMessage(strings.ToValidUTF8("a delivery receipt: "+clipValue(id)+" is "+clipValue(status), "\uFFFD"))
 }
 
-func clipValue(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "…"
-	}
-	return s
-}
+func clipValue(s string) string { return decoders.Clip(s, 80) }
 
 // object is the fields of a post: those of its JSON body, its form, or its query.
 type object map[string]any

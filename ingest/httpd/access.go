@@ -11,6 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -200,11 +201,7 @@ func loggedPath(c *fasthttp.RequestCtx, route string) string {
 	if strings.Contains(route, ":token") {
 		return route
 	}
-	path := string(c.Path())
-	if len(path) > maxLoggedPath {
-		path = path[:maxLoggedPath] + "…"
-	}
-	return strings.ToValidUTF8(path, "\uFFFD")
+	return strings.ToValidUTF8(decoders.Clip(string(c.Path()), maxLoggedPath), "\uFFFD")
 }
 
 // bytesOf is the length of a response's body; -1 if it is not known before it is sent.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
@@ -157,10 +158,7 @@ const maxReason = 2000
 // ClipReason truncates a reason to the length that a status may hold, and replaces
 // invalid UTF-8.
 func ClipReason(s string) string {
-	if len(s) > maxReason {
-		s = s[:maxReason] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return strings.ToValidUTF8(decoders.Clip(s, maxReason), "\uFFFD")
 }
 
 // retryAfter returns the delay that a back end asked for.

@@ -218,15 +218,7 @@ func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorT
 		return
 	}
 	keys := slices.Compact(slices.Sorted(slices.Values(w.unmapped)))
-	w.refuse("no sensor is mapped to any key of the frame: %s", truncateText(strings.Join(keys, ", "), 300))
-}
-
-// truncateText shortens a text to n bytes and an ellipsis.
-func truncateText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	w.refuse("no sensor is mapped to any key of the frame: %s", decoders.Clip(strings.Join(keys, ", "), 300))
 }
 
 // numberOf returns a text reading of a sensor type that has units as the number that the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
@@ -101,7 +102,7 @@ func (s *Service) RemoveSensor(ctx context.Context, acct account.ID, decoderID, 
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
 		at := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
 		if at < 0 {
-			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, truncateText(key, maxKey))
+			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, decoders.Clip(key, maxKey))
 		}
 		d.Sensors = slices.Delete(d.Sensors, at, at+1)
 		return nil

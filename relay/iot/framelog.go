@@ -83,7 +83,7 @@ func (w *work) raw() RawFrame {
 	r := RawFrame{
 		ID: w.Record, DeviceID: w.device.Device.ID, ReceivedAt: w.ReceivedAt.UTC(), Time: w.at,
 		Sender: f.Sender, Kind: string(f.Kind), Encrypted: f.Encrypted, BesidePayload: f.BesidePayload, Gateways: len(f.Gateways),
-		Refused: truncateText(w.out.Refused, maxRawText), Note: truncateText(strings.Join(w.out.Notes, "; "), maxRawText),
+		Refused: decoders.Clip(w.out.Refused, maxRawText), Note: decoders.Clip(strings.Join(w.out.Notes, "; "), maxRawText),
 	}
 	if f.HasFCnt {
 		r.FCnt = new(f.FCnt)

@@ -115,7 +115,7 @@ func (s *Service) check(_ context.Context, b *batch) error {
 	for _, w := range b.all {
 		f := &w.Frame
 		f.Identifier, _ = NormalizeIdentifier(f.Identifier)
-		f.Name = truncateText(f.Name, maxName)
+		f.Name = decoders.Clip(f.Name, maxName)
 		switch {
 		case w.Account == 0:
 			w.refuse("the frame belongs to no account")

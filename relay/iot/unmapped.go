@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -60,7 +61,7 @@ func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	defer s.unmapped.mu.Unlock()
 	for _, w := range b.all {
 		for _, key := range w.unmapped {
-			s.unmapped.add(Ref{w.Account, w.device.decoder.ID}, UnmappedKey{Key: truncateText(key, maxKey), LastSeen: w.ReceivedAt.UTC(), Count: 1})
+			s.unmapped.add(Ref{w.Account, w.device.decoder.ID}, UnmappedKey{Key: decoders.Clip(key, maxKey), LastSeen: w.ReceivedAt.UTC(), Count: 1})
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/penstock/penstock/decoders"
 )
 
 // Tail prints events as they arrive.
@@ -170,10 +172,7 @@ func firstLine(reason, raw string) string {
 		reason = raw
 	}
 	line := strings.Join(strings.FieldsFunc(reason, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "…"
-	}
-	return line
+	return decoders.Clip(line, most)
 }
 
 func (f *follower) filters() url.Values {

@@ -94,11 +94,7 @@ func (r *realm) message(thrown goja.Value) (text string) {
 }
 
 func clipText(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= maxReason {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxReason], "") + "…"
+	return decoders.Clip(strings.ToValidUTF8(s, "\uFFFD"), maxReason)
 }
 
 // broken keeps what the interpreter's own functions throw apart from what

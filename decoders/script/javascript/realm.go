@@ -128,10 +128,7 @@ func (r *realm) console() {
 				line += " " + v.String()
 			}
 		}
-		if len(line) > maxLine {
-			line = line[:maxLine] + "…"
-		}
-		r.lines = append(r.lines, strings.ToValidUTF8(line, ""))
+		r.lines = append(r.lines, strings.ToValidUTF8(decoders.Clip(line, maxLine), ""))
 		return goja.Undefined()
 	})
 	for _, name := range []string{"log", "info", "warn", "error", "debug", "trace"} {
