@@ -102,10 +102,10 @@ func (s *site) startDatabase(ctx context.Context) (url string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if s.kind.name == onPostgres {
-		s.special = append(s.special, s.databaseFaults(server)...)
-	}
 	addr, err := s.behindProxy("PostgreSQL", server)
+	if s.kind.name == onPostgres {
+		s.special = append(s.special, s.databaseFaults(server, addr)...)
+	}
 	return servers.PostgresURL(addr), err
 }
 

@@ -28,7 +28,7 @@ func (s *site) faults(random *rand.Rand) []fault {
 		all = append(all, lasting("the sink "+names[how], func() { s.sink.begin(how) }, func() { s.sink.end() }))
 	}
 	if len(s.gateways) > 1 { // others take over
-		all = append(all, fault{"all gateways are restarted one by one", s.renewAll})
+		all = append(all, fault{"all gateways are restarted one by one", s.renewAll}, fault{"a gateway is started on a copy of another's data", s.copied})
 	}
 	return append(all, networkFaults("a bind to the SMSC", s.far)...)
 }

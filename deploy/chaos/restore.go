@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"slices"
 	"syscall"
 	"time"
 
@@ -22,8 +23,14 @@ const (
 )
 
 // databaseFaults are those of a PostgreSQL without a standby.
-func (s *site) databaseFaults(server *servers.Server) []fault {
+func (s *site) databaseFaults(server *servers.Server, addr string) []fault {
 	return []fault{
+		{"PostgreSQL's other hosts refuse and never answer", func(ctx context.Context, lasts time.Duration) error { return s.deadHosts(ctx, addr, lasts) }},
+		{"a token is added and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
+			return s.unnoticed(ctx, func() error {
+				return errors.Join(s.admin(ctx, http.MethodPost, "/admin/tokens", `{"account":"chaos","scopes":["iot"]}`, nil), killed(ctx, server, lasts))
+			})
+		}},
 		{"the inventory is applied and PostgreSQL killed", func(ctx context.Context, lasts time.Duration) error {
 			return s.unnoticed(ctx, func() error {
 				return errors.Join(s.admin(ctx, http.MethodPut, "/admin/inventory", string(s.inventory()), nil), killed(ctx, server, lasts))
@@ -40,6 +47,31 @@ func (s *site) databaseFaults(server *servers.Server) []fault {
 		}},
 		{"PostgreSQL is put back to a backup", func(ctx context.Context, lasts time.Duration) error { return s.restored(ctx, server, lasts) }},
 	}
+}
+
+// deadHosts restarts a gateway with hosts in the URL of its database that refuse and that
+// never answer, in front of the real one.
+func (s *site) deadHosts(ctx context.Context, addr string, lasts time.Duration) error {
+	silent, err := newProxy(addr)
+	if err != nil {
+		return err
+	}
+	silent.begin(stalled)
+	defer func() {
+		silent.heal()
+		_ = silent.listener.Close()
+	}()
+	g := s.gateway()
+	env := g.env
+	g.end(syscall.SIGTERM)
+	g.env = append(slices.Clone(env), "PENSTOCK_DATABASE_URL="+servers.PostgresURL(servers.FreeAddr()+","+silent.addr+","+addr))
+	if err := s.startGateway(ctx, g); err != nil {
+		return err
+	}
+	wait(ctx, lasts)
+	g.end(syscall.SIGTERM)
+	g.env = env
+	return s.startGateway(ctx, g)
 }
 
 // restored puts PostgreSQL back to a backup while the gateways run. What is written

@@ -5,8 +5,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/penstock/penstock/deploy/servers"
 )
 
 // firstBinary is the program that gateways are started with.
@@ -74,4 +81,24 @@ func (s *site) probe(ctx context.Context, balancer *http.Client, n int) (a answe
 		s.ledger.ack(r.kind, r.id(), "")
 	}
 	return a
+}
+
+// copied starts a process on a copy of a gateway's data directory. It must end and name
+// the gateway.
+func (s *site) copied(ctx context.Context, _ time.Duration) error {
+	g, addr, dir := s.gateway(), servers.FreeAddr(), filepath.Join(s.run.Dir, "copy")
+	defer func() { _ = os.RemoveAll(dir) }()
+	_ = exec.CommandContext(ctx, "cp", "-a", g.dir, dir).Run() // files go away meanwhile
+	env := append(slices.Clone(g.env), "PENSTOCK_LISTEN="+addr, "PENSTOCK_INTERNAL_URL=http://"+addr, "PENSTOCK_DATA_DIR="+dir)
+	cmd, err := s.run.Start(ctx, "copy", env, g.binary, "serve", "--config", g.config)
+	if err != nil {
+		return err
+	}
+	late := time.AfterFunc(servers.StartTime, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	err = cmd.Wait()
+	if said := servers.Said(cmd); err == nil || !strings.Contains(said, "another process works as gateway") || !strings.Contains(said, g.addr) {
+		s.note(fmt.Sprintf("a process on a copy of the data of %s ended (%v) without naming it: %s", g.name, err, said))
+	}
+	return nil
 }
