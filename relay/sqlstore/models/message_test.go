@@ -23,11 +23,10 @@ type piece struct {
 
 // missive is the model of a message.
 type missive struct {
-	ID      message.ID
-	Saved   bool
-	Touched bool    // a part was begun, or changed its state
-	Due     float64 // -1: none
-	Parts   []piece
+	ID    message.ID
+	Saved bool
+	Due   float64 // -1: none
+	Parts []piece
 }
 
 // missives are the messages of the model, and the account's credit, which pays for one
@@ -56,7 +55,7 @@ func (m *missive) move(part int, to message.State, due, now float64) bool {
 	if !slices.Contains(after()[to], p.State) {
 		return false
 	}
-	p.State, m.Touched = to, true
+	p.State = to
 	if to == message.Pending {
 		p.Due = due
 	}
@@ -209,13 +208,11 @@ func beginMissive(t *rapid.T, m missive, n int, acct account.ID, now float64) op
 		fmt.Sprintf("begin parts %v of %d, again %v", start.Parts, m.ID, start.Again),
 		func(s *missives) string {
 			m := &s.All[n]
-			// A message of one part that is submitted for the first time keeps a lease of
-			// which half is left.
-			keeps := !m.Touched && len(m.Parts) == 1 && m.Due >= now+5
+			keeps := m.Due >= now+5 // a lease of which half is left is not moved
 			var begun []int
 			for _, part := range start.Parts {
 				if p := &m.Parts[part]; m.Saved && (p.State == message.Pending || p.State == message.Sending && start.Again) {
-					p.State, m.Touched = message.Sending, true
+					p.State = message.Sending
 					begun = append(begun, part)
 				}
 			}
