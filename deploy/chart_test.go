@@ -127,6 +127,7 @@ func TestTheChart(t *testing.T) {
 		"gives a drain more time than 20 s":  {at(pod, "terminationGracePeriodSeconds").(int) >= 30, true},
 		"starts as many as it is told to":    {at(set, "spec", "replicas"), 3},
 		"does not start gateways one by one": {at(set, "spec", "podManagementPolicy"), "Parallel"},
+		"gets no settings of other services": {at(pod, "enableServiceLinks"), false},
 	} {
 		if tc.got == nil || tc.got != tc.want {
 			t.Errorf("the chart %s: got %v, want %v", name, tc.got, tc.want)
