@@ -18,7 +18,7 @@ const (
 // more are left out.
 func (n *Notes) Add(notes ...string) {
 	for _, text := range notes {
-		text = strings.ToValidUTF8(Clip(text, maxNote), "\uFFFD")
+		text = Clip(strings.ToValidUTF8(text, "\uFFFD"), maxNote)
 		switch {
 		case text == "" || len(*n) == maxNotes || slices.Contains(*n, text):
 		case len(*n) == maxNotes-1:

@@ -38,7 +38,7 @@ func Notify(c chan struct{}) {
 // Backoff returns a delay that doubles with every failure, up to limit.
 func Backoff(first, limit time.Duration, failures int) time.Duration {
 	delay := first << min(max(failures, 0), 20)
-	if delay <= 0 || delay > limit { // <= 0: an overflow
+	if delay < first || delay > limit { // < first: an overflow
 		return limit
 	}
 	return delay

@@ -129,7 +129,7 @@ func (s *selection) String() string {
 	if body, err := json.Marshal(s.body); err == nil && len(s.body) > 0 {
 		out += string(body)
 	}
-	return strings.ToValidUTF8(decoders.Clip(out, maxLoggedSelection), "\uFFFD")
+	return decoders.Clip(strings.ToValidUTF8(out, "\uFFFD"), maxLoggedSelection)
 }
 
 // text returns a field that selects something, as text; a number in a body counts as text.

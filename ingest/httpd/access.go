@@ -201,7 +201,7 @@ func loggedPath(c *fasthttp.RequestCtx, route string) string {
 	if strings.Contains(route, ":token") {
 		return route
 	}
-	return strings.ToValidUTF8(decoders.Clip(string(c.Path()), maxLoggedPath), "\uFFFD")
+	return decoders.Clip(strings.ToValidUTF8(string(c.Path()), "\uFFFD"), maxLoggedPath)
 }
 
 // bytesOf is the length of a response's body; -1 if it is not known before it is sent.

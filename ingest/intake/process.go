@@ -158,7 +158,7 @@ const maxReason = 2000
 // ClipReason truncates a reason to the length that a status may hold, and replaces
 // invalid UTF-8.
 func ClipReason(s string) string {
-	return strings.ToValidUTF8(decoders.Clip(s, maxReason), "\uFFFD")
+	return decoders.Clip(strings.ToValidUTF8(s, "\uFFFD"), maxReason)
 }
 
 // retryAfter returns the delay that a back end asked for.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -18,6 +19,7 @@ type ruleSet struct {
 	programs map[string]*Program // enabled ones by id
 	// unopened has the rules whose records do not open. Their states stay as they are.
 	unopened map[string]bool
+	readAt   time.Time
 	named    map[string][]*Program
 	others   []*Program // that do not name their devices
 	mu       sync.Mutex
@@ -35,13 +37,16 @@ type look struct {
 // maxLooks bounds how many devices a set remembers its rules of.
 const maxLooks = 200_000
 
+// openAgain is how often a set with rules that do not open is read again: they may open
+// without another version.
+const openAgain = 10 * time.Second
+
 // set returns the rules of an account as they are at a version or later.
 func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
 	old := s.sets[acct]
 	s.mu.Unlock()
-	// A record may open again without another version.
-	if old != nil && old.version >= v.Rules && len(old.unopened) == 0 {
+	if old != nil && old.version >= v.Rules && (len(old.unopened) == 0 || s.o.Now().Sub(old.readAt) < openAgain) {
 		old.renew(v.Records)
 		return old, nil
 	}
@@ -62,13 +67,15 @@ func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*rul
 func (s *Service) newSet(acct account.ID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
 		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
-		looks: make(map[string]look), unopened: make(map[string]bool),
+		looks: make(map[string]look), unopened: make(map[string]bool), readAt: s.o.Now(),
 	}
 	for i := range rules {
 		r := &rules[i]
 		if r.Unopened {
 			set.unopened[r.ID] = true
-			s.failed.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
+			if old == nil || !old.unopened[r.ID] {
+				s.failed.add(acct, r.ID, relay.ErrUnopened, s.o.Now())
+			}
 		}
 		if !r.Enabled {
 			continue

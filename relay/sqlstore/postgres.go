@@ -330,7 +330,9 @@ func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
 	if conn.PgConn().Ping(pinging) != nil {
 		if ctx.Err() == nil { // the caller did wait for it
 			s.mu.Lock()
-			s.failedAt = began
+			if began.After(s.failedAt) {
+				s.failedAt = began
+			}
 			s.mu.Unlock()
 		}
 		return driver.ErrBadConn

@@ -17,7 +17,8 @@ const holdPeriod = 15 * time.Second
 
 // holder runs the binds of a carrier whose SMSC allows one connection: one gateway holds
 // them at a time, and another takes over when it stops, or has not renewed for holdPeriod.
-// While the database is down the holder keeps its binds, because no other can take over.
+// While the holder cannot reach the database it keeps its binds: it cannot tell whether
+// another gateway can, and the SMSC refuses a second connection.
 type holder struct {
 	carrier string
 	node    string // of this gateway
@@ -66,7 +67,11 @@ func (h *holder) run(ctx context.Context) {
 			h.current.Store(&node)
 			h.resume()
 		}
-		if !relay.Sleep(ctx, holdPeriod/3) {
+		pause := holdPeriod / 3
+		if err != nil { // so that one slow answer does not lose the hold
+			pause = time.Second
+		}
+		if !relay.Sleep(ctx, pause) {
 			break
 		}
 	}
@@ -83,7 +88,7 @@ func (h *holder) run(ctx context.Context) {
 }
 
 func (h *holder) hold(ctx context.Context) (node string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, holdPeriod/3)
+	ctx, cancel := context.WithTimeout(ctx, holdPeriod/5)
 	defer cancel()
 	return h.store.HoldCarrier(ctx, h.carrier, h.node, holdPeriod)
 }

@@ -70,22 +70,37 @@ func masterKeyPath(cfg config.Config) string {
 }
 
 // recordSealer seals columns of the database by the gateway's own key.
-type recordSealer struct{ vault *vault.Vault }
+type recordSealer struct {
+	vault   *vault.Vault
+	loading atomic.Bool
+}
 
 // ofGateway is the holder of the gateway's own key.
 const ofGateway account.ID = 0
 
-func (s recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
-	return s.vault.Seal(context.Background(), ofGateway, plain, owner)
+// Seal seals a value with the loaded key. If none is loaded, because the database was
+// replaced, the key is loaded or made outside of the transaction that seals, which would
+// wait for itself.
+func (s *recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
+	sealed, err := s.vault.SealLoaded(ofGateway, plain, owner)
+	if relay.KindOf(err) == relay.KindUnavailable && s.loading.CompareAndSwap(false, true) {
+		go func() {
+			defer s.loading.Store(false)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_ = makeGatewayKey(ctx, s.vault) // the next record that is sealed tries again
+		}()
+	}
+	return sealed, err
 }
 
-func (s recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
+func (s *recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
 	return s.vault.OpenLoaded(ofGateway, sealed, owner)
 }
 
-func (s recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
+func (s *recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
 
-func (s recordSealer) Verify(ctx context.Context, tx *sqlstore.Tx, sealed []byte, owner string) error {
+func (s *recordSealer) Verify(ctx context.Context, tx *sqlstore.Tx, sealed []byte, owner string) error {
 	keyset, err := ledgers.Keyset(ctx, tx, ofGateway)
 	if err = sqlstore.IgnoreNotFound(err); err != nil {
 		return err
@@ -100,7 +115,7 @@ func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbo
 	if err != nil {
 		return nil, nil, err
 	}
-	r.DB.SetSealer(recordSealer{v})
+	r.DB.SetSealer(&recordSealer{vault: v})
 	s, err := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
 	return s, v, err
 }

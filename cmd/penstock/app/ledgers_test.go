@@ -74,7 +74,7 @@ func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 			relaytest.NoError(t, makeGatewayKey(ctx, v))
 			return v
 		}
-		db.SetSealer(recordSealer{seal()})
+		db.SetSealer(&recordSealer{vault: seal()})
 		records := accounts.New(db)
 		put := func(name string) error {
 			_, err := records.PutAccount(ctx, account.Account{Name: name})
@@ -87,9 +87,12 @@ func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 		if err := put("first"); relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("an account sealed with the old key: error %v", err)
 		}
-		relaytest.NoError(t, put("second"))
-		db.SetSealer(recordSealer{seal()})
+		relaytest.Eventually(t, "an account is saved with the key of the other database", func() (any, bool) { err := put("second"); return err, err == nil })
+		db.SetSealer(&recordSealer{vault: seal()})
 		all := relaytest.Must(records.Accounts(ctx))(t)
 		relaytest.Equal(t, "accounts that open", []any{len(all), all[0].Name, all[0].Unopened}, []any{1, "second", false})
+
+		relaytest.NoError(t, db.RunAll(ctx, "test", sqlstore.Do("DELETE FROM ledger_sealed"), sqlstore.Do("DELETE FROM account")))
+		relaytest.Eventually(t, "an account is saved with a new key, since the database has none", func() (any, bool) { err := put("third"); return err, err == nil })
 	})
 }

@@ -48,6 +48,7 @@ func (s serveCommand) Run(w client.Environment) error {
 	handler, level := NewLog(w.Stderr, cfg.Log)
 	defer handler.Close()
 	log := slog.New(handler)
+	slog.SetDefault(log) // for what has no logger of its own
 	cache.SetLogger(log)
 	for _, warning := range config.UnknownVariables(w.Variables) {
 		log.Warn("an environment variable is not a setting", "variable", warning)

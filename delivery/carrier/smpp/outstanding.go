@@ -74,7 +74,7 @@ func (o *outstanding) add(r *pendingRequest) bool {
 func (o *outstanding) open() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.closed
+	return !o.closed && len(o.toWrite) < cap(o.toWrite)
 }
 
 // resolve removes and returns the request of a response; nil if there is none.

@@ -26,8 +26,8 @@ type Status struct {
 	Type      Bind
 	Addr      string
 	State     State
-	Since     time.Time
-	Error     string // why it is not bound; empty if bound
+	Since     time.Time // when it was bound or lost
+	Error     string    // why it is not bound; empty if bound
 	Binds     int64
 	Messages  int64 // accepted
 	Receipts  int64 // accepted
@@ -55,7 +55,10 @@ func (s *status) set(state State, now time.Time, err error) {
 	if state != Connecting {
 		s.err = err
 	}
-	s.state, s.since = state, now
+	if s.since.IsZero() || (state == Bound) != (s.state == Bound) {
+		s.since = now
+	}
+	s.state = state
 }
 
 // Status returns the state of the bind.

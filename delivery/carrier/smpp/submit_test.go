@@ -369,3 +369,24 @@ func TestALostBindGivesItsMessagesBackAtOnce(t *testing.T) {
 	c.Submit(t.Context(), text("1-3-0", "x"), o.add("b"))
 	checkUnsent(t, "the outcome of another message", o.await(t, "b", 1))
 }
+
+// A bind whose SMSC does not read takes no more requests, so that others get them.
+func TestABindWithAWindowOfUnwrittenRequestsIsNotOpen(t *testing.T) {
+	o := newOutstanding(2)
+	for i, want := range []bool{true, true, false} {
+		relaytest.Equal(t, fmt.Sprint("open before request ", i), o.open(), want)
+		relaytest.Equal(t, fmt.Sprint("request is taken ", i), o.add(&pendingRequest{sequence: uint32(i)}), want)
+	}
+}
+
+func TestABindIsLostSinceItWasLost(t *testing.T) {
+	var s status
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	for i, step := range []struct {
+		state State
+		since int
+	}{{Waiting, 0}, {Connecting, 0}, {Bound, 2}, {Waiting, 3}, {Connecting, 3}, {Waiting, 3}} {
+		s.set(step.state, at(i), nil)
+		relaytest.Equal(t, fmt.Sprint("since after step ", i), s.since, at(step.since))
+	}
+}

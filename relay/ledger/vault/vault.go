@@ -125,6 +125,16 @@ func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about s
 	return key.Encrypt(plain, bind(acct, about))
 }
 
+// SealLoaded is Seal with the keys that are loaded, without the store; relay.KindUnavailable
+// if none may seal.
+func (v *Vault) SealLoaded(acct account.ID, plain []byte, about string) ([]byte, error) {
+	key := v.loaded(acct)
+	if !key.current {
+		return nil, relay.Errorf(relay.KindUnavailable, "vault: account %s: its keys are not loaded", acct)
+	}
+	return key.key.Encrypt(plain, bind(acct, about))
+}
+
 // Open decrypts data that was sealed for the account with the same context. It never
 // writes to the store.
 func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
@@ -180,7 +190,7 @@ func (v *Vault) Verify(acct account.ID, stored, sealed []byte, about string) err
 	}
 	if key.key != nil {
 		if _, err := key.key.Decrypt(sealed, bind(acct, about)); err == nil {
-			v.verified(acct, stored)
+			v.verified(acct, stored, key.key)
 			return nil
 		}
 	}
@@ -190,11 +200,12 @@ func (v *Vault) Verify(acct account.ID, stored, sealed []byte, about string) err
 	return relay.Errorf(relay.KindUnavailable, "vault: account %s: the database has other keys than before: it was replaced", acct)
 }
 
-// verified remembers that the loaded keys are among those of a stored keyset.
-func (v *Vault) verified(acct account.ID, stored []byte) {
+// verified remembers that keys, if they are still the loaded ones, are those of a stored
+// keyset.
+func (v *Vault) verified(acct account.ID, stored []byte, opened tink.AEAD) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if key, loaded := v.open[acct]; loaded {
+	if key, loaded := v.open[acct]; loaded && key.key == opened {
 		key.stored = stored
 		v.open[acct] = key
 	}
