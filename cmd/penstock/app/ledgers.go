@@ -78,12 +78,22 @@ type recordSealer struct {
 // ofGateway is the holder of the gateway's own key.
 const ofGateway account.ID = 0
 
-// Seal seals a value with the loaded key. If none is loaded, because the database was
-// replaced, the key is loaded or made outside of the transaction that seals, which would
-// wait for itself.
+// Seal seals a value, mostly in a transaction. A key that is missing, because the database
+// was replaced, is made outside of it: it would wait for itself.
 func (s *recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
 	sealed, err := s.vault.SealLoaded(ofGateway, plain, owner)
-	if relay.KindOf(err) == relay.KindUnavailable && s.loading.CompareAndSwap(false, true) {
+	if err == nil {
+		return sealed, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := s.vault.Load(ctx, ofGateway); err == nil {
+		sealed, err := s.vault.SealLoaded(ofGateway, plain, owner)
+		if err == nil {
+			return sealed, nil
+		}
+	}
+	if s.loading.CompareAndSwap(false, true) {
 		go func() {
 			defer s.loading.Store(false)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -91,7 +101,7 @@ func (s *recordSealer) Seal(plain []byte, owner string) ([]byte, error) {
 			_ = makeGatewayKey(ctx, s.vault) // the next record that is sealed tries again
 		}()
 	}
-	return sealed, err
+	return nil, err
 }
 
 func (s *recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
