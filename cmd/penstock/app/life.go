@@ -94,15 +94,20 @@ const expireEvery = time.Hour
 
 // expire deletes expired readings, account after account: at the start, even if
 // another gateway did so recently, since a gateway may never run for an hour, and
-// then each hour. Accounts that one pass does not reach are next in the following.
+// then each hour, or a minute after a failure. Accounts that one pass does not reach are
+// next in the following.
 func (d *Gateway) expire(ctx context.Context) {
-	for start := true; start || relay.Sleep(ctx, expireEvery); start = false {
+	due := true
+	for pause := time.Duration(0); relay.Sleep(ctx, pause); {
+		pause = expireEvery
 		mine, err := d.records.Gateways.Turn(ctx, "expire readings", expireEvery/2)
-		if err == nil && !mine && !start {
+		if err == nil && !mine && !due {
 			continue
 		}
+		due = false
 		if err := d.expireReadings(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("old readings were not deleted, trying again in an hour", "error", err)
+			d.log.Warn("old readings were not deleted, trying again in a minute", "error", err)
+			pause, due = time.Minute, true
 		}
 	}
 }
