@@ -33,7 +33,7 @@ build: ## build bin/penstock
 run: build ## build, and start with what the environment configures (nothing: embedded)
 	bin/penstock serve
 
-deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, wrk, Node, Java, Chromium, verifiers
+deps: ## install what the tests need: PostgreSQL, Redis, InfluxDB, Kannel, Postfix, Node, Java, Chromium, verifiers
 	deploy/test-deps.sh
 
 test: ## every test that a change can break, real back ends included; of some packages with PKG=./relay/...

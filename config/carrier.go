@@ -23,10 +23,10 @@ type Carrier struct {
 	// Prefixes are of the numbers that the carrier is for; none: all. The longest
 	// prefix of a number counts, and of equal ones the first carrier's.
 	Prefixes []string `json:"prefixes"`
-	// Window is how many messages may be under way at once over each bind.
+	// Window is the maximum number of unanswered messages of each bind.
 	Window int `json:"window"`
-	// PerSecond is how many may leave in a second over all binds; 0: as many as the carrier
-	// takes.
+	// PerSecond is the maximum number of messages in a second over all binds; 0 means no
+	// limit.
 	PerSecond int `json:"per_second"`
 	// Originators are those that the carrier passes on: text, alphanumeric or
 	// numeric; empty: text.
@@ -65,9 +65,10 @@ type Bind struct {
 	SystemID string `json:"system_id"`
 	Password string `json:"password" secret:"yes"`
 	Type     string `json:"bind"` // transceiver, receiver or transmitter
-	// Window is how many messages may be under way at once over the bind.
+	// Window is the maximum number of unanswered messages of the bind.
 	Window int `json:"window"`
-	// PerSecond is how many may leave in a second over the bind; 0: as many as the carrier's.
+	// PerSecond is the maximum number of messages in a second over the bind; 0 means no limit
+	// but the carrier's.
 	PerSecond int `json:"per_second"`
 }
 

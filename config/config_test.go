@@ -257,7 +257,7 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"no carrier":                                              {"carriers: []", "", "carriers: expected at least one, for example simulator"},
 		"another operator":                                        {"operator: smtp", "", `operator.type: expected simulator or http, got "smtp"`},
 		"an operator without a URL":                               {"operator: http", "", "operator.url: expected an http or https URL without a query"},
-		"an operator that is none":                                {"operator: {token: a}", "", `operator.type: expected http, because settings of it are there, got "simulator"`},
+		"settings of an absent operator":                          {"operator: {token: a}", "", `operator.type: expected http, because settings of it are there, got "simulator"`},
 		"an operator without sense":                               {"operator: {type: http, url: 'https://a/b', token: 'a b', timeout: 9s, at_once: 65, report_within: 1s}", "", "operator.token: expected at most 4096 characters of ASCII without blanks\noperator.timeout: expected 100ms to 8s, got \"9s\"\noperator.at_once: expected 1 to 64, got 65\noperator.report_within: expected 1m to 720h, got \"1s\""},
 		"another lookup":                                          {"lookup: dns", "", `lookup.type: expected simulator or http, got "dns"`},
 		"a lookup without a URL":                                  {"lookup: http", "", "lookup.url: expected an http or https URL"},

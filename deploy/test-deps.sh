@@ -30,7 +30,7 @@ site_packages=/usr/lib/python3/dist-packages
 node_users='decoders/sms|delivery/worker|ingest/openapi|cmd/penstock/e2e'
 wanted=(
   redis-server:redis-server=relay/cache/redistest redis-sentinel:redis-sentinel=relay/cache/redistest
-  redis-cli:redis-tools='deploy/servers|cmd/penstock/e2e/failures' postfix:postfix=delivery/email/smtptest wrk:wrk=deploy/bench
+  redis-cli:redis-tools='deploy/servers|cmd/penstock/e2e/failures' postfix:postfix=delivery/email/smtptest
   bearerbox:kannel='cmd/penstock/e2e/sending|deploy/bench'
   /usr/lib/kannel/test/fakesmsc:kannel-extras='cmd/penstock/e2e/sending|deploy/bench'
   '/usr/lib/postgresql/*/bin/postgres:postgresql=relay/sqlstore/sqltest'

@@ -54,12 +54,14 @@ func newCarrierQueue(w *Worker, route Route) *carrierQueue {
 	return q
 }
 
-// elsewhere reports whether another gateway sends the carrier's messages.
-func (q *carrierQueue) elsewhere() bool { return q.route.Elsewhere != nil && q.route.Elsewhere() }
+// heldElsewhere reports whether another gateway sends the carrier's messages.
+func (q *carrierQueue) heldElsewhere() bool {
+	return q.route.HeldElsewhere != nil && q.route.HeldElsewhere()
+}
 
-// giveUp empties the queue for another gateway. A message of which nothing is in flight is
-// due at once, another one when its lease ends.
-func (q *carrierQueue) giveUp() {
+// handOver empties the queue for another gateway. A message of which nothing is in flight is
+// due at once; one with parts in flight is due when its lease ends.
+func (q *carrierQueue) handOver() {
 	q.mu.Lock()
 	items := q.waiting
 	parts := make([]int, len(items))
@@ -84,8 +86,8 @@ func (q *carrierQueue) ready() bool {
 	return slices.ContainsFunc(q.connections, func(c *connection) bool { return c.Carrier.Ready() })
 }
 
-// free returns how many parts the connections take now, or how long until one may.
-func (q *carrierQueue) free(now time.Time) (n int, wait time.Duration) {
+// room returns how many parts the connections take now, or how long until they may take one.
+func (q *carrierQueue) room(now time.Time) (n int, wait time.Duration) {
 	wait = idleWait
 	for _, c := range q.connections {
 		if !c.Carrier.Ready() {
@@ -99,20 +101,17 @@ func (q *carrierQueue) free(now time.Time) (n int, wait time.Duration) {
 	return n, cmp.Or(untilNext, wait)
 }
 
-// connect takes the connection with the most room in its window for a part; nil if none
+// connect chooses the connection with the most room in its window for a part; nil if none
 // has room, because one was lost since the part was taken from the queue.
 func (q *carrierQueue) connect(now time.Time) (best *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	room := 0
 	for _, c := range q.connections {
-		if !c.Carrier.Ready() {
+		if n, _ := c.rate.allowed(now, c.Window-c.inFlight); n <= 0 || !c.Carrier.Ready() {
 			continue
 		}
-		if free := c.Window - c.inFlight; free > room {
-			if n, _ := c.rate.allowed(now, 1); n > 0 {
-				best, room = c, free
-			}
+		if best == nil || c.Window-c.inFlight > best.Window-best.inFlight {
+			best = c
 		}
 	}
 	if best != nil {
@@ -139,7 +138,7 @@ func (q *carrierQueue) add(item *item) bool {
 func (q *carrierQueue) freeCapacity() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.elsewhere() {
+	if q.heldElsewhere() {
 		return 0
 	}
 	return q.capacity - q.waitingParts
@@ -163,8 +162,8 @@ func (q *carrierQueue) snapshot() Stats {
 // run submits until the worker stops.
 func (q *carrierQueue) run() {
 	for q.worker.runCtx.Err() == nil {
-		if q.elsewhere() {
-			q.giveUp()
+		if q.heldElsewhere() {
+			q.handOver()
 		}
 		batch, wait := q.nextBatch()
 		if len(batch) > 0 {
@@ -202,7 +201,7 @@ func (q *carrierQueue) nextBatch() ([]partBatch, time.Duration) {
 	if q.waitingParts == 0 {
 		return nil, idleWait
 	}
-	n, wait := q.free(now)
+	n, wait := q.room(now)
 	if n <= 0 {
 		return nil, wait
 	}

@@ -105,7 +105,7 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 	a, other := &network{}, &network{answer: accept}
 	var elsewhere atomic.Bool
 	routes := []Route{
-		{Name: "one", Prefixes: []string{"44"}, Connections: []Connection{{Carrier: a, Window: 1}}, Elsewhere: elsewhere.Load}, {Name: "other", Connections: over(other)},
+		{Name: "one", Prefixes: []string{"44"}, Connections: []Connection{{Carrier: a, Window: 1}}, HeldElsewhere: elsewhere.Load}, {Name: "other", Connections: over(other)},
 	}
 	bubble(t, routes, Options{}, func(t *testing.T, w *Worker, s *store) {
 		first, second := s.save(1, "44", 2, time.Now().Add(time.Minute)), s.save(2, "44", 1, time.Now().Add(time.Minute))
@@ -122,7 +122,13 @@ func TestMessagesAreLeftToTheGatewayThatHoldsTheBinds(t *testing.T) {
 		s.save(3, "44", 1, time.Now())
 		s.dispatch(w, s.save(4, "44", 1, time.Now().Add(time.Minute)))
 		s.save(5, "49", 1, time.Now())
+		leased := func() int { s.mu.Lock(); defer s.mu.Unlock(); return s.leased }
+		settle(10 * time.Second)
+		before := leased()
 		settle(20 * time.Second)
+		if n := leased() - before; n > 4*5 {
+			t.Errorf("the messages were leased %d times in 20 s, want four of them at most every 5 s", n)
+		}
 		relaytest.Equal(t, "the parts submitted meanwhile", a.all(), "7-1-0")
 		relaytest.Equal(t, "the parts of the other carrier", other.all(), "7-5-0")
 		elsewhere.Store(false)

@@ -48,7 +48,7 @@ func (w *Worker) accept(m *message.Message, end time.Time) bool {
 		return false
 	}
 	q := w.router.queueFor(m.Destination)
-	if q != nil && q.elsewhere() {
+	if q != nil && q.heldElsewhere() {
 		return false
 	}
 	item := &item{Hold: lease.NewHold(m.Ref(), end), msg: *m}

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/delivery/lease"
@@ -45,12 +46,18 @@ func (w *Worker) leaseBatch() bool {
 	ctx, cancel := context.WithTimeout(w.runCtx, storeTimeout)
 	defer cancel()
 	now := w.deps.Now()
+	if now.Before(w.leaveUntil) {
+		return false
+	}
 	until := now.Add(w.opts.Lease)
 	ms, err := w.deps.Work.LeaseDue(ctx, now, until, limit)
 	if err != nil && w.runCtx.Err() == nil {
 		w.log.Warn("cannot lease due messages", "error", err)
 	}
 	full := w.acceptAll(ms, until)
+	if len(ms) > 0 && !slices.ContainsFunc(ms, w.mayAccept) {
+		w.leaveUntil = now.Add(congestedDelay)
+	}
 	w.leases.ReleaseAfter(w.runCtx, full)
 	return err == nil && len(ms) == limit && len(full) == 0
 }
@@ -64,12 +71,18 @@ func (w *Worker) acceptAll(ms []message.Message, end time.Time) lease.Unplaced[m
 			continue
 		}
 		after := w.opts.Poll
-		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() && !q.elsewhere() {
+		if q := w.router.queueFor(ms[i].Destination); q != nil && !q.sending() && !q.heldElsewhere() {
 			after = congestedDelay
 		}
 		full[after] = append(full[after], message.Lease{Ref: ms[i].Ref(), End: end})
 	}
 	return full
+}
+
+// mayAccept reports whether no other gateway sends the messages of the carrier of a message.
+func (w *Worker) mayAccept(m message.Message) bool {
+	q := w.router.queueFor(m.Destination)
+	return q == nil || !q.heldElsewhere()
 }
 
 // freeCapacity returns how many parts fit in the queues. Without a carrier, messages

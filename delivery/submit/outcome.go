@@ -15,7 +15,7 @@ func (q *carrierQueue) submitPart(item *item, part int) {
 	conn := q.connect(q.worker.deps.Now())
 	if conn == nil {
 		q.complete(item, 1, nil)
-		lost := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "a bind was lost before the message was sent"}
+		lost := carrier.Outcome{Verdict: carrier.Later, Unsent: true, Reason: "no bind had room when the message was to be sent"}
 		q.worker.outcomes.Add(pendingOutcome{item, q.outcome(item, part, lost), false})
 		return
 	}

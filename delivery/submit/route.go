@@ -20,9 +20,9 @@ type Route struct {
 	// PerSecond is the maximum number of parts per second over all connections; 0 means no
 	// limit.
 	PerSecond float64
-	// Elsewhere reports whether another gateway sends the carrier's messages: this one
-	// leaves them to it. nil means never.
-	Elsewhere func() bool
+	// HeldElsewhere reports whether another gateway sends the carrier's messages, which this
+	// one does not send then. nil means never.
+	HeldElsewhere func() bool
 	// Idempotent means that the carrier recognizes a part that is submitted twice.
 	Idempotent bool
 	// InTurn submits the parts of a message one at a time, because the carrier

@@ -73,6 +73,9 @@ type Worker struct {
 	outcomes *lease.Writer[pendingOutcome, struct{}]
 
 	leases *lease.Set[message.Ref]
+	// leaveUntil is until when nothing is leased, because other gateways hold the binds for
+	// all that was leased last. Only leaseLoop uses it.
+	leaveUntil time.Time
 
 	mu      sync.Mutex
 	stopped bool
@@ -148,7 +151,7 @@ func (w *Worker) Simulated(number string) bool {
 // carrier cannot be reached is in its health, for operators.
 func (w *Worker) Waits(number string) string {
 	q := w.router.queueFor(number)
-	if q != nil && q.elsewhere() {
+	if q != nil && q.heldElsewhere() {
 		return "waits: another gateway holds the binds of the carrier " + q.route.Name
 	}
 	if q == nil || q.sending() {

@@ -27,8 +27,8 @@ const (
 	followEvery   = 100 * time.Millisecond
 )
 
-// attack is what an account does: prepare, and then one request after the other on each of
-// some connections.
+// attack is the load by one account: it prepares, and then sends one request after the other
+// on each of some connections.
 type attack struct {
 	name    string
 	conns   int

@@ -52,7 +52,7 @@ func (d *Gateway) openCarriers(in smppIntake, store *gateways.Store) (*carriers,
 				backend += " bind " + client.Status().Name
 			}
 			check := func(ctx context.Context) error {
-				if all.holderElsewhere(c.Name) != "" {
+				if all.otherHolder(c.Name) != "" {
 					return nil
 				}
 				return client.Check(ctx)
@@ -60,16 +60,16 @@ func (d *Gateway) openCarriers(in smppIntake, store *gateways.Store) (*carriers,
 			d.check(admin.Backend{Name: backend, Note: "smpp", Check: check, Optional: true})
 		}
 		if h := all.holders[c.Name]; h != nil {
-			h.clients = all.of(c.Name)
+			h.clients = all.clientsOf(c.Name)
 		}
 	}
 	return all, nil
 }
 
-// newSMPP makes the client of the bind of a carrier at a place in the list of them.
-func (d *Gateway) newSMPP(c config.Carrier, b config.Bind, place int, in smppIntake) (*smpp.Client, error) {
+// newSMPP makes the client of a carrier's bind; index is its place in the configuration.
+func (d *Gateway) newSMPP(c config.Carrier, b config.Bind, index int, in smppIntake) (*smpp.Client, error) {
 	o := smpp.Options{
-		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", place+1, b.Type), Addr: b.Addr, Accept: in.take, Logger: d.log,
+		Carrier: c.Name, Name: fmt.Sprintf("%d-%s", index+1, b.Type), Addr: b.Addr, Accept: in.take, Logger: d.log,
 		SystemID: b.SystemID, Password: b.Password, SystemType: c.SystemType, AddressRange: c.AddressRange,
 		Bind: smpp.Bind(b.Type), Alphabet: pdu.Alphabet(c.Alphabet), EnquireLink: c.EnquireLink, Window: b.Window, InFlight: c.InFlight,
 		AnswerTimeout: c.AnswerTimeout,
@@ -133,14 +133,14 @@ func alphabets(all []config.Carrier) map[string]pdu.Alphabet {
 	return out
 }
 
-// holderElsewhere returns the other gateway that holds the binds of a carrier; empty if there
-// is none.
-func (c *carriers) holderElsewhere(carrier string) string {
+// otherHolder returns the name of the other gateway that holds the binds of a carrier; empty
+// if this one does, or if no gateway is known to.
+func (c *carriers) otherHolder(carrier string) string {
 	h := c.holders[carrier]
 	if h == nil {
 		return ""
 	}
-	if node, elsewhere := h.elsewhere(); elsewhere {
+	if node, other := h.isOther(); other {
 		return node
 	}
 	return ""
@@ -186,7 +186,7 @@ func (c *carriers) status() []admin.Bind {
 	binds := make([]admin.Bind, len(c.clients))
 	for i, client := range c.clients {
 		s := client.Status()
-		if node := c.holderElsewhere(s.Carrier); node != "" {
+		if node := c.otherHolder(s.Carrier); node != "" {
 			s.Error = "gateway " + node + " holds the binds"
 		}
 		binds[i] = admin.Bind{

@@ -12,7 +12,8 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 )
 
-// holdPeriod is how long a gateway holds the binds of a carrier without renewing that.
+// holdPeriod is the time after which another gateway may take the binds of a carrier from
+// one that has not renewed its hold.
 const holdPeriod = 15 * time.Second
 
 // holder runs the binds of a carrier whose SMSC allows one connection: one gateway holds
@@ -24,14 +25,14 @@ type holder struct {
 	node    string // of this gateway
 	store   *gateways.Store
 	clients []*smpp.Client
-	resume  func() // has the queue look again
+	resume  func() // wakes the carrier's queue
 	log     *slog.Logger
 	current atomic.Pointer[string] // the gateway that holds them; nil if that is unknown
 }
 
-// elsewhere reports whether another gateway may hold the binds, and which one; the name is
-// empty until the database has answered.
-func (h *holder) elsewhere() (node string, elsewhere bool) {
+// isOther reports whether another gateway may hold the binds. node is its name, empty until
+// the database has answered.
+func (h *holder) isOther() (node string, other bool) {
 	current := h.current.Load()
 	if current == nil {
 		return "", true

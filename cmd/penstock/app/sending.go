@@ -132,7 +132,7 @@ type router struct {
 func (d *router) complete(r *submit.Route, c config.Carrier) error {
 	switch c.Type {
 	case config.SMPP:
-		clients := d.binds.of(c.Name)
+		clients := d.binds.clientsOf(c.Name)
 		for i, b := range c.Connections() {
 			if b.Sends() {
 				r.Connections = append(r.Connections, submit.Connection{
@@ -141,7 +141,7 @@ func (d *router) complete(r *submit.Route, c config.Carrier) error {
 			}
 		}
 		if h := d.binds.holders[c.Name]; h != nil {
-			r.Elsewhere = func() bool { _, elsewhere := h.elsewhere(); return elsewhere }
+			r.HeldElsewhere = func() bool { _, other := h.isOther(); return other }
 		}
 		r.ReceiptsByCarrierID, r.FitsSevenBit = true, clients[0].FitsSevenBit
 		r.AcceptsOriginator = func(originator string) bool {
@@ -199,8 +199,8 @@ func (d *router) reportSimulated(ctx context.Context, ref, state string) (func(c
 	return func(ctx context.Context) error { _, err := staged.Wait(ctx); return err }, err
 }
 
-// of returns the clients of a carrier's binds, in the order of the configuration.
-func (c *carriers) of(carrier string) (clients []*smpp.Client) {
+// clientsOf returns the clients of a carrier's binds, in the order of the configuration.
+func (c *carriers) clientsOf(carrier string) (clients []*smpp.Client) {
 	for _, client := range c.clients {
 		if client.Status().Carrier == carrier {
 			clients = append(clients, client)

@@ -166,8 +166,8 @@ func (s *SMSC) CarrierConfig(name string, settings ...string) string {
 	return "  - {" + strings.Join(lines, ", ") + "}\n"
 }
 
-// BindsConfig is the configuration of a carrier with binds at this SMSC, as YAML: each bind
-// is given by its settings beside the address.
+// BindsConfig is the configuration of a carrier with binds at this SMSC, as YAML. binds are
+// the settings of each bind without the address.
 func (s *SMSC) BindsConfig(name string, binds ...string) string {
 	var list []string
 	for _, b := range binds {

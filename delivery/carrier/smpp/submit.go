@@ -25,8 +25,12 @@ func (c *Client) Submit(_ context.Context, m carrier.Submission, done func(carri
 		return
 	}
 	request := &pendingRequest{raw: marshal(p), sequence: uint32(p.SequenceNumber), submittedAt: c.o.Now(), done: done}
-	if s := c.current.Load(); s == nil || !s.outstanding.add(request) {
+	s := c.current.Load()
+	switch {
+	case s == nil:
 		done(unsent("the carrier is not bound"))
+	case !s.outstanding.add(request):
+		done(unsent("the bind ends, or the SMSC does not read"))
 	}
 }
 

@@ -117,7 +117,7 @@ func (s *Store) moveReplayed(ctx context.Context, tx *sqlstore.Tx, round []endin
 	for i := range round {
 		if e := &round[i]; !e.moved && !e.skipped && !isThere[e.ref()] {
 			gone.Add(e.ID, e.Account, sqlstore.Nanos(e.Attempt.At))
-			e.skipped = true // the delivery may be created now; its outcome is not recorded
+			e.skipped = true // also if the delivery is created after this look
 		}
 	}
 	err = tx.Run(ctx, finishNoun, `DELETE FROM delivery_attempt WHERE (delivery, account, at) IN (SELECT id, account, at FROM batch)`, gone)

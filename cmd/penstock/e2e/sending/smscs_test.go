@@ -20,8 +20,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// smscStore is what several SMSCs share: the parts they accepted, and what they have to
-// deliver. It outlives each of them.
+// smscStore has the accepted parts and the messages to deliver of several SMSCs, which share
+// it. It outlives each of them.
 type smscStore struct {
 	t    *testing.T
 	port int
