@@ -85,22 +85,27 @@ func (a *Auth) Changed(stored []account.Token) {
 		}
 		bySource[source] = t
 	}
-	// A lookup that began before the change caches its result in the old map.
-	cache, size, now := new(sync.Map), int64(0), a.now()
-	a.cache.Load().Range(func(sum, value any) bool {
-		m := value.(*cachedToken)
-		current := byHash[m.token.Hash]
-		if m.bySource {
-			current = bySource[m.token.Source]
-		}
-		if reflect.DeepEqual(current, m.token) {
-			cache.Store(sum, &cachedToken{token: m.token, bySource: m.bySource, at: now})
-			size++
-		}
-		return true
-	})
+	old, cache, now := a.cache.Load(), new(sync.Map), a.now()
+	keep := func() (added int64) {
+		old.Range(func(sum, value any) bool {
+			m := value.(*cachedToken)
+			current := byHash[m.token.Hash]
+			if m.bySource {
+				current = bySource[m.token.Source]
+			}
+			if reflect.DeepEqual(current, m.token) {
+				if _, there := cache.LoadOrStore(sum, &cachedToken{token: m.token, bySource: m.bySource, at: now}); !there {
+					added++
+				}
+			}
+			return true
+		})
+		return added
+	}
+	size := keep()
 	a.cache.Store(cache)
 	a.size.Store(size)
+	a.size.Add(keep()) // what was found meanwhile; later ends of lookups see the new map
 }
 
 // Style defines how a surface reads credentials and refuses requests.
@@ -235,12 +240,16 @@ func (a *Auth) refresh(ctx context.Context, cache *sync.Map, m *cachedToken, t c
 	}()
 }
 
-// lookUp looks up a token in the store and caches the result.
+// lookUp looks up a token in the store and caches the result. If tokens changed meanwhile,
+// it looks it up again.
 func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (account.Token, error) {
 	token, err := t.find(ctx, a.tokens)
 	switch {
 	case err == nil:
 		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", at: a.now()})
+		if current := a.cache.Load(); current != cache {
+			return a.lookUp(ctx, current, t)
+		}
 	case relay.KindOf(err) == relay.KindNotFound:
 		if _, had := cache.LoadAndDelete(t.sum); had {
 			a.size.Add(-1)

@@ -157,10 +157,11 @@ func TestARevokedTokenIsRefused(t *testing.T) {
 		first := make(chan string)
 		go func() { first <- g.status(t, "/hook", "X-Auth-Token", "hook") }()
 		relaytest.Eventually(t, "the store is asked once", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 1 })
+		revoke(g)
+		g.change(func(s *store) { s.hang = nil })
 		g.auth.Changed(g.stored())
 		close(hang)
 		<-first
-		revoke(g)
 		if got := g.status(t, "/hook", "X-Auth-Token", "hook")[:3]; got != "401" {
 			t.Errorf("what was asked before the revocation is remembered: %s", got)
 		}
@@ -206,6 +207,36 @@ func TestAKnownTokenWorksWithoutTheStoreAfterAnotherHasChanged(t *testing.T) {
 			relaytest.Equal(t, "the answer while the store is down", ask(g), tc.want)
 			g.pass(maxTokenAge)
 			relaytest.Equal(t, "the answer after ten minutes", ask(g), "503")
+		})
+	}
+}
+
+// A sender whose only lookup was under way when tokens changed is known, too: the lookup is
+// repeated. If its token was revoked, the repetition finds that.
+func TestALookupDuringAChangeIsRepeated(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*store)
+		want   string
+	}{
+		"another token is added": {func(s *store) { s.tokens["new"] = account.Token{Account: 9} }, "200"},
+		"the token is revoked":   {func(s *store) { delete(s.tokens, "hook") }, "401"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGuarded("root")
+			hang := make(chan struct{})
+			g.change(func(s *store) { s.hang = hang })
+			answer := make(chan string)
+			go func() { answer <- g.status(t, "/hook", "X-Auth-Token", "hook")[:3] }()
+			relaytest.Eventually(t, "the lookup is under way", func() (any, bool) { g.mu.Lock(); defer g.mu.Unlock(); return g.asked, g.asked == 1 })
+			g.change(tc.change)
+			g.auth.Changed(g.stored())
+			g.change(func(s *store) { s.hang = nil })
+			close(hang)
+			relaytest.Equal(t, "the answer", <-answer, tc.want)
+			g.change(func(s *store) { s.down = down() })
+			if tc.want == "200" {
+				relaytest.Equal(t, "the answer while the store is down", g.status(t, "/hook", "X-Auth-Token", "hook")[:3], "200")
+			}
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// store is a store of tokens that counts, can be down and can hang.
+// store is a store of tokens that counts, can be down and can hang after it has read.
 type store struct {
 	mu     sync.Mutex
 	tokens map[string]account.Token // by text
@@ -25,6 +25,7 @@ func (s *store) Token(_ context.Context, hash string) (account.Token, error) {
 	s.mu.Lock()
 	s.asked++
 	hang, panics := s.hang, s.panics
+	token, err := s.find(hash)
 	s.mu.Unlock()
 	if panics {
 		panic("a fault of the store")
@@ -32,8 +33,10 @@ func (s *store) Token(_ context.Context, hash string) (account.Token, error) {
 	if hang != nil {
 		<-hang
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	return token, err
+}
+
+func (s *store) find(hash string) (account.Token, error) {
 	if s.down != nil {
 		return account.Token{}, s.down
 	}
