@@ -14,7 +14,7 @@ import (
 // maxLoadedMemory is the aim for the gateway's memory at full load and under overload.
 const maxLoadedMemory = 300 // MiB
 
-// readingsPerFrame is how many readings a frame of the load has.
+// readingsPerFrame is the number of readings a frame of the load has.
 const readingsPerFrame = 2
 
 // frames measures accepting and storing beside the bare handler, Telegrafs that store the
@@ -104,7 +104,7 @@ func (b *bench) bare(ctx context.Context) (*subject, error) {
 	}, servers.Reachable(ctx, t.addr)
 }
 
-// readingsSize is how many bytes the embedded readings take on disk, the log of what
+// readingsSize is the number of bytes that the embedded readings take on disk, the log of what
 // was written last included.
 func (g *gateway) readingsSize() (bytes int64) {
 	files, _ := filepath.Glob(filepath.Join(g.dir, "readings", "readings.db*"))

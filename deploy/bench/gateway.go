@@ -31,7 +31,7 @@ type gateway struct {
 	postgres, redis, influx *servers.Server // nil: embedded
 }
 
-// options are what gateways of a run differ in.
+// options are the differences between the gateways of a run.
 type options struct {
 	embedded bool
 	sink     string // host:port to which it relays; empty: none
@@ -143,10 +143,10 @@ func (g *gateway) metric(ctx context.Context, name string) int64 {
 }
 
 const (
-	// metricsEvery is how often the metrics are asked for: an answer takes the gateway a
+	// metricsEvery is the interval at which metrics are read: an answer takes the gateway a
 	// millisecond of CPU, which counts among that of the frames.
 	metricsEvery = 100 * time.Millisecond
-	// storedPatience is how long frames may wait to be stored; those of many new devices
+	// storedPatience is the time within which frames must be stored; those of many new devices
 	// take longest.
 	storedPatience = 5 * time.Minute
 )

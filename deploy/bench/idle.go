@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// idleFor is how long a gateway is idle until its memory and CPU time are read.
+// idleFor is the time that a gateway is idle until its memory and CPU time are read.
 const idleFor = 30 * time.Second
 
 // idle measures starts of gateways for which nothing is configured, in empty directories,

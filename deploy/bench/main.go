@@ -23,7 +23,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// settings is how much is measured.
+// settings are the sizes of a run.
 type settings struct {
 	binary   string
 	seconds  time.Duration

@@ -14,7 +14,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// relayPatience is how long messages may take.
+// relayPatience is the time within which messages must arrive.
 const relayPatience = 5 * time.Minute
 
 // sink is the endpoint of a relay: it answers 200 and remembers which messages

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// target is what takes frames.
+// target is a program that takes frames.
 type target struct {
 	addr     string
 	next     atomic.Int64 // the number of the next frame

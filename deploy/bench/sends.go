@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// smppWindow is how many submissions may be without an answer.
+	// smppWindow is the maximum number of unanswered submissions.
 	smppWindow = 500
-	// perOrder is how many destinations an order has.
+	// perOrder is the number of destinations an order has.
 	perOrder = 10
 	// sentText is the text of the messages.
 	sentText = "a message of some forty characters, about"
@@ -126,7 +126,7 @@ func sends(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// ordersEach is how many orders a round has.
+// ordersEach is the number of orders a round has.
 func (b *bench) ordersEach() int64 { return int64(b.sends / (b.rounds + 1) / perOrder) }
 
 // sending returns a subject that takes orders and submits their messages.

@@ -28,7 +28,7 @@ const (
 	lastPage    = 0 // stands for the number of the last page
 )
 
-// simCount is how many SIMs an account has.
+// simCount is the number of SIMs an account has.
 type simCount int
 
 // The numbers of the i-th SIM: three orders of the same SIMs.
@@ -124,7 +124,7 @@ func filtered(column, operator, value string) string {
 	return url.Values{"filters[" + column + "][operator]": {operator}, "filters[" + column + "][value]": {value}}.Encode()
 }
 
-// fillPiece is how many SIMs one statement writes.
+// fillPiece is the number of SIMs that one statement writes.
 const fillPiece = 2000
 
 // fill writes the SIMs of the first account, all of them in a pool, as the store declares

@@ -20,7 +20,7 @@ const (
 // usage is CPU time by process.
 type usage [processes]time.Duration
 
-// outcome is what a round found.
+// outcome is the result of a round.
 type outcome struct {
 	count, refused, broken int64           // broken: the connection ended without an answer
 	accepted               time.Duration   // until the last one was accepted

@@ -149,7 +149,7 @@ func (t *telegraf) store(ctx context.Context, b *bench) (outcome, error) {
 	}))
 }
 
-// pointsWritten is how many points the InfluxDB was written since its start.
+// pointsWritten is the number of points written to InfluxDB since its start.
 func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 	var vars map[string]json.RawMessage
 	if err := call(ctx, http.DefaultClient, http.MethodGet, "http://"+t.influx.Addr+"/debug/vars", "", "", &vars); err != nil {

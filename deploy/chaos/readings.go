@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// devicesEach is how many devices send what a kind of readings sends; each has a
+// devicesEach is the number of devices of a kind of readings; each has a
 // reading a second of the past.
 const devicesEach = 40
 
@@ -125,7 +125,7 @@ func (s *site) findReadings(ctx context.Context, f findings) error {
 	return nil
 }
 
-// readingsAtOnce is how many seconds are asked for at once.
+// readingsAtOnce is the number of seconds in one request for readings.
 const readingsAtOnce = 900
 
 // findDevice looks for the readings of a device, up to a time in which it has none.

@@ -57,7 +57,7 @@ func (r *report) print(out io.Writer) {
 	r.explain(say)
 }
 
-// maxListed is how many ids are listed of each kind.
+// maxListed is the maximum number of ids that are listed of each kind.
 const maxListed = 20
 
 // explain lists what is wrong, and where to look.

@@ -163,7 +163,7 @@ func (s *site) awaitDirect(ctx context.Context) error {
 	return nil
 }
 
-// left is how many messages and deliveries have left the gateways.
+// left is the number of messages and deliveries that have left the gateways.
 func (s *site) left() int {
 	s.smsc.mu.Lock()
 	n := s.smsc.taken
@@ -203,7 +203,7 @@ func (s *site) recover(ctx context.Context) error {
 	return nil
 }
 
-// newDevices is how many devices a restore has that its backup does not have.
+// newDevices is the number of devices created after the backup of a restore.
 const newDevices = 4
 
 // withNewDevices does something while devices that no frame has named before send one

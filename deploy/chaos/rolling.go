@@ -48,7 +48,7 @@ func (s *site) renew(ctx context.Context, g *gateway) error {
 	return s.startGateway(ctx, g)
 }
 
-// probers is how many requests at once the balancer has.
+// probers is the number of concurrent requests through the balancer.
 const probers = 4
 
 // unnoticed does something while probers send readings through a balancer, and notes

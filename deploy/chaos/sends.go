@@ -17,7 +17,7 @@ func sendBlocks() map[string]string {
 	return map[string]string{ofSends: "44771", ofSOAP: "44772", ofScheduled: "44773", ofDeleted: "44774"}
 }
 
-// shortly is how long what is scheduled shortly waits.
+// shortly is the delay of messages that are scheduled for soon.
 const shortly = 3 * time.Second
 
 // sending is the n-th message of a kind and its number; every third has three

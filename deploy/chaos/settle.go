@@ -102,7 +102,7 @@ func (s *site) quiet(ctx context.Context) (ok bool, waiting string) {
 	return true, ""
 }
 
-// lag is how many entries a gateway has accepted and not processed, -1 if it does
+// lag is the number of entries that a gateway has accepted and not processed, -1 if it does
 // not say.
 func lag(ctx context.Context, g *gateway) int {
 	status, text := servers.Get(ctx, "http://"+g.addr+"/metrics")

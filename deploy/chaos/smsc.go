@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// smscWindow is how many deliver_sm may be without an answer on a link.
+// smscWindow is the maximum number of unanswered deliver_sm on a link.
 const smscWindow = 20
 
 // smsc is a carrier's SMSC. It takes submit_sm and reports delivery of each; it
@@ -214,7 +214,7 @@ func deliverSM(from, to, text string) *pdu.DeliverSM {
 // idle reports whether everything is delivered and acknowledged.
 func (s *smsc) idle() bool { return s.waiting.Load() == 0 }
 
-// submitted is how many parts of a message to a number came, and how often the one
+// submitted is the number of submitted parts of a message to a number, and how often the one
 // that came most often did.
 func (s *smsc) submitted(to string) (parts, most int) {
 	s.mu.Lock()

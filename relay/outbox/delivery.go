@@ -125,7 +125,7 @@ type SMS struct {
 	Text       string `json:"text"`
 }
 
-// UnopenedReason is why a delivery that is Unopened is dead.
+// UnopenedReason is the reason of a dead delivery that is Unopened.
 const UnopenedReason = relay.UnopenedReason + ", then replay the delivery"
 
 // Target is where the delivery goes: the URL, the address, "sim:" and the ICCID,

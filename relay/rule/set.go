@@ -37,16 +37,16 @@ type look struct {
 // maxLooks bounds how many devices a set remembers its rules of.
 const maxLooks = 200_000
 
-// openAgain is how often a set with rules that do not open is read again: they may open
-// without another version.
-const openAgain = 10 * time.Second
+// reopenEvery is the interval at which a set with rules that do not open is read again: they
+// may open without another version.
+const reopenEvery = 10 * time.Second
 
 // set returns the rules of an account as they are at a version or later.
 func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
 	old := s.sets[acct]
 	s.mu.Unlock()
-	if old != nil && old.version >= v.Rules && (len(old.unopened) == 0 || s.o.Now().Sub(old.readAt) < openAgain) {
+	if old != nil && old.version >= v.Rules && (len(old.unopened) == 0 || s.o.Now().Sub(old.readAt) < reopenEvery) {
 		old.renew(v.Records)
 		return old, nil
 	}

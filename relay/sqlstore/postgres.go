@@ -102,7 +102,7 @@ type servers struct {
 
 	mu     sync.Mutex
 	usedNo int // the host that was connected to last
-	// failedAt is when the last check that failed began: connections that were checked before
+	// failedAt is the start of the last check that failed: connections that were checked before
 	// it are not used again, so that only the first of them waits for a server that hangs.
 	failedAt time.Time
 	// unidentified is why a server does not tell its identity; nil if it does.

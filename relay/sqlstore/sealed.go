@@ -46,8 +46,8 @@ func Sealed(column any, table string, owner any) sql.Scanner {
 }
 
 // SealedOr is Sealed for lists, which one value that does not open must not end: it sets
-// unopened and leaves the column as it is. Who changes a record must not save it without
-// what did not open.
+// unopened and leaves the column as it is. A record with such a value must not be saved
+// without it.
 func SealedOr(unopened *bool, column any, table string, owner any) sql.Scanner {
 	return &sealedColumn{plain: column, table: table, owner: owner, unopened: unopened}
 }
@@ -86,7 +86,7 @@ func (s *sealedColumn) ownerName() string {
 // sealedPrefix begins a value that is sealed; base64 follows.
 const sealedPrefix = "sealed:"
 
-// sealedValue is what a Sealer has sealed for an owner.
+// sealedValue is a value that a Sealer has sealed for an owner.
 type sealedValue struct {
 	sealed []byte
 	owner  string

@@ -63,7 +63,7 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`, un
 	})
 }
 
-// unopenedReason is why a part of a message that does not open is Unknown.
+// unopenedReason is the reason of Unknown parts of a message that does not open.
 const unopenedReason = relay.UnopenedReason + ", then resend the message"
 
 // markUnopened gives the parts that are due of messages that do not open the state Unknown.
