@@ -14,7 +14,7 @@ FUZZTIME ?= 10s
 PKG      ?= ./...
 # The packages with goroutines of their own, which make race covers without PKG.
 CONCURRENT := ./ingest/journal ./ingest/intake ./ingest/httpd/... ./delivery/lease ./delivery/queue/... ./delivery/submit \
-              ./delivery/carrier/smpp ./delivery/codec ./relay/cache/... ./relay/sqlstore
+              ./delivery/carrier/smpp ./delivery/codec ./relay/cache/... ./relay/db
 # go test with the servers that the tests share. Tests wait more than they compute, so four
 # packages run at a time on two cores.
 GOTEST = go run ./deploy/testservers "$(PKG)" go test -p 4

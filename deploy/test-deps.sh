@@ -33,7 +33,7 @@ wanted=(
   redis-cli:redis-tools='deploy/servers|cmd/penstock/e2e/failures' postfix:postfix=delivery/email/smtptest
   bearerbox:kannel='cmd/penstock/e2e/sending|deploy/bench'
   /usr/lib/kannel/test/fakesmsc:kannel-extras='cmd/penstock/e2e/sending|deploy/bench'
-  '/usr/lib/postgresql/*/bin/postgres:postgresql=relay/sqlstore/sqltest'
+  '/usr/lib/postgresql/*/bin/postgres:postgresql=relay/db/dbtest'
   curl:curl=cmd/penstock/e2e/documents jq:jq=cmd/penstock/e2e/documents java:default-jre-headless=cmd/penstock/e2e/documents
   openssl:openssl='relay/ledger|relay/ledger/pki|cmd/penstock/e2e/documents' unzip:unzip=delivery/archive minisign:minisign=deploy/release
   node:nodejs="$node_users" npm:npm="$node_users" dkimverify:python3-dkim=delivery/email

@@ -5,9 +5,16 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 )
+
+// AccountID is an account's number, as message_meta.account_id shows it.
+type AccountID int64
+
+// String returns the number in decimal.
+func (id AccountID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // NewID returns an unguessable identifier of 26 lower-case letters and digits.
 // Identifiers made later sort later: those of one process strictly, unless its clock is

@@ -19,12 +19,11 @@ import (
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/files"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
@@ -55,7 +54,7 @@ func (s *callSource) call(i int) cdr.Call {
 	}
 }
 
-func (s *callSource) Read(ctx context.Context, _ account.ID, _, to time.Time, behind sip.Cursor, limit int) ([]cdr.Call, error) {
+func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, to time.Time, behind sip.Cursor, limit int) ([]cdr.Call, error) {
 	if s.gate != nil {
 		select {
 		case s.read <- struct{}{}:
@@ -90,9 +89,9 @@ func (s *callSource) Read(ctx context.Context, _ account.ID, _, to time.Time, be
 }
 
 // newFiles opens a record store.
-func newFiles(t *testing.T, o sqlstore.Options) *files.Store {
+func newFiles(t *testing.T, o db.Options) *files.Store {
 	t.Helper()
-	return files.New(sqltest.Open(t, o))
+	return files.New(dbtest.Open(t, o))
 }
 
 func newStore(t *testing.T, f Files, s *callSource, o Options) *Store {
@@ -151,7 +150,7 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &callSource{count: tc.count, pause: 12 * time.Hour}
-			a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{Page: 2})
+			a := newStore(t, newFiles(t, db.Options{}), s, Options{Page: 2})
 			if n, err := a.Make(t.Context(), order("h1", tc.single)); err != nil || n != int64(tc.count) {
 				t.Fatal(n, err)
 			}
@@ -179,7 +178,7 @@ func TestAnArchiveHasAFileADayOrOne(t *testing.T) {
 
 func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{})}
-	a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{})
+	a := newStore(t, newFiles(t, db.Options{}), s, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Make(ctx, order("h1", true)); relay.KindOf(err) != relay.KindUnavailable {
@@ -195,7 +194,7 @@ func TestWorkGoesOnWhenNobodyWaits(t *testing.T) {
 }
 
 func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
-	f := newFiles(t, sqlstore.Options{})
+	f := newFiles(t, db.Options{})
 	s := &callSource{count: 3, pause: time.Hour, gate: make(chan struct{}), read: make(chan struct{}, 1)}
 	dead := newStore(t, f, s, Options{AtOnce: 1})
 	ended := make(chan error, 2)
@@ -222,7 +221,7 @@ func TestWhatWasBrokenOffIsMadeAgain(t *testing.T) {
 
 func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 	broken := errors.New("broken")
-	a := newStore(t, newFiles(t, sqlstore.Options{}), &callSource{count: 3, pause: time.Hour, err: broken}, Options{})
+	a := newStore(t, newFiles(t, db.Options{}), &callSource{count: 3, pause: time.Hour, err: broken}, Options{})
 	if _, err := a.Make(t.Context(), order("h1", false)); !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -231,13 +230,13 @@ func TestCallsThatCannotBeReadMakeNoArchive(t *testing.T) {
 
 func TestArchivesGoWithTheirHandles(t *testing.T) {
 	now := day(20, 0)
-	f := newFiles(t, sqlstore.Options{Now: func() time.Time { return now }})
+	f := newFiles(t, db.Options{Now: func() time.Time { return now }})
 	a := newStore(t, f, &callSource{}, Options{})
 	if _, err := a.Make(t.Context(), order("h1", true)); err != nil {
 		t.Fatal(err)
 	}
 	missing(t, a, "../archives/h1")
-	missing(t, newStore(t, newFiles(t, sqlstore.Options{}), &callSource{}, Options{}), "h1")
+	missing(t, newStore(t, newFiles(t, db.Options{}), &callSource{}, Options{}), "h1")
 	now = now.Add(sip.Life - time.Second)
 	contents(t, newStore(t, f, &callSource{}, Options{}), "h1") // on another gateway
 	now = now.Add(time.Second)
@@ -245,7 +244,7 @@ func TestArchivesGoWithTheirHandles(t *testing.T) {
 }
 
 func TestFileStoresAreSeparate(t *testing.T) {
-	f := newFiles(t, sqlstore.Options{})
+	f := newFiles(t, db.Options{})
 	for _, folder := range []string{"a", "b"} {
 		s := NewFileStore(f, folder, time.Hour, 0)
 		t.Cleanup(func() { _ = s.Close() })
@@ -273,7 +272,7 @@ func TestMillionsOfCallsTakeNoMemory(t *testing.T) {
 		count = 200_000
 	}
 	s := &callSource{count: count, pause: time.Second}
-	a := newStore(t, newFiles(t, sqlstore.Options{}), s, Options{})
+	a := newStore(t, newFiles(t, db.Options{}), s, Options{})
 	begun := time.Now()
 	if n, err := a.Make(t.Context(), order("h1", false)); err != nil || n != int64(count) {
 		t.Fatal(n, err)

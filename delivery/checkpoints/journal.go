@@ -23,7 +23,7 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/delivery/durable"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
@@ -53,9 +53,9 @@ var _ ledger.Heads = (*Journal)(nil)
 // entry is a line of the journal. The last one of a ledger wins; one without a
 // checkpoint removes the ledger.
 type entry struct {
-	Account    account.ID `json:"account"`
-	Ledger     string     `json:"ledger"`
-	Checkpoint string     `json:"checkpoint"`
+	Account    relay.AccountID `json:"account"`
+	Ledger     string          `json:"ledger"`
+	Checkpoint string          `json:"checkpoint"`
 }
 
 // Open reads the journal and publishes its heads. The file is created with the

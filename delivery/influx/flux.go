@@ -8,7 +8,7 @@ import (
 
 	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -104,7 +104,7 @@ func quoteFlux(s string) string {
 }
 
 // pointOf is a point of a series, without time and value.
-func pointOf(acct account.ID, measurement string, tag func(string) string) iot.Point {
+func pointOf(acct relay.AccountID, measurement string, tag func(string) string) iot.Point {
 	return iot.Point{
 		Account:    acct,
 		Type:       unclean(measurement),

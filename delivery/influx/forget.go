@@ -10,7 +10,7 @@ import (
 
 	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -18,7 +18,7 @@ import (
 // one DELETE for all sensors of one age, on 2.x by a call of its delete API for
 // each sensor that has such points. Retention policies and buckets know no
 // sensors; one that is shorter than a sensor's retention wins.
-func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	sv, err := s.server(ctx)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func byAge(old []iot.Expired) map[time.Time][]string {
 }
 
 // forgetInfluxQL deletes from whatever measurements the sensors are in.
-func (s *Store) forgetInfluxQL(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
+func (s *Store) forgetInfluxQL(ctx context.Context, acct relay.AccountID, sensors []string, before time.Time) error {
 	params, tests := tagIn(acct, "sensor_id", sensors)
 	_, err := s.influxQL(ctx, s.statement(params, "DELETE WHERE account = $account AND ("+
 		tests+") AND time < "+strconv.FormatInt(before.UnixNano(), 10)))
@@ -55,7 +55,7 @@ func (s *Store) forgetInfluxQL(ctx context.Context, acct account.ID, sensors []s
 
 // forgetFlux looks which sensors have anything to lose before it deletes, as a
 // delete walks through all of a bucket's index.
-func (s *Store) forgetFlux(ctx context.Context, acct account.ID, sensors []string, before time.Time) error {
+func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []string, before time.Time) error {
 	first := withBounds(iot.Query{}).From
 	script := s.fluxRange(first, before) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
 		"  |> first()\n  |> keep(columns: [\"sensor_id\"])\n  |> group()\n  |> distinct(column: \"sensor_id\")\n",
@@ -82,7 +82,7 @@ func (s *Store) forgetFlux(ctx context.Context, acct account.ID, sensors []strin
 
 // predicate names the points of a sensor. Sensor ids are made of our ids and
 // hexadecimal digits; the quoting is for those that are not.
-func predicate(acct account.ID, sensor string) string {
+func predicate(acct relay.AccountID, sensor string) string {
 	return fmt.Sprintf(`account="%s" AND sensor_id=%s`, acct, quotePredicate(sensor))
 }
 

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -122,7 +122,7 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 
 // readPoints returns the points of a JSON response, sent by servers that support
 // no other format.
-func readPoints(acct account.ID, body []byte) ([]iot.Point, error) {
+func readPoints(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	answered, err := readResults(body)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func deviceParams(q iot.Query) map[string]any {
 
 // tagIn returns the parameters and the condition that select some values of a tag in an
 // account.
-func tagIn(acct account.ID, tag string, values []string) (params map[string]any, condition string) {
+func tagIn(acct relay.AccountID, tag string, values []string) (params map[string]any, condition string) {
 	params = map[string]any{"account": acct.String()}
 	tests := make([]string, len(values))
 	for i, v := range values {

@@ -9,13 +9,13 @@ import (
 
 	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // Latest returns the newest point of each of a device's sensors. It reads one
 // point of each series.
-func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, types []string) ([]iot.Point, error) {
+func (s *Store) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
 	q := withBounds(iot.Query{Account: acct, DeviceID: deviceID, Types: types, Limit: 1})
 	points, err := s.read(ctx, q)
 	if err != nil {
@@ -49,7 +49,7 @@ const recentWindow = 24 * time.Hour
 
 // LastStored returns the time of each device's newest point or uplink. It reads
 // the newest point of each measurement.
-func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
+func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
 	search, err := forLanguage(ctx, s, s.storedFlux, s.storedInfluxQL)
 	if err != nil {
 		return nil, err

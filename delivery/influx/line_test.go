@@ -9,7 +9,7 @@ import (
 
 	protocol "github.com/influxdata/line-protocol"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -99,7 +99,7 @@ func FuzzLine(f *testing.F) {
 		f.Add("temperature", s, "", -1e-300, int64(-1))
 	}
 	f.Fuzz(func(t *testing.T, kind, tag, text string, value float64, ns int64) {
-		p := iot.Point{Account: account.ID(ns), Type: kind, DeviceID: tag, Identifier: tag, Key: kind, SensorID: tag, Time: time.Unix(0, ns).UTC(), Value: value}
+		p := iot.Point{Account: relay.AccountID(ns), Type: kind, DeviceID: tag, Identifier: tag, Key: kind, SensorID: tag, Time: time.Unix(0, ns).UTC(), Value: value}
 		if p.Invalid() != "" {
 			return
 		}

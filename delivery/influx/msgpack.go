@@ -8,7 +8,7 @@ import (
 
 	"github.com/tinylib/msgp/msgp"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -24,7 +24,7 @@ const msgpackType = "application/x-msgpack"
 // or with series, each a map of name, tags, columns, values, partial. A value is
 // an integer (a time), a double, a string or nil.
 type msgpackReader struct {
-	acct      account.ID
+	acct      relay.AccountID
 	size      int // the length of the response
 	rest      []byte
 	err       error
@@ -34,7 +34,7 @@ type msgpackReader struct {
 }
 
 // readMsgpack returns the points of a response to SELECT value, text GROUP BY *.
-func readMsgpack(acct account.ID, body []byte) ([]iot.Point, error) {
+func readMsgpack(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	m := msgpackReader{acct: acct, size: len(body), rest: body}
 	m.object(func(name string) bool {
 		if name != "results" {

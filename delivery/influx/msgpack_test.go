@@ -12,7 +12,7 @@ import (
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 	"github.com/tinylib/msgp/msgp"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -116,7 +116,7 @@ func FuzzMsgpack(f *testing.F) {
 		f.Add(msgpackOf(f, a.json))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		points, err := readMsgpack(account.ID(7), body)
+		points, err := readMsgpack(relay.AccountID(7), body)
 		if err != nil && points != nil {
 			t.Fatal("an error and points")
 		}

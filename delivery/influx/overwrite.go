@@ -15,7 +15,7 @@ import (
 	httpapi "github.com/influxdata/influxdb-client-go/v2/api/http"
 	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -26,7 +26,7 @@ import (
 
 // pointKey identifies a point.
 type pointKey struct {
-	account account.ID
+	account relay.AccountID
 	kind    string
 	sensor  string
 	ns      int64
@@ -95,8 +95,8 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 	return nil
 }
 
-func bySensor(texts map[pointKey]int) map[account.ID]map[string][]pointKey {
-	out := make(map[account.ID]map[string][]pointKey)
+func bySensor(texts map[pointKey]int) map[relay.AccountID]map[string][]pointKey {
+	out := make(map[relay.AccountID]map[string][]pointKey)
 	for p := range texts {
 		if out[p.account] == nil {
 			out[p.account] = make(map[string][]pointKey)
@@ -108,7 +108,7 @@ func bySensor(texts map[pointKey]int) map[account.ID]map[string][]pointKey {
 
 // numbersAt returns the points of an account's sensors that hold numbers, in the time
 // range of the given points.
-func (s *Store) numbersAt(ctx context.Context, sv server, acct account.ID, sensors []string, places []pointKey) ([]pointKey, error) {
+func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, sensors []string, places []pointKey) ([]pointKey, error) {
 	q := iot.Query{Account: acct}
 	kinds := make(map[string]bool)
 	for _, p := range places {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/influxdata/influxdb-client-go/v2/api/query"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -22,7 +22,7 @@ func radioFields() []string {
 }
 
 // Radio returns the newest radio data of each device.
-func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
+func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
 	search, err := forLanguage(ctx, s, s.radioFlux, s.radioInfluxQL)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 	return out, nil
 }
 
-func (s *Store) radioInfluxQL(ctx context.Context, acct account.ID, ids []string, since time.Time) ([]iot.RadioData, error) {
+func (s *Store) radioInfluxQL(ctx context.Context, acct relay.AccountID, ids []string, since time.Time) ([]iot.RadioData, error) {
 	params, devices := tagIn(acct, "device_id", ids)
 	all, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
 		timeCondition(withBounds(iot.Query{From: since}))+" AND ("+devices+")"+
@@ -99,7 +99,7 @@ func setRadio(u *iot.RadioData, field string, v float64) {
 }
 
 // radioFlux reads the last values of each field; those of one time are one uplink.
-func (s *Store) radioFlux(ctx context.Context, acct account.ID, ids []string, since time.Time) ([]iot.RadioData, error) {
+func (s *Store) radioFlux(ctx context.Context, acct relay.AccountID, ids []string, since time.Time) ([]iot.RadioData, error) {
 	q := withBounds(iot.Query{From: since})
 	script := s.fluxRange(q.From, q.To) + fmt.Sprintf("  |> filter(fn: (r) => r._measurement == \"uplink\" and r.account == %s and (%s))\n"+
 		"  |> filter(fn: (r) => %s)\n  |> tail(n: %d)\n",

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/worker"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // signed adds a secret, so that requests carry a webhook-id.
 func signed(d *worker.Deps) {
-	d.Secrets = func(context.Context, account.ID) ([]string, error) {
+	d.Secrets = func(context.Context, relay.AccountID) ([]string, error) {
 		return []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of twenty-four bytes"))}, nil
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestAThousandDeliveriesArriveExactlyOnce(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRetriesArriveOnEveryKindOfRedis(t *testing.T) {
 		},
 		"on a single Redis": func(t *testing.T) base { return onRedis(t, redistest.Shared(t).NewDatabase(t)) },
 		"beside PostgreSQL": func(t *testing.T) base {
-			r := recordstest.OpenURL(t, sqltest.Shared(t).NewDatabase(t))
+			r := recordstest.OpenURL(t, dbtest.Shared(t).NewDatabase(t))
 			return on(t, r, cache.Options{URL: redistest.Shared(t).NewDatabase(t)})
 		},
 	} {
@@ -174,7 +174,7 @@ func killed() map[string]func(t *testing.T) (b base, kill, start func()) {
 			return onRedis(t, server.URL), server.Stop, server.Restart
 		},
 		"PostgreSQL": func(t *testing.T) (base, func(), func()) {
-			server := sqltest.StartPostgres(t)
+			server := dbtest.StartPostgres(t)
 			r := recordstest.OpenURL(t, server.NewDatabase(t))
 			return on(t, r, cache.Options{URL: redistest.Shared(t).NewDatabase(t)}), server.Kill, server.Start
 		},

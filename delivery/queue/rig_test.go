@@ -22,9 +22,9 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }

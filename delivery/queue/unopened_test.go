@@ -6,23 +6,23 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestADeliveryThatDoesNotOpenIsDeadUntilItIsReplayed(t *testing.T) {
 	t.Parallel()
 	records := recordstest.Open(t)
-	records.DB.SetSealer(sqltest.Sealer{})
+	records.DB.SetSealer(dbtest.Sealer{})
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
 	b.records, b.store = records, records.Deliveries
 	s := newSink(t, always(200))
 	r := newRig(t, b, Options{}, nil)
 	ds := r.deliveries(3, s.URL)
 	r.create(ds, time.Hour) // leased elsewhere while its record is changed
-	restore := sqltest.Tamper(t, records.DB, "delivery", "doc", "id = '"+ds[1].ID+"'")
+	restore := dbtest.Tamper(t, records.DB, "delivery", "doc", "id = '"+ds[1].ID+"'")
 	relaytest.NoError(t, records.DB.Run(t.Context(), "test", "UPDATE delivery SET due = 1"))
 
 	r.await(outbox.Delivered, 2)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // webhookHeaders returns the headers of Standard Webhooks: the id, the timestamp and, if
@@ -48,12 +48,12 @@ func parseSecret(secret string) ([]byte, error) {
 
 // keyring caches the signing keys of accounts.
 type keyring struct {
-	load func(ctx context.Context, acct account.ID) ([]string, error)
+	load func(ctx context.Context, acct relay.AccountID) ([]string, error)
 	ttl  time.Duration
 	now  func() time.Time
 
 	mu    sync.Mutex
-	cache map[account.ID]keys
+	cache map[relay.AccountID]keys
 }
 
 type keys struct {
@@ -62,13 +62,13 @@ type keys struct {
 	at   time.Time
 }
 
-func newKeyring(load func(context.Context, account.ID) ([]string, error), ttl time.Duration, now func() time.Time) *keyring {
-	return &keyring{load: load, ttl: ttl, now: now, cache: make(map[account.ID]keys)}
+func newKeyring(load func(context.Context, relay.AccountID) ([]string, error), ttl time.Duration, now func() time.Time) *keyring {
+	return &keyring{load: load, ttl: ttl, now: now, cache: make(map[relay.AccountID]keys)}
 }
 
 // of returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
 // secret would fail every attempt, so it is delivery.Unsendable.
-func (k *keyring) of(ctx context.Context, acct account.ID) ([][]byte, error) {
+func (k *keyring) of(ctx context.Context, acct relay.AccountID) ([][]byte, error) {
 	if k.load == nil {
 		return nil, nil
 	}

@@ -9,11 +9,10 @@ import (
 
 	"github.com/penstock/penstock/delivery"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // senders is a worker that sends messages of account 3, with records in SQLite.
@@ -174,7 +173,7 @@ func (r refusing) Send(context.Context, message.Order) (message.Sent, error) {
 }
 
 func TestFaultsOfTheGatewayUseUpNoAttempt(t *testing.T) {
-	d := outbox.Delivery{ID: "d", Account: account.ID(3), SMS: &outbox.SMS{To: "447700900123", Text: "x"}}
+	d := outbox.Delivery{ID: "d", Account: relay.AccountID(3), SMS: &outbox.SMS{To: "447700900123", Text: "x"}}
 	for name, tc := range map[string]struct {
 		err  error
 		want delivery.Class

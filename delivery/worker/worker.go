@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/tracing"
@@ -40,7 +40,7 @@ type Deps struct {
 	Simulated func(number string) bool
 	// Secrets returns an account's webhook secrets (whsec_…), newest first; none
 	// disables signing, and nil disables it for all accounts.
-	Secrets func(ctx context.Context, acct account.ID) ([]string, error)
+	Secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
 	Now     func() time.Time
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/penstock/penstock/delivery/attempt"
 	"github.com/penstock/penstock/delivery/email"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -51,8 +51,8 @@ func secret(text string) string {
 	return "whsec_" + base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-func secrets(list ...string) func(context.Context, account.ID) ([]string, error) {
-	return func(context.Context, account.ID) ([]string, error) { return list, nil }
+func secrets(list ...string) func(context.Context, relay.AccountID) ([]string, error) {
+	return func(context.Context, relay.AccountID) ([]string, error) { return list, nil }
 }
 
 func post(url string) outbox.Delivery {
@@ -119,7 +119,7 @@ func TestARequestWithoutSecretHasAnIDAndNoSignature(t *testing.T) {
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { header = r.Header.Clone() }))
 	t.Cleanup(s.Close)
-	for name, ask := range map[string]func(context.Context, account.ID) ([]string, error){"no secrets": secrets(), "no function": nil} {
+	for name, ask := range map[string]func(context.Context, relay.AccountID) ([]string, error){"no secrets": secrets(), "no function": nil} {
 		r := newWorker(t, Deps{Secrets: ask}).Send(t.Context(), post(s.URL))
 		relaytest.Equal(t, name+": the class", r.Verdict.Class, delivery.Delivered)
 		relaytest.Equal(t, name+": webhook-id", header.Get("webhook-id"), "d1")
@@ -138,7 +138,7 @@ func TestSecretsAreCachedWhileTheyCannotBeLoaded(t *testing.T) {
 	clock := relaytest.NewClock(time.Unix(1000, 0))
 	loads, down := 0, errors.New("redis is down")
 	var fails error
-	w := newWorker(t, Deps{Now: clock.Now, Secrets: func(context.Context, account.ID) ([]string, error) {
+	w := newWorker(t, Deps{Now: clock.Now, Secrets: func(context.Context, relay.AccountID) ([]string, error) {
 		loads++
 		return []string{secret("some secret of twenty-four bytes")}, fails
 	}})
@@ -173,7 +173,7 @@ func TestVerdicts(t *testing.T) {
 		name    string
 		ctx     context.Context
 		d       outbox.Delivery
-		secrets func(context.Context, account.ID) ([]string, error)
+		secrets func(context.Context, relay.AccountID) ([]string, error)
 		want    delivery.Class
 		status  int
 	}{
@@ -184,7 +184,7 @@ func TestVerdicts(t *testing.T) {
 		{"an address that is not allowed is dead", t.Context(), post("http://10.0.0.1/"), nil, delivery.Dead, 0},
 		{"a shutdown is our own fault", cancelled, post(s.URL + "/"), nil, delivery.Fault, 0},
 		{"secrets that cannot be loaded are our own fault", t.Context(), post(s.URL + "/"),
-			func(context.Context, account.ID) ([]string, error) { return nil, errors.New("down") }, delivery.Fault, 0},
+			func(context.Context, relay.AccountID) ([]string, error) { return nil, errors.New("down") }, delivery.Fault, 0},
 		{"an invalid secret is dead", t.Context(), post(s.URL + "/"), secrets("whsec_%"), delivery.Dead, 0},
 		{"nothing to send is dead", t.Context(), outbox.Delivery{ID: "d"}, nil, delivery.Dead, 0},
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/penstock/penstock/delivery/email/smtptest"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/cache/redistest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
 func main() {
@@ -64,7 +64,7 @@ func imports(packages string) string {
 // left to the tests that need it, which fail or are skipped.
 func start(imported string) {
 	for name, share := range map[string]func(testing.TB){
-		"/relay/sqlstore/sqltest":     func(t testing.TB) { sqltest.Shared(t) },
+		"/relay/db/dbtest":            func(t testing.TB) { dbtest.Shared(t) },
 		"/relay/cache/redistest":      func(t testing.TB) { redistest.Shared(t) },
 		"/delivery/influx/influxtest": func(t testing.TB) { influxtest.Shared(t) },
 		"/delivery/email/smtptest":    func(t testing.TB) { smtptest.Shared(t) },

@@ -11,14 +11,13 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/user"
 )
 
 // accountJSON names an account.
 type accountJSON struct {
-	ID   account.ID `json:"id"`
-	Name string     `json:"name"`
+	ID   relay.AccountID `json:"id"`
+	Name string          `json:"name"`
 }
 
 // listAccounts names the accounts that the request may see, by id.
@@ -40,9 +39,9 @@ func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
 }
 
 // accountNames returns the accounts' names by id.
-func (s *Surface) accountNames(ctx context.Context) (map[account.ID]string, error) {
+func (s *Surface) accountNames(ctx context.Context) (map[relay.AccountID]string, error) {
 	all, err := s.Accounts.Accounts(ctx)
-	out := make(map[account.ID]string, len(all))
+	out := make(map[relay.AccountID]string, len(all))
 	for _, a := range all {
 		out[a.ID] = a.Name
 	}
@@ -50,7 +49,7 @@ func (s *Surface) accountNames(ctx context.Context) (map[account.ID]string, erro
 }
 
 // checkedNames returns the accounts' names by id, or what is wrong with the fields.
-func (s *Surface) checkedNames(sel *selection) (map[account.ID]string, error) {
+func (s *Surface) checkedNames(sel *selection) (map[relay.AccountID]string, error) {
 	if err := sel.Err(); err != nil {
 		return nil, err
 	}
@@ -59,7 +58,7 @@ func (s *Surface) checkedNames(sel *selection) (map[account.ID]string, error) {
 
 // findNamed returns the accounts' names by id and what find finds, or what is wrong with
 // the fields.
-func findNamed[F, T any](s *Surface, sel *selection, by F, find func(context.Context, F) ([]T, error)) (names map[account.ID]string, found []T, err error) {
+func findNamed[F, T any](s *Surface, sel *selection, by F, find func(context.Context, F) ([]T, error)) (names map[relay.AccountID]string, found []T, err error) {
 	if names, err = s.checkedNames(sel); err != nil {
 		return nil, nil, err
 	}
@@ -68,7 +67,7 @@ func findNamed[F, T any](s *Surface, sel *selection, by F, find func(context.Con
 }
 
 // namedLike returns the accounts whose name holds a text, in any case.
-func namedLike(names map[account.ID]string, text string) (out []account.ID) {
+func namedLike(names map[relay.AccountID]string, text string) (out []relay.AccountID) {
 	for id, name := range names {
 		if text != "" && strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
 			out = append(out, id)
@@ -98,7 +97,7 @@ func (r *AccountRef) UnmarshalJSON(raw []byte) error {
 // accountID finds the account that a request names; 0 if none is. An id is taken as it
 // is. An unknown name is relay.KindInvalid. A user of the role account means its own
 // account; to name another one is relay.KindForbidden.
-func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (account.ID, error) {
+func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.findAccount(c.UserContext(), r)
 	who := principalOf(c)
 	switch {
@@ -111,12 +110,12 @@ func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (account.ID, error) {
 }
 
 // findAccount finds the account that is named; 0 if none is.
-func (s *Surface) findAccount(ctx context.Context, r AccountRef) (account.ID, error) {
+func (s *Surface) findAccount(ctx context.Context, r AccountRef) (relay.AccountID, error) {
 	if r == "" {
 		return 0, nil
 	}
 	if n, err := strconv.ParseUint(string(r), 10, 63); err == nil {
-		return account.ID(n), nil //nolint:gosec // 63 bits
+		return relay.AccountID(n), nil //nolint:gosec // 63 bits
 	}
 	a, err := s.Accounts.AccountByName(ctx, string(r))
 	if relay.KindOf(err) == relay.KindNotFound {

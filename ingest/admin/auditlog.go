@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/audit"
 )
 
@@ -19,7 +19,7 @@ type auditJSON struct {
 	Address   string          `json:"address"`
 	Operation string          `json:"operation"`
 	Target    string          `json:"target"`
-	Account   account.ID      `json:"account"` // 0 for none or several
+	Account   relay.AccountID `json:"account"` // 0 for none or several
 	Outcome   audit.Outcome   `json:"outcome"`
 	Status    int             `json:"status"`
 	Request   json.RawMessage `json:"request"` // null for nothing

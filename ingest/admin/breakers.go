@@ -6,21 +6,21 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // breakerJSON is an open breaker as the operator sees it.
 type breakerJSON struct {
-	Endpoint string     `json:"endpoint"`
-	Account  account.ID `json:"account"`
-	Relay    string     `json:"relay"`
-	Target   string     `json:"target"`
-	Reason   string     `json:"reason"`
-	OpenedAt string     `json:"opened_at"`
-	ProbeAt  string     `json:"probe_at"`
-	Probes   int        `json:"probes"`
-	Waiting  int        `json:"waiting"` // parked deliveries
+	Endpoint string          `json:"endpoint"`
+	Account  relay.AccountID `json:"account"`
+	Relay    string          `json:"relay"`
+	Target   string          `json:"target"`
+	Reason   string          `json:"reason"`
+	OpenedAt string          `json:"opened_at"`
+	ProbeAt  string          `json:"probe_at"`
+	Probes   int             `json:"probes"`
+	Waiting  int             `json:"waiting"` // parked deliveries
 }
 
 // listBreakers lists the open breakers with their numbers of parked deliveries.

@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
 )
 
@@ -49,9 +49,9 @@ func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 
 // balanceJSON is the credit of an account.
 type balanceJSON struct {
-	Account     account.ID `json:"account"`
-	AccountName string     `json:"account_name"`
-	Balance     int64      `json:"balance"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	Balance     int64           `json:"balance"`
 }
 
 // listBalances lists the credit of accounts, by id. The cursor is the account before.
@@ -64,7 +64,7 @@ func (s *Surface) listBalances(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out, ids, next := []balanceJSON{}, []account.ID{}, ""
+	out, ids, next := []balanceJSON{}, []relay.AccountID{}, ""
 	for _, a := range all {
 		if acct != 0 && a.ID != acct || uint64(a.ID) <= after { //nolint:gosec // ids are positive
 			continue

@@ -5,20 +5,20 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // decoderJSON is a decoder of a list.
 type decoderJSON struct {
-	ID          string         `json:"id"`
-	Account     account.ID     `json:"account"`
-	AccountName string         `json:"account_name"`
-	Name        string         `json:"name"`
-	Description string         `json:"description"`
-	Type        iot.DeviceType `json:"type"`
-	Codec       string         `json:"codec"`
-	Keys        []string       `json:"keys"` // that it maps to sensors
+	ID          string          `json:"id"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Type        iot.DeviceType  `json:"type"`
+	Codec       string          `json:"codec"`
+	Keys        []string        `json:"keys"` // that it maps to sensors
 }
 
 // listDecoders lists the decoders of one or all accounts, without their sources.
@@ -85,15 +85,15 @@ func (s *Surface) patchDecoder(c *fiber.Ctx) error {
 
 // DecoderView is a decoder as the operator sees it.
 type DecoderView struct {
-	Account       account.ID     `json:"account"`
-	ID            string         `json:"id"`
-	Name          string         `json:"name"`
-	Description   string         `json:"description"`
-	Type          iot.DeviceType `json:"type"`
-	Codec         string         `json:"codec"`
-	Source        string         `json:"source"`
-	UseRawPayload bool           `json:"use_raw_payload"`
-	Sensors       []SensorView   `json:"sensors"`
+	Account       relay.AccountID `json:"account"`
+	ID            string          `json:"id"`
+	Name          string          `json:"name"`
+	Description   string          `json:"description"`
+	Type          iot.DeviceType  `json:"type"`
+	Codec         string          `json:"codec"`
+	Source        string          `json:"source"`
+	UseRawPayload bool            `json:"use_raw_payload"`
+	Sensors       []SensorView    `json:"sensors"`
 	// Unmapped are the keys of frames that the decoder does not map.
 	Unmapped []UnmappedView `json:"unmapped,omitempty"`
 }
@@ -138,7 +138,7 @@ func (s *Surface) getDecoder(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(view)
 }
 
-func viewOf(acct account.ID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {
+func viewOf(acct relay.AccountID, d iot.Decoder, types map[string]iot.SensorType) DecoderView {
 	return DecoderView{
 		Account: acct, ID: d.ID, Name: d.Name, Description: d.Description, Type: d.Type, Codec: d.Codec, Source: d.Source, UseRawPayload: d.UseRawPayload,
 		Sensors: httpd.Each(d.Sensors, func(m iot.Mapping) SensorView {

@@ -4,25 +4,25 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // deliveryJSON is a delivery as the operator sees it.
 type deliveryJSON struct {
-	ID            string        `json:"id"`
-	Account       account.ID    `json:"account"`
-	Kind          outbox.Kind   `json:"kind"`
-	Relay         string        `json:"relay"`
-	MessageID     string        `json:"message_id"`
-	Originator    string        `json:"originator,omitempty"`
-	Destination   string        `json:"destination,omitempty"`
-	Target        string        `json:"target"` // secrets masked
-	State         outbox.State  `json:"state"`
-	Reason        string        `json:"reason"`
-	CreatedAt     string        `json:"created_at"`
-	NextAttemptAt *string       `json:"next_attempt_at"`
-	Attempts      []attemptJSON `json:"attempts"`
+	ID            string          `json:"id"`
+	Account       relay.AccountID `json:"account"`
+	Kind          outbox.Kind     `json:"kind"`
+	Relay         string          `json:"relay"`
+	MessageID     string          `json:"message_id"`
+	Originator    string          `json:"originator,omitempty"`
+	Destination   string          `json:"destination,omitempty"`
+	Target        string          `json:"target"` // secrets masked
+	State         outbox.State    `json:"state"`
+	Reason        string          `json:"reason"`
+	CreatedAt     string          `json:"created_at"`
+	NextAttemptAt *string         `json:"next_attempt_at"`
+	Attempts      []attemptJSON   `json:"attempts"`
 	// What it waits for instead of a time, and the endpoint it is for.
 	WaitsFor outbox.Wait `json:"waits_for,omitempty"`
 	Endpoint string      `json:"endpoint,omitempty"`

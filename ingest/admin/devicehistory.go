@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -114,7 +114,7 @@ type rawFrameJSON struct {
 const maxOfDevice = 500
 
 // listOfDevice answers with what list finds of a device.
-func listOfDevice[A, B any](s *Surface, list func(context.Context, account.ID, string) ([]A, error), shown func(A) B) func(*fiber.Ctx, *selection) error {
+func listOfDevice[A, B any](s *Surface, list func(context.Context, relay.AccountID, string) ([]A, error), shown func(A) B) func(*fiber.Ctx, *selection) error {
 	return func(c *fiber.Ctx, sel *selection) error {
 		acct, d, err := s.ofDevice(c, sel)
 		if err != nil {

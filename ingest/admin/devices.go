@@ -8,27 +8,26 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // deviceJSON is a device as the operator sees it.
 type deviceJSON struct {
-	ID           string         `json:"id"`
-	Account      account.ID     `json:"account"`
-	AccountName  string         `json:"account_name"`
-	Identifier   string         `json:"identifier"`
-	Name         string         `json:"name"`
-	Comment      string         `json:"comment"`
-	Type         iot.DeviceType `json:"type"`
-	DecoderID    string         `json:"decoder_id"`
-	LocationID   string         `json:"location_id"`
-	FrameLogging bool           `json:"frame_logging"`
-	CreatedAt    string         `json:"created_at"`
-	LastSeenAt   *string        `json:"last_seen_at"` // null: never
-	Position     *positionJSON  `json:"position"`
-	Radio        *radioJSON     `json:"radio"`
-	Alarms       int            `json:"alarms"` // raised and not cleared
+	ID           string          `json:"id"`
+	Account      relay.AccountID `json:"account"`
+	AccountName  string          `json:"account_name"`
+	Identifier   string          `json:"identifier"`
+	Name         string          `json:"name"`
+	Comment      string          `json:"comment"`
+	Type         iot.DeviceType  `json:"type"`
+	DecoderID    string          `json:"decoder_id"`
+	LocationID   string          `json:"location_id"`
+	FrameLogging bool            `json:"frame_logging"`
+	CreatedAt    string          `json:"created_at"`
+	LastSeenAt   *string         `json:"last_seen_at"` // null: never
+	Position     *positionJSON   `json:"position"`
+	Radio        *radioJSON      `json:"radio"`
+	Alarms       int             `json:"alarms"` // raised and not cleared
 }
 
 // positionJSON is where a device is, in degrees of WGS 84.
@@ -48,7 +47,7 @@ type radioJSON struct {
 	Gateways *int64   `json:"gateways"`
 }
 
-func deviceOf(d iot.FoundDevice, names map[account.ID]string, radio map[string]iot.RadioData) deviceJSON {
+func deviceOf(d iot.FoundDevice, names map[relay.AccountID]string, radio map[string]iot.RadioData) deviceJSON {
 	out := deviceJSON{
 		ID: d.ID, Account: d.Account, AccountName: names[d.Account], Identifier: d.Identifier, Name: d.Name, Comment: d.Comment, Type: d.Type,
 		DecoderID: d.DecoderID, LocationID: d.LocationID, FrameLogging: d.FrameLogging, CreatedAt: formatTime(d.CreatedAt),
@@ -100,15 +99,15 @@ func (s *Surface) listDevices(c *fiber.Ctx, sel *selection) error {
 
 // radioOf returns the radio data of devices by account and device, and why it is
 // missing, "" if it is not.
-func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (out map[account.ID]map[string]iot.RadioData, missing string) {
+func (s *Surface) radioOf(c *fiber.Ctx, found []iot.FoundDevice) (out map[relay.AccountID]map[string]iot.RadioData, missing string) {
 	if s.IoT.RadioDetail() == iot.RadioOff {
 		return nil, "radio data is not stored (readings.radio_data is off)"
 	}
-	ids := make(map[account.ID][]string)
+	ids := make(map[relay.AccountID][]string)
 	for _, d := range found {
 		ids[d.Account] = append(ids[d.Account], d.ID)
 	}
-	out = make(map[account.ID]map[string]iot.RadioData)
+	out = make(map[relay.AccountID]map[string]iot.RadioData)
 	for acct, some := range ids {
 		radio, err := s.IoT.Radio(c.UserContext(), acct, some)
 		if err != nil {
@@ -146,7 +145,7 @@ type deviceSensorJSON struct {
 
 // ofDevice reads the account and the device of a request. A device's id is found
 // without its account if only one account has it.
-func (s *Surface) ofDevice(c *fiber.Ctx, sel *selection) (account.ID, iot.Device, error) {
+func (s *Surface) ofDevice(c *fiber.Ctx, sel *selection) (relay.AccountID, iot.Device, error) {
 	acct, id := sel.account(), params.Path(c, "device_id")
 	if err := sel.Err(); err != nil {
 		return 0, iot.Device{}, err
@@ -190,7 +189,7 @@ func (s *Surface) getDevice(c *fiber.Ctx, sel *selection) error {
 
 // sensorsOf returns a device's sensors with their newest readings, and why these are
 // missing, "" if they are not.
-func (s *Surface) sensorsOf(c *fiber.Ctx, acct account.ID, id string) (out []deviceSensorJSON, missing string, err error) {
+func (s *Surface) sensorsOf(c *fiber.Ctx, acct relay.AccountID, id string) (out []deviceSensorJSON, missing string, err error) {
 	ctx := c.UserContext()
 	sensors, err := s.IoT.Sensors(ctx, acct, id, "")
 	if err != nil {

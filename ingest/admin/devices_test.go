@@ -13,7 +13,7 @@ import (
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -30,7 +30,7 @@ type fixedReadings struct {
 	down    error
 }
 
-func (s *fixedReadings) LastStored(_ context.Context, _ account.ID, ids []string) (map[string]time.Time, error) {
+func (s *fixedReadings) LastStored(_ context.Context, _ relay.AccountID, ids []string) (map[string]time.Time, error) {
 	out := map[string]time.Time{}
 	for _, id := range ids {
 		if at, there := s.stored[id]; there {
@@ -40,11 +40,11 @@ func (s *fixedReadings) LastStored(_ context.Context, _ account.ID, ids []string
 	return out, s.down
 }
 
-func (s *fixedReadings) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
+func (s *fixedReadings) Radio(context.Context, relay.AccountID, []string, time.Time) (map[string]iot.RadioData, error) {
 	return s.uplinks, s.down
 }
 
-func (s *fixedReadings) Latest(context.Context, account.ID, string, []string) ([]iot.Point, error) {
+func (s *fixedReadings) Latest(context.Context, relay.AccountID, string, []string) ([]iot.Point, error) {
 	return nil, s.down
 }
 
@@ -60,7 +60,7 @@ func fleet(t *testing.T) (*office, *fixedReadings) {
 	o.applied(`{"sensor_types":[{"id":"temperature","name":"Temperature","metric_units":"°C"}],"accounts":[{"name":"acme"},{"name":"globex"}]}`, "")
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), s, catalogtest.Compile, iot.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return o.now }})
 	for i, id := range []string{"a1", "a2", "a3", "b1"} {
-		acct := account.ID(1)
+		acct := relay.AccountID(1)
 		if id == "b1" {
 			acct = 2
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/iot"
@@ -50,14 +50,14 @@ type ReadingTally struct {
 
 // EventPreview is an event as it is and as it would be.
 type EventPreview struct {
-	ID         string        `json:"id"`
-	ReceivedAt string        `json:"received_at"`
-	Account    account.ID    `json:"account"`
-	State      event.State   `json:"state"`
-	Reason     string        `json:"reason"`
-	NewState   event.State   `json:"new_state"`
-	NewReason  string        `json:"new_reason"`
-	Devices    []DeviceDelta `json:"devices"`
+	ID         string          `json:"id"`
+	ReceivedAt string          `json:"received_at"`
+	Account    relay.AccountID `json:"account"`
+	State      event.State     `json:"state"`
+	Reason     string          `json:"reason"`
+	NewState   event.State     `json:"new_state"`
+	NewReason  string          `json:"new_reason"`
+	Devices    []DeviceDelta   `json:"devices"`
 }
 
 // DeviceDelta is the changes to one device.

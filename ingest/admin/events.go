@@ -12,23 +12,23 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 )
 
 // eventJSON is an event as the operator sees it.
 type eventJSON struct {
-	ID         string      `json:"id"`
-	ReceivedAt string      `json:"received_at"`
-	Kind       event.Kind  `json:"kind"`
-	Source     string      `json:"source"`
-	Account    account.ID  `json:"account"`
-	State      event.State `json:"state"`
-	Reason     string      `json:"reason"`
-	Raw        string      `json:"raw"` // text, or hex when it is none
-	Outcome    string      `json:"outcome"`
-	Notes      []string    `json:"notes"`
+	ID         string          `json:"id"`
+	ReceivedAt string          `json:"received_at"`
+	Kind       event.Kind      `json:"kind"`
+	Source     string          `json:"source"`
+	Account    relay.AccountID `json:"account"`
+	State      event.State     `json:"state"`
+	Reason     string          `json:"reason"`
+	Raw        string          `json:"raw"` // text, or hex when it is none
+	Outcome    string          `json:"outcome"`
+	Notes      []string        `json:"notes"`
 	// Hidden says that raw is left out: the caller may not read texts of messages.
 	Hidden bool `json:"hidden,omitempty"`
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -37,13 +37,13 @@ type joinedJSON struct {
 }
 
 type matchedJSON struct {
-	Kind       inbound.Kind `json:"kind"`
-	ID         string       `json:"id"`
-	Account    account.ID   `json:"account"`
-	Why        string       `json:"why"`
-	Action     string       `json:"action"`
-	Parameters []string     `json:"parameters"`
-	Filter     string       `json:"filter,omitempty"`
+	Kind       inbound.Kind    `json:"kind"`
+	ID         string          `json:"id"`
+	Account    relay.AccountID `json:"account"`
+	Why        string          `json:"why"`
+	Action     string          `json:"action"`
+	Parameters []string        `json:"parameters"`
+	Filter     string          `json:"filter,omitempty"`
 }
 
 // explainRelay says which relay takes a message and why, why every other

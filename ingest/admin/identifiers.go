@@ -5,16 +5,16 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // claimJSON is a claimed identifier as the operator sees it.
 type claimJSON struct {
-	Identifier  string     `json:"identifier"`
-	Account     account.ID `json:"account"`
-	AccountName string     `json:"account_name"`
-	DeviceID    string     `json:"device_id"`
+	Identifier  string          `json:"identifier"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	DeviceID    string          `json:"device_id"`
 }
 
 // listIdentifiers lists which account holds device EUIs and MAC addresses.

@@ -29,9 +29,9 @@ type Inventory interface {
 	// Owner returns the name of the document that declares a record, empty if none does.
 	Owner(ctx context.Context, thing string) (string, error)
 	// Tokens returns the tokens of an account, of all accounts if it is 0.
-	Tokens(ctx context.Context, acct account.ID) ([]account.DeclaredToken, error)
+	Tokens(ctx context.Context, acct relay.AccountID) ([]account.DeclaredToken, error)
 	// AddToken returns the text of a new token, which is not kept.
-	AddToken(ctx context.Context, acct account.ID, scopes []string, source, secret string) (text string, made account.Token, err error)
+	AddToken(ctx context.Context, acct relay.AccountID, scopes []string, source, secret string) (text string, made account.Token, err error)
 	// RevokeToken returns the token as it was; relay.KindNotFound if there is none.
 	RevokeToken(ctx context.Context, id string) (account.DeclaredToken, error)
 }
@@ -51,7 +51,7 @@ type appliedJSON struct {
 func appliedOf(a inventory.Applied) appliedJSON {
 	return appliedJSON{
 		Document: a.Document, DryRun: a.DryRun, Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
-		Accounts: httpd.Each(a.Accounts, func(one inventory.AppliedAccount) accountJSON { return accountJSON{account.ID(one.ID), one.Name} }),
+		Accounts: httpd.Each(a.Accounts, func(one inventory.AppliedAccount) accountJSON { return accountJSON{relay.AccountID(one.ID), one.Name} }),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 )
@@ -21,19 +21,19 @@ type Jobs interface {
 
 // jobJSON is a job as the operator sees it.
 type jobJSON struct {
-	ID          string        `json:"id"`
-	Account     account.ID    `json:"account"`
-	AccountName string        `json:"account_name"`
-	Kind        job.Kind      `json:"kind"`
-	Name        string        `json:"name"`
-	State       job.State     `json:"state"`
-	CreatedAt   string        `json:"created_at"`
-	UpdatedAt   string        `json:"updated_at"`
-	DueAt       *string       `json:"due_at"` // null: it has ended
-	Tries       int           `json:"tries"`
-	Error       string        `json:"error"` // why it failed, or why it is tried again
-	ICCID       string        `json:"iccid"` // the SIM that it is about; "": none
-	Items       *jobItemsJSON `json:"items"` // null: it is about one thing, or it is not known
+	ID          string          `json:"id"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	Kind        job.Kind        `json:"kind"`
+	Name        string          `json:"name"`
+	State       job.State       `json:"state"`
+	CreatedAt   string          `json:"created_at"`
+	UpdatedAt   string          `json:"updated_at"`
+	DueAt       *string         `json:"due_at"` // null: it has ended
+	Tries       int             `json:"tries"`
+	Error       string          `json:"error"` // why it failed, or why it is tried again
+	ICCID       string          `json:"iccid"` // the SIM that it is about; "": none
+	Items       *jobItemsJSON   `json:"items"` // null: it is about one thing, or it is not known
 }
 
 // jobItemsJSON is how many things a job is about, and those that failed.
@@ -48,7 +48,7 @@ type failedItemJSON struct {
 	Reason string `json:"reason"`
 }
 
-func jobOf(j job.Found, names map[account.ID]string) jobJSON {
+func jobOf(j job.Found, names map[relay.AccountID]string) jobJSON {
 	out := jobJSON{
 		ID: j.ID, Account: j.Account, AccountName: names[j.Account], Kind: j.Kind, Name: j.Name, State: j.State,
 		CreatedAt: formatTime(j.CreatedAt), UpdatedAt: formatTime(j.UpdatedAt), DueAt: formatTimeOrNil(j.Due), Tries: j.Tries, Error: j.Error,

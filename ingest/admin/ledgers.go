@@ -8,27 +8,27 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
 // ledgerJSON is a ledger as the operator sees it.
 type ledgerJSON struct {
-	ID          string     `json:"id"`
-	Account     account.ID `json:"account"`
-	AccountName string     `json:"account_name"`
-	Name        string     `json:"name"`
-	Declared    bool       `json:"declared"` // false: only its log is left
-	Hash        string     `json:"hash"`
-	Claims      int64      `json:"claims"` // of each token; 0: without limit
-	Expiry      string     `json:"expiry"` // of tokens; "": never
-	Entries     int64      `json:"entries"`
-	Signed      int64      `json:"signed"`     // entries that the head covers
-	Checkpoint  string     `json:"checkpoint"` // the signed head; "": none yet
+	ID          string          `json:"id"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	Name        string          `json:"name"`
+	Declared    bool            `json:"declared"` // false: only its log is left
+	Hash        string          `json:"hash"`
+	Claims      int64           `json:"claims"` // of each token; 0: without limit
+	Expiry      string          `json:"expiry"` // of tokens; "": never
+	Entries     int64           `json:"entries"`
+	Signed      int64           `json:"signed"`     // entries that the head covers
+	Checkpoint  string          `json:"checkpoint"` // the signed head; "": none yet
 }
 
-func ledgerOf(o ledger.Overview, names map[account.ID]string) ledgerJSON {
+func ledgerOf(o ledger.Overview, names map[relay.AccountID]string) ledgerJSON {
 	out := ledgerJSON{
 		ID: o.Place.Ledger, Account: o.Account, AccountName: names[o.Account], Name: o.Ledger.Name, Declared: o.Declared, Hash: o.Hash,
 		Claims: o.Ledger.Claims, Entries: o.Log.Entries, Signed: o.Log.Signed, Checkpoint: o.Log.Head,
@@ -88,7 +88,7 @@ func (s *Surface) listLedgerEntries(c *fiber.Ctx, sel *selection) error {
 // ledgerTokenJSON is a token as the operator sees it, with the proof of its history.
 type ledgerTokenJSON struct {
 	ID           string          `json:"id"`
-	Account      account.ID      `json:"account"`
+	Account      relay.AccountID `json:"account"`
 	AccountName  string          `json:"account_name"`
 	Ledger       string          `json:"ledger"`
 	CreatedAt    string          `json:"created_at"`

@@ -7,25 +7,25 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // messageJSON is a message of an account as the operator sees it.
 type messageJSON struct {
-	ID           message.ID     `json:"id"`
-	Account      account.ID     `json:"account"`
-	Originator   string         `json:"originator"`
-	Destination  string         `json:"destination"`
-	Coding       message.Coding `json:"coding"`
-	Flash        bool           `json:"flash"`
-	Replace      bool           `json:"replace"`
-	ReportTo     string         `json:"report_to"` // secrets masked
-	Origin       string         `json:"origin"`
-	IP           string         `json:"ip"`
-	ReceivedAt   string         `json:"received_at"`
-	ScheduledFor string         `json:"scheduled_for"`
+	ID           message.ID      `json:"id"`
+	Account      relay.AccountID `json:"account"`
+	Originator   string          `json:"originator"`
+	Destination  string          `json:"destination"`
+	Coding       message.Coding  `json:"coding"`
+	Flash        bool            `json:"flash"`
+	Replace      bool            `json:"replace"`
+	ReportTo     string          `json:"report_to"` // secrets masked
+	Origin       string          `json:"origin"`
+	IP           string          `json:"ip"`
+	ReceivedAt   string          `json:"received_at"`
+	ScheduledFor string          `json:"scheduled_for"`
 	// Code is what the message as a whole is reported as; 0: nothing yet.
 	Code  message.Code `json:"code"`
 	Parts []partJSON   `json:"parts"`

@@ -19,6 +19,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -181,7 +182,7 @@ func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (pee
 
 // ExchangeServer tells the gateway at a URL which PostgreSQL server this one used last,
 // and returns the newer of that and its own.
-func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server gateway.Server) (newer gateway.Server, err error) {
+func (p *Peers) ExchangeServer(ctx context.Context, gatewayURL string, server db.Server) (newer db.Server, err error) {
 	body, err := json.Marshal(server)
 	if err != nil {
 		return newer, err
@@ -227,7 +228,7 @@ func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 
 // exchangeServer answers ExchangeServer.
 func (s *Surface) exchangeServer(c *fiber.Ctx) error {
-	var theirs gateway.Server
+	var theirs db.Server
 	if err := readJSON(c, maxForm, &theirs); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -32,7 +33,7 @@ func TestInternalRoutesAreForGateways(t *testing.T) {
 	keys := relaytest.Must(gateway.NewKeys([]string{"the master key"}))(t)
 	other := relaytest.Must(gateway.NewKeys([]string{"another key"}))(t)
 	o.surface.Peers = NewPeers("n1", keys, nil, func() time.Time { return o.now })
-	o.surface.NewerServer = func(theirs gateway.Server) gateway.Server { return theirs }
+	o.surface.NewerServer = func(theirs db.Server) db.Server { return theirs }
 	o.accept(event.SMS, `{"text":"one"}`)
 	root := o.as(user.Admin, 0)
 	const replay, server = `{"kind":"sms"}`, `{"host":"h:5432"}`

@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
@@ -31,7 +32,7 @@ type visitor struct {
 }
 
 // as signs a new user of a role in.
-func (o *office) as(role user.Role, acct account.ID) visitor {
+func (o *office) as(role user.Role, acct relay.AccountID) visitor {
 	o.t.Helper()
 	name := string(role) + "-1"
 	_, err := o.users.Add(o.t.Context(), user.Addition{Name: name, Role: role, Account: acct, Password: password})
@@ -145,7 +146,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	acct, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: "acme"})
 	relaytest.NoError(t, err)
 	for _, role := range user.Roles() {
-		of := account.ID(0)
+		of := relay.AccountID(0)
 		if role == user.Account {
 			of = acct
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -17,7 +16,7 @@ import (
 type principal struct {
 	name    string
 	role    user.Role
-	account account.ID // of the role account
+	account relay.AccountID // of the role account
 	// session is that of a user; nil for the admin token.
 	session *user.SignedIn
 	// peer is the node of another gateway, which has authorised the request of a user with
@@ -72,7 +71,7 @@ func admitSearch(c *fiber.Ctx, who principal) error {
 }
 
 // viewers is the account that searches of viewers are counted as.
-const viewers = account.ID(-1)
+const viewers = relay.AccountID(-1)
 
 // authenticate returns who makes a request. A token wins over a cookie.
 func (s *Surface) authenticate(c *fiber.Ctx) (principal, error) {
@@ -128,7 +127,7 @@ func sameSite(c *fiber.Ctx, publicURL string) error {
 }
 
 // sees reports whether a request may see the records of an account.
-func sees(c *fiber.Ctx, acct account.ID) bool {
+func sees(c *fiber.Ctx, acct relay.AccountID) bool {
 	who := principalOf(c)
 	return who.role != user.Account || who.account == acct
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -79,7 +78,7 @@ func (s *Surface) finishProvider(c *fiber.Ctx) error {
 }
 
 // accountOfIdentity finds the account that a provider names for the role account.
-func (s *Surface) accountOfIdentity(ctx context.Context, who user.Identity) (account.ID, error) {
+func (s *Surface) accountOfIdentity(ctx context.Context, who user.Identity) (relay.AccountID, error) {
 	if who.Role != user.Account {
 		return 0, nil
 	}

@@ -12,14 +12,13 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
 )
 
 // note is what a handler says of the change that it makes.
 type note struct {
 	target        string
-	account       account.ID
+	account       relay.AccountID
 	before, after any // nil for nothing; values that become JSON
 }
 

@@ -16,17 +16,17 @@ import (
 
 // relayJSON is a relay of a list.
 type relayJSON struct {
-	Account     account.ID   `json:"account"`
-	AccountName string       `json:"account_name"`
-	Kind        inbound.Kind `json:"kind"`
-	ID          string       `json:"id"`
-	Number      string       `json:"number"` // the prefix of a geographic relay
-	Action      string       `json:"action"`
-	Parameters  []string     `json:"parameters"`
-	Filter      string       `json:"filter"`
-	ICCID       string       `json:"iccid"`
-	Pace        outbox.Pace  `json:"pace"`
-	UpdatedAt   *string      `json:"updated_at"`
+	Account     relay.AccountID `json:"account"`
+	AccountName string          `json:"account_name"`
+	Kind        inbound.Kind    `json:"kind"`
+	ID          string          `json:"id"`
+	Number      string          `json:"number"` // the prefix of a geographic relay
+	Action      string          `json:"action"`
+	Parameters  []string        `json:"parameters"`
+	Filter      string          `json:"filter"`
+	ICCID       string          `json:"iccid"`
+	Pace        outbox.Pace     `json:"pace"`
+	UpdatedAt   *string         `json:"updated_at"`
 	// Hidden says that the paths of URLs are left out: the caller may not read them.
 	Hidden bool `json:"hidden,omitempty"`
 	// Unopened says that the record does not open, see relay.ErrUnopened: what is sealed of

@@ -12,10 +12,11 @@ import (
 	"github.com/penstock/penstock/ingest/admin/traffic"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
-	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
@@ -74,7 +75,7 @@ type Deps struct {
 	AcceptServer func(ctx context.Context) (string, error)
 	// NewerServer compares the PostgreSQL server of another gateway with this one's and
 	// returns the newer.
-	NewerServer func(theirs gateway.Server) gateway.Server
+	NewerServer func(theirs db.Server) db.Server
 	// Backends answers for each back end by name.
 	Backends []Backend
 	Metrics  prometheus.Gatherer
@@ -96,7 +97,7 @@ type Deps struct {
 
 // Accounts finds accounts.
 type Accounts interface {
-	Account(ctx context.Context, id account.ID) (account.Account, error)
+	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
 	AccountByName(ctx context.Context, name string) (account.Account, error)
 	Accounts(ctx context.Context) ([]account.Account, error)
 }
@@ -115,17 +116,17 @@ type Breakers interface {
 
 // Credit returns an account's balance and its changes.
 type Credit interface {
-	Balance(ctx context.Context, acct account.ID) (int64, error)
+	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
 	// Balances leaves out the accounts that never had any.
-	Balances(ctx context.Context, accts []account.ID) (map[account.ID]int64, error)
-	Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error)
+	Balances(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]int64, error)
+	Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]credit.Entry, error)
 }
 
 // Inspector looks at journalled frames and stores nothing.
 type Inspector interface {
 	replay.Posts
 	// Recent returns the last frames of a device, newest first.
-	Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error)
+	Recent(ctx context.Context, acct relay.AccountID, d iot.Device, most int) ([]iot.Arrival, error)
 }
 
 // Types returns the sensor types.

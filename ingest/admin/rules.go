@@ -10,7 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -18,7 +18,7 @@ import (
 // ruleJSON is a rule of an account as the operator sees it.
 type ruleJSON struct {
 	rule.Document
-	Account   account.ID        `json:"account"`
+	Account   relay.AccountID   `json:"account"`
 	Failures  rule.FailuresText `json:"failures"`
 	CreatedAt string            `json:"created_at"`
 	UpdatedAt string            `json:"updated_at"`
@@ -36,15 +36,15 @@ func ruleOf(one rule.Owned[rule.Rule]) ruleJSON {
 
 // alarmJSON is an alarm of an account as the operator sees it.
 type alarmJSON struct {
-	ID         string     `json:"id"`
-	Account    account.ID `json:"account"`
-	RuleID     string     `json:"rule_id"`
-	DeviceID   string     `json:"device_id"`
-	DeviceName string     `json:"device_name"` // its identifier if it has none; empty: it is gone
+	ID         string          `json:"id"`
+	Account    relay.AccountID `json:"account"`
+	RuleID     string          `json:"rule_id"`
+	DeviceID   string          `json:"device_id"`
+	DeviceName string          `json:"device_name"` // its identifier if it has none; empty: it is gone
 	rule.AlarmText
 }
 
-func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
+func alarmOf(acct relay.AccountID, a rule.Alarm) alarmJSON {
 	return alarmJSON{
 		ID: a.ID, Account: acct, RuleID: a.RuleID, DeviceID: a.DeviceID, AlarmText: rule.AlarmTextOf(a, time.RFC3339Nano),
 	}
@@ -52,11 +52,11 @@ func alarmOf(acct account.ID, a rule.Alarm) alarmJSON {
 
 // alarmsOf are alarms with the names of their devices.
 func (s *Surface) alarmsOf(ctx context.Context, found []rule.Owned[rule.Alarm]) ([]alarmJSON, error) {
-	ids := make(map[account.ID][]string)
+	ids := make(map[relay.AccountID][]string)
 	for _, a := range found {
 		ids[a.Account] = append(ids[a.Account], a.Of.DeviceID)
 	}
-	devices := make(map[account.ID]map[string]iot.Device, len(ids))
+	devices := make(map[relay.AccountID]map[string]iot.Device, len(ids))
 	for acct, some := range ids {
 		slices.Sort(some)
 		var err error
@@ -97,7 +97,7 @@ func (s *Surface) listRules(c *fiber.Ctx, sel *selection) error {
 
 // mustExist returns relay.KindNotFound for an account that does not exist; 0 stands for
 // all.
-func (s *Surface) mustExist(ctx context.Context, acct account.ID) error {
+func (s *Surface) mustExist(ctx context.Context, acct relay.AccountID) error {
 	if acct == 0 {
 		return nil
 	}

@@ -8,21 +8,20 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/user"
 )
 
 // sessionJSON is who has signed in.
 type sessionJSON struct {
-	Name        string      `json:"name"`
-	Role        user.Role   `json:"role"`
-	Account     *account.ID `json:"account"`  // null unless the role is account
-	Provider    string      `json:"provider"` // password, oidc, or token
-	CSRF        string      `json:"csrf_token"`
-	ExpiresAt   *string     `json:"expires_at"`
-	AccountName string      `json:"account_name,omitempty"`
-	Operations  []string    `json:"operations"` // that the role may use, by operationId
+	Name        string           `json:"name"`
+	Role        user.Role        `json:"role"`
+	Account     *relay.AccountID `json:"account"`  // null unless the role is account
+	Provider    string           `json:"provider"` // password, oidc, or token
+	CSRF        string           `json:"csrf_token"`
+	ExpiresAt   *string          `json:"expires_at"`
+	AccountName string           `json:"account_name,omitempty"`
+	Operations  []string         `json:"operations"` // that the role may use, by operationId
 }
 
 func (s *Surface) sessionJSONOf(in user.SignedIn) sessionJSON {

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/usage"
 )
@@ -19,37 +18,37 @@ import (
 type SIMs interface {
 	// Find returns SIMs of one or all accounts, by account and ICCID.
 	Find(ctx context.Context, f sim.Search) ([]sim.Found, error)
-	Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error)
+	Get(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) (sim.SIM, error)
 }
 
 // Pools loads pools of SIMs.
 type Pools interface {
-	Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error)
+	Get(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error)
 }
 
 // Usage returns what SIMs used.
 type Usage interface {
-	Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error)
+	Totals(ctx context.Context, acct relay.AccountID, subjects []usage.Subject) ([]usage.Total, error)
 	// Steps adds up what one SIM used in each step of a time, by type, in the order of
 	// time; steps begin at multiples of their length since 1970.
-	Steps(ctx context.Context, acct account.ID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error)
+	Steps(ctx context.Context, acct relay.AccountID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error)
 }
 
 // simJSON is a SIM as the operator sees it, without the codes that unlock it.
 type simJSON struct {
-	ICCID          sim.ICCID  `json:"iccid"`
-	Account        account.ID `json:"account"`
-	AccountName    string     `json:"account_name"`
-	IMSI           string     `json:"imsi"`
-	MSISDN         string     `json:"msisdn"`
-	State          sim.State  `json:"state"`
-	RequestedState sim.State  `json:"requested_state"`
-	JobID          string     `json:"job_id"` // in flight; "": none
-	Services       []string   `json:"services"`
-	PoolID         string     `json:"pool_id"`
-	SubscriberID   string     `json:"subscriber_id"`
-	Limit          limitJSON  `json:"limit"`
-	MonthBytes     int64      `json:"month_bytes"` // of the calendar month in UTC
+	ICCID          sim.ICCID       `json:"iccid"`
+	Account        relay.AccountID `json:"account"`
+	AccountName    string          `json:"account_name"`
+	IMSI           string          `json:"imsi"`
+	MSISDN         string          `json:"msisdn"`
+	State          sim.State       `json:"state"`
+	RequestedState sim.State       `json:"requested_state"`
+	JobID          string          `json:"job_id"` // in flight; "": none
+	Services       []string        `json:"services"`
+	PoolID         string          `json:"pool_id"`
+	SubscriberID   string          `json:"subscriber_id"`
+	Limit          limitJSON       `json:"limit"`
+	MonthBytes     int64           `json:"month_bytes"` // of the calendar month in UTC
 }
 
 // limitJSON is a monthly limit, in bytes; 0: none.
@@ -66,7 +65,7 @@ func limitOf(l sim.Limit) limitJSON {
 	return limitJSON{l.Monthly, l.Warning, l.Cap}
 }
 
-func simOf(f sim.Found, names map[account.ID]string, bytes int64) simJSON {
+func simOf(f sim.Found, names map[relay.AccountID]string, bytes int64) simJSON {
 	out := simJSON{
 		ICCID: f.ICCID, Account: f.Account, AccountName: names[f.Account], IMSI: f.IMSI, MSISDN: f.MSISDN, State: f.State, RequestedState: f.Requested,
 		JobID: f.Job, Services: []string{}, PoolID: f.Pool, SubscriberID: f.Subscriber, Limit: limitOf(f.Limit), MonthBytes: bytes,
@@ -109,7 +108,7 @@ func (s *Surface) listSIMs(c *fiber.Ctx, sel *selection) error {
 
 // monthBytes returns what SIMs have used this month, in their order.
 func (s *Surface) monthBytes(ctx context.Context, found []sim.Found) ([]int64, error) {
-	subjects, at := make(map[account.ID][]usage.Subject), make(map[account.ID][]int)
+	subjects, at := make(map[relay.AccountID][]usage.Subject), make(map[relay.AccountID][]int)
 	for i, one := range found {
 		subjects[one.Account] = append(subjects[one.Account], usage.Subject{Scope: usage.OfSIM, ID: string(one.ICCID), Month: usage.MonthOf(s.Now())})
 		at[one.Account] = append(at[one.Account], i)
@@ -195,7 +194,7 @@ func (s *Surface) lastMonths(iccid string) []usage.Subject {
 
 // ofSIM reads the account and the SIM of a request. An ICCID is found without its
 // account if only one account has it.
-func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (account.ID, sim.SIM, error) {
+func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (relay.AccountID, sim.SIM, error) {
 	acct := sel.account()
 	if err := sel.Err(); err != nil {
 		return 0, sim.SIM{}, err
@@ -204,7 +203,7 @@ func (s *Surface) ofSIM(c *fiber.Ctx, sel *selection) (account.ID, sim.SIM, erro
 	if err != nil {
 		return 0, sim.SIM{}, relay.Errorf(relay.KindNotFound, "%w", err)
 	}
-	return owned(c.UserContext(), s.Accounts, acct, func(acct account.ID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
+	return owned(c.UserContext(), s.Accounts, acct, func(acct relay.AccountID) (sim.SIM, error) { return s.SIMs.Get(c.UserContext(), acct, iccid) })
 }
 
 // usageStepJSON is what a SIM used of one type in a step of time.

@@ -12,7 +12,7 @@ import (
 // tokenJSON is a token as an admin sees it: without its text, which is not kept.
 type tokenJSON struct {
 	ID        string          `json:"id"`
-	Account   account.ID      `json:"account"`
+	Account   relay.AccountID `json:"account"`
 	Scopes    []account.Scope `json:"scopes"`
 	Source    string          `json:"source"` // "" for none
 	Signed    bool            `json:"signed"`

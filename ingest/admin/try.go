@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -21,16 +20,16 @@ const maxTryFrames = 100
 // where both are given; on frames given here, or on the last that a device sent.
 type TryRequest struct {
 	// Account may be left out where only one has such a decoder or device.
-	Account       AccountRef    `json:"account,omitempty"`
-	owner         account.ID    // the account
-	DecoderID     string        `json:"decoder_id,omitempty"`
-	DeviceID      string        `json:"device_id,omitempty"`
-	Codec         string        `json:"codec,omitempty"`
-	Source        string        `json:"source,omitempty"`
-	UseRawPayload *bool         `json:"use_raw_payload,omitempty"`
-	Sensors       []iot.Mapping `json:"sensors,omitempty"`
-	Frames        []TryFrame    `json:"frames,omitempty"`
-	Last          int           `json:"last,omitempty"`
+	Account       AccountRef      `json:"account,omitempty"`
+	owner         relay.AccountID // the account
+	DecoderID     string          `json:"decoder_id,omitempty"`
+	DeviceID      string          `json:"device_id,omitempty"`
+	Codec         string          `json:"codec,omitempty"`
+	Source        string          `json:"source,omitempty"`
+	UseRawPayload *bool           `json:"use_raw_payload,omitempty"`
+	Sensors       []iot.Mapping   `json:"sensors,omitempty"`
+	Frames        []TryFrame      `json:"frames,omitempty"`
+	Last          int             `json:"last,omitempty"`
 }
 
 // ParseTry reads a request; a mistake is relay.KindInvalid and names the field.
@@ -153,17 +152,17 @@ func sender(arrivals []iot.Arrival) string {
 }
 
 // findDevice finds a device, and its account if that is 0.
-func (s *Surface) findDevice(ctx context.Context, acct account.ID, id string) (account.ID, iot.Device, error) {
-	return owned(ctx, s.Accounts, acct, func(acct account.ID) (iot.Device, error) { return s.IoT.Device(ctx, acct, id) })
+func (s *Surface) findDevice(ctx context.Context, acct relay.AccountID, id string) (relay.AccountID, iot.Device, error) {
+	return owned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Device, error) { return s.IoT.Device(ctx, acct, id) })
 }
 
 // findDecoder finds a decoder, and its account if that is 0.
-func (s *Surface) findDecoder(ctx context.Context, acct account.ID, id string) (account.ID, iot.Decoder, error) {
-	return owned(ctx, s.Accounts, acct, func(acct account.ID) (iot.Decoder, error) { return s.IoT.Decoder(ctx, acct, id) })
+func (s *Surface) findDecoder(ctx context.Context, acct relay.AccountID, id string) (relay.AccountID, iot.Decoder, error) {
+	return owned(ctx, s.Accounts, acct, func(acct relay.AccountID) (iot.Decoder, error) { return s.IoT.Decoder(ctx, acct, id) })
 }
 
 // owned returns a record of an account; of the one account that has it if that is 0.
-func owned[T any](ctx context.Context, accounts Accounts, acct account.ID, get func(account.ID) (T, error)) (owner account.ID, record T, err error) {
+func owned[T any](ctx context.Context, accounts Accounts, acct relay.AccountID, get func(relay.AccountID) (T, error)) (owner relay.AccountID, record T, err error) {
 	if acct != 0 {
 		record, err = get(acct)
 		return acct, record, err

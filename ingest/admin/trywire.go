@@ -8,16 +8,16 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // TryAnswer is the result of a TryRequest.
 type TryAnswer struct {
-	Account   account.ID   `json:"account"` // 0 where none was named
-	DecoderID string       `json:"decoder_id"`
-	DeviceID  string       `json:"device_id"`
-	Data      []TriedFrame `json:"data"`
+	Account   relay.AccountID `json:"account"` // 0 where none was named
+	DecoderID string          `json:"decoder_id"`
+	DeviceID  string          `json:"device_id"`
+	Data      []TriedFrame    `json:"data"`
 }
 
 // TriedFrame is the result of one frame.

@@ -6,20 +6,19 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/user"
 )
 
 // userJSON is a user as an admin sees it.
 type userJSON struct {
-	Name       string        `json:"name"`
-	Role       user.Role     `json:"role"`
-	Account    *account.ID   `json:"account"` // null unless the role is account
-	Provider   user.Provider `json:"provider"`
-	Disabled   bool          `json:"disabled"`
-	CreatedAt  string        `json:"created_at"`
-	ChangedAt  string        `json:"changed_at"`
-	SignedInAt *string       `json:"signed_in_at"`
+	Name       string           `json:"name"`
+	Role       user.Role        `json:"role"`
+	Account    *relay.AccountID `json:"account"` // null unless the role is account
+	Provider   user.Provider    `json:"provider"`
+	Disabled   bool             `json:"disabled"`
+	CreatedAt  string           `json:"created_at"`
+	ChangedAt  string           `json:"changed_at"`
+	SignedInAt *string          `json:"signed_in_at"`
 }
 
 func userOf(u user.User) userJSON {
@@ -76,7 +75,7 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 }
 
 // existingAccount finds the account that is named; 0 if none is.
-func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (account.ID, error) {
+func (s *Surface) existingAccount(c *fiber.Ctx, r AccountRef) (relay.AccountID, error) {
 	id, err := s.accountID(c, r)
 	if err != nil || id == 0 {
 		return id, err

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
@@ -190,7 +191,7 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 
 func TestTheRoleAccountSeesOneAccount(t *testing.T) {
 	o := newOffice(t)
-	var ids []account.ID
+	var ids []relay.AccountID
 	for _, name := range []string{"acme", "globex"} {
 		id, err := o.db.Accounts.PutAccount(t.Context(), account.Account{Name: name})
 		relaytest.NoError(t, err, o.db.Credit.Set(t.Context(), id, int64(100*id), o.now))

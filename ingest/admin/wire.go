@@ -20,7 +20,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 const (
@@ -39,7 +38,7 @@ type selection struct {
 	// used counts the fields that selected anything.
 	used int
 	// find finds an account by its name or id; failed is why it could not.
-	find   func(AccountRef) (account.ID, error)
+	find   func(AccountRef) (relay.AccountID, error)
 	failed error
 }
 
@@ -47,7 +46,7 @@ type selection struct {
 func (s *Surface) selectionOf(c *fiber.Ctx) (*selection, error) {
 	sel, err := selectionOf(c)
 	if err == nil {
-		sel.find = func(r AccountRef) (account.ID, error) { return s.accountID(c, r) }
+		sel.find = func(r AccountRef) (relay.AccountID, error) { return s.accountID(c, r) }
 	}
 	return sel, err
 }
@@ -188,7 +187,7 @@ func (s *selection) moment(name string) time.Time {
 }
 
 // account is the account of the records that are meant; 0 for those of all.
-func (s *selection) account() account.ID {
+func (s *selection) account() relay.AccountID {
 	id, err := s.find(AccountRef(s.text("account")))
 	for _, problem := range relay.FieldsOf(err)["account"] {
 		s.Add("account", problem)
@@ -200,7 +199,7 @@ func (s *selection) account() account.ID {
 }
 
 // requiredAccount is the account of an operation on one account's records.
-func (s *selection) requiredAccount() account.ID {
+func (s *selection) requiredAccount() relay.AccountID {
 	acct := s.account()
 	if acct == 0 && s.Problems["account"] == nil {
 		s.Add("account", "The account field is required.")

@@ -14,14 +14,14 @@ import (
 
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // flow is the way of a message from the carrier's request to the first attempt,
@@ -137,7 +137,7 @@ func (f *flow) post(t *testing.T, token, id, to, text string) {
 	}
 }
 
-func relayTo(acct account.ID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {
+func relayTo(acct relay.AccountID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {
 	return inbound.Relay{ID: id, Account: acct, Kind: k, Number: number, Action: inbound.Action{Name: action, Parameters: parameters}}
 }
 
@@ -186,7 +186,7 @@ func TestAReplayAfterARelayWasAddedSendsOnce(t *testing.T) {
 }
 
 func TestMessagesAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := dbtest.StartPostgres(t)
 	f := newReplica(t, recordstest.OpenURL(t, server.NewDatabase(t)), "n1", relayTo(1, inbound.Geographic, "g1", "44", inbound.HTTPGet, "http://geo/?m=%m"))
 	f.post(t, "carrier-1", "before", "44780", "before")
 	f.settled(t)

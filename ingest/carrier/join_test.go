@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // hand posts fields to the json adapter.
@@ -58,7 +58,7 @@ func (f *flow) sweep(t *testing.T) int {
 }
 
 func TestPartsOfManyMessagesAreJoinedAcrossReplicas(t *testing.T) {
-	database := sqltest.Shared(t).NewDatabase(t)
+	database := dbtest.Shared(t).NewDatabase(t)
 	replicas := []*flow{
 		newReplica(t, recordstest.OpenURL(t, database), "n1", toMessages("http://vmn/?o=%orig&m=%msg&s=%stat")),
 		newReplica(t, recordstest.OpenURL(t, database), "n2"),

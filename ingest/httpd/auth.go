@@ -184,7 +184,7 @@ func authenticated(c *fiber.Ctx) bool {
 }
 
 // AccountOf returns the account of an authenticated request.
-func AccountOf(c *fiber.Ctx) account.ID { return TokenOf(c).Account }
+func AccountOf(c *fiber.Ctx) relay.AccountID { return TokenOf(c).Account }
 
 // TokenOf returns the token of an authenticated request.
 func TokenOf(c *fiber.Ctx) account.Token {

@@ -16,7 +16,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // ErrBodyTooLarge means that a body is over the limit, as it was sent or once it
@@ -72,7 +71,7 @@ type requestState struct {
 	method, route string
 	// The kind and account are known once the request is authenticated.
 	kind     Kind
-	account  account.ID
+	account  relay.AccountID
 	admitted bool // it has a slot
 	// The bytes reserved for its body, before and after authentication.
 	unauthenticated, authenticated int

@@ -10,7 +10,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Kind is a kind of traffic. Each has bounds of its own, so that none takes the room
@@ -113,7 +112,7 @@ var ErrOverloaded = errors.Join(
 
 // Admit counts a request as one of an account until the handler returns, for surfaces
 // that authenticate by themselves. The error is ErrOverloaded.
-func Admit(c *fiber.Ctx, k Kind, acct account.ID) error {
+func Admit(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
 	if s == nil {
 		return nil // an app that was not created by New
@@ -147,7 +146,7 @@ func admitOther(c *fiber.Ctx, k Kind) error {
 
 // AdmitTo admits a request that is authenticated to one of the searches or exports that
 // may run at the same time, until its answer is written.
-func AdmitTo(c *fiber.Ctx, k Kind, acct account.ID) error {
+func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 	s := stateOf(c)
 	if s == nil || s.extra != nil {
 		return nil
@@ -197,7 +196,7 @@ func (r *requestState) refuse(c *fiber.Ctx, kind string, why reason) error {
 // logEvery limits the log of refusals.
 const logEvery = 10 // seconds
 
-func (l *Limits) log(kind string, why reason, acct account.ID) {
+func (l *Limits) log(kind string, why reason, acct relay.AccountID) {
 	n, now, last := l.sinceLogged.Add(1), time.Now().Unix(), l.lastLogged.Load()
 	if now-last < logEvery || !l.lastLogged.CompareAndSwap(last, now) {
 		return

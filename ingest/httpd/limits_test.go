@@ -37,7 +37,7 @@ func TestSlotsAreBounded(t *testing.T) {
 	s := newSlots(Bound{Requests: 4, Bytes: 100}, 50, time.Millisecond)
 	for _, step := range []struct {
 		name string
-		acct account.ID
+		acct relay.AccountID
 		want reason
 	}{
 		{"the first of an account", 1, ""},
@@ -51,7 +51,7 @@ func TestSlotsAreBounded(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step.name, why, step.want)
 		}
 	}
-	for _, acct := range []account.ID{1, 1, 2, 2} {
+	for _, acct := range []relay.AccountID{1, 1, 2, 2} {
 		s.release(acct)
 	}
 	if why := s.acquire(3); why != "" {
@@ -68,7 +68,7 @@ func TestMemoryOfBodiesIsBounded(t *testing.T) {
 	s := newSlots(Bound{Requests: 1, Bytes: 100}, 60, long)
 	for _, step := range []struct {
 		name string
-		acct account.ID
+		acct relay.AccountID
 		n    int64
 		want reason
 	}{
@@ -94,9 +94,9 @@ func TestSlotsGoToAccountsInTurns(t *testing.T) {
 	if why := s.acquire(1); why != "" {
 		t.Fatal(why)
 	}
-	granted := make(chan account.ID)
+	granted := make(chan relay.AccountID)
 	var wg sync.WaitGroup
-	for i, acct := range []account.ID{1, 1, 1, 1, 2, 3} {
+	for i, acct := range []relay.AccountID{1, 1, 1, 1, 2, 3} {
 		wg.Go(func() {
 			if why := s.acquire(acct); why == "" {
 				granted <- acct
@@ -104,8 +104,8 @@ func TestSlotsGoToAccountsInTurns(t *testing.T) {
 		})
 		relaytest.Eventually(t, "the request waits", func() (any, bool) { n := s.waits(); return n, n == i+1 })
 	}
-	last := account.ID(1)
-	for _, want := range []account.ID{1, 2, 3, 1, 1, 1} {
+	last := relay.AccountID(1)
+	for _, want := range []relay.AccountID{1, 2, 3, 1, 1, 1} {
 		s.release(last)
 		if last = <-granted; last != want {
 			t.Errorf("a slot went to account %d, want %d", last, want)
@@ -121,7 +121,7 @@ func TestSlotsUnderConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
-			acct := account.ID(i % 5)
+			acct := relay.AccountID(i % 5)
 			for range 200 {
 				if s.acquire(acct) != "" {
 					continue

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // slots bounds what the requests of one kind of traffic use at a time: slots, one
@@ -26,8 +26,8 @@ type slots struct {
 	used     int
 	waiting  int
 	bytes    int64
-	accounts map[account.ID]*tenant // those with requests
-	turns    list.List              // of *tenant: those with waiting requests, in the order of their turns
+	accounts map[relay.AccountID]*tenant // those with requests
+	turns    list.List                   // of *tenant: those with waiting requests, in the order of their turns
 	refused  map[reason]uint64
 }
 
@@ -54,14 +54,14 @@ const (
 // newSlots returns slots of which an account may have a share, in percent.
 func newSlots(b Bound, percent int, wait time.Duration) *slots {
 	return &slots{
-		bound: b, wait: wait, accounts: make(map[account.ID]*tenant), refused: make(map[reason]uint64),
+		bound: b, wait: wait, accounts: make(map[relay.AccountID]*tenant), refused: make(map[reason]uint64),
 		share: Bound{Requests: max(1, b.Requests*percent/100), Bytes: max(1, b.Bytes*int64(percent)/100)},
 	}
 }
 
 // acquire takes a slot for a request of an account, and waits for it if need be. It
 // returns why there is none, "" if there is one.
-func (s *slots) acquire(acct account.ID) reason {
+func (s *slots) acquire(acct relay.AccountID) reason {
 	s.mu.Lock()
 	t := s.tenant(acct)
 	if s.free(t) {
@@ -88,7 +88,7 @@ func (s *slots) acquire(acct account.ID) reason {
 }
 
 // leave ends the wait of a request, unless it got a slot at the last moment.
-func (s *slots) leave(acct account.ID, t *tenant, place *list.Element, granted <-chan struct{}) reason {
+func (s *slots) leave(acct relay.AccountID, t *tenant, place *list.Element, granted <-chan struct{}) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -107,7 +107,7 @@ func (s *slots) leave(acct account.ID, t *tenant, place *list.Element, granted <
 }
 
 // release gives a slot back, to a request that waits if there is one.
-func (s *slots) release(acct account.ID) {
+func (s *slots) release(acct relay.AccountID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(acct)
@@ -147,7 +147,7 @@ func (s *slots) stopWaiting(t *tenant, place *list.Element) {
 
 // reserve takes n bytes of memory for a body of an account. It returns why there are
 // none, "" if there are.
-func (s *slots) reserve(acct account.ID, n int64) reason {
+func (s *slots) reserve(acct relay.AccountID, n int64) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(acct)
@@ -168,7 +168,7 @@ func (s *slots) reserve(acct account.ID, n int64) reason {
 }
 
 // unreserve gives n bytes back.
-func (s *slots) unreserve(acct account.ID, n int64) {
+func (s *slots) unreserve(acct relay.AccountID, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(acct)
@@ -182,7 +182,7 @@ func (s *slots) free(t *tenant) bool {
 	return s.used < s.bound.Requests && t.used < s.share.Requests
 }
 
-func (s *slots) tenant(acct account.ID) *tenant {
+func (s *slots) tenant(acct relay.AccountID) *tenant {
 	t := s.accounts[acct]
 	if t == nil {
 		t = new(tenant)
@@ -192,7 +192,7 @@ func (s *slots) tenant(acct account.ID) *tenant {
 }
 
 // forget drops an account without requests.
-func (s *slots) forget(acct account.ID, t *tenant) {
+func (s *slots) forget(acct relay.AccountID, t *tenant) {
 	if t.used == 0 && t.bytes == 0 && t.waiting.Len() == 0 {
 		delete(s.accounts, acct)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -16,7 +15,7 @@ import (
 const deferredBatch = 16
 
 // noAccount sorts before every account.
-const noAccount = account.ID(-1)
+const noAccount = relay.AccountID(-1)
 
 // processDeferred processes deferred entries in turns: the oldest of one account,
 // then those of the next. It includes entries deferred before a restart.
@@ -47,7 +46,7 @@ func (i *Intake) processDeferred(ctx context.Context) {
 
 // deferredTurn processes deferred entries of the accounts after the given one. It
 // returns the last account of the turn, or noAccount if there are no such entries.
-func (i *Intake) deferredTurn(ctx context.Context, after account.ID) (account.ID, error) {
+func (i *Intake) deferredTurn(ctx context.Context, after relay.AccountID) (relay.AccountID, error) {
 	statuses, err := i.statuses.Deferred(ctx, i.kind, after, deferredBatch)
 	if err != nil || len(statuses) == 0 {
 		return noAccount, err

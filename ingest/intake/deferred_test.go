@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // acceptOf writes n entries of an account.
-func (r *rig) acceptOf(acct account.ID, n int) {
+func (r *rig) acceptOf(acct relay.AccountID, n int) {
 	r.t.Helper()
 	for range n {
 		if _, err := r.Accept(r.t.Context(), &Entry{Account: acct, Source: "generic", Body: []byte(`{}`)}); err != nil {
@@ -22,7 +22,7 @@ func (r *rig) acceptOf(acct account.ID, n int) {
 }
 
 // busyWith puts off the entries of an account until they are NoDefer.
-func (r *rig) busyWith(acct account.ID) {
+func (r *rig) busyWith(acct relay.AccountID) {
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		if it.Entry.Account != acct || it.NoDefer {
 			return nil, nil
@@ -88,7 +88,7 @@ func TestAccountsTakeTurnsWithDeferredEntries(t *testing.T) {
 	r.acceptOf(9, 2)
 	var statuses []event.Status
 	for seq := uint64(1); seq <= 3*deferredBatch+2; seq++ {
-		acct := account.ID(7)
+		acct := relay.AccountID(7)
 		if seq > 3*deferredBatch {
 			acct = 9
 		}

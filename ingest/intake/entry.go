@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -17,7 +17,7 @@ const entryVersion = 1
 type Entry struct {
 	// Account is the account of the request's token; 0 for carriers in the
 	// configuration file.
-	Account account.ID
+	Account relay.AccountID
 	// Source is the adapter or the sender, if known: kannel, json, chirpstack-v4.
 	Source      string
 	Path        string
@@ -67,7 +67,7 @@ func parseEntry(b []byte, before *Entry) (Entry, error) {
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
 		r.fail("version", "unknown version")
 	}
-	e := Entry{Account: account.ID(r.varint("account"))}
+	e := Entry{Account: relay.AccountID(r.varint("account"))}
 	e.Source, e.Path = r.string("source", before.Source), r.string("path", before.Path)
 	e.Query, e.ContentType = r.string("query", before.Query), r.string("content_type", before.ContentType)
 	e.Waiter = r.string("waiter", "")

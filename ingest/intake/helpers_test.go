@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -66,7 +65,7 @@ func (m *memoryStatuses) List(_ context.Context, _ event.Kind, s event.State, be
 	return out[:min(limit, len(out))], m.down
 }
 
-func (m *memoryStatuses) Deferred(_ context.Context, _ event.Kind, after account.ID, limit int) ([]event.Status, error) {
+func (m *memoryStatuses) Deferred(_ context.Context, _ event.Kind, after relay.AccountID, limit int) ([]event.Status, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []event.Status

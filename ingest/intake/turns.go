@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
 
@@ -25,13 +25,13 @@ type neighbours struct {
 
 // sighting is the receipt of the last entry of an account.
 type sighting struct {
-	account account.ID
+	account relay.AccountID
 	at      time.Time
 }
 
 // note notes an entry of an account, and reports whether another account has sent one
 // shortly before.
-func (n *neighbours) note(acct account.ID, at time.Time) (others bool) {
+func (n *neighbours) note(acct relay.AccountID, at time.Time) (others bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.last[0].account != acct {

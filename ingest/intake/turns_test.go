@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // acceptBody writes an entry of an account.
-func (r *rig) acceptBody(acct account.ID, body []byte) {
+func (r *rig) acceptBody(acct relay.AccountID, body []byte) {
 	r.t.Helper()
 	if _, err := r.Accept(r.t.Context(), &Entry{Account: acct, Source: "generic", Body: body}); err != nil {
 		r.t.Fatal(err)
@@ -49,7 +49,7 @@ func TestNeighboursAreAccountsThatSendAtTheSameTime(t *testing.T) {
 	var n neighbours
 	for _, step := range []struct {
 		name  string
-		acct  account.ID
+		acct  relay.AccountID
 		after time.Duration
 		want  bool
 	}{

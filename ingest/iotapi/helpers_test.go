@@ -16,14 +16,15 @@ import (
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/iot/iottest"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // readings is a store of readings in memory; it remembers the last queries.
@@ -107,7 +108,7 @@ func preview(_ context.Context, d outbox.Delivery) (outbox.Request, string, erro
 }
 
 // Submit remembers what was added; it has updated a sensor of every frame.
-func (a *api) Submit(_ context.Context, acct account.ID, path, identifier string, body []byte) (iot.Updated, error) {
+func (a *api) Submit(_ context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error) {
 	if a.full != nil {
 		return iot.Updated{}, a.full
 	}

@@ -11,14 +11,13 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // Submitter journals readings that are added to a device; package uplink implements
 // it.
 type Submitter interface {
-	Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) (iot.Updated, error)
+	Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error)
 }
 
 func (s *Surface) addReadings(c *fiber.Ctx) error {

@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // api is the surface over real records; every answer is held to the contract.
@@ -76,7 +76,7 @@ func (a *api) is(token, method, target, body string, status int, want string) {
 	relaytest.Equal(a.t, method+" "+target+": the answer", got, want)
 }
 
-func relayTo(acct account.ID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {
+func relayTo(acct relay.AccountID, k inbound.Kind, id, number, action string, parameters ...string) inbound.Relay {
 	return inbound.Relay{
 		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: clock(),
 		Action: inbound.Action{Name: action, Parameters: parameters},

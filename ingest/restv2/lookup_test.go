@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -19,7 +18,7 @@ type networks struct {
 	err    error
 }
 
-func (n *networks) Lookup(_ context.Context, acct account.ID, number relay.MSISDN) (lookup.Result, error) {
+func (n *networks) Lookup(_ context.Context, acct relay.AccountID, number relay.MSISDN) (lookup.Result, error) {
 	n.asked = fmt.Sprintf("%d %s", acct, number)
 	n.result.Number = number
 	return n.result, n.err

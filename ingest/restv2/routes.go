@@ -21,17 +21,17 @@ type Deps struct {
 	Messages *message.Service
 	Relays   *inbound.RelayService
 	// Lookup finds out which network serves a number; see lookup.Service.
-	Lookup func(ctx context.Context, acct account.ID, number relay.MSISDN) (lookup.Result, error)
+	Lookup func(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (lookup.Result, error)
 	// Balance is how many credits an account has.
-	Balance func(ctx context.Context, acct account.ID) (int64, error)
+	Balance func(ctx context.Context, acct relay.AccountID) (int64, error)
 	// RequestCDR has an archive of call records made, and CDRReady reports whether it is;
 	// see sip.Service.
-	RequestCDR func(ctx context.Context, acct account.ID, r sip.Request) (sip.Order, error)
-	CDRReady   func(ctx context.Context, acct account.ID, handle string) (bool, error)
+	RequestCDR func(ctx context.Context, acct relay.AccountID, r sip.Request) (sip.Order, error)
+	CDRReady   func(ctx context.Context, acct relay.AccountID, handle string) (bool, error)
 	// OpenCDR opens an archive that was made; relay.KindNotFound if there is none.
 	OpenCDR func(ctx context.Context, handle string) (file io.ReadCloser, size int64, err error)
 	// Trunks tells where an account's calls come from.
-	Trunks func(ctx context.Context, acct account.ID) ([]sip.Trunk, error)
+	Trunks func(ctx context.Context, acct relay.AccountID) ([]sip.Trunk, error)
 }
 
 // Surface is the REST operations of messaging.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
 )
@@ -24,12 +23,12 @@ type office struct {
 	file  []byte
 }
 
-func (o *office) Request(_ context.Context, acct account.ID, a sip.Request) (sip.Order, error) {
+func (o *office) Request(_ context.Context, acct relay.AccountID, a sip.Request) (sip.Order, error) {
 	o.asked = fmt.Sprintf("%d %s..%s %q %q %v", acct, a.From.Format(time.RFC3339), a.To.Format(time.RFC3339), a.Email, a.Format, a.Single)
 	return sip.Order{Handle: "h1", AskedAt: clock()}, o.err
 }
 
-func (o *office) Archive(_ context.Context, acct account.ID, handle string) (bool, error) {
+func (o *office) Archive(_ context.Context, acct relay.AccountID, handle string) (bool, error) {
 	o.asked = fmt.Sprintf("%d %s", acct, handle)
 	return o.ready, o.err
 }

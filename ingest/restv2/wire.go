@@ -7,7 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
 )
@@ -122,16 +122,16 @@ type previewJSON struct {
 }
 
 type metaJSON struct {
-	ForcedRoute *string    `json:"forced_route"` // routes are by prefix: always null
-	Originator  string     `json:"originator"`
-	DLRType     string     `json:"dlr_type"`
-	DLRData     string     `json:"dlr_data"`
-	IP          string     `json:"ip"`
-	Flash       bool       `json:"flash"`
-	ReplaceSMS  bool       `json:"replace_sms"`
-	AccountID   account.ID `json:"account_id"`
-	DeleteBody  bool       `json:"delete_body"` // always false: bodies go with their messages
-	SendTime    *string    `json:"send_time"`
+	ForcedRoute *string         `json:"forced_route"` // routes are by prefix: always null
+	Originator  string          `json:"originator"`
+	DLRType     string          `json:"dlr_type"`
+	DLRData     string          `json:"dlr_data"`
+	IP          string          `json:"ip"`
+	Flash       bool            `json:"flash"`
+	ReplaceSMS  bool            `json:"replace_sms"`
+	AccountID   relay.AccountID `json:"account_id"`
+	DeleteBody  bool            `json:"delete_body"` // always false: bodies go with their messages
+	SendTime    *string         `json:"send_time"`
 }
 
 func previewOf(o message.Order, v message.Preview) previewJSON {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -41,7 +41,7 @@ func (in input) activation() (a provisioning.Activation) {
 // setService is operation 4, and its opposite.
 func (s *Surface) setService(do provisioning.Action) func(*fiber.Ctx) (string, error) {
 	service := func(in input) string { return in.Text("service") }
-	return change("iccid", service, func(ctx context.Context, acct account.ID, iccid, service string) (string, error) {
+	return change("iccid", service, func(ctx context.Context, acct relay.AccountID, iccid, service string) (string, error) {
 		return s.Actions.SetService(ctx, acct, iccid, do, service)
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // api is the surface over real records; every answer is held to the contract.
@@ -33,7 +33,7 @@ func clock() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) 
 // hermit is a prober that reaches only what does not say that it is away.
 type hermit struct{}
 
-func (hermit) Probe(_ context.Context, _ account.ID, url string) error {
+func (hermit) Probe(_ context.Context, _ relay.AccountID, url string) error {
 	if strings.Contains(url, "away") {
 		return errors.New("nobody answers")
 	}
@@ -43,8 +43,8 @@ func (hermit) Probe(_ context.Context, _ account.ID, url string) error {
 // lenient enforces no limits.
 type lenient struct{}
 
-func (lenient) EnforceSIMs(context.Context, account.ID, []sim.ICCID) error { return nil }
-func (lenient) EnforcePool(context.Context, account.ID, string) error      { return nil }
+func (lenient) EnforceSIMs(context.Context, relay.AccountID, []sim.ICCID) error { return nil }
+func (lenient) EnforcePool(context.Context, relay.AccountID, string) error      { return nil }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
@@ -67,7 +67,7 @@ func iccid(n string) string { return "894400000000000000" + n }
 func (a *api) sims() {
 	a.t.Helper()
 	for _, n := range []string{"1", "2", "3", "4", "5", "6"} {
-		owner := account.ID(1)
+		owner := relay.AccountID(1)
 		if n == "6" {
 			owner = 2
 		}

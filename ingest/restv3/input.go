@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // maxBody is the longest body of an operation, in bytes.
@@ -56,7 +55,7 @@ func read[T any](c *fiber.Ctx, fields func(input) T) (out T, err error) {
 
 // change returns a function that applies do to the record that a path parameter names,
 // with what fields reads.
-func change[A, B any](name string, fields func(input) A, do func(context.Context, account.ID, string, A) (B, error)) func(*fiber.Ctx) (B, error) {
+func change[A, B any](name string, fields func(input) A, do func(context.Context, relay.AccountID, string, A) (B, error)) func(*fiber.Ctx) (B, error) {
 	return func(c *fiber.Ctx) (out B, err error) {
 		in, err := read(c, fields)
 		if err != nil {

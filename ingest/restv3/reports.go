@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/usage"
 )
@@ -24,7 +23,7 @@ type orderedJSON struct {
 }
 
 // order is operations 13 and 15: it has a job made.
-func order(message string, request func(context.Context, account.ID, usage.Request) (string, error)) fiber.Handler {
+func order(message string, request func(context.Context, relay.AccountID, usage.Request) (string, error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ask, err := read(c, input.usage)
 		if err != nil {

@@ -33,7 +33,7 @@ type stock struct {
 	down  bool
 }
 
-func (s *stock) Any(_ context.Context, acct account.ID, in usage.Span, _ []sim.ICCID) (bool, error) {
+func (s *stock) Any(_ context.Context, acct relay.AccountID, in usage.Span, _ []sim.ICCID) (bool, error) {
 	return acct == 1 && in.To.After(clock().AddDate(0, 0, -19)), nil
 }
 
@@ -45,7 +45,7 @@ func (s *stock) Rows(_ context.Context, _ string, offset, limit int) ([]usage.Ro
 // noSubscribers are the subscribers of an account without any.
 type noSubscribers struct{}
 
-func (noSubscribers) Get(context.Context, account.ID, string) (sim.Subscriber, error) {
+func (noSubscribers) Get(context.Context, relay.AccountID, string) (sim.Subscriber, error) {
 	return sim.Subscriber{}, relay.Errorf(relay.KindNotFound, "subscriber")
 }
 
@@ -58,7 +58,7 @@ func (s *stock) Submit(_ context.Context, j job.Job) error {
 	return nil
 }
 
-func (s *stock) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+func (s *stock) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, ok := s.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job")
@@ -84,7 +84,7 @@ type known struct{}
 func (known) Token(_ context.Context, hash string) (account.Token, error) {
 	for id, name := range []string{"", "acme", "globex"} {
 		if hash == account.HashToken(name) {
-			return account.Token{Account: account.ID(id), Scopes: account.DefaultScopes()}, nil
+			return account.Token{Account: relay.AccountID(id), Scopes: account.DefaultScopes()}, nil
 		}
 	}
 	return account.Token{}, relay.Errorf(relay.KindNotFound, "token")

@@ -61,7 +61,7 @@ func newAuthenticator(logins Logins, now func() time.Time) *authenticator {
 // authenticate returns the account of a username and its password. The error is
 // relay.KindUnauthenticated if they do not match, relay.KindUnavailable if they
 // cannot be verified now.
-func (d *authenticator) authenticate(ctx context.Context, username, password string) (account.ID, error) {
+func (d *authenticator) authenticate(ctx context.Context, username, password string) (relay.AccountID, error) {
 	login, err := d.logins.Login(ctx, username)
 	known := err == nil
 	if relay.KindOf(err) == relay.KindNotFound {

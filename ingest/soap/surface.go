@@ -14,7 +14,6 @@ import (
 
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/message"
 )
 
@@ -183,8 +182,8 @@ func (s *Surface) perform(c *fiber.Ctx, e *envelope, op operation) (answer, erro
 }
 
 // accountOf authenticates the credentials of the header auth.
-func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (account.ID, error) {
-	refuse := func(reason string) (account.ID, error) {
+func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (relay.AccountID, error) {
+	refuse := func(reason string) (relay.AccountID, error) {
 		return 0, &fault{version: e.version, code: unauthenticated, reason: "Unauthenticated: " + reason + "."}
 	}
 	if e.auth == nil {
@@ -216,7 +215,7 @@ func (s *Surface) accountOf(c *fiber.Ctx, e *envelope) (account.ID, error) {
 	return acct, err
 }
 
-func (s *Surface) send(ctx context.Context, acct account.ID, e *envelope, op operation, ip string) (answer, error) {
+func (s *Surface) send(ctx context.Context, acct relay.AccountID, e *envelope, op operation, ip string) (answer, error) {
 	var wrong mistakes
 	v := decode(op.children, e.request, "", &wrong)
 	if len(wrong) > 0 {

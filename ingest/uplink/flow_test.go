@@ -12,11 +12,11 @@ import (
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func chirpstack(t *testing.T) string {
@@ -190,7 +190,7 @@ func TestNothingIsDoneWithoutAReadingOrANote(t *testing.T) {
 }
 
 func TestPostsAreAcceptedWhileTheDatabaseIsDown(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := dbtest.StartPostgres(t)
 	f := newFlowOn(t, recordstest.OpenURL(t, server.NewDatabase(t)))
 	f.run()
 	f.post("/webhooks/generic/a?decoder_id=d1", "hook-1", `{"temperature":1}`)

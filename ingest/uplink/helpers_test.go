@@ -20,14 +20,15 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/iot/iottest"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // readings is a store of readings in memory.
@@ -99,7 +100,7 @@ func (f *flow) records() {
 	f.t.Helper()
 	ctx, s := f.t.Context(), f.db.Devices
 	relaytest.NoError(f.t, s.PutSensorType(ctx, iot.SensorType{ID: "temperature", Name: "Temperature", MetricUnits: "°C", ImperialUnits: "°F"}))
-	for _, acct := range []account.ID{1, 2} {
+	for _, acct := range []relay.AccountID{1, 2} {
 		relaytest.NoError(f.t, s.PutLocation(ctx, acct, iot.Location{ID: "loc", Imported: true}),
 			s.CreateDecoder(ctx, acct, iot.Decoder{ID: "d1", Codec: "json", Sensors: []iot.Mapping{{SensorTypeID: "temperature", Key: "temperature"}, {SensorTypeID: "temperature", Key: "T&<>"}}}))
 	}

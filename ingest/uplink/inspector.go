@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/replay"
@@ -93,7 +93,7 @@ const (
 // Recent returns the last frames of a device that carry data, newest first:
 // from the journal of this gateway, and if that has fewer, from the logged
 // raw frames of the device.
-func (i *Inspector) Recent(ctx context.Context, acct account.ID, d iot.Device, most int) ([]iot.Arrival, error) {
+func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Device, most int) ([]iot.Arrival, error) {
 	var out []iot.Arrival
 	left := maxScanned
 	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
@@ -131,7 +131,7 @@ func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
 }
 
 // addLogged adds logged raw frames of a device that are not among the given ones.
-func (i *Inspector) addLogged(ctx context.Context, acct account.ID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
+func (i *Inspector) addLogged(ctx context.Context, acct relay.AccountID, d iot.Device, have []iot.Arrival) ([]iot.Arrival, error) {
 	frames, err := i.iot.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, err

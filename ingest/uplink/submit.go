@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -25,7 +24,7 @@ const identifierHeader = "device"
 // among the events, and replayable. Submit returns the updated sensors, none if the
 // readings were only journalled, and relay.KindUnavailable if the journal does not
 // accept them.
-func (s *Surface) Submit(ctx context.Context, acct account.ID, path, identifier string, body []byte) (iot.Updated, error) {
+func (s *Surface) Submit(ctx context.Context, acct relay.AccountID, path, identifier string, body []byte) (iot.Updated, error) {
 	entry := intake.Entry{
 		Account: acct, Source: string(netserver.Submission), Path: path, ContentType: "application/json",
 		Headers: map[string]string{identifierHeader: identifier}, Body: body, Waiter: relay.NewID(time.Now()),

@@ -4,15 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/penstock/penstock/relay"
 )
-
-// ID is an account's number, as message_meta.account_id shows it.
-type ID int64
-
-// String returns the number in decimal.
-func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // Scope is a part of the service a token may use.
 type Scope string
@@ -33,9 +28,9 @@ func DefaultScopes() []Scope { return []Scope{Messaging, Cellular, IoT, Ledger} 
 
 // Account is a customer.
 type Account struct {
-	ID          ID       `json:"id"`
-	Name        string   `json:"name"`
-	Permissions []string `json:"permissions,omitempty"`
+	ID          relay.AccountID `json:"id"`
+	Name        string          `json:"name"`
+	Permissions []string        `json:"permissions,omitempty"`
 	// WebhookSecrets sign the gateway's requests (Standard Webhooks, whsec_…);
 	// several while rotating, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
@@ -51,9 +46,9 @@ func (a Account) May(permission string) bool {
 
 // Token is a credential as it is stored.
 type Token struct {
-	Hash    string  `json:"hash"` // lower-case hex SHA-256 of the token
-	Account ID      `json:"account"`
-	Scopes  []Scope `json:"scopes"`
+	Hash    string          `json:"hash"` // lower-case hex SHA-256 of the token
+	Account relay.AccountID `json:"account"`
+	Scopes  []Scope         `json:"scopes"`
 	// Secret verifies the signatures of senders that only sign.
 	Secret string `json:"secret,omitempty"`
 	// Unopened means that the secret does not open, and is left out.

@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/argon2"
+
+	"github.com/penstock/penstock/relay"
 )
 
 // Login is a username of the SOAP interface and whose it is.
 type Login struct {
-	Username string `json:"username"`
-	Account  ID     `json:"account"`
+	Username string          `json:"username"`
+	Account  relay.AccountID `json:"account"`
 	// Password is what HashPassword made of the password.
 	Password string `json:"password"`
 }

@@ -1,6 +1,10 @@
 package account
 
-import "context"
+import (
+	"context"
+
+	"github.com/penstock/penstock/relay"
+)
 
 // Store keeps accounts, tokens and the inventory they were declared in.
 type Store interface {
@@ -22,13 +26,13 @@ type Store interface {
 	PutLogin(ctx context.Context, l Login) error
 	DeleteLogin(ctx context.Context, username string) error
 
-	Account(ctx context.Context, id ID) (Account, error)
+	Account(ctx context.Context, id relay.AccountID) (Account, error)
 	AccountByName(ctx context.Context, name string) (Account, error)
 	Accounts(ctx context.Context) ([]Account, error)
 	// PutAccounts saves accounts and returns their ids, in their order; one is
 	// assigned when it is 0 and the name is new. Account i replaces read[i], as it was
 	// loaded before; a callback URL that was set over REST since then is kept.
-	PutAccounts(ctx context.Context, all, read []Account) ([]ID, error)
+	PutAccounts(ctx context.Context, all, read []Account) ([]relay.AccountID, error)
 
 	// Inventory returns the merged inventory without its SIMs, nil if there is none.
 	Inventory(ctx context.Context) ([]byte, error)

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Outcome is how a change ended.
@@ -51,8 +51,8 @@ type Entry struct {
 	// Operation is the operationId of the contract.
 	Operation string `json:"-"`
 	// Account is the account that the change is about; 0 for none or several.
-	Account account.ID `json:"-"`
-	Outcome Outcome    `json:"-"`
+	Account relay.AccountID `json:"-"`
+	Outcome Outcome         `json:"-"`
 	// Target is what was changed: an id or a name; empty for a selection.
 	Target string `json:"-"`
 
@@ -69,7 +69,7 @@ type Entry struct {
 // Filter selects entries; its zero value selects all.
 type Filter struct {
 	Actor, Operation, Target string
-	Account                  account.ID
+	Account                  relay.AccountID
 	Outcome                  Outcome
 	From, To                 time.Time
 	Limit                    int

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/iot"
 )
@@ -44,7 +44,7 @@ func batches(b *testing.B, c *IoT) {
 		if err := c.SetLatest(b.Context(), pointsOf(1, points)); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.SetHeard(b.Context(), map[account.ID]map[string]time.Time{1: heard}); err != nil {
+		if err := c.SetHeard(b.Context(), map[relay.AccountID]map[string]time.Time{1: heard}); err != nil {
 			b.Fatal(err)
 		}
 	}

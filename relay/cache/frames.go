@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -213,7 +213,7 @@ type shard struct {
 
 func byShard(frames []iot.Seen, current span) []*shard {
 	type place struct {
-		acct   account.ID
+		acct   relay.AccountID
 		number int
 	}
 	places, sizes := make([]place, len(frames)), make(map[place]int, seenShards)

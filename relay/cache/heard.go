@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -15,7 +15,7 @@ import (
 const heardKept = 7 * 24 * time.Hour
 
 // SetHeard keeps when devices were heard last; scores only grow.
-func (c *IoT) SetHeard(ctx context.Context, at map[account.ID]map[string]time.Time) error {
+func (c *IoT) SetHeard(ctx context.Context, at map[relay.AccountID]map[string]time.Time) error {
 	var sets []raised
 	for acct, devices := range at {
 		sets = append(sets, raised{keyHeard(acct), scores(devices)})
@@ -24,7 +24,7 @@ func (c *IoT) SetHeard(ctx context.Context, at map[account.ID]map[string]time.Ti
 }
 
 // FillHeard caches the reading store's result and the time of the query.
-func (c *IoT) FillHeard(ctx context.Context, acct account.ID, at map[string]time.Time, asOf time.Time) error {
+func (c *IoT) FillHeard(ctx context.Context, acct relay.AccountID, at map[string]time.Time, asOf time.Time) error {
 	if err := c.raise(ctx, []raised{{keyHeard(acct), scores(at)}}); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func scores(at map[string]time.Time) []redis.Z {
 }
 
 // Heard returns when devices were heard last.
-func (c *IoT) Heard(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]iot.Heard, error) {
+func (c *IoT) Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]iot.Heard, error) {
 	out := make(map[string]iot.Heard, len(deviceIDs))
 	for some := range slices.Chunk(deviceIDs, 10*atOnce) {
 		var at, filled *redis.FloatSliceCmd

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -56,7 +56,7 @@ func (c *IoT) moved(by time.Duration) *IoT {
 }
 
 // of are the frames of an account.
-func of(acct account.ID, frames []iot.Seen) []iot.Seen {
+func of(acct relay.AccountID, frames []iot.Seen) []iot.Seen {
 	frames = slices.Clone(frames)
 	for i := range frames {
 		frames[i].Account = acct
@@ -65,7 +65,7 @@ func of(acct account.ID, frames []iot.Seen) []iot.Seen {
 }
 
 // pointsOf are the points of an account.
-func pointsOf(acct account.ID, points []iot.Point) []iot.Point {
+func pointsOf(acct relay.AccountID, points []iot.Point) []iot.Point {
 	points = slices.Clone(points)
 	for i := range points {
 		points[i].Account = acct
@@ -76,7 +76,7 @@ func pointsOf(acct account.ID, points []iot.Point) []iot.Point {
 func claimsHold(t *testing.T, c *IoT) {
 	for _, step := range []struct {
 		what, record string
-		acct         account.ID
+		acct         relay.AccountID
 		dedup, want  []string
 	}{
 		{"two new frames", "n1-u1", 1, []string{"a", "b"}, []string{"n1-u1", "n1-u1"}},
@@ -191,7 +191,7 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 	for i := range all {
 		all[i] = iot.Seen{Device: eui, Dedup: fmt.Sprint(i), Record: fmt.Sprint(i)}
 	}
-	claimed := func(c *IoT, acct account.ID, some []iot.Seen) (known int) {
+	claimed := func(c *IoT, acct relay.AccountID, some []iot.Seen) (known int) {
 		t.Helper()
 		records, err := c.Claimed(t.Context(), of(acct, some), window)
 		relaytest.NoError(t, err)
@@ -203,7 +203,7 @@ func claimsAreBounded(t *testing.T, c *IoT) {
 		return known
 	}
 	for i := 0; i < len(all); i += 10 {
-		acct, c := account.ID(1+i/10%2), c.moved(time.Duration(i)*window/700)
+		acct, c := relay.AccountID(1+i/10%2), c.moved(time.Duration(i)*window/700)
 		first, err := c.Claim(t.Context(), of(acct, all[i:i+10]), window)
 		relaytest.NoError(t, err)
 		if first[0] != all[i].Record || first[9] != all[i+9].Record {
@@ -439,9 +439,9 @@ func postsEnd(t *testing.T, c *IoT) {
 
 func heardGoesForward(t *testing.T, c *IoT) {
 	for _, seconds := range []float64{20, 10, 20} {
-		relaytest.NoError(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(seconds)}}))
+		relaytest.NoError(t, c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": at(seconds)}}))
 	}
-	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: nil}))
+	relaytest.NoError(t, c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(15), "e": at(7)}, at(40)), c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: nil}))
 	got, err := c.Heard(t.Context(), 1, []string{"d", "e", "f"})
 	want := map[string]iot.Heard{"d": {At: at(20), Filled: at(40)}, "e": {At: at(7), Filled: at(40)}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -457,7 +457,7 @@ func neverHeard(t *testing.T, c *IoT) {
 	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{Filled: at(40)}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	relaytest.NoError(t, c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(50)}}))
+	relaytest.NoError(t, c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": at(50)}}))
 	if got, err := c.Heard(t.Context(), 1, []string{"d"}); err != nil || got["d"] != (iot.Heard{At: at(50), Filled: at(40)}) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -488,7 +488,7 @@ func everythingEnds(t *testing.T, c *IoT) {
 	_, err1 := c.Claim(t.Context(), of(1, []iot.Seen{{Device: "d", Dedup: "f", Record: "r"}}), time.Minute)
 	_, err2 := c.MergeParts(t.Context(), 1, []iot.FramePart{{Device: "d", Dedup: "f", At: at(1)}}, time.Minute)
 	relaytest.NoError(t, err1, err2, c.SetLatest(t.Context(), pointsOf(1, []iot.Point{pointOf("d", "a", 1, 1)})), c.FillLatest(t.Context(), 1, "e", nil, at(1)),
-		c.SetHeard(t.Context(), map[account.ID]map[string]time.Time{1: map[string]time.Time{"d": at(1)}}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
+		c.SetHeard(t.Context(), map[relay.AccountID]map[string]time.Time{1: map[string]time.Time{"d": at(1)}}), c.FillHeard(t.Context(), 1, map[string]time.Time{"d": at(1)}, at(1)))
 	now := spanAt(c.db.now(), time.Minute)
 	most := map[string]time.Duration{
 		keySeen(1, shardOf("d", "f"), now): 2 * time.Minute, keyPosts(1, "d", now): 2 * time.Minute,

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Every key of the cache is named here and nowhere else; asynq's own begin with
@@ -15,7 +15,7 @@ import (
 // the embedded server never forgets a name.
 
 // tag is the hash tag of an account, alone in braces.
-func tag(acct account.ID) string { return "{a" + acct.String() + "}:" }
+func tag(acct relay.AccountID) string { return "{a" + acct.String() + "}:" }
 
 // keyCheck is a string without meaning: Check looks whether it can be written.
 func keyCheck() string { return "penstock:check" }
@@ -30,23 +30,23 @@ func keyBreakersKept() string { return "{breakers}:kept" }
 // keyLatest is a hash, the newest points of one device: "<sensor id>|<ns since
 // 1970, 20 digits>" → "n|<sensor type>|<value>" or "t|<sensor type>|<text>", of
 // each sensor one or more; fieldFilled → ms since 1970.
-func keyLatest(acct account.ID, device string) string { return tag(acct) + "latest:" + device }
+func keyLatest(acct relay.AccountID, device string) string { return tag(acct) + "latest:" + device }
 
 // fieldFilled is when the reading store was asked for all of a device's points.
 const fieldFilled = "filled"
 
 // keyHeard is a sorted set of device ids; score: µs since 1970 when the device
 // was heard last, 0 for never.
-func keyHeard(acct account.ID) string { return tag(acct) + "heard" }
+func keyHeard(acct relay.AccountID) string { return tag(acct) + "heard" }
 
 // keyHeardFilled is a sorted set of device ids; score: µs since 1970 when the
 // reading store was asked when the device was heard last.
-func keyHeardFilled(acct account.ID) string { return tag(acct) + "heard:filled" }
+func keyHeardFilled(acct relay.AccountID) string { return tag(acct) + "heard:filled" }
 
 // keySeen is a hash, frames seen in a span of time: "<device>|<dedup>" → the
 // journal record that brought the frame first; "<ns since 1970>|<record>" with
 // the frame's time where a frame of another time may have that name.
-func keySeen(acct account.ID, shard int, s span) string {
+func keySeen(acct relay.AccountID, shard int, s span) string {
 	return tag(acct) + "seen:" + strconv.Itoa(shard) + ":" + s.name()
 }
 
@@ -56,7 +56,7 @@ func keySeen(acct account.ID, shard int, s span) string {
 //	at                     → ns since 1970 under which the frame is stored
 //	position               → "<latitude>|<longitude>"
 //	g:<SNR>|<RSSI>|<gateway> → nothing: a reception
-func keyPosts(acct account.ID, device string, s span) string {
+func keyPosts(acct relay.AccountID, device string, s span) string {
 	return tag(acct) + "posts:" + s.name() + ":" + device
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -102,7 +102,7 @@ func outdated(fields []string) (old []string) {
 
 // FillLatest adds points from the reading store and notes that no sensor is
 // missing.
-func (c *IoT) FillLatest(ctx context.Context, acct account.ID, deviceID string, points []iot.Point, asOf time.Time) error {
+func (c *IoT) FillLatest(ctx context.Context, acct relay.AccountID, deviceID string, points []iot.Point, asOf time.Time) error {
 	key := keyLatest(acct, deviceID)
 	return c.db.pipeline(ctx, "latest values of "+deviceID, func(p redis.Pipeliner) {
 		for i := range points {
@@ -114,7 +114,7 @@ func (c *IoT) FillLatest(ctx context.Context, acct account.ID, deviceID string, 
 }
 
 // Latest returns a device's newest point per sensor.
-func (c *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]iot.Point, time.Time, error) {
+func (c *IoT) Latest(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.Point, time.Time, error) {
 	fields, err := c.db.rdb.HGetAll(ctx, keyLatest(acct, deviceID)).Result()
 	if err != nil {
 		return nil, time.Time{}, wrap("latest values of "+deviceID, err)
@@ -130,7 +130,7 @@ func (c *IoT) Latest(ctx context.Context, acct account.ID, deviceID string) ([]i
 }
 
 // ForgetDevice deletes the cache entries of a device.
-func (c *IoT) ForgetDevice(ctx context.Context, acct account.ID, deviceID string) error {
+func (c *IoT) ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID string) error {
 	return c.db.pipeline(ctx, "device "+deviceID, func(p redis.Pipeliner) {
 		p.Del(ctx, keyLatest(acct, deviceID))
 		p.ZRem(ctx, keyHeard(acct), deviceID)

@@ -14,20 +14,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // MergeParts merges posts of frames with earlier ones, which are kept for
 // ttl at least and twice that at most.
-func (c *IoT) MergeParts(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+func (c *IoT) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	return inChunks(parts, func(some []iot.FramePart) ([]iot.MergedFrame, error) { return c.merge(ctx, acct, some, ttl) })
 }
 
 // postFields are the fields of a device: of the span before, and of this one.
 type postFields [2]*redis.MapStringStringCmd
 
-func (c *IoT) merge(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+func (c *IoT) merge(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	now := c.db.now()
 	current := spanAt(now, ttl)
 	devices := make(map[string]*postFields)

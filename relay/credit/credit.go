@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Reason is why the credit changed.
@@ -23,7 +23,7 @@ const (
 type Change struct {
 	// ID makes the change one change; it is unique within the account.
 	ID      string
-	Account account.ID
+	Account relay.AccountID
 	// Credits is added; what is charged is negative.
 	Credits int64
 	Reason  Reason
@@ -47,16 +47,16 @@ type Entry struct {
 // Store keeps the credit of accounts.
 type Store interface {
 	// Balance returns the credits an account has; 0 for one that never had any.
-	Balance(ctx context.Context, acct account.ID) (int64, error)
+	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
 	// Apply makes a change. It returns relay.KindNoCredit, and changes nothing, if
 	// the balance would be below zero. A change whose id was applied within a
 	// day returns the entry of that time.
 	Apply(ctx context.Context, c Change) (Entry, error)
 	// Open gives an account its first credit; an opened account is left unchanged.
-	Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error
+	Open(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error
 	// Set sets the balance, whatever it was.
-	Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error
+	Set(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error
 	// Entries lists changes, newest first, with sequences below before (0: all).
 	// The newest 100,000 of an account are kept.
-	Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]Entry, error)
+	Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]Entry, error)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Kind is a kind of inbound traffic; each has its own journal and consumer.
@@ -43,7 +43,7 @@ type Event struct {
 	ReceivedAt time.Time
 	Kind       Kind
 	Source     string // chirpstack-v4, kannel, …
-	Account    account.ID
+	Account    relay.AccountID
 	State      State
 	Reason     string // why it is quarantined or unrouted
 	Outcome    string // what it led to
@@ -54,15 +54,15 @@ type Event struct {
 
 // Status is the stored state of an event that did not simply succeed.
 type Status struct {
-	ID      string         `json:"id"`
-	Seq     uint64         `json:"seq"`
-	State   State          `json:"state"`
-	Reason  string         `json:"reason,omitempty"`
-	Outcome string         `json:"outcome,omitempty"`
-	Notes   decoders.Notes `json:"notes,omitempty"`
-	Account account.ID     `json:"account,omitempty"`
-	Source  string         `json:"source,omitempty"`
-	Device  string         `json:"device,omitempty"`
+	ID      string          `json:"id"`
+	Seq     uint64          `json:"seq"`
+	State   State           `json:"state"`
+	Reason  string          `json:"reason,omitempty"`
+	Outcome string          `json:"outcome,omitempty"`
+	Notes   decoders.Notes  `json:"notes,omitempty"`
+	Account relay.AccountID `json:"account,omitempty"`
+	Source  string          `json:"source,omitempty"`
+	Device  string          `json:"device,omitempty"`
 	// Provisional means that the status may change once the entries before have ended.
 	// It is not stored.
 	Provisional bool `json:"-"`
@@ -72,7 +72,7 @@ type Status struct {
 type Filter struct {
 	IDs     []string
 	State   State
-	Account account.ID
+	Account relay.AccountID
 	Source  string
 	Device  string // a part of the body, the path or the query, any case
 	Query   string // likewise; also a part of the id, the reason, the outcome or a note
@@ -93,7 +93,7 @@ type Statuses interface {
 	List(ctx context.Context, kind Kind, state State, before uint64, limit int) ([]Status, error)
 	// Deferred returns the statuses of pending events: of the accounts after one, by
 	// account, the oldest events of each first.
-	Deferred(ctx context.Context, kind Kind, after account.ID, limit int) ([]Status, error)
+	Deferred(ctx context.Context, kind Kind, after relay.AccountID, limit int) ([]Status, error)
 	// Counts returns how many statuses there are by state.
 	Counts(ctx context.Context, kind Kind) (map[State]int, error)
 	// Trim deletes the statuses below a sequence, whose records are gone.

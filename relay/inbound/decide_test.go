@@ -8,19 +8,18 @@ import (
 	"unicode"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestMatch(t *testing.T) {
-	owned := func(a account.ID, r Relay) Relay { r.Account = a; return r }
+	owned := func(a relay.AccountID, r Relay) Relay { r.Account = a; return r }
 	relays := []Relay{
 		geo("short", "44", BlackHole), owned(2, geo("long", "447860", BlackHole)), geo("middle", "4478", BlackHole),
 		owned(2, vmn("exact", "447860000001", Inactive)),
 	}
 	for name, tc := range map[string]struct {
-		acct account.ID
+		acct relay.AccountID
 		to   string
 		want string
 	}{

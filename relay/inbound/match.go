@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/condition"
 )
 
@@ -55,10 +54,10 @@ func Compile(r Relay) *Route {
 
 // Considered is a relay that was considered for a message.
 type Considered struct {
-	Kind    Kind       `json:"kind"`
-	ID      string     `json:"id"`
-	Account account.ID `json:"account"`
-	Why     string     `json:"why"`
+	Kind    Kind            `json:"kind"`
+	ID      string          `json:"id"`
+	Account relay.AccountID `json:"account"`
+	Why     string          `json:"why"`
 	// Filter is the relay's condition, Holds its verdict; nil if it has none, or
 	// if it was not asked.
 	Filter string `json:"filter,omitempty"`

@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -29,7 +29,7 @@ type Message struct {
 	ID string
 	// Account is the one whose token handed it over; 0 for carriers configured
 	// in the file, which route over all accounts.
-	Account account.ID
+	Account relay.AccountID
 	// Carrier names the carrier that delivered it; CarrierID is the carrier's id of
 	// the message, empty if it gives none. Together they identify the message.
 	Carrier   string

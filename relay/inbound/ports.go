@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Relays finds the relays that numbers may take.
@@ -38,16 +38,16 @@ type Inbox interface {
 	// acknowledgement is remembered.
 	Keep(ctx context.Context, all []InboxMessage) error
 	// Read returns a page of a relay's messages, oldest first, and the total.
-	Read(ctx context.Context, acct account.ID, relayID string, offset, limit int) ([]InboxMessage, int, error)
+	Read(ctx context.Context, acct relay.AccountID, relayID string, offset, limit int) ([]InboxMessage, int, error)
 	// Acknowledge removes a message and remembers its id for a while;
 	// relay.KindNotFound if there is none.
-	Acknowledge(ctx context.Context, acct account.ID, relayID, id string, remember time.Duration) error
+	Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, remember time.Duration) error
 }
 
 // InboxMessage is a message in the inbox of a relay.
 type InboxMessage struct {
-	Account account.ID `json:"account"`
-	Relay   string     `json:"relay"`
+	Account relay.AccountID `json:"account"`
+	Relay   string          `json:"relay"`
 	// Labels are the action's parameters when the message was received.
 	Labels  []string `json:"labels,omitempty"`
 	Message Message  `json:"message"`

@@ -5,15 +5,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Relay is the rule for the messages to a number or a prefix.
 type Relay struct {
-	ID      string     `json:"id"` // unique among the account's relays of a kind
-	Account account.ID `json:"account"`
-	Kind    Kind       `json:"kind"`
+	ID      string          `json:"id"` // unique among the account's relays of a kind
+	Account relay.AccountID `json:"account"`
+	Kind    Kind            `json:"kind"`
 	// Number is the whole number of a virtual number, the prefix of a
 	// geographic relay. It belongs to one relay of its kind in the gateway.
 	Number string `json:"number"`

@@ -16,20 +16,20 @@ import (
 type Records interface {
 	// Get loads a relay; relay.KindNotFound if the account has none of that kind
 	// and id.
-	Get(ctx context.Context, acct account.ID, k Kind, id string) (Relay, error)
+	Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error)
 	// List returns an account's relays of a kind by number or prefix.
-	List(ctx context.Context, acct account.ID, k Kind) ([]Relay, error)
+	List(ctx context.Context, acct relay.AccountID, k Kind) ([]Relay, error)
 	// Scan returns at most limit relays of an account, 0 for all accounts, after one,
 	// by account, kind and id.
-	Scan(ctx context.Context, acct account.ID, after Ref, limit int) ([]Relay, error)
+	Scan(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Relay, error)
 	// Change applies change to a relay and saves the result. It calls change
 	// again after a concurrent update and returns its errors unwrapped.
-	Change(ctx context.Context, acct account.ID, k Kind, id string, change func(*Relay) error) (Relay, error)
+	Change(ctx context.Context, acct relay.AccountID, k Kind, id string, change func(*Relay) error) (Relay, error)
 }
 
 // Accounts returns accounts and their permissions.
 type Accounts interface {
-	Account(ctx context.Context, id account.ID) (account.Account, error)
+	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
 }
 
 // RelayServiceDeps are the dependencies of RelayService. Records, Accounts and
@@ -61,7 +61,7 @@ func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
 // List returns an account's relays of a kind whose number or prefix matches a
 // pattern, sorted by number. In the pattern * matches any digits, including none;
 // an empty pattern matches all relays.
-func (s *RelayService) List(ctx context.Context, acct account.ID, k Kind, pattern string) ([]Relay, error) {
+func (s *RelayService) List(ctx context.Context, acct relay.AccountID, k Kind, pattern string) ([]Relay, error) {
 	all, err := s.Records.List(ctx, acct, k)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: list: %w", err)
@@ -71,7 +71,7 @@ func (s *RelayService) List(ctx context.Context, acct account.ID, k Kind, patter
 
 // Get returns a relay; relay.KindNotFound if the account has none of that kind
 // and id.
-func (s *RelayService) Get(ctx context.Context, acct account.ID, k Kind, id string) (Relay, error) {
+func (s *RelayService) Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error) {
 	return s.Records.Get(ctx, acct, k, id)
 }
 
@@ -88,7 +88,7 @@ type Change struct {
 // It returns relay.KindNotFound as Get does, relay.KindForbidden for an action
 // that the account has no permission for, and relay.KindInvalid with the field
 // action, parameters or filter.
-func (s *RelayService) Change(ctx context.Context, acct account.ID, k Kind, id string, c Change) (Relay, error) {
+func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind, id string, c Change) (Relay, error) {
 	a := c.Action
 	if _, err := s.Records.Get(ctx, acct, k, id); err != nil {
 		return Relay{}, err
@@ -120,7 +120,7 @@ func (s *RelayService) Change(ctx context.Context, acct account.ID, k Kind, id s
 	})
 }
 
-func (s *RelayService) permitted(ctx context.Context, acct account.ID, k Kind, action string) error {
+func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Kind, action string) error {
 	if !NeedsPermission(k, action) {
 		return nil
 	}
@@ -157,7 +157,7 @@ func fits(pattern, number string) bool {
 
 // Ref names a relay among those of all accounts.
 type Ref struct {
-	Account account.ID
+	Account relay.AccountID
 	Kind    Kind
 	ID      string
 }
@@ -167,7 +167,7 @@ const scanPage = 500
 
 // Find returns at most limit relays of an account, 0 for all accounts, that keep
 // accepts, by account, kind and id, beginning after one.
-func (s *RelayService) Find(ctx context.Context, acct account.ID, after Ref, limit int, keep func(Relay) bool) (found []Relay, err error) {
+func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, after Ref, limit int, keep func(Relay) bool) (found []Relay, err error) {
 	for {
 		page, err := s.Records.Scan(ctx, acct, after, scanPage)
 		if err != nil {
@@ -199,7 +199,7 @@ const rememberAcknowledged = 8 * 24 * time.Hour
 // ReadInbox returns a page of the messages in a virtual number's inbox, oldest
 // first, and the total; relay.KindNotFound if the account has no such relay.
 // Messages stay in the inbox until acknowledged, also when the action changes.
-func (s *RelayService) ReadInbox(ctx context.Context, acct account.ID, id string, offset, limit int) ([]InboxMessage, int, error) {
+func (s *RelayService) ReadInbox(ctx context.Context, acct relay.AccountID, id string, offset, limit int) ([]InboxMessage, int, error) {
 	if _, err := s.Records.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return nil, 0, err
 	}
@@ -208,7 +208,7 @@ func (s *RelayService) ReadInbox(ctx context.Context, acct account.ID, id string
 
 // Acknowledge removes a message from a virtual number's inbox;
 // relay.KindNotFound if there is no such relay or message.
-func (s *RelayService) Acknowledge(ctx context.Context, acct account.ID, id, message string) error {
+func (s *RelayService) Acknowledge(ctx context.Context, acct relay.AccountID, id, message string) error {
 	if _, err := s.Records.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return err
 	}

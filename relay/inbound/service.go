@@ -13,7 +13,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -85,7 +85,7 @@ func New(d Deps, o Options) (*Service, error) {
 type Result struct {
 	MessageID string
 	// Account is the relay's, or the message's own when none matched.
-	Account account.ID
+	Account relay.AccountID
 	State   event.State
 	Reason  string
 	// Outcome is shown with the event of a message: the message of which it is a

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -106,11 +106,11 @@ func (w *world) Keep(_ context.Context, all []InboxMessage) error {
 	return w.fails("inbox")
 }
 
-func (w *world) Read(context.Context, account.ID, string, int, int) ([]InboxMessage, int, error) {
+func (w *world) Read(context.Context, relay.AccountID, string, int, int) ([]InboxMessage, int, error) {
 	return w.kept, len(w.kept), w.fails("inbox")
 }
 
-func (w *world) Acknowledge(context.Context, account.ID, string, string, time.Duration) error {
+func (w *world) Acknowledge(context.Context, relay.AccountID, string, string, time.Duration) error {
 	return w.fails("inbox")
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -24,7 +23,7 @@ type Posts interface {
 type Post struct {
 	event.Event
 	// By is the account of the request's token; 0 for none.
-	By account.ID
+	By relay.AccountID
 	// Messages parses the messages of the request. For a request without messages
 	// it returns a description of the content.
 	Messages func() (found []Message, is string, err error)
@@ -102,7 +101,7 @@ type traceBuilder struct {
 
 // accountName returns an account's name with its id, the id alone if the name is not
 // known now.
-func (t *traceBuilder) accountName(ctx context.Context, id account.ID) string {
+func (t *traceBuilder) accountName(ctx context.Context, id relay.AccountID) string {
 	a, err := t.Accounts.Account(ctx, id)
 	if err != nil {
 		return id.String()

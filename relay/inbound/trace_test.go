@@ -42,9 +42,9 @@ func (p *posted) add(e event.Event, is string, err error, found ...Message) {
 }
 
 // accountNames are the names of the accounts that can be found.
-type accountNames map[account.ID]string
+type accountNames map[relay.AccountID]string
 
-func (n accountNames) Account(_ context.Context, id account.ID) (account.Account, error) {
+func (n accountNames) Account(_ context.Context, id relay.AccountID) (account.Account, error) {
 	if n[id] == "" {
 		return account.Account{}, errDown
 	}

@@ -68,7 +68,7 @@ type accountApply struct {
 	*Service
 	notes
 	want, before document.Account // as the document and an earlier one declare it
-	id           account.ID
+	id           relay.AccountID
 	exists       bool            // before
 	at           string          // how its records are named: "account acme: "
 	tokens       []account.Token // to be saved
@@ -278,7 +278,7 @@ func (a *apply) trunks(ctx context.Context, whole document.Document) error {
 			a.note("account "+want.Name+": trunk "+t.Label(), exists, true)
 		}
 		trunks := trunksOf(whole.Accounts[index.Find(want)])
-		if err := a.write(func() error { return a.Trunks.PutTrunks(ctx, account.ID(want.ID), trunks) }); err != nil {
+		if err := a.write(func() error { return a.Trunks.PutTrunks(ctx, relay.AccountID(want.ID), trunks) }); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func record(rec account.Account, want, before document.Account) account.Account 
 	if rec.CallbackURL == before.CallbackURL {
 		rec.CallbackURL = cmp.Or(want.CallbackURL, rec.CallbackURL)
 	}
-	rec.ID, rec.Name = cmp.Or(account.ID(want.ID), rec.ID), want.Name
+	rec.ID, rec.Name = cmp.Or(relay.AccountID(want.ID), rec.ID), want.Name
 	if len(want.Permissions) > 0 {
 		rec.Permissions = want.Permissions
 	}

@@ -206,7 +206,7 @@ func (a *apply) identities(ctx context.Context) error {
 	var mistakes document.Mistakes
 	for i, want := range a.fresh.Accounts {
 		for _, have := range []account.Account{byID[want.ID], byName[want.Name]} {
-			sameID, sameName := account.ID(want.ID) == have.ID, want.Name == have.Name
+			sameID, sameName := relay.AccountID(want.ID) == have.ID, want.Name == have.Name
 			if want.ID != 0 && have.ID != 0 && sameID != sameName {
 				mistakes.Add(fmt.Sprintf("accounts[%d].id", i), "account %q has the id %d; an account keeps its id and its name", have.Name, have.ID)
 			}

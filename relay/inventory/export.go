@@ -111,7 +111,7 @@ func (s *Service) presentSettings(ctx context.Context, rec account.Account, a *d
 // presenter puts the records of an account in the place of what a document declares.
 type presenter struct {
 	*Service
-	acct  account.ID
+	acct  relay.AccountID
 	shown func(kind, id string) bool // whether the document shows a decoder or rule
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	document "github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 )
 
@@ -38,7 +39,7 @@ func (a *apply) login(ctx context.Context, want *document.Account) error {
 		return err
 	}
 	want.SOAP.Password = kept
-	login := account.Login{Username: want.SOAP.Username, Account: account.ID(want.ID), Password: kept}
+	login := account.Login{Username: want.SOAP.Username, Account: relay.AccountID(want.ID), Password: kept}
 	what := "account " + want.Name + ": SOAP username " + login.Username
 	return a.put(what, was != nil, was != nil && *was == *want.SOAP, func() error { return a.Accounts.PutLogin(ctx, login) })
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // signsIn reports whose a username is, if the password is right; 0 if not.
-func (f *fixture) signsIn(username, password string) account.ID {
+func (f *fixture) signsIn(username, password string) relay.AccountID {
 	f.t.Helper()
 	l, err := f.db.Accounts.Login(f.t.Context(), username)
 	if relay.KindOf(err) == relay.KindNotFound {
@@ -33,7 +33,7 @@ func TestLoginsFollowTheInventory(t *testing.T) {
 		name, body         string
 		mode               document.Mode
 		username, password string
-		want               account.ID
+		want               relay.AccountID
 	}{
 		{"a login", "accounts: [{name: acme, soap: {username: u, password: p}}, {name: globex, soap: {username: v, password: q}}]", document.Mode{}, "u", "p", 1},
 		{"a wrong password", "accounts: [{name: acme}]", document.Mode{}, "u", "q", 0},
@@ -104,7 +104,7 @@ func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
   - {name: globex, soap: {username: v, password: other-token-012345}}`, document.Mode{})
 	for _, tc := range []struct {
 		token string
-		want  account.ID // who signs in as u afterwards
+		want  relay.AccountID // who signs in as u afterwards
 	}{{"other-token-012345", 1}, {"acme-token-0123456", 0}} {
 		all, err := f.Tokens(t.Context(), 0)
 		relaytest.NoError(t, err)
@@ -112,7 +112,7 @@ func TestARevokedTokenEndsTheLoginThatHasIt(t *testing.T) {
 		_, err = f.RevokeToken(t.Context(), all[at].ID())
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "the accounts that sign in without "+tc.token,
-			[]account.ID{f.signsIn("u", "acme-token-0123456"), f.signsIn("v", "other-token-012345")}, []account.ID{tc.want, 2})
+			[]relay.AccountID{f.signsIn("u", "acme-token-0123456"), f.signsIn("v", "other-token-012345")}, []relay.AccountID{tc.want, 2})
 	}
 	if shown := f.shown(); strings.Contains(shown, `"username":"u"`) || !strings.Contains(shown, `"username":"v"`) {
 		t.Errorf("declared: %s", shown)

@@ -48,12 +48,12 @@ func (r accountsRead) AccountByName(ctx context.Context, name string) (account.A
 	return r.accountsPort.AccountByName(ctx, name)
 }
 
-func (r relaysRead) Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error) {
+func (r relaysRead) Get(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) (inbound.Relay, error) {
 	defer r.then()
 	return r.Relays.Get(ctx, acct, k, id)
 }
 
-func (r rulesRead) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
+func (r rulesRead) Rule(ctx context.Context, acct relay.AccountID, id string) (rule.Rule, error) {
 	defer r.then(id)
 	return r.rulesPort.Rule(ctx, acct, id)
 }

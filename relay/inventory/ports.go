@@ -3,7 +3,7 @@ package inventory
 import (
 	"context"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
@@ -14,33 +14,33 @@ import (
 
 // Relays keeps relays.
 type Relays interface {
-	Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error)
+	Get(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) (inbound.Relay, error)
 	// Declare saves a relay, or, of one that exists, what merge returns for it.
 	Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error
-	Delete(ctx context.Context, acct account.ID, k inbound.Kind, id string) error
+	Delete(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) error
 }
 
 // Devices keeps what decodes, and where devices are.
 type Devices interface {
 	PutSensorType(ctx context.Context, t iot.SensorType) error
 	DeleteSensorType(ctx context.Context, id string) error
-	PutLocation(ctx context.Context, acct account.ID, l iot.Location) error
-	DeleteLocation(ctx context.Context, acct account.ID, id string) error
-	Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error)
-	Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error)
-	CreateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error
-	ChangeDecoder(ctx context.Context, acct account.ID, id string, change func(*iot.Decoder) error) (iot.Decoder, error)
-	DeleteDecoder(ctx context.Context, acct account.ID, id string) error
+	PutLocation(ctx context.Context, acct relay.AccountID, l iot.Location) error
+	DeleteLocation(ctx context.Context, acct relay.AccountID, id string) error
+	Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error)
+	Decoders(ctx context.Context, acct relay.AccountID) ([]iot.Decoder, error)
+	CreateDecoder(ctx context.Context, acct relay.AccountID, d iot.Decoder) error
+	ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, change func(*iot.Decoder) error) (iot.Decoder, error)
+	DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error
 }
 
 // Rules keeps rules.
 type Rules interface {
-	Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error)
-	Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error)
+	Rule(ctx context.Context, acct relay.AccountID, id string) (rule.Rule, error)
+	Rules(ctx context.Context, acct relay.AccountID) ([]rule.Rule, error)
 	// Declare saves a rule under its id, unless keep returns true for the rule that is
 	// stored under it, nil for none.
-	Declare(ctx context.Context, acct account.ID, r rule.Rule, keep func(stored *rule.Rule) bool) error
-	Delete(ctx context.Context, acct account.ID, id string) error
+	Declare(ctx context.Context, acct relay.AccountID, r rule.Rule, keep func(stored *rule.Rule) bool) error
+	Delete(ctx context.Context, acct relay.AccountID, id string) error
 }
 
 // Networks keeps the table of the simulated lookup.
@@ -51,12 +51,12 @@ type Networks interface {
 
 // Ledgers keeps ledgers.
 type Ledgers interface {
-	Put(ctx context.Context, acct account.ID, l ledger.Ledger) error
-	Delete(ctx context.Context, acct account.ID, id string) error
-	Log(ctx context.Context, acct account.ID, id string) (ledger.Log, error)
+	Put(ctx context.Context, acct relay.AccountID, l ledger.Ledger) error
+	Delete(ctx context.Context, acct relay.AccountID, id string) error
+	Log(ctx context.Context, acct relay.AccountID, id string) (ledger.Log, error)
 }
 
 // Trunks keeps where accounts' SIP calls come from.
 type Trunks interface {
-	PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error
+	PutTrunks(ctx context.Context, acct relay.AccountID, list []sip.Trunk) error
 }

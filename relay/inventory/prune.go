@@ -8,7 +8,6 @@ import (
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/sim"
 )
 
@@ -194,7 +193,7 @@ func (a *apply) pruneAccount(ctx context.Context, lost document.Account, undecla
 }
 
 // pruneLedger removes a ledger that has no history.
-func (a *apply) pruneLedger(ctx context.Context, acct account.ID, at, id string) error {
+func (a *apply) pruneLedger(ctx context.Context, acct relay.AccountID, at, id string) error {
 	remove := func() error { return a.Ledgers.Delete(ctx, acct, id) }
 	if a.mode.DryRun {
 		remove = func() error { return a.unwritten(ctx, acct, id) }
@@ -208,7 +207,7 @@ func (a *apply) pruneLedger(ctx context.Context, acct account.ID, at, id string)
 }
 
 // unwritten returns relay.KindConflict if a ledger has a history, as its deletion does.
-func (a *apply) unwritten(ctx context.Context, acct account.ID, id string) error {
+func (a *apply) unwritten(ctx context.Context, acct relay.AccountID, id string) error {
 	log, err := a.Ledgers.Log(ctx, acct, id)
 	if err == nil && log.Entries > 0 {
 		err = relay.Errorf(relay.KindConflict, "ledger %s: it has a history", id)

@@ -54,7 +54,7 @@ func simsOf(a document.Account) []sim.SIM {
 	return out
 }
 
-func tokensOf(id account.ID, a document.Account) []account.Token {
+func tokensOf(id relay.AccountID, a document.Account) []account.Token {
 	out := make([]account.Token, 0, len(a.Tokens))
 	for _, t := range a.Tokens {
 		token := account.Token{Hash: t.Hash(), Account: id, Secret: t.Secret, Source: t.Source, Scopes: account.DefaultScopes()}

@@ -11,7 +11,7 @@ import (
 )
 
 // Tokens lists the tokens of an account, of all accounts if it is 0.
-func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]account.DeclaredToken, error) {
+func (s *Service) Tokens(ctx context.Context, acct relay.AccountID) ([]account.DeclaredToken, error) {
 	all, err := s.Accounts.Tokens(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Service) Tokens(ctx context.Context, acct account.ID) ([]account.Declar
 // AddToken makes a token for an account and returns its text, which is not kept. It
 // returns relay.KindInvalid, by field, and relay.KindConflict if another token has the
 // source.
-func (s *Service) AddToken(ctx context.Context, acct account.ID, scopes []string, source, secret string) (text string, made account.Token, err error) {
+func (s *Service) AddToken(ctx context.Context, acct relay.AccountID, scopes []string, source, secret string) (text string, made account.Token, err error) {
 	text = rand.Text()
 	declared := document.Token{Token: text, Scopes: scopes, Source: source, Secret: secret}
 	problems := relay.Problems{}

@@ -5,20 +5,20 @@ import (
 
 	document "github.com/penstock/penstock/config/inventory"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestARecordThatDoesNotOpenStaysAsItIs(t *testing.T) {
 	f := newFixture(t)
-	f.db.DB.SetSealer(sqltest.Sealer{})
+	f.db.DB.SetSealer(dbtest.Sealer{})
 	f.applied(keptFields, document.Mode{})
 	restore := []func(){
-		sqltest.Tamper(t, f.db.DB, "account", "doc", "name = 'acme'"),
-		sqltest.Tamper(t, f.db.DB, "relay", "doc", "id = 'site-04'"),
-		sqltest.Tamper(t, f.db.DB, "rule", "doc", "id = 'changed'"),
-		sqltest.Tamper(t, f.db.DB, "declared_sim", "doc", "iccid = '8944000000000000001'"),
+		dbtest.Tamper(t, f.db.DB, "account", "doc", "name = 'acme'"),
+		dbtest.Tamper(t, f.db.DB, "relay", "doc", "id = 'site-04'"),
+		dbtest.Tamper(t, f.db.DB, "rule", "doc", "id = 'changed'"),
+		dbtest.Tamper(t, f.db.DB, "declared_sim", "doc", "iccid = '8944000000000000001'"),
 	}
 	done := f.applied(keptFields+"  - name: globex\n", document.Mode{})
 	remedy := ": kept as it is; " + relay.ErrUnopened.Error()

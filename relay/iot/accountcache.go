@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // recordCache caches devices and compiled decoders by account, so that a frame of
@@ -19,7 +18,7 @@ import (
 // account's records: a change takes effect with the next batch.
 type recordCache struct {
 	mu       sync.Mutex
-	accounts map[account.ID]*accountCache
+	accounts map[relay.AccountID]*accountCache
 }
 
 // all returns the caches of all accounts.
@@ -66,9 +65,11 @@ const (
 	maxCachedDecoders = 10_000
 )
 
-func newRecordCache() *recordCache { return &recordCache{accounts: make(map[account.ID]*accountCache)} }
+func newRecordCache() *recordCache {
+	return &recordCache{accounts: make(map[relay.AccountID]*accountCache)}
+}
 
-func (c *recordCache) of(acct account.ID) *accountCache {
+func (c *recordCache) of(acct relay.AccountID) *accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := c.accounts[acct]
@@ -84,7 +85,7 @@ func newAccountCache(version int64, p *programs) *accountCache {
 }
 
 // renew replaces the cache of an account whose records have changed.
-func (c *recordCache) renew(acct account.ID, version int64, now time.Time) {
+func (c *recordCache) renew(acct relay.AccountID, version int64, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := c.accounts[acct]
@@ -100,7 +101,7 @@ func (c *recordCache) renew(acct account.ID, version int64, now time.Time) {
 // retryIfGone returns an error of relay.KindUnavailable if a store has not found a cached
 // record, because it was deleted meanwhile or the database went back. The batch is then
 // processed again without the cache.
-func (s *Service) retryIfGone(acct account.ID, err error) error {
+func (s *Service) retryIfGone(acct relay.AccountID, err error) error {
 	if relay.KindOf(err) != relay.KindNotFound {
 		return err
 	}
@@ -109,7 +110,7 @@ func (s *Service) retryIfGone(acct account.ID, err error) error {
 }
 
 // forget drops the cache of an account.
-func (c *recordCache) forget(acct account.ID) {
+func (c *recordCache) forget(acct relay.AccountID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a := c.accounts[acct]; a != nil {
@@ -119,7 +120,7 @@ func (c *recordCache) forget(acct account.ID) {
 
 // refresh replaces the caches of accounts that have changed since the last batch.
 func (s *Service) refresh(ctx context.Context, b *batch) error {
-	accts := make([]account.ID, 0, len(b.groups))
+	accts := make([]relay.AccountID, 0, len(b.groups))
 	for acct := range b.groups {
 		accts = append(accts, acct)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
@@ -104,27 +103,27 @@ type counted struct {
 	counts, locations, decoders, creations atomic.Int32
 }
 
-func (c *counted) CreateDevice(ctx context.Context, acct account.ID, d iot.Device, sensors []iot.Sensor) error {
+func (c *counted) CreateDevice(ctx context.Context, acct relay.AccountID, d iot.Device, sensors []iot.Sensor) error {
 	c.creations.Add(1)
 	return c.Store.CreateDevice(ctx, acct, d, sensors)
 }
 
-func (c *counted) CreateDevices(ctx context.Context, acct account.ID, all []iot.Known) error {
+func (c *counted) CreateDevices(ctx context.Context, acct relay.AccountID, all []iot.Known) error {
 	c.creations.Add(1)
 	return c.Store.CreateDevices(ctx, acct, all)
 }
 
-func (c *counted) CountDevices(ctx context.Context, acct account.ID) (int, error) {
+func (c *counted) CountDevices(ctx context.Context, acct relay.AccountID) (int, error) {
 	c.counts.Add(1)
 	return c.Store.CountDevices(ctx, acct)
 }
 
-func (c *counted) Locations(ctx context.Context, acct account.ID) ([]iot.Location, error) {
+func (c *counted) Locations(ctx context.Context, acct relay.AccountID) ([]iot.Location, error) {
 	c.locations.Add(1)
 	return c.Store.Locations(ctx, acct)
 }
 
-func (c *counted) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+func (c *counted) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
 	c.decoders.Add(1)
 	return c.Store.Decoder(ctx, acct, id)
 }

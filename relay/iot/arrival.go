@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -17,7 +17,7 @@ type Arrival struct {
 	// Post is the same for the frames of one post, which are consecutive and in
 	// order; empty for a single frame.
 	Post      string
-	Account   account.ID
+	Account   relay.AccountID
 	DecoderID string // from the webhook's decoder_id; may be empty
 	// ReceivedAt differs between the frames of one post: it is the time of those
 	// that have none of their own.

@@ -9,14 +9,13 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // CreateDecoder saves a new decoder and returns it with its id. Its codec is
 // json when none is named.
 //
 // It returns Invalid if a field is missing or the source does not compile.
-func (s *Service) CreateDecoder(ctx context.Context, acct account.ID, d Decoder) (Decoder, error) {
+func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decoder) (Decoder, error) {
 	if d.Codec == "" {
 		d.Codec = "json"
 	}
@@ -70,19 +69,19 @@ func sourceProblem(err error) error {
 }
 
 // Decoder returns a decoder of the account.
-func (s *Service) Decoder(ctx context.Context, acct account.ID, id string) (Decoder, error) {
+func (s *Service) Decoder(ctx context.Context, acct relay.AccountID, id string) (Decoder, error) {
 	return s.store.Decoder(ctx, acct, id)
 }
 
 // Decoders returns the account's decoders.
-func (s *Service) Decoders(ctx context.Context, acct account.ID) ([]Decoder, error) {
+func (s *Service) Decoders(ctx context.Context, acct relay.AccountID) ([]Decoder, error) {
 	return s.store.Decoders(ctx, acct)
 }
 
 // AddSensor maps a key of a decoder to a sensor type; a key that is mapped
 // already gets the new type. Devices get the sensor, or the type, with their
 // next frame.
-func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID string, m Mapping) (Decoder, error) {
+func (s *Service) AddSensor(ctx context.Context, acct relay.AccountID, decoderID string, m Mapping) (Decoder, error) {
 	p := relay.Problems{}
 	p.Require("sensor_type_id", m.SensorTypeID)
 	p.Require("key", m.Key)
@@ -116,14 +115,14 @@ func (s *Service) AddSensor(ctx context.Context, acct account.ID, decoderID stri
 
 // FoundDecoder is a decoder of a list, and its account.
 type FoundDecoder struct {
-	Account account.ID
+	Account relay.AccountID
 	Decoder
 }
 
 // FindDecoders returns a page of the decoders of an account, 0 for all accounts, by
 // account and id, and the cursor of the next page, empty on the last one. A limit of 0
 // means 100. It returns Invalid for a cursor of another list.
-func (s *Service) FindDecoders(ctx context.Context, acct account.ID, cursor string, limit int) ([]FoundDecoder, string, error) {
+func (s *Service) FindDecoders(ctx context.Context, acct relay.AccountID, cursor string, limit int) ([]FoundDecoder, string, error) {
 	limit = cmp.Or(limit, 100)
 	from, err := parseDevicePlace(cursor)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -81,7 +80,7 @@ func TestASensorChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "slope, offset, retention and name", []any{got.Slope, got.Offset, got.RetentionDays, got.Name}, []any{2.0, 0.0, 30, "temperature"})
 	for name, tc := range map[string]struct {
-		acct   account.ID
+		acct   relay.AccountID
 		id     string
 		change iot.SensorChange
 		want   relay.Kind

@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Claim is a devEUI or MAC address that belongs to an account, with the account's device.
 type Claim struct {
 	Identifier string
-	Account    account.ID
+	Account    relay.AccountID
 	DeviceID   string
 }
 

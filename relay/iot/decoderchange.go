@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // DecoderChange is what may change in a decoder; nil fields stay.
@@ -30,7 +29,7 @@ type DecoderChange struct {
 //
 // It returns Invalid if what results could not be used, and NotFound if the
 // account has no such decoder.
-func (s *Service) ChangeDecoder(ctx context.Context, acct account.ID, id string, c DecoderChange) (Decoder, error) {
+func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, c DecoderChange) (Decoder, error) {
 	// A codec runs elsewhere and may take long, so it is checked before the transaction.
 	checked, err := s.store.Decoder(ctx, acct, id)
 	if err != nil {
@@ -98,7 +97,7 @@ func (c DecoderChange) check(p relay.Problems) {
 // calibration, and go on where they ended if the key is mapped again.
 //
 // It returns NotFound if there is no such decoder, or no such key in it.
-func (s *Service) RemoveSensor(ctx context.Context, acct account.ID, decoderID, key string) (Decoder, error) {
+func (s *Service) RemoveSensor(ctx context.Context, acct relay.AccountID, decoderID, key string) (Decoder, error) {
 	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
 		at := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
 		if at < 0 {

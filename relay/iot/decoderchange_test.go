@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
@@ -50,7 +49,7 @@ func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
 	kept, err := g.Decoder(t.Context(), 1, made.ID)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "name, MAC version and class B", []any{kept.Name, kept.MACVersion, kept.ClassB}, []any{"m", "1.0.3", true})
-	for acct, id := range map[account.ID]string{2: made.ID, 1: "none"} {
+	for acct, id := range map[relay.AccountID]string{2: made.ID, 1: "none"} {
 		if _, err := g.ChangeDecoder(t.Context(), acct, id, iot.DecoderChange{Name: new("x")}); relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("%d %s: %v", acct, id, err)
 		}
@@ -133,7 +132,7 @@ type changedMeanwhile struct {
 	change func()
 }
 
-func (s changedMeanwhile) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+func (s changedMeanwhile) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
 	d, err := s.Store.Decoder(ctx, acct, id)
 	s.change()
 	return d, err

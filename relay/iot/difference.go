@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Effect is the change that storing a reading again makes to the history.
@@ -88,7 +87,7 @@ type pointID struct {
 
 // history reads the stored readings of a device for the time ranges that its
 // frames cover.
-func (s *Service) history(ctx context.Context, acct account.ID, device string, of []*work) (*history, error) {
+func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, of []*work) (*history, error) {
 	o, err := s.store.Overview(ctx, acct, device)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return &history{}, nil // deleted meanwhile

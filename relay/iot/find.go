@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // DeviceOrder is how a list of devices is ordered.
@@ -28,11 +27,11 @@ const (
 
 // DeviceFilter selects devices of one or all accounts; empty fields select all.
 type DeviceFilter struct {
-	Account account.ID
+	Account relay.AccountID
 	// Text is a part of a device's identifier or name, in any case. Devices of the
 	// accounts in Named match as well.
 	Text  string
-	Named []account.ID
+	Named []relay.AccountID
 	// Decoder is the id of the device's decoder.
 	Decoder string
 	// Alarmed selects devices with a raised alarm.
@@ -44,7 +43,7 @@ type DeviceFilter struct {
 
 // matches reports whether a device is selected. What SQL selects is not looked at
 // again.
-func (f *DeviceFilter) matches(acct account.ID, d *Device) bool {
+func (f *DeviceFilter) matches(acct relay.AccountID, d *Device) bool {
 	if f.Decoder != "" && d.DecoderID != f.Decoder {
 		return false
 	}
@@ -58,7 +57,7 @@ func (f *DeviceFilter) matches(acct account.ID, d *Device) bool {
 
 // Ref names a device, or another record, of an account.
 type Ref struct {
-	Account account.ID
+	Account relay.AccountID
 	ID      string
 }
 
@@ -69,7 +68,7 @@ func (r Ref) compare(other Ref) int {
 
 // FoundDevice is a device of a list, and its account.
 type FoundDevice struct {
-	Account account.ID
+	Account relay.AccountID
 	Device
 	Alarms int // raised and not cleared
 }
@@ -184,7 +183,7 @@ func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]F
 	if len(page) == 0 {
 		return out, nil
 	}
-	byAccount := make(map[account.ID][]devicePlace)
+	byAccount := make(map[relay.AccountID][]devicePlace)
 	refs := make([]Ref, len(page))
 	for i, p := range page {
 		byAccount[p.Account], refs[i] = append(byAccount[p.Account], p), p.Ref
@@ -253,7 +252,7 @@ func parseDevicePlace(cursor string) (p devicePlace, err error) {
 			if heard != 0 {
 				p.heard = time.Unix(0, heard).UTC()
 			}
-			p.Ref = Ref{account.ID(acct), parts[2]}
+			p.Ref = Ref{relay.AccountID(acct), parts[2]}
 			return p, nil
 		}
 	}
@@ -261,7 +260,7 @@ func parseDevicePlace(cursor string) (p devicePlace, err error) {
 }
 
 // RaisedAlarms counts the raised alarms of a device.
-func (s *Service) RaisedAlarms(ctx context.Context, acct account.ID, id string) (int, error) {
+func (s *Service) RaisedAlarms(ctx context.Context, acct relay.AccountID, id string) (int, error) {
 	ref := Ref{acct, id}
 	counts, err := s.store.RaisedAlarms(ctx, []Ref{ref})
 	return counts[ref], err
@@ -273,7 +272,7 @@ func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
 // Radio returns battery, signal and position from the last frames of devices, by
 // device id, without devices that have no radio data of the last year. It returns
 // relay.KindUnavailable if the reading store does not answer.
-func (s *Service) Radio(ctx context.Context, acct account.ID, ids []string) (map[string]RadioData, error) {
+func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string) (map[string]RadioData, error) {
 	out, err := s.readings.Radio(ctx, acct, ids, s.options.Now().Add(-radioWindow))
 	if err != nil {
 		return nil, relay.Errorf(relay.KindUnavailable, "iot: radio data: %w", err)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // fitSensors fits a device's sensors to its decoder's mapping: it adds missing
@@ -71,7 +71,7 @@ func (s *Service) seriesLimitReason() string {
 }
 
 // roomForSensors reports whether an account may have so many sensors more.
-func (s *Service) roomForSensors(ctx context.Context, acct account.ID, more int) (bool, error) {
+func (s *Service) roomForSensors(ctx context.Context, acct relay.AccountID, more int) (bool, error) {
 	if more == 0 {
 		return true, nil
 	}
@@ -84,7 +84,7 @@ func (s *Service) roomForSensors(ctx context.Context, acct account.ID, more int)
 
 // saveSensors adds sensors, changes the types of others, and updates the cached
 // device.
-func (s *Service) saveSensors(ctx context.Context, acct account.ID, cd *cachedDevice, missing []Sensor, retyped map[string]string) error {
+func (s *Service) saveSensors(ctx context.Context, acct relay.AccountID, cd *cachedDevice, missing []Sensor, retyped map[string]string) error {
 	if len(missing) > 0 {
 		err := s.store.AddSensors(ctx, acct, cd.Device.ID, missing)
 		if err != nil {

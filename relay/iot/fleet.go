@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Version changes with the records and rules of an account.
-func (s *Service) Version(ctx context.Context, acct account.ID) (Version, error) {
-	all, err := s.store.Versions(ctx, []account.ID{acct})
+func (s *Service) Version(ctx context.Context, acct relay.AccountID) (Version, error) {
+	all, err := s.store.Versions(ctx, []relay.AccountID{acct})
 	return all[acct], err
 }
 
 // DevicesByID returns those of the devices that are there, without the time that each
 // was heard.
-func (s *Service) DevicesByID(ctx context.Context, acct account.ID, ids []string) (map[string]Device, error) {
+func (s *Service) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) (map[string]Device, error) {
 	all, err := s.store.DevicesByID(ctx, acct, ids)
 	out := make(map[string]Device, len(all))
 	for _, d := range all {
@@ -29,7 +28,7 @@ func (s *Service) DevicesByID(ctx context.Context, acct account.ID, ids []string
 // HeardLast returns when devices were heard last, by id, zero for never. With sure,
 // the cache is not trusted: it may have missed a frame. It returns
 // relay.KindUnavailable then if the reading store does not answer.
-func (s *Service) HeardLast(ctx context.Context, acct account.ID, ids []string, sure bool) (map[string]time.Time, error) {
+func (s *Service) HeardLast(ctx context.Context, acct relay.AccountID, ids []string, sure bool) (map[string]time.Time, error) {
 	heard, err := s.heardLast(ctx, acct, ids)
 	if err != nil || !sure {
 		return heard, err
@@ -52,7 +51,7 @@ func (s *Service) HeardLast(ctx context.Context, acct account.ID, ids []string, 
 
 // Points returns readings of a device, newest first. From and to are inclusive and may
 // be zero; limit is at most 1000.
-func (s *Service) Points(ctx context.Context, acct account.ID, deviceID string, from, to time.Time, limit int) ([]Point, error) {
+func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID string, from, to time.Time, limit int) ([]Point, error) {
 	sensors, err := s.store.Sensors(ctx, acct, deviceID)
 	if err != nil || len(sensors) == 0 {
 		return nil, err

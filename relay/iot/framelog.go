@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // RawFrame is a logged frame of a device whose frame logging is on.
@@ -54,7 +54,7 @@ const (
 )
 
 // Frames lists the raw frames kept of a device, newest first.
-func (s *Service) Frames(ctx context.Context, acct account.ID, deviceID string) ([]RawFrame, error) {
+func (s *Service) Frames(ctx context.Context, acct relay.AccountID, deviceID string) ([]RawFrame, error) {
 	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Service) Frames(ctx context.Context, acct account.ID, deviceID string) 
 // keepFrames saves the raw frames of devices whose frame logging is on, with their
 // outcome. Processing a record again replaces its frames.
 func (s *Service) keepFrames(ctx context.Context, b *batch) error {
-	kept := make(map[account.ID][]RawFrame)
+	kept := make(map[relay.AccountID][]RawFrame)
 	for _, w := range b.all {
 		if w.device != nil && w.device.Device.FrameLogging && !w.out.Duplicate && !w.out.Deferred {
 			kept[w.Account] = append(kept[w.Account], w.raw())
@@ -144,7 +144,7 @@ func samplesOf(readings []decoders.Reading) []sample {
 }
 
 // Arrival returns the received frame; ok is false if the raw frame is incomplete.
-func (r RawFrame) Arrival(acct account.ID) (a Arrival, ok bool) {
+func (r RawFrame) Arrival(acct relay.AccountID) (a Arrival, ok bool) {
 	if r.Truncated {
 		return a, false
 	}

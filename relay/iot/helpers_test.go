@@ -11,12 +11,12 @@ import (
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/delivery/embedded/readings"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 const eui = "24e124136b502217"
@@ -25,7 +25,7 @@ const eui = "24e124136b502217"
 type gateway struct {
 	*iot.Service
 	t        *testing.T
-	db       *sqlstore.DB
+	db       *db.DB
 	records  *devices.Store
 	cache    *faulty
 	readings *switched
@@ -71,7 +71,7 @@ func (s *switched) Write(ctx context.Context, b iot.Batch) ([]iot.Refused, error
 	return refused, err
 }
 
-func (s *switched) Latest(ctx context.Context, acct account.ID, deviceID string, types []string) ([]iot.Point, error) {
+func (s *switched) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
 	s.asked++
 	if s.down != nil {
 		return nil, s.down
@@ -83,7 +83,7 @@ func (s *switched) Latest(ctx context.Context, acct account.ID, deviceID string,
 	return points, err
 }
 
-func (s *switched) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
+func (s *switched) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
 	s.asked++
 	if s.down != nil {
 		return nil, s.down
@@ -91,7 +91,7 @@ func (s *switched) LastStored(ctx context.Context, acct account.ID, deviceIDs []
 	return s.ReadingStore.LastStored(ctx, acct, deviceIDs)
 }
 
-func (s *switched) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+func (s *switched) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
@@ -104,9 +104,9 @@ func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	db := sqltest.Open(t, sqlstore.Options{})
+	database := dbtest.Open(t, db.Options{})
 	g := &gateway{
-		t: t, db: db, records: devices.New(db), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
+		t: t, db: database, records: devices.New(database), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalogtest.Compile,
 	}
 	g.o.Now = func() time.Time { return g.now }
@@ -114,7 +114,7 @@ func newGateway(t *testing.T) *gateway {
 	for _, id := range []string{"temperature", "humidity", "state"} {
 		relaytest.NoError(t, g.records.PutSensorType(t.Context(), iot.SensorType{ID: id, Name: "The " + id, MetricUnits: "u"}))
 	}
-	for _, acct := range []account.ID{1, 2} {
+	for _, acct := range []relay.AccountID{1, 2} {
 		relaytest.NoError(t, g.records.PutLocation(t.Context(), acct, iot.Location{ID: "elsewhere"}),
 			g.records.PutLocation(t.Context(), acct, iot.Location{ID: "here", Imported: true}),
 			g.records.CreateDecoder(t.Context(), acct, decoder("d1", "temperature", "humidity")))
@@ -169,7 +169,7 @@ func (g *gateway) stored(arrivals ...iot.Arrival) []iot.Outcome {
 	return out
 }
 
-func (g *gateway) device(acct account.ID) iot.Device {
+func (g *gateway) device(acct relay.AccountID) iot.Device {
 	g.t.Helper()
 	d, err := g.DeviceByIdentifier(g.t.Context(), acct, eui)
 	relaytest.NoError(g.t, err)
@@ -177,7 +177,7 @@ func (g *gateway) device(acct account.ID) iot.Device {
 }
 
 // history is a device's readings, newest first, as "key=value".
-func (g *gateway) history(acct account.ID) (out []string) {
+func (g *gateway) history(acct relay.AccountID) (out []string) {
 	g.t.Helper()
 	records, err := g.Readings(g.t.Context(), iot.Query{Account: acct, DeviceID: g.device(acct).ID}, iot.Metric)
 	relaytest.NoError(g.t, err)

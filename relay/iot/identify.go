@@ -8,12 +8,11 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // accountBatch holds the state for identifying the frames of one account.
 type accountBatch struct {
-	acct  account.ID
+	acct  relay.AccountID
 	cache *accountCache
 	// The limits for creating devices are loaded once per batch, and only if a
 	// frame needs them.

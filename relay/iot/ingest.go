@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Ingest processes a batch of frames and returns the outcome of each. It is
@@ -33,9 +33,9 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 // batch is the frames of one call, grouped by account.
 type batch struct {
 	all    []*work
-	groups map[account.ID][]*work
+	groups map[relay.AccountID][]*work
 	// versions are those of the accounts' records as refresh has found them.
-	versions map[account.ID]Version
+	versions map[relay.AccountID]Version
 }
 
 // work is the state of one frame.
@@ -59,7 +59,7 @@ type work struct {
 }
 
 func newBatch(arrivals []Arrival) *batch {
-	b := &batch{all: make([]*work, len(arrivals)), groups: make(map[account.ID][]*work, 1)}
+	b := &batch{all: make([]*work, len(arrivals)), groups: make(map[relay.AccountID][]*work, 1)}
 	items := make([]work, len(arrivals))
 	for i := range arrivals {
 		w := &items[i]

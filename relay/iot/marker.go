@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Marker is an event in a device's life that a user recorded.
@@ -24,7 +23,7 @@ const MaxMarkers = 10_000
 //
 // It returns Invalid if a field is missing or the device has MaxMarkers, and
 // NotFound if the account has no such device.
-func (s *Service) AddMarker(ctx context.Context, acct account.ID, deviceID string, m Marker) (out Marker, created bool, err error) {
+func (s *Service) AddMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker) (out Marker, created bool, err error) {
 	p := relay.Problems{}
 	p.Require("event_marker_id", m.ID)
 	p.Require("comment", m.Comment)
@@ -44,7 +43,7 @@ func (s *Service) AddMarker(ctx context.Context, acct account.ID, deviceID strin
 }
 
 // Markers lists a device's event markers, newest first.
-func (s *Service) Markers(ctx context.Context, acct account.ID, deviceID string) ([]Marker, error) {
+func (s *Service) Markers(ctx context.Context, acct relay.AccountID, deviceID string) ([]Marker, error) {
 	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // How long cached values are valid after they were read from the reading store. Redis
@@ -109,7 +108,7 @@ func (c *optionalCache) claim(ctx context.Context, frames []Seen, ttl time.Durat
 }
 
 // mergeParts is Cache.MergeParts; without a cache it returns nothing.
-func (c *optionalCache) mergeParts(ctx context.Context, acct account.ID, parts []FramePart, ttl time.Duration) (merged []MergedFrame, err error) {
+func (c *optionalCache) mergeParts(ctx context.Context, acct relay.AccountID, parts []FramePart, ttl time.Duration) (merged []MergedFrame, err error) {
 	ok, err := c.call(ctx, func() (err error) {
 		merged, err = c.cache.MergeParts(ctx, acct, parts, ttl)
 		return err
@@ -123,7 +122,7 @@ func (c *optionalCache) mergeParts(ctx context.Context, acct account.ID, parts [
 // latest returns the newest point of each of a device's sensors from the cache,
 // or else from the reading store, and fills the cache. Points from the cache have
 // no key.
-func (s *Service) latest(ctx context.Context, acct account.ID, deviceID string, sensors []Sensor) ([]Point, error) {
+func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) ([]Point, error) {
 	if len(sensors) == 0 {
 		return nil, nil
 	}
@@ -171,7 +170,7 @@ func newestOf(points []Point, sensors []Sensor) []Point {
 // heardLast returns when devices were heard last, by device id: from the cache,
 // and for the devices missing there from the reading store. If the reading store
 // is down, cached times of any age count: lists of devices work without readings.
-func (s *Service) heardLast(ctx context.Context, acct account.ID, ids []string) (map[string]time.Time, error) {
+func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
 	asOf := s.options.Now()
 	var known map[string]Heard
 	if _, err := s.safeCache.call(ctx, func() (err error) {

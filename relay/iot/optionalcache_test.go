@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/decoders/netserver"
 	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -49,21 +48,21 @@ func (c *faulty) Claim(ctx context.Context, frames []iot.Seen, ttl time.Duration
 	return c.Cache.Claim(ctx, frames, ttl)
 }
 
-func (c *faulty) MergeParts(ctx context.Context, acct account.ID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
+func (c *faulty) MergeParts(ctx context.Context, acct relay.AccountID, parts []iot.FramePart, ttl time.Duration) ([]iot.MergedFrame, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}
 	return c.Cache.MergeParts(ctx, acct, parts, ttl)
 }
 
-func (c *faulty) SetHeard(ctx context.Context, at map[account.ID]map[string]time.Time) error {
+func (c *faulty) SetHeard(ctx context.Context, at map[relay.AccountID]map[string]time.Time) error {
 	if ok, err := c.call(true); !ok {
 		return err
 	}
 	return c.Cache.SetHeard(ctx, at)
 }
 
-func (c *faulty) Heard(ctx context.Context, acct account.ID, ids []string) (map[string]iot.Heard, error) {
+func (c *faulty) Heard(ctx context.Context, acct relay.AccountID, ids []string) (map[string]iot.Heard, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, err
 	}
@@ -77,14 +76,14 @@ func (c *faulty) SetLatest(ctx context.Context, points []iot.Point) error {
 	return c.Cache.SetLatest(ctx, points)
 }
 
-func (c *faulty) FillLatest(ctx context.Context, acct account.ID, device string, points []iot.Point, asOf time.Time) error {
+func (c *faulty) FillLatest(ctx context.Context, acct relay.AccountID, device string, points []iot.Point, asOf time.Time) error {
 	if ok, err := c.call(true); !ok {
 		return err
 	}
 	return c.Cache.FillLatest(ctx, acct, device, points, asOf)
 }
 
-func (c *faulty) Latest(ctx context.Context, acct account.ID, device string) ([]iot.Point, time.Time, error) {
+func (c *faulty) Latest(ctx context.Context, acct relay.AccountID, device string) ([]iot.Point, time.Time, error) {
 	if ok, err := c.call(false); !ok {
 		return nil, time.Time{}, err
 	}

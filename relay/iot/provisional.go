@@ -4,7 +4,7 @@ import (
 	"context"
 	"maps"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // provisionalDevices resolves frames to the devices that Ingest would find or
@@ -20,7 +20,7 @@ func (s *Service) newProvisionalDevices() *provisionalDevices {
 }
 
 // resolve sets the devices of one account's frames.
-func (pd *provisionalDevices) resolve(ctx context.Context, acct account.ID, group []*work) error {
+func (pd *provisionalDevices) resolve(ctx context.Context, acct relay.AccountID, group []*work) error {
 	ab := &accountBatch{acct: acct, cache: pd.s.accounts.of(acct)}
 	if _, err := pd.s.load(ctx, ab, group); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *w
 }
 
 // fit returns a device with the sensors that Service.fit would give it.
-func (pd *provisionalDevices) fit(ctx context.Context, acct account.ID, cd *cachedDevice) (*cachedDevice, error) {
+func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) (*cachedDevice, error) {
 	if cd.decoder == nil {
 		return cd, nil
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // radioDataOf returns the radio data of a frame: all of it for an uplink, battery and
@@ -84,8 +84,8 @@ func (w *work) heard() time.Time {
 }
 
 // lastHeard returns when each device of a group was last heard, by device id.
-func lastHeard(b *batch) map[account.ID]map[string]time.Time {
-	out := make(map[account.ID]map[string]time.Time)
+func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
+	out := make(map[relay.AccountID]map[string]time.Time)
 	for acct, group := range b.groups {
 		heard := make(map[string]time.Time)
 		for _, w := range group {
@@ -107,7 +107,7 @@ func lastHeard(b *batch) map[account.ID]map[string]time.Time {
 func FromDevice(k decoders.FrameKind) bool { return createsDevice(k) || k == decoders.Ack }
 
 // lastSeen sets LastSeen of devices.
-func (s *Service) lastSeen(ctx context.Context, acct account.ID, devices []Device) error {
+func (s *Service) lastSeen(ctx context.Context, acct relay.AccountID, devices []Device) error {
 	ids := make([]string, len(devices))
 	for i := range devices {
 		ids[i] = devices[i].ID
@@ -122,7 +122,7 @@ func (s *Service) lastSeen(ctx context.Context, acct account.ID, devices []Devic
 	return nil
 }
 
-func (s *Service) oneSeen(ctx context.Context, acct account.ID, d Device, err error) (Device, error) {
+func (s *Service) oneSeen(ctx context.Context, acct relay.AccountID, d Device, err error) (Device, error) {
 	if err != nil {
 		return d, err
 	}

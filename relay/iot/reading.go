@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Point is one reading of one sensor, as the reading stores keep it. The same
@@ -14,7 +14,7 @@ import (
 // with the tags account, device_id, identifier, sensor_id and key and one
 // field: value (float) or text (string).
 type Point struct {
-	Account    account.ID
+	Account    relay.AccountID
 	Type       string // the sensor type's id
 	DeviceID   string
 	Identifier string
@@ -31,7 +31,7 @@ type Point struct {
 // In InfluxDB it is a point of the measurement uplink with the tags account,
 // device_id and identifier.
 type RadioData struct {
-	Account    account.ID
+	Account    relay.AccountID
 	DeviceID   string
 	Identifier string
 	Time       time.Time
@@ -93,7 +93,7 @@ type Refused struct {
 // Query selects readings of one device. From and To are inclusive and may be
 // zero; Limit 0 means 1000, which is also the most.
 type Query struct {
-	Account  account.ID
+	Account  relay.AccountID
 	DeviceID string
 	// Types are the sensor types (measurements) that the device's sensors have.
 	Types    []string

@@ -6,14 +6,13 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // MaxReadings is the most readings one answer holds.
 const MaxReadings = 1000
 
 // Devices returns the account's devices in order of creation.
-func (s *Service) Devices(ctx context.Context, acct account.ID) ([]Device, error) {
+func (s *Service) Devices(ctx context.Context, acct relay.AccountID) ([]Device, error) {
 	devices, err := s.store.Devices(ctx, acct)
 	if err != nil {
 		return nil, err
@@ -22,14 +21,14 @@ func (s *Service) Devices(ctx context.Context, acct account.ID) ([]Device, error
 }
 
 // Device returns a device of the account.
-func (s *Service) Device(ctx context.Context, acct account.ID, id string) (Device, error) {
+func (s *Service) Device(ctx context.Context, acct relay.AccountID, id string) (Device, error) {
 	d, err := s.store.Device(ctx, acct, id)
 	return s.oneSeen(ctx, acct, d, err)
 }
 
 // DeviceByIdentifier returns the device with a devEUI, MAC address or other
 // identifier, in any case and with separators.
-func (s *Service) DeviceByIdentifier(ctx context.Context, acct account.ID, identifier string) (Device, error) {
+func (s *Service) DeviceByIdentifier(ctx context.Context, acct relay.AccountID, identifier string) (Device, error) {
 	normal, _ := NormalizeIdentifier(identifier)
 	d, err := s.store.DeviceByIdentifier(ctx, acct, normal)
 	return s.oneSeen(ctx, acct, d, err)
@@ -37,7 +36,7 @@ func (s *Service) DeviceByIdentifier(ctx context.Context, acct account.ID, ident
 
 // Sensors returns a device's sensors; search keeps those whose name or key
 // holds it, in any case.
-func (s *Service) Sensors(ctx context.Context, acct account.ID, deviceID, search string) ([]Sensor, error) {
+func (s *Service) Sensors(ctx context.Context, acct relay.AccountID, deviceID, search string) ([]Sensor, error) {
 	if _, err := s.store.Device(ctx, acct, deviceID); err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ type SensorChange struct {
 }
 
 // ChangeSensor applies a change, which the device's next frame follows.
-func (s *Service) ChangeSensor(ctx context.Context, acct account.ID, sensorID string, c SensorChange) (Sensor, error) {
+func (s *Service) ChangeSensor(ctx context.Context, acct relay.AccountID, sensorID string, c SensorChange) (Sensor, error) {
 	if err := c.check(); err != nil {
 		return Sensor{}, err
 	}
@@ -91,7 +90,7 @@ func (c SensorChange) check() error {
 	return p.Err()
 }
 
-func (s *Service) sensor(ctx context.Context, acct account.ID, sensorID string) (Sensor, error) {
+func (s *Service) sensor(ctx context.Context, acct relay.AccountID, sensorID string) (Sensor, error) {
 	sensors, err := s.store.Sensors(ctx, acct, deviceOf(sensorID))
 	if err != nil {
 		return Sensor{}, err
@@ -149,7 +148,7 @@ func typesOf(sensors []Sensor) []string {
 
 // Latest returns the newest reading of each of a device's sensors, without
 // those that have outlived the sensor's retention.
-func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, u Units) ([]ReadingRow, error) {
+func (s *Service) Latest(ctx context.Context, acct relay.AccountID, deviceID string, u Units) ([]ReadingRow, error) {
 	o, types, err := s.overview(ctx, acct, deviceID)
 	if err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (s *Service) Latest(ctx context.Context, acct account.ID, deviceID string, 
 
 // overview returns a device's sensors and the sensor types, in one round trip
 // as long as no sensor type changes.
-func (s *Service) overview(ctx context.Context, acct account.ID, deviceID string) (Overview, map[string]SensorType, error) {
+func (s *Service) overview(ctx context.Context, acct relay.AccountID, deviceID string) (Overview, map[string]SensorType, error) {
 	o, err := s.store.Overview(ctx, acct, deviceID)
 	if err != nil {
 		return o, nil, err

@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/decimal"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // NewDevice is a request to create a device over REST.
@@ -44,7 +43,7 @@ const maxParams = 16 << 10
 // It returns Invalid if a field is missing or wrong or the account has as many
 // series as it may, and Conflict if the identifier is taken in this account or
 // claimed by another.
-func (s *Service) CreateDevice(ctx context.Context, acct account.ID, n NewDevice) (Device, error) {
+func (s *Service) CreateDevice(ctx context.Context, acct relay.AccountID, n NewDevice) (Device, error) {
 	now := s.options.Now().UTC()
 	d := Device{ID: s.options.NewID(), Type: n.Type, LocationID: n.LocationID, CreatedAt: now, UpdatedAt: now}
 	p := relay.Problems{}
@@ -104,12 +103,12 @@ func (n *NewDevice) identifier(p relay.Problems) string {
 }
 
 // Locations lists the locations of an account.
-func (s *Service) Locations(ctx context.Context, acct account.ID) ([]Location, error) {
+func (s *Service) Locations(ctx context.Context, acct relay.AccountID) ([]Location, error) {
 	return s.store.Locations(ctx, acct)
 }
 
 // selected looks up the location and the decoder of a device.
-func (s *Service) selected(ctx context.Context, acct account.ID, p relay.Problems, d Device) (Decoder, error) {
+func (s *Service) selected(ctx context.Context, acct relay.AccountID, p relay.Problems, d Device) (Decoder, error) {
 	locations, err := s.store.Locations(ctx, acct)
 	if err != nil {
 		return Decoder{}, fmt.Errorf("iot: locations: %w", err)
@@ -120,7 +119,7 @@ func (s *Service) selected(ctx context.Context, acct account.ID, p relay.Problem
 	return s.selectedDecoder(ctx, acct, p, d.DecoderID)
 }
 
-func (s *Service) selectedDecoder(ctx context.Context, acct account.ID, p relay.Problems, id string) (Decoder, error) {
+func (s *Service) selectedDecoder(ctx context.Context, acct relay.AccountID, p relay.Problems, id string) (Decoder, error) {
 	if id == "" {
 		return Decoder{}, nil
 	}
@@ -136,7 +135,7 @@ func (s *Service) selectedDecoder(ctx context.Context, acct account.ID, p relay.
 //
 // It returns Invalid if a field is wrong, and NotFound if the account has no
 // such device.
-func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, c DeviceChange) (Device, error) {
+func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, c DeviceChange) (Device, error) {
 	p := relay.Problems{}
 	c.apply(p, &Device{})
 	if c.DecoderID != nil {
@@ -161,7 +160,7 @@ func (s *Service) ChangeDevice(ctx context.Context, acct account.ID, id string, 
 // than their sensor's retention_days.
 //
 // It returns NotFound if the account has no such device.
-func (s *Service) DeleteDevice(ctx context.Context, acct account.ID, id string) error {
+func (s *Service) DeleteDevice(ctx context.Context, acct relay.AccountID, id string) error {
 	if err := s.retire(ctx, acct, id); err != nil {
 		return fmt.Errorf("iot: device %s: keep its retention: %w", id, err)
 	}

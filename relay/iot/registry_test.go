@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -91,7 +90,7 @@ func TestADeviceIsClaimedOnce(t *testing.T) {
 	g := newGateway(t)
 	_, err := g.CreateDevice(t.Context(), 1, probe())
 	relaytest.NoError(t, err)
-	for acct, identifier := range map[account.ID]string{1: strings.ToUpper(eui), 2: eui} {
+	for acct, identifier := range map[relay.AccountID]string{1: strings.ToUpper(eui), 2: eui} {
 		again := probe()
 		again.Identifier = identifier
 		if _, err := g.CreateDevice(t.Context(), acct, again); relay.KindOf(err) != relay.KindConflict {
@@ -137,7 +136,7 @@ func TestADeviceChangesOnlyWhereItIsAskedTo(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	for _, step := range []struct {
-		acct account.ID
+		acct relay.AccountID
 		id   string
 	}{{2, made.ID}, {1, "none"}} {
 		_, err := g.ChangeDevice(t.Context(), step.acct, step.id, iot.DeviceChange{Name: new("x")})

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Expired selects the points of a sensor that are older than Before.
@@ -32,7 +32,7 @@ const (
 // Expire deletes the readings of an account's sensors, including those of deleted
 // devices, that are older than their retention_days. It works in small steps, so it
 // may run while frames arrive, and may be interrupted and run again at any time.
-func (s *Service) Expire(ctx context.Context, acct account.ID) error {
+func (s *Service) Expire(ctx context.Context, acct relay.AccountID) error {
 	devices, err := s.store.Devices(ctx, acct)
 	if err != nil {
 		return fmt.Errorf("iot: retention of account %s: %w", acct, err)
@@ -83,7 +83,7 @@ type Retired struct {
 
 // retire saves the sensors of a device that have a retention, before the device is
 // deleted.
-func (s *Service) retire(ctx context.Context, acct account.ID, deviceID string) error {
+func (s *Service) retire(ctx context.Context, acct relay.AccountID, deviceID string) error {
 	sensors, err := s.store.Sensors(ctx, acct, deviceID)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Service) retire(ctx context.Context, acct account.ID, deviceID string) 
 // expireRetired returns the expired readings of deleted devices' sensors, and the
 // sensors that have no readings left. A device whose deletion failed is expired
 // with the existing devices.
-func (s *Service) expireRetired(ctx context.Context, acct account.ID, devices []Device) (old []Expired, done []string, err error) {
+func (s *Service) expireRetired(ctx context.Context, acct relay.AccountID, devices []Device) (old []Expired, done []string, err error) {
 	retired, err := s.store.Retired(ctx, acct)
 	if err != nil || len(retired) == 0 {
 		return nil, nil, err
@@ -127,7 +127,7 @@ func (s *Service) expireRetired(ctx context.Context, acct account.ID, devices []
 }
 
 // deleteExpired deletes expired readings, in steps of sensorsAtOnce.
-func (s *Service) deleteExpired(ctx context.Context, acct account.ID, old []Expired) error {
+func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, old []Expired) error {
 	for part := range slices.Chunk(old, sensorsAtOnce) {
 		if err := s.readings.Forget(ctx, acct, part); err != nil {
 			return fmt.Errorf("iot: retention of account %s: %w", acct, err)

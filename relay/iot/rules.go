@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -15,7 +15,7 @@ type RuleEvaluator interface {
 	// Evaluate takes the frames of one account and one batch, in the order of their
 	// arrival. The same frames come again after a crash. An error means that the
 	// whole batch is processed again.
-	Evaluate(ctx context.Context, acct account.ID, v Version, frames []Stored) error
+	Evaluate(ctx context.Context, acct relay.AccountID, v Version, frames []Stored) error
 }
 
 // Version changes with the records that a cache is made of.

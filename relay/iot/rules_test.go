@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // recorder is an evaluator that remembers what it was given.
@@ -23,7 +23,7 @@ type recorder struct {
 	err    error
 }
 
-func (r *recorder) Evaluate(_ context.Context, acct account.ID, v iot.Version, frames []iot.Stored) error {
+func (r *recorder) Evaluate(_ context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 	if v.Rules == 0 || acct != 1 {
 		return errors.New("an account without rules")
 	}
@@ -37,9 +37,9 @@ func (r *recorder) Evaluate(_ context.Context, acct account.ID, v iot.Version, f
 func newEvaluated(t *testing.T) (*gateway, *recorder) {
 	t.Helper()
 	g, r := newGateway(t), &recorder{}
-	db := sqltest.Open(t, sqlstore.Options{})
-	g.records = devices.New(db)
-	relaytest.NoError(t, rules.New(db).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
+	database := dbtest.Open(t, db.Options{})
+	g.records = devices.New(database)
+	relaytest.NoError(t, rules.New(database).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
 		g.records.CreateDecoder(t.Context(), 2, decoder("d1", "temperature")))
 	g.start()
 	g.EvaluateWith(r)

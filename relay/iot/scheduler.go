@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Limits on the decoding time of one batch: accountTime is the time of one account
@@ -17,22 +17,22 @@ const (
 
 // scheduler shares the decoding time of one batch among accounts and devices.
 type scheduler struct {
-	spent     map[account.ID]time.Duration
+	spent     map[relay.AccountID]time.Duration
 	total     time.Duration
 	queues    []*accountQueue
-	byAccount map[account.ID]*accountQueue
+	byAccount map[relay.AccountID]*accountQueue
 }
 
 // accountQueue holds the waiting frames of an account by device, which take turns:
 // each device's first frame comes before any device's second.
 type accountQueue struct {
-	acct    account.ID
+	acct    relay.AccountID
 	devices [][]*work
 	index   map[*cachedDevice]int
 }
 
 func newScheduler() *scheduler {
-	return &scheduler{spent: make(map[account.ID]time.Duration, 1)}
+	return &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
 }
 
 // enqueue queues a frame that must wait, and reports whether it does: its codec is
@@ -44,7 +44,7 @@ func (s *scheduler) enqueue(w *work) bool {
 	q := s.byAccount[w.Account]
 	if q == nil {
 		if s.byAccount == nil {
-			s.byAccount = make(map[account.ID]*accountQueue)
+			s.byAccount = make(map[relay.AccountID]*accountQueue)
 		}
 		q = &accountQueue{acct: w.Account, index: make(map[*cachedDevice]int)}
 		s.byAccount[w.Account], s.queues = q, append(s.queues, q)

@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
@@ -53,7 +53,7 @@ func clocked(t *testing.T) (g *gateway, calls *[]string) {
 		return timed{g, took, calls}, err
 	}
 	g.start()
-	for _, acct := range []account.ID{1, 2} {
+	for _, acct := range []relay.AccountID{1, 2} {
 		for _, took := range []string{"100ms", "60ms", "30ms", "1ms"} {
 			d := decoder(took, "temperature")
 			d.Codec, d.Source = catalog.Expr, took
@@ -64,7 +64,7 @@ func clocked(t *testing.T) (g *gateway, calls *[]string) {
 }
 
 // of is an uplink of a device that an account's decoder reads.
-func (g *gateway) of(acct account.ID, device, decoderID, record string) iot.Arrival {
+func (g *gateway) of(acct relay.AccountID, device, decoderID, record string) iot.Arrival {
 	a := g.payload(record, 1)
 	a.Account, a.DecoderID, a.Frame.Identifier, a.Frame.IsDevEUI = acct, decoderID, fmt.Sprint(device, " of ", acct), false
 	return a
@@ -148,7 +148,7 @@ type meanwhile struct {
 	happens func()
 }
 
-func (m *meanwhile) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+func (m *meanwhile) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
 	if happens := m.happens; happens != nil {
 		m.happens = nil
 		happens()
@@ -204,7 +204,7 @@ func TestDecodingTimeIsSharedByAccountAndDevice(t *testing.T) {
 			_, err := fmt.Sscan(one, &acct, &device, &decoderID, &count)
 			relaytest.NoError(t, err)
 			for range count {
-				all = append(all, g.of(account.ID(acct), device, decoderID, fmt.Sprintf("%d%s%d", acct, device, len(all))))
+				all = append(all, g.of(relay.AccountID(acct), device, decoderID, fmt.Sprintf("%d%s%d", acct, device, len(all))))
 			}
 		}
 		return all

@@ -7,14 +7,13 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Trial selects the decoder to try on frames: a decoder of the account, that of a
 // device, or a codec and its source. A source given with a decoder replaces the
 // decoder's own.
 type Trial struct {
-	Account   account.ID
+	Account   relay.AccountID
 	DecoderID string
 	// DeviceID names the device whose sensors get the values; without one they are
 	// mapped as for a new device.

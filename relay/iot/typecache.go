@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // typeCache caches the sensor types that devices had at the last query of their
@@ -45,7 +44,7 @@ type queryResult[T any] struct {
 // withRecords loads the records of a device and queries the reading store for rows
 // of its sensors' types; concurrently if the types are cached. It returns
 // relay.KindNotFound if there is no such device, and no rows if it has no sensors.
-func withRecords[T any](ctx context.Context, s *Service, acct account.ID, deviceID string,
+func withRecords[T any](ctx context.Context, s *Service, acct relay.AccountID, deviceID string,
 	query func(ctx context.Context, types []string) ([]T, error),
 ) (rows []T, o Overview, types map[string]SensorType, err error) {
 	ctx, cancel := context.WithCancel(ctx)

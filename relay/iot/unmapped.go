@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // UnmappedKey is a key that frames have and their decoder does not map.
@@ -116,7 +116,7 @@ func (s *Service) Run(ctx context.Context) {
 
 // UnmappedKeys lists the keys that frames have and a decoder does not map, the last seen
 // first.
-func (s *Service) UnmappedKeys(ctx context.Context, acct account.ID, d Decoder) ([]UnmappedKey, error) {
+func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Decoder) ([]UnmappedKey, error) {
 	keys, err := s.store.Unmapped(ctx, acct, d.ID)
 	return slices.DeleteFunc(keys, func(k UnmappedKey) bool {
 		return slices.ContainsFunc(d.Sensors, func(m Mapping) bool { return m.Key == k.Key })

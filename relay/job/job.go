@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // State is the state of a job.
@@ -31,9 +31,9 @@ type Kind string
 
 // Job is one piece of work of an account.
 type Job struct {
-	ID      string     `json:"id"`
-	Account account.ID `json:"account"`
-	Kind    Kind       `json:"kind"`
+	ID      string          `json:"id"`
+	Account relay.AccountID `json:"account"`
+	Kind    Kind            `json:"kind"`
 	// Input is the Runner's input; it never changes and holds no secret in the clear.
 	Input     json.RawMessage `json:"input,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
@@ -62,7 +62,7 @@ type Job struct {
 
 // Ref names a job.
 type Ref struct {
-	Account account.ID
+	Account relay.AccountID
 	ID      string
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Store stores jobs.
@@ -37,7 +37,7 @@ type Submitter interface {
 // Getter loads jobs.
 type Getter interface {
 	// Get loads a job; relay.KindNotFound if the account has none of the id.
-	Get(ctx context.Context, acct account.ID, id string) (Job, error)
+	Get(ctx context.Context, acct relay.AccountID, id string) (Job, error)
 }
 
 // Filter selects jobs of a list; zero fields select all.
@@ -54,12 +54,12 @@ type Filter struct {
 type Lister interface {
 	// List returns jobs in the order of their creation, from an offset on and at
 	// most limit, and how many the filter selects.
-	List(ctx context.Context, acct account.ID, f Filter, offset, limit int) (found []Job, total int, err error)
+	List(ctx context.Context, acct relay.AccountID, f Filter, offset, limit int) (found []Job, total int, err error)
 }
 
 // Search selects jobs of one or all accounts, in lists or not; empty fields select all.
 type Search struct {
-	Account account.ID
+	Account relay.AccountID
 	State   State
 	Kind    Kind
 	Before  int64 // place of the last of the page before; 0: none

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 )
 
@@ -20,7 +19,7 @@ type annotation struct {
 //
 // It returns Invalid if the token is not the account's, the metadata is no
 // object, or the ledger keeps none.
-func (s *Service) Annotate(ctx context.Context, acct account.ID, text string, metadata json.RawMessage) (string, error) {
+func (s *Service) Annotate(ctx context.Context, acct relay.AccountID, text string, metadata json.RawMessage) (string, error) {
 	p := relay.Problems{}
 	if text == "" {
 		p.Add("token", "The token field is required.")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
 
@@ -17,7 +16,7 @@ type authority struct {
 }
 
 // authorityOf returns the authority of a ledger, made at its first use.
-func (s *Service) authorityOf(ctx context.Context, acct account.ID, l Ledger) (a authority, err error) {
+func (s *Service) authorityOf(ctx context.Context, acct relay.AccountID, l Ledger) (a authority, err error) {
 	b, err := s.secret(ctx, acct, "authority "+l.ID, func() ([]byte, error) {
 		certificate, key, err := pki.NewAuthority(l.Name, l.Hash, s.deps.Now())
 		if err != nil {
@@ -39,7 +38,7 @@ func (s *Service) authorityOf(ctx context.Context, acct account.ID, l Ledger) (a
 //
 // It returns NotFound if the account has no such ledger or that issues no
 // certificates.
-func (s *Service) Authority(ctx context.Context, acct account.ID, ledgerID string) (string, error) {
+func (s *Service) Authority(ctx context.Context, acct relay.AccountID, ledgerID string) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return "", err
@@ -52,7 +51,7 @@ func (s *Service) Authority(ctx context.Context, acct account.ID, ledgerID strin
 }
 
 // certify issues the certificate of a token.
-func (s *Service) certify(ctx context.Context, acct account.ID, l Ledger, csr string, t Token) (certificate string, err error) {
+func (s *Service) certify(ctx context.Context, acct relay.AccountID, l Ledger, csr string, t Token) (certificate string, err error) {
 	request, err := pki.ParseRequest([]byte(csr))
 	if err != nil {
 		return "", fmt.Errorf("token %s: csr: %w", t.ID, err)

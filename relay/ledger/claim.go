@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -34,7 +33,7 @@ type ClaimOutcome struct {
 // It returns Invalid if a token is not the account's or the private token is
 // wrong. Nothing is claimed then, nor if one of them has expired or has no claims
 // left.
-func (s *Service) Claim(ctx context.Context, acct account.ID, first string, more []string, private string) (string, error) {
+func (s *Service) Claim(ctx context.Context, acct relay.AccountID, first string, more []string, private string) (string, error) {
 	texts, err := several(first, more)
 	if err != nil {
 		return "", err
@@ -99,7 +98,7 @@ func (s *Service) claimOf(ctx context.Context, j job.Job, t Token) (Claim, error
 }
 
 // signByID signs the entries of a ledger unless its declaration is gone.
-func (s *Service) signByID(ctx context.Context, acct account.ID, id string) error {
+func (s *Service) signByID(ctx context.Context, acct relay.AccountID, id string) error {
 	l, err := s.Ledger(ctx, acct, id)
 	if err == nil {
 		_, err = s.signEntries(ctx, acct, l)

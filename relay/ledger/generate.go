@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
@@ -37,7 +36,7 @@ type generation struct {
 // It returns NotFound if the account has no such ledger, and Invalid if a field
 // is wrong: metadata that is no object, a weak CSR or one without proof of
 // possession, a redirect that is no http or https URL.
-func (s *Service) Generate(ctx context.Context, acct account.ID, ledgerID string, n NewToken) (string, error) {
+func (s *Service) Generate(ctx context.Context, acct relay.AccountID, ledgerID string, n NewToken) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return "", err
@@ -63,7 +62,7 @@ func (s *Service) Generate(ctx context.Context, acct account.ID, ledgerID string
 }
 
 // prepare makes all of a token that needs no certificate.
-func (s *Service) prepare(ctx context.Context, acct account.ID, l Ledger, n NewToken) (g generation, private string, err error) {
+func (s *Service) prepare(ctx context.Context, acct relay.AccountID, l Ledger, n NewToken) (g generation, private string, err error) {
 	now := s.deps.Now().UTC().Truncate(time.Second)
 	g = generation{Token: newText(), Ledger: l.ID, CSR: n.CSR}
 	t := Token{

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -189,7 +188,7 @@ type deaf struct {
 	down bool
 }
 
-func (d *deaf) Notify(ctx context.Context, acct account.ID, e outbox.Event) error {
+func (d *deaf) Notify(ctx context.Context, acct relay.AccountID, e outbox.Event) error {
 	if d.down {
 		return errors.New("down")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
@@ -28,7 +27,7 @@ type History struct {
 //
 // It returns Invalid if the token is unknown or not the account's, or its private
 // token is wrong.
-func (s *Service) History(ctx context.Context, acct account.ID, c Credential) (History, error) {
+func (s *Service) History(ctx context.Context, acct relay.AccountID, c Credential) (History, error) {
 	t, err := s.known(ctx, acct, c)
 	if err != nil {
 		return History{}, err
@@ -39,7 +38,7 @@ func (s *Service) History(ctx context.Context, acct account.ID, c Credential) (H
 // Inspect returns a token by its id, with its history, for the operator, who has
 // neither its text nor its private token. It returns NotFound if the account has none
 // of the id.
-func (s *Service) Inspect(ctx context.Context, acct account.ID, tokenID string) (Token, History, error) {
+func (s *Service) Inspect(ctx context.Context, acct relay.AccountID, tokenID string) (Token, History, error) {
 	t, err := s.token(ctx, acct, tokenID)
 	if err != nil {
 		return Token{}, History{}, err
@@ -48,7 +47,7 @@ func (s *Service) Inspect(ctx context.Context, acct account.ID, tokenID string) 
 	return t, h, err
 }
 
-func (s *Service) historyOf(ctx context.Context, acct account.ID, t Token) (History, error) {
+func (s *Service) historyOf(ctx context.Context, acct relay.AccountID, t Token) (History, error) {
 	l, err := s.Ledger(ctx, acct, t.Ledger)
 	if err != nil {
 		return History{}, err
@@ -69,7 +68,7 @@ func (s *Service) historyOf(ctx context.Context, acct account.ID, t Token) (Hist
 }
 
 // headOf signs a ledger's entries and returns its head, opened.
-func (s *Service) headOf(ctx context.Context, acct account.ID, l Ledger) (h History, err error) {
+func (s *Service) headOf(ctx context.Context, acct relay.AccountID, l Ledger) (h History, err error) {
 	log, err := s.signEntries(ctx, acct, l)
 	if err != nil {
 		return h, err
@@ -86,7 +85,7 @@ func (s *Service) headOf(ctx context.Context, acct account.ID, l Ledger) (h Hist
 
 // prove adds the entries of a token with their proofs, and signs that they are all of
 // their token: they begin with its generation, and no claim is left out.
-func (s *Service) prove(ctx context.Context, acct account.ID, l Ledger, tokenID string, sequences []int64, h *History) error {
+func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tokenID string, sequences []int64, h *History) error {
 	raw, err := s.deps.Store.Entries(ctx, acct, l.ID, sequences)
 	if err != nil {
 		return err

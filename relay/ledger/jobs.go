@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 )
 
@@ -34,7 +33,7 @@ type sealedInput struct {
 	Sealed []byte `json:"sealed"`
 }
 
-func (s *Service) submit(ctx context.Context, acct account.ID, id string, kind job.Kind, input any) error {
+func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, kind job.Kind, input any) error {
 	plain, err := json.Marshal(input)
 	if err != nil {
 		return fmt.Errorf("job %s: encode: %w", id, err)
@@ -90,7 +89,7 @@ type Details struct {
 }
 
 // Job returns the status of a token's job; NotFound if the account has no such job.
-func (s *Service) Job(ctx context.Context, acct account.ID, id string) (Status, error) {
+func (s *Service) Job(ctx context.Context, acct relay.AccountID, id string) (Status, error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
 		return Status{}, err

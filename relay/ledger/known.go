@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // InvalidToken is the text for every token that is refused: one that never was,
@@ -27,7 +26,7 @@ type Credential struct {
 // known loads the token that a credential opens and checks that it is as the ledger
 // says. Whatever is wrong with the credential, the same is done and the same is
 // answered.
-func (s *Service) known(ctx context.Context, acct account.ID, c Credential) (Token, error) {
+func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential) (Token, error) {
 	st, err := s.load(ctx, acct, c.Token)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return Token{}, err
@@ -42,7 +41,7 @@ func (s *Service) known(ctx context.Context, acct account.ID, c Credential) (Tok
 }
 
 // load finds a token by its text; relay.KindNotFound for a text that is no token's.
-func (s *Service) load(ctx context.Context, acct account.ID, text string) (Standing, error) {
+func (s *Service) load(ctx context.Context, acct relay.AccountID, text string) (Standing, error) {
 	if text == "" || len(text) > maxText {
 		return Standing{}, relay.Errorf(relay.KindNotFound, "token: not one of ours")
 	}

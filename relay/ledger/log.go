@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
@@ -24,7 +23,7 @@ func (l *locks) of(p Place) *sync.Mutex {
 
 // signEntries extends the tree by all entries and signs its head. It signs only if
 // the stored tree is proven to be that of the last head.
-func (s *Service) signEntries(ctx context.Context, acct account.ID, l Ledger) (Log, error) {
+func (s *Service) signEntries(ctx context.Context, acct relay.AccountID, l Ledger) (Log, error) {
 	p := Place{acct, l.ID}
 	lock := s.signing.of(p)
 	lock.Lock()
@@ -107,14 +106,14 @@ func run(a, b int64) []int64 {
 }
 
 // reader reads a ledger's stored hashes.
-func (s *Service) reader(ctx context.Context, acct account.ID, ledgerID string) merkle.Read {
+func (s *Service) reader(ctx context.Context, acct relay.AccountID, ledgerID string) merkle.Read {
 	return func(indexes []int64) ([]merkle.Hash, error) {
 		return s.deps.Store.Hashes(ctx, acct, ledgerID, indexes)
 	}
 }
 
 // signer returns the private key of a ledger's heads, made at its first use.
-func (s *Service) signer(ctx context.Context, acct account.ID, l Ledger) (string, error) {
+func (s *Service) signer(ctx context.Context, acct relay.AccountID, l Ledger) (string, error) {
 	b, err := s.secret(ctx, acct, signerOf(l.ID), func() ([]byte, error) {
 		private, _, err := merkle.NewKey(merkle.Origin(l.Hash))
 		return []byte(private), err
@@ -124,7 +123,7 @@ func (s *Service) signer(ctx context.Context, acct account.ID, l Ledger) (string
 
 // secret returns a secret of an account, opened. If there is none it is made, or the
 // error is relay.KindNotFound where make is nil.
-func (s *Service) secret(ctx context.Context, acct account.ID, name string, make func() ([]byte, error)) ([]byte, error) {
+func (s *Service) secret(ctx context.Context, acct relay.AccountID, name string, make func() ([]byte, error)) ([]byte, error) {
 	sealed, err := s.deps.Store.Secret(ctx, acct, name)
 	if relay.KindOf(err) == relay.KindNotFound && make != nil {
 		var fresh []byte
@@ -143,7 +142,7 @@ func (s *Service) secret(ctx context.Context, acct account.ID, name string, make
 }
 
 // Key returns the public key that the heads of a ledger are verified with.
-func (s *Service) Key(ctx context.Context, acct account.ID, ledgerID string) (string, error) {
+func (s *Service) Key(ctx context.Context, acct relay.AccountID, ledgerID string) (string, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return "", err

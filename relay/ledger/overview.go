@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Overview is a ledger of an account with the state of its log.
@@ -15,12 +14,12 @@ type Overview struct {
 }
 
 // Overviews lists the ledgers of an account, 0 for all, by account and id.
-func (s *Service) Overviews(ctx context.Context, acct account.ID) ([]Overview, error) {
+func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]Overview, error) {
 	logs, err := s.deps.Store.Logs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	declared := make(map[account.ID]map[string]Ledger)
+	declared := make(map[relay.AccountID]map[string]Ledger)
 	var out []Overview
 	for _, one := range logs {
 		if acct != 0 && one.Account != acct {
@@ -50,7 +49,7 @@ type Logged struct {
 
 // Recent returns the entries of a ledger before one, newest first, at most limit; 0
 // stands for the newest. It returns NotFound if the account has no such ledger.
-func (s *Service) Recent(ctx context.Context, acct account.ID, ledgerID string, before int64, limit int) ([]Logged, error) {
+func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID string, before int64, limit int) ([]Logged, error) {
 	log, err := s.deps.Store.Log(ctx, acct, ledgerID)
 	if err != nil {
 		return nil, err

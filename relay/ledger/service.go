@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
@@ -71,13 +70,13 @@ func New(deps Deps, o Options) (*Service, error) {
 func (s *Service) SubmitTo(j job.Submitter) { s.deps.Submit = j }
 
 // Ledgers lists an account's ledgers.
-func (s *Service) Ledgers(ctx context.Context, acct account.ID) ([]Ledger, error) {
+func (s *Service) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, error) {
 	return s.deps.Store.Ledgers(ctx, acct)
 }
 
 // Ledger returns a ledger by its id or its hash; NotFound if the account has
 // none.
-func (s *Service) Ledger(ctx context.Context, acct account.ID, name string) (Ledger, error) {
+func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, name string) (Ledger, error) {
 	all, err := s.deps.Store.Ledgers(ctx, acct)
 	if err != nil {
 		return Ledger{}, err
@@ -91,6 +90,6 @@ func (s *Service) Ledger(ctx context.Context, acct account.ID, name string) (Led
 
 // RenewKeys wraps an account's keys by the newest master key, if an older one
 // does.
-func (s *Service) RenewKeys(ctx context.Context, acct account.ID) error {
+func (s *Service) RenewKeys(ctx context.Context, acct relay.AccountID) error {
 	return s.deps.Vault.Renew(ctx, acct)
 }

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestALifeOfAToken(t *testing.T) {
@@ -191,7 +191,7 @@ func TestPrivateMetadataValidatesAgain(t *testing.T) {
 			relaytest.Equal(t, "whether the token is valid", got[0].Valid, tc.valid)
 		})
 	}
-	doc, err := sqlstore.Value[string](t.Context(), st.db.DB, "test", "SELECT doc FROM ledger_token WHERE account = 1 AND id = $1", with.ID)
+	doc, err := db.Value[string](t.Context(), st.db.DB, "test", "SELECT doc FROM ledger_token WHERE account = 1 AND id = $1", with.ID)
 	relaytest.NoError(t, err)
 	if strings.Contains(doc, `"b":`) || !strings.Contains(doc, "sealed") {
 		t.Errorf("the private metadata is not sealed in the stored document: %s", doc)
@@ -236,7 +236,7 @@ func TestThePrivateTokenIsShownForADay(t *testing.T) {
 	if st.finished(id).Token.Private == "" {
 		t.Error("the private token is not shown")
 	}
-	expires, err := sqlstore.Value[int64](t.Context(), st.db.DB, "test", "SELECT expires FROM ledger_sealed WHERE account = 1 AND name = $1", id)
+	expires, err := db.Value[int64](t.Context(), st.db.DB, "test", "SELECT expires FROM ledger_sealed WHERE account = 1 AND name = $1", id)
 	relaytest.NoError(t, err)
 	if left := time.UnixMilli(expires).Sub(st.clock.Now()); left > 24*time.Hour || left < 24*time.Hour-time.Minute {
 		t.Errorf("the private token is kept for %s, want 24h", left)

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // site is the service over real records. Jobs run as soon as they are submitted,
@@ -60,7 +60,7 @@ func (st *site) open() *ledger.Service {
 }
 
 // Notify is the account's callback.
-func (st *site) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
+func (st *site) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.sent = append(st.sent, e)

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/ledger/pki"
 )
@@ -106,7 +106,7 @@ func readEvent(sequence int64, b []byte) (Entry, event, error) {
 
 // token loads a token by its id, whose state is that of its entries; relay.KindNotFound
 // if the account has none.
-func (s *Service) token(ctx context.Context, acct account.ID, id string) (Token, error) {
+func (s *Service) token(ctx context.Context, acct relay.AccountID, id string) (Token, error) {
 	st, err := s.deps.Store.Standing(ctx, acct, id)
 	if err != nil {
 		return Token{}, err
@@ -117,7 +117,7 @@ func (s *Service) token(ctx context.Context, acct account.ID, id string) (Token,
 // checkStanding compares the state of a token with its entries: those of its generation
 // and its last event, which gateways wrote and which are proven to be part of the signed
 // ledger. A token that differs was changed outside the ledger, and is not used.
-func (s *Service) checkStanding(ctx context.Context, acct account.ID, st Standing) error {
+func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st Standing) error {
 	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.ID)
 	a, err := s.authenticator(ctx, p)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Service) mustBeProven(ctx context.Context, p Place, about string, e Row
 
 // appended returns the metadata that was appended to a token, as its signed entries
 // say.
-func (s *Service) appended(ctx context.Context, acct account.ID, t Token) (all []json.RawMessage, err error) {
+func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (all []json.RawMessage, err error) {
 	rows, err := s.deps.Store.Annotations(ctx, acct, t.ID)
 	if err != nil {
 		return nil, err

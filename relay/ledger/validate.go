@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Validation is the input of a validation.
@@ -43,7 +42,7 @@ func (v Validity) Left(now time.Time) *int64 {
 //
 // It returns Invalid if there is a single token and that is unknown or not the
 // account's, or its private token is wrong. Of several, such a one is not valid.
-func (s *Service) Validate(ctx context.Context, acct account.ID, in Validation) ([]Validity, error) {
+func (s *Service) Validate(ctx context.Context, acct relay.AccountID, in Validation) ([]Validity, error) {
 	texts, err := several(in.Token, in.Tokens)
 	if err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func (s *Service) Now() time.Time { return s.deps.Now() }
 
 // sameMetadata reports whether private metadata is that of a token. Its
 // duration does not depend on the stored metadata.
-func (s *Service) sameMetadata(ctx context.Context, acct account.ID, t Token, given json.RawMessage) (bool, error) {
+func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Token, given json.RawMessage) (bool, error) {
 	if given == nil {
 		return true, nil
 	}

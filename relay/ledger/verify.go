@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
@@ -44,7 +44,7 @@ func (r *Report) fault(n int64, problem string) {
 // checkpoints that were kept elsewhere, among them the last one that this gateway
 // kept. If the log is whole, what the tokens do is computed from it and compared
 // with what is stored of them. It changes nothing.
-func (s *Service) Verify(ctx context.Context, acct account.ID, ledgerID string, earlier ...string) (Report, error) {
+func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID string, earlier ...string) (Report, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return Report{}, err
@@ -101,7 +101,7 @@ func (s *Service) verifyHead(ctx context.Context, p Place, log Log, last string,
 	return err
 }
 
-func (s *Service) verifyBatch(ctx context.Context, acct account.ID, id string, from, to int64, c *merkle.Checker) error {
+func (s *Service) verifyBatch(ctx context.Context, acct relay.AccountID, id string, from, to int64, c *merkle.Checker) error {
 	entries, err := s.deps.Store.Entries(ctx, acct, id, run(from, to))
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (e exportHead) wrong(line []byte, key string) string {
 // and its leaf, with blanks between.
 //
 // It returns NotFound if the account has no such ledger; nothing is written then.
-func (s *Service) Export(ctx context.Context, acct account.ID, ledgerID string) (func(io.Writer) error, error) {
+func (s *Service) Export(ctx context.Context, acct relay.AccountID, ledgerID string) (func(io.Writer) error, error) {
 	l, err := s.Ledger(ctx, acct, ledgerID)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (s *Service) Export(ctx context.Context, acct account.ID, ledgerID string) 
 	return func(w io.Writer) error { return s.export(ctx, w, acct, l, h) }, nil
 }
 
-func (s *Service) export(ctx context.Context, w io.Writer, acct account.ID, l Ledger, h History) error {
+func (s *Service) export(ctx context.Context, w io.Writer, acct relay.AccountID, l Ledger, h History) error {
 	if err := json.NewEncoder(w).Encode(exportHead{l.Hash, l.Name, h.Key, h.Signed}); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -166,7 +166,7 @@ func TestAnExportIsVerifiedOffline(t *testing.T) {
 			}
 		})
 	}
-	if _, err := st.s.Export(t.Context(), account.ID(2), "plain"); err == nil {
+	if _, err := st.s.Export(t.Context(), relay.AccountID(2), "plain"); err == nil {
 		t.Error("another account's")
 	}
 }

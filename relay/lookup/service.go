@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 )
 
@@ -58,7 +57,7 @@ func New(d Deps, o Options) (*Service, error) {
 //
 // It returns relay.KindNoCredit if the account cannot pay, before the query if that
 // is known then, and relay.KindUnavailable if no back end could be queried.
-func (s *Service) Lookup(ctx context.Context, acct account.ID, number relay.MSISDN) (Result, error) {
+func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (Result, error) {
 	has, err := s.deps.Credit.Balance(ctx, acct)
 	if err != nil {
 		return Result{}, err
@@ -78,7 +77,7 @@ func (s *Service) Lookup(ctx context.Context, acct account.ID, number relay.MSIS
 
 // charge deducts the credit. It is tried again once if the response may have been
 // lost; the change's id prevents charging twice.
-func (s *Service) charge(ctx context.Context, acct account.ID, number relay.MSISDN) error {
+func (s *Service) charge(ctx context.Context, acct relay.AccountID, number relay.MSISDN) error {
 	now := s.deps.Now()
 	change := credit.Change{
 		ID: relay.NewID(now), Account: acct, Credits: -cost, Reason: credit.Lookup, Reference: string(number), At: now,

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -25,7 +24,7 @@ type purse struct {
 	errs    []error // of the charges to come
 }
 
-func (p *purse) Balance(context.Context, account.ID) (int64, error) {
+func (p *purse) Balance(context.Context, relay.AccountID) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.has, nil

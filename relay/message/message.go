@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/sms"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -40,8 +40,8 @@ const (
 
 // Message is a message to one destination.
 type Message struct {
-	ID      ID         `json:"id"` // of the first part; %msgid
-	Account account.ID `json:"account"`
+	ID      ID              `json:"id"` // of the first part; %msgid
+	Account relay.AccountID `json:"account"`
 	// Originator is 1 to 15 digits, 1 to 11 characters of the GSM alphabet, or
 	// empty: the carrier's own.
 	Originator  string `json:"originator,omitempty"`
@@ -136,8 +136,8 @@ const Simulator = "simulator"
 
 // Ref names a message.
 type Ref struct {
-	Account account.ID `json:"account"`
-	ID      ID         `json:"id"`
+	Account relay.AccountID `json:"account"`
+	ID      ID              `json:"id"`
 }
 
 // Ref returns the message's name.
@@ -167,6 +167,6 @@ func ParsePartRef(s string) (PartRef, bool) {
 	}
 	id, known := ParseID(fields[1])
 	part, err := strconv.Atoi(fields[2])
-	p := PartRef{Ref: Ref{Account: account.ID(acct), ID: id}, Part: part}
+	p := PartRef{Ref: Ref{Account: relay.AccountID(acct), ID: id}, Part: part}
 	return p, known && err == nil && part >= 0 && part < 255 && p.String() == s
 }

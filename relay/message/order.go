@@ -3,12 +3,12 @@ package message
 import (
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Order is an account's request to send a message, from any interface.
 type Order struct {
-	Account      account.ID
+	Account      relay.AccountID
 	Destinations []string
 	Originator   string // empty: the carrier's own
 	Body         Body

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Store stores the messages of accounts.
@@ -22,20 +21,20 @@ type Store interface {
 	Save(ctx context.Context, b Batch) (Saved, error)
 
 	// Get loads a message by its id; relay.KindNotFound if the account has none.
-	Get(ctx context.Context, acct account.ID, id ID) (Message, error)
+	Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error)
 
 	// Pending lists the pending parts of an account by id, and how many there
 	// are.
-	Pending(ctx context.Context, acct account.ID, offset, limit int) ([]Entry, int, error)
+	Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error)
 
 	// Delete removes a pending part and refunds it in one step;
 	// relay.KindNotFound if the account has no pending part of that id.
-	Delete(ctx context.Context, acct account.ID, entry ID, now time.Time) error
+	Delete(ctx context.Context, acct relay.AccountID, entry ID, now time.Time) error
 }
 
 // Batch is the records of one order.
 type Batch struct {
-	Account  account.ID
+	Account  relay.AccountID
 	Messages []Message
 	// Lease is the end of the caller's lease on the messages that are due now; zero
 	// leaves them to the first LeaseDue.
@@ -233,7 +232,7 @@ type Archive interface {
 
 // Filter selects messages of an account; zero fields select all.
 type Filter struct {
-	Account account.ID // needed
+	Account relay.AccountID // needed
 	IDs     []ID
 	State   State  // of any part
 	Number  string // the whole originator or destination

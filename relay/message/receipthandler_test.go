@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -95,7 +95,7 @@ func (x *exchange) Dispatch(ds []outbox.Delivery) {
 func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchange) {
 	t.Helper()
 	x := &exchange{m: Message{
-		ID: 1001, Account: account.ID(7), Destination: "447700900123", Originator: "Example", Report: Report{URL: url},
+		ID: 1001, Account: relay.AccountID(7), Destination: "447700900123", Originator: "Example", Report: Report{URL: url},
 		ReceivedAt: time.Unix(1_700_000_000, 0),
 	}}
 	for range parts {

@@ -14,13 +14,12 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
 // Balance returns an account's credit; credit.Store implements it.
 type Balance interface {
-	Balance(ctx context.Context, acct account.ID) (int64, error)
+	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
 }
 
 // Deps are the dependencies of a Service; Store and Credit are required.
@@ -238,17 +237,17 @@ func (m *Message) sentEntry() Entry {
 }
 
 // Pending lists the pending parts of an account by id, and how many there are.
-func (s *Service) Pending(ctx context.Context, acct account.ID, offset, limit int) ([]Entry, int, error) {
+func (s *Service) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error) {
 	return s.deps.Store.Pending(ctx, acct, offset, limit)
 }
 
 // Delete removes a pending part and refunds it. It returns relay.KindNotFound
 // for one that the account does not have or that is not pending any more.
-func (s *Service) Delete(ctx context.Context, acct account.ID, entry ID) error {
+func (s *Service) Delete(ctx context.Context, acct relay.AccountID, entry ID) error {
 	return s.deps.Store.Delete(ctx, acct, entry, s.o.Now())
 }
 
 // Get loads a message by its id; relay.KindNotFound if the account has none.
-func (s *Service) Get(ctx context.Context, acct account.ID, id ID) (Message, error) {
+func (s *Service) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error) {
 	return s.deps.Store.Get(ctx, acct, id)
 }

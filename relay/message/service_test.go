@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -43,8 +42,8 @@ func (d *drawer) Save(_ context.Context, b Batch) (Saved, error) {
 	return Saved{Before: d.before}, nil
 }
 
-func (d *drawer) Balance(context.Context, account.ID) (int64, error) { return 7, nil }
-func (d *drawer) Dispatch(ms []Message, end time.Time)               { d.dispatched = append(d.dispatched, ms...) }
+func (d *drawer) Balance(context.Context, relay.AccountID) (int64, error) { return 7, nil }
+func (d *drawer) Dispatch(ms []Message, end time.Time)                    { d.dispatched = append(d.dispatched, ms...) }
 
 func now() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 

@@ -7,21 +7,21 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Notifier sends events to accounts' callback URLs.
 type Notifier interface {
 	// Notify saves an event for the account's callback, if it has one, and dispatches
 	// it. An event whose id was saved before is not sent again.
-	Notify(ctx context.Context, acct account.ID, e Event) error
+	Notify(ctx context.Context, acct relay.AccountID, e Event) error
 }
 
 // Caller sends events to accounts' callback URLs as deliveries: retried, signed
 // and listed.
 type Caller struct {
 	// CallbackURL returns an account's callback URL, empty if it has none.
-	CallbackURL func(ctx context.Context, acct account.ID) (string, error)
+	CallbackURL func(ctx context.Context, acct relay.AccountID) (string, error)
 	Store       Creator
 	Dispatcher  Dispatcher
 	// Lease is how long a new delivery is leased for its first attempt.
@@ -30,7 +30,7 @@ type Caller struct {
 }
 
 // Notify implements Notifier.
-func (c Caller) Notify(ctx context.Context, acct account.ID, e Event) error {
+func (c Caller) Notify(ctx context.Context, acct relay.AccountID, e Event) error {
 	send, err := c.Prepare(ctx, acct, e)
 	if err == nil && send != nil {
 		send()
@@ -41,7 +41,7 @@ func (c Caller) Notify(ctx context.Context, acct account.ID, e Event) error {
 // Prepare saves an event like Notify and returns the function that dispatches it,
 // nil if there is nothing to send. If send is not called, the event is sent when
 // the lease expires.
-func (c Caller) Prepare(ctx context.Context, acct account.ID, e Event) (send func(), err error) {
+func (c Caller) Prepare(ctx context.Context, acct relay.AccountID, e Event) (send func(), err error) {
 	url, err := c.CallbackURL(ctx, acct)
 	if err != nil || url == "" {
 		return nil, err
@@ -74,7 +74,7 @@ type Event struct {
 }
 
 // Callback returns the delivery of an event to a URL.
-func Callback(acct account.ID, url string, e Event) (Delivery, error) {
+func Callback(acct relay.AccountID, url string, e Event) (Delivery, error) {
 	body, err := json.Marshal(map[string]any{
 		"id": e.ID, "type": e.Type, "created_at": e.CreatedAt.UTC().Format(time.RFC3339), "data": e.Data,
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -58,13 +58,13 @@ func TestAnEventIsSentOnce(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	s := &creations{}
 	caller := Caller{
-		CallbackURL: func(_ context.Context, acct account.ID) (string, error) {
-			return map[account.ID]string{1: "https://example.com/cb"}[acct], nil
+		CallbackURL: func(_ context.Context, acct relay.AccountID) (string, error) {
+			return map[relay.AccountID]string{1: "https://example.com/cb"}[acct], nil
 		},
 		Store: s, Dispatcher: s, Lease: time.Minute, Now: func() time.Time { return at },
 	}
 	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at, About: "j1", Data: map[string]any{"n": 1}}
-	for _, acct := range []account.ID{1, 1, 2} { // new, existing, without a callback
+	for _, acct := range []relay.AccountID{1, 1, 2} { // new, existing, without a callback
 		relaytest.NoError(t, caller.Notify(t.Context(), acct, e))
 	}
 	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{1, 1})
@@ -79,7 +79,7 @@ func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
 	down := errors.New("redis is down")
 	s := &creations{err: down}
 	caller := Caller{
-		CallbackURL: func(context.Context, account.ID) (string, error) { return "https://example.com/", nil },
+		CallbackURL: func(context.Context, relay.AccountID) (string, error) { return "https://example.com/", nil },
 		Store:       s, Dispatcher: s, Now: time.Now,
 	}
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) || s.dispatched != 0 {
@@ -88,7 +88,7 @@ func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e", Data: make(chan int)}); err == nil {
 		t.Error("data that is no JSON")
 	}
-	caller.CallbackURL = func(context.Context, account.ID) (string, error) { return "", down }
+	caller.CallbackURL = func(context.Context, relay.AccountID) (string, error) { return "", down }
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) {
 		t.Error(err)
 	}
@@ -97,7 +97,7 @@ func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
 func TestAnEventIsPreparedAndSentLater(t *testing.T) {
 	s := &creations{}
 	caller := Caller{
-		CallbackURL: func(context.Context, account.ID) (string, error) { return "https://example.com/cb", nil },
+		CallbackURL: func(context.Context, relay.AccountID) (string, error) { return "https://example.com/cb", nil },
 		Store:       s, Dispatcher: s, Lease: time.Minute, Now: time.Now,
 	}
 	send, err := caller.Prepare(t.Context(), 1, Event{ID: "e1", Type: "job.completed"})

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -47,16 +46,16 @@ func Kinds() []Kind { return []Kind{KindRelay, KindReport, KindCallback, KindNot
 
 // Delivery is one request, mail or message to one target.
 type Delivery struct {
-	ID        string     `json:"id"`
-	Account   account.ID `json:"account"`
-	Kind      Kind       `json:"kind"`
-	Relay     string     `json:"relay,omitempty"` // the id of the relay or the rule
-	MessageID string     `json:"message_id"`      // the message, alarm or frame it is about
-	Request   *Request   `json:"request,omitempty"`
-	Mail      *Mail      `json:"mail,omitempty"`
-	SIM       *SIM       `json:"sim,omitempty"`
-	SMS       *SMS       `json:"sms,omitempty"`
-	CreatedAt time.Time  `json:"created_at"`
+	ID        string          `json:"id"`
+	Account   relay.AccountID `json:"account"`
+	Kind      Kind            `json:"kind"`
+	Relay     string          `json:"relay,omitempty"` // the id of the relay or the rule
+	MessageID string          `json:"message_id"`      // the message, alarm or frame it is about
+	Request   *Request        `json:"request,omitempty"`
+	Mail      *Mail           `json:"mail,omitempty"`
+	SIM       *SIM            `json:"sim,omitempty"`
+	SMS       *SMS            `json:"sms,omitempty"`
+	CreatedAt time.Time       `json:"created_at"`
 	// Originator and Destination are those of an inbound message, or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
@@ -161,7 +160,7 @@ type Attempt struct {
 // the log entry, and the delivery's new state.
 type Outcome struct {
 	ID      string
-	Account account.ID
+	Account relay.AccountID
 	// Attempt is zero if none was made, or if it is not stored because an earlier one failed
 	// for the same reason and neither counts.
 	Attempt       Attempt

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Mailer sends notices by e-mail as deliveries: retried and listed.
@@ -25,7 +25,7 @@ type Notice struct {
 
 // Send sends notices of an account; about is their subject, for searches of
 // deliveries. A notice whose id was saved before is not sent again.
-func (m Mailer) Send(ctx context.Context, acct account.ID, about string, notices ...Notice) error {
+func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, notices ...Notice) error {
 	if len(notices) == 0 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Pace limits the attempts at an endpoint; zero fields add no limit to the
@@ -55,14 +55,14 @@ func (d *Delivery) host() string {
 
 // EndpointID returns the id of an account's endpoint, a hash of its distinguishing
 // parts.
-func EndpointID(acct account.ID, parts ...string) string {
+func EndpointID(acct relay.AccountID, parts ...string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q", acct, parts))
 	return hex.EncodeToString(sum[:8])
 }
 
 // ParkedEndpoint is an endpoint with deliveries that wait for its breaker.
 type ParkedEndpoint struct {
-	Account  account.ID
+	Account  relay.AccountID
 	Endpoint string
 	// First is when the first of them has waited long enough.
 	First time.Time
@@ -70,9 +70,9 @@ type ParkedEndpoint struct {
 
 // Breaker is an open circuit breaker: its endpoint failed too often in a row.
 type Breaker struct {
-	Endpoint string     `json:"endpoint"`
-	Account  account.ID `json:"account"`
-	Relay    string     `json:"relay,omitempty"`
+	Endpoint string          `json:"endpoint"`
+	Account  relay.AccountID `json:"account"`
+	Relay    string          `json:"relay,omitempty"`
 	// Target is where the last attempt went, without secrets.
 	Target string `json:"target"`
 	// Reason is why that failed, in words that users of the account may read.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Store stores deliveries.
@@ -14,7 +13,7 @@ type Store interface {
 	Creator
 
 	// Get loads one delivery; relay.KindNotFound if there is none.
-	Get(ctx context.Context, acct account.ID, id string) (Delivery, error)
+	Get(ctx context.Context, acct relay.AccountID, id string) (Delivery, error)
 
 	// Finish records outcomes, each in one atomic step, in one round trip. An
 	// outcome whose attempt (by its time) is recorded already changes nothing;
@@ -35,7 +34,7 @@ type Store interface {
 
 	// Lease takes the right to make the next attempt until the given time. It
 	// answers false if the delivery has ended, is not due, or is leased.
-	Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (Delivery, bool, error)
+	Lease(ctx context.Context, acct relay.AccountID, id string, now, until time.Time) (Delivery, bool, error)
 
 	// LeaseDue leases those of the deliveries that are due, and returns them.
 	LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) ([]Delivery, error)
@@ -96,7 +95,7 @@ func Send(ctx context.Context, to Creator, d Dispatcher, ds []Delivery, leaseUnt
 
 // Ref names a delivery.
 type Ref struct {
-	Account account.ID
+	Account relay.AccountID
 	ID      string
 }
 
@@ -107,7 +106,7 @@ type Lease = relay.Lease[Ref]
 type Filter struct {
 	IDs     []string
 	State   State
-	Account account.ID
+	Account relay.AccountID
 	Kind    Kind
 	Relay   string
 	Waits   Wait

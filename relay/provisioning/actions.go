@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -76,7 +75,7 @@ type Activation struct {
 // It returns the refusal NoSIM, Invalid of what is wrong with the subscriber, a
 // Refusal if the SIM is not pending or has a job in flight already, and
 // KindUnavailable if the operator takes nothing now; nothing is done then.
-func (a *Actions) Activate(ctx context.Context, acct account.ID, iccid string, in Activation) (string, error) {
+func (a *Actions) Activate(ctx context.Context, acct relay.AccountID, iccid string, in Activation) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
@@ -108,7 +107,7 @@ func prefixed(prefix string, err error) error {
 }
 
 // subscriber checks that a parameter names a subscriber of the account.
-func (a *Actions) subscriber(ctx context.Context, acct account.ID, field, id string) error {
+func (a *Actions) subscriber(ctx context.Context, acct relay.AccountID, field, id string) error {
 	if id == "" {
 		return relay.Problem(field, "The %s field is required.")
 	}
@@ -122,7 +121,7 @@ func (a *Actions) subscriber(ctx context.Context, acct account.ID, field, id str
 // Change asks the operator for a change of service and returns the job that will
 // see to it; the action is Suspend, Unsuspend or Terminate. Its errors are those
 // of Activate.
-func (a *Actions) Change(ctx context.Context, acct account.ID, iccid string, do Action) (string, error) {
+func (a *Actions) Change(ctx context.Context, acct relay.AccountID, iccid string, do Action) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
@@ -134,7 +133,7 @@ func (a *Actions) Change(ctx context.Context, acct account.ID, iccid string, do 
 // AddService or RemoveService. It returns Invalid of service for one that there is
 // not, that the SIM has already, or has not; its other errors are those of
 // Activate.
-func (a *Actions) SetService(ctx context.Context, acct account.ID, iccid string, do Action, service string) (string, error) {
+func (a *Actions) SetService(ctx context.Context, acct relay.AccountID, iccid string, do Action, service string) (string, error) {
 	one, err := sim.Load(ctx, a.deps.SIMs, acct, iccid)
 	if err != nil {
 		return "", err
@@ -149,7 +148,7 @@ func (a *Actions) SetService(ctx context.Context, acct account.ID, iccid string,
 }
 
 // order reserves a SIM and saves the job in one transaction, and submits the job.
-func (a *Actions) order(ctx context.Context, acct account.ID, one sim.SIM, do Action, o Order) (string, error) {
+func (a *Actions) order(ctx context.Context, acct relay.AccountID, one sim.SIM, do Action, o Order) (string, error) {
 	if err := o.begin(&one, do, "asked"); err != nil { // before the operator is called
 		return "", err
 	}
@@ -171,7 +170,7 @@ func (a *Actions) order(ctx context.Context, acct account.ID, one sim.SIM, do Ac
 }
 
 // job makes a job of the account's list.
-func (a *Actions) job(acct account.ID, do Action, input any) (job.Job, error) {
+func (a *Actions) job(acct relay.AccountID, do Action, input any) (job.Job, error) {
 	now := a.opts.Now().UTC()
 	b, err := json.Marshal(input)
 	if err != nil {
@@ -186,7 +185,7 @@ func (a *Actions) job(acct account.ID, do Action, input any) (job.Job, error) {
 // It does nothing for a SIM that is not in service or about to leave it. It returns
 // KindUnavailable while another job of the SIM is in progress or the operator is
 // unavailable.
-func (a *Actions) Suspend(ctx context.Context, acct account.ID, iccid sim.ICCID) error {
+func (a *Actions) Suspend(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error {
 	one, err := a.deps.SIMs.Get(ctx, acct, iccid)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
@@ -210,7 +209,7 @@ func NoJob() error { return sim.Refuse(relay.KindNotFound, "Invalid job.") }
 
 // Job loads a job of the account's list; the refusal NoJob if there is none with the
 // id.
-func (a *Actions) Job(ctx context.Context, acct account.ID, id string) (job.Job, error) {
+func (a *Actions) Job(ctx context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, err := a.deps.Jobs.Get(ctx, acct, id)
 	if err == nil && j.List != List {
 		return job.Job{}, NoJob()
@@ -228,7 +227,7 @@ type JobFilter struct {
 
 // ListJobs returns a page of the account's jobs in the order of their creation,
 // and how many there are.
-func (a *Actions) ListJobs(ctx context.Context, acct account.ID, f JobFilter, page relay.Page) ([]job.Job, int, error) {
+func (a *Actions) ListJobs(ctx context.Context, acct relay.AccountID, f JobFilter, page relay.Page) ([]job.Job, int, error) {
 	of := job.Filter{List: List, State: f.State, Name: f.Name, Newest: f.Newest}
 	if f.Action != "" {
 		of.Kind = f.Action.Kind()

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // fixture has the actions over real records, and an operator that the test controls. The
@@ -61,7 +60,7 @@ func newFixtureWith(t *testing.T, o provisioning.Options) *fixture {
 	return y
 }
 
-func (y *fixture) declare(acct account.ID, iccid sim.ICCID, s sim.State) {
+func (y *fixture) declare(acct relay.AccountID, iccid sim.ICCID, s sim.State) {
 	y.t.Helper()
 	relaytest.NoError(y.t, y.db.SIMs.Declare(y.t.Context(), acct, []sim.SIM{{ICCID: iccid, IMSI: "2" + string(iccid)[5:], State: s, Service4G: s == sim.Active}}, false))
 }
@@ -80,21 +79,21 @@ func (y *fixture) Command(_ context.Context, c provisioning.Command) (provisioni
 	return y.answer(c)
 }
 
-func (y *fixture) EnforceSIMs(_ context.Context, _ account.ID, iccids []sim.ICCID) error {
+func (y *fixture) EnforceSIMs(_ context.Context, _ relay.AccountID, iccids []sim.ICCID) error {
 	y.held = append(y.held, iccids...)
 	return nil
 }
 
-func (y *fixture) EnforcePool(context.Context, account.ID, string) error { return nil }
+func (y *fixture) EnforcePool(context.Context, relay.AccountID, string) error { return nil }
 
-func (y *fixture) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
+func (y *fixture) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) error {
 	if _, known := y.events[e.ID]; !known {
 		y.events[e.ID] = e
 	}
 	return nil
 }
 
-func (y *fixture) Prepare(ctx context.Context, acct account.ID, e outbox.Event) (func(), error) {
+func (y *fixture) Prepare(ctx context.Context, acct relay.AccountID, e outbox.Event) (func(), error) {
 	return func() { y.sent = append(y.sent, e.ID) }, y.Notify(ctx, acct, e)
 }
 

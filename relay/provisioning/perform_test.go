@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -313,7 +312,7 @@ func TestOldReassignmentsTakeTurns(t *testing.T) {
 // failingSIMs are SIMs that cannot be changed.
 type failingSIMs struct{ sim.SIMs }
 
-func (failingSIMs) Change(_ context.Context, _ account.ID, iccid sim.ICCID, _ func(*sim.SIM) error) (sim.SIM, error) {
+func (failingSIMs) Change(_ context.Context, _ relay.AccountID, iccid sim.ICCID, _ func(*sim.SIM) error) (sim.SIM, error) {
 	return sim.SIM{}, fmt.Errorf("change of %s", iccid)
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
@@ -35,7 +34,7 @@ type Events interface {
 	outbox.Notifier
 	// Prepare saves the event without sending it; send sends it. send is nil if there
 	// is nothing to send.
-	Prepare(ctx context.Context, acct account.ID, e outbox.Event) (send func(), err error)
+	Prepare(ctx context.Context, acct relay.AccountID, e outbox.Event) (send func(), err error)
 }
 
 // Action is what can be done with a SIM; its text is what the jobs of an account
@@ -57,7 +56,7 @@ type Command struct {
 	// ID is the job's. An operator that gets a command with a known ID does not repeat
 	// it and reports its state.
 	ID      string
-	Account account.ID
+	Account relay.AccountID
 	Action  Action
 	ICCID   string
 	IMSI    string

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -27,7 +26,7 @@ type Reassignment struct {
 // It returns Invalid for unknown subscribers, or if not exactly one of Named and
 // Source is set, and the refusal BadICCID for a SIM that the account does not have;
 // nothing is done then.
-func (a *Actions) Reassign(ctx context.Context, acct account.ID, r Reassignment) (string, error) {
+func (a *Actions) Reassign(ctx context.Context, acct relay.AccountID, r Reassignment) (string, error) {
 	if err := a.subscriber(ctx, acct, "target_subscriber", r.Target); err != nil {
 		return "", err
 	}
@@ -41,7 +40,7 @@ func (a *Actions) Reassign(ctx context.Context, acct account.ID, r Reassignment)
 	return j.ID, a.deps.Submit.Submit(ctx, j)
 }
 
-func (a *Actions) checkSource(ctx context.Context, acct account.ID, r *Reassignment) error {
+func (a *Actions) checkSource(ctx context.Context, acct relay.AccountID, r *Reassignment) error {
 	switch {
 	case r.Source == "" && r.Named == nil:
 		return relay.Problem("iccids", "The iccids field is required when source subscriber is not present.")
@@ -115,7 +114,7 @@ func (a *Actions) mayRun(ctx context.Context, j job.Job) (bool, error) {
 const batchSize = 500
 
 // remaining returns the next batch of SIMs to assign.
-func (a *Actions) remaining(ctx context.Context, acct account.ID, r Reassignment) ([]sim.ICCID, error) {
+func (a *Actions) remaining(ctx context.Context, acct relay.AccountID, r Reassignment) ([]sim.ICCID, error) {
 	if r.Source != "" {
 		return a.deps.SIMs.Scan(ctx, acct, sim.Scope{Subscriber: r.Source}, "", batchSize)
 	}
@@ -137,7 +136,7 @@ const concurrency = 16
 
 // assign assigns SIMs to a subscriber. It skips SIMs that were reassigned or deleted
 // meanwhile, and returns the first error in the order of the SIMs.
-func (a *Actions) assign(ctx context.Context, acct account.ID, some []sim.ICCID, r Reassignment) error {
+func (a *Actions) assign(ctx context.Context, acct relay.AccountID, some []sim.ICCID, r Reassignment) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(some))
 	slots := make(chan struct{}, concurrency)

@@ -18,7 +18,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -118,7 +117,7 @@ func shown(t *testing.T, ds []outbox.Delivery, failed error) string {
 	var b strings.Builder
 	for _, d := range ds {
 		relaytest.Equal(t, "the account, kind, relay and state of delivery "+d.ID,
-			[]any{d.Account, d.Kind, d.Relay, d.State}, []any{account.ID(3), outbox.KindRule, "r1", outbox.Queued})
+			[]any{d.Account, d.Kind, d.Relay, d.State}, []any{relay.AccountID(3), outbox.KindRule, "r1", outbox.Queued})
 		if d.CreatedAt.IsZero() || d.Endpoint == "" {
 			t.Errorf("delivery %s was created at %v for the endpoint %q", d.ID, d.CreatedAt, d.Endpoint)
 		}

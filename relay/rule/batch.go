@@ -6,12 +6,11 @@ import (
 	"fmt"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
 // collect adds frames to the batches of rules and sends the batches that are full.
-func (s *Service) collect(ctx context.Context, acct account.ID, set *ruleSet, items []Item) error {
+func (s *Service) collect(ctx context.Context, acct relay.AccountID, set *ruleSet, items []Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -82,7 +81,7 @@ func (s *Service) sendDueBatches(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	limited := make(map[account.ID]bool) // accounts that have used up the minute
+	limited := make(map[relay.AccountID]bool) // accounts that have used up the minute
 	for _, ref := range due {
 		if limited[ref.Account] {
 			continue

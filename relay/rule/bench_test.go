@@ -7,8 +7,8 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // BenchmarkEvaluate evaluates batches of 5,000 frames of 10,000 devices by 1,000 rules, of

@@ -6,22 +6,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // limiter counts the deliveries that rules of accounts create in the present minute.
 type limiter struct {
 	mu      sync.Mutex
 	minute  time.Time
-	created map[account.ID]int
+	created map[relay.AccountID]int
 }
 
 // reserve returns how many of n deliveries an account may create, and in which minute.
-func (l *limiter) reserve(acct account.ID, n, limit int, now time.Time) (reserved int, minute time.Time) {
+func (l *limiter) reserve(acct relay.AccountID, n, limit int, now time.Time) (reserved int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if minute = now.Truncate(time.Minute); !minute.Equal(l.minute) {
-		l.minute, l.created = minute, make(map[account.ID]int)
+		l.minute, l.created = minute, make(map[relay.AccountID]int)
 	}
 	reserved = max(0, min(n, limit-l.created[acct]))
 	l.created[acct] += reserved
@@ -30,7 +30,7 @@ func (l *limiter) reserve(acct account.ID, n, limit int, now time.Time) (reserve
 
 // release returns deliveries that were reserved in a minute and not created. Those of an
 // earlier minute no longer count.
-func (l *limiter) release(acct account.ID, n int, minute time.Time) {
+func (l *limiter) release(acct relay.AccountID, n int, minute time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n > 0 && minute.Equal(l.minute) {
@@ -42,7 +42,7 @@ func (l *limiter) release(acct account.ID, n int, minute time.Time) {
 // evaluated together. It is used by one goroutine.
 type budget struct {
 	s      *Service
-	acct   account.ID
+	acct   relay.AccountID
 	frames map[string]int // deliveries that were created, by frame
 	// What the present transaction creates, and how much of that is reserved in the minute
 	// of the last reservation.
@@ -54,7 +54,7 @@ type budget struct {
 	later bool
 }
 
-func (s *Service) newBudget(acct account.ID) *budget {
+func (s *Service) newBudget(acct relay.AccountID) *budget {
 	return &budget{s: s, acct: acct, frames: make(map[string]int), pending: make(map[string]int)}
 }
 

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -51,7 +51,7 @@ type failures struct {
 // maxReason is the most bytes of a reason that are kept.
 const maxReason = 500
 
-func (f *failures) add(acct account.ID, ruleID string, err error, now time.Time) {
+func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.Time) {
 	f.total.Add(1)
 	f.mu.Lock()
 	defer f.mu.Unlock()

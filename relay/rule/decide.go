@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -100,7 +100,7 @@ func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, beg
 }
 
 // conclude counts what was decided and dispatches the deliveries.
-func (s *Service) conclude(acct account.ID, d *pendingDecision, created []outbox.Delivery) {
+func (s *Service) conclude(acct relay.AccountID, d *pendingDecision, created []outbox.Delivery) {
 	if d != nil {
 		for _, f := range d.faults {
 			s.failed.add(acct, f.ruleID, f.err, s.o.Now())

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -19,7 +19,7 @@ import (
 //
 // The deliveries are complete, up to limit, even with an error: it names bodies whose
 // expression failed, in whose place the usual ones are sent.
-func (a *actions) deliveries(all []Occurrence, acct account.ID, s Settings, limit int) ([]outbox.Delivery, error) {
+func (a *actions) deliveries(all []Occurrence, acct relay.AccountID, s Settings, limit int) ([]outbox.Delivery, error) {
 	if len(all) == 0 || limit == 0 {
 		return nil, nil
 	}
@@ -110,7 +110,7 @@ func (c *content) fill(d *outbox.Delivery, a *action, parameter int, o *Occurren
 // gives the same id, so that a frame that is processed or posted twice sends once; a batch is
 // named after its first frame, which is in no other. A corrected parameter gives
 // another id.
-func (o *Occurrence) deliveryID(acct account.ID, action, parameter int) string {
+func (o *Occurrence) deliveryID(acct relay.AccountID, action, parameter int) string {
 	a := &o.Rule.Actions[action]
 	h := sha256.New()
 	var n [8]byte

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
 // Evaluate evaluates the rules of an account for stored frames; see iot.RuleEvaluator.
 // Its decisions are on disk when it returns.
-func (s *Service) Evaluate(ctx context.Context, acct account.ID, v iot.Version, frames []iot.Stored) error {
+func (s *Service) Evaluate(ctx context.Context, acct relay.AccountID, v iot.Version, frames []iot.Stored) error {
 	set, err := s.set(ctx, acct, v)
 	if err != nil || len(set.programs) == 0 {
 		return err
@@ -36,7 +36,7 @@ func (s *Service) Evaluate(ctx context.Context, acct account.ID, v iot.Version, 
 // evaluation is the evaluation of a batch of frames by the rules that look at them.
 type evaluation struct {
 	s       *Service
-	acct    account.ID
+	acct    relay.AccountID
 	set     *ruleSet
 	devices []*seenDevice
 	states  map[Pair]PairState
@@ -50,7 +50,7 @@ type seenDevice struct {
 	frames   []*ruleFrame
 }
 
-func (s *Service) newEvaluation(acct account.ID, set *ruleSet, frames []iot.Stored) *evaluation {
+func (s *Service) newEvaluation(acct relay.AccountID, set *ruleSet, frames []iot.Stored) *evaluation {
 	h := &evaluation{s: s, acct: acct, set: set, budget: s.newBudget(acct)}
 	byID := make(map[string]*seenDevice, len(frames))
 	zone := s.o.Settings.Zone
@@ -107,7 +107,7 @@ func (h *evaluation) loadPrevious(ctx context.Context) error {
 const maxPrevious = 200
 
 // before returns the newest reading of each key before a time.
-func (s *Service) before(ctx context.Context, acct account.ID, deviceID string, at time.Time) ([]iot.Point, error) {
+func (s *Service) before(ctx context.Context, acct relay.AccountID, deviceID string, at time.Time) ([]iot.Point, error) {
 	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, at.Add(-1), maxPrevious)
 	if err != nil {
 		return nil, fmt.Errorf("readings before a frame of device %s: %w", deviceID, err)
@@ -149,7 +149,7 @@ func (h *evaluation) loadStates(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *Service) pairStates(ctx context.Context, acct account.ID, deviceIDs []string) (map[Pair]PairState, error) {
+func (s *Service) pairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[Pair]PairState, error) {
 	all, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
 	states := make(map[Pair]PairState, len(all))
 	for _, st := range all {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -24,7 +24,7 @@ type Explanation struct {
 
 // Explain returns which rules look at a stored frame, as they are now, and what
 // became of it. NoRules frames and others that no rule looked at have no State.
-func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([]Explanation, error) {
+func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Stored) ([]Explanation, error) {
 	set, err := s.current(ctx, acct)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Service) Explain(ctx context.Context, acct account.ID, f iot.Stored) ([
 }
 
 // explain evaluates a frame by a rule without regard to earlier frames.
-func (p *Program) explain(acct account.ID, g *ruleFrame) Explanation {
+func (p *Program) explain(acct relay.AccountID, g *ruleFrame) Explanation {
 	e := Explanation{RuleID: p.Rule.ID, Name: p.Rule.Name}
 	switch {
 	case p.forwards():

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -13,40 +13,40 @@ import (
 // is looked up through its account; another account's record is not found.
 type Store interface {
 	// Create saves a rule; relay.KindConflict if its id exists.
-	Create(ctx context.Context, acct account.ID, r Rule) error
+	Create(ctx context.Context, acct relay.AccountID, r Rule) error
 	// Change saves what change makes of a rule. After a concurrent update, change is
 	// called again. It returns relay.KindNotFound if there is no such rule, and the
 	// error of change. If forget says that the rule is another one now, its
 	// states are dropped and its alarms cleared.
-	Change(ctx context.Context, acct account.ID, id string, change func(*Rule) error, forget func(was, is Rule) bool, now time.Time) (Rule, error)
+	Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error, forget func(was, is Rule) bool, now time.Time) (Rule, error)
 	// Delete deletes a rule with its states, clears its alarms and drops what it
 	// has collected for a batch.
-	Delete(ctx context.Context, acct account.ID, id string, now time.Time) error
-	Rule(ctx context.Context, acct account.ID, id string) (Rule, error)
+	Delete(ctx context.Context, acct relay.AccountID, id string, now time.Time) error
+	Rule(ctx context.Context, acct relay.AccountID, id string) (Rule, error)
 	// Rules lists an account's rules in order of creation.
-	Rules(ctx context.Context, acct account.ID) ([]Rule, error)
+	Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 	// FindRules returns rules of an account, 0 for all, after one, by account and
 	// creation.
-	FindRules(ctx context.Context, acct account.ID, after Ref, limit int) ([]Owned[Rule], error)
-	CountRules(ctx context.Context, acct account.ID) (int, error)
+	FindRules(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Owned[Rule], error)
+	CountRules(ctx context.Context, acct relay.AccountID) (int, error)
 	// Fail adds failures of expressions to those of rules.
 	Fail(ctx context.Context, all []Failed) error
 
 	// PairStates returns the states of an account's rules for devices; most pairs have
 	// none.
-	PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]PairState, error)
+	PairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) ([]PairState, error)
 	// Decide locks the states of pairs of a rule and a device, asks decide for the new
 	// ones, and saves the decision in one transaction. It returns the deliveries that
 	// are new, leased until the given time. decide may be called more than once.
-	Decide(ctx context.Context, acct account.ID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
+	Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 
 	// Alarms lists alarms of an account, 0 for all, newest first, and the cursor of
 	// the next page, empty at the end.
-	Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Owned[Alarm], string, error)
-	Alarm(ctx context.Context, acct account.ID, id string) (Alarm, error)
-	ChangeAlarm(ctx context.Context, acct account.ID, id string, change func(*Alarm) error) (Alarm, error)
+	Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error)
+	Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error)
+	ChangeAlarm(ctx context.Context, acct relay.AccountID, id string, change func(*Alarm) error) (Alarm, error)
 	// OfRecord returns the alarms that a frame raised or cleared.
-	OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]Alarm, error)
+	OfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]Alarm, error)
 
 	// LeaseDue takes states whose Due has come, the oldest first, and moves it to
 	// the given time: until then no other gateway takes them.
@@ -65,7 +65,7 @@ type Store interface {
 
 	// Collect adds frames to the batches of rules; those that are there already are
 	// left as they are. It returns the batches that are full.
-	Collect(ctx context.Context, acct account.ID, items []Item) (full []BatchRef, err error)
+	Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error)
 	// DueBatches returns batches whose first frame has waited long enough.
 	DueBatches(ctx context.Context, now time.Time, most int) ([]BatchRef, error)
 	// TakeBatch takes the oldest frames of a batch, at most so many, if there are that
@@ -77,21 +77,21 @@ type Store interface {
 
 // Fleet returns devices and their readings; *iot.Service is one.
 type Fleet interface {
-	Device(ctx context.Context, acct account.ID, id string) (iot.Device, error)
+	Device(ctx context.Context, acct relay.AccountID, id string) (iot.Device, error)
 	// DevicesByID returns those of the devices that are there.
-	DevicesByID(ctx context.Context, acct account.ID, ids []string) (map[string]iot.Device, error)
+	DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) (map[string]iot.Device, error)
 	// HeardLast returns when the devices were heard last, by id; zero for never.
 	// With sure, the reading store is asked, and relay.KindUnavailable returned if it
 	// does not answer.
-	HeardLast(ctx context.Context, acct account.ID, ids []string, sure bool) (map[string]time.Time, error)
+	HeardLast(ctx context.Context, acct relay.AccountID, ids []string, sure bool) (map[string]time.Time, error)
 	// Points returns readings of a device, newest first.
-	Points(ctx context.Context, acct account.ID, deviceID string, from, to time.Time, limit int) ([]iot.Point, error)
-	Frames(ctx context.Context, acct account.ID, deviceID string) ([]iot.RawFrame, error)
-	Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error)
-	Locations(ctx context.Context, acct account.ID) ([]iot.Location, error)
+	Points(ctx context.Context, acct relay.AccountID, deviceID string, from, to time.Time, limit int) ([]iot.Point, error)
+	Frames(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.RawFrame, error)
+	Decoders(ctx context.Context, acct relay.AccountID) ([]iot.Decoder, error)
+	Locations(ctx context.Context, acct relay.AccountID) ([]iot.Location, error)
 	SensorTypes(ctx context.Context) (map[string]iot.SensorType, error)
 	// Version changes with the rules and devices of an account.
-	Version(ctx context.Context, acct account.ID) (iot.Version, error)
+	Version(ctx context.Context, acct relay.AccountID) (iot.Version, error)
 }
 
 // Pair is a rule and a device.
@@ -99,7 +99,7 @@ type Pair struct{ RuleID, DeviceID string }
 
 // Owned is a record with its account.
 type Owned[T any] struct {
-	Account account.ID
+	Account relay.AccountID
 	Of      T
 }
 
@@ -137,7 +137,7 @@ type Decision struct {
 
 // Watch is when a device may be silent.
 type Watch struct {
-	Account  account.ID
+	Account  relay.AccountID
 	DeviceID string
 	Due      time.Time
 }
@@ -145,7 +145,7 @@ type Watch struct {
 // Enrolment is an account whose devices have to be watched; After is where its list
 // of devices goes on.
 type Enrolment struct {
-	Account account.ID
+	Account relay.AccountID
 	After   string
 }
 
@@ -159,20 +159,20 @@ type Item struct {
 
 // BatchRef names the batch of a rule.
 type BatchRef struct {
-	Account account.ID
+	Account relay.AccountID
 	RuleID  string
 }
 
 // Failed counts frames at which a rule failed.
 type Failed struct {
-	Account account.ID
+	Account relay.AccountID
 	RuleID  string
 	Failures
 }
 
 // Ref is the place of a rule in a list over accounts; the zero Ref is before the first.
 type Ref struct {
-	Account   account.ID
+	Account   relay.AccountID
 	CreatedAt time.Time
 	ID        string
 }

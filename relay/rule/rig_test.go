@@ -14,12 +14,12 @@ import (
 	"github.com/penstock/penstock/decoders/catalog/catalogtest"
 	"github.com/penstock/penstock/delivery/embedded/embeddedtest"
 	"github.com/penstock/penstock/delivery/embedded/readings"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // base is the time at which the tests begin.
@@ -207,7 +207,7 @@ func (f *faulty) change(do func() error) error {
 	return nil
 }
 
-func (f *faulty) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (out []outbox.Delivery, err error) {
+func (f *faulty) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) (out []outbox.Delivery, err error) {
 	err = f.change(func() (err error) {
 		out, err = f.Store.Decide(ctx, acct, pairs, until, decide)
 		return err
@@ -215,7 +215,7 @@ func (f *faulty) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair,
 	return out, err
 }
 
-func (f *faulty) Collect(ctx context.Context, acct account.ID, items []rule.Item) (full []rule.BatchRef, err error) {
+func (f *faulty) Collect(ctx context.Context, acct relay.AccountID, items []rule.Item) (full []rule.BatchRef, err error) {
 	err = f.change(func() (err error) {
 		full, err = f.Store.Collect(ctx, acct, items)
 		return err

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -53,7 +52,7 @@ type Service struct {
 	deps    Deps
 	o       Options
 	mu      sync.Mutex
-	sets    map[account.ID]*ruleSet
+	sets    map[relay.AccountID]*ruleSet
 	failed  failures
 	counted counters
 	limiter limiter
@@ -84,7 +83,7 @@ func New(d Deps, o Options) (*Service, error) {
 	}
 	o.Settings.Zone = cmp.Or(o.Settings.Zone, time.UTC)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	return &Service{deps: d, o: o, sets: make(map[account.ID]*ruleSet)}, nil
+	return &Service{deps: d, o: o, sets: make(map[relay.AccountID]*ruleSet)}, nil
 }
 
 // Create saves a new rule under its id, or under a new one if it has none. It returns
@@ -92,7 +91,7 @@ func New(d Deps, o Options) (*Service, error) {
 //
 // It returns relay.KindInvalid with the field ("when", "actions[1].body" …), and
 // relay.KindConflict if the id exists.
-func (s *Service) Create(ctx context.Context, acct account.ID, r Rule) (Rule, []string, error) {
+func (s *Service) Create(ctx context.Context, acct relay.AccountID, r Rule) (Rule, []string, error) {
 	now := s.o.Now().UTC()
 	r.ID, r.CreatedAt, r.UpdatedAt, r.Failures = cmp.Or(r.ID, s.o.NewID()), now, now, Failures{}
 	p, err := s.check(&r)
@@ -116,7 +115,7 @@ func (s *Service) Create(ctx context.Context, acct account.ID, r Rule) (Rule, []
 // become others, its alarms are cleared without actions, and it starts anew. It
 // returns relay.KindNotFound if there is no such rule, what change returned, and
 // relay.KindInvalid as Create does.
-func (s *Service) Change(ctx context.Context, acct account.ID, id string, change func(*Rule) error) (Rule, []string, error) {
+func (s *Service) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error) (Rule, []string, error) {
 	var p *Program
 	now := s.o.Now().UTC()
 	r, err := s.deps.Store.Change(ctx, acct, id, func(r *Rule) (err error) {
@@ -136,28 +135,28 @@ func (s *Service) Change(ctx context.Context, acct account.ID, id string, change
 
 // Delete deletes a rule; its alarms stay as history, and raised ones are cleared
 // without actions. It returns relay.KindNotFound if there is no such rule.
-func (s *Service) Delete(ctx context.Context, acct account.ID, id string) error {
+func (s *Service) Delete(ctx context.Context, acct relay.AccountID, id string) error {
 	return s.deps.Store.Delete(ctx, acct, id, s.o.Now())
 }
 
 // Rule returns a rule; relay.KindNotFound if there is none.
-func (s *Service) Rule(ctx context.Context, acct account.ID, id string) (Rule, error) {
+func (s *Service) Rule(ctx context.Context, acct relay.AccountID, id string) (Rule, error) {
 	return s.deps.Store.Rule(ctx, acct, id)
 }
 
 // Rules lists an account's rules in order of creation.
-func (s *Service) Rules(ctx context.Context, acct account.ID) ([]Rule, error) {
+func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error) {
 	return s.deps.Store.Rules(ctx, acct)
 }
 
 // FindRules returns rules of an account, 0 for all, after one, by account and creation.
-func (s *Service) FindRules(ctx context.Context, acct account.ID, after Ref, limit int) ([]Owned[Rule], error) {
+func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Owned[Rule], error) {
 	return s.deps.Store.FindRules(ctx, acct, after, limit)
 }
 
 // Alarms lists an account's alarms, newest first, and the cursor of the next page, empty
 // at the end.
-func (s *Service) Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Alarm, string, error) {
+func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Alarm, string, error) {
 	if acct == 0 {
 		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
 	}
@@ -170,7 +169,7 @@ func (s *Service) Alarms(ctx context.Context, acct account.ID, f AlarmFilter) ([
 }
 
 // FindAlarms is Alarms for the operator: of an account, 0 for all.
-func (s *Service) FindAlarms(ctx context.Context, acct account.ID, f AlarmFilter) ([]Owned[Alarm], string, error) {
+func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	switch {
 	case f.State != "" && f.State != Raised && f.State != Cleared:
 		return nil, "", relay.Invalid("state", "must be raised or cleared")
@@ -182,7 +181,7 @@ func (s *Service) FindAlarms(ctx context.Context, acct account.ID, f AlarmFilter
 }
 
 // Alarm returns an alarm; relay.KindNotFound if there is none.
-func (s *Service) Alarm(ctx context.Context, acct account.ID, id string) (Alarm, error) {
+func (s *Service) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
 	return s.deps.Store.Alarm(ctx, acct, id)
 }
 
@@ -191,7 +190,7 @@ const maxNote = 4096
 
 // Acknowledge records who has seen an alarm. The first time stays; the note and the
 // name are replaced. It returns relay.KindNotFound if there is no such alarm.
-func (s *Service) Acknowledge(ctx context.Context, acct account.ID, id, by, note string) (Alarm, error) {
+func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, by, note string) (Alarm, error) {
 	if len(note) > maxNote {
 		return Alarm{}, relay.Invalid("note", "must not be longer than 4096 bytes")
 	}
@@ -220,14 +219,14 @@ func (s *Service) check(r *Rule) (*Program, error) {
 // warnings names the decoder, the location and the devices of a rule that do not exist,
 // or the keys of its conditions that no decoder of its devices maps. A rule is saved
 // without warnings if they cannot be determined.
-func (s *Service) warnings(ctx context.Context, acct account.ID, p *Program) []string {
+func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program) []string {
 	return append(s.missingDevices(ctx, acct, p.Rule.Devices), s.unmappedKeys(ctx, acct, p)...)
 }
 
 // maxMissing is the largest number of missing devices that warnings name.
 const maxMissing = 10
 
-func (s *Service) missingDevices(ctx context.Context, acct account.ID, d Devices) (out []string) {
+func (s *Service) missingDevices(ctx context.Context, acct relay.AccountID, d Devices) (out []string) {
 	if d.LocationID != "" {
 		locations, err := s.deps.Fleet.Locations(ctx, acct)
 		if err == nil && !slices.ContainsFunc(locations, func(l iot.Location) bool { return l.ID == d.LocationID }) {
@@ -253,7 +252,7 @@ func (s *Service) missingDevices(ctx context.Context, acct account.ID, d Devices
 	return out
 }
 
-func (s *Service) unmappedKeys(ctx context.Context, acct account.ID, p *Program) (out []string) {
+func (s *Service) unmappedKeys(ctx context.Context, acct relay.AccountID, p *Program) (out []string) {
 	keys, selected := p.keys(), p.Rule.Devices.DecoderID
 	if len(keys) == 0 && selected == "" {
 		return nil
@@ -291,7 +290,7 @@ var errKept = errors.New("the stored rule is kept")
 // changed or deleted since the caller looked is seen. Declare does not check that the
 // gateway may call the rule's URLs: an inventory has been checked before. It returns
 // relay.KindInvalid as Create does.
-func (s *Service) Declare(ctx context.Context, acct account.ID, r Rule, keep func(stored *Rule) bool) error {
+func (s *Service) Declare(ctx context.Context, acct relay.AccountID, r Rule, keep func(stored *Rule) bool) error {
 	now := s.o.Now().UTC()
 	if _, err := Compile(&r); err != nil {
 		return err

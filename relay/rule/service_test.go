@@ -10,11 +10,11 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestAFrameRaisesAnAlarmOnce(t *testing.T) {
@@ -361,7 +361,7 @@ func TestTwoGatewaysEvaluateTheSameFrames(t *testing.T) {
 		twoGateways(t, newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }))
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		url := sqltest.Shared(t).NewDatabase(t)
+		url := dbtest.Shared(t).NewDatabase(t)
 		twoGateways(t, newSite(t, func(func() time.Time) *recordstest.Records { return recordstest.OpenURL(t, url) }))
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -42,7 +41,7 @@ const maxLooks = 200_000
 const reopenEvery = 10 * time.Second
 
 // set returns the rules of an account as they are at a version or later.
-func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*ruleSet, error) {
+func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) (*ruleSet, error) {
 	s.mu.Lock()
 	old := s.sets[acct]
 	s.mu.Unlock()
@@ -64,7 +63,7 @@ func (s *Service) set(ctx context.Context, acct account.ID, v iot.Version) (*rul
 }
 
 // newSet compiles rules; unchanged ones are taken from the old set.
-func (s *Service) newSet(acct account.ID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
+func (s *Service) newSet(acct relay.AccountID, old *ruleSet, rules []Rule, v iot.Version) *ruleSet {
 	set := &ruleSet{
 		version: v.Rules, records: v.Records, programs: make(map[string]*Program), named: make(map[string][]*Program),
 		looks: make(map[string]look), unopened: make(map[string]bool), readAt: s.o.Now(),

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // grace is the delay after which a condition that has held for long enough raises an
@@ -32,7 +32,7 @@ type verdict struct {
 // step evaluates one frame by a rule with a condition, and changes the state of the
 // rule for the device accordingly. It is the only place where that is decided: for live
 // frames, replays and trials.
-func (p *Program) step(acct account.ID, st *PairState, g *ruleFrame) verdict {
+func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdict {
 	switch {
 	case !st.precedes(g):
 		return verdict{Why: "a frame received at the same time or later has already been evaluated"}
@@ -111,7 +111,7 @@ func (p *Program) repeats(st *PairState, at time.Time) bool {
 
 // evaluateDue evaluates that time has passed without a frame: a condition that has held for
 // long enough, or an alarm of silence whose actions run again.
-func (p *Program) evaluateDue(acct account.ID, st *PairState, now time.Time) verdict {
+func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time) verdict {
 	switch {
 	case !st.Since.IsZero() && st.AlarmID == "":
 		if now.Sub(st.Since) < p.Rule.For {
@@ -135,7 +135,7 @@ func (p *Program) evaluateDue(acct account.ID, st *PairState, now time.Time) ver
 
 // silence evaluates a device that was heard last at a time, zero for never; from is when
 // its silence began to count.
-func (p *Program) silence(acct account.ID, st *PairState, heard, from, now time.Time) verdict {
+func (p *Program) silence(acct relay.AccountID, st *PairState, heard, from, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heard.After(st.At) {
 			return verdict{matched: true, Why: "the alarm is raised already"}
@@ -183,7 +183,7 @@ func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard
 
 // raise gives the state an alarm. Its id derives from what raised it, so that the
 // same again is the same alarm.
-func (st *PairState) raise(acct account.ID, at, ranAt time.Time, record string) {
+func (st *PairState) raise(acct relay.AccountID, at, ranAt time.Time, record string) {
 	st.AlarmID = alarmID(acct, st.Pair, at, record)
 	st.RaisedAt, st.RanAt, st.Repeats = at, ranAt, 0
 	st.Since, st.Due = time.Time{}, time.Time{}
@@ -193,7 +193,7 @@ func (st *PairState) clear() {
 	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
 }
 
-func alarmID(acct account.ID, p Pair, at time.Time, record string) string {
+func alarmID(acct relay.AccountID, p Pair, at time.Time, record string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, p.RuleID, p.DeviceID, record, at.UnixNano()))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }

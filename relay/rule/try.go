@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -94,7 +93,7 @@ func (q TrialRequest) Error(err error) error {
 //
 // It returns relay.KindNotFound if there is no such rule or device, and
 // relay.KindInvalid as Create does, or for a number of frames out of range.
-func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialResult, error) {
+func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]TrialResult, error) {
 	if t.Last < 0 || t.Last > maxTried {
 		return nil, relay.Invalid("last", lastProblem)
 	}
@@ -128,7 +127,7 @@ func (s *Service) Try(ctx context.Context, acct account.ID, t Trial) ([]TrialRes
 
 // history returns the last frames of a device that rules of a trigger look at, oldest
 // first, with the readings before each.
-func (s *Service) history(ctx context.Context, acct account.ID, d *iot.Device, on Trigger, last int) ([]*ruleFrame, error) {
+func (s *Service) history(ctx context.Context, acct relay.AccountID, d *iot.Device, on Trigger, last int) ([]*ruleFrame, error) {
 	raw, err := s.deps.Fleet.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, fmt.Errorf("frames of device %s: %w", d.ID, err)
@@ -199,7 +198,7 @@ func radioOf(f *iot.RawFrame) *iot.RadioData {
 // trial is a rule that is tried on frames.
 type trial struct {
 	s       *Service
-	acct    account.ID
+	acct    relay.AccountID
 	program *Program
 	device  *iot.Device
 	st      PairState

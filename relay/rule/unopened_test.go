@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestARuleThatDoesNotOpenGoesOnWhenItOpens(t *testing.T) {
 	g := newGateway(t)
-	g.records.DB.SetSealer(sqltest.Sealer{})
+	g.records.DB.SetSealer(dbtest.Sealer{})
 	g.create(rule.Rule{When: "values.t > 30"})
 	held := g.create(rule.Rule{When: "values.t > 20", For: 10 * time.Second})
 	silent := g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute})
@@ -23,7 +23,7 @@ func TestARuleThatDoesNotOpenGoesOnWhenItOpens(t *testing.T) {
 	}
 	g.ingest(warm("a", 1, 25))
 	tick(5) // devices are watched from here on
-	restore := sqltest.Tamper(t, g.records.DB, "rule", "doc", "id IN ('"+held+"', '"+silent+"', '"+batch+"')")
+	restore := dbtest.Tamper(t, g.records.DB, "rule", "doc", "id IN ('"+held+"', '"+silent+"', '"+batch+"')")
 	g.rules = g.site.gateway().rules // which remembers no rule
 
 	g.iot.EvaluateWith(g.rules)

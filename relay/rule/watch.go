@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -98,7 +98,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("due rules: %w", err)
 	}
-	byAccount := make(map[account.ID][]Pair)
+	byAccount := make(map[relay.AccountID][]Pair)
 	for _, one := range due {
 		byAccount[one.Account] = append(byAccount[one.Account], one.Of.Pair)
 	}
@@ -110,7 +110,7 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 	return len(due), nil
 }
 
-func (s *Service) evaluateDue(ctx context.Context, acct account.ID, pairs []Pair, now time.Time) error {
+func (s *Service) evaluateDue(ctx context.Context, acct relay.AccountID, pairs []Pair, now time.Time) error {
 	set, err := s.current(ctx, acct)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, 
 }
 
 // current returns the rules of an account as they are now.
-func (s *Service) current(ctx context.Context, acct account.ID) (*ruleSet, error) {
+func (s *Service) current(ctx context.Context, acct relay.AccountID) (*ruleSet, error) {
 	v, err := s.deps.Fleet.Version(ctx, acct)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("silent devices: %w", err)
 	}
-	byAccount := make(map[account.ID][]Watch)
+	byAccount := make(map[relay.AccountID][]Watch)
 	for _, w := range watches {
 		byAccount[w.Account] = append(byAccount[w.Account], w)
 	}
@@ -189,7 +189,7 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 // silenceCheck checks devices of one account for silence.
 type silenceCheck struct {
 	s       *Service
-	acct    account.ID
+	acct    relay.AccountID
 	now     time.Time
 	set     *ruleSet
 	devices map[string]iot.Device

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // PoolChange is a new pool, or a change to one: what is nil stays as it is.
@@ -73,7 +72,7 @@ func (c PoolChange) to(p Pool, newID func() string) (Pool, error) {
 func (s *Service) newID() string { return relay.NewID(s.opts.Now()) }
 
 // CreatePool makes a pool without SIMs.
-func (s *Service) CreatePool(ctx context.Context, acct account.ID, c PoolChange) (Pool, error) {
+func (s *Service) CreatePool(ctx context.Context, acct relay.AccountID, c PoolChange) (Pool, error) {
 	if err := c.check(true); err != nil {
 		return Pool{}, err
 	}
@@ -85,7 +84,7 @@ func (s *Service) CreatePool(ctx context.Context, acct account.ID, c PoolChange)
 }
 
 // ChangePool changes a pool.
-func (s *Service) ChangePool(ctx context.Context, acct account.ID, id string, c PoolChange) (Pool, error) {
+func (s *Service) ChangePool(ctx context.Context, acct relay.AccountID, id string, c PoolChange) (Pool, error) {
 	if err := c.check(false); err != nil {
 		return Pool{}, err
 	}
@@ -99,7 +98,7 @@ func (s *Service) ChangePool(ctx context.Context, acct account.ID, id string, c 
 	return p, s.Limits.EnforcePool(ctx, acct, id)
 }
 
-func (s *Service) changePool(ctx context.Context, acct account.ID, id string, change func(*Pool) error) (Pool, error) {
+func (s *Service) changePool(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
 	p, err := s.Pools.Change(ctx, acct, id, change)
 	return p, Missing(err, NoPool())
 }
@@ -133,7 +132,7 @@ func ParseICCIDs(list []string) ([]ICCID, error) {
 
 // Attach puts SIMs of the account into a pool, all or none. Those that are in it
 // stay.
-func (s *Service) Attach(ctx context.Context, acct account.ID, pool string, list []string) error {
+func (s *Service) Attach(ctx context.Context, acct relay.AccountID, pool string, list []string) error {
 	iccids, err := ParseICCIDs(list)
 	if err != nil {
 		return err
@@ -145,7 +144,7 @@ func (s *Service) Attach(ctx context.Context, acct account.ID, pool string, list
 }
 
 // Detach takes SIMs out of a pool, all or none, and returns the pool.
-func (s *Service) Detach(ctx context.Context, acct account.ID, pool string, list []string) (Pool, error) {
+func (s *Service) Detach(ctx context.Context, acct relay.AccountID, pool string, list []string) (Pool, error) {
 	iccids, err := ParseICCIDs(list)
 	if err != nil {
 		return Pool{}, err
@@ -158,7 +157,7 @@ func (s *Service) Detach(ctx context.Context, acct account.ID, pool string, list
 }
 
 // PoolSIMs returns a page of a pool's SIMs and how many there are.
-func (s *Service) PoolSIMs(ctx context.Context, acct account.ID, pool string, q Query) ([]SIM, int, error) {
+func (s *Service) PoolSIMs(ctx context.Context, acct relay.AccountID, pool string, q Query) ([]SIM, int, error) {
 	if _, err := s.Pools.Get(ctx, acct, pool); err != nil {
 		return nil, 0, Missing(err, NoPool())
 	}

@@ -6,12 +6,11 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // AddRecipient adds a recipient of notifications about a SIM. A second one with the
 // same e-mail address is refused.
-func (s *Service) AddRecipient(ctx context.Context, acct account.ID, iccid string, r Recipient) (SIM, error) {
+func (s *Service) AddRecipient(ctx context.Context, acct relay.AccountID, iccid string, r Recipient) (SIM, error) {
 	p := relay.Problems{}
 	r.check(p, "", false)
 	if err := p.Err(); err != nil {
@@ -25,7 +24,7 @@ func (s *Service) AddRecipient(ctx context.Context, acct account.ID, iccid strin
 }
 
 // RemoveRecipient removes a recipient of a SIM.
-func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id string) error {
+func (s *Service) RemoveRecipient(ctx context.Context, acct relay.AccountID, id string) error {
 	iccid, _, _ := strings.Cut(id, "-")
 	parsed, err := ParseICCID(iccid)
 	if err != nil {
@@ -40,7 +39,7 @@ func (s *Service) RemoveRecipient(ctx context.Context, acct account.ID, id strin
 }
 
 // AddPoolRecipient adds a recipient of notifications about a pool, with a number.
-func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool string, r Recipient) (Pool, error) {
+func (s *Service) AddPoolRecipient(ctx context.Context, acct relay.AccountID, pool string, r Recipient) (Pool, error) {
 	p := relay.Problems{}
 	r.check(p, "", true)
 	if err := p.Err(); err != nil {
@@ -54,7 +53,7 @@ func (s *Service) AddPoolRecipient(ctx context.Context, acct account.ID, pool st
 }
 
 // RemovePoolRecipient removes a recipient of a pool.
-func (s *Service) RemovePoolRecipient(ctx context.Context, acct account.ID, pool, id string) error {
+func (s *Service) RemovePoolRecipient(ctx context.Context, acct relay.AccountID, pool, id string) error {
 	there := false
 	_, err := s.changePool(ctx, acct, pool, func(one *Pool) (err error) {
 		one.Recipients, err = without(one.Recipients, id, &there)

@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Deps are the dependencies of a Service; all are required.
@@ -49,18 +48,18 @@ func New(d Deps, o Options) (*Service, error) {
 }
 
 // List returns a page of the account's SIMs and how many there are.
-func (s *Service) List(ctx context.Context, acct account.ID, q Query) ([]SIM, int, error) {
+func (s *Service) List(ctx context.Context, acct relay.AccountID, q Query) ([]SIM, int, error) {
 	return s.SIMs.List(ctx, acct, Scope{}, q)
 }
 
 // Get returns a SIM; the refusal NoSIM if the account has none with the ICCID.
-func (s *Service) Get(ctx context.Context, acct account.ID, iccid string) (SIM, error) {
+func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (SIM, error) {
 	return Load(ctx, s.SIMs, acct, iccid)
 }
 
 // Load loads the SIM with an ICCID from a request's path; the refusal NoSIM if the
 // account has none.
-func Load(ctx context.Context, from SIMs, acct account.ID, iccid string) (SIM, error) {
+func Load(ctx context.Context, from SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
 		return SIM{}, NoSIM()
@@ -70,7 +69,7 @@ func Load(ctx context.Context, from SIMs, acct account.ID, iccid string) (SIM, e
 }
 
 // change changes the SIM with an ICCID from a request's path.
-func (s *Service) change(ctx context.Context, acct account.ID, iccid string, change func(*SIM) error) (SIM, error) {
+func (s *Service) change(ctx context.Context, acct relay.AccountID, iccid string, change func(*SIM) error) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
 		return SIM{}, NoSIM()
@@ -133,7 +132,7 @@ func (c LimitChange) to(l Limit) (Limit, error) {
 }
 
 // SetLimit changes the monthly limit of a SIM, which must be given; 0 lifts it.
-func (s *Service) SetLimit(ctx context.Context, acct account.ID, iccid string, c LimitChange) (SIM, error) {
+func (s *Service) SetLimit(ctx context.Context, acct relay.AccountID, iccid string, c LimitChange) (SIM, error) {
 	p := relay.Problems{}
 	if c.Monthly == nil {
 		p.AddNamed("monthly_usage_limit", "The %s field is required.")
@@ -154,7 +153,7 @@ func (s *Service) SetLimit(ctx context.Context, acct account.ID, iccid string, c
 
 // SetCallback saves the account's callback URL after a test request has reached it.
 // An unusable URL is Invalid of callback_url.
-func (s *Service) SetCallback(ctx context.Context, acct account.ID, url string) error {
+func (s *Service) SetCallback(ctx context.Context, acct relay.AccountID, url string) error {
 	if err := checkCallback(url, s.opts.AllowHTTP); err != nil {
 		return err
 	}
@@ -169,7 +168,7 @@ func (s *Service) SetCallback(ctx context.Context, acct account.ID, url string) 
 }
 
 // Register makes a subscriber. required names what must be given, see Required.
-func (s *Service) Register(ctx context.Context, acct account.ID, who Subscriber, required []string) (Subscriber, error) {
+func (s *Service) Register(ctx context.Context, acct relay.AccountID, who Subscriber, required []string) (Subscriber, error) {
 	if err := who.Check(required); err != nil {
 		return who, err
 	}
@@ -179,19 +178,19 @@ func (s *Service) Register(ctx context.Context, acct account.ID, who Subscriber,
 
 // Subscriber returns a subscriber; the refusal NoSubscriber if the account has
 // none with the id.
-func (s *Service) Subscriber(ctx context.Context, acct account.ID, id string) (Subscriber, error) {
+func (s *Service) Subscriber(ctx context.Context, acct relay.AccountID, id string) (Subscriber, error) {
 	who, err := s.Subscribers.Get(ctx, acct, id)
 	return who, Missing(err, NoSubscriber())
 }
 
 // ListSubscribers returns a page of the account's subscribers and how many there
 // are.
-func (s *Service) ListSubscribers(ctx context.Context, acct account.ID, q Query) ([]Subscriber, int, error) {
+func (s *Service) ListSubscribers(ctx context.Context, acct relay.AccountID, q Query) ([]Subscriber, int, error) {
 	return s.Subscribers.List(ctx, acct, q)
 }
 
 // SubscriberSIMs returns a page of a subscriber's SIMs and how many there are.
-func (s *Service) SubscriberSIMs(ctx context.Context, acct account.ID, id string, q Query) ([]SIM, int, error) {
+func (s *Service) SubscriberSIMs(ctx context.Context, acct relay.AccountID, id string, q Query) ([]SIM, int, error) {
 	if _, err := s.Subscriber(ctx, acct, id); err != nil {
 		return nil, 0, err
 	}

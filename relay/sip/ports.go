@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/cdr"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 )
 
 // Record is a call of an account.
 type Record struct {
-	Account account.ID
+	Account relay.AccountID
 	Call    cdr.Call
 }
 
@@ -28,7 +28,7 @@ type Calls interface {
 	Put(ctx context.Context, records []Record) error
 	// Read returns calls that start at or after from and before to, in the order of
 	// their starts, behind a cursor (zero: from the first), at most limit.
-	Read(ctx context.Context, acct account.ID, from, to time.Time, behind Cursor, limit int) ([]cdr.Call, error)
+	Read(ctx context.Context, acct relay.AccountID, from, to time.Time, behind Cursor, limit int) ([]cdr.Call, error)
 }
 
 // Archives makes archives and keeps them while their handles work.

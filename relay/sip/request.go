@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 )
 
@@ -26,13 +25,13 @@ type Request struct {
 
 // Order is a requested archive.
 type Order struct {
-	Handle  string     `json:"handle"`
-	Account account.ID `json:"account"`
-	From    time.Time  `json:"from"`
-	To      time.Time  `json:"to"` // not within
-	Email   string     `json:"email,omitempty"`
-	Single  bool       `json:"single,omitempty"`
-	AskedAt time.Time  `json:"asked_at"`
+	Handle  string          `json:"handle"`
+	Account relay.AccountID `json:"account"`
+	From    time.Time       `json:"from"`
+	To      time.Time       `json:"to"` // not within
+	Email   string          `json:"email,omitempty"`
+	Single  bool            `json:"single,omitempty"`
+	AskedAt time.Time       `json:"asked_at"`
 }
 
 // ExpiresAt is when the handle stops working.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -47,7 +46,7 @@ func New(d Deps, o Options) (*Service, error) {
 // Request submits a job that makes an archive. It returns relay.KindInvalid with the
 // parameters for a range that ends before it starts, an unknown format, or an
 // invalid mail address.
-func (s *Service) Request(ctx context.Context, acct account.ID, a Request) (Order, error) {
+func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) (Order, error) {
 	if err := a.check(); err != nil {
 		return Order{}, err
 	}
@@ -68,7 +67,7 @@ func (s *Service) Request(ctx context.Context, acct account.ID, a Request) (Orde
 // Archive reports whether an archive can be fetched. It returns relay.KindNotFound
 // for a handle that is not the account's, that has expired, or whose archive could
 // not be made.
-func (s *Service) Archive(ctx context.Context, acct account.ID, handle string) (ready bool, err error) {
+func (s *Service) Archive(ctx context.Context, acct relay.AccountID, handle string) (ready bool, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, handle)
 	if err != nil {
 		return false, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -29,7 +28,7 @@ type world struct {
 
 func (h *world) Submit(_ context.Context, j job.Job) error { h.jobs[j.ID] = j; return nil }
 
-func (h *world) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+func (h *world) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, ok := h.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
@@ -105,7 +104,7 @@ func TestRequest(t *testing.T) {
 func TestAnArchiveIsThereWhileItsHandleWorks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(h *world, j *job.Job)
-		acct   account.ID
+		acct   relay.AccountID
 		ready  bool
 		gone   bool
 	}{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -36,7 +35,7 @@ type blocking struct {
 	After  sim.ICCID   `json:"after,omitempty"` // the last ICCID of the job before
 }
 
-func (m *Meter) submit(ctx context.Context, acct account.ID, id string, b blocking, keep time.Duration) error {
+func (m *Meter) submit(ctx context.Context, acct relay.AccountID, id string, b blocking, keep time.Duration) error {
 	input, err := json.Marshal(b)
 	if err != nil {
 		return fmt.Errorf("usage: block %s: encode: %w", id, err)
@@ -51,7 +50,7 @@ func (m *Meter) submit(ctx context.Context, acct account.ID, id string, b blocki
 // or their pool, have reached a limit that blocks. Callers use it for SIMs that were
 // activated or attached to a pool, or whose limit has changed; Take does the same
 // for the SIMs of records.
-func (m *Meter) EnforceSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
+func (m *Meter) EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
 	found, err := m.overLimit(ctx, acct, iccids)
 	if err != nil || len(found) == 0 {
 		return err
@@ -64,7 +63,7 @@ func (m *Meter) EnforceSIMs(ctx context.Context, acct account.ID, iccids []sim.I
 }
 
 // EnforcePool does so for all SIMs of a pool whose limit has changed.
-func (m *Meter) EnforcePool(ctx context.Context, acct account.ID, pool string) error {
+func (m *Meter) EnforcePool(ctx context.Context, acct relay.AccountID, pool string) error {
 	over, err := m.poolOver(ctx, acct, pool)
 	if err != nil || !over {
 		return err
@@ -74,7 +73,7 @@ func (m *Meter) EnforcePool(ctx context.Context, acct account.ID, pool string) e
 
 // blockPool suspends each SIM in a pool and records that it did: until usage is
 // below the limit again, SIMs that are activated later are suspended one by one.
-func (m *Meter) blockPool(ctx context.Context, acct account.ID, s Subject) error {
+func (m *Meter) blockPool(ctx context.Context, acct relay.AccountID, s Subject) error {
 	b := blocking{Pool: s.ID, Scan: relay.NewUUID(m.deps.Now())}
 	if err := m.submit(ctx, acct, b.Scan, b, scanLife); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (m *Meter) blockPool(ctx context.Context, acct account.ID, s Subject) error
 
 // blockSIMs suspends the SIMs of records. One job serves all records that find the
 // same limit reached.
-func (m *Meter) blockSIMs(ctx context.Context, acct account.ID, iccids []sim.ICCID) error {
+func (m *Meter) blockSIMs(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) error {
 	found, err := m.overLimit(ctx, acct, iccids)
 	if err != nil {
 		return err
@@ -125,7 +124,7 @@ func (m *Meter) RunBlock(ctx context.Context, j job.Job) (any, error) {
 }
 
 // nextSIMs returns the SIMs of one job.
-func (m *Meter) nextSIMs(ctx context.Context, acct account.ID, b blocking) ([]sim.ICCID, error) {
+func (m *Meter) nextSIMs(ctx context.Context, acct relay.AccountID, b blocking) ([]sim.ICCID, error) {
 	if b.Pool == "" {
 		return b.ICCIDs, nil
 	}
@@ -143,7 +142,7 @@ func (m *Meter) nextSIMs(ctx context.Context, acct account.ID, b blocking) ([]si
 
 // poolOver reports whether a pool has reached a limit that blocks. If not, it
 // removes the record that all its SIMs were suspended.
-func (m *Meter) poolOver(ctx context.Context, acct account.ID, id string) (bool, error) {
+func (m *Meter) poolOver(ctx context.Context, acct relay.AccountID, id string) (bool, error) {
 	pool, err := m.pool(ctx, acct, id)
 	if err != nil {
 		return false, err
@@ -160,7 +159,7 @@ func (m *Meter) poolOver(ctx context.Context, acct account.ID, id string) (bool,
 }
 
 // pool loads a pool; a deleted one has no limit.
-func (m *Meter) pool(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
+func (m *Meter) pool(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) {
 	pool, err := m.deps.Pools.Get(ctx, acct, id)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return sim.Pool{}, nil
@@ -182,7 +181,7 @@ type overrun struct {
 
 // overLimit returns those of an account's SIMs that are in service although they, or
 // their pool, have reached a limit that blocks.
-func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []sim.ICCID) ([]overrun, error) {
+func (m *Meter) overLimit(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) ([]overrun, error) {
 	var out []overrun
 	for some := range slices.Chunk(iccids, lookupBatch) {
 		sims, err := m.deps.SIMs.GetMany(ctx, acct, some)
@@ -211,7 +210,7 @@ func (m *Meter) overLimit(ctx context.Context, acct account.ID, iccids []sim.ICC
 
 // reached returns the limits that block and are reached, of SIMs in service and
 // their pools.
-func (m *Meter) reached(ctx context.Context, acct account.ID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
+func (m *Meter) reached(ctx context.Context, acct relay.AccountID, sims map[sim.ICCID]sim.SIM) (map[Subject]int64, error) {
 	limits := make(map[Subject]sim.Limit)
 	for iccid, one := range sims {
 		if !one.InService() {

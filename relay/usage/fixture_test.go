@@ -12,7 +12,6 @@ import (
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -94,14 +93,14 @@ func (w *fixture) Put(_ context.Context, records []Record) error {
 	return nil
 }
 
-func (w *fixture) Totals(_ context.Context, _ account.ID, subjects []Subject) (out []Total, err error) {
+func (w *fixture) Totals(_ context.Context, _ relay.AccountID, subjects []Subject) (out []Total, err error) {
 	for _, s := range subjects {
 		out = append(out, w.totals[s])
 	}
 	return out, nil
 }
 
-func (w *fixture) AddSteps(_ context.Context, _ account.ID, s Subject, steps Steps) error {
+func (w *fixture) AddSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps) error {
 	if err := w.fails("did"); err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func (w *fixture) AddSteps(_ context.Context, _ account.ID, s Subject, steps Ste
 	return nil
 }
 
-func (w *fixture) RemoveSteps(_ context.Context, _ account.ID, s Subject, steps Steps, below int64) error {
+func (w *fixture) RemoveSteps(_ context.Context, _ relay.AccountID, s Subject, steps Steps, below int64) error {
 	if t := w.totals[s]; t.Bytes < below {
 		t.Done &^= steps
 		w.totals[s] = t
@@ -129,17 +128,17 @@ func (w *fixture) within(iccid sim.ICCID, in Span) (found []StoredRecord) {
 	return found
 }
 
-func (w *fixture) Any(_ context.Context, _ account.ID, in Span, iccids []sim.ICCID) (bool, error) {
+func (w *fixture) Any(_ context.Context, _ relay.AccountID, in Span, iccids []sim.ICCID) (bool, error) {
 	return slices.ContainsFunc(w.within("", in), func(k StoredRecord) bool { return iccids == nil || slices.Contains(iccids, sim.ICCID(k.Use.ICCID)) }), nil
 }
 
-func (w *fixture) Read(_ context.Context, _ account.ID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
+func (w *fixture) Read(_ context.Context, _ relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
 	found := w.within(iccid, in)
 	found = found[1+slices.IndexFunc(found, func(k StoredRecord) bool { return k.Cursor == behind }):]
 	return found[:min(limit, len(found))], nil
 }
 
-func (w *fixture) Sums(_ context.Context, _ account.ID, in Span, each func([]Sum) error) error {
+func (w *fixture) Sums(_ context.Context, _ relay.AccountID, in Span, each func([]Sum) error) error {
 	sums := make(map[string]int64)
 	for _, k := range w.within("", in) {
 		sums[k.Use.ICCID] += k.Use.Bytes
@@ -172,7 +171,7 @@ func (w *fixture) Rows(_ context.Context, id string, offset, limit int) ([]Row, 
 
 func (w *fixture) Sweep(context.Context, time.Time) error { return nil }
 
-func (w *fixture) GetMany(_ context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
+func (w *fixture) GetMany(_ context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
 	w.most = max(w.most, len(iccids))
 	found := make(map[sim.ICCID]sim.SIM)
 	for _, iccid := range iccids {
@@ -184,7 +183,7 @@ func (w *fixture) GetMany(_ context.Context, acct account.ID, iccids []sim.ICCID
 	return found, w.fails("lines")
 }
 
-func (w *fixture) Scan(_ context.Context, _ account.ID, in sim.Scope, after sim.ICCID, limit int) (found []sim.ICCID, err error) {
+func (w *fixture) Scan(_ context.Context, _ relay.AccountID, in sim.Scope, after sim.ICCID, limit int) (found []sim.ICCID, err error) {
 	for iccid, line := range w.sims {
 		if iccid > after && (in.Pool == "" || line.Pool == in.Pool) && (in.Subscriber == "" || line.Subscriber == in.Subscriber) {
 			found = append(found, iccid)
@@ -197,7 +196,7 @@ func (w *fixture) Scan(_ context.Context, _ account.ID, in sim.Scope, after sim.
 // table has pools or subscribers by their ids.
 type table[T any] map[string]T
 
-func (t table[T]) Get(_ context.Context, _ account.ID, id string) (T, error) {
+func (t table[T]) Get(_ context.Context, _ relay.AccountID, id string) (T, error) {
 	found, ok := t[id]
 	if !ok {
 		return found, relay.Errorf(relay.KindNotFound, "no record has the id %s", id)
@@ -205,7 +204,7 @@ func (t table[T]) Get(_ context.Context, _ account.ID, id string) (T, error) {
 	return found, nil
 }
 
-func (w *fixture) Suspend(_ context.Context, _ account.ID, iccid sim.ICCID) error {
+func (w *fixture) Suspend(_ context.Context, _ relay.AccountID, iccid sim.ICCID) error {
 	if err := w.fails("suspend " + string(iccid)); err != nil {
 		return err
 	}
@@ -254,7 +253,7 @@ func (w *fixture) Submit(_ context.Context, j job.Job) error {
 	return w.fails("submit")
 }
 
-func (w *fixture) Get(_ context.Context, acct account.ID, id string) (job.Job, error) {
+func (w *fixture) Get(_ context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	j, ok := w.jobs[id]
 	if !ok || j.Account != acct {
 		return j, relay.Errorf(relay.KindNotFound, "job %s", id)
@@ -262,7 +261,7 @@ func (w *fixture) Get(_ context.Context, acct account.ID, id string) (job.Job, e
 	return j, nil
 }
 
-func (w *fixture) Notify(_ context.Context, _ account.ID, e outbox.Event) error {
+func (w *fixture) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) error {
 	if err := w.fails("tell"); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
@@ -68,15 +68,15 @@ func (m *Meter) Take(ctx context.Context, records []Record) (unknown []int, err 
 const lookupBatch = 1000
 
 // findSIMs looks up the SIMs of records, by account and ICCID.
-func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]map[sim.ICCID]sim.SIM, error) {
-	asked := make(map[account.ID]map[sim.ICCID]bool)
+func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[relay.AccountID]map[sim.ICCID]sim.SIM, error) {
+	asked := make(map[relay.AccountID]map[sim.ICCID]bool)
 	for _, r := range records {
 		if asked[r.Account] == nil {
 			asked[r.Account] = make(map[sim.ICCID]bool)
 		}
 		asked[r.Account][sim.ICCID(r.Use.ICCID)] = true
 	}
-	sims := make(map[account.ID]map[sim.ICCID]sim.SIM, len(asked))
+	sims := make(map[relay.AccountID]map[sim.ICCID]sim.SIM, len(asked))
 	for acct, iccids := range asked {
 		sims[acct] = make(map[sim.ICCID]sim.SIM, len(iccids))
 		for some := range slices.Chunk(slices.Collect(maps.Keys(iccids)), lookupBatch) {
@@ -94,7 +94,7 @@ func (m *Meter) findSIMs(ctx context.Context, records []Record) (map[account.ID]
 // counted before, because a process may have died in between. Notifications are
 // sent once. A limit that blocks is enforced whenever it is reached, but for the
 // current month only: late records of last month must not suspend a SIM now.
-func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.ID]map[sim.ICCID]sim.SIM) error {
+func (m *Meter) enforce(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) error {
 	all, err := m.limited(ctx, records, sims)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (m *Meter) enforce(ctx context.Context, records []Record, sims map[account.
 
 // enforceReached suspends the SIMs of records whose limits are reached.
 func (m *Meter) enforceReached(ctx context.Context, records []Record, reached map[counter]bool) error {
-	iccids := make(map[account.ID][]sim.ICCID)
+	iccids := make(map[relay.AccountID][]sim.ICCID)
 	seen := make(map[counter]bool)
 	for _, r := range records {
 		own, pool := r.counters()
@@ -155,7 +155,7 @@ func before(a, b limited) int {
 
 // counter names a total that a record adds to.
 type counter struct {
-	account account.ID
+	account relay.AccountID
 	subject Subject
 }
 
@@ -167,7 +167,7 @@ func (r Record) counters() (own, pool counter) {
 }
 
 // limited finds the subjects of records that have a limit.
-func (m *Meter) limited(ctx context.Context, records []Record, sims map[account.ID]map[sim.ICCID]sim.SIM) ([]limited, error) {
+func (m *Meter) limited(ctx context.Context, records []Record, sims map[relay.AccountID]map[sim.ICCID]sim.SIM) ([]limited, error) {
 	seen := make(map[counter]bool)
 	var all []limited
 	for _, r := range records {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -17,23 +17,23 @@ type Counters interface {
 	// nothing. The error is relay.KindUnavailable if a retry may succeed.
 	Put(ctx context.Context, records []Record) error
 	// Totals returns those of an account's subjects, in their order.
-	Totals(ctx context.Context, acct account.ID, subjects []Subject) ([]Total, error)
+	Totals(ctx context.Context, acct relay.AccountID, subjects []Subject) ([]Total, error)
 
-	AddSteps(ctx context.Context, acct account.ID, s Subject, steps Steps) error
+	AddSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps) error
 	// RemoveSteps removes steps of a subject that used less than below, in bytes.
-	RemoveSteps(ctx context.Context, acct account.ID, s Subject, steps Steps, below int64) error
+	RemoveSteps(ctx context.Context, acct relay.AccountID, s Subject, steps Steps, below int64) error
 }
 
 // Records reads stored records.
 type Records interface {
 	// Any reports whether there are records in a time, of the given SIMs only
 	// unless iccids is nil.
-	Any(ctx context.Context, acct account.ID, in Span, iccids []sim.ICCID) (bool, error)
+	Any(ctx context.Context, acct relay.AccountID, in Span, iccids []sim.ICCID) (bool, error)
 	// Read returns records in the order of their starts, behind a place, at most
 	// limit; of one SIM only unless iccid is empty.
-	Read(ctx context.Context, acct account.ID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error)
+	Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error)
 	// Sums adds up the usage of each SIM in a period and passes it on step by step.
-	Sums(ctx context.Context, acct account.ID, in Span, each func([]Sum) error) error
+	Sums(ctx context.Context, acct relay.AccountID, in Span, each func([]Sum) error) error
 }
 
 // Reports keeps the rows of usage reports, ordered by subscriber and SIM.
@@ -54,18 +54,18 @@ type Row struct {
 
 // SIMs reads the SIMs of accounts; sim.SIMs documents the methods.
 type SIMs interface {
-	GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
-	Scan(ctx context.Context, acct account.ID, in sim.Scope, after sim.ICCID, limit int) ([]sim.ICCID, error)
+	GetMany(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
+	Scan(ctx context.Context, acct relay.AccountID, in sim.Scope, after sim.ICCID, limit int) ([]sim.ICCID, error)
 }
 
 // Pools reads pools.
 type Pools interface {
-	Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error) // relay.KindNotFound if there is none
+	Get(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) // relay.KindNotFound if there is none
 }
 
 // Subscribers reads subscribers.
 type Subscribers interface {
-	Get(ctx context.Context, acct account.ID, id string) (sim.Subscriber, error) // relay.KindNotFound if there is none
+	Get(ctx context.Context, acct relay.AccountID, id string) (sim.Subscriber, error) // relay.KindNotFound if there is none
 }
 
 // Suspender suspends SIMs.
@@ -73,7 +73,7 @@ type Suspender interface {
 	// Suspend orders the suspension of a SIM. It does nothing for a SIM that is not in
 	// service or about to leave it, and returns relay.KindUnavailable while the
 	// suspension cannot be ordered.
-	Suspend(ctx context.Context, acct account.ID, iccid sim.ICCID) error
+	Suspend(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
 }
 
 // Files makes files and keeps them for a time.

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders/cdr"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Record is one use of a SIM of an account.
 type Record struct {
-	Account account.ID
+	Account relay.AccountID
 	// Pool is the one that the SIM is in; empty: none. The Meter finds it.
 	Pool string
 	Use  cdr.Use

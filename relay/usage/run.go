@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -42,7 +41,7 @@ func (s *Service) RunCDR(ctx context.Context, j job.Job) (any, error) {
 
 // each passes on the records of an order: all in the order of their starts, or
 // those of a subscriber SIM by SIM.
-func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cdr.Use) error) error {
+func (s *Service) each(ctx context.Context, acct relay.AccountID, o order, do func(cdr.Use) error) error {
 	if o.Subscriber == "" {
 		return s.eachOf(ctx, acct, "", o.span(), do)
 	}
@@ -61,7 +60,7 @@ func (s *Service) each(ctx context.Context, acct account.ID, o order, do func(cd
 }
 
 // eachOf passes on the records of a SIM, or of all if iccid is empty.
-func (s *Service) eachOf(ctx context.Context, acct account.ID, iccid sim.ICCID, in Span, do func(cdr.Use) error) error {
+func (s *Service) eachOf(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in Span, do func(cdr.Use) error) error {
 	var behind Cursor
 	for {
 		page, err := s.deps.Records.Read(ctx, acct, iccid, in, behind, s.opts.Page)
@@ -105,7 +104,7 @@ func (s *Service) RunReport(ctx context.Context, j job.Job) (any, error) {
 }
 
 // rows adds the subscribers of the SIMs. companies caches the subscribers' names.
-func (s *Service) rows(ctx context.Context, acct account.ID, sums []Sum, companies map[string]string) ([]Row, error) {
+func (s *Service) rows(ctx context.Context, acct relay.AccountID, sums []Sum, companies map[string]string) ([]Row, error) {
 	iccids := make([]sim.ICCID, len(sums))
 	for i, sum := range sums {
 		iccids[i] = sim.ICCID(sum.ICCID)
@@ -127,7 +126,7 @@ func (s *Service) rows(ctx context.Context, acct account.ID, sums []Sum, compani
 // maxCompanies is the maximum number of names cached for a report.
 const maxCompanies = 10_000
 
-func (s *Service) company(ctx context.Context, acct account.ID, id string, known map[string]string) (string, error) {
+func (s *Service) company(ctx context.Context, acct relay.AccountID, id string, known map[string]string) (string, error) {
 	if name, ok := known[id]; ok || id == "" {
 		return name, nil
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
 )
@@ -57,7 +56,7 @@ func New(d Deps, o Options) (*Service, error) {
 // relay.KindInvalid with the parameters if the time ends before it starts or is too
 // long, or the account has no such subscriber, and relay.KindNotFound if there are
 // no records.
-func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Request) (string, error) {
+func (s *Service) RequestCDR(ctx context.Context, acct relay.AccountID, a Request) (string, error) {
 	if err := a.check(); err != nil {
 		return "", err
 	}
@@ -78,7 +77,7 @@ func (s *Service) RequestCDR(ctx context.Context, acct account.ID, a Request) (s
 
 // RequestUsage submits a job that makes a usage report, which may be empty, and
 // returns its id. It returns relay.KindInvalid as RequestCDR does.
-func (s *Service) RequestUsage(ctx context.Context, acct account.ID, a Request) (string, error) {
+func (s *Service) RequestUsage(ctx context.Context, acct relay.AccountID, a Request) (string, error) {
 	a.Subscriber = ""
 	if err := a.check(); err != nil {
 		return "", err
@@ -87,7 +86,7 @@ func (s *Service) RequestUsage(ctx context.Context, acct account.ID, a Request) 
 }
 
 // present returns relay.KindNotFound if there are no records in the requested time.
-func (s *Service) present(ctx context.Context, acct account.ID, a Request) error {
+func (s *Service) present(ctx context.Context, acct relay.AccountID, a Request) error {
 	none := relay.Errorf(relay.KindNotFound, "usage: there are no records from %s to %s", a.Start, a.End)
 	in := Span{a.Start, a.End}
 	if a.Subscriber == "" {
@@ -113,7 +112,7 @@ func (s *Service) present(ctx context.Context, acct account.ID, a Request) error
 	}
 }
 
-func (s *Service) submit(ctx context.Context, acct account.ID, kind job.Kind, a Request) (string, error) {
+func (s *Service) submit(ctx context.Context, acct relay.AccountID, kind job.Kind, a Request) (string, error) {
 	now := s.deps.Now().UTC()
 	input, err := json.Marshal(order{From: a.Start.UTC(), To: a.End.UTC(), Subscriber: a.Subscriber})
 	if err != nil {
@@ -131,7 +130,7 @@ var ErrNotCompleted = errors.New("usage: the job is not completed")
 
 // done loads a completed job. It returns relay.KindNotFound for a job that the
 // account does not have, that is of another kind, or that failed.
-func (s *Service) done(ctx context.Context, acct account.ID, id string, kind job.Kind) (o order, n int64, err error) {
+func (s *Service) done(ctx context.Context, acct relay.AccountID, id string, kind job.Kind) (o order, n int64, err error) {
 	j, err := s.deps.Jobs.Get(ctx, acct, id)
 	if err != nil {
 		return o, 0, err
@@ -158,7 +157,7 @@ type File struct {
 
 // CDR opens the file of a job. It returns ErrNotCompleted, or relay.KindNotFound
 // if there is none.
-func (s *Service) CDR(ctx context.Context, acct account.ID, id string) (File, error) {
+func (s *Service) CDR(ctx context.Context, acct relay.AccountID, id string) (File, error) {
 	o, _, err := s.done(ctx, acct, id, CDRKind)
 	if err != nil {
 		return File{}, err
@@ -177,7 +176,7 @@ type Report struct {
 
 // Usage returns a page of the report of a job. It returns ErrNotCompleted, or
 // relay.KindNotFound if there is none.
-func (s *Service) Usage(ctx context.Context, acct account.ID, id string, offset, limit int) (Report, error) {
+func (s *Service) Usage(ctx context.Context, acct relay.AccountID, id string, offset, limit int) (Report, error) {
 	o, n, err := s.done(ctx, acct, id, ReportKind)
 	if err != nil {
 		return Report{}, err

@@ -56,7 +56,7 @@ func (s *Service) User(ctx context.Context, name string) (User, error) {
 type Addition struct {
 	Name     string
 	Role     Role
-	Account  account.ID // of the role Account
+	Account  relay.AccountID // of the role Account
 	Password string
 }
 
@@ -85,7 +85,7 @@ func (s *Service) Add(ctx context.Context, a Addition) (User, error) {
 // Change is what to change of a user; nil leaves a field as it is.
 type Change struct {
 	Role     *Role
-	Account  *account.ID // 0 takes it away
+	Account  *relay.AccountID // 0 takes it away
 	Password *string
 	Disabled *bool
 }

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	"github.com/penstock/penstock/relay/sqlstore/users"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -24,12 +23,12 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, now: sqltest.At(0)}
-	r.Service = user.New(users.New(sqltest.Open(t, sqlstore.Options{})), user.Options{SessionTime: time.Hour, Now: func() time.Time { return r.now }})
+	r := &rig{t: t, now: dbtest.At(0)}
+	r.Service = user.New(users.New(dbtest.Open(t, db.Options{})), user.Options{SessionTime: time.Hour, Now: func() time.Time { return r.now }})
 	return r
 }
 
-func (r *rig) add(name string, role user.Role, acct account.ID) user.User {
+func (r *rig) add(name string, role user.Role, acct relay.AccountID) user.User {
 	r.t.Helper()
 	u, err := r.Add(r.t.Context(), user.Addition{Name: name, Role: role, Account: acct, Password: password})
 	if err != nil {
@@ -190,7 +189,7 @@ func TestUsersOfAProvider(t *testing.T) {
 		_, err := r.SignInAs(t.Context(), refused, 0)
 		wantKind(t, "a name that is taken, or none", err, relay.KindForbidden)
 	}
-	for field, c := range map[string]user.Change{"role": {Role: new(user.Admin)}, "password": {Password: new("another password")}, "account": {Account: new(account.ID(8))}} {
+	for field, c := range map[string]user.Change{"role": {Role: new(user.Admin)}, "password": {Password: new("another password")}, "account": {Account: new(relay.AccountID(8))}} {
 		_, _, err := r.Change(t.Context(), "eve@example.org", c)
 		if relay.FieldsOf(err)[field] == nil {
 			t.Errorf("%s of a provider's user: %v", field, err)

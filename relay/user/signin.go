@@ -143,7 +143,7 @@ func (s *Service) SetOwnPassword(ctx context.Context, name, present, password st
 // account of the role Account. A new person becomes a user, a known one gets the
 // current name, role and account of the provider. relay.KindForbidden says why a
 // person may not sign in.
-func (s *Service) SignInAs(ctx context.Context, who Identity, acct account.ID) (SignedIn, error) {
+func (s *Service) SignInAs(ctx context.Context, who Identity, acct relay.AccountID) (SignedIn, error) {
 	name, ok := ParseName(who.Name)
 	if !ok {
 		return SignedIn{}, relay.Errorf(relay.KindForbidden, "the provider gives no usable name: %q", who.Name)

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // Role is what a user may do.
@@ -51,8 +50,8 @@ type User struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
 	// Account is the account that a user of the role Account sees; otherwise 0.
-	Account  account.ID `json:"account,omitempty"`
-	Provider Provider   `json:"provider"`
+	Account  relay.AccountID `json:"account,omitempty"`
+	Provider Provider        `json:"provider"`
 	// Subject identifies a user of a provider: the issuer, a blank and the subject.
 	Subject string `json:"subject,omitempty"`
 	// Password is what account.HashPassword made of it; empty for users of a provider.

@@ -20,10 +20,10 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // mailer sends one mail.
@@ -91,7 +91,7 @@ func (b *backends) openReadings(_ context.Context, cfg config.Config, log *slog.
 	note := "embedded"
 	if cfg.Influx.URL == "" {
 		// The number of writes is not in the directory, which may be replaced as a whole.
-		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{Commits: filepath.Join(cfg.DataDir, readings.File+sqlstore.CommitsSuffix)})
+		store, err := readings.Open(filepath.Join(cfg.DataDir, readingsDir), readings.Options{Commits: filepath.Join(cfg.DataDir, readings.File+db.CommitsSuffix)})
 		if err != nil {
 			return err
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/embedded/readings"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/ledger/vault"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
@@ -30,7 +30,7 @@ type backupCommand struct {
 
 // databases are the SQLite files of a data directory, by their place in it.
 func databases() []string {
-	return []string{sqlstore.File, filepath.Join(readingsDir, readings.File)}
+	return []string{db.File, filepath.Join(readingsDir, readings.File)}
 }
 
 // Run copies, and prints which back ends need a backup of their own.
@@ -51,7 +51,7 @@ func (b backupCommand) Run(w client.Environment) error {
 	}
 	for _, name := range databases() {
 		if err := copyDatabase(w.Context, filepath.Join(cfg.DataDir, name), filepath.Join(b.Dir, name)); err != nil {
-			return fmt.Errorf("backup: %s: %w", name, sqlstore.AdviseDamage(err))
+			return fmt.Errorf("backup: %s: %w", name, db.AdviseDamage(err))
 		}
 	}
 	if err := copyFile(filepath.Join(cfg.DataDir, nodeFile), filepath.Join(b.Dir, nodeFile)); err != nil {
@@ -73,16 +73,16 @@ func keyAdvice(cfg config.Config) string {
 // checkMasterKey returns an error that names the master key which sealed the records of a
 // backup, if the gateway does not have it.
 func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
-	file := filepath.Join(dir, sqlstore.File)
+	file := filepath.Join(dir, db.File)
 	if missing(file) {
 		return nil // the records are in PostgreSQL
 	}
-	db, err := sqlstore.OpenSQLiteCopy(file)
+	database, err := db.OpenSQLiteCopy(file)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }()
-	keysets, err := ledgers.KeysetsOf(ctx, db)
+	defer func() { _ = database.Close() }()
+	keysets, err := ledgers.KeysetsOf(ctx, database)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func copyDatabase(ctx context.Context, from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	read, write, err := sqlstore.OpenSQLite(ctx, from, 1)
+	read, write, err := db.OpenSQLite(ctx, from, 1)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/delivery/codec"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/relay/cache"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/ledger/vault"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 type checkConfigCommand struct {
@@ -73,7 +73,7 @@ func checkSettings(cfg config.Config) error {
 	}
 	_, err := openCertificate(cfg.TLS)
 	check("tls.cert_file (PENSTOCK_TLS_CERT_FILE), tls.key_file (PENSTOCK_TLS_KEY_FILE)", err)
-	check("database.url (PENSTOCK_DATABASE_URL)", sqlstore.CheckURL(cfg.Database.URL))
+	check("database.url (PENSTOCK_DATABASE_URL)", db.CheckURL(cfg.Database.URL))
 	_, err = cache.ParseURL(cfg.Redis.URL)
 	check("redis.url (PENSTOCK_REDIS_URL)", err)
 	if cfg.Influx.URL != "" {

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/delivery/queue/jobs"
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
@@ -137,7 +136,7 @@ func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err
 	if err != nil {
 		return out, err
 	}
-	secrets := func(ctx context.Context, acct account.ID) ([]string, error) {
+	secrets := func(ctx context.Context, acct relay.AccountID) ([]string, error) {
 		a, err := back.records.Accounts.Account(ctx, acct)
 		return a.WebhookSecrets, err
 	}
@@ -156,7 +155,7 @@ func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err
 	if err != nil {
 		return out, err
 	}
-	callbackURL := func(ctx context.Context, acct account.ID) (string, error) {
+	callbackURL := func(ctx context.Context, acct relay.AccountID) (string, error) {
 		a, err := back.records.Accounts.Account(ctx, acct)
 		return a.CallbackURL, err // empty if it has none
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/delivery/durable"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // The files of the data directory that the program itself keeps.
@@ -67,7 +67,7 @@ func checkDatabases(cfg config.Config) error {
 	if _, err := os.Stat(filepath.Join(cfg.DataDir, databaseFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil // a new data directory
 	}
-	if path := filepath.Join(cfg.DataDir, sqlstore.File); cfg.Database.URL == "" && missing(path) {
+	if path := filepath.Join(cfg.DataDir, db.File); cfg.Database.URL == "" && missing(path) {
 		return fmt.Errorf("%s is missing or empty, although the gateway was used with a database: "+
 			"run `penstock restore` with a backup; to begin with an empty database, run `penstock migrate`; then start the gateway and run `penstock recover`", path)
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/client"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // TestNoCommandMakesALostDatabaseAnew runs the commands that read the records of a data
@@ -33,7 +33,7 @@ func TestNoCommandMakesALostDatabaseAnew(t *testing.T) {
 			if !strings.Contains(got, "penstock.db is missing or empty") || !strings.Contains(got, "penstock restore") {
 				t.Errorf("the error is %q, want one that names the file and what to do", got)
 			}
-			if _, err := os.Stat(filepath.Join(dir, sqlstore.File)); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, db.File)); err == nil {
 				t.Error("the command made an empty database")
 			}
 		})

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	registry "github.com/penstock/penstock/relay/gateway"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // embeddedStore is a SQLite database of the data directory.
@@ -22,9 +22,9 @@ type embeddedStore struct {
 	otherWrites string
 }
 
-// database is a *sqlstore.DB or a *readings.Store.
+// database is a *db.DB or a *readings.Store.
 type database interface {
-	Progress() *sqlstore.Progress
+	Progress() *db.Progress
 	CheckIntegrity(ctx context.Context) error
 	Damaged() <-chan struct{}
 }
@@ -60,7 +60,7 @@ func (m *membership) catchUp(ctx context.Context, stores []embeddedStore, log *s
 		if err != nil {
 			return fmt.Errorf("%s: %w", store.file, err)
 		}
-		if loss.Found && store.file == sqlstore.File && m.Halted() == "" {
+		if loss.Found && store.file == db.File && m.Halted() == "" {
 			// Before follow, so that a crash repeats it.
 			unknown, err := m.afterRestore(ctx, registry.Halt{Node: m.self.Node, Since: loss.Until, LastWrite: loss.Since})
 			if err != nil {
@@ -95,7 +95,7 @@ func follow(stores []embeddedStore, intakes map[event.Kind]*intake.Intake) {
 // acceptEarlier accepts that embedded records are in an earlier state than the witness
 // says, since catchUp brings them up. Records that `penstock restore` put there wait for
 // `penstock recover`.
-func (m *membership) acceptEarlier(ctx context.Context, records *sqlstore.DB) error {
+func (m *membership) acceptEarlier(ctx context.Context, records *db.DB) error {
 	found, err := m.look(ctx)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (m *membership) acceptEarlier(ctx context.Context, records *sqlstore.DB) er
 	return records.Checkpoint(ctx)
 }
 
-func (s *embeddedStore) catchUp(loss sqlstore.Loss, intakes map[event.Kind]*intake.Intake, log *slog.Logger) (count int, err error) {
+func (s *embeddedStore) catchUp(loss db.Loss, intakes map[event.Kind]*intake.Intake, log *slog.Logger) (count int, err error) {
 	since := "the beginning"
 	if !loss.Since.IsZero() {
 		since = loss.Since.UTC().Format(time.RFC3339Nano)
@@ -116,7 +116,7 @@ func (s *embeddedStore) catchUp(loss sqlstore.Loss, intakes map[event.Kind]*inta
 		log.Error("a database has lost its newest writes; what did not come through the journal since then may be missing", "file", s.file, "since", since, "may_be_missing", s.otherWrites)
 	} else {
 		log.Warn("it is unknown whether a database has all writes: the file with their number is missing or damaged",
-			"file", s.file, "number", s.file+sqlstore.CommitsSuffix)
+			"file", s.file, "number", s.file+db.CommitsSuffix)
 	}
 	for _, kind := range s.kinds {
 		position := loss.Positions[string(kind)]

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // Messages that were due in the time that the records have lost may have been sent: they
@@ -18,23 +18,23 @@ func TestMessagesOfALostTimeAreNotSentAgain(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	write := func(times int) {
 		t.Helper()
-		db := sqltest.Open(t, sqlstore.Options{Dir: dir})
-		follow([]embeddedStore{{database: db}}, nil)
+		database := dbtest.Open(t, db.Options{Dir: dir})
+		follow([]embeddedStore{{database: database}}, nil)
 		for range times {
-			relaytest.NoError(t, db.Run(ctx, "test", "INSERT INTO setting (name, value) VALUES ($1, '')", rand.Text()))
+			relaytest.NoError(t, database.Run(ctx, "test", "INSERT INTO setting (name, value) VALUES ($1, '')", rand.Text()))
 		}
-		relaytest.NoError(t, db.Close())
+		relaytest.NoError(t, database.Close())
 	}
 	write(1)
-	earlier := relaytest.Must(os.ReadFile(filepath.Join(dir, sqlstore.File)))(t)
+	earlier := relaytest.Must(os.ReadFile(filepath.Join(dir, db.File)))(t)
 	write(3)
-	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, sqlstore.File), earlier, 0o600))
+	relaytest.NoError(t, os.WriteFile(filepath.Join(dir, db.File), earlier, 0o600))
 
-	db := sqltest.Open(t, sqlstore.Options{Dir: dir})
-	loss := db.Progress().Loss()
+	database := dbtest.Open(t, db.Options{Dir: dir})
+	loss := database.Progress().Loss()
 	relaytest.Equal(t, "a loss is found", loss.Found, true)
-	m, halts := newMembership(t, db, "n1")
-	relaytest.NoError(t, m.catchUp(ctx, []embeddedStore{{database: db, file: sqlstore.File}}, slog.New(slog.DiscardHandler)))
+	m, halts := newMembership(t, database, "n1")
+	relaytest.NoError(t, m.catchUp(ctx, []embeddedStore{{database: database, file: db.File}}, slog.New(slog.DiscardHandler)))
 	if len(*halts) != 1 {
 		t.Fatalf("afterRestore was called %d times, want once", len(*halts))
 	}

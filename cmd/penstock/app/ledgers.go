@@ -17,11 +17,10 @@ import (
 	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
@@ -76,7 +75,7 @@ type recordSealer struct {
 }
 
 // ofGateway is the holder of the gateway's own key.
-const ofGateway account.ID = 0
+const ofGateway relay.AccountID = 0
 
 // Seal seals a value, mostly in a transaction. A key that is missing, because the database
 // was replaced, is made outside of it: it would wait for itself.
@@ -110,9 +109,9 @@ func (s *recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
 
 func (s *recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
 
-func (s *recordSealer) Verify(ctx context.Context, tx *sqlstore.Tx, sealed []byte, owner string) error {
+func (s *recordSealer) Verify(ctx context.Context, tx *db.Tx, sealed []byte, owner string) error {
 	keyset, err := ledgers.Keyset(ctx, tx, ofGateway)
-	if err = sqlstore.IgnoreNotFound(err); err != nil {
+	if err = db.IgnoreNotFound(err); err != nil {
 		return err
 	}
 	return s.vault.Verify(ofGateway, keyset, sealed, owner)

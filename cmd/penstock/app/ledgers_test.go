@@ -12,12 +12,12 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestMasterKeysComeFromOnePlace(t *testing.T) {
@@ -65,34 +65,34 @@ func TestMasterKeysComeFromOnePlace(t *testing.T) {
 // notice at the next heartbeat.
 func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 	t.Parallel()
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		db, ctx, key := open(t), t.Context(), vault.NewMasterKey()
-		keysets := ledgers.New(db)
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
+		store, ctx, key := open(t), t.Context(), vault.NewMasterKey()
+		keysets := ledgers.New(store)
 		seal := func() *vault.Vault {
 			v, err := vault.New(keysets, []string{key})
 			relaytest.NoError(t, err)
 			relaytest.NoError(t, makeGatewayKey(ctx, v))
 			return v
 		}
-		db.SetSealer(&recordSealer{vault: seal()})
-		records := accounts.New(db)
+		store.SetSealer(&recordSealer{vault: seal()})
+		records := accounts.New(store)
 		put := func(name string) error {
 			_, err := records.PutAccount(ctx, account.Account{Name: name})
 			return err
 		}
 		relaytest.NoError(t, put("before"))
 
-		relaytest.NoError(t, db.RunAll(ctx, "test", sqlstore.Do("DELETE FROM ledger_sealed"), sqlstore.Do("DELETE FROM account")))
+		relaytest.NoError(t, store.RunAll(ctx, "test", db.Do("DELETE FROM ledger_sealed"), db.Do("DELETE FROM account")))
 		seal() // by the gateway of the other database
 		if err := put("first"); relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("an account sealed with the old key: error %v", err)
 		}
 		relaytest.Eventually(t, "an account is saved with the key of the other database", func() (any, bool) { err := put("second"); return err, err == nil })
-		db.SetSealer(&recordSealer{vault: seal()})
+		store.SetSealer(&recordSealer{vault: seal()})
 		all := relaytest.Must(records.Accounts(ctx))(t)
 		relaytest.Equal(t, "accounts that open", []any{len(all), all[0].Name, all[0].Unopened}, []any{1, "second", false})
 
-		relaytest.NoError(t, db.RunAll(ctx, "test", sqlstore.Do("DELETE FROM ledger_sealed"), sqlstore.Do("DELETE FROM account")))
+		relaytest.NoError(t, store.RunAll(ctx, "test", db.Do("DELETE FROM ledger_sealed"), db.Do("DELETE FROM account")))
 		relaytest.Eventually(t, "an account is saved with a new key, since the database has none", func() (any, bool) { err := put("third"); return err, err == nil })
 	})
 }

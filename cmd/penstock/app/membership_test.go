@@ -12,18 +12,18 @@ import (
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // newMembership returns the membership of a gateway on a database. What afterRestore got is in
 // halts.
-func newMembership(t *testing.T, db *sqlstore.DB, node string) (m *membership, halts *[]registry.Halt) {
+func newMembership(t *testing.T, db *db.DB, node string) (m *membership, halts *[]registry.Halt) {
 	halts = new([]registry.Halt)
 	return &membership{
 		forgetKeys: func() {},
@@ -34,9 +34,9 @@ func newMembership(t *testing.T, db *sqlstore.DB, node string) (m *membership, h
 }
 
 func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
-	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
-	first, halts := newMembership(t, db, "n1")
-	second, _ := newMembership(t, db, "n2") // has no witness of what the backup lacks
+	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
+	first, halts := newMembership(t, database, "n1")
+	second, _ := newMembership(t, database, "n2") // has no witness of what the backup lacks
 	forgotten := 0
 	first.forgetKeys = func() { forgotten++ }
 	verify := func(m *membership, name, reason string) {
@@ -76,9 +76,9 @@ func TestGatewaysStopUntilOneHasRecoveredTheirDatabase(t *testing.T) {
 // TestAGatewayThatComesBackAfterARecoveryStopsAlone: the messages that are due now were
 // ordered since.
 func TestAGatewayThatComesBackAfterARecoveryStopsAlone(t *testing.T) {
-	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
-	away, halts := newMembership(t, db, "n1")
-	other, _ := newMembership(t, db, "n2")
+	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
+	away, halts := newMembership(t, database, "n1")
+	other, _ := newMembership(t, database, "n2")
 	for _, m := range []*membership{away, other} {
 		relaytest.NoError(t, m.verify(ctx))
 		relaytest.NoError(t, m.acknowledge(ctx))
@@ -118,13 +118,13 @@ func (p *processed) Process(_ context.Context, items []intake.Item) ([]event.Sta
 // the last heartbeat of the second gateway, whose next one comes before the first has found
 // that the database was restored.
 func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) {
-	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
-	first, _ := newMembership(t, db, "n1")
-	second, _ := newMembership(t, db, "n2")
+	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
+	first, _ := newMembership(t, database, "n1")
+	second, _ := newMembership(t, database, "n2")
 	log := relaytest.Must(journal.Open(t.TempDir(), journal.Options{Logger: second.log}))(t)
 	defer func() { _ = log.Close() }()
 	p := &processed{counts: map[string]int{}}
-	in := relaytest.Must(intake.New(event.SMS, "n2", log, events.New(db, "n2"), p, intake.Options{Logger: second.log, Linger: -1}))(t)
+	in := relaytest.Must(intake.New(event.SMS, "n2", log, events.New(database, "n2"), p, intake.Options{Logger: second.log, Linger: -1}))(t)
 	second.intakes = map[event.Kind]*intake.Intake{event.SMS: in}
 	running, stop := context.WithCancel(ctx)
 	var ended sync.WaitGroup
@@ -161,7 +161,7 @@ func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) 
 
 func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
 	ctx := t.Context()
-	db := sqltest.Open(t, sqlstore.Options{})
+	database := dbtest.Open(t, db.Options{})
 	for _, tc := range []struct {
 		name, database string
 		beats          uint64
@@ -174,7 +174,7 @@ func TestANewConnectionToARestoredDatabaseClosesTheGate(t *testing.T) {
 		{"an empty one", "none", 0, "is empty"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m, _ := newMembership(t, db, "n1")
+			m, _ := newMembership(t, database, "n1")
 			relaytest.NoError(t, m.verify(ctx))
 			m.seen = witness{Node: "n1", Database: m.database, Beats: 2, At: time.Now()}
 			err := m.verifyConnection(ctx, func(context.Context) (string, uint64, error) {
@@ -206,9 +206,9 @@ func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
 		{"a place that is not known", "", true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
+			ctx, database := t.Context(), dbtest.Open(t, db.Options{})
 			started := func(place, url string) *membership {
-				m, _ := newMembership(t, db, "n1")
+				m, _ := newMembership(t, database, "n1")
 				m.self.URL, m.self.Facts, m.watchFor = url, registry.Facts{registry.Incarnation: rand.Text(), registry.Place: place}, 250*time.Millisecond
 				relaytest.NoError(t, m.verify(ctx))
 				return m
@@ -237,8 +237,8 @@ func TestAProcessRefusesANameThatAnotherOneHas(t *testing.T) {
 
 // The start watches the name, and the first heartbeat does not again.
 func TestANameIsWatchedOnce(t *testing.T) {
-	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
-	m, _ := newMembership(t, db, "n1")
+	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
+	m, _ := newMembership(t, database, "n1")
 	var logged strings.Builder
 	m.log, m.watchFor = slog.New(slog.NewTextHandler(&logged, nil)), time.Millisecond
 	m.self.Facts = registry.Facts{registry.Incarnation: "newcomer"}
@@ -250,8 +250,8 @@ func TestANameIsWatchedOnce(t *testing.T) {
 }
 
 func TestAGatewayWhoseNameIsTakenStopsForGood(t *testing.T) {
-	ctx, db := t.Context(), sqltest.Open(t, sqlstore.Options{})
-	m, _ := newMembership(t, db, "n1")
+	ctx, database := t.Context(), dbtest.Open(t, db.Options{})
+	m, _ := newMembership(t, database, "n1")
 	m.self.Facts, m.claimed = registry.Facts{registry.Incarnation: "first"}, true
 	relaytest.NoError(t, m.verify(ctx), m.store.Heartbeat(ctx, m.self))
 	taken := relaytest.Must(m.checkName(ctx))(t)

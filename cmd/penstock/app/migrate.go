@@ -6,7 +6,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // migrateCommand brings the database's schema to the version of this program,
@@ -22,19 +22,19 @@ func (m migrateCommand) Run(w client.Environment) (err error) {
 	if err != nil {
 		return err
 	}
-	open := sqlstore.Open
+	open := db.Open
 	if m.Status {
 		if err := checkDatabases(cfg); err != nil {
 			return err
 		}
-		open = sqlstore.Connect
+		open = db.Connect
 	}
-	db, err := open(w.Context, sqlstore.Options{URL: cfg.Database.URL, Dir: cfg.DataDir})
+	database, err := open(w.Context, db.Options{URL: cfg.Database.URL, Dir: cfg.DataDir})
 	if err != nil {
 		return ofDatabaseURL(err)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	all, err := db.Migrations(w.Context)
+	defer func() { err = errors.Join(err, database.Close()) }()
+	all, err := database.Migrations(w.Context)
 	if err != nil {
 		return err
 	}

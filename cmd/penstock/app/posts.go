@@ -6,7 +6,6 @@ import (
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 )
@@ -16,7 +15,7 @@ import (
 type posts struct {
 	intakes  map[event.Kind]*intake.Intake
 	messages *carrier.Processor
-	frames   func(ctx context.Context, by account.ID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
+	frames   func(ctx context.Context, by relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error)
 }
 
 // Post returns an event and the body of its post.

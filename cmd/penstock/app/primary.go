@@ -17,8 +17,8 @@ import (
 	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	registry "github.com/penstock/penstock/relay/gateway"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // primaryFile stores which PostgreSQL server the gateways used last, and where to ask the
@@ -48,7 +48,7 @@ type primary struct {
 
 // storedPrimary is the content of primaryFile.
 type storedPrimary struct {
-	registry.Server
+	db.Server
 	Peers []string `json:"peers"` // internal URLs
 }
 
@@ -75,7 +75,7 @@ func openPrimary(ctx context.Context, cfg config.Config, node string, log *slog.
 }
 
 // admit refuses a server that is older than the newest one, and stores a newer one.
-func (p *primary) admit(found registry.Server) error {
+func (p *primary) admit(found db.Server) error {
 	if found.System == "" { // it does not tell its identity
 		return nil
 	}
@@ -91,7 +91,7 @@ func (p *primary) admit(found registry.Server) error {
 
 // newestServer stores another gateway's server if it is the newer one, and returns the
 // newest.
-func (p *primary) newestServer(theirs registry.Server) registry.Server {
+func (p *primary) newestServer(theirs db.Server) db.Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if theirs.System != "" {
@@ -101,7 +101,7 @@ func (p *primary) newestServer(theirs registry.Server) registry.Server {
 }
 
 // setServer changes the server in use. The caller holds the lock.
-func (p *primary) setServer(server registry.Server) {
+func (p *primary) setServer(server db.Server) {
 	if server == p.stored.Server {
 		return
 	}
@@ -176,7 +176,7 @@ func (p *primary) exchange(ctx context.Context) {
 }
 
 // watch tries the hosts of the database's URL and asks the other gateways until ctx ends.
-func (p *primary) watch(ctx context.Context, db *sqlstore.DB) {
+func (p *primary) watch(ctx context.Context, db *db.DB) {
 	logged := fmt.Sprint(db.HostErrors())
 	for ctx.Err() == nil {
 		select {
@@ -209,20 +209,20 @@ func logHosts(log *slog.Logger, err error) {
 
 // accept uses the server that was refused from now on, and returns which one; an empty
 // text if none was refused. It returns a Conflict error if another host can be used.
-func (p *primary) accept(ctx context.Context, db *sqlstore.DB) (string, error) {
-	db.Probe(ctx)
-	refused, ok := errors.AsType[*registry.ServerRefused](db.HostErrors())
+func (p *primary) accept(ctx context.Context, database *db.DB) (string, error) {
+	database.Probe(ctx)
+	refused, ok := errors.AsType[*db.ServerRefused](database.HostErrors())
 	if !ok {
 		return "", nil
 	}
-	if _, err := sqlstore.Value[int64](ctx, db, "database", "SELECT 1"); err == nil {
+	if _, err := db.Value[int64](ctx, database, "database", "SELECT 1"); err == nil {
 		return "", relay.Errorf(relay.KindConflict, "accept_server: %s is not accepted, because another host of database.url can be used; leave that host out of database.url to use the refused one", refused.Found.Host)
 	}
 	return p.acceptRefused(refused)
 }
 
 // acceptRefused uses a server that was refused from now on, and returns which one.
-func (p *primary) acceptRefused(refused *registry.ServerRefused) (string, error) {
+func (p *primary) acceptRefused(refused *db.ServerRefused) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next := p.stored

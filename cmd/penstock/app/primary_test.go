@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/config"
+	"github.com/penstock/penstock/relay/db"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -24,8 +25,8 @@ func primaryIn(t *testing.T, dir string) *primary {
 	return relaytest.Must(openPrimary(t.Context(), cfg, "one", slog.New(slog.DiscardHandler)))(t)
 }
 
-func onTimeline(n uint32) registry.Server {
-	return registry.Server{Host: "h:5432", System: "7", Timeline: n}
+func onTimeline(n uint32) db.Server {
+	return db.Server{Host: "h:5432", System: "7", Timeline: n}
 }
 
 func TestThePrimaryOutlivesARestart(t *testing.T) {
@@ -36,7 +37,7 @@ func TestThePrimaryOutlivesARestart(t *testing.T) {
 	}
 	p = primaryIn(t, dir)
 	err := p.admit(onTimeline(1))
-	refused, ok := err.(*registry.ServerRefused)
+	refused, ok := err.(*db.ServerRefused)
 	if !ok {
 		t.Fatalf("an old primary after a restart: %v", err)
 	}
@@ -45,7 +46,7 @@ func TestThePrimaryOutlivesARestart(t *testing.T) {
 		relaytest.NoError(t, p.admit(onTimeline(1))) // it was restored
 		p = primaryIn(t, dir)
 	}
-	relaytest.NoError(t, p.admit(registry.Server{Host: "a server that does not tell its timeline"}))
+	relaytest.NoError(t, p.admit(db.Server{Host: "a server that does not tell its timeline"}))
 }
 
 func TestAServerIsNotAcceptedIfThatIsNotStored(t *testing.T) {
@@ -53,7 +54,7 @@ func TestAServerIsNotAcceptedIfThatIsNotStored(t *testing.T) {
 	relaytest.NoError(t, p.admit(onTimeline(2)))
 	p.path = filepath.Join(t.TempDir(), "missing", primaryFile)
 	err := p.admit(onTimeline(1))
-	refused, ok := errors.AsType[*registry.ServerRefused](err)
+	refused, ok := errors.AsType[*db.ServerRefused](err)
 	if !ok {
 		t.Fatalf("an old primary: %v", err)
 	}
@@ -89,7 +90,7 @@ func TestRecoverAcceptsAServerOnlyIfItIsToldTo(t *testing.T) {
 func TestGatewaysTellEachOtherTheirPrimary(t *testing.T) {
 	other := primaryIn(t, t.TempDir())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var theirs registry.Server
+		var theirs db.Server
 		if r.URL.Path != "/internal/server" || json.NewDecoder(r.Body).Decode(&theirs) != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return

@@ -11,9 +11,9 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/calls"
@@ -36,7 +36,7 @@ import (
 
 // recordStores are the stores of every domain.
 type recordStores struct {
-	DB *sqlstore.DB
+	DB *db.DB
 
 	Accounts    *accounts.Store
 	Trunks      *accounts.Trunks
@@ -61,7 +61,7 @@ type recordStores struct {
 }
 
 // newRecords returns the stores over a database that is open.
-func newRecords(db *sqlstore.DB) *recordStores {
+func newRecords(db *db.DB) *recordStores {
 	return &recordStores{
 		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
 		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
@@ -77,7 +77,7 @@ const startTime = time.Minute
 // openRecords opens the database. It waits for an unreachable one; a database that
 // refuses the connection, or whose schema is newer, ends the start.
 func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
-	o := sqlstore.Options{
+	o := db.Options{
 		URL: cfg.Database.URL, Dir: cfg.DataDir, Logger: log, Retention: cfg.Delivery.Retention, DeadRetention: cfg.Delivery.DeadRetention,
 		Observe: b.timings.Backend("records"),
 	}
@@ -87,12 +87,12 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
-		var db *sqlstore.DB
-		if db, err = sqlstore.Open(ctx, o); err == nil {
-			b.records = newRecords(db)
+		var database *db.DB
+		if database, err = db.Open(ctx, o); err == nil {
+			b.records = newRecords(database)
 			break
 		}
-		if relay.KindOf(err) != relay.KindUnavailable || sqlstore.Refused(err) || cfg.Database.URL == "" {
+		if relay.KindOf(err) != relay.KindUnavailable || db.Refused(err) || cfg.Database.URL == "" {
 			if cfg.Database.URL == "" {
 				return err
 			}
@@ -110,7 +110,7 @@ func (b *backends) openRecords(ctx context.Context, cfg config.Config, log *slog
 	note := b.records.DB.Engine()
 	if cfg.Database.URL == "" {
 		note = "sqlite, embedded"
-		b.embedded = append(b.embedded, embeddedStore{b.records.DB, sqlstore.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of what was sent"})
+		b.embedded = append(b.embedded, embeddedStore{b.records.DB, db.File, event.Kinds(), "changes over REST, SOAP and the admin API, and results of what was sent"})
 	}
 	if err := b.records.DB.Unidentified(); err != nil {
 		note += "; an old primary would not be recognised, since the server does not tell its timeline"

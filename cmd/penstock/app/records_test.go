@@ -4,17 +4,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // After a restore no gateway uses what it has cached, no id is used again, and no message that
 // was due before the halt is sent.
 func TestRecordsArePreparedAfterARestore(t *testing.T) {
-	ctx, r := t.Context(), newRecords(sqltest.Open(t, sqlstore.Options{}))
+	ctx, r := t.Context(), newRecords(dbtest.Open(t, db.Options{}))
 	now := r.DB.Now()
 	relaytest.NoError(t, r.Credit.Open(ctx, 1, 10, now))
 	ref := relaytest.Must(r.Messages.Reserve(ctx, 1))(t)
@@ -25,9 +25,9 @@ func TestRecordsArePreparedAfterARestore(t *testing.T) {
 	relaytest.Must(r.Messages.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{due}, Now: now}))(t)
 	restored := func(halt registry.Halt, want int) {
 		t.Helper()
-		version := relaytest.Must(sqlstore.Version(ctx, r.DB, "accounts"))(t)
+		version := relaytest.Must(db.Version(ctx, r.DB, "accounts"))(t)
 		relaytest.Equal(t, "parts that became unknown", relaytest.Must(r.afterRestore(ctx, halt))(t), want)
-		if relaytest.Must(sqlstore.Version(ctx, r.DB, "accounts"))(t) == version {
+		if relaytest.Must(db.Version(ctx, r.DB, "accounts"))(t) == version {
 			t.Error("the caches of the gateways are kept")
 		}
 	}

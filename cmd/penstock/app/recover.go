@@ -11,8 +11,7 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/journal"
-	registry "github.com/penstock/penstock/relay/gateway"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // recoverCommand makes a gateway process its journal again after its database was
@@ -95,12 +94,12 @@ func (r recoverCommand) acceptWithoutGateway(w client.Environment) (accepted boo
 	if err != nil {
 		return false, fmt.Errorf("recover: %w", err)
 	}
-	db, err := sqlstore.Connect(w.Context, sqlstore.Options{URL: cfg.Database.URL, Dir: cfg.DataDir, Admit: p.admit})
+	database, err := db.Connect(w.Context, db.Options{URL: cfg.Database.URL, Dir: cfg.DataDir, Admit: p.admit})
 	if err == nil {
-		_ = db.Close()
+		_ = database.Close()
 		return false, errors.New("recover: the server of database.url is not refused")
 	}
-	refused, ok := errors.AsType[*registry.ServerRefused](err)
+	refused, ok := errors.AsType[*db.ServerRefused](err)
 	if !ok {
 		return false, ofDatabaseURL(err)
 	}

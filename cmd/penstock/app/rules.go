@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/uplink"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/rule"
@@ -76,7 +76,7 @@ type frameTracer struct {
 	rules  *rule.Service
 }
 
-func (f frameTracer) trace(ctx context.Context, acct account.ID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error) {
+func (f frameTracer) trace(ctx context.Context, acct relay.AccountID, it *intake.Item) ([]inbound.Step, []inbound.FrameTrace, error) {
 	frames, err := f.frames.Frames(ctx, it)
 	if err != nil {
 		return nil, nil, err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/provisioning"
@@ -56,12 +55,12 @@ type limitEnforcer struct{ *usage.Meter }
 // client, with a signature.
 type prober struct {
 	send    *worker.Worker
-	secrets func(ctx context.Context, acct account.ID) ([]string, error)
+	secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
 }
 
 // Probe sends the event callback.test. Any response counts as success: an endpoint may
 // reject an unknown event. The error is shown to the account.
-func (p prober) Probe(ctx context.Context, acct account.ID, url string) error {
+func (p prober) Probe(ctx context.Context, acct relay.AccountID, url string) error {
 	if _, err := p.secrets(ctx, acct); err != nil {
 		return err // a store that is down is not the URL's fault
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/email"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -34,17 +34,17 @@ func (t timedReadings) Aggregate(ctx context.Context, q iot.AggregateQuery) ([]i
 	return t.ReadingStore.Aggregate(ctx, q)
 }
 
-func (t timedReadings) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+func (t timedReadings) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	defer t.since("forget", time.Now())
 	return t.ReadingStore.Forget(ctx, acct, old)
 }
 
-func (t timedReadings) Latest(ctx context.Context, acct account.ID, deviceID string, types []string) ([]iot.Point, error) {
+func (t timedReadings) Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]iot.Point, error) {
 	defer t.since("latest", time.Now())
 	return t.ReadingStore.Latest(ctx, acct, deviceID, types)
 }
 
-func (t timedReadings) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
+func (t timedReadings) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
 	defer t.since("last_stored", time.Now())
 	return t.ReadingStore.LastStored(ctx, acct, deviceIDs)
 }

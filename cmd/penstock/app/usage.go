@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/delivery/archive"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
@@ -37,7 +37,7 @@ type declaredSIMs struct {
 }
 
 // Declare saves the SIMs of an inventory.
-func (s declaredSIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error {
+func (s declaredSIMs) Declare(ctx context.Context, acct relay.AccountID, all []sim.SIM, reset bool) error {
 	if err := s.SIMs.Declare(ctx, acct, all, reset); err != nil || !reset {
 		return err
 	}

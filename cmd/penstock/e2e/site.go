@@ -26,8 +26,8 @@ import (
 	"github.com/penstock/penstock/delivery/email/smtptest"
 	"github.com/penstock/penstock/delivery/influx/influxtest"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // Random returns the random numbers of a test that kills gateways, and logs their seed.
@@ -122,7 +122,7 @@ func File(t testing.TB, name string) string {
 type Site struct {
 	T        *testing.T
 	Name     string
-	Postgres *sqltest.Postgres
+	Postgres *dbtest.Postgres
 	Redis    *redistest.Server
 	Influx   *influxtest.Server
 	SMTP     *smtptest.Server
@@ -206,7 +206,7 @@ func onSites(t *testing.T, embedded, onReal bool, test func(t *testing.T, s *Sit
 func RealSite(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
-		T: t, Name: "real", Postgres: sqltest.Shared(t), Redis: redistest.Shared(t),
+		T: t, Name: "real", Postgres: dbtest.Shared(t), Redis: redistest.Shared(t),
 		Influx: influxtest.Shared(t), SMTP: smtptest.Shared(t),
 	}
 }
@@ -216,7 +216,7 @@ func RealSite(t *testing.T) *Site {
 func OwnServers(t *testing.T) *Site {
 	t.Helper()
 	return &Site{
-		T: t, Name: "real", Postgres: sqltest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
+		T: t, Name: "real", Postgres: dbtest.StartPostgres(t), Redis: redistest.Start(t, "--databases", "100"),
 		Influx: influxtest.Start(t, influxtest.Options{}), SMTP: smtptest.Shared(t),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -17,7 +17,7 @@ const forgetAtOnce = 1000
 
 // Forget deletes readings that are older than their sensors' retention. It searches
 // concurrently with writers, and deletes in short transactions.
-func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) error {
+func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	for len(old) > 0 {
 		n := 1 // the sensors of one device are searched together
 		for n < len(old) && old[n].DeviceID == old[0].DeviceID {
@@ -31,7 +31,7 @@ func (s *Store) Forget(ctx context.Context, acct account.ID, old []iot.Expired) 
 	return nil
 }
 
-func (s *Store) forgetDevice(ctx context.Context, acct account.ID, old []iot.Expired) error {
+func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
 	from := place{at: math.MinInt64}
 	for {
 		found, err := s.outlived(ctx, acct, old, from)
@@ -52,7 +52,7 @@ func (s *Store) forgetDevice(ctx context.Context, acct account.ID, old []iot.Exp
 type place struct{ device, at, sensor int64 }
 
 // outlived lists the readings of a device to delete, from a place on.
-func (s *Store) outlived(ctx context.Context, acct account.ID, old []iot.Expired, from place) (found []place, err error) {
+func (s *Store) outlived(ctx context.Context, acct relay.AccountID, old []iot.Expired, from place) (found []place, err error) {
 	text, args := outlivedQuery(acct, old, from)
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		var p place
@@ -65,7 +65,7 @@ func (s *Store) outlived(ctx context.Context, acct account.ID, old []iot.Expired
 
 // outlivedQuery scans the primary key from a place up to the latest time before which
 // any of the sensors loses readings.
-func outlivedQuery(acct account.ID, old []iot.Expired, from place) (string, []any) {
+func outlivedQuery(acct relay.AccountID, old []iot.Expired, from place) (string, []any) {
 	last := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
 	text := `
 SELECT reading.device, reading.at, reading.sensor

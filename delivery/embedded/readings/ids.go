@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // maxIDs is the maximum number of cached names; beyond it the cache is cleared.
@@ -14,7 +14,7 @@ const maxIDs = 200_000
 
 type (
 	deviceName struct {
-		account account.ID
+		account relay.AccountID
 		name    string
 	}
 	sensorName struct {

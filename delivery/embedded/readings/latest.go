@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -26,7 +26,7 @@ WHERE device.account = ? AND device.name = ?
 ORDER BY sensor.name`
 
 // Latest returns the newest point of each of a device's sensors, of any type.
-func (s *Store) Latest(ctx context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
+func (s *Store) Latest(ctx context.Context, acct relay.AccountID, deviceID string, _ []string) ([]iot.Point, error) {
 	points, err := s.points(ctx, iot.Query{Account: acct, DeviceID: deviceID}, selectLatest, int64(newestSpan), int64(acct), deviceID)
 	if err != nil {
 		return nil, s.failed("latest", err)
@@ -47,7 +47,7 @@ WHERE device.account = ? AND device.name IN `
 const devicesAtOnce = 500
 
 // LastStored returns the time of each device's newest point or uplink.
-func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []string) (map[string]time.Time, error) {
+func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
 	out := make(map[string]time.Time, len(deviceIDs))
 	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
 		if err := s.lastStored(ctx, acct, some, out); err != nil {
@@ -57,7 +57,7 @@ func (s *Store) LastStored(ctx context.Context, acct account.ID, deviceIDs []str
 	return out, nil
 }
 
-func (s *Store) lastStored(ctx context.Context, acct account.ID, deviceIDs []string, out map[string]time.Time) error {
+func (s *Store) lastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string, out map[string]time.Time) error {
 	list, args := in([]any{int64(acct)}, deviceIDs)
 	return s.each(ctx, func(rows *sql.Rows) error {
 		var id string

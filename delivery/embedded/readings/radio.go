@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -21,7 +21,7 @@ WHERE device.account = ? AND device.name IN %s
 ORDER BY device.name, u.at DESC`
 
 // Radio returns the newest radio data of each device.
-func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
+func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
 	out := make(map[string]iot.RadioData, len(deviceIDs))
 	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
 		if err := s.radio(ctx, acct, some, since, out); err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Radio(ctx context.Context, acct account.ID, deviceIDs []string, 
 	return out, nil
 }
 
-func (s *Store) radio(ctx context.Context, acct account.ID, deviceIDs []string, since time.Time, out map[string]iot.RadioData) error {
+func (s *Store) radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time, out map[string]iot.RadioData) error {
 	list, args := in([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, deviceIDs)
 	return s.each(ctx, func(rows *sql.Rows) error {
 		u := iot.RadioData{Account: acct}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // File is the name of the database within the directory.
@@ -21,7 +21,7 @@ const File = "readings.db"
 type Options struct {
 	// Readers is how many queries run at the same time; 0 means 4.
 	Readers int
-	// Commits is the file with the number of transactions, see sqlstore.Progress; empty
+	// Commits is the file with the number of transactions, see db.Progress; empty
 	// means beside the database.
 	Commits string
 }
@@ -29,12 +29,12 @@ type Options struct {
 // Store implements iot.ReadingStore on SQLite. Safe for concurrent use.
 type Store struct {
 	write, read *sql.DB
-	health      *sqlstore.Health
+	health      *db.Health
 
 	mu       sync.Mutex // one batch at a time; guards what follows
 	stmts    *statements
 	ids      ids
-	progress *sqlstore.Progress
+	progress *db.Progress
 }
 
 // Open opens the database in a directory, and creates both if they are missing. It
@@ -44,22 +44,22 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{}
 	s.ids.clear()
 	if err := s.open(filepath.Join(dir, File), o); err != nil {
-		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, sqlstore.AdviseDamage(err)), s.Close())
+		return nil, errors.Join(fmt.Errorf("readings: open %s: %w", File, db.AdviseDamage(err)), s.Close())
 	}
 	return s, nil
 }
 
 func (s *Store) open(path string, o Options) (err error) {
-	if s.read, s.write, err = sqlstore.OpenSQLite(context.Background(), path, o.Readers); err != nil {
+	if s.read, s.write, err = db.OpenSQLite(context.Background(), path, o.Readers); err != nil {
 		return err
 	}
-	if s.health, err = sqlstore.NewHealth(path); err != nil {
+	if s.health, err = db.NewHealth(path); err != nil {
 		return err
 	}
 	if err = migrate(context.Background(), s.write, schema()); err != nil {
 		return err
 	}
-	if s.progress, err = sqlstore.OpenProgress(context.Background(), s.write, cmp.Or(o.Commits, path+sqlstore.CommitsSuffix), time.Now); err != nil {
+	if s.progress, err = db.OpenProgress(context.Background(), s.write, cmp.Or(o.Commits, path+db.CommitsSuffix), time.Now); err != nil {
 		return err
 	}
 	s.stmts, err = prepare(s.write)
@@ -76,7 +76,7 @@ func (s *Store) CheckIntegrity(ctx context.Context) error {
 func (s *Store) Damaged() <-chan struct{} { return s.health.Damaged() }
 
 // Progress returns the number of transactions and the positions of the journals.
-func (s *Store) Progress() *sqlstore.Progress { return s.progress }
+func (s *Store) Progress() *db.Progress { return s.progress }
 
 // commit commits a transaction with the progress of the database.
 func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
@@ -134,8 +134,8 @@ func in(args []any, values []string) (string, []any) {
 
 // failed wraps an error with its operation, and records damage, which Ping then reports.
 func (s *Store) failed(what string, err error) error {
-	named := fmt.Errorf("readings: %s: %w", what, sqlstore.AdviseDamage(err))
-	if sqlstore.Damaged(err) {
+	named := fmt.Errorf("readings: %s: %w", what, db.AdviseDamage(err))
+	if db.Damaged(err) {
 		s.health.Note(named)
 	}
 	return named

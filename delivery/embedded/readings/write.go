@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -110,7 +110,7 @@ func (w *writing) raise(ctx context.Context, sensor, at int64) error {
 	return err
 }
 
-func (w *writing) device(ctx context.Context, acct account.ID, name string) (int64, error) {
+func (w *writing) device(ctx context.Context, acct relay.AccountID, name string) (int64, error) {
 	return lookup(ctx, w.devices, deviceName{acct, name}, w.findDevice, w.insertDevice, int64(acct), name)
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
 )
 
 // site is the records and the Redis of one or more Jobs.

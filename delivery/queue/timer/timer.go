@@ -16,7 +16,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 )
 
 // Redis is where the tasks are kept. Each asynq client and server opens its own
@@ -26,8 +26,8 @@ type Redis = asynq.RedisConnOpt
 // Ref names a record; it is the content of a task, which is small, because asynq's
 // heartbeat rewrites it repeatedly.
 type Ref struct {
-	Account account.ID `json:"a"`
-	ID      string     `json:"id"`
+	Account relay.AccountID `json:"a"`
+	ID      string          `json:"id"`
 }
 
 // Again is the error with which a handler is called again after this time.

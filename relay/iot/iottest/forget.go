@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func forget(t *testing.T, s iot.ReadingStore, acct account.ID, old ...iot.Expired) {
+func forget(t *testing.T, s iot.ReadingStore, acct relay.AccountID, old ...iot.Expired) {
 	t.Helper()
 	if err := s.Forget(t.Context(), acct, old); err != nil {
 		t.Fatalf("Forget: %v", err)

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
-func latest(t *testing.T, s iot.ReadingStore, acct account.ID, device string, types ...string) []iot.Point {
+func latest(t *testing.T, s iot.ReadingStore, acct relay.AccountID, device string, types ...string) []iot.Point {
 	t.Helper()
 	points, err := s.Latest(t.Context(), acct, device, types)
 	if err != nil {
@@ -84,7 +84,7 @@ func latestHostile(t *testing.T, s iot.ReadingStore) {
 	}
 }
 
-func stored(t *testing.T, s iot.ReadingStore, acct account.ID, devices ...string) map[string]time.Time {
+func stored(t *testing.T, s iot.ReadingStore, acct relay.AccountID, devices ...string) map[string]time.Time {
 	t.Helper()
 	at, err := s.LastStored(t.Context(), acct, devices)
 	if err != nil {

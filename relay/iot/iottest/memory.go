@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -42,7 +42,7 @@ func (m *Memory) Readings(_ context.Context, q iot.Query) ([]iot.Point, error) {
 }
 
 // Latest returns the latest point of each of a device's sensors.
-func (m *Memory) Latest(_ context.Context, acct account.ID, deviceID string, _ []string) ([]iot.Point, error) {
+func (m *Memory) Latest(_ context.Context, acct relay.AccountID, deviceID string, _ []string) ([]iot.Point, error) {
 	newest := make(map[string]iot.Point)
 	for _, p := range m.Points() {
 		if p.Account == acct && p.DeviceID == deviceID && !p.Time.Before(newest[p.SensorID].Time) {
@@ -53,7 +53,7 @@ func (m *Memory) Latest(_ context.Context, acct account.ID, deviceID string, _ [
 }
 
 // LastStored returns the latest time of each device of an account.
-func (m *Memory) LastStored(_ context.Context, acct account.ID, _ []string) (map[string]time.Time, error) {
+func (m *Memory) LastStored(_ context.Context, acct relay.AccountID, _ []string) (map[string]time.Time, error) {
 	out := make(map[string]time.Time)
 	for _, p := range m.Points() {
 		if p.Account == acct && p.Time.After(out[p.DeviceID]) {
@@ -69,10 +69,10 @@ func (m *Memory) Aggregate(context.Context, iot.AggregateQuery) ([]iot.Bucket, e
 }
 
 // Forget keeps everything.
-func (m *Memory) Forget(context.Context, account.ID, []iot.Expired) error { return nil }
+func (m *Memory) Forget(context.Context, relay.AccountID, []iot.Expired) error { return nil }
 
 // Radio returns nothing.
-func (m *Memory) Radio(context.Context, account.ID, []string, time.Time) (map[string]iot.RadioData, error) {
+func (m *Memory) Radio(context.Context, relay.AccountID, []string, time.Time) (map[string]iot.RadioData, error) {
 	return nil, nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -15,9 +15,9 @@ import (
 // The accounts and the device of the suite. A store may be reused by several
 // cases, so each case has a device of its own.
 const (
-	acme    account.ID = 1
-	globex  account.ID = 2
-	celsius            = "temperature"
+	acme    relay.AccountID = 1
+	globex  relay.AccountID = 2
+	celsius                 = "temperature"
 )
 
 // start is the time of the first reading; it has nanoseconds on purpose.

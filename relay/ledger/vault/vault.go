@@ -25,7 +25,6 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // ErrMasterKey means that keys are wrapped by a master key which is not
@@ -52,10 +51,10 @@ type master struct {
 // Store keeps wrapped keysets.
 type Store interface {
 	// Keyset loads an account's; relay.KindNotFound if there is none.
-	Keyset(ctx context.Context, acct account.ID) ([]byte, error)
+	Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error)
 	// PutKeyset replaces the stored keyset, nil for none, by a new one. If another one is
 	// stored, it returns relay.KindConflict.
-	PutKeyset(ctx context.Context, acct account.ID, stored, fresh []byte) error
+	PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error
 }
 
 // Vault seals and opens. It is safe for concurrent use.
@@ -64,7 +63,7 @@ type Vault struct {
 	masters []master // the first wraps, all unwrap
 
 	mu   sync.Mutex
-	open map[account.ID]loadedKey
+	open map[relay.AccountID]loadedKey
 }
 
 // New makes a vault with master keys as NewMasterKey writes them, newest first.
@@ -72,7 +71,7 @@ func New(store Store, keys []string) (*Vault, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("vault: a master key is needed")
 	}
-	v := &Vault{store: store, open: make(map[account.ID]loadedKey)}
+	v := &Vault{store: store, open: make(map[relay.AccountID]loadedKey)}
 	for i, text := range keys {
 		m, err := parseMaster(text)
 		if err != nil {
@@ -117,7 +116,7 @@ func Missing(keys []string, keysets [][]byte) (id string, err error) {
 }
 
 // Seal seals for an account. Opening it requires the same value of about.
-func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about string) ([]byte, error) {
+func (v *Vault) Seal(ctx context.Context, acct relay.AccountID, plain []byte, about string) ([]byte, error) {
 	key, err := v.keyOf(ctx, acct)
 	if err != nil {
 		return nil, err
@@ -127,7 +126,7 @@ func (v *Vault) Seal(ctx context.Context, acct account.ID, plain []byte, about s
 
 // SealLoaded is Seal with the keys that are loaded, without the store; relay.KindUnavailable
 // if none may seal.
-func (v *Vault) SealLoaded(acct account.ID, plain []byte, about string) ([]byte, error) {
+func (v *Vault) SealLoaded(acct relay.AccountID, plain []byte, about string) ([]byte, error) {
 	key := v.loaded(acct)
 	if !key.current {
 		return nil, relay.Errorf(relay.KindUnavailable, "vault: account %s: its keys are not loaded", acct)
@@ -137,7 +136,7 @@ func (v *Vault) SealLoaded(acct account.ID, plain []byte, about string) ([]byte,
 
 // Open decrypts data that was sealed for the account with the same context. It never
 // writes to the store.
-func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about string) ([]byte, error) {
+func (v *Vault) Open(ctx context.Context, acct relay.AccountID, sealed []byte, about string) ([]byte, error) {
 	if plain, err := v.OpenLoaded(acct, sealed, about); err == nil {
 		return plain, nil
 	}
@@ -148,7 +147,7 @@ func (v *Vault) Open(ctx context.Context, acct account.ID, sealed []byte, about 
 }
 
 // OpenLoaded is Open with the keys that are loaded, without the store.
-func (v *Vault) OpenLoaded(acct account.ID, sealed []byte, about string) ([]byte, error) {
+func (v *Vault) OpenLoaded(acct relay.AccountID, sealed []byte, about string) ([]byte, error) {
 	if opens := v.loaded(acct).key; opens != nil {
 		if plain, err := opens.Decrypt(sealed, bind(acct, about)); err == nil {
 			return plain, nil
@@ -158,7 +157,7 @@ func (v *Vault) OpenLoaded(acct account.ID, sealed []byte, about string) ([]byte
 }
 
 // Load reads the keys of an account from the store.
-func (v *Vault) Load(ctx context.Context, acct account.ID) error {
+func (v *Vault) Load(ctx context.Context, acct relay.AccountID) error {
 	stored, err := v.store.Keyset(ctx, acct)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return fmt.Errorf("vault: account %s: its keyset is missing", acct)
@@ -177,7 +176,7 @@ func (v *Vault) Load(ctx context.Context, acct account.ID) error {
 // Verify reports whether what Seal has returned opens with a keyset as the store has it now,
 // nil for none: the store may have been replaced. If it does not, the next Seal reads the
 // keys again, and the error is relay.KindUnavailable.
-func (v *Vault) Verify(acct account.ID, stored, sealed []byte, about string) error {
+func (v *Vault) Verify(acct relay.AccountID, stored, sealed []byte, about string) error {
 	key := v.loaded(acct)
 	if key.key == nil || !bytes.Equal(key.stored, stored) {
 		handle, _, err := v.unwrap(acct, stored)
@@ -202,7 +201,7 @@ func (v *Vault) Verify(acct account.ID, stored, sealed []byte, about string) err
 
 // verified remembers that keys, if they are still the loaded ones, are those of a stored
 // keyset.
-func (v *Vault) verified(acct account.ID, stored []byte, opened tink.AEAD) {
+func (v *Vault) verified(acct relay.AccountID, stored []byte, opened tink.AEAD) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if key, loaded := v.open[acct]; loaded && key.key == opened {
@@ -218,13 +217,13 @@ func (v *Vault) Forget() {
 	clear(v.open)
 }
 
-func bind(acct account.ID, about string) []byte {
+func bind(acct relay.AccountID, about string) []byte {
 	return []byte("penstock\n" + acct.String() + "\n" + about)
 }
 
 // Renew wraps an account's keyset by the newest master key and adds a fresh key
 // to it, unless that was done. An account without a keyset gets none.
-func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
+func (v *Vault) Renew(ctx context.Context, acct relay.AccountID) error {
 	_, _, err := v.load(ctx, acct, false)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return nil
@@ -233,7 +232,7 @@ func (v *Vault) Renew(ctx context.Context, acct account.ID) error {
 }
 
 // keyOf returns what seals for an account; it makes a keyset if the account has none.
-func (v *Vault) keyOf(ctx context.Context, acct account.ID) (tink.AEAD, error) {
+func (v *Vault) keyOf(ctx context.Context, acct relay.AccountID) (tink.AEAD, error) {
 	if k := v.loaded(acct); k.current {
 		return k.key, nil
 	}
@@ -252,13 +251,13 @@ type loadedKey struct {
 	current bool
 }
 
-func (v *Vault) loaded(acct account.ID) loadedKey {
+func (v *Vault) loaded(acct relay.AccountID) loadedKey {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.open[acct]
 }
 
-func (v *Vault) keep(acct account.ID, handle *keyset.Handle, key loadedKey) (tink.AEAD, error) {
+func (v *Vault) keep(acct relay.AccountID, handle *keyset.Handle, key loadedKey) (tink.AEAD, error) {
 	var err error
 	if key.key, err = primitive(acct, handle); err != nil {
 		return nil, err
@@ -270,7 +269,7 @@ func (v *Vault) keep(acct account.ID, handle *keyset.Handle, key loadedKey) (tin
 }
 
 // primitive returns what seals with a keyset; nil for none.
-func primitive(acct account.ID, handle *keyset.Handle) (tink.AEAD, error) {
+func primitive(acct relay.AccountID, handle *keyset.Handle) (tink.AEAD, error) {
 	if handle == nil {
 		return nil, nil
 	}
@@ -293,7 +292,7 @@ const maxConflicts = 100
 
 // load returns an account's keyset, wrapped by the newest master key, also as it is stored.
 // With create set, it makes one if there is none.
-func (v *Vault) load(ctx context.Context, acct account.ID, create bool) (handle *keyset.Handle, stored []byte, err error) {
+func (v *Vault) load(ctx context.Context, acct relay.AccountID, create bool) (handle *keyset.Handle, stored []byte, err error) {
 	for conflicts := 0; ; conflicts++ {
 		stored, err := v.store.Keyset(ctx, acct)
 		if relay.KindOf(err) == relay.KindNotFound && create {
@@ -322,7 +321,7 @@ func (v *Vault) load(ctx context.Context, acct account.ID, create bool) (handle 
 }
 
 // unwrap reads a stored keyset; current reports whether the newest master key wraps it.
-func (v *Vault) unwrap(acct account.ID, b []byte) (h *keyset.Handle, current bool, err error) {
+func (v *Vault) unwrap(acct relay.AccountID, b []byte) (h *keyset.Handle, current bool, err error) {
 	if b == nil {
 		return nil, false, nil
 	}
@@ -343,7 +342,7 @@ func (v *Vault) unwrap(acct account.ID, b []byte) (h *keyset.Handle, current boo
 	return nil, false, relay.Errorf(relay.KindUnavailable, "vault: account %s: %w: %s", acct, ErrMasterKey, w.Master)
 }
 
-func (v *Vault) wrap(acct account.ID, h *keyset.Handle) ([]byte, error) {
+func (v *Vault) wrap(acct relay.AccountID, h *keyset.Handle) ([]byte, error) {
 	var b bytes.Buffer
 	if err := h.WriteWithAssociatedData(keyset.NewBinaryWriter(&b), v.masters[0].key, bind(acct, "keyset")); err != nil {
 		return nil, fmt.Errorf("vault: account %s: wrap: %w", acct, err)

@@ -8,17 +8,16 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // memoryKeysets keeps keysets in memory.
 type memoryKeysets struct {
 	mu   sync.Mutex
-	kept map[account.ID][]byte
+	kept map[relay.AccountID][]byte
 }
 
-func (s *memoryKeysets) Keyset(_ context.Context, acct account.ID) ([]byte, error) {
+func (s *memoryKeysets) Keyset(_ context.Context, acct relay.AccountID) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept[acct] == nil {
@@ -27,7 +26,7 @@ func (s *memoryKeysets) Keyset(_ context.Context, acct account.ID) ([]byte, erro
 	return s.kept[acct], nil
 }
 
-func (s *memoryKeysets) PutKeyset(_ context.Context, acct account.ID, was, is []byte) error {
+func (s *memoryKeysets) PutKeyset(_ context.Context, acct relay.AccountID, was, is []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !bytes.Equal(s.kept[acct], was) {
@@ -44,7 +43,7 @@ func open(t testing.TB, s Store, keys ...string) *Vault {
 	return v
 }
 
-func sealed(t testing.TB, v *Vault, acct account.ID, plain, about string) []byte {
+func sealed(t testing.TB, v *Vault, acct relay.AccountID, plain, about string) []byte {
 	t.Helper()
 	b, err := v.Seal(t.Context(), acct, []byte(plain), about)
 	relaytest.NoError(t, err)
@@ -52,7 +51,7 @@ func sealed(t testing.TB, v *Vault, acct account.ID, plain, about string) []byte
 }
 
 func TestOnlyWhatWasSealedOpens(t *testing.T) {
-	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
 	key := NewMasterKey()
 	v := open(t, s, key)
 	box := sealed(t, v, 1, "the private metadata", "token a")
@@ -66,7 +65,7 @@ func TestOnlyWhatWasSealedOpens(t *testing.T) {
 	changed := bytes.Clone(box)
 	changed[len(changed)-1] ^= 1
 	for name, tc := range map[string]struct {
-		acct  account.ID
+		acct  relay.AccountID
 		box   []byte
 		about string
 	}{
@@ -83,7 +82,7 @@ func TestOnlyWhatWasSealedOpens(t *testing.T) {
 }
 
 func TestMasterKeysRotate(t *testing.T) {
-	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	box := sealed(t, open(t, s, older), 1, "kept", "a")
 	before := string(s.kept[1])
@@ -123,7 +122,7 @@ func TestMasterKeysRotate(t *testing.T) {
 
 // A database may be replaced by another one while a gateway runs.
 func TestForgottenKeysAreReadFromTheStoreThatIsThere(t *testing.T) {
-	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
 	key := NewMasterKey()
 	running := open(t, s, key)
 	sealed(t, running, 1, "before", "a")
@@ -139,11 +138,11 @@ func TestForgottenKeysAreReadFromTheStoreThatIsThere(t *testing.T) {
 // contradiction is a store in which a keyset is both missing and there.
 type contradiction struct{}
 
-func (contradiction) Keyset(context.Context, account.ID) ([]byte, error) {
+func (contradiction) Keyset(context.Context, relay.AccountID) ([]byte, error) {
 	return nil, relay.Errorf(relay.KindNotFound, "keyset")
 }
 
-func (contradiction) PutKeyset(context.Context, account.ID, []byte, []byte) error {
+func (contradiction) PutKeyset(context.Context, relay.AccountID, []byte, []byte) error {
 	return relay.Errorf(relay.KindConflict, "keyset")
 }
 
@@ -153,7 +152,7 @@ func TestAKeysetThatCannotBeSavedIsAnError(t *testing.T) {
 }
 
 func TestAFreshKeySealsAfterARotation(t *testing.T) {
-	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	first := sealed(t, open(t, s, older), 1, "x", "a")
 	second := sealed(t, open(t, s, newer, older), 1, "x", "a")
@@ -163,7 +162,7 @@ func TestAFreshKeySealsAfterARotation(t *testing.T) {
 }
 
 func TestManyMakeOneKeyset(t *testing.T) {
-	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
 	key := NewMasterKey()
 	boxes := make([][]byte, 20)
 	var all sync.WaitGroup
@@ -191,7 +190,7 @@ func TestMasterKeysThatAreNone(t *testing.T) {
 
 // FuzzOpen holds that nothing opens that was not sealed.
 func FuzzOpen(f *testing.F) {
-	v := open(f, &memoryKeysets{kept: map[account.ID][]byte{}}, NewMasterKey())
+	v := open(f, &memoryKeysets{kept: map[relay.AccountID][]byte{}}, NewMasterKey())
 	box := sealed(f, v, 1, "plain", "a")
 	f.Add(box)
 	f.Add([]byte{1})
@@ -203,7 +202,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 func TestWhatAReplacedStoreCannotOpenIsNotVerified(t *testing.T) {
-	s := &memoryKeysets{kept: map[account.ID][]byte{}}
+	s := &memoryKeysets{kept: map[relay.AccountID][]byte{}}
 	older, newer := NewMasterKey(), NewMasterKey()
 	running := open(t, s, older, newer)
 	box := sealed(t, running, 1, "x", "a")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Inventory returns the merged inventory as it was last saved, without its SIMs; nil if
@@ -21,14 +21,14 @@ func (s *Store) Inventory(ctx context.Context) ([]byte, error) {
 // inventory returns the inventory as it is kept, and opened.
 func (s *Store) inventory(ctx context.Context) (kept, document []byte, err error) {
 	type row struct{ kept, document []byte }
-	r, err := sqlstore.OrZero(sqlstore.One(ctx, s.db, "inventory", "SELECT doc, doc FROM inventory WHERE id = 1", func(r *row) []any {
+	r, err := db.OrZero(db.One(ctx, s.db, "inventory", "SELECT doc, doc FROM inventory WHERE id = 1", func(r *row) []any {
 		return []any{&r.kept, sealedInventory(&r.document)}
 	}))
 	return r.kept, r.document, err
 }
 
 // sealedInventory returns the sealed column of the inventory, which belongs to no account.
-func sealedInventory(document any) any { return sqlstore.Sealed(document, "inventory", 0) }
+func sealedInventory(document any) any { return db.Sealed(document, "inventory", 0) }
 
 // PutInventory saves the merged inventory and changes of its SIMs; was is the one it
 // was merged into, empty for none. It returns relay.KindConflict if another one is
@@ -45,14 +45,14 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 	if !bytes.Equal(now, was) && !bytes.Equal(now, document) {
 		return errOtherInventory()
 	}
-	save := sqlstore.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", sealedInventory(document))
+	save := db.Do("INSERT INTO inventory (id, doc) VALUES (1, $1) ON CONFLICT (id) DO NOTHING", sealedInventory(document))
 	if kept != nil {
-		save = sqlstore.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", sealedInventory(document), kept)
+		save = db.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", sealedInventory(document), kept)
 	}
-	gone := sqlstore.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
+	gone := db.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
 	return s.db.RunAll(ctx, "inventory", save.Or(errOtherInventory()),
-		sqlstore.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
-		sqlstore.Do(sqlstore.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), sqlstore.BatchOf(simColumns, sims.Put, simFields)))
+		db.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
+		db.Do(db.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), db.BatchOf(simColumns, sims.Put, simFields)))
 }
 
 func errOtherInventory() error {
@@ -66,7 +66,7 @@ const (
 )
 
 func simFields(d *account.DeclaredSIM) []any {
-	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, sqlstore.SealedOr(&d.Unopened, &d.Declared, "declared_sim", &d.Account)}
+	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, db.SealedOr(&d.Unopened, &d.Declared, "declared_sim", &d.Account)}
 }
 
 // bySIM orders by ICCID and account.
@@ -88,7 +88,7 @@ func (s *Store) DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]ac
 // declared reads what meets each condition; some more than once.
 func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error) {
 	if which.All {
-		return sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs, simFields)
+		return db.List(ctx, s.db, declaredSIMs, selectSIMs, simFields)
 	}
 	var all []account.DeclaredSIM
 	for _, one := range []struct {
@@ -101,7 +101,7 @@ func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]accoun
 		if one.column == "imsi" || one.column == "msisdn" {
 			where += " AND " + one.column + " <> ''" // the condition of its index
 		}
-		some, err := sqlstore.List(ctx, s.db, declaredSIMs, selectSIMs+where, simFields, sqlstore.Column("value", one.values))
+		some, err := db.List(ctx, s.db, declaredSIMs, selectSIMs+where, simFields, db.Column("value", one.values))
 		if err != nil {
 			return nil, err
 		}

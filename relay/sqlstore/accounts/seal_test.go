@@ -8,21 +8,21 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // keyed opens nothing before its keys were loaded from the database.
 type keyed struct {
-	sqltest.Sealer
-	db    *sqlstore.DB
+	dbtest.Sealer
+	db    *db.DB
 	loads *int
 }
 
 func (k keyed) Load(ctx context.Context) error {
 	*k.loads++
-	_, err := sqlstore.Value[int](ctx, k.db, "keys", "SELECT COUNT(*) FROM account")
+	_, err := db.Value[int](ctx, k.db, "keys", "SELECT COUNT(*) FROM account")
 	return err
 }
 
@@ -35,7 +35,7 @@ func (k keyed) Open(sealed []byte, owner string) ([]byte, error) {
 
 // keysAreLoaded reads a record before the keys are loaded, and one that does not open.
 func keysAreLoaded(t *testing.T, s *Store) {
-	s.db.SetSealer(sqltest.Sealer{})
+	s.db.SetSealer(dbtest.Sealer{})
 	_, err := s.PutAccount(t.Context(), account.Account{ID: 7, Name: "acme"})
 	relaytest.NoError(t, err)
 	loads := 0
@@ -53,8 +53,8 @@ func keysAreLoaded(t *testing.T, s *Store) {
 // otherRecordsOpen changes one record of each kind: lists have the others.
 func otherRecordsOpen(t *testing.T, s *Store) {
 	ctx := t.Context()
-	s.db.SetSealer(sqltest.Sealer{})
-	for id := range account.ID(2) {
+	s.db.SetSealer(dbtest.Sealer{})
+	for id := range relay.AccountID(2) {
 		_, err := s.PutAccount(ctx, account.Account{ID: id + 1, Name: []string{"acme", "globex"}[id], CallbackURL: "https://example.com/"})
 		relaytest.NoError(t, err)
 	}
@@ -62,13 +62,13 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 		s.PutTokens(ctx, []account.Token{{Hash: "a", Account: 1, Source: "a", Secret: "one"}, {Hash: "b", Account: 2, Source: "b", Secret: "two"}}),
 		s.PutInventory(ctx, nil, []byte("{}"), account.SIMChanges{Put: []account.DeclaredSIM{{ICCID: "1", Declared: `{}`}, {ICCID: "2", Declared: `{}`}}}))
 	for _, row := range [][3]string{{"account", "doc", "id = 1"}, {"token", "secret", "hash = 'a'"}, {"declared_sim", "doc", "iccid = '1'"}} {
-		sqltest.Tamper(t, s.db, row[0], row[1], row[2])
+		dbtest.Tamper(t, s.db, row[0], row[1], row[2])
 	}
 	all, err := s.Accounts(ctx)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "accounts", all, []account.Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
 	a, err := s.AccountByName(ctx, "acme")
-	relaytest.Equal(t, "id and error of the account that does not open", []any{a.ID, errors.Is(err, relay.ErrUnopened)}, []any{account.ID(1), true})
+	relaytest.Equal(t, "id and error of the account that does not open", []any{a.ID, errors.Is(err, relay.ErrUnopened)}, []any{relay.AccountID(1), true})
 	tokens, err := s.Tokens(ctx)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "secrets of the tokens", []any{tokens[0].Secret, tokens[0].Unopened, tokens[1].Secret, tokens[1].Unopened}, []any{"", true, "two", false})
@@ -128,7 +128,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	shows := func() (secrets int) {
 		t.Helper()
 		for _, table := range []string{"account", "token", "inventory", "declared_sim"} {
-			doc, err := sqlstore.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
+			doc, err := db.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
 			relaytest.NoError(t, err)
 			for _, secret := range []string{"whsec_new", "whsec_old", "signs"} {
 				secrets += strings.Count(string(doc), secret)
@@ -136,7 +136,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		}
 		return secrets
 	}
-	s.db.SetSealer(sqltest.Sealer{})
+	s.db.SetSealer(dbtest.Sealer{})
 	save(nil)
 	comesBack()
 	save([]byte(`{"secret":"whsec_new"}`))

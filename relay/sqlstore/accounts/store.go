@@ -15,8 +15,8 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Store keeps accounts, tokens, logins and the inventory; it is an account.Store
@@ -25,18 +25,18 @@ type Store struct {
 	// Poll is how often Changes looks for changes that other gateways made; 0
 	// means each second. It is set before the store is used.
 	Poll    time.Duration
-	db      *sqlstore.DB
+	db      *db.DB
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next change of a token here
 }
 
 // New returns the store of accounts.
-func New(db *sqlstore.DB) *Store {
+func New(db *db.DB) *Store {
 	return &Store{db: db, changed: make(chan struct{})}
 }
 
 // Account loads an account.
-func (s *Store) Account(ctx context.Context, id account.ID) (account.Account, error) {
+func (s *Store) Account(ctx context.Context, id relay.AccountID) (account.Account, error) {
 	return s.account(ctx, "account "+id.String(), "id = $1", id)
 }
 
@@ -45,19 +45,19 @@ func (s *Store) AccountByName(ctx context.Context, name string) (account.Account
 	return s.account(ctx, "account "+name, "name = $1", name)
 }
 
-func readAccount(a *account.Account) []any { return sqlstore.SealedDoc(a, "account") }
+func readAccount(a *account.Account) []any { return db.SealedDoc(a, "account") }
 
 const selectAccounts = "SELECT id, doc, name FROM account"
 
 // listedAccount returns where the columns of selectAccounts are read to.
 func listedAccount(a *account.Account) []any {
-	return []any{&a.ID, sqlstore.SealedOr(&a.Unopened, sqlstore.JSON(a), "account", &a.ID), &a.Name}
+	return []any{&a.ID, db.SealedOr(&a.Unopened, db.JSON(a), "account", &a.ID), &a.Name}
 }
 
 // account loads an account; relay.ErrUnopened, with the id and the name, if it does not
 // open.
 func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
-	a, err := sqlstore.One(ctx, s.db, noun, selectAccounts+" WHERE "+condition, listedAccount, value)
+	a, err := db.One(ctx, s.db, noun, selectAccounts+" WHERE "+condition, listedAccount, value)
 	if err == nil && a.Unopened {
 		err = fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
 	}
@@ -66,11 +66,11 @@ func (s *Store) account(ctx context.Context, noun, condition string, value any) 
 
 // Accounts lists every account by id.
 func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
-	return sqlstore.List(ctx, s.db, "accounts", selectAccounts+" ORDER BY id", listedAccount)
+	return db.List(ctx, s.db, "accounts", selectAccounts+" ORDER BY id", listedAccount)
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.
-func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, error) {
+func (s *Store) PutAccount(ctx context.Context, a account.Account) (relay.AccountID, error) {
 	ids, err := s.PutAccounts(ctx, []account.Account{a}, nil)
 	if err != nil {
 		return 0, err
@@ -84,9 +84,9 @@ func (s *Store) PutAccount(ctx context.Context, a account.Account) (account.ID, 
 //
 // Account i replaces read[i], as it was loaded before: a callback URL that SetCallback
 // has saved since then is kept. With nil for read, accounts are saved as they are given.
-func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (ids []account.ID, err error) {
-	return sqlstore.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *sqlstore.Tx) (ids []account.ID, err error) {
-		ids = make([]account.ID, len(all))
+func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (ids []relay.AccountID, err error) {
+	return db.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *db.Tx) (ids []relay.AccountID, err error) {
+		ids = make([]relay.AccountID, len(all))
 		for i, a := range all {
 			var loaded *account.Account
 			if read != nil {
@@ -102,16 +102,16 @@ func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (i
 
 // putAccount holds the lock of account_id, so no other PutAccounts saves an account, and
 // that of the row, so SetCallback does not.
-func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded *account.Account) (account.ID, error) {
+func putAccount(ctx context.Context, tx *db.Tx, a account.Account, loaded *account.Account) (relay.AccountID, error) {
 	noun := "account " + a.Name
-	last, err := sqlstore.Value[int64](ctx, tx, noun, "SELECT last FROM account_id {for update}")
+	last, err := db.Value[int64](ctx, tx, noun, "SELECT last FROM account_id {for update}")
 	if err != nil {
 		return 0, err
 	}
-	stored, err := sqlstore.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE name = $1 {for update}", readAccount, a.Name)
+	stored, err := db.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE name = $1 {for update}", readAccount, a.Name)
 	exists := err == nil
 	switch {
-	case err != nil && !sqlstore.IsNotFound(err):
+	case err != nil && !db.IsNotFound(err):
 		return 0, err
 	case exists && a.ID == 0:
 		a.ID = stored.ID
@@ -125,8 +125,8 @@ func putAccount(ctx context.Context, tx *sqlstore.Tx, a account.Account, loaded 
 	if exists && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
 		a.CallbackURL = stored.CallbackURL
 	}
-	return a.ID, sqlstore.ChangeOr(ctx, tx, conflict(a), noun, sqlstore.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name",
-		a.ID, a.Name, sqlstore.Sealed(sqlstore.JSON(a), "account", a.ID))
+	return a.ID, db.ChangeOr(ctx, tx, conflict(a), noun, db.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name",
+		a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
 }
 
 func conflict(a account.Account) error {
@@ -135,8 +135,8 @@ func conflict(a account.Account) error {
 
 // nextID takes the next id after the last one given that no account declared for
 // itself. An id is given once, even if its account is deleted.
-func nextID(ctx context.Context, tx *sqlstore.Tx, last int64) (account.ID, error) {
-	id, err := sqlstore.Value[account.ID](ctx, tx, "account id", `
+func nextID(ctx context.Context, tx *db.Tx, last int64) (relay.AccountID, error) {
+	id, err := db.Value[relay.AccountID](ctx, tx, "account id", `
 SELECT MIN(free.id)
 FROM (SELECT CAST($1 AS BIGINT) AS id UNION ALL SELECT id + 1 FROM account WHERE id >= $1 AND id < $2) free
 WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`, last+1, math.MaxInt64)
@@ -147,19 +147,19 @@ WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`, last+1, ma
 }
 
 // SetCallback saves the callback URL of an account.
-func (s *Store) SetCallback(ctx context.Context, id account.ID, url string) error {
+func (s *Store) SetCallback(ctx context.Context, id relay.AccountID, url string) error {
 	noun := "account " + id.String()
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		a, err := sqlstore.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE id = $1 {for update}", readAccount, id)
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+		a, err := db.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE id = $1 {for update}", readAccount, id)
 		if err != nil || a.CallbackURL == url {
 			return err
 		}
 		a.CallbackURL = url
-		return tx.RunAll(ctx, noun, sqlstore.Do("UPDATE account SET doc = $1 WHERE id = $2", sqlstore.Sealed(sqlstore.JSON(a), "account", id), id), sqlstore.Bump("accounts"))
+		return tx.RunAll(ctx, noun, db.Do("UPDATE account SET doc = $1 WHERE id = $2", db.Sealed(db.JSON(a), "account", id), id), db.Bump("accounts"))
 	})
 }
 
-const logins sqlstore.Documents[account.Login] = "login"
+const logins db.Documents[account.Login] = "login"
 
 // Login loads the login of a username.
 func (s *Store) Login(ctx context.Context, username string) (account.Login, error) {
@@ -173,27 +173,27 @@ func (s *Store) PutLogin(ctx context.Context, l account.Login) error {
 
 // DeleteLogin deletes the login of a username, if it has one.
 func (s *Store) DeleteLogin(ctx context.Context, username string) error {
-	return sqlstore.IgnoreNotFound(logins.Delete(ctx, s.db, 0, username))
+	return db.IgnoreNotFound(logins.Delete(ctx, s.db, 0, username))
 }
 
 // Trunks keeps the SIP trunks of accounts.
-type Trunks struct{ db *sqlstore.DB }
+type Trunks struct{ db *db.DB }
 
 // NewTrunks returns the store of trunks.
-func NewTrunks(db *sqlstore.DB) *Trunks { return &Trunks{db: db} }
+func NewTrunks(database *db.DB) *Trunks { return &Trunks{db: database} }
 
 // Trunks returns an account's trunks, in the order of the inventory; nil if it
 // has none.
-func (s *Trunks) Trunks(ctx context.Context, acct account.ID) ([]sip.Trunk, error) {
-	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "trunks of account "+acct.String(),
-		"SELECT doc FROM trunk WHERE account = $1", sqlstore.Doc[[]sip.Trunk], acct))
+func (s *Trunks) Trunks(ctx context.Context, acct relay.AccountID) ([]sip.Trunk, error) {
+	return db.OrZero(db.One(ctx, s.db, "trunks of account "+acct.String(),
+		"SELECT doc FROM trunk WHERE account = $1", db.Doc[[]sip.Trunk], acct))
 }
 
 // PutTrunks replaces an account's trunks.
-func (s *Trunks) PutTrunks(ctx context.Context, acct account.ID, list []sip.Trunk) error {
+func (s *Trunks) PutTrunks(ctx context.Context, acct relay.AccountID, list []sip.Trunk) error {
 	noun := "trunks of account " + acct.String()
 	if len(list) == 0 {
 		return s.db.Run(ctx, noun, "DELETE FROM trunk WHERE account = $1", acct)
 	}
-	return s.db.Run(ctx, noun, sqlstore.Upsert("trunk", "account", "doc"), acct, sqlstore.JSON(list))
+	return s.db.Run(ctx, noun, db.Upsert("trunk", "account", "doc"), acct, db.JSON(list))
 }

@@ -9,11 +9,11 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 )
 
 func TestStore(t *testing.T) {
-	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
 		"an account gets the next free number":               accountNumbers,
 		"a number is given once":                             numbersAreGivenOnce,
 		"an account keeps its number and its name":           accountKeeps,
@@ -48,7 +48,7 @@ func accountNumbers(t *testing.T, s *Store) {
 	for range 2 { // the second time changes nothing
 		for _, step := range []struct {
 			give account.Account
-			want account.ID
+			want relay.AccountID
 		}{
 			{account.Account{Name: "a"}, 1},
 			{account.Account{Name: "b", ID: 2}, 2},
@@ -83,7 +83,7 @@ func accountKeeps(t *testing.T, s *Store) {
 	relaytest.NoError(t, err, err2)
 	for _, wrong := range []account.Account{{Name: "a", ID: 6}, {Name: "b", ID: 5}, {Name: "a", ID: 7}} {
 		id, err := s.PutAccount(t.Context(), wrong)
-		sqltest.WantKind(t, err, relay.KindConflict)
+		dbtest.WantKind(t, err, relay.KindConflict)
 		relaytest.Equal(t, "id", id, 0)
 	}
 }
@@ -102,9 +102,9 @@ func accountComesBack(t *testing.T, s *Store) {
 		want.Permissions, want.ID = nil, 0
 	}
 	_, err := s.Account(t.Context(), 99)
-	sqltest.WantKind(t, err, relay.KindNotFound)
+	dbtest.WantKind(t, err, relay.KindNotFound)
 	_, err = s.AccountByName(t.Context(), "nobody")
-	sqltest.WantKind(t, err, relay.KindNotFound)
+	dbtest.WantKind(t, err, relay.KindNotFound)
 }
 
 func callbackIsSaved(t *testing.T, s *Store) {
@@ -113,27 +113,27 @@ func callbackIsSaved(t *testing.T, s *Store) {
 	for range 2 { // the second changes nothing
 		relaytest.NoError(t, s.SetCallback(t.Context(), id, "https://x/?<&>"))
 		got, err := s.Account(t.Context(), id)
-		n, err2 := sqlstore.Version(t.Context(), s.db, "accounts")
+		n, err2 := db.Version(t.Context(), s.db, "accounts")
 		relaytest.NoError(t, err, err2)
 		if got.CallbackURL != "https://x/?<&>" || !got.May("mvno") || n != 1 {
 			t.Errorf("%+v, version %d", got, n)
 		}
 	}
-	sqltest.WantKind(t, s.SetCallback(t.Context(), 99, "https://x/"), relay.KindNotFound)
+	dbtest.WantKind(t, s.SetCallback(t.Context(), 99, "https://x/"), relay.KindNotFound)
 }
 
 func loginIsFound(t *testing.T, s *Store) {
 	want := account.Login{Username: `ac"me`, Account: 7, Password: "hashed"}
 	_, err := s.Login(t.Context(), want.Username)
-	sqltest.WantKind(t, err, relay.KindNotFound)
-	for _, acct := range []account.ID{7, 8, 8} {
+	dbtest.WantKind(t, err, relay.KindNotFound)
+	for _, acct := range []relay.AccountID{7, 8, 8} {
 		want.Account = acct
 		relaytest.NoError(t, s.PutLogin(t.Context(), want))
 		relaytest.Equal(t, "result of Login", relaytest.Must(s.Login(t.Context(), want.Username))(t), want)
 	}
 	relaytest.NoError(t, s.DeleteLogin(t.Context(), want.Username), s.DeleteLogin(t.Context(), want.Username))
 	_, err = s.Login(t.Context(), want.Username)
-	sqltest.WantKind(t, err, relay.KindNotFound)
+	dbtest.WantKind(t, err, relay.KindNotFound)
 }
 
 func inventoryIsSaved(t *testing.T, s *Store) {
@@ -141,15 +141,15 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	if none != nil || err != nil {
 		t.Fatalf("%q, %v", none, err)
 	}
-	sqltest.WantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 { // the second changes nothing
 		relaytest.NoError(t, s.PutInventory(t.Context(), nil, []byte("one"), account.SIMChanges{}))
 	}
-	sqltest.WantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	for range 2 {
 		relaytest.NoError(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), account.SIMChanges{}))
 	}
-	sqltest.WantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
 	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -163,7 +163,7 @@ func simsAreDeclared(t *testing.T, s *Store) {
 	two := account.DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
 	three := account.DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
 	relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
-	sqltest.WantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
 	for range 2 { // the second changes nothing
 		for name, tc := range map[string]struct {
 			which account.WhichSIMs
@@ -202,7 +202,7 @@ func trunksAreReplaced(t *testing.T, s *Store) {
 func raceOf(t *testing.T, one, two *Store) {
 	var running sync.WaitGroup
 	var saved atomic.Int64
-	same, own := make([]account.ID, 20), make([]account.ID, 20)
+	same, own := make([]relay.AccountID, 20), make([]relay.AccountID, 20)
 	for i := range same {
 		s := []*Store{one, two}[i%2]
 		running.Go(func() {
@@ -234,7 +234,7 @@ func TestTwoGateways(t *testing.T) {
 		"tokens that share sources":                 tokensRace,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := sqltest.Two(t, New)
+			gateways := dbtest.Two(t, New)
 			test(t, gateways[0], gateways[1])
 		})
 	}

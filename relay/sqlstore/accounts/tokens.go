@@ -8,7 +8,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // tokensVersion counts the changes of tokens.
@@ -26,7 +26,7 @@ func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token
 }
 
 func (s *Store) token(ctx context.Context, noun, condition, value string) (account.Token, error) {
-	t, err := sqlstore.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
+	t, err := db.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
 	if err == nil && t.Unopened {
 		return account.Token{}, fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
 	}
@@ -35,17 +35,17 @@ func (s *Store) token(ctx context.Context, noun, condition, value string) (accou
 
 // Tokens lists every token by its hash.
 func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
-	return sqlstore.List(ctx, s.db, "tokens", "SELECT doc, secret FROM token ORDER BY hash", readToken)
+	return db.List(ctx, s.db, "tokens", "SELECT doc, secret FROM token ORDER BY hash", readToken)
 }
 
 // readToken reads a token. Its secret alone is sealed, so that tokens without one are
 // accepted also while the master key is another one.
 func readToken(t *account.Token) []any {
-	return []any{sqlstore.JSON(t), sealedSecret(t)}
+	return []any{db.JSON(t), sealedSecret(t)}
 }
 
 func sealedSecret(t *account.Token) any {
-	return sqlstore.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
+	return db.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
 }
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
@@ -54,10 +54,10 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 		return nil
 	}
 	rows := tokenRows(tokens)
-	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *db.Tx) error {
 		return tx.RunAll(ctx, "tokens",
-			sqlstore.Do("UPDATE token SET source = '' WHERE source <> '' AND source IN (SELECT source FROM batch)", rows),
-			sqlstore.Do(sqlstore.UpsertAll("token", "hash", "source, doc, secret"), rows))
+			db.Do("UPDATE token SET source = '' WHERE source <> '' AND source IN (SELECT source FROM batch)", rows),
+			db.Do(db.UpsertAll("token", "hash", "source, doc, secret"), rows))
 	})
 }
 
@@ -65,13 +65,13 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 // source.
 func (s *Store) AddToken(ctx context.Context, t account.Token) error {
 	rows := tokenRows([]account.Token{t})
-	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *sqlstore.Tx) error {
-		taken, err := sqlstore.Value[int64](ctx, tx, "token", "SELECT COUNT(*) FROM token WHERE source = $1 AND source <> ''", t.Source)
+	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
+		taken, err := db.Value[int64](ctx, tx, "token", "SELECT COUNT(*) FROM token WHERE source = $1 AND source <> ''", t.Source)
 		if err == nil && taken > 0 {
 			err = relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
 		}
 		if err == nil {
-			err = tx.Run(ctx, "token", sqlstore.UpsertAll("token", "hash", "source, doc, secret"), rows)
+			err = tx.Run(ctx, "token", db.UpsertAll("token", "hash", "source, doc, secret"), rows)
 		}
 		return err
 	})
@@ -79,8 +79,8 @@ func (s *Store) AddToken(ctx context.Context, t account.Token) error {
 
 // tokenRows returns tokens as they are saved: each once, and each source with one token;
 // of several the last one counts.
-func tokenRows(tokens []account.Token) *sqlstore.Batch {
-	b := sqlstore.NewBatch("hash, source, doc, secret")
+func tokenRows(tokens []account.Token) *db.Batch {
+	b := db.NewBatch("hash, source, doc, secret")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
 	for _, t := range slices.Backward(tokens) {
 		if hashes[t.Hash] {
@@ -93,22 +93,22 @@ func tokenRows(tokens []account.Token) *sqlstore.Batch {
 		hashes[t.Hash], sources[source] = true, true
 		document := t
 		document.Secret = ""
-		b.Add(t.Hash, source, sqlstore.JSON(document), sealedSecret(&t))
+		b.Add(t.Hash, source, db.JSON(document), sealedSecret(&t))
 	}
 	return b
 }
 
 // DeleteToken revokes a token; every gateway drops its cached tokens.
 func (s *Store) DeleteToken(ctx context.Context, t account.Token) error {
-	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
 		return tx.Run(ctx, "token", "DELETE FROM token WHERE hash = $1", t.Hash)
 	})
 }
 
 // changeTokens makes a change and counts up the version. It does so first: the
 // lock of that row makes changes of tokens run one after another.
-func (s *Store) changeTokens(ctx context.Context, noun string, change func(context.Context, *sqlstore.Tx) error) error {
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *Store) changeTokens(ctx context.Context, noun string, change func(context.Context, *db.Tx) error) error {
+	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Bump(ctx, tokensVersion); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (s *Store) Changes(ctx context.Context, changed func([]account.Token)) {
 		return true
 	}
 	for seen := int64(-1); ; {
-		if n, err := sqlstore.Version(ctx, s.db, tokensVersion); err == nil && n != seen && report() {
+		if n, err := db.Version(ctx, s.db, tokensVersion); err == nil && n != seen && report() {
 			seen = n
 		}
 		select {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func tokenOf(text, source string) account.Token {
@@ -30,7 +30,7 @@ func named(t *testing.T, s *Store, source, text string) {
 	t.Helper()
 	got, err := s.TokenBySource(t.Context(), source)
 	if text == "" {
-		sqltest.WantKind(t, err, relay.KindNotFound)
+		dbtest.WantKind(t, err, relay.KindNotFound)
 	} else if err != nil || got.Hash != account.HashToken(text) || got.Source != source {
 		t.Errorf("%s names %+v, %v", source, got, err)
 	}
@@ -45,7 +45,7 @@ func tokenIsFound(t *testing.T, s *Store) {
 	for range 2 {
 		relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
 		_, err = s.Token(t.Context(), account.HashToken("two"))
-		sqltest.WantKind(t, err, relay.KindNotFound)
+		dbtest.WantKind(t, err, relay.KindNotFound)
 		named(t, s, "src", "")
 	}
 	if _, err := s.Token(t.Context(), account.HashToken("one")); err != nil {
@@ -59,7 +59,7 @@ func tokensAreListed(t *testing.T, s *Store) {
 	put(t, s, tokenOf("one", ""), tokenOf("two", "other"))
 	relaytest.NoError(t, s.AddToken(t.Context(), made))
 	taken := tokenOf("four", "src")
-	sqltest.WantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
+	dbtest.WantKind(t, s.AddToken(t.Context(), taken), relay.KindConflict)
 	named(t, s, "src", "three")
 	all, err := s.Tokens(t.Context())
 	relaytest.NoError(t, err)
@@ -118,7 +118,7 @@ func tokensRace(t *testing.T, one, two *Store) {
 	running.Wait()
 	put(t, one, tokenOf("last", "x"))
 	named(t, two, "x", "last")
-	if n, err := sqlstore.Version(t.Context(), two.db, tokensVersion); err != nil || n != 41 {
+	if n, err := db.Version(t.Context(), two.db, tokensVersion); err != nil || n != 41 {
 		t.Errorf("%d changes, %v", n, err)
 	}
 }
@@ -173,9 +173,9 @@ func changesAreHeard(t *testing.T, s *Store) {
 // can be read again, and of nothing if nothing changed: until then what it
 // remembers is all there is.
 func TestChangesAreHeardAfterARestart(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := dbtest.StartPostgres(t)
 	url := server.NewDatabase(t)
-	s, other := New(sqltest.Open(t, sqlstore.Options{URL: url})), New(sqltest.Open(t, sqlstore.Options{URL: url}))
+	s, other := New(dbtest.Open(t, db.Options{URL: url})), New(dbtest.Open(t, db.Options{URL: url}))
 	s.Poll = 5 * time.Millisecond
 	heard := make(chan struct{}, 100)
 	readable := make(chan error, 100)
@@ -197,7 +197,7 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 	}
 	close(readable)
 	for err := range readable {
-		sqltest.WantKind(t, err, relay.KindNotFound)
+		dbtest.WantKind(t, err, relay.KindNotFound)
 	}
 }
 

@@ -6,18 +6,18 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/relay/audit"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Store is an audit.Store.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of audit entries.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // fields are the columns of an entry.
 func fields(e *audit.Entry) []any {
-	return []any{&e.ID, sqlstore.Time(&e.At), &e.Actor, &e.Operation, &e.Account, &e.Outcome, &e.Target, sqlstore.JSON(e)}
+	return []any{&e.ID, db.Time(&e.At), &e.Actor, &e.Operation, &e.Account, &e.Outcome, &e.Target, db.JSON(e)}
 }
 
 // Begin saves an entry.
@@ -29,14 +29,14 @@ ON CONFLICT (id) DO NOTHING`, fields(&e)...)
 
 // Finish completes an entry.
 func (s *Store) Finish(ctx context.Context, e audit.Entry) error {
-	return sqlstore.MustChange(ctx, s.db, "audit entry "+e.ID, `
+	return db.MustChange(ctx, s.db, "audit entry "+e.ID, `
 UPDATE audit_entry SET account = $1, outcome = $2, target = $3, doc = $4 WHERE id = $5`,
-		e.Account, e.Outcome, e.Target, sqlstore.JSON(e), e.ID)
+		e.Account, e.Outcome, e.Target, db.JSON(e), e.ID)
 }
 
 // List returns entries, newest first.
 func (s *Store) List(ctx context.Context, f audit.Filter) (list []audit.Entry, next string, err error) {
-	var w sqlstore.Where
+	var w db.Where
 	w.AndSet("id < ?", f.Cursor)
 	w.AndSet("at >= ?", f.From)
 	w.AndSet("at <= ?", f.To)
@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, f audit.Filter) (list []audit.Entry, n
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("outcome = ?", f.Outcome)
 	w.AndSet("target = ?", f.Target)
-	list, err = sqlstore.Page(ctx, s.db, "audit log", `
+	list, err = db.Page(ctx, s.db, "audit log", `
 SELECT id, at, actor, operation, account, outcome, target, doc FROM audit_entry`, &w, "id DESC", f.Limit+1, fields)
 	if err == nil && len(list) > f.Limit {
 		list = list[:f.Limit]

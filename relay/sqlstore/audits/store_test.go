@@ -9,16 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	store "github.com/penstock/penstock/relay/sqlstore/audits"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ audit.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
-	sqltest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
+	dbtest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
 		"an entry is completed":                 completed,
 		"a list is filtered":                    filtered,
 		"pages follow each other, newest first": paged,
@@ -27,8 +26,8 @@ func TestStore(t *testing.T) {
 
 func entry(n int) audit.Entry {
 	return audit.Entry{
-		ID: fmt.Sprintf("e%d", n), At: sqltest.At(float64(n)), Actor: []string{"anna", "admin token"}[n%2], Role: "admin", Address: "192.0.2.1",
-		Operation: []string{"addUser", "replayEvents", "putInventory"}[n%3], Account: account.ID(n % 2), Outcome: audit.Started,
+		ID: fmt.Sprintf("e%d", n), At: dbtest.At(float64(n)), Actor: []string{"anna", "admin token"}[n%2], Role: "admin", Address: "192.0.2.1",
+		Operation: []string{"addUser", "replayEvents", "putInventory"}[n%3], Account: relay.AccountID(n % 2), Outcome: audit.Started,
 		Target: fmt.Sprint("t", n), Request: json.RawMessage(`{"a":1}`),
 	}
 }
@@ -81,7 +80,7 @@ func filtered(t *testing.T, s *store.Store) {
 		{"of an account", audit.Filter{Account: 1}, []string{"e5", "e3", "e1"}},
 		{"of a target", audit.Filter{Target: "t2"}, []string{"e2"}},
 		{"of an outcome", audit.Filter{Outcome: audit.Done}, nil},
-		{"of a time", audit.Filter{From: sqltest.At(1), To: sqltest.At(2)}, []string{"e2", "e1"}},
+		{"of a time", audit.Filter{From: dbtest.At(1), To: dbtest.At(2)}, []string{"e2", "e1"}},
 		{"of several", audit.Filter{Actor: "admin token", Operation: "putInventory"}, []string{"e5"}},
 	} {
 		tc.f.Limit = 10

@@ -7,17 +7,16 @@ import (
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ sip.Calls = (*Store)(nil)
 
 func TestCalls(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		t.Run("records are kept once and read in order", func(t *testing.T) { testRecordsAreKeptOnce(t, New(open(t))) })
 		t.Run("what cannot be kept comes again", func(t *testing.T) { testWhatCannotBeKept(t, New(open(t))) })
 	})
@@ -27,7 +26,7 @@ func at(seconds int) time.Time {
 	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-func call(acct account.ID, key string, start int) sip.Record {
+func call(acct relay.AccountID, key string, start int) sip.Record {
 	return sip.Record{Account: acct, Call: cdr.Call{Key: key, ID: key, Start: at(start), From: "1", To: "2"}}
 }
 
@@ -47,7 +46,7 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 }
 
 // pages reads the calls of an account in pages of two.
-func pages(t *testing.T, s *Store, acct account.ID) (got []cdr.Call) {
+func pages(t *testing.T, s *Store, acct relay.AccountID) (got []cdr.Call) {
 	t.Helper()
 	behind := sip.Cursor{}
 	for {
@@ -78,8 +77,8 @@ func testWhatCannotBeKept(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same calls at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, New)
-	sqltest.Together(16, func(i int) {
+	gateways := dbtest.Two(t, New)
+	dbtest.Together(16, func(i int) {
 		records := make([]sip.Record, 200)
 		for j := range records {
 			n := (j*7 + i*13) % 200 // another order each
@@ -94,7 +93,7 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-func BenchmarkPut(b *testing.B) { sqltest.BenchEach(b, New, benchmarkPut) }
+func BenchmarkPut(b *testing.B) { dbtest.BenchEach(b, New, benchmarkPut) }
 
 func benchmarkPut(b *testing.B, s *Store) {
 	b.ReportAllocs()

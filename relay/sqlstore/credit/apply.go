@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 const (
@@ -32,7 +31,7 @@ const (
 // then, so a transaction that is repeated charges once. It returns
 // relay.KindNoCredit, with nothing changed, if the balance would be below zero
 // after any of the changes.
-func Apply(ctx context.Context, tx *sqlstore.Tx, changes []credit.Change) ([]credit.Entry, error) {
+func Apply(ctx context.Context, tx *db.Tx, changes []credit.Change) ([]credit.Entry, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -52,21 +51,21 @@ func Apply(ctx context.Context, tx *sqlstore.Tx, changes []credit.Change) ([]cre
 	return apply(ctx, tx, is, changes)
 }
 
-func noun(acct account.ID) string { return "credit of account " + acct.String() }
+func noun(acct relay.AccountID) string { return "credit of account " + acct.String() }
 
 func invalidAmount() error { return relay.Invalid("credit", "There is no such amount.") }
 
 // balance is an account's row of credit, locked.
 type balance struct {
-	account account.ID
+	account relay.AccountID
 	credits int64
 	last    int64 // sequence of the newest entry
 }
 
 // lock locks the balance of an account, which is made if there is none.
-func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error) {
+func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID) (balance, error) {
 	is, err := lockExisting(ctx, tx, acct)
-	if !sqlstore.IsNotFound(err) {
+	if !db.IsNotFound(err) {
 		return is, err
 	}
 	if err := tx.Run(ctx, noun(acct), `
@@ -77,13 +76,13 @@ ON CONFLICT (account) DO NOTHING`, acct); err != nil {
 	return lockExisting(ctx, tx, acct)
 }
 
-func lockExisting(ctx context.Context, tx *sqlstore.Tx, acct account.ID) (balance, error) {
-	return sqlstore.One(ctx, tx, noun(acct), "SELECT account, balance, last FROM credit WHERE account = $1 {for update}",
+func lockExisting(ctx context.Context, tx *db.Tx, acct relay.AccountID) (balance, error) {
+	return db.One(ctx, tx, noun(acct), "SELECT account, balance, last FROM credit WHERE account = $1 {for update}",
 		func(b *balance) []any { return []any{&b.account, &b.credits, &b.last} }, acct)
 }
 
 // apply makes changes of a balance that is locked.
-func apply(ctx context.Context, tx *sqlstore.Tx, is balance, changes []credit.Change) ([]credit.Entry, error) {
+func apply(ctx context.Context, tx *db.Tx, is balance, changes []credit.Change) ([]credit.Entry, error) {
 	entries, err := applied(ctx, tx, is.account, changes)
 	if err != nil {
 		return nil, err
@@ -92,11 +91,11 @@ func apply(ctx context.Context, tx *sqlstore.Tx, is balance, changes []credit.Ch
 	if err != nil || len(added) == 0 {
 		return entries, err
 	}
-	rows := sqlstore.BatchOf("sequence, id, at, credits, balance, reason, reference", added, fields)
-	err = tx.RunAll(ctx, noun(is.account), sqlstore.Do(`
+	rows := db.BatchOf("sequence, id, at, credits, balance, reason, reference", added, fields)
+	err = tx.RunAll(ctx, noun(is.account), db.Do(`
 INSERT INTO credit_entry (account, sequence, id, at, credits, balance, reason, reference)
 SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`, is.account, rows),
-		sqlstore.Do("UPDATE credit SET balance = $1, last = $2 WHERE account = $3", next.credits, next.last, is.account))
+		db.Do("UPDATE credit SET balance = $1, last = $2 WHERE account = $3", next.credits, next.last, is.account))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +121,7 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 			return b, nil, relay.Errorf(relay.KindNoCredit, "credit: account %s has less than %d", b.account, -c.Credits)
 		}
 		entries[i] = credit.Entry{
-			Sequence: uint64(b.last), ID: c.ID, At: sqlstore.Moment(sqlstore.Millis(c.At)),
+			Sequence: uint64(b.last), ID: c.ID, At: db.Moment(db.Millis(c.At)),
 			Credits: c.Credits, Balance: b.credits, Reason: c.Reason, Reference: c.Reference,
 		}
 		added = append(added, entries[i])
@@ -132,22 +131,22 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
-func applied(ctx context.Context, tx *sqlstore.Tx, acct account.ID, changes []credit.Change) ([]credit.Entry, error) {
-	ids := sqlstore.BatchOf("account, id", changes, func(c *credit.Change) []any { return []any{acct, c.ID} })
-	return sqlstore.Numbered(ctx, tx, noun(acct), `
+func applied(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []credit.Change) ([]credit.Entry, error) {
+	ids := db.BatchOf("account, id", changes, func(c *credit.Change) []any { return []any{acct, c.ID} })
+	return db.Numbered(ctx, tx, noun(acct), `
 SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
 FROM batch JOIN credit_entry e ON e.account = batch.account AND e.id = batch.id`, len(changes), fields, ids)
 }
 
 // fields are the columns of an entry.
 func fields(e *credit.Entry) []any {
-	return []any{&e.Sequence, &e.ID, sqlstore.Time(&e.At), &e.Credits, &e.Balance, &e.Reason, &e.Reference}
+	return []any{&e.Sequence, &e.ID, db.Time(&e.At), &e.Credits, &e.Balance, &e.Reason, &e.Reference}
 }
 
 // trim deletes entries that are no longer kept, each trimEvery changes. It looks
 // at more than were added and at no more than a few times that, so that it
 // catches up with a busy day.
-func trim(ctx context.Context, tx *sqlstore.Tx, was, is balance) error {
+func trim(ctx context.Context, tx *db.Tx, was, is balance) error {
 	if is.last <= maxKept || was.last/trimEvery == is.last/trimEvery {
 		return nil
 	}

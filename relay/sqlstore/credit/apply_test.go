@@ -9,16 +9,16 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 	store "github.com/penstock/penstock/relay/sqlstore/credit"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // apply makes changes in one transaction.
-func apply(t *testing.T, db *sqlstore.DB, changes ...credit.Change) (all []credit.Entry, err error) {
+func apply(t *testing.T, database *db.DB, changes ...credit.Change) (all []credit.Entry, err error) {
 	t.Helper()
-	err = db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+	err = database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 		all, err = store.Apply(ctx, tx, changes)
 		return err
 	})
@@ -26,14 +26,14 @@ func apply(t *testing.T, db *sqlstore.DB, changes ...credit.Change) (all []credi
 }
 
 func change(id string, credits int64) credit.Change {
-	return credit.Change{ID: id, Account: 1, Credits: credits, Reason: credit.Sent, Reference: "to " + id, At: sqltest.At(1)}
+	return credit.Change{ID: id, Account: 1, Credits: credits, Reason: credit.Sent, Reference: "to " + id, At: dbtest.At(1)}
 }
 
 func entry(sequence uint64, id string, credits, balance int64) credit.Entry {
-	return credit.Entry{Sequence: sequence, ID: id, At: sqltest.At(1), Credits: credits, Balance: balance, Reason: credit.Sent, Reference: "to " + id}
+	return credit.Entry{Sequence: sequence, ID: id, At: dbtest.At(1), Credits: credits, Balance: balance, Reason: credit.Sent, Reference: "to " + id}
 }
 
-func changesGoTogether(t *testing.T, db *sqlstore.DB) {
+func changesGoTogether(t *testing.T, db *db.DB) {
 	s := store.New(db)
 	for name, tc := range map[string]struct {
 		changes []credit.Change
@@ -60,21 +60,21 @@ func changesGoTogether(t *testing.T, db *sqlstore.DB) {
 	addUp(t, s, 3)
 }
 
-func transactionsRepeat(t *testing.T, db *sqlstore.DB) {
-	s := store.New(db)
-	first, err := apply(t, db, change("open", 10), change("x", -4), change("y", -4))
+func transactionsRepeat(t *testing.T, database *db.DB) {
+	s := store.New(database)
+	first, err := apply(t, database, change("open", 10), change("x", -4), change("y", -4))
 	relaytest.NoError(t, err)
 	// What is repeated costs nothing, so it is not refused for lack of credit.
-	again, err := apply(t, db, change("open", 10), change("x", -4), change("y", -4))
+	again, err := apply(t, database, change("open", 10), change("x", -4), change("y", -4))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of apply", again, first)
-	partly, err := apply(t, db, change("y", -4), change("z", -2))
+	partly, err := apply(t, database, change("y", -4), change("z", -2))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of apply", partly, []credit.Entry{first[2], entry(4, "z", -2, 0)})
 	addUp(t, s, 4)
 	// What the caller undoes is undone.
 	no := errors.New("no")
-	err = db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+	err = database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 		_, err := store.Apply(ctx, tx, []credit.Change{change("undone", 5)})
 		return errors.Join(err, no)
 	})
@@ -84,7 +84,7 @@ func transactionsRepeat(t *testing.T, db *sqlstore.DB) {
 	addUp(t, s, 4)
 }
 
-func newestAreKept(t *testing.T, db *sqlstore.DB) {
+func newestAreKept(t *testing.T, database *db.DB) {
 	id := 0
 	add := func(n int, at time.Time) {
 		t.Helper()
@@ -93,23 +93,23 @@ func newestAreKept(t *testing.T, db *sqlstore.DB) {
 			all[i] = credit.Change{ID: fmt.Sprint(id + i), Account: 1, Credits: 1, At: at}
 		}
 		id += n
-		_, err := apply(t, db, all...)
+		_, err := apply(t, database, all...)
 		relaytest.NoError(t, err)
 	}
 	// As if there had been so many changes.
 	skip := func(last int64) {
 		t.Helper()
-		err := db.Run(t.Context(), "test", "UPDATE credit SET last = $1", last)
+		err := database.Run(t.Context(), "test", "UPDATE credit SET last = $1", last)
 		relaytest.NoError(t, err)
 	}
 	kept := func(want, oldest int64) {
 		t.Helper()
-		got, err := sqlstore.Values[int64](t.Context(), db, "test", "SELECT sequence FROM credit_entry WHERE account = 1 ORDER BY sequence")
+		got, err := db.Values[int64](t.Context(), database, "test", "SELECT sequence FROM credit_entry WHERE account = 1 ORDER BY sequence")
 		if err != nil || int64(len(got)) != want || got[0] != oldest {
 			t.Fatalf("%d entries are kept, want %d from %d, %v", len(got), want, oldest, err)
 		}
 	}
-	now := db.Now()
+	now := database.Now()
 	add(1500, now.Add(-25*time.Hour))
 	kept(1500, 1)
 	skip(100_499)
@@ -123,5 +123,5 @@ func newestAreKept(t *testing.T, db *sqlstore.DB) {
 	id = 1500 // and known
 	add(501, now)
 	kept(502, 100_500)
-	wantBalance(t, store.New(db), 1, 2002)
+	wantBalance(t, store.New(database), 1, 2002)
 }

@@ -12,31 +12,30 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Store keeps the credit of accounts; it is a credit.Store.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of credit.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // Balance returns the credits an account has; 0 for one that never had any.
-func (s *Store) Balance(ctx context.Context, acct account.ID) (int64, error) {
-	return sqlstore.OrZero(sqlstore.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", acct))
+func (s *Store) Balance(ctx context.Context, acct relay.AccountID) (int64, error) {
+	return db.OrZero(db.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", acct))
 }
 
 // Balances returns the credits of accounts, without those that never had any.
-func (s *Store) Balances(ctx context.Context, accts []account.ID) (map[account.ID]int64, error) {
-	return sqlstore.Map[account.ID, int64](ctx, s.db, "credit", "SELECT account, balance FROM credit WHERE account IN (SELECT account FROM batch)",
-		sqlstore.Column("account", accts))
+func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]int64, error) {
+	return db.Map[relay.AccountID, int64](ctx, s.db, "credit", "SELECT account, balance FROM credit WHERE account IN (SELECT account FROM batch)",
+		db.Column("account", accts))
 }
 
 // Apply makes a change in a transaction of its own.
 func (s *Store) Apply(ctx context.Context, c credit.Change) (credit.Entry, error) {
-	return sqlstore.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) (credit.Entry, error) {
+	return db.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *db.Tx) (credit.Entry, error) {
 		all, err := Apply(ctx, tx, []credit.Change{c})
 		if err != nil {
 			return credit.Entry{}, err
@@ -46,14 +45,14 @@ func (s *Store) Apply(ctx context.Context, c credit.Change) (credit.Entry, error
 }
 
 // Open gives an account its first credit; one that has an entry is left alone.
-func (s *Store) Open(ctx context.Context, acct account.ID, credits int64, at time.Time) error {
+func (s *Store) Open(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error {
 	return s.setTo(ctx, credit.Change{
 		ID: string(credit.Opened), Account: acct, Credits: credits, Reason: credit.Opened, At: at,
 	}, func(is balance) bool { return is.last == 0 })
 }
 
 // Set makes the balance credits, whatever it was.
-func (s *Store) Set(ctx context.Context, acct account.ID, credits int64, at time.Time) error {
+func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error {
 	return s.setTo(ctx, credit.Change{
 		ID: relay.NewID(at), Account: acct, Credits: credits, Reason: credit.Reset, At: at,
 	}, func(balance) bool { return true })
@@ -65,7 +64,7 @@ func (s *Store) setTo(ctx context.Context, c credit.Change, applies func(balance
 	if c.Credits < 0 || c.Credits > maxCredit {
 		return invalidAmount()
 	}
-	return s.db.Write(ctx, noun(c.Account), func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, noun(c.Account), func(ctx context.Context, tx *db.Tx) error {
 		is, err := lock(ctx, tx, c.Account)
 		if err != nil || !applies(is) {
 			return err
@@ -78,11 +77,11 @@ func (s *Store) setTo(ctx context.Context, c credit.Change, applies func(balance
 }
 
 // Entries lists changes, newest first, with sequences below before (0: all).
-func (s *Store) Entries(ctx context.Context, acct account.ID, before uint64, limit int) ([]credit.Entry, error) {
+func (s *Store) Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]credit.Entry, error) {
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	return sqlstore.List(ctx, s.db, noun(acct), `
+	return db.List(ctx, s.db, noun(acct), `
 SELECT sequence, id, at, credits, balance, reason, reference
 FROM credit_entry
 WHERE account = $1 AND sequence < $2

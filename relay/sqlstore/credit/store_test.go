@@ -8,18 +8,17 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 	store "github.com/penstock/penstock/relay/sqlstore/credit"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ credit.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
-	sqltest.Each(t, func(db *sqlstore.DB) *sqlstore.DB { return db }, map[string]func(*testing.T, *sqlstore.DB){
+	dbtest.Each(t, func(database *db.DB) *db.DB { return database }, map[string]func(*testing.T, *db.DB){
 		"a change is made once, and never below zero":            changesAreMade,
 		"of many at the same time as many pay as there is":       neverBelowZero,
 		"an account opens once":                                  opensOnce,
@@ -30,33 +29,33 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func wantBalance(t *testing.T, s *store.Store, acct account.ID, want int64) {
+func wantBalance(t *testing.T, s *store.Store, acct relay.AccountID, want int64) {
 	t.Helper()
 	if got, err := s.Balance(t.Context(), acct); err != nil || got != want {
 		t.Errorf("account %d has %d, want %d, %v", acct, got, want, err)
 	}
-	if got, err := s.Balances(t.Context(), []account.ID{acct, 404}); err != nil || got[acct] != want || len(got) > 1 {
+	if got, err := s.Balances(t.Context(), []relay.AccountID{acct, 404}); err != nil || got[acct] != want || len(got) > 1 {
 		t.Errorf("of several: %v, want %d for %d, %v", got, want, acct, err)
 	}
 }
 
-func changesAreMade(t *testing.T, db *sqlstore.DB) {
+func changesAreMade(t *testing.T, db *db.DB) {
 	s, ctx := store.New(db), t.Context()
 	wantBalance(t, s, 1, 0)
-	relaytest.NoError(t, s.Open(ctx, 1, 3, sqltest.At(0)))
-	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: sqltest.At(1)}
+	relaytest.NoError(t, s.Open(ctx, 1, 3, dbtest.At(0)))
+	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: dbtest.At(1)}
 	for range 2 { // the second is the first
 		e, err := s.Apply(ctx, charge)
-		want := credit.Entry{Sequence: 2, ID: "c1", At: sqltest.At(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
+		want := credit.Entry{Sequence: 2, ID: "c1", At: dbtest.At(1), Credits: -2, Balance: 1, Reason: credit.Lookup, Reference: "447700900123"}
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "e", e, want)
 	}
 	charge.ID = "c2"
 	_, err := s.Apply(ctx, charge)
-	sqltest.WantKind(t, err, relay.KindNoCredit)
+	dbtest.WantKind(t, err, relay.KindNoCredit)
 	wantBalance(t, s, 1, 1)
 	wantBalance(t, s, 2, 0)
-	relaytest.NoError(t, s.Set(ctx, 1, 100, sqltest.At(2)))
+	relaytest.NoError(t, s.Set(ctx, 1, 100, dbtest.At(2)))
 	wantBalance(t, s, 1, 100)
 	entriesAreListed(t, s)
 }
@@ -82,45 +81,45 @@ func entriesAreListed(t *testing.T, s *store.Store) {
 	}
 }
 
-func opensOnce(t *testing.T, db *sqlstore.DB) {
+func opensOnce(t *testing.T, db *db.DB) {
 	s, ctx := store.New(db), t.Context()
 	// A charge that was refused opens nothing.
-	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: sqltest.At(0)})
-	sqltest.WantKind(t, err, relay.KindNoCredit)
+	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: dbtest.At(0)})
+	dbtest.WantKind(t, err, relay.KindNoCredit)
 	for _, first := range []int64{0, 50} { // the second changes nothing
-		relaytest.NoError(t, s.Open(ctx, 1, first, sqltest.At(0)))
+		relaytest.NoError(t, s.Open(ctx, 1, first, dbtest.At(0)))
 	}
 	wantBalance(t, s, 1, 0)
-	relaytest.NoError(t, s.Set(ctx, 2, 7, sqltest.At(0)), s.Open(ctx, 2, 50, sqltest.At(0)))
+	relaytest.NoError(t, s.Set(ctx, 2, 7, dbtest.At(0)), s.Open(ctx, 2, 50, dbtest.At(0)))
 	wantBalance(t, s, 2, 7)
 }
 
-func amountsAreBounded(t *testing.T, db *sqlstore.DB) {
+func amountsAreBounded(t *testing.T, db *db.DB) {
 	s, ctx := store.New(db), t.Context()
 	for _, credits := range []int64{1<<50 + 1, -1<<50 - 1} {
-		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: sqltest.At(1)})
-		sqltest.WantKind(t, err, relay.KindInvalid)
-		sqltest.WantKind(t, s.Set(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
-		sqltest.WantKind(t, s.Open(ctx, 1, credits, sqltest.At(1)), relay.KindInvalid)
+		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: dbtest.At(1)})
+		dbtest.WantKind(t, err, relay.KindInvalid)
+		dbtest.WantKind(t, s.Set(ctx, 1, credits, dbtest.At(1)), relay.KindInvalid)
+		dbtest.WantKind(t, s.Open(ctx, 1, credits, dbtest.At(1)), relay.KindInvalid)
 	}
-	relaytest.NoError(t, s.Set(ctx, 1, 1<<50, sqltest.At(1)), s.Set(ctx, 1, 0, sqltest.At(1)))
+	relaytest.NoError(t, s.Set(ctx, 1, 1<<50, dbtest.At(1)), s.Set(ctx, 1, 0, dbtest.At(1)))
 	wantBalance(t, s, 1, 0)
 }
 
-func neverBelowZero(t *testing.T, db *sqlstore.DB) {
-	relaytest.NoError(t, store.New(db).Open(t.Context(), 1, 50, sqltest.At(0)))
+func neverBelowZero(t *testing.T, db *db.DB) {
+	relaytest.NoError(t, store.New(db).Open(t.Context(), 1, 50, dbtest.At(0)))
 	spend(t, []*store.Store{store.New(db)}, 200, 50)
 }
 
 // Two gateways on one database spend one balance.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, store.New)
+	gateways := dbtest.Two(t, store.New)
 	one, two := gateways[0], gateways[1]
 	for range 2 { // also while there are no rows
 		var opening sync.WaitGroup
 		for _, s := range []*store.Store{one, two} {
 			opening.Go(func() {
-				if err := s.Open(t.Context(), 1, 300, sqltest.At(0)); err != nil {
+				if err := s.Open(t.Context(), 1, 300, dbtest.At(0)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -143,7 +142,7 @@ func spend(t *testing.T, stores []*store.Store, changes, has int64) {
 			running.Go(func() {
 				for i := next.Add(1); i <= changes*int64(len(stores)); i = next.Add(1) {
 					id := fmt.Sprint(i % changes)
-					e, err := s.Apply(t.Context(), credit.Change{ID: id, Account: 1, Credits: -1, At: sqltest.At(1)})
+					e, err := s.Apply(t.Context(), credit.Change{ID: id, Account: 1, Credits: -1, At: dbtest.At(1)})
 					if relay.KindOf(err) == relay.KindNoCredit {
 						continue
 					}

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // inWorkers calls do with the numbers below n, in four goroutines.
@@ -36,7 +35,7 @@ func inWorkers(n int, do func(i int)) {
 func letters(n int, now time.Time) []outbox.Delivery {
 	ds := make([]outbox.Delivery, n)
 	for i := range ds {
-		ds[i] = of(account.ID(1+i%5), post(relay.NewID(now)))
+		ds[i] = of(relay.AccountID(1+i%5), post(relay.NewID(now)))
 		ds[i].CreatedAt, ds[i].MessageID = now, relay.NewID(now)
 		ds[i].Originator, ds[i].Destination = "4915112345678", "41798070000"
 		ds[i].Request.Body = []byte("from=4915112345678&to=41798070000&text=" + strings.Repeat("text ", 20))
@@ -47,7 +46,7 @@ func letters(n int, now time.Time) []outbox.Delivery {
 // BenchmarkCreateFinish creates deliveries with a lease and records that they
 // were delivered, 200 a batch, in four goroutines: two commits a batch.
 func BenchmarkCreateFinish(b *testing.B) {
-	sqltest.BenchEach(b, New, createFinish)
+	dbtest.BenchEach(b, New, createFinish)
 }
 
 func createFinish(b *testing.B, s *Store) {
@@ -78,7 +77,7 @@ func createFinish(b *testing.B, s *Store) {
 // BenchmarkSearch looks for a text that is nowhere, and for one that is
 // everywhere, in 100,000 dead deliveries.
 func BenchmarkSearch(b *testing.B) {
-	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n, size = 100_000, 2000
 		now := time.Now()
 		for i := range n / size {
@@ -114,7 +113,7 @@ func killed(b *testing.B, s *Store, ds []outbox.Delivery, reason string) {
 
 // BenchmarkParked lists the endpoints of 200,000 parked deliveries, and counts them.
 func BenchmarkParked(b *testing.B) {
-	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n, size = 200_000, 2000
 		now := time.Now()
 		for range n / size {
@@ -149,13 +148,13 @@ func BenchmarkParked(b *testing.B) {
 // BenchmarkList filters 20,000 dead deliveries with eleven attempts each for
 // one that comes last.
 func BenchmarkList(b *testing.B) {
-	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n = 20000
 		for start := 0; start < n; start += 1000 {
 			var ds []outbox.Delivery
 			var os []outbox.Outcome
 			for i := start; i < start+1000; i++ {
-				d := of(account.ID(1+i%5), created(post(fmt.Sprintf("%05d", i)), float64(i)))
+				d := of(relay.AccountID(1+i%5), created(post(fmt.Sprintf("%05d", i)), float64(i)))
 				d.Request.Body = []byte(strings.Repeat("text ", 40))
 				ds = append(ds, d)
 				for a := range 11 {
@@ -186,12 +185,12 @@ func BenchmarkList(b *testing.B) {
 // BenchmarkDue asks what is due while a million deliveries wait, and then when
 // they do not.
 func BenchmarkDue(b *testing.B) {
-	sqltest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
 		const n = 1_000_000
 		for start := 0; start < n; start += 5000 {
 			ds := make([]outbox.Delivery, 5000)
 			for i := range ds {
-				ds[i] = of(account.ID(1+i%10), created(post(fmt.Sprintf("%07d", start+i)), float64(start+i)/1000))
+				ds[i] = of(relay.AccountID(1+i%10), created(post(fmt.Sprintf("%07d", start+i)), float64(start+i)/1000))
 			}
 			if _, err := s.Create(b.Context(), ds, at(float64(start+1))); err != nil {
 				b.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Create saves new deliveries with a lease. Those to ordered endpoints are given
@@ -15,14 +15,14 @@ func (s *Store) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil tim
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	return sqlstore.Transact(ctx, s.db, "deliveries: create", func(ctx context.Context, tx *sqlstore.Tx) ([]int, error) {
+	return db.Transact(ctx, s.db, "deliveries: create", func(ctx context.Context, tx *db.Tx) ([]int, error) {
 		return create(ctx, tx, ds, leaseUntil)
 	})
 }
 
 // Create saves new deliveries like the store's Create, in the transaction of a caller,
 // and returns those that are new.
-func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) ([]outbox.Delivery, error) {
+func Create(ctx context.Context, tx *db.Tx, ds []outbox.Delivery, leaseUntil time.Time) ([]outbox.Delivery, error) {
 	ds = slices.Clone(ds)
 	existing, err := create(ctx, tx, ds, leaseUntil)
 	if err != nil {
@@ -39,12 +39,12 @@ func Create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUnt
 
 // create saves new deliveries and sets their states. It returns the places of those that
 // exist, in their order.
-func create(ctx context.Context, tx *sqlstore.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
-	rows := sqlstore.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
+func create(ctx context.Context, tx *db.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
+	rows := db.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
 		ds, func(d *outbox.Delivery) []any {
-			return []any{d.ID, d.Account, sqlstore.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, sqlstore.Sealed(sqlstore.JSON(kept(*d)), "delivery", d.Account)}
+			return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, db.Sealed(db.JSON(kept(*d)), "delivery", d.Account)}
 		})
-	added, err := sqlstore.List(ctx, tx, "deliveries: create", `
+	added, err := db.List(ctx, tx, "deliveries: create", `
 INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)
 SELECT id, account, created, kind, relay, message_id, originator, destination, doc, 'queued', CAST($1 AS BIGINT), 1 FROM batch WHERE true
 ON CONFLICT (id, account) DO NOTHING
@@ -69,7 +69,7 @@ func without(ds []outbox.Delivery, added []outbox.Ref) (places []int) {
 	if len(added) == len(ds) {
 		return nil
 	}
-	left := sqlstore.By(added, func(r outbox.Ref) outbox.Ref { return r })
+	left := db.By(added, func(r outbox.Ref) outbox.Ref { return r })
 	for i := range ds {
 		r := refOf(&ds[i])
 		if _, is := left[r]; !is {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 const finishNoun = "deliveries: finish"
@@ -34,7 +34,7 @@ func (s *Store) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, 
 	if len(rounds) == 0 {
 		return nil, nil
 	}
-	return sqlstore.Transact(ctx, s.db, finishNoun, func(ctx context.Context, tx *sqlstore.Tx) (turns []outbox.Ref, err error) {
+	return db.Transact(ctx, s.db, finishNoun, func(ctx context.Context, tx *db.Tx) (turns []outbox.Ref, err error) {
 		for _, round := range rounds {
 			next, err := s.finish(ctx, tx, slices.Clone(round)) // what is found of them is not true when the transaction runs again
 			if err != nil {
@@ -63,7 +63,7 @@ func rounds(os []outbox.Outcome) [][]ending {
 	for i := range os {
 		endings[i].Outcome = &os[i]
 	}
-	all := sqlstore.Rounds(endings, (*ending).ref)
+	all := db.Rounds(endings, (*ending).ref)
 	for _, round := range all {
 		slices.SortFunc(round, func(a, b ending) int {
 			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Account, b.Account))
@@ -73,7 +73,7 @@ func rounds(os []outbox.Outcome) [][]ending {
 }
 
 // finish records outcomes of different deliveries.
-func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]outbox.Ref, error) {
+func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) ([]outbox.Ref, error) {
 	if err := saveAttempts(ctx, tx, round); err != nil {
 		return nil, err
 	}
@@ -101,22 +101,22 @@ func (s *Store) finish(ctx context.Context, tx *sqlstore.Tx, round []ending) ([]
 
 // moveReplayed locks the deliveries of the outcomes that moved nothing: they had ended, and
 // are moved if they were replayed since. The attempts of those that are gone are deleted.
-func (s *Store) moveReplayed(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+func (s *Store) moveReplayed(ctx context.Context, tx *db.Tx, round []ending) error {
 	var unmoved []outbox.Ref
 	for i := range round {
 		if e := &round[i]; !e.moved && !e.skipped {
 			unmoved = append(unmoved, e.ref())
 		}
 	}
-	found, err := sqlstore.List(ctx, tx, finishNoun, lockUnmoved, refFields, keys(unmoved))
+	found, err := db.List(ctx, tx, finishNoun, lockUnmoved, refFields, keys(unmoved))
 	if err != nil {
 		return err
 	}
 	isThere := refSet(found)
-	gone := sqlstore.NewBatch("id, account, at")
+	gone := db.NewBatch("id, account, at")
 	for i := range round {
 		if e := &round[i]; !e.moved && !e.skipped && !isThere[e.ref()] {
-			gone.Add(e.ID, e.Account, sqlstore.Nanos(e.Attempt.At))
+			gone.Add(e.ID, e.Account, db.Nanos(e.Attempt.At))
 			e.skipped = true // also if the delivery is created after this look
 		}
 	}
@@ -128,9 +128,9 @@ func (s *Store) moveReplayed(ctx context.Context, tx *sqlstore.Tx, round []endin
 }
 
 // move moves the deliveries that have not ended, once each.
-func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 	now := s.db.Now()
-	rows := sqlstore.NewBatch("id, account, state, reason, due, waits, endpoint, held_until, counted, expires")
+	rows := db.NewBatch("id, account, state, reason, due, waits, endpoint, held_until, counted, expires")
 	for i := range round {
 		e := &round[i]
 		if e.moved || e.skipped {
@@ -145,8 +145,8 @@ func (s *Store) move(ctx context.Context, tx *sqlstore.Tx, round []ending) error
 		}
 		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.ParkedUntil, !e.Uncounted, s.expires(e.State, now))
 	}
-	moved, err := sqlstore.List(ctx, tx, finishNoun, finish, (*member).fields, rows)
-	queues := sqlstore.By(moved, func(m member) outbox.Ref { return m.ref })
+	moved, err := db.List(ctx, tx, finishNoun, finish, (*member).fields, rows)
+	queues := db.By(moved, func(m member) outbox.Ref { return m.ref })
 	for i := range round {
 		if m, ok := queues[round[i].ref()]; ok {
 			round[i].moved, round[i].queue = true, m.queue
@@ -180,7 +180,7 @@ func (s *Store) released(round []ending) map[queueKey]int64 {
 		if at.IsZero() {
 			at = s.db.Now()
 		}
-		due[queueKey{e.Account, e.queue}] = sqlstore.Millis(at)
+		due[queueKey{e.Account, e.queue}] = db.Millis(at)
 	}
 	return due
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // gateways are the stores of two gateways on one PostgreSQL.
@@ -23,12 +23,12 @@ type gateways struct {
 }
 
 // onTwo runs a test on two gateways.
-func onTwo(t *testing.T, server *sqltest.Postgres, name string, test func(g *gateways)) {
+func onTwo(t *testing.T, server *dbtest.Postgres, name string, test func(g *gateways)) {
 	t.Run(name, func(t *testing.T) {
 		url := server.NewDatabase(t)
 		g := &gateways{}
 		for i := range g.stores {
-			g.stores[i] = New(sqltest.Open(t, sqlstore.Options{URL: url}))
+			g.stores[i] = New(dbtest.Open(t, db.Options{URL: url}))
 		}
 		g.rig = rig{T: t, Store: g.stores[0]}
 		test(g)
@@ -55,7 +55,7 @@ func (g *gateways) both(n int, do func(s *Store, gateway, i int) error) {
 }
 
 func TestTwoGateways(t *testing.T) {
-	server := sqltest.Shared(t)
+	server := dbtest.Shared(t)
 	onTwo(t, server, "one of them takes a lease", oneLeases)
 	onTwo(t, server, "each takes others from a line", eachTakesOthers)
 	onTwo(t, server, "an ordered line has one order and one attempt", oneLine)
@@ -179,7 +179,7 @@ func createdOnce(g *gateways) {
 		added += batch - len(existing)
 		return err
 	})
-	places, err := sqlstore.Values[int](g.Context(), g.db, "test", "SELECT place FROM delivery ORDER BY place")
+	places, err := db.Values[int](g.Context(), g.db, "test", "SELECT place FROM delivery ORDER BY place")
 	want := make([]int, n*batch)
 	for i := range want {
 		want[i] = i + 1
@@ -259,13 +259,13 @@ func countsStay(g *gateways) {
 
 // finishedDuring records outcomes at one gateway while a transaction of the other one,
 // which do begins, keeps them waiting; end is its end.
-func (g *gateways) finishedDuring(do, end func(s *Store, tx *sqlstore.Tx) error, os ...outbox.Outcome) {
+func (g *gateways) finishedDuring(do, end func(s *Store, tx *db.Tx) error, os ...outbox.Outcome) {
 	g.Helper()
 	var finished sync.WaitGroup
 	defer finished.Wait()
 	var once sync.Once
 	s := g.stores[1]
-	g.must(s.db.Write(g.Context(), "test", func(_ context.Context, tx *sqlstore.Tx) error {
+	g.must(s.db.Write(g.Context(), "test", func(_ context.Context, tx *db.Tx) error {
 		if err := do(s, tx); err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (g *gateways) untilOneWaits() {
 	g.Helper()
 	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 	for {
-		n, err := sqlstore.Value[int](g.Context(), g.stores[0].db, "test", waiting)
+		n, err := db.Value[int](g.Context(), g.stores[0].db, "test", waiting)
 		g.must(err)
 		if n > 0 {
 			return
@@ -294,10 +294,10 @@ func finishedDuringReplay(g *gateways) {
 	d := post("a")
 	g.create(30, d)
 	g.finished(outcome(d, 1, outbox.Delivered))
-	g.finishedDuring(func(s *Store, tx *sqlstore.Tx) error {
+	g.finishedDuring(func(s *Store, tx *db.Tx) error {
 		_, err := s.replay(g.Context(), tx, refs("a"), at(2), true)
 		return err
-	}, func(*Store, *sqlstore.Tx) error { return nil }, outcome(d, 3, outbox.Delivered))
+	}, func(*Store, *db.Tx) error { return nil }, outcome(d, 3, outbox.Delivered))
 	if got := g.get("a"); got.State != outbox.Delivered || len(got.Attempts) != 2 {
 		g.Errorf("%s, %d attempts, want %s after 2", got.State, len(got.Attempts), outbox.Delivered)
 	}
@@ -309,9 +309,9 @@ func finishedAfterDeadlock(g *gateways) {
 	a, b := post("a"), post("b")
 	g.create(30, a, b)
 	g.finished(outcome(b, 1, outbox.Delivered))
-	lock := func(id string) func(s *Store, tx *sqlstore.Tx) error {
-		return func(_ *Store, tx *sqlstore.Tx) error {
-			_, err := sqlstore.List(g.Context(), tx, "test", lockUnmoved, refFields, keys(refs(id)))
+	lock := func(id string) func(s *Store, tx *db.Tx) error {
+		return func(_ *Store, tx *db.Tx) error {
+			_, err := db.List(g.Context(), tx, "test", lockUnmoved, refFields, keys(refs(id)))
 			return err
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Due returns deliveries whose next attempt or lease lies at or before the given
 // time, oldest first.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]outbox.Ref, error) {
-	return sqlstore.List(ctx, s.db, "due deliveries", `SELECT id, account FROM delivery WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`, refFields, before, limit)
+	return db.List(ctx, s.db, "due deliveries", `SELECT id, account FROM delivery WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`, refFields, before, limit)
 }
 
 // Lease takes the right to make the next attempt.
-func (s *Store) Lease(ctx context.Context, acct account.ID, id string, now, until time.Time) (d outbox.Delivery, taken bool, err error) {
+func (s *Store) Lease(ctx context.Context, acct relay.AccountID, id string, now, until time.Time) (d outbox.Delivery, taken bool, err error) {
 	noun := "delivery " + id + ": lease"
-	d, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (outbox.Delivery, error) {
+	d, err = db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (outbox.Delivery, error) {
 		// The sum keeps the engine from the index of what is due.
 		n, err := tx.Exec(ctx, noun, `
 UPDATE delivery AS d SET due = $1, leased = 1
@@ -38,8 +38,8 @@ WHERE d.id = $2 AND d.account = $3 AND d.due + 0 BETWEEN 1 AND $4`, until, id, a
 // LeaseDue leases those of deliveries that are due.
 func (s *Store) LeaseDue(ctx context.Context, refs []outbox.Ref, now, until time.Time) ([]outbox.Delivery, error) {
 	const noun = "deliveries: lease"
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
-		taken, err := sqlstore.List(ctx, tx, noun, `
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
+		taken, err := db.List(ctx, tx, noun, `
 UPDATE delivery SET due = $1, leased = 1
 FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.due + 0 BETWEEN 1 AND $2
 RETURNING delivery.id, delivery.account`, refFields, until, now, keys(refs))
@@ -63,13 +63,13 @@ func (s *Store) Release(ctx context.Context, ls []outbox.Lease, due time.Time) e
 }
 
 func (s *Store) moveLeases(ctx context.Context, noun string, ls []outbox.Lease, to time.Time, leased bool) (moved []outbox.Ref, err error) {
-	ls = sqlstore.FirstOfEach(ls, func(a, b outbox.Lease) int {
+	ls = db.FirstOfEach(ls, func(a, b outbox.Lease) int {
 		return cmp.Or(cmp.Compare(a.Ref.ID, b.Ref.ID), cmp.Compare(a.Ref.Account, b.Ref.Account))
 	})
 	for chunk := range slices.Chunk(ls, chunkSize) {
-		rows := sqlstore.BatchOf("id, account, ends", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
+		rows := db.BatchOf("id, account, ends", chunk, func(l *outbox.Lease) []any { return []any{l.Ref.ID, l.Ref.Account, l.End} })
 		// Who takes a lease after its end makes it end later.
-		some, err := sqlstore.Returning(ctx, s.db, noun, `
+		some, err := db.Returning(ctx, s.db, noun, `
 UPDATE delivery SET due = $1, leased = $2
 FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account AND delivery.leased = 1 AND delivery.due + 0 <= b.ends
 RETURNING delivery.id, delivery.account`, refFields, to, leased, rows)
@@ -105,15 +105,15 @@ FROM parked WHERE endpoint IS NOT NULL`
 
 // Parked returns the endpoints with deliveries that wait for breakers.
 func (s *Store) Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error) {
-	return sqlstore.List(ctx, s.db, "deliveries that wait for breakers", parked, func(e *outbox.ParkedEndpoint) []any {
-		return []any{&e.Account, &e.Endpoint, sqlstore.Time(&e.First)}
+	return db.List(ctx, s.db, "deliveries that wait for breakers", parked, func(e *outbox.ParkedEndpoint) []any {
+		return []any{&e.Account, &e.Endpoint, db.Time(&e.First)}
 	})
 }
 
 // CountParked counts the deliveries that wait for breakers, by endpoint. An endpoint has one
 // account; grouping by both follows the index.
 func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
-	return sqlstore.Map[string, int](ctx, s.db, "deliveries that wait for breakers", `
+	return db.Map[string, int](ctx, s.db, "deliveries that wait for breakers", `
 SELECT endpoint, COUNT(*) FROM delivery WHERE waits = 'breaker' GROUP BY account, endpoint`)
 }
 
@@ -122,9 +122,9 @@ func (s *Store) Take(ctx context.Context, endpoint outbox.ParkedEndpoint, n int,
 	const noun = "deliveries: take"
 	most := int64(math.MaxInt64)
 	if !before.IsZero() {
-		most = sqlstore.Millis(before)
+		most = db.Millis(before)
 	}
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
 		ds, err := read(ctx, tx, noun, `
 SELECT `+columns+`FROM delivery AS d
 WHERE d.waits = 'breaker' AND d.account = $1 AND d.endpoint = $2 AND d.held_until <= $3

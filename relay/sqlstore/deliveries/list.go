@@ -12,9 +12,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 const listLabel = "deliveries: list"
@@ -33,7 +32,7 @@ type position struct {
 func (p *position) fields() []any { return []any{&p.created, &p.ID, &p.Account} }
 
 func positionOf(d *outbox.Delivery) position {
-	return position{sqlstore.Nanos(d.CreatedAt), refOf(d)}
+	return position{db.Nanos(d.CreatedAt), refOf(d)}
 }
 
 // compare orders positions as lists do.
@@ -61,7 +60,7 @@ func parseCursor(s string) (*position, error) {
 	if err1 != nil || err2 != nil {
 		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
-	return &position{created, outbox.Ref{Account: account.ID(acct), ID: parts[2]}}, nil
+	return &position{created, outbox.Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
 }
 
 // List returns a page of deliveries, newest first.
@@ -90,7 +89,7 @@ func start(f outbox.Filter) (position, error) {
 	}
 	first := position{created: math.MaxInt64}
 	if !f.To.IsZero() {
-		first.created = sqlstore.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
+		first.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
 	}
 	if from != nil && compare(first, *from) < 0 {
 		first = *from
@@ -139,7 +138,7 @@ func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page 
 
 // match returns those of positions whose deliveries a filter selects.
 func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([]position, error) {
-	ds, err := sqlstore.List(ctx, s.db, listLabel, load, fields, s.db.Now(), positionKeys(found))
+	ds, err := db.List(ctx, s.db, listLabel, load, fields, s.db.Now(), positionKeys(found))
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +152,8 @@ func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([
 	return match, nil
 }
 
-func positionKeys(ps []position) *sqlstore.Batch {
-	return sqlstore.BatchOf("id, account", ps, func(p *position) []any { return refFields(&p.Ref) })
+func positionKeys(ps []position) *db.Batch {
+	return db.BatchOf("id, account", ps, func(p *position) []any { return refFields(&p.Ref) })
 }
 
 // candidate is a position that a filter may select, as far as an index says. selected
@@ -177,8 +176,8 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 			WHERE (d.created, d.id, d.account) < ($1, $2, $3)
 			ORDER BY d.created DESC, d.id DESC, d.account DESC
 			LIMIT $4`
-		ids := sqlstore.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
-		return sqlstore.List(ctx, s.db, listLabel, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
+		ids := db.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
+		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
 	}
 	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says, and lack
 	// what may be secret of a target.
@@ -193,7 +192,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 			  AND {position}(text, $7) > 0
 			ORDER BY created DESC, id DESC, account DESC
 			LIMIT $8`
-		return sqlstore.List(ctx, s.db, listLabel, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
+		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
 			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
 	// 3. By the index of each state, or that of accounts.
@@ -205,7 +204,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 	if f.Account != 0 {
 		args = append(args, f.Account)
 	}
-	return sqlstore.List(ctx, s.db, listLabel, statement, (*candidate).fields, args...)
+	return db.List(ctx, s.db, listLabel, statement, (*candidate).fields, args...)
 }
 
 // oldest is the time of creation of the oldest delivery that a filter selects.
@@ -213,7 +212,7 @@ func oldest(f outbox.Filter) int64 {
 	if f.From.IsZero() {
 		return math.MinInt64
 	}
-	return sqlstore.Nanos(f.From)
+	return db.Nanos(f.From)
 }
 
 // scanOf returns the statement that reads the next deliveries of each state that a filter
@@ -257,7 +256,7 @@ func scanOf(f outbox.Filter) string {
 // inState returns the condition of a state, of one account or of all (0). Of an account's
 // deliveries most are delivered, and few are under way: an expression keeps the engine
 // from the index that does not help.
-func inState(state outbox.State, acct account.ID) string {
+func inState(state outbox.State, acct relay.AccountID) string {
 	equal := " = '" + string(state) + "'"
 	switch {
 	case acct == 0:

@@ -7,11 +7,10 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestListSelects(t *testing.T) {
@@ -62,7 +61,7 @@ func TestListSelects(t *testing.T) {
 		{"ids, whatever their order, unknown and repeated ones", outbox.Filter{IDs: []string{"first", "x", "mail", "first"}}, []string{"mail", "first"}},
 		{"ids and a state", outbox.Filter{IDs: []string{"first", "mail"}, State: outbox.Dead}, []string{"mail"}},
 	}
-	onEvery(t, sqlstore.Options{}, []testCase{{"by", func(r *rig) {
+	onEvery(t, db.Options{}, []testCase{{"by", func(r *rig) {
 		second := created(post("second"), 2)
 		second.Request.URL = "https://robot@example.net/in?m=Gate"
 		r.create(30, created(post("first"), 1), second, receipt, mail)
@@ -72,7 +71,7 @@ func TestListSelects(t *testing.T) {
 				if got := r.on(t).listed(c.filter); !slices.Equal(got, c.want) {
 					t.Errorf("got %v, want %v", got, c.want)
 				}
-				texts := strings.Join(relaytest.Must(sqlstore.Values[string](t.Context(), r.db, "texts", "SELECT text FROM delivery_dead"))(t), "\n")
+				texts := strings.Join(relaytest.Must(db.Values[string](t.Context(), r.db, "texts", "SELECT text FROM delivery_dead"))(t), "\n")
 				if strings.Contains(texts, "/in") || strings.Contains(texts, "robot") {
 					t.Errorf("the texts have the path or the user: %q", texts)
 				}
@@ -86,7 +85,7 @@ func TestListSelects(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	onEvery(t, sqlstore.Options{}, []testCase{
+	onEvery(t, db.Options{}, []testCase{
 		{"hold every delivery once", pagesHoldEachOnce},
 		{"are left alone by deliveries that come and go", pagesAreLeftAlone},
 		{"end after so many that were read, and go on from there", pagesGoOn},
@@ -99,7 +98,7 @@ func pagesHoldEachOnce(r *rig) {
 	var ds []outbox.Delivery
 	for i := range 60 {
 		// Some share a millisecond, within an account and across accounts.
-		d := of(account.ID(1+i%3), created(post(fmt.Sprintf("%03d", i)), float64(i/20)))
+		d := of(relay.AccountID(1+i%3), created(post(fmt.Sprintf("%03d", i)), float64(i/20)))
 		ds = append(ds, d)
 	}
 	r.create(100, ds...)
@@ -211,7 +210,7 @@ func aPageComparesSoMany(r *rig) {
 }
 
 func TestACursorThatIsNoneIsRefused(t *testing.T) {
-	s := New(sqltest.Open(t, sqlstore.Options{}))
+	s := New(dbtest.Open(t, db.Options{}))
 	for _, cursor := range []string{"x", "!!", "MSAy", "YSBiIGM"} {
 		if _, _, err := s.List(t.Context(), outbox.Filter{Cursor: cursor}); relay.KindOf(err) != relay.KindInvalid {
 			t.Errorf("%q: %v", cursor, err)

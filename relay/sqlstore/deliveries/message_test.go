@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestDeliveriesAreFoundByTheirMessage(t *testing.T) {
-	onEvery(t, sqlstore.Options{Retention: time.Hour}, []testCase{{"oldest first, of all accounts", func(r *rig) {
+	onEvery(t, db.Options{Retention: time.Hour}, []testCase{{"oldest first, of all accounts", func(r *rig) {
 		about := func(d outbox.Delivery, message string) outbox.Delivery { d.MessageID = message; return d }
 		a, c := about(created(post("a"), 2), "m1"), about(post("c"), "m2")
 		r.create(30, a, about(of(2, created(post("b"), 1)), "m1"), c, about(post("none"), ""))

@@ -6,14 +6,14 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // queueKey names the queue of an ordered endpoint.
 type queueKey struct {
-	account account.ID
+	account relay.AccountID
 	queue   string
 }
 
@@ -29,7 +29,7 @@ func (m *member) fields() []any { return []any{&m.ref.ID, &m.ref.Account, &m.que
 
 // enqueue puts deliveries at the ends of their queues, in the order given, and
 // returns those that wait for their turn.
-func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[outbox.Ref]bool, err error) {
+func enqueue(ctx context.Context, tx *db.Tx, all []member) (waiting map[outbox.Ref]bool, err error) {
 	last := make(map[queueKey]int64, len(all))
 	for _, m := range all {
 		last[m.key()] = 0
@@ -42,7 +42,7 @@ func enqueue(ctx context.Context, tx *sqlstore.Tx, all []member) (waiting map[ou
 		queueKey
 		place int64
 	}
-	places, err := sqlstore.List(ctx, tx, "ordered queues", `
+	places, err := db.List(ctx, tx, "ordered queues", `
 SELECT b.account, b.queue, COALESCE(
   (SELECT MAX(d.place) FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0), 0)
 FROM batch AS b`,
@@ -54,7 +54,7 @@ FROM batch AS b`,
 		last[p.queueKey] = p.place
 	}
 	waiting = make(map[outbox.Ref]bool)
-	rows := sqlstore.NewBatch("id, account, queue, place, waits")
+	rows := db.NewBatch("id, account, queue, place, waits")
 	for _, m := range all {
 		var wait outbox.Wait
 		if last[m.key()] > 0 {
@@ -72,12 +72,12 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, rows
 
 // advanceAll makes the first delivery of each queue due at the given time, if it waits for
 // its turn, and returns those.
-func advanceAll(ctx context.Context, tx *sqlstore.Tx, due map[queueKey]int64) ([]outbox.Ref, error) {
+func advanceAll(ctx context.Context, tx *db.Tx, due map[queueKey]int64) ([]outbox.Ref, error) {
 	queues, err := lock(ctx, tx, due)
 	if err != nil {
 		return nil, err
 	}
-	return sqlstore.List(ctx, tx, "ordered queues", `
+	return db.List(ctx, tx, "ordered queues", `
 UPDATE delivery SET due = f.due, waits = ''
 FROM (SELECT b.account, b.due, (
     SELECT d.id FROM delivery AS d WHERE d.account = b.account AND d.queue = b.queue AND d.place > 0 ORDER BY d.place LIMIT 1
@@ -89,11 +89,11 @@ RETURNING delivery.id, delivery.account`, refFields, queues)
 // lock locks queues, which it makes if they are missing, until the transaction ends, so that each of several gateways
 // sees the places that the others gave. It returns them as a batch, with the
 // number of each.
-func lock(ctx context.Context, tx *sqlstore.Tx, keys map[queueKey]int64) (*sqlstore.Batch, error) {
+func lock(ctx context.Context, tx *db.Tx, keys map[queueKey]int64) (*db.Batch, error) {
 	sorted := slices.SortedFunc(maps.Keys(keys), func(a, b queueKey) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.queue, b.queue))
 	})
-	queues := sqlstore.NewBatch("account, queue, due")
+	queues := db.NewBatch("account, queue, due")
 	for _, k := range sorted {
 		queues.Add(k.account, k.queue, keys[k])
 	}

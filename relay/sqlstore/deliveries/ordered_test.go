@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestOrderedEndpoints(t *testing.T) {
-	onEvery(t, sqlstore.Options{}, []testCase{
+	onEvery(t, db.Options{}, []testCase{
 		{"one is attempted at a time, a replay goes to the end", oneAtATime},
 		{"of the same delivery created again nothing changes", func(r *rig) {
 			ds := []outbox.Delivery{to("e", "a", true), to("e", "b", true)}

@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestDeliveriesThatWaitForABreaker(t *testing.T) {
-	onEvery(t, sqlstore.Options{}, []testCase{
+	onEvery(t, db.Options{}, []testCase{
 		{"it is not due, says so, and keeps the end of its first wait", func(r *rig) {
 			d := to("e", "a", false)
 			r.create(30, d)
@@ -104,7 +104,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 
 // The scheduler asks every second, and hundreds of thousands of deliveries may be parked.
 func TestEndpointsOfParkedDeliveriesAreFoundInTheIndex(t *testing.T) {
-	plan, err := sqlstore.List(t.Context(), sqltest.Open(t, sqlstore.Options{}), "test", "EXPLAIN QUERY PLAN "+parked, func(v *string) []any {
+	plan, err := db.List(t.Context(), dbtest.Open(t, db.Options{}), "test", "EXPLAIN QUERY PLAN "+parked, func(v *string) []any {
 		var skip any
 		return []any{&skip, &skip, &skip, v}
 	})

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Replay puts ended deliveries back to queued.
 func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, includeDelivered bool) (changed []outbox.Ref, err error) {
 	for chunk := range slices.Chunk(refs, chunkSize) {
-		done, err := sqlstore.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Ref, error) {
+		done, err := db.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *db.Tx) ([]outbox.Ref, error) {
 			return s.replay(ctx, tx, chunk, now, includeDelivered)
 		})
 		if err != nil {
@@ -24,9 +24,9 @@ func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, in
 	return changed, nil
 }
 
-func (s *Store) replay(ctx context.Context, tx *sqlstore.Tx, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
+func (s *Store) replay(ctx context.Context, tx *db.Tx, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
 	const noun = "deliveries: replay"
-	ended, err := sqlstore.List(ctx, tx, noun, `
+	ended, err := db.List(ctx, tx, noun, `
 SELECT d.id, d.account, d.queue, d.state FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
 WHERE d.state NOT IN ('queued', 'retrying') AND ($1 = 1 OR d.state NOT IN ('delivered', 'simulated')) AND (d.expires = 0 OR d.expires > $2)
 ORDER BY d.id, d.account {for update}`, (*endedMember).fields, includeDelivered, tx.Now(), keys(refs))
@@ -43,10 +43,10 @@ ORDER BY d.id, d.account {for update}`, (*endedMember).fields, includeDelivered,
 		}
 	}
 	rows := keys(changed)
-	err = tx.RunAll(ctx, noun, sqlstore.Do(`
+	err = tx.RunAll(ctx, noun, db.Do(`
 UPDATE delivery SET state = 'queued', reason = '', due = $1, leased = 0, tries = 0, waits = '', endpoint = '',
   held_until = 0, expires = 0
-FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, now, rows), sqlstore.Do(unsetDead, rows))
+FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, now, rows), db.Do(unsetDead, rows))
 	if err != nil {
 		return nil, err
 	}

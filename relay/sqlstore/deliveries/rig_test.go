@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // rig is a store of a test, whose clock the test moves.
@@ -19,12 +19,12 @@ type rig struct {
 }
 
 // onEvery runs cases on both engines, each on an empty store.
-func onEvery(t *testing.T, o sqlstore.Options, cases []testCase) {
+func onEvery(t *testing.T, o db.Options, cases []testCase) {
 	run := func(t *testing.T, url string) {
 		var now time.Time
 		o := o
 		o.URL, o.Now = url, func() time.Time { return now }
-		db := sqltest.Open(t, o)
+		db := dbtest.Open(t, o)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				r := &rig{T: t, Store: New(db), now: &now}
@@ -38,7 +38,7 @@ func onEvery(t *testing.T, o sqlstore.Options, cases []testCase) {
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { run(t, "") })
-	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.Shared(t).NewDatabase(t)) })
+	t.Run("on PostgreSQL", func(t *testing.T) { run(t, dbtest.Shared(t).NewDatabase(t)) })
 }
 
 type testCase struct {
@@ -46,7 +46,7 @@ type testCase struct {
 	test func(r *rig)
 }
 
-func at(s float64) time.Time { return sqltest.At(s) }
+func at(s float64) time.Time { return dbtest.At(s) }
 
 // post is a delivery of account 1 with everything in it.
 func post(id string) outbox.Delivery {
@@ -59,7 +59,7 @@ func post(id string) outbox.Delivery {
 	}
 }
 
-func of(acct account.ID, d outbox.Delivery) outbox.Delivery {
+func of(acct relay.AccountID, d outbox.Delivery) outbox.Delivery {
 	d.Account = acct
 	return d
 }

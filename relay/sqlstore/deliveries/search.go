@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // separator stands between the texts of a dead delivery. No query holds it.
@@ -15,21 +15,21 @@ const separator = "\x1f"
 const unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, account FROM batch)`
 
 // indexDead saves the texts by which deliveries that are dead now are searched.
-func indexDead(ctx context.Context, tx *sqlstore.Tx, round []ending) error {
+func indexDead(ctx context.Context, tx *db.Tx, round []ending) error {
 	var refs []outbox.Ref
 	for i := range round {
 		if e := &round[i]; e.moved && e.State == outbox.Dead {
 			refs = append(refs, e.ref())
 		}
 	}
-	ds, err := sqlstore.List(ctx, tx, "dead deliveries", load, fields, 0, keys(refs))
+	ds, err := db.List(ctx, tx, "dead deliveries", load, fields, 0, keys(refs))
 	if err != nil {
 		return err
 	}
-	rows := sqlstore.BatchOf("id, account, created, text", ds, func(d *outbox.Delivery) []any {
-		return []any{d.ID, d.Account, sqlstore.Nanos(d.CreatedAt), strings.ToLower(strings.Join(texts(d), separator))}
+	rows := db.BatchOf("id, account, created, text", ds, func(d *outbox.Delivery) []any {
+		return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), strings.ToLower(strings.Join(texts(d), separator))}
 	})
-	return tx.Run(ctx, "dead deliveries", sqlstore.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
+	return tx.Run(ctx, "dead deliveries", db.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
 }
 
 // selects reports whether a filter wants a delivery.

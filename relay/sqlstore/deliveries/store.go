@@ -43,9 +43,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // chunkSize is how many deliveries one statement changes or loads where no caller
@@ -54,7 +54,7 @@ const chunkSize = 500
 
 // Store keeps deliveries. It is safe for concurrent use.
 type Store struct {
-	db *sqlstore.DB
+	db *db.DB
 	// scanMost is how many deliveries one page of a list reads for texts that no
 	// index has.
 	scanMost int
@@ -66,7 +66,7 @@ type Store struct {
 var _ outbox.Store = (*Store)(nil)
 
 // New returns the store of deliveries in a database.
-func New(db *sqlstore.DB) *Store {
+func New(db *db.DB) *Store {
 	return &Store{db: db, scanMost: 20_000, compareMost: 50_000, step: 10_000}
 }
 
@@ -78,7 +78,7 @@ const load = `SELECT ` + columns + `FROM batch AS b JOIN delivery AS d ON d.id =
 WHERE d.expires = 0 OR d.expires > $1`
 
 // Get loads one delivery.
-func (s *Store) Get(ctx context.Context, acct account.ID, id string) (outbox.Delivery, error) {
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, id string) (outbox.Delivery, error) {
 	return readOne(ctx, s.db, "delivery "+id, acct, id, s.db.Now())
 }
 
@@ -106,20 +106,20 @@ func kept(d outbox.Delivery) outbox.Delivery {
 // fields are columns; those after doc count more than it does.
 func fields(d *outbox.Delivery) []any {
 	return []any{
-		&d.Account, sqlstore.SealedOr(&d.Unopened, sqlstore.JSON(d), "delivery", &d.Account), &d.ID, sqlstore.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
-		&d.Reason, sqlstore.Time(&d.NextAttemptAt), &d.Waits, sqlstore.Time(&d.ParkedUntil), &d.Tries,
+		&d.Account, db.SealedOr(&d.Unopened, db.JSON(d), "delivery", &d.Account), &d.ID, db.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
+		&d.Reason, db.Time(&d.NextAttemptAt), &d.Waits, db.Time(&d.ParkedUntil), &d.Tries,
 	}
 }
 
 func refOf(d *outbox.Delivery) outbox.Ref { return outbox.Ref{Account: d.Account, ID: d.ID} }
 
 // keys is the keys of deliveries as a batch; refFields are the columns of one.
-func keys(refs []outbox.Ref) *sqlstore.Batch {
-	return sqlstore.BatchOf("id, account", refs, refFields)
+func keys(refs []outbox.Ref) *db.Batch {
+	return db.BatchOf("id, account", refs, refFields)
 }
 
-func keysOf(ds []outbox.Delivery) *sqlstore.Batch {
-	return sqlstore.BatchOf("id, account", ds, func(d *outbox.Delivery) []any { return []any{d.ID, d.Account} })
+func keysOf(ds []outbox.Delivery) *db.Batch {
+	return db.BatchOf("id, account", ds, func(d *outbox.Delivery) []any { return []any{d.ID, d.Account} })
 }
 
 func refFields(r *outbox.Ref) []any { return []any{&r.ID, &r.Account} }
@@ -131,7 +131,7 @@ const countParts = 64
 // enough to be counted; those that have ended are counted when they end, and
 // until they are swept.
 func (s *Store) Counts(ctx context.Context) (map[outbox.State]int, error) {
-	found, err := sqlstore.Map[outbox.State, int](ctx, s.db, "deliveries: count", `
+	found, err := db.Map[outbox.State, int](ctx, s.db, "deliveries: count", `
 SELECT state, CAST(SUM(ended) AS BIGINT) FROM delivery_count GROUP BY state
 UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retrying') GROUP BY state`)
 	for _, state := range outbox.States() {
@@ -142,8 +142,8 @@ UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retryi
 
 // addEnded adds to the counts of deliveries that have ended. It is the last of a
 // transaction, as others may wait for its row.
-func addEnded(ctx context.Context, tx *sqlstore.Tx, added map[outbox.State]int64) error {
-	rows := sqlstore.NewBatch("state, added")
+func addEnded(ctx context.Context, tx *db.Tx, added map[outbox.State]int64) error {
+	rows := db.NewBatch("state, added")
 	for _, state := range outbox.States() { // in one order, against deadlocks
 		if added[state] != 0 {
 			rows.Add(state, added[state])
@@ -160,7 +160,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	now := s.db.Now()
 	err := s.sweep(ctx, `
 SELECT id, account FROM delivery
-WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked}`, now, sqlstore.SweepMost)
+WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked}`, now, db.SweepMost)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2
 		err = s.sweep(ctx, `
 SELECT id, account FROM delivery
 WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3 ORDER BY created LIMIT $4 {skip locked}`,
-			state, sqlstore.Nanos(now.Add(-s.db.Retention())), now, sqlstore.SweepMost)
+			state, db.Nanos(now.Add(-s.db.Retention())), now, db.SweepMost)
 		if err != nil {
 			return err
 		}
@@ -181,16 +181,16 @@ WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3 ORDER BY cr
 // sweep deletes what a query finds, until it finds less than it may.
 func (s *Store) sweep(ctx context.Context, query string, args ...any) error {
 	const noun = "deliveries: sweep"
-	return s.db.Repeat(ctx, noun, sqlstore.SweepMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		refs, err := sqlstore.List(ctx, tx, noun, query, refFields, args...)
+	return s.db.Repeat(ctx, noun, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
+		refs, err := db.List(ctx, tx, noun, query, refFields, args...)
 		if err != nil {
 			return 0, err
 		}
 		rows := keys(refs)
-		if err := tx.RunAll(ctx, noun, sqlstore.Do(unsetDead, rows), sqlstore.Do(deleteAttempts, rows)); err != nil {
+		if err := tx.RunAll(ctx, noun, db.Do(unsetDead, rows), db.Do(deleteAttempts, rows)); err != nil {
 			return 0, err
 		}
-		states, err := sqlstore.Values[outbox.State](ctx, tx, noun, `
+		states, err := db.Values[outbox.State](ctx, tx, noun, `
 DELETE FROM delivery WHERE (id, account) IN (SELECT id, account FROM batch)
 RETURNING state`, rows)
 		if err != nil {

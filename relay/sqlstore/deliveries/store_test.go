@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestDeliveries(t *testing.T) {
-	onEvery(t, sqlstore.Options{}, []testCase{
+	onEvery(t, db.Options{}, []testCase{
 		{"a created delivery is loaded as it was saved, queued and leased", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
@@ -53,8 +52,8 @@ func TestDeliveries(t *testing.T) {
 		}},
 		{"an unknown delivery and one of another account are not found", func(r *rig) {
 			r.create(30, post("a"))
-			for _, acct := range []account.ID{1, 2} {
-				id := map[account.ID]string{1: "x", 2: "a"}[acct]
+			for _, acct := range []relay.AccountID{1, 2} {
+				id := map[relay.AccountID]string{1: "x", 2: "a"}[acct]
 				if _, err := r.Get(r.Context(), acct, id); relay.KindOf(err) != relay.KindNotFound {
 					r.Errorf("get: %v", err)
 				}
@@ -192,7 +191,7 @@ func TestDeliveries(t *testing.T) {
 		}},
 		{"an outcome for a delivery that is gone is no error and leaves no attempt", func(r *rig) {
 			r.finished(outcome(post("x"), 1, outbox.Delivered))
-			n, err := sqlstore.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM delivery_attempt")
+			n, err := db.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM delivery_attempt")
 			r.must(err)
 			relaytest.Equal(r, "the number of attempts", n, 0)
 		}},
@@ -300,7 +299,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			r.Errorf("counts %v, error %v", counts, err)
 		}
 	}
-	onEvery(t, sqlstore.Options{Retention: time.Hour}, []testCase{
+	onEvery(t, db.Options{Retention: time.Hour}, []testCase{
 		{"what arrived after its retention, what is dead or replayed does not", func(r *rig) {
 			ended(r)
 			*r.now = at(3599)
@@ -313,7 +312,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			}
 		}},
 	})
-	onEvery(t, sqlstore.Options{Retention: time.Hour, DeadRetention: time.Minute}, []testCase{
+	onEvery(t, db.Options{Retention: time.Hour, DeadRetention: time.Minute}, []testCase{
 		{"what is dead if a retention says so", func(r *rig) {
 			ended(r)
 			*r.now = at(61)
@@ -323,7 +322,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			}
 		}},
 		{"a sweep deletes all there are", func(r *rig) {
-			const n = sqlstore.SweepMost + 10
+			const n = db.SweepMost + 10
 			var os []outbox.Outcome
 			ds := make([]outbox.Delivery, n)
 			for i := range ds {
@@ -335,7 +334,7 @@ func TestDeliveriesExpire(t *testing.T) {
 			*r.now = at(61)
 			r.must(r.Sweep(r.Context()))
 			for _, table := range []string{"delivery", "delivery_attempt", "delivery_dead"} {
-				if n, err := sqlstore.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
+				if n, err := db.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM "+table); err != nil || n != 0 {
 					r.Errorf("%s has %d rows, error %v", table, n, err)
 				}
 			}

@@ -3,20 +3,20 @@ package deliveries
 import (
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestADeliveryThatDoesNotOpenEndsNoOther(t *testing.T) {
-	onEvery(t, sqlstore.Options{}, []testCase{{"in leases and lists, and is sent once it opens again", func(r *rig) {
-		r.db.SetSealer(sqltest.Sealer{})
+	onEvery(t, db.Options{}, []testCase{{"in leases and lists, and is sent once it opens again", func(r *rig) {
+		r.db.SetSealer(dbtest.Sealer{})
 		defer r.db.SetSealer(nil)
 		a, b, c := created(to("e", "a", false), 1), created(to("e", "b", false), 2), created(to("e", "c", false), 3)
 		b.MessageID = a.MessageID
 		r.create(30, a, b, c)
-		restore := sqltest.Tamper(t, r.db, "delivery", "doc", "id = 'b'")
+		restore := dbtest.Tamper(t, r.db, "delivery", "doc", "id = 'b'")
 		unopened := func(label string, ds []outbox.Delivery, err error, want map[string]bool) {
 			r.Helper()
 			r.must(err)

@@ -5,31 +5,31 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // onEach runs a benchmark on each engine, in an account of 10,000 devices with
 // four sensors each.
 func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
-	b.Run("SQLite", func(b *testing.B) { run(b, populated(b, sqlstore.Options{})) })
+	b.Run("SQLite", func(b *testing.B) { run(b, populated(b, db.Options{})) })
 	b.Run("PostgreSQL", func(b *testing.B) {
-		run(b, populated(b, sqlstore.Options{URL: sqltest.Shared(b).NewDatabase(b)}))
+		run(b, populated(b, db.Options{URL: dbtest.Shared(b).NewDatabase(b)}))
 	})
 }
 
-func populated(b *testing.B, o sqlstore.Options) *Store {
+func populated(b *testing.B, o db.Options) *Store {
 	b.Helper()
-	s := New(sqltest.Open(b, o))
-	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *sqlstore.Tx) error {
-		devices, sensors := sqlstore.NewBatch("id, identifier, doc"), sqlstore.NewBatch("device, key, doc")
+	s := New(dbtest.Open(b, o))
+	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *db.Tx) error {
+		devices, sensors := db.NewBatch("id, identifier, doc"), db.NewBatch("device, key, doc")
 		for i := range 10_000 {
 			d := deviceOf(fmt.Sprint("device-", i), fmt.Sprintf("a84041d2c5%06d", i))
-			doc, _ := sqlstore.Encode(d)
+			doc, _ := db.Encode(d)
 			devices.Add(d.ID, d.Identifier, doc)
 			for _, key := range []string{"temperature", "humidity", "battery", "counter"} {
-				doc, _ := sqlstore.Encode(sensorOf(d.ID, key))
+				doc, _ := db.Encode(sensorOf(d.ID, key))
 				sensors.Add(d.ID, key, doc)
 			}
 		}

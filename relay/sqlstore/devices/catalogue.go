@@ -4,46 +4,46 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 const (
-	decoders       sqlstore.Documents[iot.Decoder]    = "decoder"
-	locations      sqlstore.Documents[iot.Location]   = "location"
-	sensorTypes    sqlstore.Documents[iot.SensorType] = "sensor_type"
-	retiredSensors sqlstore.Documents[iot.Retired]    = "retired_sensor"
+	decoders       db.Documents[iot.Decoder]    = "decoder"
+	locations      db.Documents[iot.Location]   = "location"
+	sensorTypes    db.Documents[iot.SensorType] = "sensor_type"
+	retiredSensors db.Documents[iot.Retired]    = "retired_sensor"
 )
 
 // put saves a document and counts a version up.
-func put[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, v T, version string) error {
-	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *sqlstore.Tx) error {
+func put[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id string, v T, version string) error {
+	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
 		return t.Put(ctx, tx, acct, id, v)
 	})
 }
 
 // remove deletes a document, if there is one, and counts a version up.
-func remove[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id, version string) error {
-	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *sqlstore.Tx) error {
-		return sqlstore.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
+func remove[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id, version string) error {
+	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
+		return db.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
 	})
 }
 
 // CreateDecoder saves a decoder.
-func (s *Store) CreateDecoder(ctx context.Context, acct account.ID, d iot.Decoder) error {
+func (s *Store) CreateDecoder(ctx context.Context, acct relay.AccountID, d iot.Decoder) error {
 	return put(ctx, s, decoders, acct, d.ID, d, versionOf(acct))
 }
 
 // ChangeDecoder saves a decoder as changed by the function.
-func (s *Store) ChangeDecoder(ctx context.Context, acct account.ID, id string, edit func(*iot.Decoder) error) (iot.Decoder, error) {
+func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, edit func(*iot.Decoder) error) (iot.Decoder, error) {
 	return change(ctx, s, decoders, acct, id, edit)
 }
 
 // DeleteDecoder deletes a decoder and its unmapped keys.
-func (s *Store) DeleteDecoder(ctx context.Context, acct account.ID, id string) error {
-	return s.write(ctx, decoders.Noun(id), versionOf(acct), func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := sqlstore.IgnoreNotFound(decoders.Delete(ctx, tx, acct, id)); err != nil {
+func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
+	return s.write(ctx, decoders.Noun(id), versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
+		if err := db.IgnoreNotFound(decoders.Delete(ctx, tx, acct, id)); err != nil {
 			return err
 		}
 		return tx.Run(ctx, decoders.Noun(id), "DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id)
@@ -51,27 +51,27 @@ func (s *Store) DeleteDecoder(ctx context.Context, acct account.ID, id string) e
 }
 
 // Decoder loads a decoder.
-func (s *Store) Decoder(ctx context.Context, acct account.ID, id string) (iot.Decoder, error) {
+func (s *Store) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
 	return decoders.Get(ctx, s.db, acct, id)
 }
 
 // Decoders lists an account's decoders by id.
-func (s *Store) Decoders(ctx context.Context, acct account.ID) ([]iot.Decoder, error) {
+func (s *Store) Decoders(ctx context.Context, acct relay.AccountID) ([]iot.Decoder, error) {
 	return decoders.All(ctx, s.db, acct)
 }
 
 // PutLocation saves a location.
-func (s *Store) PutLocation(ctx context.Context, acct account.ID, l iot.Location) error {
+func (s *Store) PutLocation(ctx context.Context, acct relay.AccountID, l iot.Location) error {
 	return put(ctx, s, locations, acct, l.ID, l, versionOf(acct))
 }
 
 // DeleteLocation deletes a location.
-func (s *Store) DeleteLocation(ctx context.Context, acct account.ID, id string) error {
+func (s *Store) DeleteLocation(ctx context.Context, acct relay.AccountID, id string) error {
 	return remove(ctx, s, locations, acct, id, versionOf(acct))
 }
 
 // Locations lists an account's locations by id.
-func (s *Store) Locations(ctx context.Context, acct account.ID) ([]iot.Location, error) {
+func (s *Store) Locations(ctx context.Context, acct relay.AccountID) ([]iot.Location, error) {
 	return locations.All(ctx, s.db, acct)
 }
 
@@ -88,23 +88,23 @@ func (s *Store) DeleteSensorType(ctx context.Context, id string) error {
 // SensorTypes returns every sensor type by id.
 func (s *Store) SensorTypes(ctx context.Context) (map[string]iot.SensorType, error) {
 	all, err := sensorTypes.All(ctx, s.db, 0)
-	return sqlstore.By(all, func(t iot.SensorType) string { return t.ID }), err
+	return db.By(all, func(t iot.SensorType) string { return t.ID }), err
 }
 
 // Retire saves the retention of sensors of a device that is deleted next.
-func (s *Store) Retire(ctx context.Context, acct account.ID, sensors []iot.Retired) error {
-	first := sqlstore.FirstOfEach(sensors, func(a, b iot.Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
-	rows := sqlstore.BatchOf("account, id, doc", first, func(r *iot.Retired) []any { return []any{acct, r.SensorID, sqlstore.JSON(r)} })
-	return s.db.Run(ctx, "retired sensors", sqlstore.UpsertAll("retired_sensor", "account, id", "doc"), rows)
+func (s *Store) Retire(ctx context.Context, acct relay.AccountID, sensors []iot.Retired) error {
+	first := db.FirstOfEach(sensors, func(a, b iot.Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
+	rows := db.BatchOf("account, id, doc", first, func(r *iot.Retired) []any { return []any{acct, r.SensorID, db.JSON(r)} })
+	return s.db.Run(ctx, "retired sensors", db.UpsertAll("retired_sensor", "account, id", "doc"), rows)
 }
 
 // Retired lists sensors of deleted devices by id.
-func (s *Store) Retired(ctx context.Context, acct account.ID) ([]iot.Retired, error) {
+func (s *Store) Retired(ctx context.Context, acct relay.AccountID) ([]iot.Retired, error) {
 	return retiredSensors.All(ctx, s.db, acct)
 }
 
 // Unretire deletes sensors of deleted devices.
-func (s *Store) Unretire(ctx context.Context, acct account.ID, sensorIDs []string) error {
+func (s *Store) Unretire(ctx context.Context, acct relay.AccountID, sensorIDs []string) error {
 	return s.db.Run(ctx, "retired sensors", `
-DELETE FROM retired_sensor WHERE (account, id) IN (SELECT account, id FROM batch)`, sqlstore.AccountColumn(acct, "id", sensorIDs))
+DELETE FROM retired_sensor WHERE (account, id) IN (SELECT account, id FROM batch)`, db.AccountColumn(acct, "id", sensorIDs))
 }

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestDevices(t *testing.T) {
-	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
 		"a device comes back as it was saved":                      deviceComesBack,
 		"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
 		"another identifier is each account's own":                 identifierIsOwn,
@@ -54,11 +53,11 @@ func TestDevices(t *testing.T) {
 const eui = "a84041d2c5182f01"
 
 func deviceOf(id, identifier string) iot.Device {
-	return iot.Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: iot.LoRaWAN, Longitude: new(-0.125), CreatedAt: sqltest.At(0), UpdatedAt: sqltest.At(0)}
+	return iot.Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: iot.LoRaWAN, Longitude: new(-0.125), CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
 }
 
 func sensorOf(device, key string) iot.Sensor {
-	return iot.Sensor{ID: iot.SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: sqltest.At(0), UpdatedAt: sqltest.At(0)}
+	return iot.Sensor{ID: iot.SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
 }
 
 func deviceComesBack(t *testing.T, s *Store) {
@@ -68,7 +67,7 @@ func deviceComesBack(t *testing.T, s *Store) {
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of Device, *got.Longitude", *got.Longitude, -0.125)
 	relaytest.Equal(t, "result of Device, Name", got.Name, want.Name)
-	relaytest.Equal(t, "result of Device, CreatedAt", got.CreatedAt, sqltest.At(0))
+	relaytest.Equal(t, "result of Device, CreatedAt", got.CreatedAt, dbtest.At(0))
 	relaytest.Equal(t, "by identifier", relaytest.Must(s.DeviceByIdentifier(t.Context(), 1, eui))(t).ID, "d1")
 	sensors, err := s.Sensors(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
@@ -78,7 +77,7 @@ func deviceComesBack(t *testing.T, s *Store) {
 	relaytest.Equal(t, "sensors, [0].Key", sensors[0].Key, "a")
 	relaytest.Equal(t, "sensors, [1]", sensors[1], sensorOf("d1", "b"))
 	later := deviceOf("d0", "x")
-	later.CreatedAt = sqltest.At(1)
+	later.CreatedAt = dbtest.At(1)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, later, nil))
 	all, err := s.Devices(t.Context(), 1)
 	if n, _ := s.CountDevices(t.Context(), 1); err != nil || n != 2 || len(all) != 2 || all[0].ID != "d1" {
@@ -89,8 +88,8 @@ func deviceComesBack(t *testing.T, s *Store) {
 func identifierIsClaimed(t *testing.T, s *Store) {
 	for _, identifier := range []string{eui, "aabbccddeeff"} {
 		relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d-"+identifier, identifier), nil))
-		sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
-		sqltest.WantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
+		dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
+		dbtest.WantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
 	}
 	if n, err := s.CountDevices(t.Context(), 2); n != 0 || err != nil {
 		t.Errorf("the other account has %d devices, %v", n, err)
@@ -105,7 +104,7 @@ func identifierIsOwn(t *testing.T, s *Store) {
 }
 
 func claimIsReleased(t *testing.T, s *Store) {
-	for acct, devices := range map[account.ID][]iot.Device{
+	for acct, devices := range map[relay.AccountID][]iot.Device{
 		1: {deviceOf("d1", eui), deviceOf("d2", "a84041d2c5182f02"), deviceOf("d3", "shed")}, 2: {deviceOf("d4", "70b3d5000001")},
 	} {
 		for _, d := range devices {
@@ -137,16 +136,16 @@ func claimIsReleased(t *testing.T, s *Store) {
 
 func deviceLetsGo(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
-	sqltest.WantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
+	dbtest.WantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
 	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1"))
-	sqltest.WantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
+	dbtest.WantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, deviceOf("d2", eui), nil))
 }
 
 // rowsOf counts the rows that are kept of a device.
 func rowsOf(t *testing.T, s *Store, device string) int {
 	t.Helper()
-	n, err := sqlstore.Value[int](t.Context(), s.db, "test", `
+	n, err := db.Value[int](t.Context(), s.db, "test", `
 SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM sensor WHERE device = $1)
      + (SELECT count(*) FROM marker WHERE device = $1) + (SELECT count(*) FROM raw_frame WHERE device = $1)`, device)
 	relaytest.NoError(t, err)
@@ -157,11 +156,11 @@ SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM senso
 func deviceStaysAway(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
-	sqltest.WantKind(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}), relay.KindNotFound)
+	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}), relay.KindNotFound)
 	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "back"; return nil })
-	sqltest.WantKind(t, err, relay.KindNotFound)
-	_, _, err = s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
-	sqltest.WantKind(t, err, relay.KindNotFound)
+	dbtest.WantKind(t, err, relay.KindNotFound)
+	_, _, err = s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, dbtest.At(0))
+	dbtest.WantKind(t, err, relay.KindNotFound)
 	if left := rowsOf(t, s, "d1"); left != 0 {
 		t.Errorf("%d rows are left", left)
 	}
@@ -177,7 +176,7 @@ func accountsAreApart(t *testing.T, s *Store) {
 	_, changed := s.ChangeDecoder(t.Context(), 2, "x", func(*iot.Decoder) error { return nil })
 	_, sensor := s.ChangeSensor(t.Context(), 2, "d1", "a", func(*iot.Sensor) error { return nil })
 	for _, err := range []error{byID, byName, decoder, changed, sensor} {
-		sqltest.WantKind(t, err, relay.KindNotFound)
+		dbtest.WantKind(t, err, relay.KindNotFound)
 	}
 	devices, e1 := s.Devices(t.Context(), 2)
 	decoders, e2 := s.Decoders(t.Context(), 2)
@@ -199,7 +198,7 @@ func createAtOnce(t *testing.T, a, b *Store) {
 	won := make([]error, 8)
 	for i := range won {
 		wg.Go(func() {
-			won[i] = []*Store{a, b}[i%2].CreateDevice(t.Context(), account.ID(1+i/2%2), deviceOf(fmt.Sprint("d", i), eui), nil)
+			won[i] = []*Store{a, b}[i%2].CreateDevice(t.Context(), relay.AccountID(1+i/2%2), deviceOf(fmt.Sprint("d", i), eui), nil)
 		})
 	}
 	wg.Wait()
@@ -227,7 +226,7 @@ func countSuccesses(t *testing.T, errs []error, kind relay.Kind) (n int) {
 
 func decoderRace(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}))
-	sqltest.Together(10, func(i int) {
+	dbtest.Together(10, func(i int) {
 		_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error {
 			d.Sensors = append(d.Sensors, iot.Mapping{Key: fmt.Sprint(i)})
 			return nil
@@ -281,8 +280,8 @@ func devicesLoad(t *testing.T, s *Store) {
 
 func versionsCount(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
-	version := func(acct account.ID) int64 {
-		v, err := s.Versions(t.Context(), []account.ID{acct, 7})
+	version := func(acct relay.AccountID) int64 {
+		v, err := s.Versions(t.Context(), []relay.AccountID{acct, 7})
 		relaytest.NoError(t, err)
 		return v[acct].Records
 	}

@@ -6,11 +6,10 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // TestTwoGateways has two gateways work on one PostgreSQL at the same time.
@@ -26,7 +25,7 @@ func TestTwoGateways(t *testing.T) {
 		"every change of the catalogue counts a version": versionsFromBoth,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := sqltest.Two(t, New)
+			gateways := dbtest.Two(t, New)
 			test(t, gateways[0], gateways[1])
 		})
 	}
@@ -35,7 +34,7 @@ func TestTwoGateways(t *testing.T) {
 // onBoth runs do n times on each of two gateways, at once.
 func onBoth(a, b *Store, n int, do func(s *Store, i int)) {
 	stores := []*Store{a, b}
-	sqltest.Together(2*n, func(i int) { do(stores[i%2], i) })
+	dbtest.Together(2*n, func(i int) { do(stores[i%2], i) })
 }
 
 // wantOneOf notes an error that is none of the kinds.
@@ -56,14 +55,14 @@ func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
 // accounts. Each device that is left has its claim, and no claim is left alone.
 func identifierChangesHands(t *testing.T, a, b *Store) {
 	onBoth(a, b, 30, func(s *Store, i int) {
-		acct, id := account.ID(1+i%3%2), fmt.Sprint("d", i)
+		acct, id := relay.AccountID(1+i%3%2), fmt.Sprint("d", i)
 		wantOneOf(t, s.CreateDevice(t.Context(), acct, deviceOf(id, eui), []iot.Sensor{sensorOf(id, "a")}), relay.KindConflict)
 		if i%5 > 0 {
 			wantOneOf(t, s.DeleteDevice(t.Context(), acct, id), relay.KindNotFound)
 		}
 	})
-	devices, err := sqlstore.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device")
-	claims, err2 := sqlstore.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device_claim")
+	devices, err := db.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device")
+	claims, err2 := db.Values[int64](t.Context(), a.db, "test", "SELECT account FROM device_claim")
 	relaytest.NoError(t, err, err2)
 	if fmt.Sprint(devices) != fmt.Sprint(claims) || len(devices) > 1 {
 		t.Errorf("devices of %v, claims of %v", devices, claims)
@@ -86,7 +85,7 @@ func deletedUnderWork(t *testing.T, a, b *Store) {
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames))
 		wantOneOf(t, s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}), relay.KindNotFound)
 		wantOneOf(t, s.DeleteDevice(t.Context(), 1, fmt.Sprint("d", (i+7)%devices)), relay.KindNotFound)
-		_, _, err := s.PutMarker(t.Context(), 1, id, iot.Marker{ID: fmt.Sprint("m", i)}, sqltest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, id, iot.Marker{ID: fmt.Sprint("m", i)}, dbtest.At(0))
 		wantOneOf(t, err, relay.KindNotFound)
 		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, id, map[string]string{"a": fmt.Sprint("t", i)}))
 	})
@@ -101,7 +100,7 @@ func lastMarker(t *testing.T, a, b *Store) {
 	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	fillMarkers(t, a, iot.MaxMarkers-3)
 	onBoth(a, b, 8, func(s *Store, i int) {
-		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: fmt.Sprint("more", i)}, sqltest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: fmt.Sprint("more", i)}, dbtest.At(0))
 		wantOneOf(t, err, relay.KindInvalid)
 	})
 	if n := rowsOf(t, a, "d1") - 1; n != iot.MaxMarkers {
@@ -121,7 +120,7 @@ func framesFromBoth(t *testing.T, a, b *Store) {
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
 	})
 	for _, id := range []string{"d1", "d2", "d3"} {
-		got, err := b.Frames(t.Context(), 1, id, sqltest.At(0))
+		got, err := b.Frames(t.Context(), 1, id, dbtest.At(0))
 		if err != nil || len(got) == 0 || len(got) > iot.MaxFrames || len(got) != rowsOf(t, a, id)-1 {
 			t.Errorf("%s: %d frames, %v", id, len(got), err)
 		}
@@ -169,7 +168,7 @@ func versionsFromBoth(t *testing.T, a, b *Store) {
 	onBoth(a, b, 10, func(s *Store, i int) {
 		relaytest.NoError(t, s.PutSensorType(t.Context(), iot.SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
 	})
-	of, err := a.Versions(t.Context(), []account.ID{1, 2})
+	of, err := a.Versions(t.Context(), []relay.AccountID{1, 2})
 	if err != nil || of[1].Records != 20<<20+20 || of[2].Records != 20 {
 		t.Errorf("%v, %v", of, err)
 	}

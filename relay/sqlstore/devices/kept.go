@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // surplusFrames answers the frames of the devices that are too many, and those
@@ -29,13 +28,13 @@ SELECT f.account, f.device, f.id
 FROM edge JOIN raw_frame AS f ON f.account = edge.account AND f.device = edge.device AND f.received < edge.oldest`
 
 // KeepFrames keeps raw frames of devices.
-func (s *Store) KeepFrames(ctx context.Context, acct account.ID, frames []iot.RawFrame) error {
+func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []iot.RawFrame) error {
 	if len(frames) == 0 {
 		return nil
 	}
 	rows, devices := frameRows(acct, frames)
-	return s.db.Write(ctx, "raw frames", func(ctx context.Context, tx *sqlstore.Tx) error {
-		if _, err := sqlstore.Values[string](ctx, tx, "devices", `
+	return s.db.Write(ctx, "raw frames", func(ctx context.Context, tx *db.Tx) error {
+		if _, err := db.Values[string](ctx, tx, "devices", `
 SELECT device.id FROM batch JOIN device ON device.account = batch.account AND device.id = batch.device
 ORDER BY device.id {for update}`, devices); err != nil {
 			return err
@@ -55,42 +54,42 @@ ON CONFLICT (account, device, id) DO UPDATE SET received = excluded.received, do
 
 // frameKey names a frame.
 type frameKey struct {
-	account    account.ID
+	account    relay.AccountID
 	device, id string
 }
 
 func (k *frameKey) fields() []any { return []any{&k.account, &k.device, &k.id} }
 
 // drop deletes the frames that a statement answers, and counts them.
-func drop(ctx context.Context, tx *sqlstore.Tx, which string, args ...any) (int, error) {
-	keys, err := sqlstore.List(ctx, tx, "raw frames", which, (*frameKey).fields, args...)
+func drop(ctx context.Context, tx *db.Tx, which string, args ...any) (int, error) {
+	keys, err := db.List(ctx, tx, "raw frames", which, (*frameKey).fields, args...)
 	if err != nil {
 		return 0, err
 	}
 	return len(keys), tx.Run(ctx, "raw frames", `
-DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id FROM batch)`, sqlstore.BatchOf("account, device, id", keys, (*frameKey).fields))
+DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id FROM batch)`, db.BatchOf("account, device, id", keys, (*frameKey).fields))
 }
 
 // frameRows is the batches of frames and of their devices, each once: of a frame
 // that is there twice the last.
-func frameRows(acct account.ID, frames []iot.RawFrame) (rows, devices *sqlstore.Batch) {
+func frameRows(acct relay.AccountID, frames []iot.RawFrame) (rows, devices *db.Batch) {
 	ofDevice := func(a, b iot.RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
-	last := sqlstore.LastOfEach(frames, func(a, b iot.RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
-	rows = sqlstore.BatchOf("account, device, id, received, doc", last, func(f *iot.RawFrame) []any {
-		return []any{acct, f.DeviceID, f.ID, sqlstore.Nanos(f.ReceivedAt), sqlstore.JSON(f)}
+	last := db.LastOfEach(frames, func(a, b iot.RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
+	rows = db.BatchOf("account, device, id, received, doc", last, func(f *iot.RawFrame) []any {
+		return []any{acct, f.DeviceID, f.ID, db.Nanos(f.ReceivedAt), db.JSON(f)}
 	})
-	return rows, sqlstore.BatchOf("account, device", sqlstore.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
+	return rows, db.BatchOf("account, device", db.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
 		return []any{acct, f.DeviceID}
 	})
 }
 
 // Frames lists the raw frames kept of a device, newest first.
-func (s *Store) Frames(ctx context.Context, acct account.ID, deviceID string, since time.Time) ([]iot.RawFrame, error) {
-	return sqlstore.List(ctx, s.db, "raw frames of "+deviceID, `
+func (s *Store) Frames(ctx context.Context, acct relay.AccountID, deviceID string, since time.Time) ([]iot.RawFrame, error) {
+	return db.List(ctx, s.db, "raw frames of "+deviceID, `
 SELECT doc FROM raw_frame
 WHERE account = $1 AND device = $2 AND received >= $3
-ORDER BY received DESC, id DESC LIMIT $4`, sqlstore.Doc[iot.RawFrame],
-		acct, deviceID, sqlstore.Nanos(since), iot.MaxFrames)
+ORDER BY received DESC, id DESC LIMIT $4`, db.Doc[iot.RawFrame],
+		acct, deviceID, db.Nanos(since), iot.MaxFrames)
 }
 
 // sweepAtOnce is how many frames one transaction of Sweep deletes at most.
@@ -99,23 +98,23 @@ const sweepAtOnce = 1000
 // Sweep deletes the raw frames that are older than their retention allows, those
 // of devices included that send no more.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Repeat(ctx, "raw frames", sweepAtOnce, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
+	return s.db.Repeat(ctx, "raw frames", sweepAtOnce, func(ctx context.Context, tx *db.Tx) (int, error) {
 		return drop(ctx, tx, `
 SELECT account, device, id FROM raw_frame WHERE received < $1
-ORDER BY received LIMIT $2 {skip locked}`, sqlstore.Nanos(now.Add(-iot.FrameRetention)), sweepAtOnce)
+ORDER BY received LIMIT $2 {skip locked}`, db.Nanos(now.Add(-iot.FrameRetention)), sweepAtOnce)
 	})
 }
 
 // PutMarker saves an event marker of a device.
-func (s *Store) PutMarker(ctx context.Context, acct account.ID, deviceID string, m iot.Marker, now time.Time) (out iot.Marker, created bool, err error) {
+func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID string, m iot.Marker, now time.Time) (out iot.Marker, created bool, err error) {
 	noun := "marker " + m.ID
-	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		out = m
 		if err := lock(ctx, tx, acct, deviceID); err != nil {
 			return err
 		}
-		before, err := sqlstore.One(ctx, tx, noun, `
-SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`, sqlstore.Doc[iot.Marker], acct, deviceID, m.ID)
+		before, err := db.One(ctx, tx, noun, `
+SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`, db.Doc[iot.Marker], acct, deviceID, m.ID)
 		if created = relay.KindOf(err) == relay.KindNotFound; created {
 			before.CreatedAt, err = now, roomForMarker(ctx, tx, acct, deviceID)
 		}
@@ -125,15 +124,15 @@ SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`, sqlstore
 		if out.CreatedAt.IsZero() {
 			out.CreatedAt = before.CreatedAt
 		}
-		return tx.Run(ctx, noun, sqlstore.Upsert("marker", "account, device, id", "created, doc"), acct, deviceID, out.ID, out.CreatedAt, sqlstore.JSON(out))
+		return tx.Run(ctx, noun, db.Upsert("marker", "account, device, id", "created, doc"), acct, deviceID, out.ID, out.CreatedAt, db.JSON(out))
 	})
 	return out, created && err == nil, err
 }
 
 // roomForMarker returns relay.KindInvalid if the device has as many markers as
 // it may.
-func roomForMarker(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID string) error {
-	n, err := sqlstore.Value[int](ctx, tx, "markers of "+deviceID, "SELECT count(*) FROM marker WHERE account = $1 AND device = $2", acct, deviceID)
+func roomForMarker(ctx context.Context, tx *db.Tx, acct relay.AccountID, deviceID string) error {
+	n, err := db.Value[int](ctx, tx, "markers of "+deviceID, "SELECT count(*) FROM marker WHERE account = $1 AND device = $2", acct, deviceID)
 	if err == nil && n >= iot.MaxMarkers {
 		return relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", iot.MaxMarkers))
 	}
@@ -141,7 +140,7 @@ func roomForMarker(ctx context.Context, tx *sqlstore.Tx, acct account.ID, device
 }
 
 // Markers lists a device's event markers, newest first.
-func (s *Store) Markers(ctx context.Context, acct account.ID, deviceID string) ([]iot.Marker, error) {
-	return sqlstore.List(ctx, s.db, "markers of "+deviceID, `
-SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, place DESC`, sqlstore.Doc[iot.Marker], acct, deviceID)
+func (s *Store) Markers(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.Marker, error) {
+	return db.List(ctx, s.db, "markers of "+deviceID, `
+SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, place DESC`, db.Doc[iot.Marker], acct, deviceID)
 }

@@ -12,18 +12,17 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func deviceTakesAllWithIt(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), []iot.Sensor{sensorOf("d1", "a")}),
 		s.CreateDevice(t.Context(), 1, deviceOf("d2", eui), []iot.Sensor{sensorOf("d2", "a")}),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
-	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, dbtest.At(0))
 	relaytest.NoError(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
 	if left, others := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); left != 0 || others != 2 {
 		t.Errorf("%d rows are left, %d of the other device", left, others)
@@ -59,11 +58,11 @@ func seriesAreCounted(t *testing.T, s *Store) {
 	want(0)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
 	want(2)
-	sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
+	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
 	want(2)
 	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
 	want(3)
-	sqltest.WantKind(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}), relay.KindNotFound)
+	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}), relay.KindNotFound)
 	want(3)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), []iot.Sensor{sensorOf("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
 	want(1)
@@ -120,12 +119,12 @@ func markersAreKept(t *testing.T, s *Store) {
 		want    iot.Marker
 		created bool
 	}{
-		{"a new one happened now", iot.Marker{ID: "a", Comment: "1"}, iot.Marker{ID: "a", Comment: "1", CreatedAt: sqltest.At(60)}, true},
-		{"the same again keeps its time", iot.Marker{ID: "a", Comment: "2"}, iot.Marker{ID: "a", Comment: "2", CreatedAt: sqltest.At(60)}, false},
-		{"the same again with a time gets it", iot.Marker{ID: "a", Comment: "2", CreatedAt: sqltest.At(30)}, iot.Marker{ID: "a", Comment: "2", CreatedAt: sqltest.At(30)}, false},
-		{"a new one with a time", iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: sqltest.At(90)}, iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: sqltest.At(90)}, true},
+		{"a new one happened now", iot.Marker{ID: "a", Comment: "1"}, iot.Marker{ID: "a", Comment: "1", CreatedAt: dbtest.At(60)}, true},
+		{"the same again keeps its time", iot.Marker{ID: "a", Comment: "2"}, iot.Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(60)}, false},
+		{"the same again with a time gets it", iot.Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, iot.Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, false},
+		{"a new one with a time", iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, true},
 	} {
-		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.give, sqltest.At(60))
+		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.give, dbtest.At(60))
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, step.what+": result of PutMarker", got, step.want)
 		relaytest.Equal(t, step.what+": result of PutMarker, created", created, step.created)
@@ -138,8 +137,8 @@ func markersAreKept(t *testing.T, s *Store) {
 	relaytest.Equal(t, "result of Markers, [0].ID", all[0].ID, "b|{}")
 	relaytest.Equal(t, "result of Markers, [1].Comment", all[1].Comment, "2")
 	theirs, err := s.Markers(t.Context(), 2, "d1")
-	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", iot.Marker{ID: "a"}, sqltest.At(0))
-	if sqltest.WantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
+	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", iot.Marker{ID: "a"}, dbtest.At(0))
+	if dbtest.WantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
 		t.Errorf("%+v, %v", theirs, err)
 	}
 }
@@ -147,11 +146,11 @@ func markersAreKept(t *testing.T, s *Store) {
 func markersHaveAnEnd(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
 	fillMarkers(t, s, iot.MaxMarkers)
-	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "more"}, sqltest.At(0))
-	if sqltest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "more"}, dbtest.At(0))
+	if dbtest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
 		t.Error(relay.FieldsOf(err))
 	}
-	if _, created, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m7"}, sqltest.At(0)); created || err != nil {
+	if _, created, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m7"}, dbtest.At(0)); created || err != nil {
 		t.Errorf("one that is there can still change: %v, %v", created, err)
 	}
 }
@@ -159,7 +158,7 @@ func markersHaveAnEnd(t *testing.T, s *Store) {
 // fillMarkers gives the device d1 so many markers.
 func fillMarkers(t *testing.T, s *Store, n int) {
 	t.Helper()
-	full := sqlstore.NewBatch("id, doc")
+	full := db.NewBatch("id, doc")
 	for i := range n {
 		full.Add(fmt.Sprint("m", i), `{"id":"m","comment":"","created_at":"2026-11-21T12:00:00Z"}`)
 	}
@@ -168,7 +167,7 @@ func fillMarkers(t *testing.T, s *Store, n int) {
 }
 
 func frameOf(device string, n int) iot.RawFrame {
-	return iot.RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: sqltest.At(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
+	return iot.RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: dbtest.At(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
 }
 
 func framesAreKept(t *testing.T, s *Store) {
@@ -178,16 +177,16 @@ func framesAreKept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, nil),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d2", 7), frameOf("d1", 2), frameOf("gone", 1)}),
 		s.KeepFrames(t.Context(), 1, []iot.RawFrame{again}))
-	got, err := s.Frames(t.Context(), 1, "d1", sqltest.At(0))
+	got, err := s.Frames(t.Context(), 1, "d1", dbtest.At(0))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "newest first, the same record once", got, []iot.RawFrame{again, frameOf("d1", 1)})
-	relaytest.Equal(t, "since a time: number of results", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", sqltest.At(2)))(t)), 1)
+	relaytest.Equal(t, "since a time: number of results", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(2)))(t)), 1)
 	for _, of := range []string{"gone", "d9"} {
-		if got, err := s.Frames(t.Context(), 1, of, sqltest.At(0)); err != nil || len(got) > 0 {
+		if got, err := s.Frames(t.Context(), 1, of, dbtest.At(0)); err != nil || len(got) > 0 {
 			t.Errorf("%s: %+v, %v", of, got, err)
 		}
 	}
-	if got, err := s.Frames(t.Context(), 2, "d1", sqltest.At(0)); err != nil || len(got) > 0 {
+	if got, err := s.Frames(t.Context(), 2, "d1", dbtest.At(0)); err != nil || len(got) > 0 {
 		t.Errorf("of another account: %+v, %v", got, err)
 	}
 }
@@ -211,7 +210,7 @@ func framesHaveAnEnd(t *testing.T, s *Store) {
 		t.Errorf("%d frames are kept, %d rows", frames, rows)
 	}
 	late := frameOf("d1", 0)
-	late.ID, late.ReceivedAt = "late", sqltest.At(0).Add(iot.FrameRetention+time.Duration(len(many)-2)*time.Second)
+	late.ID, late.ReceivedAt = "late", dbtest.At(0).Add(iot.FrameRetention+time.Duration(len(many)-2)*time.Second)
 	many = append(many, late)
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many[len(many)-1:]))
 	if frames, rows := count(); frames != 3 || rows != 3 { // those of the last second but one, and the new one
@@ -224,7 +223,7 @@ func framesHaveAnEnd(t *testing.T, s *Store) {
 }
 
 func retiredSensorsAreListed(t *testing.T, s *Store) {
-	a, b := iot.Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: sqltest.At(0)}, iot.Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: sqltest.At(1)}
+	a, b := iot.Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.At(0)}, iot.Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.At(1)}
 	relaytest.NoError(t, s.Retire(t.Context(), 1, []iot.Retired{b, a}))
 	got, err := s.Retired(t.Context(), 1)
 	relaytest.NoError(t, err)
@@ -247,7 +246,7 @@ func framesAreSwept(t *testing.T, s *Store) {
 		after float64 // the retention, in seconds
 		left  [2]int
 	}{{1, [2]int{2, 1}}, {2, [2]int{1, 1}}, {2, [2]int{1, 1}}, {5, [2]int{0, 1}}, {10, [2]int{0, 0}}} {
-		relaytest.NoError(t, s.Sweep(t.Context(), sqltest.At(step.after).Add(iot.FrameRetention)))
+		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(step.after).Add(iot.FrameRetention)))
 		if left := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; left != step.left {
 			t.Errorf("after %g s: %v are left, want %v", step.after, left, step.left)
 		}
@@ -256,12 +255,12 @@ func framesAreSwept(t *testing.T, s *Store) {
 
 // manyFramesAreSwept sweeps more than one transaction deletes.
 func manyFramesAreSwept(t *testing.T, s *Store) {
-	rows := sqlstore.NewBatch("id")
+	rows := db.NewBatch("id")
 	for i := range 2*sweepAtOnce + 1 {
 		rows.Add(fmt.Sprint(i))
 	}
 	err := s.db.Run(t.Context(), "test", `INSERT INTO raw_frame (account, device, id, received, doc) SELECT 1, 'd1', id, 1, '' FROM batch`, rows)
-	relaytest.NoError(t, err, s.Sweep(t.Context(), sqltest.At(0)))
+	relaytest.NoError(t, err, s.Sweep(t.Context(), dbtest.At(0)))
 	if n := rowsOf(t, s, "d1"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
@@ -271,10 +270,10 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 func changesRepeat(t *testing.T, s *Store) {
 	sensors := []iot.Sensor{sensorOf("d1", "a")}
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors))
-	sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
-	sqltest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
+	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
+	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
 	for range 2 {
-		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, sqltest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, dbtest.At(0))
 		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })
 		relaytest.NoError(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
 			s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 1)}),
@@ -284,7 +283,7 @@ func changesRepeat(t *testing.T, s *Store) {
 	if n := rowsOf(t, s, "d1"); n != 4 { // the device, a sensor, a marker and a frame
 		t.Errorf("%d rows", n)
 	}
-	if of, err := s.Versions(t.Context(), []account.ID{1}); err != nil || of[1].Records != 1<<20 {
+	if of, err := s.Versions(t.Context(), []relay.AccountID{1}); err != nil || of[1].Records != 1<<20 {
 		t.Errorf("versions %v, %v: one change was made", of, err)
 	}
 	relaytest.Equal(t, "number of results of Retired", len(relaytest.Must(s.Retired(t.Context(), 1))(t)), 1)
@@ -295,7 +294,7 @@ func changesRepeat(t *testing.T, s *Store) {
 func recordsAreExact(t *testing.T, s *Store) {
 	device, sensor := deviceOf("d1", "a\x00b <é> ' \U0001F4A7"), sensorOf("d1", "k\x00 {for update} $1")
 	sensor.Slope, sensor.Offset, sensor.Name = math.SmallestNonzeroFloat64, -0.1-0.2, "<a&b>\x00"
-	sensor.CreatedAt = sqltest.At(0).Add(1)
+	sensor.CreatedAt = dbtest.At(0).Add(1)
 	device.Longitude, device.Altitude, device.Parameters = new(math.Nextafter(1, 2)), new(math.Copysign(0, -1)), `{"a":"\u0000"}`
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, device, []iot.Sensor{sensor}))
 	got, err := s.Load(t.Context(), 1, []string{"none", device.Identifier})
@@ -309,7 +308,7 @@ func recordsAreExact(t *testing.T, s *Store) {
 	frame := frameOf("d1", 1)
 	frame.Object = json.RawMessage(`{"a":"<>\u0000","b":1e400}`)
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, []iot.RawFrame{frame}))
-	relaytest.Equal(t, "result of Frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", sqltest.At(0)))(t), []iot.RawFrame{frame})
+	relaytest.Equal(t, "result of Frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(0)))(t), []iot.RawFrame{frame})
 }
 
 // manyLoad loads hundreds of devices, each with its own sensors in order.
@@ -318,7 +317,7 @@ func manyLoad(t *testing.T, s *Store) {
 	for i := range 300 {
 		id := fmt.Sprint("d", i)
 		names = append(names, "tank "+id, "none "+id)
-		relaytest.NoError(t, s.CreateDevice(t.Context(), account.ID(1+i%2), deviceOf(id, "tank "+id), []iot.Sensor{sensorOf(id, "b"), sensorOf(id, "a")}))
+		relaytest.NoError(t, s.CreateDevice(t.Context(), relay.AccountID(1+i%2), deviceOf(id, "tank "+id), []iot.Sensor{sensorOf(id, "b"), sensorOf(id, "a")}))
 	}
 	got, err := s.Load(t.Context(), 1, append(names, names...))
 	if err != nil || len(got) != 150 {

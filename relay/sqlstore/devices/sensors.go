@@ -5,15 +5,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // sensorRows is the batch of addSensors.
-func sensorRows(sensors []iot.Sensor) *sqlstore.Batch {
-	return sqlstore.BatchOf("key, created, doc", sensors, func(one *iot.Sensor) []any {
-		return []any{one.Key, sqlstore.Nanos(one.CreatedAt), sqlstore.JSON(one)}
+func sensorRows(sensors []iot.Sensor) *db.Batch {
+	return db.BatchOf("key, created, doc", sensors, func(one *iot.Sensor) []any {
+		return []any{one.Key, db.Nanos(one.CreatedAt), db.JSON(one)}
 	})
 }
 
@@ -25,12 +25,12 @@ ON CONFLICT DO NOTHING`
 // AddSensors saves sensors whose keys the device does not have. It counts no
 // version up: a gateway that misses a sensor adds it and reads what there is. It returns
 // relay.KindNotFound if there is no such device.
-func (s *Store) AddSensors(ctx context.Context, acct account.ID, deviceID string, sensors []iot.Sensor) error {
+func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID string, sensors []iot.Sensor) error {
 	noun, rows := "sensors of "+deviceID, sensorRows(sensors)
 	if len(sensors) == 0 {
 		return nil
 	}
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		if err := lock(ctx, tx, acct, deviceID); err != nil {
 			return err
 		}
@@ -39,32 +39,32 @@ func (s *Store) AddSensors(ctx context.Context, acct account.ID, deviceID string
 }
 
 // Sensors lists a device's sensors in order of creation.
-func (s *Store) Sensors(ctx context.Context, acct account.ID, deviceID string) ([]iot.Sensor, error) {
-	return sqlstore.List(ctx, s.db, "sensors of "+deviceID, `
-SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`, sqlstore.Doc[iot.Sensor], acct, deviceID)
+func (s *Store) Sensors(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.Sensor, error) {
+	return db.List(ctx, s.db, "sensors of "+deviceID, `
+SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`, db.Doc[iot.Sensor], acct, deviceID)
 }
 
 // CountSensors counts the sensors of all of an account's devices.
-func (s *Store) CountSensors(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "sensors", "SELECT count(*) FROM sensor WHERE account = $1", acct)
+func (s *Store) CountSensors(ctx context.Context, acct relay.AccountID) (int, error) {
+	return db.Value[int](ctx, s.db, "sensors", "SELECT count(*) FROM sensor WHERE account = $1", acct)
 }
 
 // editSensors saves what edit makes of those of a device's sensors that have one
 // of the keys. It returns those that there are now.
-func editSensors(ctx context.Context, tx *sqlstore.Tx, acct account.ID, deviceID string, keys []string, edit func(*iot.Sensor) error) (all []iot.Sensor, changed bool, err error) {
+func editSensors(ctx context.Context, tx *db.Tx, acct relay.AccountID, deviceID string, keys []string, edit func(*iot.Sensor) error) (all []iot.Sensor, changed bool, err error) {
 	noun := "sensors of " + deviceID
-	docs, err := sqlstore.Values[string](ctx, tx, noun, `
+	docs, err := db.Values[string](ctx, tx, noun, `
 SELECT doc FROM sensor
 WHERE account = $1 AND device = $2 AND key IN (SELECT key FROM batch)
-ORDER BY key {for update}`, acct, deviceID, sqlstore.Column("key", keys))
+ORDER BY key {for update}`, acct, deviceID, db.Column("key", keys))
 	if err != nil {
 		return nil, false, err
 	}
-	rows := sqlstore.NewBatch("key, doc")
+	rows := db.NewBatch("key, doc")
 	all = make([]iot.Sensor, len(docs))
 	for i, was := range docs {
 		var is, key string
-		all[i], is, err = sqlstore.Edit(noun, was, func(sensor *iot.Sensor) error {
+		all[i], is, err = db.Edit(noun, was, func(sensor *iot.Sensor) error {
 			key = sensor.Key
 			return edit(sensor)
 		})
@@ -81,12 +81,12 @@ WHERE sensor.account = $1 AND sensor.device = $2 AND sensor.key = batch.key`, ac
 }
 
 // ChangeSensor saves a device's sensor as changed by the function.
-func (s *Store) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key string, change func(*iot.Sensor) error) (iot.Sensor, error) {
+func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID, key string, change func(*iot.Sensor) error) (iot.Sensor, error) {
 	noun := "sensor " + key + " of " + deviceID
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (out iot.Sensor, err error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (out iot.Sensor, err error) {
 		all, changed, err := editSensors(ctx, tx, acct, deviceID, []string{key}, change)
 		if err == nil && len(all) == 0 {
-			err = sqlstore.NotFound(noun)
+			err = db.NotFound(noun)
 		}
 		if err != nil {
 			return out, err
@@ -100,12 +100,12 @@ func (s *Store) ChangeSensor(ctx context.Context, acct account.ID, deviceID, key
 
 // RetypeSensors gives sensors of a device another type. It counts no version up:
 // a gateway that has the sensor with its old type finds that out by itself.
-func (s *Store) RetypeSensors(ctx context.Context, acct account.ID, deviceID string, types map[string]string) error {
+func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceID string, types map[string]string) error {
 	if len(types) == 0 {
 		return nil
 	}
 	keys := slices.Collect(maps.Keys(types))
-	return s.db.Write(ctx, "sensors of "+deviceID, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, "sensors of "+deviceID, func(ctx context.Context, tx *db.Tx) error {
 		_, _, err := editSensors(ctx, tx, acct, deviceID, keys, func(sensor *iot.Sensor) error {
 			retype(sensor, types[sensor.Key])
 			return nil

@@ -12,35 +12,35 @@ package devices
 import (
 	"context"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Store keeps the records of the IoT domain.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store in a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // typesVersion counts the changes of sensor types.
 const typesVersion = "iot/types"
 
 // versionOf names the version of an account's records.
-func versionOf(acct account.ID) string { return "iot/" + acct.String() }
+func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 
 // RulesVersionOf names the version of an account's rules.
-func RulesVersionOf(acct account.ID) string { return "rules/" + acct.String() }
+func RulesVersionOf(acct relay.AccountID) string { return "rules/" + acct.String() }
 
 // Versions returns numbers per account that change with every change that frames
 // of the account have to notice.
-func (s *Store) Versions(ctx context.Context, accts []account.ID) (map[account.ID]iot.Version, error) {
+func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]iot.Version, error) {
 	names := make([]string, 0, 2*len(accts)+1)
 	for _, acct := range accts {
 		names = append(names, versionOf(acct), RulesVersionOf(acct))
 	}
-	all, err := sqlstore.Versions(ctx, s.db, append(names, typesVersion))
-	out := make(map[account.ID]iot.Version, len(accts))
+	all, err := db.Versions(ctx, s.db, append(names, typesVersion))
+	out := make(map[relay.AccountID]iot.Version, len(accts))
 	for _, acct := range accts {
 		out[acct] = iot.Version{Records: all[versionOf(acct)]<<20 + all[typesVersion], Rules: all[RulesVersionOf(acct)]}
 	}
@@ -48,8 +48,8 @@ func (s *Store) Versions(ctx context.Context, accts []account.ID) (map[account.I
 }
 
 // write runs a transaction that counts a version up, last of all.
-func (s *Store) write(ctx context.Context, noun, version string, do func(ctx context.Context, tx *sqlstore.Tx) error) error {
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *Store) write(ctx context.Context, noun, version string, do func(ctx context.Context, tx *db.Tx) error) error {
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
@@ -58,8 +58,8 @@ func (s *Store) write(ctx context.Context, noun, version string, do func(ctx con
 }
 
 // change saves a document of an account as changed by the function.
-func change[T any](ctx context.Context, s *Store, t sqlstore.Documents[T], acct account.ID, id string, change func(*T) error) (T, error) {
-	return sqlstore.Transact(ctx, s.db, t.Noun(id), func(ctx context.Context, tx *sqlstore.Tx) (T, error) {
+func change[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id string, change func(*T) error) (T, error) {
+	return db.Transact(ctx, s.db, t.Noun(id), func(ctx context.Context, tx *db.Tx) (T, error) {
 		out, changed, err := t.Change(ctx, tx, acct, id, change)
 		if err != nil || !changed {
 			return out, err
@@ -80,8 +80,8 @@ func (l *loaded) fields() []any { return []any{&l.place, &l.sensor, new(any), ne
 // Load returns the devices that are there among the identifiers, with their sensors. The
 // account is a column of the batch: as a parameter it would have the planner read all of
 // the account's rows.
-func (s *Store) Load(ctx context.Context, acct account.ID, identifiers []string) (map[string]iot.Known, error) {
-	rows, err := sqlstore.List(ctx, s.db, "devices", `
+func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]iot.Known, error) {
+	rows, err := db.List(ctx, s.db, "devices", `
 WITH found AS MATERIALIZED (
   SELECT batch.n AS place, device.account, device.id, device.doc
   FROM batch JOIN device ON device.account = batch.account AND device.identifier = batch.identifier
@@ -90,7 +90,7 @@ SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc FROM found
 UNION ALL
 SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
 FROM found JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
-ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier", identifiers))
+ORDER BY 1, 2, 3, 4`, (*loaded).fields, db.AccountColumn(acct, "identifier", identifiers))
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +99,13 @@ ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier
 		k := &known[row.place-1]
 		if row.sensor {
 			k.Sensors = append(k.Sensors, iot.Sensor{})
-			err = sqlstore.Decode(row.doc, &k.Sensors[len(k.Sensors)-1])
+			err = db.Decode(row.doc, &k.Sensors[len(k.Sensors)-1])
 		} else {
 			k.Sensors = []iot.Sensor{}
-			err = sqlstore.Decode(row.doc, &k.Device)
+			err = db.Decode(row.doc, &k.Device)
 		}
 		if err != nil {
-			return nil, sqlstore.Wrap("device "+identifiers[row.place-1], err)
+			return nil, db.Wrap("device "+identifiers[row.place-1], err)
 		}
 	}
 	out := make(map[string]iot.Known, len(identifiers))
@@ -118,17 +118,17 @@ ORDER BY 1, 2, 3, 4`, (*loaded).fields, sqlstore.AccountColumn(acct, "identifier
 }
 
 // Overview returns a device's sensors and the version of the sensor types.
-func (s *Store) Overview(ctx context.Context, acct account.ID, deviceID string) (o iot.Overview, err error) {
+func (s *Store) Overview(ctx context.Context, acct relay.AccountID, deviceID string) (o iot.Overview, err error) {
 	noun := "device " + deviceID
-	sensors, err := sqlstore.List(ctx, s.db, noun, `
+	sensors, err := db.List(ctx, s.db, noun, `
 SELECT CAST(COALESCE((SELECT SUM(n) FROM version WHERE name IN ('', $1)), 0) AS BIGINT), COALESCE(sensor.doc, '')
 FROM device LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
 WHERE device.account = $2 AND device.id = $3
 ORDER BY sensor.created, sensor.key`, func(sensor *iot.Sensor) []any {
-		return []any{&o.TypesVersion, sqlstore.JSON(sensor)}
+		return []any{&o.TypesVersion, db.JSON(sensor)}
 	}, typesVersion, acct, deviceID)
 	if err == nil && len(sensors) == 0 {
-		err = sqlstore.NotFound(noun)
+		err = db.NotFound(noun)
 	}
 	if err == nil && sensors[0].ID != "" {
 		o.Sensors = sensors

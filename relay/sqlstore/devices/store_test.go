@@ -3,7 +3,7 @@ package devices
 import (
 	"context"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -16,7 +16,7 @@ var (
 type inventory interface {
 	PutSensorType(ctx context.Context, t iot.SensorType) error
 	DeleteSensorType(ctx context.Context, id string) error
-	PutLocation(ctx context.Context, acct account.ID, l iot.Location) error
-	DeleteLocation(ctx context.Context, acct account.ID, id string) error
-	DeleteDecoder(ctx context.Context, acct account.ID, id string) error
+	PutLocation(ctx context.Context, acct relay.AccountID, l iot.Location) error
+	DeleteLocation(ctx context.Context, acct relay.AccountID, id string) error
+	DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error
 }

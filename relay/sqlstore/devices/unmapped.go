@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // AddUnmapped adds the counts of unmapped keys. Keys that differ only in what the database
@@ -18,21 +18,21 @@ func (s *Store) AddUnmapped(ctx context.Context, keys map[iot.Ref]map[string]iot
 	refs := slices.SortedFunc(maps.Keys(keys), func(a, b iot.Ref) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.ID, b.ID))
 	})
-	decoders := sqlstore.BatchOf("account, decoder", refs, func(r *iot.Ref) []any { return []any{r.Account, r.ID} })
+	decoders := db.BatchOf("account, decoder", refs, func(r *iot.Ref) []any { return []any{r.Account, r.ID} })
 	// In order, so that gateways that add the same keys do not wait for each other.
-	rows := sqlstore.NewBatch("account, decoder, key, last_seen, readings")
+	rows := db.NewBatch("account, decoder, key, last_seen, readings")
 	for _, r := range refs {
 		for _, name := range slices.Sorted(maps.Keys(keys[r])) {
 			k := keys[r][name]
-			rows.Add(r.Account, r.ID, name, sqlstore.Nanos(k.LastSeen), k.Count)
+			rows.Add(r.Account, r.ID, name, db.Nanos(k.LastSeen), k.Count)
 		}
 	}
 	return s.db.RunAll(ctx, "unmapped keys",
-		sqlstore.Do(`
+		db.Do(`
 DELETE FROM unmapped_key
 WHERE (account, decoder) IN (SELECT account, decoder FROM batch)
-  AND last_seen < $1`, sqlstore.Nanos(before), decoders),
-		sqlstore.Do(`
+  AND last_seen < $1`, db.Nanos(before), decoders),
+		db.Do(`
 INSERT INTO unmapped_key (account, decoder, key, last_seen, readings)
 SELECT batch.account, batch.decoder, batch.key, max(batch.last_seen), sum(batch.readings)
 FROM batch
@@ -51,9 +51,9 @@ SET last_seen = {greatest}(unmapped_key.last_seen, excluded.last_seen),
 }
 
 // Unmapped lists the unmapped keys of a decoder, the last seen first.
-func (s *Store) Unmapped(ctx context.Context, acct account.ID, decoderID string) ([]iot.UnmappedKey, error) {
-	fields := func(k *iot.UnmappedKey) []any { return []any{&k.Key, sqlstore.NanoTime(&k.LastSeen), &k.Count} }
-	return sqlstore.List(ctx, s.db, "unmapped keys of "+decoderID, `
+func (s *Store) Unmapped(ctx context.Context, acct relay.AccountID, decoderID string) ([]iot.UnmappedKey, error) {
+	fields := func(k *iot.UnmappedKey) []any { return []any{&k.Key, db.NanoTime(&k.LastSeen), &k.Count} }
+	return db.List(ctx, s.db, "unmapped keys of "+decoderID, `
 SELECT key, last_seen, readings
 FROM unmapped_key
 WHERE account = $1 AND decoder = $2

@@ -5,40 +5,40 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func unmappedAreCounted(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "u1"}), s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "u2"}))
 	counted := func(minute int) map[iot.Ref]map[string]iot.UnmappedKey {
 		seen := func(key string) map[string]iot.UnmappedKey {
-			return map[string]iot.UnmappedKey{key: {Key: key, LastSeen: sqltest.At(float64(minute)), Count: 2}}
+			return map[string]iot.UnmappedKey{key: {Key: key, LastSeen: dbtest.At(float64(minute)), Count: 2}}
 		}
 		return map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "u1"}: seen("a"), {Account: 1, ID: "u2"}: seen("b"), {Account: 1, ID: "gone"}: seen("c")}
 	}
 	errs := make([]error, 8)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = s.AddUnmapped(t.Context(), counted(i), sqltest.At(-1)) })
+		wg.Go(func() { errs[i] = s.AddUnmapped(t.Context(), counted(i), dbtest.At(-1)) })
 	}
 	wg.Wait()
 	relaytest.NoError(t, errs...)
 	got, err := s.Unmapped(t.Context(), 1, "u1")
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the keys", got, []iot.UnmappedKey{{Key: "a", LastSeen: sqltest.At(7), Count: 16}})
+	relaytest.Equal(t, "the keys", got, []iot.UnmappedKey{{Key: "a", LastSeen: dbtest.At(7), Count: 16}})
 
 	many := map[string]iot.UnmappedKey{}
 	for i := range iot.MaxUnmappedKeys {
 		key := fmt.Sprint("k", i)
-		many[key] = iot.UnmappedKey{Key: key, LastSeen: sqltest.At(9), Count: 1}
+		many[key] = iot.UnmappedKey{Key: key, LastSeen: dbtest.At(9), Count: 1}
 	}
-	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "u1"}: many}, sqltest.At(8)))
+	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "u1"}: many}, dbtest.At(8)))
 	got, err = s.Unmapped(t.Context(), 1, "u1")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of keys", len(got), iot.MaxUnmappedKeys)
-	relaytest.Equal(t, "the last key", got[len(got)-1].LastSeen, sqltest.At(9))
+	relaytest.Equal(t, "the last key", got[len(got)-1].LastSeen, dbtest.At(9))
 	gone, err := s.Unmapped(t.Context(), 1, "gone")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of keys of a decoder that does not exist", len(gone), 0)
@@ -50,10 +50,10 @@ func unmappedKeysThatAreStoredAlike(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "u3"}))
 	keys := map[string]iot.UnmappedKey{}
 	for i, key := range []string{"a\x00", "a\uFFFD"} {
-		keys[key] = iot.UnmappedKey{Key: key, LastSeen: sqltest.At(float64(i)), Count: 2}
+		keys[key] = iot.UnmappedKey{Key: key, LastSeen: dbtest.At(float64(i)), Count: 2}
 	}
-	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "u3"}: keys}, sqltest.At(-1)))
+	relaytest.NoError(t, s.AddUnmapped(t.Context(), map[iot.Ref]map[string]iot.UnmappedKey{{Account: 1, ID: "u3"}: keys}, dbtest.At(-1)))
 	got, err := s.Unmapped(t.Context(), 1, "u3")
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the keys", got, []iot.UnmappedKey{{Key: "a\uFFFD", LastSeen: sqltest.At(1), Count: 4}})
+	relaytest.Equal(t, "the keys", got, []iot.UnmappedKey{{Key: "a\uFFFD", LastSeen: dbtest.At(1), Count: 4}})
 }

@@ -9,21 +9,21 @@ import (
 	"maps"
 	"math"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 var _ event.Statuses = (*Statuses)(nil)
 
 // Statuses stores the states of one node's events.
 type Statuses struct {
-	db   *sqlstore.DB
+	db   *db.DB
 	node string
 }
 
 // New returns the statuses of a node's journals.
-func New(db *sqlstore.DB, node string) *Statuses { return &Statuses{db: db, node: node} }
+func New(database *db.DB, node string) *Statuses { return &Statuses{db: database, node: node} }
 
 // trimLimit is how many statuses one transaction of Trim deletes.
 const trimLimit = 5000
@@ -36,46 +36,46 @@ const noun = "statuses"
 // Set records statuses, in one transaction; one with state Done and neither
 // outcome nor notes forgets. Of several for one sequence the last counts.
 func (s *Statuses) Set(ctx context.Context, kind event.Kind, statuses []event.Status) error {
-	done := sqlstore.NewBatch("node, kind, seq")
-	changed := sqlstore.NewBatch("node, kind, seq, state, id, reason, outcome, notes, account, source, device")
-	for _, m := range sqlstore.LastOfEach(statuses, func(a, b event.Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
+	done := db.NewBatch("node, kind, seq")
+	changed := db.NewBatch("node, kind, seq, state, id, reason, outcome, notes, account, source, device")
+	for _, m := range db.LastOfEach(statuses, func(a, b event.Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		if m.State == event.Done && m.Outcome == "" && len(m.Notes) == 0 {
 			done.Add(s.node, kind, number(m.Seq))
 			continue
 		}
-		changed.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, sqlstore.JSON(m.Notes), m.Account, m.Source, m.Device)
+		changed.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, db.JSON(m.Notes), m.Account, m.Source, m.Device)
 	}
 	return s.db.RunAll(ctx, noun,
-		sqlstore.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
-		sqlstore.Do(sqlstore.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, notes, account, source, device"), changed))
+		db.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
+		db.Do(db.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, notes, account, source, device"), changed))
 }
 
 // fields are the columns of a status.
 func fields(m *event.Status) []any {
-	return []any{&m.Seq, &m.State, &m.ID, &m.Reason, &m.Outcome, sqlstore.JSON(&m.Notes), &m.Account, &m.Source, &m.Device}
+	return []any{&m.Seq, &m.State, &m.ID, &m.Reason, &m.Outcome, db.JSON(&m.Notes), &m.Account, &m.Source, &m.Device}
 }
 
 // Get returns the statuses of a range of sequences.
 func (s *Statuses) Get(ctx context.Context, kind event.Kind, from, to uint64) (map[uint64]event.Status, error) {
-	all, err := sqlstore.List(ctx, s.db, noun, selectStatuses+"seq BETWEEN $3 AND $4", fields, s.node, kind, number(from), number(to))
-	return sqlstore.By(all, func(m event.Status) uint64 { return m.Seq }), err
+	all, err := db.List(ctx, s.db, noun, selectStatuses+"seq BETWEEN $3 AND $4", fields, s.node, kind, number(from), number(to))
+	return db.By(all, func(m event.Status) uint64 { return m.Seq }), err
 }
 
 // List returns statuses in a state below a sequence, newest first.
 func (s *Statuses) List(ctx context.Context, kind event.Kind, state event.State, before uint64, limit int) ([]event.Status, error) {
-	return sqlstore.List(ctx, s.db, noun, selectStatuses+"state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5", fields,
+	return db.List(ctx, s.db, noun, selectStatuses+"state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5", fields,
 		s.node, kind, state, number(before), limit)
 }
 
 // Deferred returns the statuses of pending events, of the accounts after one.
-func (s *Statuses) Deferred(ctx context.Context, kind event.Kind, after account.ID, limit int) ([]event.Status, error) {
-	return sqlstore.List(ctx, s.db, noun, selectStatuses+"state = $3 AND account > $4 ORDER BY account, seq LIMIT $5", fields,
+func (s *Statuses) Deferred(ctx context.Context, kind event.Kind, after relay.AccountID, limit int) ([]event.Status, error) {
+	return db.List(ctx, s.db, noun, selectStatuses+"state = $3 AND account > $4 ORDER BY account, seq LIMIT $5", fields,
 		s.node, kind, event.Pending, after, limit)
 }
 
 // Counts returns how many statuses there are by state.
 func (s *Statuses) Counts(ctx context.Context, kind event.Kind) (map[event.State]int, error) {
-	counts, err := sqlstore.Map[event.State, int](ctx, s.db, noun, `
+	counts, err := db.Map[event.State, int](ctx, s.db, noun, `
 SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`, s.node, kind)
 	out := map[event.State]int{event.Quarantined: 0, event.Unrouted: 0}
 	maps.Copy(out, counts)

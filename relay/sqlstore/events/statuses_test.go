@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/decoders"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestMarks(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		db := open(t)
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
+		database := open(t)
 		for name, test := range map[string]func(t *testing.T, s, other *Statuses){
 			"come back by range and by state":      statusesComeBack,
 			"are replaced by later ones":           statusesAreReplaced,
@@ -25,7 +25,7 @@ func TestMarks(t *testing.T) {
 			"are trimmed below a sequence":         statusesAreTrimmed,
 			"of one event are set by many at once": statusesCompete,
 		} {
-			t.Run(name, func(t *testing.T) { test(t, New(db, name), New(db, name+", other node")) })
+			t.Run(name, func(t *testing.T) { test(t, New(database, name), New(database, name+", other node")) })
 		}
 	})
 }
@@ -112,7 +112,7 @@ func statusesPage(t *testing.T, s, _ *Statuses) {
 }
 
 func statusesComeByAccount(t *testing.T, s, other *Statuses) {
-	of := func(acct account.ID, state event.State, seqs ...uint64) (out []event.Status) {
+	of := func(acct relay.AccountID, state event.State, seqs ...uint64) (out []event.Status) {
 		for _, seq := range seqs {
 			m := statusOf(seq, state)
 			m.Account = acct
@@ -124,7 +124,7 @@ func statusesComeByAccount(t *testing.T, s, other *Statuses) {
 		s.Set(t.Context(), event.Uplink, of(3, event.Quarantined, 1)), s.Set(t.Context(), event.SMS, of(5, event.Pending, 2)),
 		other.Set(t.Context(), event.Uplink, of(5, event.Pending, 3)))
 	for _, tc := range []struct {
-		after account.ID
+		after relay.AccountID
 		limit int
 		want  string
 	}{
@@ -174,7 +174,7 @@ func statusesAreTrimmed(t *testing.T, s, _ *Statuses) {
 // statusesCompete has transactions set and forget statuses of the same events in other
 // orders: none fails, and the last word of each is kept whole.
 func statusesCompete(t *testing.T, s, _ *Statuses) {
-	sqltest.Together(8, func(i int) {
+	dbtest.Together(8, func(i int) {
 		var statuses []event.Status
 		for n := range 40 {
 			m := statusOf(uint64((n*7+i*11)%40), event.Quarantined)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 const (
@@ -28,17 +28,17 @@ const (
 )
 
 // Store keeps files. It is safe for concurrent use.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of files in a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // Open opens a file to read it once from its beginning, and returns its size in
 // bytes; relay.KindNotFound if there is none or it has expired. What is opened can
 // be read for an hour longer. Reading goes on when ctx ends: an answer is streamed
 // after its handler has returned.
 func (s *Store) Open(ctx context.Context, name string) (io.ReadCloser, int64, error) {
-	r, err := sqlstore.One(ctx, s.db, "file "+name, `
+	r, err := db.One(ctx, s.db, "file "+name, `
 SELECT content, size FROM file WHERE name = $1 AND (expires = 0 OR expires > $2)`, func(r *reader) []any {
 		return []any{&r.content, &r.left}
 	}, name, s.db.Now())
@@ -52,7 +52,7 @@ SELECT content, size FROM file WHERE name = $1 AND (expires = 0 OR expires > $2)
 // reader reads a content chunk by chunk. Not safe for concurrent use.
 type reader struct {
 	ctx     context.Context // of Open: Read has none
-	db      *sqlstore.DB
+	db      *db.DB
 	name    string
 	content int64
 	next    int64  // index of the next chunk
@@ -76,9 +76,9 @@ func (r *reader) Read(b []byte) (int, error) {
 }
 
 func (r *reader) load() error {
-	chunk, err := sqlstore.Value[[]byte](r.ctx, r.db, "file "+r.name, `
+	chunk, err := db.Value[[]byte](r.ctx, r.db, "file "+r.name, `
 SELECT bytes FROM file_chunk WHERE content = $1 AND idx = $2`, r.content, r.next)
-	if sqlstore.IsNotFound(err) || err == nil && (len(chunk) == 0 || int64(len(chunk)) > r.left) {
+	if db.IsNotFound(err) || err == nil && (len(chunk) == 0 || int64(len(chunk)) > r.left) {
 		return relay.Errorf(relay.KindUnexpected, "file %s: chunk %d: %w", r.name, r.next, io.ErrUnexpectedEOF)
 	}
 	if err != nil {
@@ -97,16 +97,16 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	if err := s.db.SweepExpired(ctx, "files", "file", "name", "expires", now); err != nil {
 		return err
 	}
-	return s.db.Repeat(ctx, "file contents", 1, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
+	return s.db.Repeat(ctx, "file contents", 1, func(ctx context.Context, tx *db.Tx) (int, error) {
 		return sweepContent(ctx, tx, now)
 	})
 }
 
 // sweepContent deletes some chunks of a content that has expired, and the content
 // after its last. It returns 0 if there is none.
-func sweepContent(ctx context.Context, tx *sqlstore.Tx, now time.Time) (int, error) {
+func sweepContent(ctx context.Context, tx *db.Tx, now time.Time) (int, error) {
 	const noun = "file content"
-	ids, err := sqlstore.Values[int64](ctx, tx, noun, `
+	ids, err := db.Values[int64](ctx, tx, noun, `
 SELECT id FROM file_content WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT 1 {skip locked}`, now)
 	if err != nil || len(ids) == 0 {
 		return 0, err
@@ -149,7 +149,7 @@ func (s *Store) Write(ctx context.Context, name string, keep time.Duration, fill
 // writer writes a content chunk by chunk. Not safe for concurrent use.
 type writer struct {
 	ctx     context.Context // of Store.Write: an io.Writer has none
-	db      *sqlstore.DB
+	db      *db.DB
 	noun    string
 	name    string
 	content int64
@@ -162,8 +162,8 @@ type writer struct {
 func (s *Store) begin(ctx context.Context, name string) (*writer, error) {
 	noun := "file " + name
 	w := &writer{ctx: ctx, db: s.db, noun: noun, name: name, chunk: make([]byte, 0, chunkSize)}
-	return w, s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) (err error) {
-		w.content, err = sqlstore.Value[int64](ctx, tx, noun, `
+	return w, s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) (err error) {
+		w.content, err = db.Value[int64](ctx, tx, noun, `
 INSERT INTO file_content (expires) VALUES ($1) RETURNING id`, tx.Now().Add(grace))
 		return err
 	})
@@ -186,8 +186,8 @@ func (w *writer) flush() error {
 	if w.failed != nil || len(w.chunk) == 0 {
 		return w.failed
 	}
-	err := w.db.Write(w.ctx, w.noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		return tx.RunAll(ctx, w.noun, w.renew(tx, tx.Now().Add(grace)), sqlstore.Do(`
+	err := w.db.Write(w.ctx, w.noun, func(ctx context.Context, tx *db.Tx) error {
+		return tx.RunAll(ctx, w.noun, w.renew(tx, tx.Now().Add(grace)), db.Do(`
 INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (content, idx) DO NOTHING`, w.content, w.next, w.chunk))
 	})
 	if err != nil {
@@ -199,8 +199,8 @@ INSERT INTO file_chunk (content, idx, bytes) VALUES ($1, $2, $3) ON CONFLICT (co
 
 // renew is the statement that sets when the content expires, unless the sweep may have
 // some of it, and locks it against being swept. The zero time is never.
-func (w *writer) renew(tx *sqlstore.Tx, expires time.Time) sqlstore.Statement {
-	return sqlstore.Do(`
+func (w *writer) renew(tx *db.Tx, expires time.Time) db.Statement {
+	return db.Do(`
 UPDATE file_content SET expires = $1 WHERE id = $2 AND expires > $3`, expires, w.content, tx.Now()).Or(
 		relay.Errorf(relay.KindUnavailable, "%s: nothing was written for %s, and what had been was removed", w.noun, grace))
 }
@@ -208,7 +208,7 @@ UPDATE file_content SET expires = $1 WHERE id = $2 AND expires > $3`, expires, w
 // commit makes the content that of the file. The content that it replaces is kept
 // for what reads it.
 func (w *writer) commit(keep time.Duration) error {
-	return w.db.Write(w.ctx, w.noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return w.db.Write(w.ctx, w.noun, func(ctx context.Context, tx *db.Tx) error {
 		var expires, gone time.Time
 		if keep > 0 {
 			expires = tx.Now().Add(keep)
@@ -218,14 +218,14 @@ func (w *writer) commit(keep time.Duration) error {
 INSERT INTO file (name, content, size, expires) VALUES ($1, 0, 0, 1) ON CONFLICT (name) DO NOTHING`, w.name); err != nil {
 			return err
 		}
-		former, err := sqlstore.Value[int64](ctx, tx, w.noun, `
+		former, err := db.Value[int64](ctx, tx, w.noun, `
 SELECT content FROM file WHERE name = $1 {for update}`, w.name)
 		if err != nil {
 			return err
 		}
-		return tx.RunAll(ctx, w.noun, sqlstore.Do(`
+		return tx.RunAll(ctx, w.noun, db.Do(`
 UPDATE file SET content = $2, size = $3, expires = $4 WHERE name = $1`, w.name, w.content, w.size, expires),
-			w.renew(tx, gone), sqlstore.Do(expireContent, tx.Now().Add(grace), former))
+			w.renew(tx, gone), db.Do(expireContent, tx.Now().Add(grace), former))
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestFiles(t *testing.T) {
@@ -28,14 +28,14 @@ func TestFiles(t *testing.T) {
 		"a file is swept in portions":                      testPortions,
 		"a file whose chunks are missing ends in an error": testMissingChunks,
 	}
-	server := sqltest.Shared(t)
+	server := dbtest.Shared(t)
 	for engine, url := range map[string]func() string{
 		"on SQLite": func() string { return "" }, "on PostgreSQL": func() string { return server.NewDatabase(t) },
 	} {
 		for name, test := range tests {
 			t.Run(engine+"/"+name, func(t *testing.T) {
-				c := relaytest.NewClock(sqltest.At(0))
-				test(t, New(sqltest.Open(t, sqlstore.Options{URL: url(), Now: c.Now})), c)
+				c := relaytest.NewClock(dbtest.At(0))
+				test(t, New(dbtest.Open(t, db.Options{URL: url(), Now: c.Now})), c)
 			})
 		}
 	}
@@ -96,7 +96,7 @@ func rows(t *testing.T, s *Store) (n [3]int64) {
 	t.Helper()
 	for i, table := range []string{"file", "file_content", "file_chunk"} {
 		var err error
-		if n[i], err = sqlstore.Value[int64](t.Context(), s.db, "test", "SELECT COUNT(*) FROM "+table); err != nil {
+		if n[i], err = db.Value[int64](t.Context(), s.db, "test", "SELECT COUNT(*) FROM "+table); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -233,7 +233,7 @@ func testSweptWriter(t *testing.T, s *Store, c *relaytest.Clock) {
 func testPortions(t *testing.T, s *Store, c *relaytest.Clock) {
 	size := (sweptAtOnce + 2) * chunkSize
 	write(t, s, "f", time.Hour, make([]byte, size))
-	if err := s.db.Write(t.Context(), "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+	if err := s.db.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 		_, err := sweepContent(ctx, tx, c.Advance(time.Hour+grace))
 		return err
 	}); err != nil {
@@ -262,7 +262,7 @@ func testMissingChunks(t *testing.T, s *Store, _ *relaytest.Clock) {
 // TestTwoGateways lets two gateways make the same files and serve and sweep them at
 // the same time: each is always one of those that were made, whole.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, New)
+	gateways := dbtest.Two(t, New)
 	var running sync.WaitGroup
 	// Every version of a file has three chunks; its bytes tell its length.
 	for i := range 8 {
@@ -288,7 +288,7 @@ func TestTwoGateways(t *testing.T) {
 	sweep(t, gateways[1], time.Now().Add(3*grace), [3]int64{})
 }
 
-func BenchmarkWrite(b *testing.B) { sqltest.BenchEach(b, New, benchmarkWrite) }
+func BenchmarkWrite(b *testing.B) { dbtest.BenchEach(b, New, benchmarkWrite) }
 
 // benchmarkWrite writes and reads files of 16 MiB.
 func benchmarkWrite(b *testing.B, s *Store) {

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ gateway.Registry = (*Store)(nil)
 
 func TestGateways(t *testing.T) {
-	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
 		"register themselves":              register,
 		"share what was generated":         shareSettings,
 		"do periodic work once a period":   takeTurns,
@@ -27,7 +27,7 @@ func TestGateways(t *testing.T) {
 
 func register(t *testing.T, s *Store) {
 	ctx := t.Context()
-	g := gateway.Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: sqltest.At(0), Facts: gateway.Facts{gateway.Redis: "r"}}
+	g := gateway.Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: dbtest.At(0), Facts: gateway.Facts{gateway.Redis: "r"}}
 	other := gateway.Gateway{Node: "n1", URL: "http://b:1"}
 	for _, one := range []gateway.Gateway{g, other, g} {
 		if err := s.Heartbeat(ctx, one); err != nil {
@@ -72,7 +72,7 @@ func shareSettings(t *testing.T, s *Store) {
 func takeTurns(t *testing.T, s *Store) {
 	for period := range 3 {
 		var took atomic.Int32
-		sqltest.Together(8, func(_ int) {
+		dbtest.Together(8, func(_ int) {
 			mine, err := s.Turn(t.Context(), fmt.Sprint("sweep", period), time.Hour)
 			if err != nil {
 				t.Error(err)

@@ -6,23 +6,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // BenchmarkParts joins 200 messages of two parts in each round: a batch with
 // their first parts, one with their second parts, and their end.
 func BenchmarkParts(b *testing.B) {
-	b.Run("on SQLite", func(b *testing.B) { benchmarkParts(b, sqltest.Open(b, sqlstore.Options{})) })
+	b.Run("on SQLite", func(b *testing.B) { benchmarkParts(b, dbtest.Open(b, db.Options{})) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
-		benchmarkParts(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.Shared(b).NewDatabase(b)}))
+		benchmarkParts(b, dbtest.Open(b, db.Options{URL: dbtest.Shared(b).NewDatabase(b)}))
 	})
 }
 
-func benchmarkParts(b *testing.B, db *sqlstore.DB) {
+func benchmarkParts(b *testing.B, db *db.DB) {
 	const n = 200
-	s, times := New(db), inbound.Times{Now: sqltest.At(0), Wait: 5 * time.Minute, Lease: time.Minute}
+	s, times := New(db), inbound.Times{Now: dbtest.At(0), Wait: 5 * time.Minute, Lease: time.Minute}
 	text := strings.Repeat("é", 67)
 	b.ReportAllocs()
 	for round := 0; b.Loop(); round++ {

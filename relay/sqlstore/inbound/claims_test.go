@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func claimCases() cases {
@@ -72,7 +72,7 @@ func claimsExpire(t *testing.T, s *rig) {
 func claimsCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.second(t)}
 	held := make([][]string, 8)
-	sqltest.Together(len(held), func(i int) {
+	dbtest.Together(len(held), func(i int) {
 		var claims []inbound.Claim
 		for n := range 50 {
 			claims = append(claims, inbound.Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
@@ -96,7 +96,7 @@ func claimsCompete(t *testing.T, s *rig) {
 
 func claimsAreSwept(t *testing.T, s *rig) {
 	var claims []inbound.Claim
-	for n := range sqlstore.SweepMost + 10 {
+	for n := range db.SweepMost + 10 {
 		claims = append(claims, inbound.Claim{Key: fmt.Sprint(n), Holder: "m"})
 	}
 	s.claim(t, claims...)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // minRemembered is how long the parts of the last message of a group are
@@ -19,7 +19,7 @@ const minRemembered = 24 * time.Hour
 type clock struct{ now, leased, wait int64 }
 
 func clockOf(t inbound.Times) clock {
-	return clock{now: sqlstore.Millis(t.Now), leased: sqlstore.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
+	return clock{now: db.Millis(t.Now), leased: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
 }
 
 // expires is when the parts of a message that is made now expire.
@@ -217,7 +217,7 @@ func (g *group) reassembled(id string) (inbound.ReassembledMessage, error) {
 	out := inbound.ReassembledMessage{Group: g.name, ID: id}
 	for _, p := range g.partsOf(id) {
 		var m inbound.Message
-		if err := sqlstore.Decode([]byte(p.doc), &m); err != nil {
+		if err := db.Decode([]byte(p.doc), &m); err != nil {
 			return out, fmt.Errorf("part %s: %w", p.id, err)
 		}
 		out.Parts = append(out.Parts, m)

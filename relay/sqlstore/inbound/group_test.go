@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // groupStep is one thing that happens to a group of two parts, at a second, and
@@ -102,7 +102,7 @@ func (s groupStep) do(g *group) string {
 		return ""
 	}
 	_, _ = fmt.Sscan(s.what, &number, &id, &content)
-	doc, err := sqlstore.Encode(&inbound.Message{Text: content})
+	doc, err := db.Encode(&inbound.Message{Text: content})
 	if err != nil {
 		return err.Error()
 	}

@@ -5,20 +5,20 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // groupSet is groups by name.
 type groupSet map[string]*group
 
-func (s groupSet) batch() *sqlstore.Batch {
-	return sqlstore.Column("grp", slices.Collect(maps.Keys(s)))
+func (s groupSet) batch() *db.Batch {
+	return db.Column("grp", slices.Collect(maps.Keys(s)))
 }
 
 // lockGroups loads groups under their locks, in the order of their names; one
 // that is not there is made.
-func lockGroups(ctx context.Context, tx *sqlstore.Tx, names []string, c clock) (groupSet, error) {
-	b := sqlstore.Column("grp", slices.Compact(slices.Sorted(slices.Values(names))))
+func lockGroups(ctx context.Context, tx *db.Tx, names []string, c clock) (groupSet, error) {
+	b := db.Column("grp", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
 		if err := tx.Run(ctx, partsNoun, `
@@ -28,7 +28,7 @@ ON CONFLICT (grp) DO NOTHING`, c.expires(), b); err != nil {
 			return nil, err
 		}
 		var err error
-		if heads, err = sqlstore.List(ctx, tx, partsNoun, `
+		if heads, err = db.List(ctx, tx, partsNoun, `
 SELECT grp, due, message, repeats_until, expires FROM part_group
 WHERE grp IN (SELECT grp FROM batch) ORDER BY grp {for update}`, (*group).fields, b); err != nil {
 			return nil, err
@@ -38,7 +38,7 @@ WHERE grp IN (SELECT grp FROM batch) ORDER BY grp {for update}`, (*group).fields
 }
 
 // loadGroups loads the parts and messages of locked groups.
-func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (groupSet, error) {
+func loadGroups(ctx context.Context, tx *db.Tx, heads []group, c clock) (groupSet, error) {
 	groups := make(groupSet, len(heads))
 	for i := range heads {
 		g := &heads[i]
@@ -48,7 +48,7 @@ func loadGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (g
 	if err := groups.loadParts(ctx, tx); err != nil {
 		return nil, err
 	}
-	ready, err := sqlstore.List(ctx, tx, partsNoun, `
+	ready, err := db.List(ctx, tx, partsNoun, `
 SELECT grp, id, due FROM part_ready WHERE grp IN (SELECT grp FROM batch)`, (*readyRow).fields, groups.batch())
 	for _, r := range ready {
 		groups[r.group].ready[r.id] = true
@@ -59,8 +59,8 @@ SELECT grp, id, due FROM part_ready WHERE grp IN (SELECT grp FROM batch)`, (*rea
 	return groups, err
 }
 
-func (s groupSet) loadParts(ctx context.Context, tx *sqlstore.Tx) error {
-	all, err := sqlstore.List(ctx, tx, partsNoun, `
+func (s groupSet) loadParts(ctx context.Context, tx *db.Tx) error {
+	all, err := db.List(ctx, tx, partsNoun, `
 SELECT grp, id, number, digest, message, doc FROM part WHERE grp IN (SELECT grp FROM batch)`, (*part).fields, s.batch())
 	for i := range all {
 		p := &all[i]
@@ -71,11 +71,11 @@ SELECT grp, id, number, digest, message, doc FROM part WHERE grp IN (SELECT grp 
 
 // save writes what has changed. Parts are forgotten first: one of that id may
 // have come anew.
-func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
-	forgotten := sqlstore.NewBatch("grp, id")
-	parts := sqlstore.NewBatch("grp, id, number, digest, message, doc")
-	rows := sqlstore.NewBatch("grp, due, message, repeats_until, expires")
-	ready := sqlstore.NewBatch("grp, id, due")
+func (s groupSet) save(ctx context.Context, tx *db.Tx) error {
+	forgotten := db.NewBatch("grp, id")
+	parts := db.NewBatch("grp, id, number, digest, message, doc")
+	rows := db.NewBatch("grp, due, message, repeats_until, expires")
+	ready := db.NewBatch("grp, id, due")
 	for _, g := range s {
 		for _, id := range g.forgotten {
 			forgotten.Add(g.name, id)
@@ -94,12 +94,12 @@ func (s groupSet) save(ctx context.Context, tx *sqlstore.Tx) error {
 		}
 	}
 	return tx.RunAll(ctx, partsNoun,
-		sqlstore.Do("DELETE FROM part WHERE (grp, id) IN (SELECT grp, id FROM batch)", forgotten),
-		sqlstore.Do(sqlstore.UpsertAll("part", "grp, id", "number, digest, message, doc"), parts),
-		sqlstore.Do(`
+		db.Do("DELETE FROM part WHERE (grp, id) IN (SELECT grp, id FROM batch)", forgotten),
+		db.Do(db.UpsertAll("part", "grp, id", "number, digest, message, doc"), parts),
+		db.Do(`
 UPDATE part_group SET due = batch.due, message = batch.message, repeats_until = batch.repeats_until, expires = batch.expires
 FROM batch WHERE part_group.grp = batch.grp`, rows),
-		sqlstore.Do(sqlstore.UpsertAll("part_ready", "grp, id", "due"), ready))
+		db.Do(db.UpsertAll("part_ready", "grp, id", "due"), ready))
 }
 
 // The columns of the rows of groups, of parts and of messages that are ready.

@@ -7,15 +7,14 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-func inboxMessageOf(acct account.ID, relayID, id string, seconds float64) inbound.InboxMessage {
+func inboxMessageOf(acct relay.AccountID, relayID, id string, seconds float64) inbound.InboxMessage {
 	return inbound.InboxMessage{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: inbound.Message{
-		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: sms.UCS2, ReceivedAt: sqltest.At(seconds),
+		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: sms.UCS2, ReceivedAt: dbtest.At(seconds),
 	}}
 }
 
@@ -25,7 +24,7 @@ func (r *rig) keep(t *testing.T, all ...inbound.InboxMessage) {
 }
 
 // held is what the inbox of a relay holds, as "id id", and how many there are.
-func (r *rig) held(t *testing.T, acct account.ID, relayID string, offset, limit int) (string, int) {
+func (r *rig) held(t *testing.T, acct relay.AccountID, relayID string, offset, limit int) (string, int) {
 	t.Helper()
 	found, total, err := r.Read(t.Context(), acct, relayID, offset, limit)
 	relaytest.NoError(t, err)
@@ -49,7 +48,7 @@ func inboxReads(t *testing.T, s *rig) {
 	s.keep(t, inboxMessageOf(1, "v1", "e", 3))
 	s.keep(t)
 	for _, tc := range []struct {
-		acct          account.ID
+		acct          relay.AccountID
 		relay         string
 		offset, limit int
 		want          string
@@ -67,7 +66,7 @@ func inboxReads(t *testing.T, s *rig) {
 	m := found[0].Message
 	relaytest.Equal(t, "Text", m.Text, "é\"<\x00")
 	relaytest.Equal(t, "m.Data", string(m.Data), "\x00\xff")
-	relaytest.Equal(t, "ReceivedAt", m.ReceivedAt, sqltest.At(1))
+	relaytest.Equal(t, "ReceivedAt", m.ReceivedAt, dbtest.At(1))
 	relaytest.Equal(t, "found[0].Labels[0]", found[0].Labels[0], "front")
 }
 

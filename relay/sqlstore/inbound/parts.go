@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 const partsNoun = "parts"
@@ -18,13 +18,13 @@ func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.T
 	}
 	docs, names := make([]string, len(arrivals)), make([]string, len(arrivals))
 	for i := range arrivals {
-		doc, err := sqlstore.Encode(&arrivals[i].Message)
+		doc, err := db.Encode(&arrivals[i].Message)
 		if err != nil {
 			return nil, fmt.Errorf("part %s: %w", arrivals[i].Message.ID, err)
 		}
 		docs[i], names[i] = doc, arrivals[i].Group
 	}
-	return sqlstore.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]inbound.Added, error) {
+	return db.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *db.Tx) ([]inbound.Added, error) {
 		parked, err := parkedAt(ctx, tx, arrivals)
 		if err != nil {
 			return nil, err
@@ -64,31 +64,31 @@ func (g *group) arrive(a *inbound.Arrival, doc string, c clock) (out inbound.Add
 type eventKey struct{ group, event string }
 
 // parkedAt is the messages that are parked for the events of arrivals.
-func parkedAt(ctx context.Context, tx *sqlstore.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
-	b := sqlstore.BatchOf("grp, event", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
-	found, err := sqlstore.List(ctx, tx, partsNoun, `
+func parkedAt(ctx context.Context, tx *db.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
+	b := db.BatchOf("grp, event", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
+	found, err := db.List(ctx, tx, partsNoun, `
 SELECT grp, event, id, doc FROM part_parked
 WHERE (grp, event) IN (SELECT grp, event FROM batch) AND expires > $1`, parked, tx.Now(), b)
-	return sqlstore.By(found, func(g inbound.ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
+	return db.By(found, func(g inbound.ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
 }
 
 // parked is the columns of a message that is parked.
 func parked(g *inbound.ReassembledMessage) []any {
-	return []any{&g.Group, &g.Event, &g.ID, sqlstore.JSON(&g.Parts)}
+	return []any{&g.Group, &g.Event, &g.ID, db.JSON(&g.Parts)}
 }
 
 // Due hands out messages that must go on now: those whose lease has run out, then
 // those that have waited long enough for the rest of their parts.
 func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.ReassembledMessage, error) {
-	return sqlstore.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]inbound.ReassembledMessage, error) {
+	return db.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *db.Tx) ([]inbound.ReassembledMessage, error) {
 		c := clockOf(t)
-		ready, err := sqlstore.List(ctx, tx, partsNoun, `
+		ready, err := db.List(ctx, tx, partsNoun, `
 WITH found AS (SELECT grp AS g, id AS i FROM part_ready WHERE due <= $1 ORDER BY due LIMIT $2 {skip locked})
 UPDATE part_ready SET due = $3 FROM found WHERE grp = g AND id = i RETURNING grp, id, due`, (*readyRow).fields, c.now, limit, c.leased)
 		if err != nil {
 			return nil, err
 		}
-		heads, err := sqlstore.List(ctx, tx, partsNoun, `
+		heads, err := db.List(ctx, tx, partsNoun, `
 SELECT grp, due, message, repeats_until, expires FROM part_group
 WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2 {skip locked}`, (*group).fields, c.now, limit-len(ready))
 		if err != nil {
@@ -104,7 +104,7 @@ WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2 {skip locked}`, (*group).field
 }
 
 // readyMessages loads messages with their parts.
-func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]inbound.ReassembledMessage, error) {
+func readyMessages(ctx context.Context, tx *db.Tx, ready []readyRow) ([]inbound.ReassembledMessage, error) {
 	groups := make(groupSet, len(ready))
 	for _, r := range ready {
 		groups[r.group] = &group{name: r.group}
@@ -124,7 +124,7 @@ func readyMessages(ctx context.Context, tx *sqlstore.Tx, ready []readyRow) ([]in
 
 // closeGroups makes messages of the parts that wait in locked groups, or drops those that
 // repeat the message before.
-func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (out []inbound.ReassembledMessage, err error) {
+func closeGroups(ctx context.Context, tx *db.Tx, heads []group, c clock) (out []inbound.ReassembledMessage, err error) {
 	groups, err := loadGroups(ctx, tx, heads, c)
 	if err != nil {
 		return nil, err
@@ -150,14 +150,14 @@ func closeGroups(ctx context.Context, tx *sqlstore.Tx, heads []group, c clock) (
 // End forgets groups that have gone on. The parts of the last message of a group
 // stay known until it expires; those of others go with the next change.
 func (s *Store) End(ctx context.Context, all []inbound.ReassembledMessage) error {
-	b := sqlstore.BatchOf("grp, id", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
+	b := db.BatchOf("grp, id", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
 	return s.db.Run(ctx, partsNoun, `
 DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)`, b)
 }
 
 // Park keeps a group for the event that it is noted at.
 func (s *Store) Park(ctx context.Context, g inbound.ReassembledMessage, keep time.Duration) error {
-	return s.db.Run(ctx, "parts of "+g.ID, sqlstore.Upsert("part_parked", "grp, event", "id, doc, expires"), append(parked(&g), s.db.Now().Add(keep))...)
+	return s.db.Run(ctx, "parts of "+g.ID, db.Upsert("part_parked", "grp, event", "id, doc, expires"), append(parked(&g), s.db.Now().Add(keep))...)
 }
 
 // Unpark forgets it.
@@ -169,7 +169,7 @@ DELETE FROM part_parked WHERE grp = $1 AND event = $2`, g.Group, g.Event)
 // MessageOf returns the id of the reassembled message that a part belongs to, ""
 // while parts are missing or if the part is not stored any more.
 func (s *Store) MessageOf(ctx context.Context, group, part string) (string, error) {
-	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "part "+part, `
+	return db.OrZero(db.Value[string](ctx, s.db, "part "+part, `
 SELECT part.message FROM part JOIN part_group ON part_group.grp = part.grp
 WHERE part.grp = $1 AND part.id = $2 AND part_group.expires > $3`, group, part, s.db.Now()))
 }

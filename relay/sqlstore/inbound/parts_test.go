@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // groups of the tests.
@@ -36,7 +36,7 @@ func (b *partsDriver) times() inbound.Times {
 func arrival(group string, number, total int, id, content string) inbound.Arrival {
 	return inbound.Arrival{
 		Group: group, Number: number, Total: total, Digest: fmt.Sprintf("%x", content),
-		Message: inbound.Message{ID: id, Text: content + "\"é\n|", ReceivedAt: sqltest.At(0)},
+		Message: inbound.Message{ID: id, Text: content + "\"é\n|", ReceivedAt: dbtest.At(0)},
 	}
 }
 
@@ -316,7 +316,7 @@ func partsRace(b *partsDriver) {
 	const total = 40
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
-	sqltest.Together(total, func(n int) {
+	dbtest.Together(total, func(n int) {
 		one := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
 		if strings.HasPrefix(one.add(groupA, n+1, total, fmt.Sprint("e", n), "x"), "complete e0 ") {
 			completed.Add(1)
@@ -336,7 +336,7 @@ func partsSweepRace(b *partsDriver) {
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var mu sync.Mutex
 	seen := make(map[string]int)
-	sqltest.Together(4, func(n int) {
+	dbtest.Together(4, func(n int) {
 		late := &partsDriver{T: b.T, r: b.r, s: stores[n%2]}
 		for found := late.due(); found != ""; found = late.due() {
 			mu.Lock()
@@ -362,7 +362,7 @@ func partsOrders(b *partsDriver) {
 	const gateways, groups = 8, 30
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
-	sqltest.Together(gateways, func(n int) {
+	dbtest.Together(gateways, func(n int) {
 		var batch []inbound.Arrival
 		for i := range groups {
 			i = (i*7 + n*11) % groups

@@ -5,9 +5,8 @@ import (
 	"errors"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // relaysVersion is counted up by every change to any relay. Its row is locked
@@ -15,13 +14,13 @@ import (
 // holds until the commit.
 const relaysVersion = "relays"
 
-func readRelay(r *inbound.Relay) []any { return sqlstore.SealedDoc(r, "relay") }
+func readRelay(r *inbound.Relay) []any { return db.SealedDoc(r, "relay") }
 
 const selectRelays = "SELECT account, doc, kind, id, number FROM relay"
 
 // listedRelay returns where the columns of selectRelays are read to.
 func listedRelay(r *inbound.Relay) []any {
-	return []any{&r.Account, sqlstore.SealedOr(&r.Unopened, sqlstore.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
+	return []any{&r.Account, db.SealedOr(&r.Unopened, db.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
 }
 
 const getRelay = `
@@ -36,11 +35,11 @@ func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
 // Declare saves a relay as Put does, or, of one that exists, what merge returns for it.
 // No other change of the relay comes between.
 func (s *Store) Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error {
-	return s.db.Write(ctx, r.String(), func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, r.String(), func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
 		}
-		others, err := sqlstore.Value[int](ctx, tx, r.String(), `
+		others, err := db.Value[int](ctx, tx, r.String(), `
 SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3 AND id = $4)`, r.Kind, r.Number, r.Account, r.ID)
 		if err != nil {
 			return err
@@ -49,57 +48,57 @@ SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3
 			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
-		stored, err := sqlstore.One(ctx, tx, r.String(), getRelay, readRelay, r.Account, r.Kind, r.ID)
+		stored, err := db.One(ctx, tx, r.String(), getRelay, readRelay, r.Account, r.Kind, r.ID)
 		saved := r
 		if err == nil {
 			saved = merge(stored)
-		} else if !sqlstore.IsNotFound(err) {
+		} else if !db.IsNotFound(err) {
 			return err
 		}
-		return tx.Run(ctx, r.String(), sqlstore.Upsert("relay", "account, kind, id", "number, doc"), r.Account, r.Kind, r.ID, r.Number, sqlstore.Sealed(sqlstore.JSON(saved), "relay", r.Account))
+		return tx.Run(ctx, r.String(), db.Upsert("relay", "account, kind, id", "number, doc"), r.Account, r.Kind, r.ID, r.Number, db.Sealed(db.JSON(saved), "relay", r.Account))
 	})
 }
 
 // Delete forgets a relay; relay.KindNotFound if there is none.
-func (s *Store) Delete(ctx context.Context, acct account.ID, k inbound.Kind, id string) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) error {
 	noun := nounOf(k, id)
-	return s.db.RunAll(ctx, noun, sqlstore.Bump(relaysVersion), sqlstore.Do(`
-DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id).Or(sqlstore.NotFound(noun)))
+	return s.db.RunAll(ctx, noun, db.Bump(relaysVersion), db.Do(`
+DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id).Or(db.NotFound(noun)))
 }
 
 // Get loads a relay; relay.KindNotFound if the account has none of that kind
 // and id.
-func (s *Store) Get(ctx context.Context, acct account.ID, k inbound.Kind, id string) (inbound.Relay, error) {
-	return sqlstore.One(ctx, s.db, nounOf(k, id), getRelay, readRelay, acct, k, id)
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) (inbound.Relay, error) {
+	return db.One(ctx, s.db, nounOf(k, id), getRelay, readRelay, acct, k, id)
 }
 
 // List returns an account's relays of a kind by number or prefix.
-func (s *Store) List(ctx context.Context, acct account.ID, k inbound.Kind) ([]inbound.Relay, error) {
-	return sqlstore.List(ctx, s.db, "relays", selectRelays+" WHERE account = $1 AND kind = $2 ORDER BY number, id", listedRelay, acct, k)
+func (s *Store) List(ctx context.Context, acct relay.AccountID, k inbound.Kind) ([]inbound.Relay, error) {
+	return db.List(ctx, s.db, "relays", selectRelays+" WHERE account = $1 AND kind = $2 ORDER BY number, id", listedRelay, acct, k)
 }
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
-func (s *Store) Scan(ctx context.Context, acct account.ID, after inbound.Ref, limit int) ([]inbound.Relay, error) {
-	var w sqlstore.Where
+func (s *Store) Scan(ctx context.Context, acct relay.AccountID, after inbound.Ref, limit int) ([]inbound.Relay, error) {
+	var w db.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
-	return sqlstore.Page(ctx, s.db, "relays", selectRelays, &w, "account, kind, id", limit, listedRelay)
+	return db.Page(ctx, s.db, "relays", selectRelays, &w, "account, kind, id", limit, listedRelay)
 }
 
 // Change saves what change makes of a relay; its number stays. An error of change
 // is returned as it is.
-func (s *Store) Change(ctx context.Context, acct account.ID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
+func (s *Store) Change(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
 	noun := nounOf(k, id)
-	r, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r inbound.Relay, err error) {
-		if _, err := sqlstore.Values[int64](ctx, tx, noun, `
+	r, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (r inbound.Relay, err error) {
+		if _, err := db.Values[int64](ctx, tx, noun, `
 SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil {
 			return r, err
 		}
-		was, err := sqlstore.One(ctx, tx, noun, getRelay, sqlstore.SealedText("relay"), acct, k, id)
+		was, err := db.One(ctx, tx, noun, getRelay, db.SealedText("relay"), acct, k, id)
 		if err != nil {
 			return r, err
 		}
-		r, is, err := sqlstore.Edit(noun, was, func(r *inbound.Relay) error {
+		r, is, err := db.Edit(noun, was, func(r *inbound.Relay) error {
 			number := r.Number
 			if err := change(r); err != nil {
 				return refusal{err}
@@ -110,8 +109,8 @@ SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil 
 		if err != nil || is == was {
 			return r, err
 		}
-		return r, tx.RunAll(ctx, noun, sqlstore.Do(`
-UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, sqlstore.Sealed(is, "relay", acct), acct, k, id), sqlstore.Bump(relaysVersion))
+		return r, tx.RunAll(ctx, noun, db.Do(`
+UPDATE relay SET doc = $1 WHERE account = $2 AND kind = $3 AND id = $4`, db.Sealed(is, "relay", acct), acct, k, id), db.Bump(relaysVersion))
 	})
 	if refused, ok := errors.AsType[refusal](err); ok {
 		err = refused.error
@@ -124,7 +123,7 @@ type refusal struct{ error }
 
 // Version counts the changes to all relays.
 func (s *Store) Version(ctx context.Context) (int64, error) {
-	return sqlstore.Version(ctx, s.db, relaysVersion)
+	return db.Version(ctx, s.db, relaysVersion)
 }
 
 // place is where a relay may stand: a number or prefix of a kind of relay.
@@ -145,7 +144,7 @@ func places(number string) []place {
 // Candidates finds, for each number, the virtual number that it is and the
 // relays of all its prefixes, in one round trip for all.
 func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.Relay, error) {
-	b, asked := sqlstore.NewBatch("kind, number"), make(map[place]bool)
+	b, asked := db.NewBatch("kind, number"), make(map[place]bool)
 	for _, number := range numbers {
 		for _, at := range places(number) {
 			if !asked[at] {
@@ -154,10 +153,10 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 			}
 		}
 	}
-	found, err := sqlstore.List(ctx, s.db, "relays", `
+	found, err := db.List(ctx, s.db, "relays", `
 SELECT relay.account, relay.doc, relay.kind, relay.id, relay.number
 FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, listedRelay, b)
-	relays := sqlstore.By(found, func(r inbound.Relay) place { return place{r.Kind, r.Number} })
+	relays := db.By(found, func(r inbound.Relay) place { return place{r.Kind, r.Number} })
 	out := make([][]inbound.Relay, len(numbers))
 	for i, number := range numbers {
 		for _, at := range places(number) {

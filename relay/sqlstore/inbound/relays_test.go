@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-func relayOf(acct account.ID, k inbound.Kind, id, number string) inbound.Relay {
+func relayOf(acct relay.AccountID, k inbound.Kind, id, number string) inbound.Relay {
 	return inbound.Relay{
-		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: sqltest.At(0),
+		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: dbtest.At(0),
 		Action: inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"http://h/?m=%m&é=\"<"}},
 	}
 }
@@ -46,11 +45,11 @@ func relayCases() cases {
 }
 
 func relaysThatDoNotOpen(t *testing.T, s *rig) {
-	s.db.SetSealer(sqltest.Sealer{})
+	s.db.SetSealer(dbtest.Sealer{})
 	t.Cleanup(func() { s.db.SetSealer(nil) })
 	closed, open := relayOf(1, inbound.Geographic, "g1", "4478"), relayOf(1, inbound.Geographic, "g2", "44")
 	putAll(t, s, closed, open)
-	restore := sqltest.Tamper(t, s.db, "relay", "doc", "id = 'g1'")
+	restore := dbtest.Tamper(t, s.db, "relay", "doc", "id = 'g1'")
 	want := inbound.Relay{Account: 1, Kind: inbound.Geographic, ID: "g1", Number: "4478", Unopened: true}
 	list, err := s.List(t.Context(), 1, inbound.Geographic)
 	relaytest.NoError(t, err)
@@ -156,7 +155,7 @@ func relaysAreScanned(t *testing.T, s *rig) {
 	)
 	for _, tc := range []struct {
 		name  string
-		acct  account.ID
+		acct  relay.AccountID
 		after inbound.Ref
 		limit int
 		want  string
@@ -216,7 +215,7 @@ func relaysAreChanged(t *testing.T, s *rig) {
 	before, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
 	stores := []*Store{s.Store, s.second(t)}
-	sqltest.Together(8, func(i int) {
+	dbtest.Together(8, func(i int) {
 		if _, err := stores[i%2].Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
 			r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
 			return nil
@@ -260,7 +259,7 @@ func relaysCompete(t *testing.T, s *rig) {
 	var wins atomic.Int64
 	var all sync.WaitGroup
 	stores := []*Store{s.Store, s.second(t)}
-	for acct := account.ID(1); acct <= 8; acct++ {
+	for acct := relay.AccountID(1); acct <= 8; acct++ {
 		all.Go(func() {
 			err := stores[acct%2].Put(t.Context(), relayOf(acct, inbound.VirtualNumber, "v1", "447"))
 			if err == nil {

@@ -13,9 +13,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 var (
@@ -28,10 +28,10 @@ var (
 
 // Store keeps what receiving messages needs. All gateways on one database share
 // it.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // sweepGroupsMost is how many groups of parts one transaction of Sweep deletes.
 const sweepGroupsMost = 1000
@@ -49,27 +49,27 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 
 func (s *Store) sweepGroups(ctx context.Context, now time.Time) error {
 	const noun = "sweep of parts"
-	return s.db.Repeat(ctx, noun, sweepGroupsMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		expired, err := sqlstore.Values[string](ctx, tx, noun, `
+	return s.db.Repeat(ctx, noun, sweepGroupsMost, func(ctx context.Context, tx *db.Tx) (int, error) {
+		expired, err := db.Values[string](ctx, tx, noun, `
 SELECT grp FROM part_group
 WHERE due = 0 AND expires <= $1 AND NOT EXISTS (SELECT 1 FROM part_ready WHERE part_ready.grp = part_group.grp)
 ORDER BY expires LIMIT $2 {skip locked}`, now, sweepGroupsMost)
 		if err != nil {
 			return 0, err
 		}
-		b := sqlstore.Column("grp", expired)
-		return len(expired), tx.RunAll(ctx, noun, sqlstore.Do("DELETE FROM part WHERE grp IN (SELECT grp FROM batch)", b),
-			sqlstore.Do("DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)", b))
+		b := db.Column("grp", expired)
+		return len(expired), tx.RunAll(ctx, noun, db.Do("DELETE FROM part WHERE grp IN (SELECT grp FROM batch)", b),
+			db.Do("DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)", b))
 	})
 }
 
 // Keep saves messages that are new. Of several with one id the first is kept.
 func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
-	first := sqlstore.FirstOfEach(all, func(a, b inbound.InboxMessage) int {
+	first := db.FirstOfEach(all, func(a, b inbound.InboxMessage) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Relay, b.Relay), cmp.Compare(a.Message.ID, b.Message.ID))
 	})
-	b := sqlstore.BatchOf("account, relay, id, received, doc", first, func(k *inbound.InboxMessage) []any {
-		return []any{k.Account, k.Relay, k.Message.ID, sqlstore.Nanos(k.Message.ReceivedAt), sqlstore.JSON(k)}
+	b := db.BatchOf("account, relay, id, received, doc", first, func(k *inbound.InboxMessage) []any {
+		return []any{k.Account, k.Relay, k.Message.ID, db.Nanos(k.Message.ReceivedAt), db.JSON(k)}
 	})
 	return s.db.Run(ctx, "inbox", `
 INSERT INTO inbox (account, relay, id, received, doc, expires)
@@ -80,23 +80,23 @@ WHERE inbox.expires > 0 AND inbox.expires <= $1`, s.db.Now(), b)
 
 // Read returns a run of the messages of a relay, oldest first, and how many
 // there are.
-func (s *Store) Read(ctx context.Context, acct account.ID, relayID string, offset, limit int) ([]inbound.InboxMessage, int, error) {
+func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, offset, limit int) ([]inbound.InboxMessage, int, error) {
 	noun := "inbox of relay " + relayID
-	total, err := sqlstore.Value[int](ctx, s.db, noun, `
+	total, err := db.Value[int](ctx, s.db, noun, `
 SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`, acct, relayID)
 	if err != nil || total <= offset || limit <= 0 {
 		return nil, total, err
 	}
-	out, err := sqlstore.List(ctx, s.db, noun, `
+	out, err := db.List(ctx, s.db, noun, `
 SELECT doc FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0
-ORDER BY received, id LIMIT $3 OFFSET $4`, sqlstore.Doc[inbound.InboxMessage], acct, relayID, limit, offset)
+ORDER BY received, id LIMIT $3 OFFSET $4`, db.Doc[inbound.InboxMessage], acct, relayID, limit, offset)
 	return out, total, err
 }
 
 // Acknowledge removes a message; relay.KindNotFound if there is none. The sum keeps the
 // engine from the index of all messages of the relay.
-func (s *Store) Acknowledge(ctx context.Context, acct account.ID, relayID, id string, remember time.Duration) error {
-	return sqlstore.MustChange(ctx, s.db, "message "+id, `
+func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, remember time.Duration) error {
+	return db.MustChange(ctx, s.db, "message "+id, `
 UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires + 0 = 0`, s.db.Now().Add(remember), acct, relayID, id)
 }
 
@@ -105,8 +105,8 @@ UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id
 // is then finished instead of dropped.
 func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Duration) ([]string, error) {
 	const noun = "carrier ids"
-	first := sqlstore.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
-	b := sqlstore.BatchOf("id, holder", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
+	first := db.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
+	b := db.BatchOf("id, holder", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
 	now := s.db.Now()
 	n, err := s.db.Exec(ctx, noun, `
 INSERT INTO carrier_id (id, holder, expires)
@@ -121,7 +121,7 @@ WHERE carrier_id.expires <= $2`, now.Add(ttl), now, b)
 		held[c.Key] = c.Holder
 	}
 	if int(n) < len(first) { // rarely: others have some
-		if held, err = sqlstore.Map[string, string](ctx, s.db, noun, `
+		if held, err = db.Map[string, string](ctx, s.db, noun, `
 SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`, b); err != nil {
 			return nil, err
 		}
@@ -138,6 +138,6 @@ SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`, b); err !
 
 // Holder returns the holder of a key, "" if there is none.
 func (s *Store) Holder(ctx context.Context, key string) (string, error) {
-	return sqlstore.OrZero(sqlstore.Value[string](ctx, s.db, "carrier id "+key, `
+	return db.OrZero(db.Value[string](ctx, s.db, "carrier id "+key, `
 SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2`, key, s.db.Now()))
 }

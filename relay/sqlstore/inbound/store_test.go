@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // rig is a store with a clock of its own.
@@ -20,14 +20,14 @@ type rig struct {
 }
 
 func (r *rig) now() time.Time {
-	return sqltest.At(0).Add(time.Duration(r.clock.Load()) * time.Millisecond)
+	return dbtest.At(0).Add(time.Duration(r.clock.Load()) * time.Millisecond)
 }
 func (r *rig) advance(d time.Duration) { r.clock.Add(d.Milliseconds()) }
 
 func openRig(t *testing.T, url string) *rig {
 	t.Helper()
 	r := &rig{url: url}
-	r.Store = New(sqltest.Open(t, sqlstore.Options{URL: url, Now: r.now}))
+	r.Store = New(dbtest.Open(t, db.Options{URL: url, Now: r.now}))
 	return r
 }
 
@@ -37,7 +37,7 @@ func (r *rig) second(t *testing.T) *Store {
 	if r.url == "" {
 		return r.Store // SQLite has one gateway
 	}
-	return New(sqltest.Open(t, sqlstore.Options{URL: r.url, Now: r.now}))
+	return New(dbtest.Open(t, db.Options{URL: r.url, Now: r.now}))
 }
 
 // cases are tests by name, each for an empty store.
@@ -56,7 +56,7 @@ func TestStore(t *testing.T) {
 		run(t, func(t *testing.T) *rig { return openRig(t, "") })
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		url := sqltest.Shared(t).NewDatabase(t)
+		url := dbtest.Shared(t).NewDatabase(t)
 		run(t, func(t *testing.T) *rig {
 			r := openRig(t, url)
 			r.empty(t)
@@ -77,7 +77,7 @@ func (r *rig) empty(t *testing.T) {
 // rows counts the rows of a table.
 func (r *rig) rows(t *testing.T, table string) int {
 	t.Helper()
-	n, err := sqlstore.Value[int](t.Context(), r.db, table, "SELECT count(*) FROM "+table)
+	n, err := db.Value[int](t.Context(), r.db, table, "SELECT count(*) FROM "+table)
 	relaytest.NoError(t, err)
 	return n
 }
@@ -93,7 +93,7 @@ func (r *rig) sweep(t *testing.T, tables ...string) (n int) {
 }
 
 func TestWithoutTheDatabaseAllIsUnavailable(t *testing.T) {
-	server := sqltest.StartPostgres(t)
+	server := dbtest.StartPostgres(t)
 	s := openRig(t, server.NewDatabase(t))
 	server.Kill()
 	_, version := s.Version(t.Context())

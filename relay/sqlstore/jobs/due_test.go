@@ -4,27 +4,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // Every gateway lists them each second, while hundreds of thousands may be due.
 func TestDueJobsAreReadInTheOrderOfTheIndex(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		db := open(t)
-		relaytest.NoError(t, db.Run(t.Context(), "test", `
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
+		database := open(t)
+		relaytest.NoError(t, database.Run(t.Context(), "test", `
 INSERT INTO job (account, id, list, kind, name, doc, state, due, tries, updated, expires, error, result, settled)
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
 SELECT i % 3, 'j' || CAST(i AS TEXT), '', '', '', '{}', 'queued', i, 0, 0, 0, '', '', '' FROM n`))
-		refs, err := New(db).Due(t.Context(), at(0), 4)
+		refs, err := New(database).Due(t.Context(), at(0), 4)
 		if err != nil || len(refs) != 3*4 || refs[0].ID != "j1" || refs[11].ID != "j12" {
 			t.Errorf("the first four of each account: %v, error %v", refs, err)
 		}
-		if plan := sqltest.Plan(t, db, leaseOne, 1, 1, 1, "j1", 1); strings.Contains(plan, "job_due") {
+		if plan := dbtest.Plan(t, database, leaseOne, 1, 1, 1, "j1", 1); strings.Contains(plan, "job_due") {
 			t.Errorf("a job is leased by its key, got\n%s", plan)
 		}
-		for _, plan := range []string{sqltest.Plan(t, db, dueAccounts, at(0)), sqltest.Plan(t, db, dueOfAccount, 1, at(0), 4)} {
+		for _, plan := range []string{dbtest.Plan(t, database, dueAccounts, at(0)), dbtest.Plan(t, database, dueOfAccount, 1, at(0), 4)} {
 			for _, word := range []string{"Sort", "TEMP B-TREE", "Seq Scan", "SCAN job"} {
 				if strings.Contains(plan, word) {
 					t.Errorf("%s: more is read than is listed:\n%s", word, plan)

@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
@@ -23,7 +22,7 @@ var (
 )
 
 // at is a time of the tests, s seconds after their beginning.
-func at(s float64) time.Time { return sqltest.At(s) }
+func at(s float64) time.Time { return dbtest.At(s) }
 
 func still() time.Time { return at(50) }
 
@@ -34,7 +33,7 @@ func TestStore(t *testing.T) {
 			"what is settled is kept": settledIsKept, "lists": lists, "expired jobs leave their lists": expiredLeave,
 		} {
 			t.Run(name, func(t *testing.T) {
-				test(t, New(sqltest.Open(t, sqlstore.Options{URL: url(t), Now: still})))
+				test(t, New(dbtest.Open(t, db.Options{URL: url(t), Now: still})))
 			})
 		}
 		t.Run("a job expires after its end", func(t *testing.T) { expiresAfterItsEnd(t, url(t)) })
@@ -43,7 +42,7 @@ func TestStore(t *testing.T) {
 		suite(t, func(testing.TB) string { return "" })
 	})
 	t.Run("on PostgreSQL", func(t *testing.T) {
-		suite(t, sqltest.Shared(t).NewDatabase)
+		suite(t, dbtest.Shared(t).NewDatabase)
 	})
 }
 
@@ -117,7 +116,7 @@ func testEnd(t *testing.T, s *Store, made job.Job) {
 func expiresAfterItsEnd(t *testing.T, url string) {
 	var ms atomic.Int64
 	now := func() time.Time { return at(0).Add(time.Duration(ms.Load()) * time.Millisecond) }
-	s, ctx := New(sqltest.Open(t, sqlstore.Options{URL: url, Now: now})), t.Context()
+	s, ctx := New(dbtest.Open(t, db.Options{URL: url, Now: now})), t.Context()
 	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0), Keep: time.Hour}
 	for _, forever := range []string{"kept", "unfinished"} {
 		relaytest.NoError(t, s.Create(ctx, job.Job{ID: forever, Account: 1, Kind: "k", CreatedAt: at(0)}))
@@ -139,7 +138,7 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 	for range 2 {
 		relaytest.NoError(t, s.Sweep(ctx, now()))
 	}
-	left, err := sqlstore.Values[string](ctx, s.db, "test", "SELECT id FROM job ORDER BY id")
+	left, err := db.Values[string](ctx, s.db, "test", "SELECT id FROM job ORDER BY id")
 	if err != nil || !slices.Equal(left, []string{"kept", "unfinished"}) {
 		t.Errorf("left by the sweep: %v, %v", left, err)
 	}
@@ -147,7 +146,7 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 
 func dueOfEachAccount(t *testing.T, s *Store) {
 	for i := range 5 {
-		for acct := range account.ID(3) {
+		for acct := range relay.AccountID(3) {
 			relaytest.NoError(t, s.Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: acct + 1, Kind: "k", CreatedAt: at(float64(5 - i))}))
 		}
 	}
@@ -155,7 +154,7 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 	if err != nil || len(due) != 6 {
 		t.Fatalf("%v, %v", due, err)
 	}
-	for acct := range account.ID(3) {
+	for acct := range relay.AccountID(3) {
 		of := slices.DeleteFunc(slices.Clone(due), func(r job.Ref) bool { return r.Account != acct+1 })
 		if len(of) != 2 || of[0].ID != "j4" || of[1].ID != "j3" {
 			t.Errorf("account %d: %v", acct+1, of)
@@ -165,7 +164,7 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 
 // Two gateways want the same jobs: each is run by one of them at a time.
 func TestGatewaysShareJobs(t *testing.T) {
-	gateways := sqltest.Two(t, New)
+	gateways := dbtest.Two(t, New)
 	const many = 50
 	for range 2 { // each says the same
 		for i := range many {
@@ -214,7 +213,7 @@ func settledIsKept(t *testing.T, s *Store) {
 	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
 	relaytest.NoError(t, s.Create(ctx, job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}))
 	settle := func(ref job.Ref, text string) (before string) {
-		relaytest.NoError(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *sqlstore.Tx) error {
+		relaytest.NoError(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *db.Tx) error {
 			settled, err := Settled(ctx, tx, ref)
 			if before = string(settled); before != "" || err != nil {
 				return err

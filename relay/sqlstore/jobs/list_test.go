@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // ids returns the ids of a list, and its total.
-func (s *Store) ids(t *testing.T, acct account.ID, f job.Filter, offset, limit int) ([]string, int) {
+func (s *Store) ids(t *testing.T, acct relay.AccountID, f job.Filter, offset, limit int) ([]string, int) {
 	t.Helper()
 	f.List = "sims"
 	found, total, err := s.List(t.Context(), acct, f, offset, limit)
@@ -26,7 +26,7 @@ func (s *Store) ids(t *testing.T, acct account.ID, f job.Filter, offset, limit i
 
 func lists(t *testing.T, s *Store) {
 	ctx, now := t.Context(), still()
-	create := func(acct account.ID, id, list, kind, name string) job.Job {
+	create := func(acct relay.AccountID, id, list, kind, name string) job.Job {
 		// All at one time: the order is that of the calls.
 		j := job.Job{ID: id, Account: acct, Kind: job.Kind(kind), List: list, Name: name, CreatedAt: now, Keep: time.Hour}
 		relaytest.NoError(t, s.Create(ctx, j))

@@ -13,30 +13,30 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Store keeps jobs.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of jobs.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // Create saves a new job, queued and due, in the transaction of a caller. It
 // answers false for one whose id exists, which is left alone.
-func Create(ctx context.Context, tx *sqlstore.Tx, j job.Job) (created bool, err error) {
+func Create(ctx context.Context, tx *db.Tx, j job.Job) (created bool, err error) {
 	noun := "job " + j.ID + ": create"
 	static := j
 	static.State, static.Result, static.Error, static.Tries, static.Settled = "", nil, "", 0, nil
 	static.UpdatedAt, static.Due = time.Time{}, time.Time{}
-	at := sqlstore.Millis(j.CreatedAt)
+	at := db.Millis(j.CreatedAt)
 	insert := func() (bool, error) {
 		n, err := tx.Exec(ctx, noun, `
 INSERT INTO job (account, id, list, kind, name, doc, state, due, tries, updated, expires, error, result, settled)
 VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, $8, 0, '', '', '')
-ON CONFLICT (account, id) DO NOTHING`, j.Account, j.ID, j.List, j.Kind, j.Name, sqlstore.JSON(static), max(at, 1), at)
+ON CONFLICT (account, id) DO NOTHING`, j.Account, j.ID, j.List, j.Kind, j.Name, db.JSON(static), max(at, 1), at)
 		return n > 0, err
 	}
 	if created, err := insert(); created || err != nil {
@@ -52,7 +52,7 @@ DELETE FROM job WHERE account = $1 AND id = $2 AND expires > 0 AND expires <= $3
 
 // Create saves a new job.
 func (s *Store) Create(ctx context.Context, j job.Job) error {
-	return s.db.Write(ctx, "job "+j.ID+": create", func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, "job "+j.ID+": create", func(ctx context.Context, tx *db.Tx) error {
 		_, err := Create(ctx, tx, j)
 		return err
 	})
@@ -64,18 +64,18 @@ const columns = "doc, state, due, tries, updated, error, result, settled"
 // fields are columns; doc comes first, as the others count.
 func fields(j *job.Job) []any {
 	return []any{
-		sqlstore.JSON(j), &j.State, sqlstore.Time(&j.Due), &j.Tries, sqlstore.Time(&j.UpdatedAt), &j.Error,
-		sqlstore.JSON(&j.Result), sqlstore.JSON(&j.Settled),
+		db.JSON(j), &j.State, db.Time(&j.Due), &j.Tries, db.Time(&j.UpdatedAt), &j.Error,
+		db.JSON(&j.Result), db.JSON(&j.Settled),
 	}
 }
 
 // Get loads a job.
-func (s *Store) Get(ctx context.Context, acct account.ID, id string) (job.Job, error) {
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, id string) (job.Job, error) {
 	return get(ctx, s.db, job.Ref{Account: acct, ID: id}, s.db.Now())
 }
 
-func get(ctx context.Context, c sqlstore.Conn, r job.Ref, now time.Time) (job.Job, error) {
-	return sqlstore.One(ctx, c, "job "+r.ID, `
+func get(ctx context.Context, c db.Conn, r job.Ref, now time.Time) (job.Job, error) {
+	return db.One(ctx, c, "job "+r.ID, `
 SELECT `+columns+` FROM job
 WHERE account = $1 AND id = $2 AND (expires = 0 OR expires > $3)`, fields, r.Account, r.ID, now)
 }
@@ -83,7 +83,7 @@ WHERE account = $1 AND id = $2 AND (expires = 0 OR expires > $3)`, fields, r.Acc
 // Lease takes a job that is due.
 func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
 	noun := "job " + r.ID + ": lease"
-	j, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (job.Job, error) {
+	j, err = db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (job.Job, error) {
 		one, leased, err := lease(ctx, tx, noun, r, now, until)
 		// Between the two statements it may have been created, or become due.
 		if err == nil && !leased && !one.Due.IsZero() && !one.Due.After(now) {
@@ -102,8 +102,8 @@ WHERE account = $3 AND id = $4 AND due + 0 BETWEEN 1 AND $5
 RETURNING ` + columns
 
 // lease takes a job, or returns it as it stands.
-func lease(ctx context.Context, tx *sqlstore.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
-	leased, err := sqlstore.List(ctx, tx, noun, leaseOne, fields, until, now, r.Account, r.ID, now)
+func lease(ctx context.Context, tx *db.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
+	leased, err := db.List(ctx, tx, noun, leaseOne, fields, until, now, r.Account, r.ID, now)
 	if err != nil {
 		return job.Job{}, false, err
 	}
@@ -137,11 +137,11 @@ WHERE account = $9 AND id = $10 AND state IN ('queued', 'processing')`,
 // one step in the index for each account with jobs that have not ended.
 func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
 	const noun = "jobs: due"
-	accounts, err := sqlstore.Values[account.ID](ctx, s.db, noun, dueAccounts, before)
+	accounts, err := db.Values[relay.AccountID](ctx, s.db, noun, dueAccounts, before)
 	var all []dueJob
 	for i := 0; i < len(accounts) && err == nil; i++ {
 		var some []dueJob
-		some, err = sqlstore.List(ctx, s.db, noun, dueOfAccount, (*dueJob).fields, accounts[i], before, limit)
+		some, err = db.List(ctx, s.db, noun, dueOfAccount, (*dueJob).fields, accounts[i], before, limit)
 		all = append(all, some...)
 	}
 	slices.SortFunc(all, func(a, b dueJob) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.place, b.place)) })
@@ -181,22 +181,22 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 
 // Settled locks a job and returns what it has brought about, in the transaction of
 // a caller: nil if nothing was settled or there is no such job.
-func Settled(ctx context.Context, tx *sqlstore.Tx, r job.Ref) (json.RawMessage, error) {
-	return sqlstore.OrZero(sqlstore.One(ctx, tx, "job "+r.ID,
-		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", sqlstore.Doc[json.RawMessage], r.Account, r.ID))
+func Settled(ctx context.Context, tx *db.Tx, r job.Ref) (json.RawMessage, error) {
+	return db.OrZero(db.One(ctx, tx, "job "+r.ID,
+		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", db.Doc[json.RawMessage], r.Account, r.ID))
 }
 
 // Settle saves what a job has brought about, in the transaction that does it and
 // has asked Settled. A job that is not there is passed over.
-func Settle(ctx context.Context, tx *sqlstore.Tx, r job.Ref, settled json.RawMessage) error {
+func Settle(ctx context.Context, tx *db.Tx, r job.Ref, settled json.RawMessage) error {
 	return tx.Run(ctx, "job "+r.ID+": settle",
 		"UPDATE job SET settled = $1 WHERE account = $2 AND id = $3", string(settled), r.Account, r.ID)
 }
 
 // List returns jobs in the order of their creation.
-func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset, limit int) ([]job.Job, int, error) {
+func (s *Store) List(ctx context.Context, acct relay.AccountID, f job.Filter, offset, limit int) ([]job.Job, int, error) {
 	w := selected(acct, f, s.db.Now())
-	total, err := sqlstore.Value[int](ctx, s.db, "jobs: count", "SELECT count(*) FROM job"+w.String(), w.Args()...)
+	total, err := db.Value[int](ctx, s.db, "jobs: count", "SELECT count(*) FROM job"+w.String(), w.Args()...)
 	if err != nil || offset >= total {
 		return nil, total, err
 	}
@@ -219,26 +219,26 @@ func (s *Store) List(ctx context.Context, acct account.ID, f job.Filter, offset,
 		WHERE place = page_place
 		ORDER BY %[3]s`
 	query := fmt.Sprintf(statement, columns, &w, order, w.Arg(limit), w.Arg(offset))
-	found, err := sqlstore.List(ctx, s.db, "jobs: list", query, fields, w.Args()...)
+	found, err := db.List(ctx, s.db, "jobs: list", query, fields, w.Args()...)
 	return found, total, err
 }
 
 // Find returns jobs of one or all accounts, newest first.
 func (s *Store) Find(ctx context.Context, f job.Search) ([]job.Found, error) {
-	var w sqlstore.Where
+	var w db.Where
 	w.And("(expires = 0 OR expires > ?)", s.db.Now())
 	w.AndSet("place < ?", f.Before)
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("kind = ?", f.Kind)
-	return sqlstore.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *job.Found) []any {
+	return db.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *job.Found) []any {
 		return append([]any{&j.Place}, fields(&j.Job)...)
 	})
 }
 
 // selected is the condition of a filter. Few jobs have a name: its index leads to them,
 // and no other one is read.
-func selected(acct account.ID, f job.Filter, now time.Time) (w sqlstore.Where) {
+func selected(acct relay.AccountID, f job.Filter, now time.Time) (w db.Where) {
 	w.And("account = ?", acct)
 	w.And("list = ?", f.List)
 	w.And("list <> ''")

@@ -3,17 +3,17 @@ package ledgers
 import (
 	"context"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // addEntry numbers an entry, which follows a token's chain, and adds it to the log of its
 // ledger, which it locks.
-func addEntry(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, a ledger.Authenticator, c ledger.Chain, r ledger.Row) error {
+func addEntry(ctx context.Context, tx *db.Tx, acct relay.AccountID, t ledger.Token, a ledger.Authenticator, c ledger.Chain, r ledger.Row) error {
 	noun := "ledger " + t.Ledger + ": entry"
-	entries, err := sqlstore.Value[int64](ctx, tx, noun, `
+	entries, err := db.Value[int64](ctx, tx, noun, `
 INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 1, 0, '')
 ON CONFLICT (account, ledger) DO UPDATE SET entries = ledger_log.entries + 1
 RETURNING entries`, acct, t.Ledger)
@@ -29,8 +29,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 }
 
 // Log loads the state of a ledger's log.
-func (s *Store) Log(ctx context.Context, acct account.ID, ledgerID string) (ledger.Log, error) {
-	return sqlstore.OrZero(sqlstore.One(ctx, s.db, "ledger "+ledgerID+": log", `
+func (s *Store) Log(ctx context.Context, acct relay.AccountID, ledgerID string) (ledger.Log, error) {
+	return db.OrZero(db.One(ctx, s.db, "ledger "+ledgerID+": log", `
 SELECT entries, sealed, head, sealed_head FROM ledger_log WHERE account = $1 AND ledger = $2`, logFields, acct, ledgerID))
 }
 
@@ -38,7 +38,7 @@ func logFields(l *ledger.Log) []any { return []any{&l.Entries, &l.Signed, &l.Hea
 
 // Logs lists the logs of all accounts, by account and ledger.
 func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
-	return sqlstore.List(ctx, s.db, "ledgers: logs", `
+	return db.List(ctx, s.db, "ledgers: logs", `
 SELECT log.account, log.ledger, log.hash, ledger.id IS NOT NULL, log.entries, log.sealed, log.head, log.sealed_head
 FROM ledger_log log LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
 ORDER BY log.account, log.ledger`, func(l *ledger.LogOf) []any {
@@ -48,8 +48,8 @@ ORDER BY log.account, log.ledger`, func(l *ledger.LogOf) []any {
 
 // Rows loads the entries from one sequence up to, not including, another, as they
 // are stored.
-func (s *Store) Rows(ctx context.Context, acct account.ID, ledgerID string, from, to int64) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "ledger "+ledgerID+": entries", `
+func (s *Store) Rows(ctx context.Context, acct relay.AccountID, ledgerID string, from, to int64) ([]ledger.Row, error) {
+	return db.List(ctx, s.db, "ledger "+ledgerID+": entries", `
 SELECT e.sequence, e.token, e.job, e.metadata, e.position, e.claims, e.entry, e.mac, (
   SELECT p.mac FROM ledger_entry p
   WHERE p.account = e.account AND p.token = e.token AND p.sequence < e.sequence
@@ -67,7 +67,7 @@ func rowFields(r *ledger.Row) []any {
 }
 
 // Entries loads entries by their sequence.
-func (s *Store) Entries(ctx context.Context, acct account.ID, ledgerID string, sequences []int64) ([][]byte, error) {
+func (s *Store) Entries(ctx context.Context, acct relay.AccountID, ledgerID string, sequences []int64) ([][]byte, error) {
 	return s.numbered(ctx, "ledger "+ledgerID+": entries", `
 SELECT batch.n, ledger_entry.entry
 FROM batch JOIN ledger_entry
@@ -75,7 +75,7 @@ FROM batch JOIN ledger_entry
 }
 
 // Hashes loads stored hashes by their index.
-func (s *Store) Hashes(ctx context.Context, acct account.ID, ledgerID string, indexes []int64) ([]merkle.Hash, error) {
+func (s *Store) Hashes(ctx context.Context, acct relay.AccountID, ledgerID string, indexes []int64) ([]merkle.Hash, error) {
 	found, err := s.numbered(ctx, "ledger "+ledgerID+": tree", `
 SELECT batch.n, ledger_tree.hash
 FROM batch JOIN ledger_tree
@@ -89,25 +89,25 @@ FROM batch JOIN ledger_tree
 
 // numbered reads rows of a ledger in the order of the given numbers; nil for one
 // that is not there.
-func (s *Store) numbered(ctx context.Context, noun, query string, acct account.ID, ledgerID string, numbers []int64) ([][]byte, error) {
+func (s *Store) numbered(ctx context.Context, noun, query string, acct relay.AccountID, ledgerID string, numbers []int64) ([][]byte, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
-	return sqlstore.Numbered(ctx, s.db, noun, query, len(numbers), sqlstore.Self[[]byte],
-		sqlstore.BatchOf("account, ledger, place", numbers, func(n *int64) []any { return []any{acct, ledgerID, n} }))
+	return db.Numbered(ctx, s.db, noun, query, len(numbers), db.Self[[]byte],
+		db.BatchOf("account, ledger, place", numbers, func(n *int64) []any { return []any{acct, ledgerID, n} }))
 }
 
 // EntriesOf lists the sequences of a token's entries.
-func (s *Store) EntriesOf(ctx context.Context, acct account.ID, tokenID string) ([]int64, error) {
-	return sqlstore.Values[int64](ctx, s.db, "token "+tokenID+": entries", `
+func (s *Store) EntriesOf(ctx context.Context, acct relay.AccountID, tokenID string) ([]int64, error) {
+	return db.Values[int64](ctx, s.db, "token "+tokenID+": entries", `
 SELECT sequence FROM ledger_entry WHERE account = $1 AND token = $2 ORDER BY sequence`, acct, tokenID)
 }
 
 // Extend adds the hashes of entries and a head that covers them, unless the log
 // had another size by then.
-func (s *Store) Extend(ctx context.Context, acct account.ID, ledgerID string, was int64, next ledger.Log, hashes []merkle.Hash) (bool, error) {
+func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID string, was int64, next ledger.Log, hashes []merkle.Hash) (bool, error) {
 	noun := "ledger " + ledgerID + ": tree"
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (bool, error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (bool, error) {
 		if was == 0 { // a log without entries has a head too
 			if err := tx.Run(ctx, noun, `
 INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 0, 0, '')
@@ -124,8 +124,8 @@ UPDATE ledger_log SET sealed = $3, head = $4, sealed_head = $5 WHERE account = $
 	})
 }
 
-func insertTree(ctx context.Context, tx *sqlstore.Tx, noun string, acct account.ID, ledgerID string, was int64, hashes []merkle.Hash) error {
-	b, first := sqlstore.NewBatch("idx"), merkle.StoredAt(was)
+func insertTree(ctx context.Context, tx *db.Tx, noun string, acct relay.AccountID, ledgerID string, was int64, hashes []merkle.Hash) error {
+	b, first := db.NewBatch("idx"), merkle.StoredAt(was)
 	all := make([]byte, 0, len(hashes)*len(merkle.Hash{}))
 	for i, h := range hashes {
 		b.Add(first + int64(i))

@@ -13,22 +13,21 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Store keeps ledgers, tokens and entries. It is safe for concurrent use.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of ledgers in a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
-const declarations sqlstore.Documents[ledger.Ledger] = "ledger"
+const declarations db.Documents[ledger.Ledger] = "ledger"
 
 // Put saves a ledger as it is declared. Its hash counts only if it has none.
-func (s *Store) Put(ctx context.Context, acct account.ID, l ledger.Ledger) error {
-	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *Store) Put(ctx context.Context, acct relay.AccountID, l ledger.Ledger) error {
+	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Run(ctx, "ledger "+l.ID, `
 INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, $3, 0, 0, '')
 ON CONFLICT (account, ledger) DO UPDATE SET hash = excluded.hash WHERE ledger_log.hash = ''`, acct, l.ID, l.Hash); err != nil {
@@ -40,10 +39,10 @@ ON CONFLICT (account, ledger) DO UPDATE SET hash = excluded.hash WHERE ledger_lo
 
 // Delete forgets the declaration of a ledger; relay.KindConflict if it has
 // entries, which nothing removes, relay.KindNotFound if there is none.
-func (s *Store) Delete(ctx context.Context, acct account.ID, id string) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string) error {
 	noun := "ledger " + id
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		entries, err := sqlstore.Value[int64](ctx, tx, noun, `
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+		entries, err := db.Value[int64](ctx, tx, noun, `
 SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`, acct, id)
 		if err != nil {
 			return err
@@ -56,13 +55,13 @@ SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`,
 }
 
 // Ledgers lists an account's ledgers by id.
-func (s *Store) Ledgers(ctx context.Context, acct account.ID) ([]ledger.Ledger, error) {
-	return sqlstore.List(ctx, s.db, "ledgers of account "+acct.String(), `
+func (s *Store) Ledgers(ctx context.Context, acct relay.AccountID) ([]ledger.Ledger, error) {
+	return db.List(ctx, s.db, "ledgers of account "+acct.String(), `
 SELECT ledger.doc, ledger_log.hash
 FROM ledger JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
 WHERE ledger.account = $1
 ORDER BY ledger.id`, func(l *ledger.Ledger) []any {
-		return []any{sqlstore.JSON(l), &l.Hash}
+		return []any{db.JSON(l), &l.Hash}
 	}, acct)
 }
 
@@ -80,12 +79,12 @@ ON CONFLICT (account, kind, name) DO NOTHING`
 // lasting loads what is sealed for good. A row that has an end or is empty was changed
 // outside the gateway. Its error names the row: taken for missing, it would be made anew,
 // and what the old one has sealed would be lost.
-func lasting(ctx context.Context, c sqlstore.Conn, acct account.ID, kind, name, noun string) ([]byte, error) {
+func lasting(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, noun string) ([]byte, error) {
 	type row struct {
 		sealed  []byte
 		expires int64
 	}
-	r, err := sqlstore.One(ctx, c, noun, `
+	r, err := db.One(ctx, c, noun, `
 SELECT sealed, expires FROM ledger_sealed WHERE account = $1 AND kind = $2 AND name = $3`, func(r *row) []any {
 		return []any{&r.sealed, &r.expires}
 	}, acct, kind, name)
@@ -102,12 +101,12 @@ SELECT sealed, expires FROM ledger_sealed WHERE account = $1 AND kind = $2 AND n
 }
 
 // Keyset loads an account's wrapped keyset.
-func (s *Store) Keyset(ctx context.Context, acct account.ID) ([]byte, error) {
+func (s *Store) Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error) {
 	return Keyset(ctx, s.db, acct)
 }
 
 // Keyset loads an account's wrapped keyset, also in a transaction.
-func Keyset(ctx context.Context, c sqlstore.Conn, acct account.ID) ([]byte, error) {
+func Keyset(ctx context.Context, c db.Conn, acct relay.AccountID) ([]byte, error) {
 	return lasting(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
 }
 
@@ -129,21 +128,21 @@ func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 }
 
 // PutKeyset replaces an account's wrapped keyset, nil for none, if no other one is stored.
-func (s *Store) PutKeyset(ctx context.Context, acct account.ID, stored, fresh []byte) error {
+func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error {
 	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", fresh}
 	if len(stored) > 0 {
 		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, stored)
 	}
-	return sqlstore.ChangeOr(ctx, s.db, relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun), noun, query, args...)
+	return db.ChangeOr(ctx, s.db, relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun), noun, query, args...)
 }
 
 // Secret loads something sealed.
-func (s *Store) Secret(ctx context.Context, acct account.ID, name string) ([]byte, error) {
+func (s *Store) Secret(ctx context.Context, acct relay.AccountID, name string) ([]byte, error) {
 	return lasting(ctx, s.db, acct, kindSecret, name, "secret "+name)
 }
 
 // KeepSecret saves something sealed unless there is one of the name.
-func (s *Store) KeepSecret(ctx context.Context, acct account.ID, name string, sealed []byte) ([]byte, error) {
+func (s *Store) KeepSecret(ctx context.Context, acct relay.AccountID, name string, sealed []byte) ([]byte, error) {
 	if err := s.db.Run(ctx, "secret "+name, keepSealed, acct, kindSecret, name, sealed); err != nil {
 		return nil, err
 	}
@@ -151,20 +150,20 @@ func (s *Store) KeepSecret(ctx context.Context, acct account.ID, name string, se
 }
 
 // SetPrivate keeps a job's sealed private token for a time.
-func (s *Store) SetPrivate(ctx context.Context, acct account.ID, jobID string, sealed []byte, keep time.Duration) error {
-	return s.db.Run(ctx, "private token of job "+jobID, sqlstore.Upsert("ledger_sealed", "account, kind, name", "sealed, expires"), acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
+func (s *Store) SetPrivate(ctx context.Context, acct relay.AccountID, jobID string, sealed []byte, keep time.Duration) error {
+	return s.db.Run(ctx, "private token of job "+jobID, db.Upsert("ledger_sealed", "account, kind, name", "sealed, expires"), acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
 }
 
 // Private loads a job's sealed private token.
-func (s *Store) Private(ctx context.Context, acct account.ID, jobID string) ([]byte, error) {
-	return sqlstore.Value[[]byte](ctx, s.db, "private token of job "+jobID, `
+func (s *Store) Private(ctx context.Context, acct relay.AccountID, jobID string) ([]byte, error) {
+	return db.Value[[]byte](ctx, s.db, "private token of job "+jobID, `
 SELECT sealed FROM ledger_sealed
 WHERE account = $1 AND kind = $2 AND name = $3 AND expires > $4`, acct, kindPrivate, jobID, s.db.Now())
 }
 
 // Sweep removes private tokens that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Sweep(ctx, "private tokens", sqlstore.SweepMost, `
+	return s.db.Sweep(ctx, "private tokens", db.SweepMost, `
 DELETE FROM ledger_sealed WHERE kind = 'private' AND (account, name) IN (
   SELECT account, name FROM ledger_sealed
   WHERE kind = 'private' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})`, now)

@@ -11,18 +11,17 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ ledger.Store = (*Store)(nil)
 
 func TestLedgers(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		s := New(open(t))
 		testDeclared(t, s)
 		testSecrets(t, s)
@@ -65,10 +64,10 @@ func testEmptyLog(t *testing.T, s *Store) {
 }
 
 func TestPrivateTokensExpire(t *testing.T) {
-	test := func(t *testing.T, o sqlstore.Options) {
-		now := sqltest.At(0)
+	test := func(t *testing.T, o db.Options) {
+		now := dbtest.At(0)
 		o.Now = func() time.Time { return now }
-		s := New(sqltest.Open(t, o))
+		s := New(dbtest.Open(t, o))
 		ctx := t.Context()
 		for _, job := range []string{"j1", "j1", "j2"} { // the first job runs twice
 			must(t, s.SetPrivate(ctx, 1, job, []byte("p"), time.Hour))
@@ -81,19 +80,19 @@ func TestPrivateTokensExpire(t *testing.T) {
 		}
 		must(t, s.SetPrivate(ctx, 1, "j2", []byte("new"), time.Hour))
 		must(t, s.Sweep(ctx, now))
-		left, err := sqlstore.Values[string](ctx, s.db, "test", "SELECT kind || name FROM ledger_sealed ORDER BY kind, name")
+		left, err := db.Values[string](ctx, s.db, "test", "SELECT kind || name FROM ledger_sealed ORDER BY kind, name")
 		if err != nil || !slices.Equal(left, []string{"privatej2", "secretsigner"}) {
 			t.Errorf("%q, %v", left, err)
 		}
 	}
-	t.Run("on SQLite", func(t *testing.T) { test(t, sqlstore.Options{}) })
-	t.Run("on PostgreSQL", func(t *testing.T) { test(t, sqlstore.Options{URL: sqltest.Shared(t).NewDatabase(t)}) })
+	t.Run("on SQLite", func(t *testing.T) { test(t, db.Options{}) })
+	t.Run("on PostgreSQL", func(t *testing.T) { test(t, db.Options{URL: dbtest.Shared(t).NewDatabase(t)}) })
 }
 
 // TestAChangedRowOfAKeyIsAnError changes rows of keys as one who writes the database can.
 // They are neither taken for missing, after which they would be made anew, nor swept.
 func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		s, ctx := New(open(t)), t.Context()
 		must(t, s.PutKeyset(ctx, 0, nil, []byte("k")))
 		_, err := s.KeepSecret(ctx, 1, "signer l", []byte("s"))
@@ -103,7 +102,7 @@ func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 			{"expires = 0, sealed = CAST('' AS {bytea})", "sealed is empty, restore it from a backup"},
 		} {
 			must(t, s.db.Run(ctx, "test", "UPDATE ledger_sealed SET "+tc.change))
-			must(t, s.Sweep(ctx, sqltest.At(1)))
+			must(t, s.Sweep(ctx, dbtest.At(1)))
 			_, keysetErr := s.Keyset(ctx, 0)
 			_, secretErr := s.Secret(ctx, 1, "signer l")
 			for _, got := range []struct {
@@ -123,17 +122,17 @@ func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 
 // TestTwoGateways lets two gateways claim, annotate and seal at the same time.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, New)
+	gateways := dbtest.Two(t, New)
 	ctx := t.Context()
 	tokens := make([]ledger.Token, 3)
 	for i := range tokens {
 		tokens[i] = ledger.Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
 	}
 	var counted, extended atomic.Int32
-	sqltest.Together(120, func(i int) {
+	dbtest.Together(120, func(i int) {
 		s, tok := gateways[i%2], tokens[i/2%3]
 		must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
-		r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: sqltest.At(0)}) // each job on both
+		r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job on both
 		must(t, err)
 		if r == ledger.ClaimCounted {
 			counted.Add(1)
@@ -242,7 +241,7 @@ func testSecrets(t *testing.T, s *Store) {
 func testToken(t *testing.T, s *Store) {
 	ctx := t.Context()
 	tok := ledger.Token{
-		ID: "t", Ledger: "l1", CreatedAt: sqltest.At(0), ExpiresAt: sqltest.At(100), Limit: 3, PrivateID: "p", Metadata: []byte(`{"a":"<é>"}`),
+		ID: "t", Ledger: "l1", CreatedAt: dbtest.At(0), ExpiresAt: dbtest.At(100), Limit: 3, PrivateID: "p", Metadata: []byte(`{"a":"<é>"}`),
 		Sealed: []byte{0, 255}, Certificate: "-----\n", RedirectURL: "https://example.com/?a=1&b=2", RedirectMeta: []byte(`{"x":1}`),
 	}
 	for range 2 {
@@ -277,9 +276,9 @@ func testClaims(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	var won atomic.Int32
-	sqltest.Together(100, func(i int) {
+	dbtest.Together(100, func(i int) {
 		for range 2 { // each job runs twice and comes to the same
-			r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: sqltest.At(1), Before: "<", After: ">"})
+			r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Before: "<", After: ">"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -291,7 +290,7 @@ func testClaims(t *testing.T, s *Store) {
 	if won.Load() != 2*3 {
 		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
 	}
-	relaytest.Equal(t, "result of claimOne", relaytest.Must(s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: sqltest.At(100)}))(t), ledger.ClaimExpired)
+	relaytest.Equal(t, "result of claimOne", relaytest.Must(s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: dbtest.At(100)}))(t), ledger.ClaimExpired)
 	relaytest.Equal(t, "result of Token, Claimed", relaytest.Must(s.Token(ctx, 1, "t"))(t).Claimed, 3)
 	if _, err := s.claimOne(ctx, 2, ledger.Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
@@ -307,16 +306,16 @@ func testClaims(t *testing.T, s *Store) {
 func testClaimsOfSeveral(t *testing.T, s *Store) {
 	ctx := t.Context()
 	tokens := []ledger.Token{
-		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: sqltest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: sqltest.At(0)},
+		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: dbtest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: dbtest.At(0)},
 	}
 	for _, tok := range tokens {
 		must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
 	}
 	var won atomic.Int32
-	sqltest.Together(20, func(i int) {
+	dbtest.Together(20, func(i int) {
 		claims := make([]ledger.Claim, 2)
 		for n := range claims {
-			claims[n] = ledger.Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: sqltest.At(1)}
+			claims[n] = ledger.Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1)}
 		}
 		first, err := s.Claim(ctx, 1, claims)
 		again, err2 := s.Claim(ctx, 1, claims)
@@ -357,7 +356,7 @@ func testLog(t *testing.T, s *Store) {
 
 // TestHowTokensStand holds what verification and validation read.
 func TestHowTokensStand(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		s, ctx := New(open(t)), t.Context()
 		must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "h"}))
 		for _, id := range []string{"a", "b", "c"} {
@@ -420,7 +419,7 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 		"a claim of the job is added":       "INSERT INTO ledger_entry SELECT account, ledger, 3, token, 'new', metadata, entry, position + 1, claims, mac FROM ledger_entry WHERE sequence = 2",
 	} {
 		t.Run(name, func(t *testing.T) {
-			sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+			dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 				s, ctx := New(open(t)), t.Context()
 				tok := ledger.Token{ID: "t", Ledger: "l"}
 				must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
@@ -446,7 +445,7 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 }
 
 // claimOne claims a single token.
-func (s *Store) claimOne(ctx context.Context, acct account.ID, c ledger.Claim) (ledger.ClaimResult, error) {
+func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c ledger.Claim) (ledger.ClaimResult, error) {
 	c.Authenticator = authenticator(c.Token)
 	results, err := s.Claim(ctx, acct, []ledger.Claim{c})
 	if err != nil {

@@ -6,31 +6,31 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // SetHome notes the account of a token.
-func (s *Store) SetHome(ctx context.Context, tokenID string, acct account.ID) error {
-	return s.db.Run(ctx, "token "+tokenID, sqlstore.Upsert("ledger_home", "token", "account"), tokenID, acct)
+func (s *Store) SetHome(ctx context.Context, tokenID string, acct relay.AccountID) error {
+	return s.db.Run(ctx, "token "+tokenID, db.Upsert("ledger_home", "token", "account"), tokenID, acct)
 }
 
 // Home returns the account of a token.
-func (s *Store) Home(ctx context.Context, tokenID string) (account.ID, error) {
-	return sqlstore.Value[account.ID](ctx, s.db, "token "+tokenID, `
+func (s *Store) Home(ctx context.Context, tokenID string) (relay.AccountID, error) {
+	return db.Value[relay.AccountID](ctx, s.db, "token "+tokenID, `
 SELECT account FROM ledger_home WHERE token = $1`, tokenID)
 }
 
 // Token loads a token.
-func (s *Store) Token(ctx context.Context, acct account.ID, tokenID string) (ledger.Token, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, `
+func (s *Store) Token(ctx context.Context, acct relay.AccountID, tokenID string) (ledger.Token, error) {
+	return db.One(ctx, s.db, "token "+tokenID, `
 SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2`, tokenFields, acct, tokenID)
 }
 
 // Annotations lists the entries that append metadata to a token, in order.
-func (s *Store) Annotations(ctx context.Context, acct account.ID, tokenID string) ([]ledger.Row, error) {
-	return sqlstore.List(ctx, s.db, "token "+tokenID+": metadata", `
+func (s *Store) Annotations(ctx context.Context, acct relay.AccountID, tokenID string) ([]ledger.Row, error) {
+	return db.List(ctx, s.db, "token "+tokenID+": metadata", `
 SELECT sequence, entry FROM ledger_entry
 WHERE account = $1 AND token = $2 AND metadata <> ''
 ORDER BY sequence`, func(r *ledger.Row) []any {
@@ -39,17 +39,17 @@ ORDER BY sequence`, func(r *ledger.Row) []any {
 }
 
 // tokenFields are columns of a token; doc comes first, as the others count.
-func tokenFields(t *ledger.Token) []any { return []any{sqlstore.JSON(t), &t.Claimed} }
+func tokenFields(t *ledger.Token) []any { return []any{db.JSON(t), &t.Claimed} }
 
 // Standing loads a token with the entries that say how it stands.
-func (s *Store) Standing(ctx context.Context, acct account.ID, tokenID string) (ledger.Standing, error) {
-	return sqlstore.One(ctx, s.db, "token "+tokenID, standings+`
+func (s *Store) Standing(ctx context.Context, acct relay.AccountID, tokenID string) (ledger.Standing, error) {
+	return db.One(ctx, s.db, "token "+tokenID, standings+`
 WHERE t.account = $1 AND t.id = $2`, standingFields, acct, tokenID)
 }
 
 // Standings lists tokens of an account by id, behind one, as Standing does.
-func (s *Store) Standings(ctx context.Context, acct account.ID, after string, limit int) ([]ledger.Standing, error) {
-	return sqlstore.List(ctx, s.db, "tokens of account "+acct.String(), standings+`
+func (s *Store) Standings(ctx context.Context, acct relay.AccountID, after string, limit int) ([]ledger.Standing, error) {
+	return db.List(ctx, s.db, "tokens of account "+acct.String(), standings+`
 WHERE t.account = $1 AND t.id > $2
 ORDER BY t.id LIMIT $3`, standingFields, acct, after, limit)
 }
@@ -73,19 +73,19 @@ LEFT JOIN ledger_entry e ON e.account = t.account AND e.token = t.id AND e.seque
   ORDER BY l.sequence DESC LIMIT 1)`
 
 func standingFields(st *ledger.Standing) []any {
-	fields := []any{&st.ID, sqlstore.JSON(&st.Token), &st.Chain.Claimed, &st.Home}
+	fields := []any{&st.ID, db.JSON(&st.Token), &st.Chain.Claimed, &st.Home}
 	fields = append(fields, rowFields(&st.Generation)...)
 	fields = append(append(fields, &st.Chain.Entries), rowFields(&st.Chain.Last)...)
 	return append(fields, func() { st.Token.Claimed = st.Chain.Claimed })
 }
 
 // Generate saves a new token and its entry. A token that exists is left alone.
-func (s *Store) Generate(ctx context.Context, acct account.ID, g ledger.Generation) error {
+func (s *Store) Generate(ctx context.Context, acct relay.AccountID, g ledger.Generation) error {
 	noun := "token " + g.Token.ID
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		added, err := tx.Exec(ctx, noun, `
 INSERT INTO ledger_token (account, id, claimed, doc) VALUES ($1, $2, 0, $3)
-ON CONFLICT (account, id) DO NOTHING`, acct, g.Token.ID, sqlstore.JSON(g.Token))
+ON CONFLICT (account, id) DO NOTHING`, acct, g.Token.ID, db.JSON(g.Token))
 		if err != nil || added == 0 {
 			return err
 		}
@@ -100,8 +100,8 @@ ON CONFLICT (account, id) DO NOTHING`, acct, g.Token.ID, sqlstore.JSON(g.Token))
 // Claim counts a claim of each token, all or none. That a job has claimed is its
 // entry: it comes to the same when it runs again. One that was refused is refused
 // again, since claims and time never come back.
-func (s *Store) Claim(ctx context.Context, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
-	return sqlstore.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *sqlstore.Tx) ([]ledger.ClaimResult, error) {
+func (s *Store) Claim(ctx context.Context, acct relay.AccountID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
+	return db.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *db.Tx) ([]ledger.ClaimResult, error) {
 		return claim(ctx, tx, acct, all)
 	})
 }
@@ -113,7 +113,7 @@ type claimable struct {
 	chain ledger.Chain // before
 }
 
-func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
+func claim(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
 	results := make([]ledger.ClaimResult, len(all))
 	var free []claimable
 	// The order in which a transaction with several claims locks their tokens and then the logs
@@ -121,7 +121,7 @@ func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.C
 	order := func(a, b ledger.Claim) int {
 		return cmp.Or(cmp.Compare(a.Token.Ledger, b.Token.Ledger), cmp.Compare(a.Token.ID, b.Token.ID))
 	}
-	for _, n := range sqlstore.PlacesInOrder(all, order) {
+	for _, n := range db.PlacesInOrder(all, order) {
 		c := all[n]
 		chain, before, err := lock(ctx, tx, acct, c.Token, c.Authenticator, c.JobID)
 		switch {
@@ -151,7 +151,7 @@ func claim(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []ledger.C
 	return results, nil
 }
 
-func countOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, c claimable) error {
+func countOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, c claimable) error {
 	if err := tx.Run(ctx, "token "+c.Token.ID, `
 UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2`, acct, c.Token.ID); err != nil {
 		return err
@@ -163,15 +163,15 @@ UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2`, a
 
 // lock locks a token, checks its entries, and returns them and whether the job, empty: that
 // which generates it, has added one of them.
-func lock(ctx context.Context, tx *sqlstore.Tx, acct account.ID, t ledger.Token, a ledger.Authenticator, job string) (c ledger.Chain, before bool, err error) {
+func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID, t ledger.Token, a ledger.Authenticator, job string) (c ledger.Chain, before bool, err error) {
 	noun := "token " + t.ID
-	claimed, err := sqlstore.Value[int64](ctx, tx, noun, `
+	claimed, err := db.Value[int64](ctx, tx, noun, `
 SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}`, acct, t.ID)
 	if err != nil {
 		return c, false, err
 	}
 	// A statement of its own, which sees what was committed while the lock was awaited.
-	c, err = sqlstore.One(ctx, tx, noun, `
+	c, err = db.One(ctx, tx, noun, `
 SELECT n.entries, n.of_job, COALESCE(e.sequence, 0), COALESCE(e.token, ''), COALESCE(e.job, ''), COALESCE(e.metadata, ''), COALESCE(e.position, 0), COALESCE(e.claims, 0), e.entry, e.mac, (
   SELECT p.mac FROM ledger_entry p
   WHERE p.account = $1 AND p.token = $2 AND p.sequence < e.sequence
@@ -195,8 +195,8 @@ LEFT JOIN ledger_entry e ON e.account = $1 AND e.token = $2 AND e.sequence = (
 }
 
 // Annotate appends metadata to a token, once for a job.
-func (s *Store) Annotate(ctx context.Context, acct account.ID, a ledger.Annotation) error {
-	return s.db.Write(ctx, "token "+a.Token.ID, func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a ledger.Annotation) error {
+	return s.db.Write(ctx, "token "+a.Token.ID, func(ctx context.Context, tx *db.Tx) error {
 		c, before, err := lock(ctx, tx, acct, a.Token, a.Authenticator, a.JobID)
 		if err != nil || before {
 			return err

@@ -7,21 +7,21 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/lookup"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Store keeps what networks said, and the simulator's networks; it is a
 // lookup.Cache.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of lookups.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // Get returns the cached result of a number; relay.KindNotFound if there is none.
 func (s *Store) Get(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
-	return sqlstore.One(ctx, s.db, "lookup", "SELECT doc FROM lookup WHERE number = $1 AND (expires = 0 OR expires > $2)",
-		sqlstore.Doc[lookup.Result], number, s.db.Now())
+	return db.One(ctx, s.db, "lookup", "SELECT doc FROM lookup WHERE number = $1 AND (expires = 0 OR expires > $2)",
+		db.Doc[lookup.Result], number, s.db.Now())
 }
 
 // Put caches the result of a number; if keep is 0, it does not expire.
@@ -30,7 +30,7 @@ func (s *Store) Put(ctx context.Context, r lookup.Result, keep time.Duration) er
 	if keep > 0 {
 		expires = s.db.Now().Add(keep)
 	}
-	return s.db.Run(ctx, "lookup", sqlstore.Upsert("lookup", "number", "doc, expires"), r.Number, sqlstore.JSON(r), expires)
+	return s.db.Run(ctx, "lookup", db.Upsert("lookup", "number", "doc, expires"), r.Number, db.JSON(r), expires)
 }
 
 // Sweep deletes the rows that have expired.
@@ -38,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "lookup", "lookup", "number", "expires", now)
 }
 
-const networks sqlstore.Documents[lookup.Network] = "network"
+const networks db.Documents[lookup.Network] = "network"
 
 // PutNetwork saves a row of the simulator's table.
 func (s *Store) PutNetwork(ctx context.Context, n lookup.Network) error {

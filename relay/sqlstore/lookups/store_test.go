@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var _ lookup.Cache = (*Store)(nil)
@@ -35,17 +35,17 @@ func (c *clock) set(now time.Time) {
 }
 
 func TestStore(t *testing.T) {
-	server := sqltest.Shared(t)
+	server := dbtest.Shared(t)
 	for engine, url := range map[string]func(*testing.T) string{
 		"on SQLite":     func(*testing.T) string { return "" },
 		"on PostgreSQL": func(t *testing.T) string { return server.NewDatabase(t) },
 	} {
 		t.Run(engine, func(t *testing.T) {
-			c := &clock{now: sqltest.At(0)}
-			db := sqltest.Open(t, sqlstore.Options{URL: url(t), Now: c.Now})
-			t.Run("a result is remembered until it expires", func(t *testing.T) { resultsExpire(t, New(db), c) })
-			t.Run("what expired is deleted", func(t *testing.T) { expiredAreDeleted(t, New(db)) })
-			t.Run("the simulator's networks are kept", func(t *testing.T) { networksAreKept(t, New(db)) })
+			c := &clock{now: dbtest.At(0)}
+			database := dbtest.Open(t, db.Options{URL: url(t), Now: c.Now})
+			t.Run("a result is remembered until it expires", func(t *testing.T) { resultsExpire(t, New(database), c) })
+			t.Run("what expired is deleted", func(t *testing.T) { expiredAreDeleted(t, New(database)) })
+			t.Run("the simulator's networks are kept", func(t *testing.T) { networksAreKept(t, New(database)) })
 		})
 	}
 }
@@ -54,7 +54,7 @@ func resultsExpire(t *testing.T, s *Store, c *clock) {
 	ctx := t.Context()
 	said := lookup.Result{Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
 	_, err := s.Get(ctx, said.Number)
-	sqltest.WantKind(t, err, relay.KindNotFound)
+	dbtest.WantKind(t, err, relay.KindNotFound)
 	for _, code := range []lookup.Code{lookup.Delivered, lookup.Absent, lookup.Absent} {
 		said.Code = code
 		if err := s.Put(ctx, said, time.Hour); err != nil {
@@ -62,37 +62,37 @@ func resultsExpire(t *testing.T, s *Store, c *clock) {
 		}
 		relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, said.Number))(t), said)
 	}
-	c.set(sqltest.At(3599))
+	c.set(dbtest.At(3599))
 	if _, err := s.Get(ctx, said.Number); err != nil {
 		t.Errorf("within the hour: %v", err)
 	}
-	c.set(sqltest.At(3600))
+	c.set(dbtest.At(3600))
 	_, err = s.Get(ctx, said.Number)
-	sqltest.WantKind(t, err, relay.KindNotFound)
+	dbtest.WantKind(t, err, relay.KindNotFound)
 	if err := s.Put(ctx, said, 0); err != nil {
 		t.Fatal(err)
 	}
-	c.set(sqltest.At(1e9))
+	c.set(dbtest.At(1e9))
 	if _, err := s.Get(ctx, said.Number); err != nil {
 		t.Errorf("without an end: %v", err)
 	}
-	c.set(sqltest.At(0))
+	c.set(dbtest.At(0))
 }
 
 func expiredAreDeleted(t *testing.T, s *Store) {
-	fill := sqlstore.NewBatch("number, expires")
+	fill := db.NewBatch("number, expires")
 	for i := range 5001 {
-		fill.Add(fmt.Sprintf("n%d", i), sqltest.At(10))
+		fill.Add(fmt.Sprintf("n%d", i), dbtest.At(10))
 	}
-	fill.Add("later", sqltest.At(11))
+	fill.Add("later", dbtest.At(11))
 	if err := s.db.Run(t.Context(), "test", "INSERT INTO lookup (number, doc, expires) SELECT number, '{}', expires FROM batch", fill); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.Sweep(t.Context(), sqltest.At(10)); err != nil {
+		if err := s.Sweep(t.Context(), dbtest.At(10)); err != nil {
 			t.Fatal(err)
 		}
-		left, err := sqlstore.Values[string](t.Context(), s.db, "test", "SELECT number FROM lookup ORDER BY number")
+		left, err := db.Values[string](t.Context(), s.db, "test", "SELECT number FROM lookup ORDER BY number")
 		if err != nil || !reflect.DeepEqual(left, []string{"447700900123", "later"}) {
 			t.Errorf("%d are left, %v", len(left), err)
 		}
@@ -111,5 +111,5 @@ func networksAreKept(t *testing.T, s *Store) {
 	if err := s.DeleteNetwork(ctx, "44"); err != nil {
 		t.Error(err)
 	}
-	sqltest.WantKind(t, s.DeleteNetwork(ctx, "44"), relay.KindNotFound)
+	dbtest.WantKind(t, s.DeleteNetwork(ctx, "44"), relay.KindNotFound)
 }

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 	credits "github.com/penstock/penstock/relay/sqlstore/credit"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // benchWorkers is how many goroutines work at a time; each has an account.
@@ -20,27 +20,27 @@ const benchWorkers = 4
 
 func benchStore(b *testing.B, url string) *Store {
 	b.Helper()
-	db := sqltest.Open(b, sqlstore.Options{URL: url})
+	database := dbtest.Open(b, db.Options{URL: url})
 	for acct := range benchWorkers {
-		if err := credits.New(db).Open(b.Context(), account.ID(acct+1), 1<<40, at(0)); err != nil {
+		if err := credits.New(database).Open(b.Context(), relay.AccountID(acct+1), 1<<40, at(0)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return New(db)
+	return New(database)
 }
 
 func benchOnEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
 	b.Run("SQLite", func(b *testing.B) { bench(b, benchStore(b, "")) })
-	b.Run("PostgreSQL", func(b *testing.B) { bench(b, benchStore(b, sqltest.Shared(b).NewDatabase(b))) })
+	b.Run("PostgreSQL", func(b *testing.B) { bench(b, benchStore(b, dbtest.Shared(b).NewDatabase(b))) })
 }
 
 // inParallel does n pieces of work and returns when all are done.
-func inParallel(b *testing.B, n int, work func(ctx context.Context, acct account.ID, i int) error) {
+func inParallel(b *testing.B, n int, work func(ctx context.Context, acct relay.AccountID, i int) error) {
 	b.Helper()
 	var next atomic.Int64
-	sqltest.Together(benchWorkers, func(acct int) {
+	dbtest.Together(benchWorkers, func(acct int) {
 		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
-			if err := work(b.Context(), account.ID(acct+1), i-1); err != nil {
+			if err := work(b.Context(), relay.AccountID(acct+1), i-1); err != nil {
 				b.Error(err)
 				return
 			}
@@ -48,7 +48,7 @@ func inParallel(b *testing.B, n int, work func(ctx context.Context, acct account
 	})
 }
 
-func saveBatch(ctx context.Context, s *Store, acct account.ID, n int) ([]message.Message, error) {
+func saveBatch(ctx context.Context, s *Store, acct relay.AccountID, n int) ([]message.Message, error) {
 	first, err := s.Reserve(ctx, n)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func BenchmarkSave(b *testing.B) {
 		const size = 100
 		b.ReportAllocs()
 		b.ResetTimer()
-		inParallel(b, b.N, func(ctx context.Context, acct account.ID, _ int) error {
+		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, _ int) error {
 			_, err := saveBatch(ctx, s, acct, size)
 			return err
 		})
@@ -107,13 +107,13 @@ func BenchmarkBeginSettle(b *testing.B) {
 	benchOnEvery(b, func(b *testing.B, s *Store) {
 		const size = 200
 		batches := make([][]message.Message, b.N)
-		inParallel(b, b.N, func(ctx context.Context, acct account.ID, i int) (err error) {
+		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, i int) (err error) {
 			batches[i], err = saveBatch(ctx, s, acct, size)
 			return err
 		})
 		b.ReportAllocs()
 		b.ResetTimer()
-		inParallel(b, b.N, func(ctx context.Context, _ account.ID, i int) error { return handOverBatch(ctx, s, batches[i]) })
+		inParallel(b, b.N, func(ctx context.Context, _ relay.AccountID, i int) error { return handOverBatch(ctx, s, batches[i]) })
 		b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "messages/s")
 	})
 }
@@ -123,7 +123,7 @@ func BenchmarkSend(b *testing.B) {
 	benchOnEvery(b, func(b *testing.B, s *Store) {
 		const size = 200
 		b.ResetTimer()
-		inParallel(b, b.N, func(ctx context.Context, acct account.ID, _ int) error {
+		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, _ int) error {
 			ms, err := saveBatch(ctx, s, acct, size)
 			if err == nil {
 				err = handOverBatch(ctx, s, ms)
@@ -227,7 +227,7 @@ func saveMany(b *testing.B, s *Store) {
 	if err := credits.New(s.db).Open(b.Context(), 1, 1<<40, at(0)); err != nil {
 		b.Fatal(err)
 	}
-	inParallel(b, listMessages/size, func(ctx context.Context, _ account.ID, i int) error {
+	inParallel(b, listMessages/size, func(ctx context.Context, _ relay.AccountID, i int) error {
 		ms, err := saveBatch(ctx, s, 1, size)
 		if err != nil || i%20 == 0 {
 			return err

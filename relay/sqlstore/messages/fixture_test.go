@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 	credits "github.com/penstock/penstock/relay/sqlstore/credit"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // fixture is the messages of account 1, which has some credit.
@@ -23,14 +22,14 @@ type fixture struct {
 	ahead *atomic.Int64
 }
 
-func at(s float64) time.Time { return sqltest.At(s) }
+func at(s float64) time.Time { return dbtest.At(s) }
 
 // newFixture opens a store; without a URL it is on SQLite.
 func newFixture(t *testing.T, url string, credit int64) fixture {
 	t.Helper()
 	ahead := new(atomic.Int64)
-	db := sqltest.Open(t, sqlstore.Options{URL: url, Now: func() time.Time { return at(0).Add(time.Duration(ahead.Load())) }})
-	p := fixture{t, New(db), credits.New(db), ahead}
+	database := dbtest.Open(t, db.Options{URL: url, Now: func() time.Time { return at(0).Add(time.Duration(ahead.Load())) }})
+	p := fixture{t, New(database), credits.New(database), ahead}
 	p.must(p.credit.Open(t.Context(), 1, credit, at(0)))
 	return p
 }
@@ -43,7 +42,7 @@ func onEvery(t *testing.T, cases []testCase) {
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { run(t, func(testing.TB) string { return "" }) })
-	t.Run("on PostgreSQL", func(t *testing.T) { run(t, sqltest.Shared(t).NewDatabase) })
+	t.Run("on PostgreSQL", func(t *testing.T) { run(t, dbtest.Shared(t).NewDatabase) })
 }
 
 type testCase struct {
@@ -60,7 +59,7 @@ func (p fixture) message(parts int) message.Message {
 	return newMessage(1, id, parts)
 }
 
-func newMessage(acct account.ID, id message.ID, parts int) message.Message {
+func newMessage(acct relay.AccountID, id message.ID, parts int) message.Message {
 	m := message.Message{
 		ID: id, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM,
 		ReceivedAt: at(0), ScheduledFor: at(0),
@@ -210,7 +209,7 @@ func (p fixture) settlePart(m message.Message, part int, o message.Outcome) []me
 // rows counts the rows of a table.
 func (p fixture) rows(table string) int {
 	p.Helper()
-	n, err := sqlstore.Value[int](p.Context(), p.db, table, "SELECT COUNT(*) FROM "+table)
+	n, err := db.Value[int](p.Context(), p.db, table, "SELECT COUNT(*) FROM "+table)
 	p.must(err)
 	return n
 }

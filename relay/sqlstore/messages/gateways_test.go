@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // Two gateways work on one PostgreSQL at the same time.
 func TestTwoGateways(t *testing.T) {
-	server := sqltest.Shared(t)
+	server := dbtest.Shared(t)
 	for name, test := range map[string]func(g gateways){
 		"a message is claimed by one":                 claimedByOne,
 		"a part is handed over by one":                begunByOne,

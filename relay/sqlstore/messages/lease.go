@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // waiting is how many messages of an account are due; atLeast if they were not all
 // counted.
 type waiting struct {
-	account account.ID
+	account relay.AccountID
 	n       int
 	atLeast bool
 }
@@ -43,7 +42,7 @@ func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) (
 	if len(whole)+len(shares) == 0 {
 		return nil, nil
 	}
-	leased, err := sqlstore.Transact(ctx, s.db, leaseNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
+	leased, err := db.Transact(ctx, s.db, leaseNoun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
 		leased, err := due(ctx, tx, now, whole, shares)
 		if err != nil {
 			return nil, err
@@ -72,7 +71,7 @@ func (s *Store) markUnopened(ctx context.Context, unopened []message.Message, no
 	for i := range unopened {
 		refs[i] = unopened[i].Ref()
 	}
-	return s.db.Write(ctx, leaseNoun, func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, leaseNoun, func(ctx context.Context, tx *db.Tx) error {
 		states, err := lock(ctx, tx, leaseNoun, refs)
 		if err != nil {
 			return err
@@ -93,7 +92,7 @@ func (s *Store) markUnopened(ctx context.Context, unopened []message.Message, no
 // waiting returns the accounts of which messages wait, one step in the index each, and
 // how many are due.
 func (s *Store) waiting(ctx context.Context, now time.Time, limit int) ([]waiting, error) {
-	accounts, err := sqlstore.Values[account.ID](ctx, s.db, leaseNoun, `
+	accounts, err := db.Values[relay.AccountID](ctx, s.db, leaseNoun, `
 WITH RECURSIVE waiting(account) AS (
   SELECT CAST(-1 AS BIGINT)
   UNION ALL
@@ -104,7 +103,7 @@ SELECT account FROM waiting WHERE account >= 0`)
 		return nil, err
 	}
 	most := min(limit, countedShares*equalShare(limit, min(len(accounts), mostSharing)))
-	all, err := sqlstore.List(ctx, s.db, leaseNoun, `
+	all, err := db.List(ctx, s.db, leaseNoun, `
 SELECT account, (SELECT COUNT(*) FROM (
   SELECT 1 FROM message_state s WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1 LIMIT $2) AS due)
 FROM batch`, func(w *waiting) []any {
@@ -113,7 +112,7 @@ FROM batch`, func(w *waiting) []any {
 				w.n = limit
 			}
 		}}
-	}, now, most, sqlstore.Column("account", accounts))
+	}, now, most, db.Column("account", accounts))
 	return slices.DeleteFunc(all, func(w waiting) bool { return w.n == 0 }), err
 }
 
@@ -151,19 +150,19 @@ func share(all []waiting, limit int) (whole, less []waiting) {
 // due locks messages that are due: one statement for all accounts that get
 // everything, and one for each that has more than its share, which reads no more than
 // that from the index.
-func due(ctx context.Context, tx *sqlstore.Tx, now time.Time, whole, less []waiting) (leased []state, err error) {
+func due(ctx context.Context, tx *db.Tx, now time.Time, whole, less []waiting) (leased []state, err error) {
 	n := 0
 	for _, w := range whole {
 		n += w.n
 	}
-	accounts := sqlstore.BatchOf("account", whole, func(w *waiting) []any { return []any{w.account} })
-	leased, err = sqlstore.List(ctx, tx, leaseNoun, `
+	accounts := db.BatchOf("account", whole, func(w *waiting) []any { return []any{w.account} })
+	leased, err = db.List(ctx, tx, leaseNoun, `
 SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
 WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1
 ORDER BY s.due, s.id LIMIT $2 {skip locked}`, stateFields, now, n, accounts)
 	for i := 0; i < len(less) && err == nil; i++ {
 		var more []state
-		more, err = sqlstore.List(ctx, tx, leaseNoun, leaseShare, stateFields, less[i].account, now, less[i].n)
+		more, err = db.List(ctx, tx, leaseNoun, leaseShare, stateFields, less[i].account, now, less[i].n)
 		leased = append(leased, more...)
 	}
 	return leased, err

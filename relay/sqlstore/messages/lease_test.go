@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 )
 
 func TestAccountsShareALease(t *testing.T) {
 	many := func(n int, w waiting) (all []waiting) {
 		for i := range n {
-			w.account = account.ID(i + 1)
+			w.account = relay.AccountID(i + 1)
 			all = append(all, w)
 		}
 		return all
@@ -50,11 +50,11 @@ func TestAccountsShareALease(t *testing.T) {
 // An account may have hundreds of thousands of messages due. PostgreSQL has no statistics
 // of them when they have just come.
 func TestAShareIsReadInTheOrderOfTheIndex(t *testing.T) {
-	p := newFixture(t, sqltest.Shared(t).NewDatabase(t), 0)
+	p := newFixture(t, dbtest.Shared(t).NewDatabase(t), 0)
 	p.must(p.db.Run(t.Context(), "test", `
 INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
 SELECT 1, i, 1, 0, 0, '', 1, 1, i, 0, 0, 0 FROM generate_series(1, 20000) AS i`))
-	if plan := sqltest.Plan(t, p.db, leaseShare, 1, at(0), 500); strings.Contains(plan, "Sort") || !strings.Contains(plan, "message_due") {
+	if plan := dbtest.Plan(t, p.db, leaseShare, 1, at(0), 500); strings.Contains(plan, "Sort") || !strings.Contains(plan, "message_due") {
 		t.Errorf("want the first of the index message_due, got\n%s", plan)
 	}
 }

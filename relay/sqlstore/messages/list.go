@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // List returns messages of an account, newest first.
@@ -26,7 +25,7 @@ func (s *Store) List(ctx context.Context, f message.Filter) ([]message.Message, 
 	if f.Number != "" {
 		args = append(args, f.Number)
 	}
-	list, err := sqlstore.List(ctx, s.db, label, pageOf(&f), messageFields, args...)
+	list, err := db.List(ctx, s.db, label, pageOf(&f), messageFields, args...)
 	if err != nil || len(list) < f.Limit || len(list) == 0 {
 		return list, 0, err
 	}
@@ -118,8 +117,8 @@ func stateCondition(s message.State) string {
 
 // named returns the messages that a filter names.
 func (s *Store) named(ctx context.Context, label string, f *message.Filter) ([]message.Message, error) {
-	b := sqlstore.BatchOf("account, id", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
-	list, err := sqlstore.List(ctx, s.db, label, `
+	b := db.BatchOf("account, id", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
+	list, err := db.List(ctx, s.db, label, `
 SELECT `+messageColumns+` FROM batch CROSS JOIN message m CROSS JOIN message_state s
 WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
 ORDER BY batch.n`, messageFields, b)
@@ -130,7 +129,7 @@ ORDER BY batch.n`, messageFields, b)
 // again later, behind the others.
 func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]message.Message, error) {
 	const label = "messages: list unreported"
-	list, err := sqlstore.List(ctx, s.db, label, `
+	list, err := db.List(ctx, s.db, label, `
 SELECT `+messageColumns+` FROM message_state s JOIN message m ON m.account = s.account AND m.id = s.id
 WHERE s.untold > 0 AND s.untold <= $1
 ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
@@ -141,7 +140,7 @@ ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
 	return opened, s.db.Run(ctx, label, `
 UPDATE message_state SET untold = $1
 FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id AND message_state.untold > 0`,
-		s.db.Now(), sqlstore.BatchOf("account, id", unopened, func(m *message.Message) []any { return []any{m.Account, m.ID} }))
+		s.db.Now(), db.BatchOf("account, id", unopened, func(m *message.Message) []any { return []any{m.Account, m.ID} }))
 }
 
 // separate separates the messages that open from those that do not.
@@ -158,7 +157,7 @@ func separate(list []message.Message) (opened, unopened []message.Message) {
 
 // MarkReported marks messages as reported unless their version has changed.
 func (s *Store) MarkReported(ctx context.Context, ms []message.Message) error {
-	b := sqlstore.BatchOf("account, id, version", ms, func(m *message.Message) []any {
+	b := db.BatchOf("account, id, version", ms, func(m *message.Message) []any {
 		return []any{m.Account, m.ID, m.Version}
 	})
 	return s.db.Run(ctx, "messages: mark reported", `
@@ -173,12 +172,12 @@ WHERE message_state.account = reported.account AND message_state.id = reported.i
 // Forget removes messages whose time is over.
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	const noun = "messages: forget"
-	return s.db.Repeat(ctx, noun, sqlstore.SweepMost, func(ctx context.Context, tx *sqlstore.Tx) (int, error) {
-		gone, err := sqlstore.List(ctx, tx, noun, `
+	return s.db.Repeat(ctx, noun, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
+		gone, err := db.List(ctx, tx, noun, `
 WITH gone AS MATERIALIZED (
   SELECT account, id FROM message_state WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})
 DELETE FROM message_state WHERE (account, id) IN (SELECT account, id FROM gone)
-RETURNING account, id`, refFields, now, sqlstore.SweepMost)
+RETURNING account, id`, refFields, now, db.SweepMost)
 		if err != nil {
 			return 0, err
 		}
@@ -194,21 +193,21 @@ const (
 
 // sealedFields returns pointers to the fields of m in the order of sealedColumns.
 func sealedFields(m *message.Message) []any {
-	return []any{&m.Account, sqlstore.SealedOr(&m.Unopened, sqlstore.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
+	return []any{&m.Account, db.SealedOr(&m.Unopened, db.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
 }
 
 // messageFields returns where messageColumns are read to.
 func messageFields(m *message.Message) []any {
 	var s state
-	return append(sealedFields(m), &s.count, &s.scheduled, sqlstore.JSON(&s.parts), &m.Version, func() {
+	return append(sealedFields(m), &s.count, &s.scheduled, db.JSON(&s.parts), &m.Version, func() {
 		fill(m, &s)
 		s = state{}
 	})
 }
 
 // Get loads a message.
-func (s *Store) Get(ctx context.Context, acct account.ID, id message.ID) (message.Message, error) {
-	return sqlstore.One(ctx, s.db, "message "+id.String(), `
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, id message.ID) (message.Message, error) {
+	return db.One(ctx, s.db, "message "+id.String(), `
 SELECT `+messageColumns+` FROM message m JOIN message_state s ON s.account = m.account AND s.id = m.id
 WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
 }
@@ -216,7 +215,7 @@ WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
 // openedOf returns the messages of states, in those states, but for those that do not open,
 // which it passes on.
 func (s *Store) openedOf(ctx context.Context, noun string, states []state, refuse func(unopened []message.Message) error) ([]message.Message, error) {
-	list, err := sqlstore.List(ctx, s.db, noun, `
+	list, err := db.List(ctx, s.db, noun, `
 SELECT `+sealedColumns+`, batch.n FROM batch CROSS JOIN message m
 WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *message.Message) []any {
 		var n int
@@ -233,9 +232,9 @@ WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *m
 }
 
 // Pending lists the pending parts of an account.
-func (s *Store) Pending(ctx context.Context, acct account.ID, offset, limit int) ([]message.Entry, int, error) {
+func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]message.Entry, int, error) {
 	const noun = "messages: pending"
-	total, err := sqlstore.Value[int](ctx, s.db, noun, `
+	total, err := db.Value[int](ctx, s.db, noun, `
 SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE account = $1 AND due > 0 AND pending > 0`, acct)
 	if err != nil || offset >= total || limit <= 0 {
 		return nil, total, err
@@ -245,7 +244,7 @@ SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE accoun
 		before int
 	}
 	// before is how many pending parts there are in messages with lower ids.
-	list, err := sqlstore.List(ctx, s.db, noun, `
+	list, err := db.List(ctx, s.db, noun, `
 WITH page AS MATERIALIZED (
   SELECT id, upto - pending AS before FROM (
     SELECT id, pending, SUM(pending) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS upto FROM (
@@ -274,10 +273,10 @@ ORDER BY page.id`, func(r *row) []any {
 }
 
 // Delete removes a pending part and refunds it.
-func (s *Store) Delete(ctx context.Context, acct account.ID, entry message.ID, now time.Time) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry message.ID, now time.Time) error {
 	noun := "message " + entry.String()
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		st, err := sqlstore.One(ctx, tx, noun, `
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+		st, err := db.One(ctx, tx, noun, `
 SELECT `+stateColumns+` FROM message_state s WHERE s.account = $1 AND s.id <= $2 ORDER BY s.id DESC LIMIT 1 {for update}`, stateFields, acct, entry)
 		if err != nil {
 			return err

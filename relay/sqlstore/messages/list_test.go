@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestList(t *testing.T) {
@@ -122,7 +122,7 @@ func TestEachStateHasAnIndex(t *testing.T) {
 	p := newFixture(t, "", 0)
 	for _, state := range message.States() {
 		f := message.Filter{Account: 1, State: state}
-		plan, err := sqlstore.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+pageOf(&f), func(v *string) []any {
+		plan, err := db.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+pageOf(&f), func(v *string) []any {
 			var skip any
 			return []any{&skip, &skip, &skip, v}
 		}, int64(1), int64(newest), int64(50))

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // refKey is a carrier's id of a part.
 type refKey struct{ carrier, id string }
 
-// keyOf has the id as the database keeps it, see sqlstore.Batch.
+// keyOf has the id as the database keeps it, see db.Batch.
 func keyOf(carrier, id string) refKey {
 	return refKey{carrier, strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")}
 }
@@ -108,8 +108,8 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 			all = append(all, bound{key: keyOf(b.Carrier, id), boundPart: boundPart{b.Part, b.Number}})
 		}
 	}
-	rounds := sqlstore.Rounds(all, func(b *bound) refKey { return b.key })
-	early, err := sqlstore.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *sqlstore.Tx) (early []message.Receipt, err error) {
+	rounds := db.Rounds(all, func(b *bound) refKey { return b.key })
+	early, err := db.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *db.Tx) (early []message.Receipt, err error) {
 		for _, round := range rounds {
 			receipts, err := bind(ctx, tx, round)
 			if err != nil {
@@ -129,14 +129,14 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 }
 
 // bind binds ids that differ.
-func bind(ctx context.Context, tx *sqlstore.Tx, ids []bound) (early []message.Receipt, err error) {
-	b := sqlstore.BatchOf("carrier, ref, account, message, part, number", ids, func(b *bound) []any {
+func bind(ctx context.Context, tx *db.Tx, ids []bound) (early []message.Receipt, err error) {
+	b := db.BatchOf("carrier, ref, account, message, part, number", ids, func(b *bound) []any {
 		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
 	})
 	now := tx.Now()
 	// A part that was bound before goes in front of those before it. Receipts that came before
 	// their id was bound are kept, to be read again if the binding is repeated.
-	found, err := boundByKey(sqlstore.List(ctx, tx, "messages: bind", `
+	found, err := boundByKey(db.List(ctx, tx, "messages: bind", `
 INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
 SELECT carrier, ref, account, message, part, number, '', '', $1 FROM batch WHERE true ORDER BY carrier, ref
 ON CONFLICT (carrier, ref) DO UPDATE
@@ -204,7 +204,7 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 		if r.Found || wasHeld[i] {
 			continue
 		}
-		doc, err := sqlstore.Encode(r)
+		doc, err := db.Encode(r)
 		if err != nil {
 			return nil, fmt.Errorf("messages: receipt: encode: %w", err)
 		}
@@ -218,8 +218,8 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 	if len(unmatched) == 0 {
 		return receipts, nil
 	}
-	all := sqlstore.Rounds(unmatched, func(e *earlyReceipt) refKey { return e.key })
-	names, err := sqlstore.Transact(ctx, s.db, "messages: receipts", func(ctx context.Context, tx *sqlstore.Tx) ([]map[refKey]*bound, error) {
+	all := db.Rounds(unmatched, func(e *earlyReceipt) refKey { return e.key })
+	names, err := db.Transact(ctx, s.db, "messages: receipts", func(ctx context.Context, tx *db.Tx) ([]map[refKey]*bound, error) {
 		names := make([]map[refKey]*bound, len(all))
 		for i, round := range all {
 			found, err := keepEarlyReceipts(ctx, tx, round)
@@ -308,7 +308,7 @@ func sentFields(m *sentMessage) []any {
 
 // unanswered returns the messages with parts that were submitted and are not answered.
 func (s *Store) unanswered(ctx context.Context) ([]sentMessage, error) {
-	return sqlstore.List(ctx, s.db, "messages: unanswered", `
+	return db.List(ctx, s.db, "messages: unanswered", `
 SELECT `+sentColumns+`
 FROM message_state s
 JOIN message m ON m.account = s.account AND m.id = s.id
@@ -321,14 +321,14 @@ func (s *Store) sentMessages(ctx context.Context, refs map[refKey]*bound) (map[m
 	for _, b := range refs {
 		parts = append(parts, b.parts()...)
 	}
-	list, err := sqlstore.List(ctx, s.db, "messages: receipts", `
+	list, err := db.List(ctx, s.db, "messages: receipts", `
 SELECT `+sentColumns+`
 FROM batch
 CROSS JOIN message_state s
 JOIN message m ON m.account = s.account AND m.id = s.id
 WHERE s.account = batch.account AND s.id = batch.id`, sentFields,
 		refBatch(distinct(parts, func(b *boundPart) message.Ref { return b.part.Ref })))
-	return sqlstore.Index(list, err, func(m *sentMessage) message.Ref { return m.Ref })
+	return db.Index(list, err, func(m *sentMessage) message.Ref { return m.Ref })
 }
 
 // maxClockSkew is the largest difference between the clocks of gateways.
@@ -340,7 +340,7 @@ func (m *sentMessage) agrees(r *message.Receipt, since int64) bool {
 	among := func(list []string, address string) bool {
 		return address == "" || slices.ContainsFunc(list, func(a string) bool { return ending(a) == ending(address) })
 	}
-	return since <= sqlstore.Millis(r.At.Add(maxClockSkew)) &&
+	return since <= db.Millis(r.At.Add(maxClockSkew)) &&
 		(len(r.Numbers) == 0 || among(r.Numbers, m.number)) &&
 		(len(r.Addresses) < 2 || among(r.Addresses, m.originator))
 }
@@ -351,7 +351,7 @@ func (m *sentMessage) awaits(n int, r *message.Receipt) bool {
 	if m == nil || n >= len(m.parts) || !m.agrees(r, m.scheduled) {
 		return false
 	}
-	p, arrived := &m.parts[n], sqlstore.Millis(r.At)
+	p, arrived := &m.parts[n], db.Millis(r.At)
 	return !p.State.Ended() ||
 		p.State == r.State && (p.Changed == arrived || r.Line != "" && p.Report == r.Line) ||
 		r.State == message.Buffered && p.Buffered == arrived
@@ -378,8 +378,8 @@ type earlyReceipt struct {
 
 // keepEarlyReceipts keeps receipts until their ids are bound, and returns the ids that
 // are.
-func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt) (map[refKey]*bound, error) {
-	b := sqlstore.NewBatch("carrier, ref, receipt")
+func keepEarlyReceipts(ctx context.Context, tx *db.Tx, list []earlyReceipt) (map[refKey]*bound, error) {
+	b := db.NewBatch("carrier, ref, receipt")
 	for _, e := range list {
 		if len(e.doc) > earlyBytes {
 			e.doc = ""
@@ -389,7 +389,7 @@ func keepEarlyReceipts(ctx context.Context, tx *sqlstore.Tx, list []earlyReceipt
 	now := tx.Now()
 	// An id that is bound meanwhile keeps its part; one that has expired is as if it had never
 	// been there.
-	return boundByKey(sqlstore.List(ctx, tx, "messages: receipts", `
+	return boundByKey(db.List(ctx, tx, "messages: receipts", `
 INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
 SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1 FROM batch WHERE true ORDER BY carrier, ref
 ON CONFLICT (carrier, ref) DO UPDATE
@@ -407,20 +407,20 @@ RETURNING carrier, ref, account, message, part, number, '', earlier`, (*bound).f
 
 // lookUp returns the parts that the ids of receipts name.
 func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[refKey]*bound, error) {
-	b := sqlstore.NewBatch("carrier, ref")
+	b := db.NewBatch("carrier, ref")
 	for i := range receipts {
 		for _, id := range slices.Concat(receipts[i].IDs, receipts[i].OtherBases) {
 			b.Add(receipts[i].Carrier, id)
 		}
 	}
-	return boundByKey(sqlstore.List(ctx, s.db, "messages: receipts", `
+	return boundByKey(db.List(ctx, s.db, "messages: receipts", `
 SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier FROM batch CROSS JOIN message_ref r
 WHERE r.carrier = batch.carrier AND r.ref = batch.ref AND r.message > 0 AND r.expires > $1`, (*bound).fields, s.db.Now(), b))
 }
 
 // boundByKey finds what is kept of ids.
 func boundByKey(list []bound, err error) (map[refKey]*bound, error) {
-	return sqlstore.Index(list, err, func(b *bound) refKey { return b.key })
+	return db.Index(list, err, func(b *bound) refKey { return b.key })
 }
 
 // Receive records receipts of parts; those that are not Found are passed over.

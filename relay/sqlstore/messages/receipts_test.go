@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 func TestReceipts(t *testing.T) {
@@ -358,7 +358,7 @@ func reportsStay(p fixture) {
 func nothingIsLeft(p fixture) {
 	var ms []message.Message
 	var outcomes []message.Outcome
-	for range sqlstore.SweepMost {
+	for range db.SweepMost {
 		ms = append(ms, p.message(1))
 	}
 	ms = append(ms, p.message(3))

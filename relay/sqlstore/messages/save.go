@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
@@ -32,8 +31,8 @@ func (s *Store) Save(ctx context.Context, b message.Batch) (message.Saved, error
 
 // saveAll saves batches of one account. If one cannot be saved, each is by itself;
 // if the database is down, none is.
-func (s *Store) saveAll(ctx context.Context, acct account.ID, all []*message.Batch) []sqlstore.Answer[message.Saved] {
-	answers := make([]sqlstore.Answer[message.Saved], len(all))
+func (s *Store) saveAll(ctx context.Context, acct relay.AccountID, all []*message.Batch) []db.Answer[message.Saved] {
+	answers := make([]db.Answer[message.Saved], len(all))
 	together := distinctKeys(all)
 	if together {
 		saved, err := s.save(ctx, acct, all)
@@ -67,11 +66,11 @@ func distinctKeys(all []*message.Batch) bool {
 }
 
 // save saves batches of one account, all or none.
-func (s *Store) save(ctx context.Context, acct account.ID, all []*message.Batch) ([]message.Saved, error) {
-	return sqlstore.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *sqlstore.Tx) ([]message.Saved, error) {
+func (s *Store) save(ctx context.Context, acct relay.AccountID, all []*message.Batch) ([]message.Saved, error) {
+	return db.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *db.Tx) ([]message.Saved, error) {
 		saved := make([]message.Saved, len(all))
 		var fresh []*message.Batch
-		for _, i := range sqlstore.PlacesInOrder(all, func(a, b *message.Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
+		for _, i := range db.PlacesInOrder(all, func(a, b *message.Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
 			before, first, err := order(ctx, tx, all[i])
 			if err != nil {
 				return nil, err
@@ -95,15 +94,15 @@ func (s *Store) save(ctx context.Context, acct account.ID, all []*message.Batch)
 
 // insert inserts the messages of batches and returns the batches that were not
 // saved before.
-func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []*message.Batch) (fresh []*message.Batch, err error) {
-	texts := sqlstore.NewBatch("id, originator, destination, doc")
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []*message.Batch) (fresh []*message.Batch, err error) {
+	texts := db.NewBatch("id, originator, destination, doc")
 	for _, b := range all {
 		for i := range b.Messages {
 			m := &b.Messages[i]
-			texts.Add(m.ID, m.Originator, m.Destination, sqlstore.Sealed(sqlstore.JSON(m), "message", acct))
+			texts.Add(m.ID, m.Originator, m.Destination, db.Sealed(db.JSON(m), "message", acct))
 		}
 	}
-	ids, err := sqlstore.Values[message.ID](ctx, tx, saveNoun, `
+	ids, err := db.Values[message.ID](ctx, tx, saveNoun, `
 INSERT INTO message (account, id, originator, destination, doc)
 SELECT $1, id, originator, destination, doc FROM batch WHERE true
 ON CONFLICT (account, id) DO NOTHING
@@ -111,8 +110,8 @@ RETURNING id`, acct, texts)
 	if err != nil {
 		return nil, err
 	}
-	inserted := sqlstore.By(ids, func(id message.ID) message.ID { return id })
-	states := sqlstore.NewBatch("id, part_count, scheduled, report, due")
+	inserted := db.By(ids, func(id message.ID) message.ID { return id })
+	states := db.NewBatch("id, part_count, scheduled, report, due")
 	for _, b := range all {
 		before := states.Len()
 		for i := range b.Messages {
@@ -156,14 +155,14 @@ func charge(b *message.Batch) credit.Change {
 
 // order takes the client's key for an order. first is false for one that was made
 // before.
-func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved message.Saved, first bool, err error) {
+func order(ctx context.Context, tx *db.Tx, b *message.Batch) (saved message.Saved, first bool, err error) {
 	if b.Once.Key == "" {
 		return saved, true, nil
 	}
 	id, answer := b.Messages[0].ID, append([]byte{}, b.Once.Answer...)
 	// A key that has expired is as if it had never been used. While another transaction has
 	// the key, this waits for its end.
-	n, err := tx.Exec(ctx, saveNoun, sqlstore.Upsert("message_order", "account, client_key", "content, first_message, answer, expires")+
+	n, err := tx.Exec(ctx, saveNoun, db.Upsert("message_order", "account, client_key", "content, first_message, answer, expires")+
 		" WHERE message_order.expires <= $7", b.Account, b.Once.Key, b.Once.Order, id, answer, b.Now.Add(b.Once.Keep), b.Now)
 	if err != nil || n > 0 {
 		return saved, err == nil, err
@@ -173,7 +172,7 @@ func order(ctx context.Context, tx *sqlstore.Tx, b *message.Batch) (saved messag
 		first   message.ID
 		answer  []byte
 	}
-	had, err := sqlstore.One(ctx, tx, saveNoun, `
+	had, err := db.One(ctx, tx, saveNoun, `
 SELECT content, first_message, answer FROM message_order WHERE account = $1 AND client_key = $2`, func(v *before) []any {
 		return []any{&v.content, &v.first, &v.answer}
 	}, b.Account, b.Once.Key)

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // part is where a part of a message stands.
@@ -46,7 +46,7 @@ const stateColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.pa
 
 // stateFields are stateColumns.
 func stateFields(s *state) []any {
-	return []any{&s.Account, &s.ID, &s.count, &s.scheduled, &s.report, sqlstore.JSON(&s.parts), &s.due, &s.unreportedSince, &s.expires, &s.version, func() {
+	return []any{&s.Account, &s.ID, &s.count, &s.scheduled, &s.report, db.JSON(&s.parts), &s.due, &s.unreportedSince, &s.expires, &s.version, func() {
 		for len(s.parts) < s.count { // all are as they were saved
 			s.parts = append(s.parts, part{State: message.Pending})
 		}
@@ -55,38 +55,38 @@ func stateFields(s *state) []any {
 
 // lock reads the states of messages and keeps others from changing them. Those
 // that are gone are left out.
-func lock(ctx context.Context, tx *sqlstore.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
-	return byRef(sqlstore.List(ctx, tx, noun, `
+func lock(ctx context.Context, tx *db.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
+	return byRef(db.List(ctx, tx, noun, `
 SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
 WHERE s.account = batch.account AND s.id = batch.id
 ORDER BY s.account, s.id {for update}`, stateFields, refBatch(refs)))
 }
 
 func byRef(list []state, err error) (map[message.Ref]*state, error) {
-	return sqlstore.Index(list, err, func(s *state) message.Ref { return s.Ref })
+	return db.Index(list, err, func(s *state) message.Ref { return s.Ref })
 }
 
 // refBatch names messages; each once.
-func refBatch(refs []message.Ref) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, id", refs, refFields)
+func refBatch(refs []message.Ref) *db.Batch {
+	return db.BatchOf("account, id", refs, refFields)
 }
 
 // stateBatch names the messages of states.
-func stateBatch(states []state) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, id", states, func(s *state) []any { return refFields(&s.Ref) })
+func stateBatch(states []state) *db.Batch {
+	return db.BatchOf("account, id", states, func(s *state) []any { return refFields(&s.Ref) })
 }
 
 func refFields(r *message.Ref) []any { return []any{&r.Account, &r.ID} }
 
 // store writes back those of the states that have changed.
-func store(ctx context.Context, tx *sqlstore.Tx, noun string, all map[message.Ref]*state) error {
-	b := sqlstore.NewBatch("account, id, parts, pending, states, due, untold, expires, version")
+func store(ctx context.Context, tx *db.Tx, noun string, all map[message.Ref]*state) error {
+	b := db.NewBatch("account, id, parts, pending, states, due, untold, expires, version")
 	for _, s := range all {
 		if !s.changed {
 			continue
 		}
 		pending, states := s.summary()
-		b.Add(s.Account, s.ID, sqlstore.JSON(s.parts), pending, states, s.due, s.unreportedSince, s.expires, s.version)
+		b.Add(s.Account, s.ID, db.JSON(s.parts), pending, states, s.due, s.unreportedSince, s.expires, s.version)
 	}
 	return tx.Run(ctx, noun, `
 UPDATE message_state SET parts = batch.parts, pending = batch.pending, states = batch.states, settled = batch.states & 508, due = batch.due,
@@ -126,7 +126,7 @@ func (s *state) transition(n int, to message.State, at time.Time) bool {
 	if !slices.Contains(to.From(), p.State) {
 		return false
 	}
-	p.State, p.Changed = to, sqlstore.Millis(at)
+	p.State, p.Changed = to, db.Millis(at)
 	if to == message.Buffered {
 		p.Buffered = p.Changed
 	}
@@ -148,7 +148,7 @@ func (s *state) schedule(now time.Time, retention time.Duration) {
 			if at == 0 {
 				at = s.scheduled
 			}
-			leased = leased || at <= sqlstore.Millis(now)
+			leased = leased || at <= db.Millis(now)
 			if next == 0 || at < next {
 				next = at
 			}
@@ -159,7 +159,7 @@ func (s *state) schedule(now time.Time, retention time.Duration) {
 		return
 	}
 	if s.due = next; next == 0 {
-		s.expires = sqlstore.Millis(now.Add(retention))
+		s.expires = db.Millis(now.Add(retention))
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *state) schedule(now time.Time, retention time.Duration) {
 // the parts, without their content.
 func fill(m *message.Message, s *state) {
 	if m.Unopened {
-		m.Parts, m.ScheduledFor = make([]message.Part, s.count), sqlstore.Moment(s.scheduled)
+		m.Parts, m.ScheduledFor = make([]message.Part, s.count), db.Moment(s.scheduled)
 	}
 	parts := s.parts
 	for n := range m.Parts {
@@ -179,16 +179,16 @@ func fill(m *message.Message, s *state) {
 		is := &parts[n]
 		p.State, p.Carrier, p.Ref, p.Reason, p.Report = is.State, is.Carrier, is.Ref, is.Reason, is.Report
 		if is.Due > 0 {
-			p.ScheduledAt = sqlstore.Moment(is.Due)
+			p.ScheduledAt = db.Moment(is.Due)
 		}
 		if is.Changed > 0 {
-			p.ChangedAt = sqlstore.Moment(is.Changed)
+			p.ChangedAt = db.Moment(is.Changed)
 		}
 		if is.Buffered > 0 {
-			p.BufferedAt = sqlstore.Moment(is.Buffered)
+			p.BufferedAt = db.Moment(is.Buffered)
 		}
 		if is.Resent > 0 {
-			p.ResentAt = sqlstore.Moment(is.Resent)
+			p.ResentAt = db.Moment(is.Resent)
 		}
 	}
 }

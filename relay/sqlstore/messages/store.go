@@ -12,25 +12,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Store is a message.Store, Work, Receipts, Reports and Archive. It is safe for
 // concurrent use, and for use by several gateways on one database.
 type Store struct {
-	db *sqlstore.DB
+	db *db.DB
 	// ids has the block of reserved ids, and is empty while it is in use.
 	ids    chan block
-	saving *sqlstore.GroupCommit[account.ID, *message.Batch, message.Saved]
+	saving *db.GroupCommit[relay.AccountID, *message.Batch, message.Saved]
 }
 
 // New makes a Store.
-func New(db *sqlstore.DB) *Store {
-	s := &Store{db: db, ids: make(chan block, 1)}
+func New(database *db.DB) *Store {
+	s := &Store{db: database, ids: make(chan block, 1)}
 	s.ids <- block{}
-	s.saving = &sqlstore.GroupCommit[account.ID, *message.Batch, message.Saved]{
+	s.saving = &db.GroupCommit[relay.AccountID, *message.Batch, message.Saved]{
 		Most: savedTogether, Size: func(b *message.Batch) int { return len(b.Messages) }, Do: s.saveAll,
 	}
 	return s
@@ -74,14 +74,14 @@ func (s *Store) Reserve(ctx context.Context, n int) (message.ID, error) {
 		b.next += message.ID(n)
 		return b.next - message.ID(n), nil
 	case <-ctx.Done():
-		return 0, sqlstore.Wrap("messages: reserve", ctx.Err())
+		return 0, db.Wrap("messages: reserve", ctx.Err())
 	}
 }
 
 func (s *Store) reserve(ctx context.Context, size int) (block, error) {
 	const noun = "messages: reserve"
-	last, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (message.ID, error) {
-		return sqlstore.Value[message.ID](ctx, tx, noun, "UPDATE message_id SET last = last + $1 RETURNING last", size)
+	last, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (message.ID, error) {
+		return db.Value[message.ID](ctx, tx, noun, "UPDATE message_id SET last = last + $1 RETURNING last", size)
 	})
 	if err != nil {
 		return block{}, err

@@ -8,9 +8,9 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
@@ -201,7 +201,7 @@ func keyExpires(p fixture) {
 // they repeat under one key is sent once.
 func manyOrdersAtATime(p fixture) {
 	var sent, refused, repeated atomic.Int64
-	sqltest.Together(40, func(i int) {
+	dbtest.Together(40, func(i int) {
 		ctx := context.WithoutCancel(p.Context())
 		for n := range 3 {
 			b := message.Batch{Account: 1, Messages: []message.Message{p.message(2)}, Now: at(0)}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // skippedIDs is by how much ids grow when the database was put back to an earlier state:
@@ -30,8 +30,8 @@ ORDER BY s.account, s.id LIMIT $4 {for update}`
 	last := message.Ref{}
 	for {
 		var marked int
-		list, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
-			list, err := sqlstore.List(ctx, tx, noun, statement, stateFields, dueBy, last.Account, last.ID, sqlstore.SweepMost)
+		list, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
+			list, err := db.List(ctx, tx, noun, statement, stateFields, dueBy, last.Account, last.ID, db.SweepMost)
 			if err != nil {
 				return nil, err
 			}
@@ -48,7 +48,7 @@ ORDER BY s.account, s.id LIMIT $4 {for update}`
 			return count, err
 		}
 		count += marked
-		if len(list) < sqlstore.SweepMost {
+		if len(list) < db.SweepMost {
 			return count, nil
 		}
 		last = list[len(list)-1].Ref
@@ -59,8 +59,8 @@ ORDER BY s.account, s.id LIMIT $4 {for update}`
 func (s *state) markUnknown(dueBy, now time.Time, reason string) (count int) {
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.State == message.Pending && p.Due <= sqlstore.Millis(dueBy) {
-			p.State, p.Changed, p.Reason = message.Unknown, sqlstore.Millis(now), reason
+		if p.State == message.Pending && p.Due <= db.Millis(dueBy) {
+			p.State, p.Changed, p.Reason = message.Unknown, db.Millis(now), reason
 			count++
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestAMessageThatDoesNotOpenEndsNoOther(t *testing.T) {
@@ -30,10 +30,10 @@ func ids(ms []message.Message) (opened []message.ID) {
 }
 
 func unopenedIsSentAgain(p fixture) {
-	p.db.SetSealer(sqltest.Sealer{})
+	p.db.SetSealer(dbtest.Sealer{})
 	a, b, c := p.message(1), p.message(2), p.message(1)
 	p.save(a, b, c)
-	restore := sqltest.Tamper(p, p.db, "message", "doc", fmt.Sprintf("id = %d", b.ID))
+	restore := dbtest.Tamper(p, p.db, "message", "doc", fmt.Sprintf("id = %d", b.ID))
 
 	// 1. The list shows its numbers and states.
 	list, _, err := p.List(p.Context(), message.Filter{Account: 1, Limit: 9})
@@ -72,11 +72,11 @@ func unopenedIsSentAgain(p fixture) {
 }
 
 func unopenedIsReportedLater(p fixture) {
-	p.db.SetSealer(sqltest.Sealer{})
+	p.db.SetSealer(dbtest.Sealer{})
 	a, b := p.message(1), p.message(1)
 	a.Report, b.Report = message.Report{URL: "https://example.com/a"}, message.Report{URL: "https://example.com/b"}
 	p.save(a, b)
-	restore := sqltest.Tamper(p, p.db, "message", "doc", fmt.Sprintf("id = %d", b.ID))
+	restore := dbtest.Tamper(p, p.db, "message", "doc", fmt.Sprintf("id = %d", b.ID))
 	var outcomes []message.Outcome
 	for _, m := range []message.Message{a, b} {
 		_, err := p.Begin(p.Context(), []message.Start{{Ref: m.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(15)}})

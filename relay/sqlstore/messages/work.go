@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	"github.com/penstock/penstock/relay/sqlstore"
 	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
@@ -29,7 +29,7 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 	}
 	refs := distinct(starts, func(st *message.Start) message.Ref { return st.Ref })
 	const noun = "messages: begin"
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([][]int, error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
 		states, err := lock(ctx, tx, noun, refs)
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (s *state) begin(call string, start *message.Start) (begun []int) {
 		switch {
 		case p.State == message.Sending && p.Call == call:
 		case p.State == message.Pending && p.Call != call, p.State == message.Sending && start.Again:
-			p.State, p.Call, p.Carrier, p.Changed = message.Sending, call, start.Carrier, sqlstore.Millis(start.Now)
+			p.State, p.Call, p.Carrier, p.Changed = message.Sending, call, start.Carrier, db.Millis(start.Now)
 		default:
 			continue
 		}
@@ -62,8 +62,8 @@ func (s *state) begin(call string, start *message.Start) (begun []int) {
 		s.changed = true
 		// A lease of which half is left is not moved: on PostgreSQL an update that changes
 		// no indexed column adds no entry to any index.
-		if half := start.Until.Sub(start.Now) / 2; s.due < sqlstore.Millis(start.Now.Add(half)) {
-			s.due = sqlstore.Millis(start.Until)
+		if half := start.Until.Sub(start.Now) / 2; s.due < db.Millis(start.Now.Add(half)) {
+			s.due = db.Millis(start.Until)
 		}
 	}
 	return begun
@@ -103,7 +103,7 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 		return nil, nil
 	}
 	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
-	reports, err := sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]state, error) {
+	reports, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
 		states, err := lock(ctx, tx, noun, refs)
 		if err != nil {
 			return nil, err
@@ -147,7 +147,7 @@ func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes
 			st.schedule(now, s.db.Retention())
 		}
 		if st.report && reported {
-			st.unreportedSince = cmp.Or(st.unreportedSince, sqlstore.Millis(now))
+			st.unreportedSince = cmp.Or(st.unreportedSince, db.Millis(now))
 			reports = append(reports, *st)
 		}
 	}
@@ -169,22 +169,22 @@ func (s *state) settle(c *change) bool {
 	}
 	p.Reason, p.Report = cmp.Or(c.Reason, p.Reason), cmp.Or(c.report, p.Report)
 	if c.State == message.Pending {
-		p.Due = sqlstore.Millis(c.Again)
+		p.Due = db.Millis(c.Again)
 	}
 	if c.Resent {
-		p.Resent = sqlstore.Millis(c.At)
+		p.Resent = db.Millis(c.At)
 	}
 	return true
 }
 
-func refundOf(acct account.ID, entry message.ID, at time.Time) credit.Change {
+func refundOf(acct relay.AccountID, entry message.ID, at time.Time) credit.Change {
 	return credit.Change{
 		ID: "refund-" + entry.String(), Account: acct, Credits: 1, Reason: credit.Refund, Reference: entry.String(), At: at,
 	}
 }
 
 // refund gives credits back, account by account in their order.
-func refund(ctx context.Context, tx *sqlstore.Tx, refunds []credit.Change) error {
+func refund(ctx context.Context, tx *db.Tx, refunds []credit.Change) error {
 	slices.SortStableFunc(refunds, func(a, b credit.Change) int { return cmp.Compare(a.Account, b.Account) })
 	for len(refunds) > 0 {
 		n := 1
@@ -225,9 +225,9 @@ RETURNING message_state.account, message_state.id`
 // moveDue sets when messages are due. One of which nothing waits stays as it is, and so does
 // one that another process has leased: its lease ends later.
 func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
-	ls = sqlstore.LastOfEach(ls, func(a, b message.Lease) int {
+	ls = db.LastOfEach(ls, func(a, b message.Lease) int {
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
-	b := sqlstore.BatchOf("account, id, ends", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
-	return sqlstore.Returning(ctx, s.db, noun, moveLeases, refFields, to, b)
+	b := db.BatchOf("account, id, ends", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
+	return db.Returning(ctx, s.db, noun, moveLeases, refFields, to, b)
 }

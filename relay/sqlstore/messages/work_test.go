@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 func TestWork(t *testing.T) {
@@ -69,7 +68,7 @@ func claimedSince(p fixture) {
 }
 
 func accountsShare(p fixture) {
-	for acct, n := range map[account.ID]int{1: 20, 2: 3, 3: 9, 4: 1} {
+	for acct, n := range map[relay.AccountID]int{1: 20, 2: 3, 3: 9, 4: 1} {
 		p.must(p.credit.Open(p.Context(), acct, 100, at(0)))
 		var ms []message.Message
 		for range n {
@@ -83,10 +82,10 @@ func accountsShare(p fixture) {
 		_, err := p.Save(p.Context(), message.Batch{Account: acct, Messages: ms, Now: at(0)})
 		p.must(err)
 	}
-	for i, want := range []map[account.ID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
+	for i, want := range []map[relay.AccountID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
 		list, err := p.LeaseDue(p.Context(), at(50), at(90), 11)
 		p.must(err)
-		of, last := make(map[account.ID]int), make(map[account.ID]int64)
+		of, last := make(map[relay.AccountID]int), make(map[relay.AccountID]int64)
 		for _, m := range list {
 			of[m.Account]++
 			if at := m.ScheduledFor.UnixMilli(); at < last[m.Account] {
@@ -179,7 +178,7 @@ func usualIsLikeAny(p fixture) {
 func (p fixture) row(m message.Message) string {
 	p.Helper()
 	var n [6]int64
-	_, err := sqlstore.One(p.Context(), p.db, "test", `
+	_, err := db.One(p.Context(), p.db, "test", `
 SELECT pending, states, due, untold, expires, version FROM message_state WHERE account = $1 AND id = $2`,
 		func(*int) []any { return []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]} }, m.Account, m.ID)
 	p.must(err)
@@ -307,7 +306,7 @@ func longestMessage(p fixture) {
 // A transaction may still run when its caller has gone; it must leave alone what the
 // caller got.
 func callersGiveUp(p fixture) {
-	sqltest.Together(50, func(i int) {
+	dbtest.Together(50, func(i int) {
 		ctx, cancel := context.WithTimeout(p.Context(), time.Duration(i*40)*time.Microsecond)
 		defer cancel()
 		id, err := p.Reserve(ctx, 1)
@@ -326,7 +325,7 @@ func callersGiveUp(p fixture) {
 			}
 		}
 	})
-	balance, err := sqlstore.Value[int](p.Context(), p.db, "test", `
+	balance, err := db.Value[int](p.Context(), p.db, "test", `
 SELECT balance + (SELECT COUNT(*) FROM message_state WHERE account = 1 AND (states & 64) = 0) FROM credit WHERE account = 1`)
 	p.must(err)
 	p.same("balance and messages to pay", balance, 1000)
@@ -337,7 +336,7 @@ SELECT balance + (SELECT COUNT(*) FROM message_state WHERE account = 1 AND (stat
 func TestLeasesAreRenewedByTheKeysOfTheMessages(t *testing.T) {
 	p := newFixture(t, "", 0)
 	statement := strings.Replace(moveLeases, "FROM batch", "FROM (SELECT value ->> 0 AS account, value ->> 1 AS id, value ->> 2 AS ends FROM jsonb_each('[]')) AS batch", 1)
-	plan, err := sqlstore.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+statement, func(v *string) []any {
+	plan, err := db.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+statement, func(v *string) []any {
 		var skip any
 		return []any{&skip, &skip, &skip, v}
 	}, int64(1))

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 const (
@@ -28,42 +27,42 @@ func documentOf(a rule.Alarm) rule.Alarm {
 
 func alarmFields(a *rule.Alarm) []any {
 	return []any{
-		sqlstore.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, sqlstore.NanoTime(&a.RaisedAt), sqlstore.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
+		db.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, db.NanoTime(&a.RaisedAt), db.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
 	}
 }
 
 // Alarm loads an alarm.
-func (s *Store) Alarm(ctx context.Context, acct account.ID, id string) (rule.Alarm, error) {
-	return sqlstore.One(ctx, s.db, "alarm "+id, getAlarm, alarmFields, acct, id)
+func (s *Store) Alarm(ctx context.Context, acct relay.AccountID, id string) (rule.Alarm, error) {
+	return db.One(ctx, s.db, "alarm "+id, getAlarm, alarmFields, acct, id)
 }
 
 // ChangeAlarm saves what change makes of an alarm.
-func (s *Store) ChangeAlarm(ctx context.Context, acct account.ID, id string, change func(*rule.Alarm) error) (rule.Alarm, error) {
+func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string, change func(*rule.Alarm) error) (rule.Alarm, error) {
 	noun := "alarm " + id
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (rule.Alarm, error) {
-		a, err := sqlstore.One(ctx, tx, noun, lockAlarm, alarmFields, acct, id)
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (rule.Alarm, error) {
+		a, err := db.One(ctx, tx, noun, lockAlarm, alarmFields, acct, id)
 		if err == nil {
 			err = change(&a)
 		}
 		if err != nil {
 			return a, err
 		}
-		return a, tx.Run(ctx, noun, "UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3", sqlstore.JSON(documentOf(a)), acct, id)
+		return a, tx.Run(ctx, noun, "UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3", db.JSON(documentOf(a)), acct, id)
 	})
 }
 
 // OfRecord returns the alarms that a frame raised or cleared.
-func (s *Store) OfRecord(ctx context.Context, acct account.ID, deviceID, record string) ([]rule.Alarm, error) {
-	return sqlstore.List(ctx, s.db, "alarms of a frame", `SELECT `+alarmColumns+` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`, alarmFields, acct, deviceID, record, record)
+func (s *Store) OfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]rule.Alarm, error) {
+	return db.List(ctx, s.db, "alarms of a frame", `SELECT `+alarmColumns+` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`, alarmFields, acct, deviceID, record, record)
 }
 
 // Alarms lists alarms, newest first.
-func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter) ([]rule.Owned[rule.Alarm], string, error) {
+func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f rule.AlarmFilter) ([]rule.Owned[rule.Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	var w sqlstore.Where
+	var w db.Where
 	w.And("raised BETWEEN ? AND ?", lowest(f.From), highest(f.To))
 	w.And("(raised < ? OR raised = ? AND id < ?)", raised, raised, id)
 	w.AndSet("account = ?", acct)
@@ -71,27 +70,27 @@ func (s *Store) Alarms(ctx context.Context, acct account.ID, f rule.AlarmFilter)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
 	fields := func(a *rule.Owned[rule.Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Of)...) }
-	all, err := sqlstore.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
+	all, err := db.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
 	}
 	all = all[:f.Limit]
 	last := &all[f.Limit-1].Of
-	return all, formatCursor(sqlstore.Nanos(last.RaisedAt), last.ID), nil
+	return all, formatCursor(db.Nanos(last.RaisedAt), last.ID), nil
 }
 
 func lowest(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
 	}
-	return sqlstore.Nanos(t)
+	return db.Nanos(t)
 }
 
 func highest(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MaxInt64
 	}
-	return sqlstore.Nanos(t)
+	return db.Nanos(t)
 }
 
 func formatCursor(raised int64, id string) string {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
@@ -26,18 +26,18 @@ type tally struct {
 	due  time.Time
 }
 
-func (t *tally) fields() []any { return []any{&t.rule, &t.n, sqlstore.Time(&t.due)} }
+func (t *tally) fields() []any { return []any{&t.rule, &t.n, db.Time(&t.due)} }
 
 // Collect adds frames to batches.
-func (s *Store) Collect(ctx context.Context, acct account.ID, items []rule.Item) ([]rule.BatchRef, error) {
+func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []rule.Item) ([]rule.BatchRef, error) {
 	rules := make(map[string]rule.Item)
 	for _, it := range items {
 		if _, known := rules[it.RuleID]; !known {
 			rules[it.RuleID] = it
 		}
 	}
-	keys := sqlstore.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(rules)))
-	return sqlstore.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *sqlstore.Tx) (full []rule.BatchRef, err error) {
+	keys := db.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(rules)))
+	return db.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *db.Tx) (full []rule.BatchRef, err error) {
 		if err := tx.Run(ctx, "batches: add", `
 INSERT INTO rule_batch (account, rule)
 SELECT b.account, b.rule FROM batch AS b
@@ -45,11 +45,11 @@ WHERE EXISTS (SELECT 1 FROM rule AS r WHERE r.account = b.account AND r.id = b.r
 ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`, keys); err != nil {
 			return nil, err
 		}
-		tallies, err := sqlstore.List(ctx, tx, "batches: lock", lockBatches, (*tally).fields, keys)
+		tallies, err := db.List(ctx, tx, "batches: lock", lockBatches, (*tally).fields, keys)
 		if err != nil {
 			return nil, err
 		}
-		there := sqlstore.By(tallies, func(t tally) string { return t.rule })
+		there := db.By(tallies, func(t tally) string { return t.rule })
 		added, err := addTo(ctx, tx, acct, there, items)
 		if err != nil {
 			return nil, err
@@ -68,15 +68,15 @@ ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`, keys); err != nil {
 }
 
 // addTo adds frames to the batches that are there, and counts the new ones.
-func addTo(ctx context.Context, tx *sqlstore.Tx, acct account.ID, there map[string]tally, items []rule.Item) (map[string]int, error) {
-	rows := sqlstore.NewBatch("account, rule, record, frame_at, added, doc")
+func addTo(ctx context.Context, tx *db.Tx, acct relay.AccountID, there map[string]tally, items []rule.Item) (map[string]int, error) {
+	rows := db.NewBatch("account, rule, record, frame_at, added, doc")
 	for i := range items {
 		if _, ok := there[items[i].RuleID]; ok { // else the rule was deleted
 			o := items[i].Occurrence
-			rows.Add(acct, items[i].RuleID, o.FrameKey(), sqlstore.Nanos(o.Time), items[i].At, sqlstore.JSON(o))
+			rows.Add(acct, items[i].RuleID, o.FrameKey(), db.Nanos(o.Time), items[i].At, db.JSON(o))
 		}
 	}
-	of, err := sqlstore.Values[string](ctx, tx, "batches: collect", `
+	of, err := db.Values[string](ctx, tx, "batches: collect", `
 INSERT INTO rule_item (account, rule, record, frame_at, added, doc)
 SELECT account, rule, record, frame_at, added, doc FROM batch WHERE true
 ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`, rows)
@@ -87,16 +87,16 @@ ON CONFLICT (account, rule, record) DO NOTHING RETURNING rule`, rows)
 	return added, err
 }
 
-func setTallies(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []tally) error {
+func setTallies(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []tally) error {
 	return tx.Run(ctx, "batches: count", `
-UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`, sqlstore.BatchOf("account, rule, count, due", all, func(t *tally) []any {
+UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.account = b.account AND rule_batch.rule = b.rule`, db.BatchOf("account, rule, count, due", all, func(t *tally) []any {
 		return []any{acct, t.rule, t.n, t.due}
 	}))
 }
 
 // DueBatches returns batches that are due.
 func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]rule.BatchRef, error) {
-	return sqlstore.List(ctx, s.db, "batches: due", "SELECT account, rule FROM rule_batch WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2",
+	return db.List(ctx, s.db, "batches: due", "SELECT account, rule FROM rule_batch WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2",
 		func(r *rule.BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, most)
 }
 
@@ -113,20 +113,20 @@ func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, 
 	if b.Count > 0 {
 		most = b.Count
 	}
-	one := sqlstore.BatchOf("account, rule", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
-	created, err = sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+	one := db.BatchOf("account, rule", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
+	created, err = db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
 		more = false
-		t, err := sqlstore.One(ctx, tx, noun, lockBatches, (*tally).fields, one)
-		if sqlstore.IsNotFound(err) {
+		t, err := db.One(ctx, tx, noun, lockBatches, (*tally).fields, one)
+		if db.IsNotFound(err) {
 			return nil, nil
 		}
 		full, late := b.Count > 0 && t.n >= b.Count, !t.due.IsZero() && !t.due.After(now)
 		if err != nil || !full && !late {
 			return nil, err
 		}
-		items, err := sqlstore.List(ctx, tx, noun, `
+		items, err := db.List(ctx, tx, noun, `
 SELECT record, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0 ORDER BY frame_at, record LIMIT $3`, func(it *item) []any {
-			return []any{&it.record, sqlstore.JSON(&it.occurrence)}
+			return []any{&it.record, db.JSON(&it.occurrence)}
 		}, ref.Account, ref.RuleID, most)
 		if err != nil {
 			return nil, err
@@ -153,22 +153,22 @@ const mostTaken = 1000
 
 // leave marks frames as sent and sets when those that stay are due. It reports whether
 // these make another request.
-func (s *Store) leave(ctx context.Context, tx *sqlstore.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
+func (s *Store) leave(ctx context.Context, tx *db.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
 	noun := "batch of rule " + ref.RuleID
-	rows := sqlstore.BatchOf("account, rule, record", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
+	rows := db.BatchOf("account, rule, record", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
 	if err := tx.Run(ctx, noun, `
 UPDATE rule_item SET taken = $1, doc = '' FROM batch AS b
 WHERE rule_item.account = b.account AND rule_item.rule = b.rule AND rule_item.record = b.record`, now, rows); err != nil {
 		return false, err
 	}
-	first, err := sqlstore.Value[int64](ctx, tx, noun, `
+	first, err := db.Value[int64](ctx, tx, noun, `
 SELECT COALESCE(MIN(added), 0) FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0`, ref.Account, ref.RuleID)
 	if err != nil {
 		return false, err
 	}
 	t.due = time.Time{}
 	if first > 0 && b.Every > 0 {
-		t.due = sqlstore.Moment(first).Add(b.Every)
+		t.due = db.Moment(first).Add(b.Every)
 	}
 	if first == 0 {
 		t.n = 0

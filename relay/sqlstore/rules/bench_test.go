@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // BenchmarkLeaseWatches takes the 500 devices that may be silent out of a million that
 // are watched, and sets when they may be silent next.
 func BenchmarkLeaseWatches(b *testing.B) {
 	bench := func(b *testing.B, url string) {
-		db := sqltest.Open(b, sqlstore.Options{URL: url})
+		database := dbtest.Open(b, db.Options{URL: url})
 		const watched, step, silent = 1_000_000, 10_000, 500
 		for first := 0; first < watched; first += step {
-			rows := sqlstore.NewBatch("account, device, due")
+			rows := db.NewBatch("account, device, due")
 			for i := first; i < first+step; i++ {
 				due := at(float64(1_000_000 + i))
 				if i%(watched/silent) == 0 {
@@ -25,14 +25,14 @@ func BenchmarkLeaseWatches(b *testing.B) {
 				}
 				rows.Add(1, fmt.Sprintf("d%07d", i), due)
 			}
-			err := db.Write(b.Context(), "bench", func(ctx context.Context, tx *sqlstore.Tx) error {
+			err := database.Write(b.Context(), "bench", func(ctx context.Context, tx *db.Tx) error {
 				return tx.Run(ctx, "bench", "INSERT INTO rule_watch (account, device, due) SELECT account, device, due FROM batch", rows)
 			})
 			if err != nil {
 				b.Fatal(err)
 			}
 		}
-		s := rules.New(db)
+		s := rules.New(database)
 		for b.Loop() {
 			leased := at(500_000)
 			due, err := s.LeaseWatches(b.Context(), at(2), leased, silent)
@@ -48,5 +48,5 @@ func BenchmarkLeaseWatches(b *testing.B) {
 		}
 	}
 	b.Run("SQLite", func(b *testing.B) { bench(b, "") })
-	b.Run("PostgreSQL", func(b *testing.B) { bench(b, sqltest.Shared(b).NewDatabase(b)) })
+	b.Run("PostgreSQL", func(b *testing.B) { bench(b, dbtest.Shared(b).NewDatabase(b)) })
 }

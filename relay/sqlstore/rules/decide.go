@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
@@ -19,29 +19,29 @@ const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, 
 // stateFields are stateColumns.
 func stateFields(st *rule.PairState) []any {
 	return []any{
-		&st.DeviceID, &st.RuleID, &st.AlarmID, sqlstore.NanoTime(&st.RaisedAt), sqlstore.NanoTime(&st.Since), sqlstore.NanoTime(&st.At),
-		sqlstore.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, sqlstore.NanoTime(&st.RanAt), sqlstore.Time(&st.Due), sqlstore.JSON(&st.Began),
+		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.At),
+		db.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, db.NanoTime(&st.RanAt), db.Time(&st.Due), db.JSON(&st.Began),
 	}
 }
 
 // PairStates returns the states of rules for devices.
-func (s *Store) PairStates(ctx context.Context, acct account.ID, deviceIDs []string) ([]rule.PairState, error) {
-	return sqlstore.List(ctx, s.db, "rule states", `
+func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) ([]rule.PairState, error) {
+	return db.List(ctx, s.db, "rule states", `
 SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`, stateFields,
-		sqlstore.AccountColumn(acct, "device", deviceIDs))
+		db.AccountColumn(acct, "device", deviceIDs))
 }
 
 // Decide locks states, and saves what decide makes of them.
-func (s *Store) Decide(ctx context.Context, acct account.ID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) ([]outbox.Delivery, error) {
-	pairs = sqlstore.FirstOfEach(pairs, func(a, b rule.Pair) int {
+func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) ([]outbox.Delivery, error) {
+	pairs = db.FirstOfEach(pairs, func(a, b rule.Pair) int {
 		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
-	return sqlstore.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *sqlstore.Tx) ([]outbox.Delivery, error) {
+	return db.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
 		pairs, err := enabled(ctx, tx, acct, pairs)
 		if err != nil {
 			return nil, err
 		}
-		keys := sqlstore.BatchOf("account, device, rule", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
+		keys := db.BatchOf("account, device, rule", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
 		// Rows are made so that they can be locked; not for devices that were deleted.
 		if err := tx.Run(ctx, "rule states: add", `
 INSERT INTO rule_state (account, device, rule)
@@ -51,7 +51,7 @@ ORDER BY b.n
 ON CONFLICT (account, device, rule) DO NOTHING`, keys); err != nil {
 			return nil, err
 		}
-		locked, err := sqlstore.List(ctx, tx, "rule states: lock", `
+		locked, err := db.List(ctx, tx, "rule states: lock", `
 SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device AND s.rule = b.rule
 ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 		if err != nil {
@@ -69,20 +69,20 @@ ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 }
 
 // enabled leaves out the pairs whose rule was disabled or deleted meanwhile.
-func enabled(ctx context.Context, tx *sqlstore.Tx, acct account.ID, pairs []rule.Pair) (left []rule.Pair, err error) {
+func enabled(ctx context.Context, tx *db.Tx, acct relay.AccountID, pairs []rule.Pair) (left []rule.Pair, err error) {
 	ids := make([]string, len(pairs))
 	for i := range pairs {
 		ids[i] = pairs[i].RuleID
 	}
-	rows := sqlstore.AccountColumn(acct, "rule", sqlstore.FirstOfEach(ids, strings.Compare))
+	rows := db.AccountColumn(acct, "rule", db.FirstOfEach(ids, strings.Compare))
 	// The rules stay as they are until the end of the transaction.
-	rules, err := sqlstore.List(ctx, tx, "rule states: rules", `
+	rules, err := db.List(ctx, tx, "rule states: rules", `
 SELECT `+ruleColumns+` FROM rule
 WHERE (account, id) IN (SELECT account, rule FROM batch) ORDER BY id {for share}`, ruleFields, rows)
 	if err != nil {
 		return nil, err
 	}
-	is := sqlstore.By(rules, func(r rule.Rule) string { return r.ID })
+	is := db.By(rules, func(r rule.Rule) string { return r.ID })
 	for _, p := range pairs {
 		if is[p.RuleID].Enabled {
 			left = append(left, p)
@@ -99,22 +99,22 @@ FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.st
 
 // save saves a decision about states but for its deliveries. A state without a frame is
 // not kept.
-func save(ctx context.Context, tx *sqlstore.Tx, acct account.ID, d *rule.Decision, keys *sqlstore.Batch) error {
-	return tx.RunAll(ctx, "rule states: save", sqlstore.Do(`
+func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *rule.Decision, keys *db.Batch) error {
+	return tx.RunAll(ctx, "rule states: save", db.Do(`
 UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
   heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
-FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`, stateRows(acct, d.States)), sqlstore.Do(`
+FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`, stateRows(acct, d.States)), db.Do(`
 INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
 SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), sqlstore.Do(clearAlarms, clearedRows(acct, d.Cleared)), sqlstore.Do(`
+ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), db.Do(clearAlarms, clearedRows(acct, d.Cleared)), db.Do(`
 UPDATE rule_watch SET due = $1
-FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), sqlstore.AccountColumn(acct, "device", d.Watch)), sqlstore.Do(`
+FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), db.AccountColumn(acct, "device", d.Watch)), db.Do(`
 DELETE FROM rule_state WHERE heard = 0
 AND (account, device, rule) IN (SELECT b.account, b.device, b.rule FROM batch AS b)`, keys))
 }
 
-func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), all, func(st *rule.PairState) []any {
+func stateRows(acct relay.AccountID, all []rule.PairState) *db.Batch {
+	return db.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), all, func(st *rule.PairState) []any {
 		values := append([]any{acct}, stateFields(st)...)
 		if st.Began == nil {
 			values[len(values)-1] = ""
@@ -123,15 +123,15 @@ func stateRows(acct account.ID, all []rule.PairState) *sqlstore.Batch {
 	})
 }
 
-func alarmRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, id, rule, device, raised, raised_by, doc", all, func(a *rule.Alarm) []any {
-		return []any{acct, a.ID, a.RuleID, a.DeviceID, sqlstore.Nanos(a.RaisedAt), a.RaisedBy, sqlstore.JSON(documentOf(*a))}
+func alarmRows(acct relay.AccountID, all []rule.Alarm) *db.Batch {
+	return db.BatchOf("account, id, rule, device, raised, raised_by, doc", all, func(a *rule.Alarm) []any {
+		return []any{acct, a.ID, a.RuleID, a.DeviceID, db.Nanos(a.RaisedAt), a.RaisedBy, db.JSON(documentOf(*a))}
 	})
 }
 
-func clearedRows(acct account.ID, all []rule.Alarm) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, id, cleared, cleared_by", all, func(a *rule.Alarm) []any {
-		return []any{acct, a.ID, sqlstore.Nanos(a.ClearedAt), a.ClearedBy}
+func clearedRows(acct relay.AccountID, all []rule.Alarm) *db.Batch {
+	return db.BatchOf("account, id, cleared, cleared_by", all, func(a *rule.Alarm) []any {
+		return []any{acct, a.ID, db.Nanos(a.ClearedAt), a.ClearedBy}
 	})
 }
 
@@ -147,11 +147,11 @@ UPDATE rule_state SET due = $1 WHERE (account, device, rule) IN (
 
 // lease runs a statement that leases rows of a table until a time, if one is due.
 func lease[T any](ctx context.Context, s *Store, noun, table, statement string, fields func(*T) []any, until, now time.Time, most int) ([]T, error) {
-	due, err := sqlstore.Values[int64](ctx, s.db, noun, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
+	due, err := db.Values[int64](ctx, s.db, noun, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return sqlstore.Returning(ctx, s.db, noun, statement, fields, until, now, most)
+	return db.Returning(ctx, s.db, noun, statement, fields, until, now, most)
 }
 
 // LeaseWatches takes devices that may be silent.
@@ -167,7 +167,7 @@ func (s *Store) MoveWatches(ctx context.Context, leased time.Time, to []rule.Wat
 	return s.db.Run(ctx, "silence: next", `
 UPDATE rule_watch SET due = b.due
 FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device AND rule_watch.due = $1`, leased,
-		sqlstore.BatchOf("account, device, due", to, func(w *rule.Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
+		db.BatchOf("account, device, due", to, func(w *rule.Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
 }
 
 // enrolledAtOnce is how many accounts one call of LeaseEnrolments takes at most.
@@ -185,8 +185,8 @@ UPDATE rule_enrolment SET due = $1 WHERE account IN (
 // Enrol watches the next devices of an account. When there are no more, the enrolment
 // ends, unless another rule has begun one meanwhile.
 func (s *Store) Enrol(ctx context.Context, e *rule.Enrolment, now, leased time.Time, most int) (more bool, err error) {
-	after, err := sqlstore.Transact(ctx, s.db, "silence: enrol", func(ctx context.Context, tx *sqlstore.Tx) (string, error) {
-		added, err := sqlstore.Values[string](ctx, tx, "silence: enrol", `
+	after, err := db.Transact(ctx, s.db, "silence: enrol", func(ctx context.Context, tx *db.Tx) (string, error) {
+		added, err := db.Values[string](ctx, tx, "silence: enrol", `
 INSERT INTO rule_watch (account, device, due)
 SELECT account, id, CAST($1 AS BIGINT) FROM device WHERE account = $2 AND id > $3 ORDER BY id LIMIT $4
 ON CONFLICT (account, device) DO UPDATE SET due = excluded.due

@@ -12,19 +12,18 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 // Store keeps rules and alarms. It is safe for concurrent use.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 var _ rule.Store = (*Store)(nil)
 
 // New returns the store in a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 
@@ -32,58 +31,58 @@ const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 // watched.
 const enrolAfter = 3 * time.Second
 
-func ruleFields(r *rule.Rule) []any { return ownedRule(new(account.ID), r) }
+func ruleFields(r *rule.Rule) []any { return ownedRule(new(relay.AccountID), r) }
 
 // ownedRule returns where ruleColumns are read to, with the account of the rule.
-func ownedRule(acct *account.ID, r *rule.Rule) []any {
-	return []any{acct, sqlstore.SealedOr(&r.Unopened, sqlstore.JSON(r), "rule", acct), &r.ID, sqlstore.NanoTime(&r.CreatedAt), &r.Failures.Count, sqlstore.Time(&r.Failures.LastAt), &r.Failures.Last}
+func ownedRule(acct *relay.AccountID, r *rule.Rule) []any {
+	return []any{acct, db.SealedOr(&r.Unopened, db.JSON(r), "rule", acct), &r.ID, db.NanoTime(&r.CreatedAt), &r.Failures.Count, db.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
 // Create saves a rule.
-func (s *Store) Create(ctx context.Context, acct account.ID, r rule.Rule) error {
+func (s *Store) Create(ctx context.Context, acct relay.AccountID, r rule.Rule) error {
 	noun := "rule " + r.ID
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		insert := sqlstore.Do(`
-INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, sqlstore.Nanos(r.CreatedAt), r.On == rule.OnSilent, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct))
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+		insert := db.Do(`
+INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, db.Nanos(r.CreatedAt), r.On == rule.OnSilent, db.Sealed(db.JSON(r), "rule", acct))
 		exists := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
-		return tx.RunAll(ctx, noun, append([]sqlstore.Statement{insert.Or(exists)}, saved(tx, acct, r)...)...)
+		return tx.RunAll(ctx, noun, append([]db.Statement{insert.Or(exists)}, saved(tx, acct, r)...)...)
 	})
 }
 
 // saved has devices watched if the rule looks for silent ones, and counts the version
 // of the account's rules up, last of all.
-func saved(tx *sqlstore.Tx, acct account.ID, r rule.Rule) (all []sqlstore.Statement) {
+func saved(tx *db.Tx, acct relay.AccountID, r rule.Rule) (all []db.Statement) {
 	if r.On == rule.OnSilent && r.Enabled {
 		// The enrolment comes a little later than the rule, when devices that were created without
 		// it have been saved.
-		all = append(all, sqlstore.Do(`
+		all = append(all, db.Do(`
 INSERT INTO rule_enrolment (account, due, after) VALUES ($1, $2, '')
 ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.Now().Add(enrolAfter)))
 	}
-	return append(all, sqlstore.Bump(devices.RulesVersionOf(acct)))
+	return append(all, db.Bump(devices.RulesVersionOf(acct)))
 }
 
 // Change saves what change makes of a rule.
-func (s *Store) Change(ctx context.Context, acct account.ID, id string, change func(*rule.Rule) error, forget func(was, is rule.Rule) bool, now time.Time) (rule.Rule, error) {
+func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, change func(*rule.Rule) error, forget func(was, is rule.Rule) bool, now time.Time) (rule.Rule, error) {
 	noun := "rule " + id
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (r rule.Rule, err error) {
-		doc, err := sqlstore.One(ctx, tx, noun, "SELECT account, doc FROM rule WHERE account = $1 AND id = $2 {for update}", sqlstore.SealedText("rule"), acct, id)
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (r rule.Rule, err error) {
+		doc, err := db.One(ctx, tx, noun, "SELECT account, doc FROM rule WHERE account = $1 AND id = $2 {for update}", db.SealedText("rule"), acct, id)
 		if err != nil {
 			return r, err
 		}
 		var was rule.Rule
-		if err := sqlstore.Decode([]byte(doc), &was); err != nil {
+		if err := db.Decode([]byte(doc), &was); err != nil {
 			return r, err
 		}
-		r, _, err = sqlstore.Edit(noun, doc, change)
+		r, _, err = db.Edit(noun, doc, change)
 		if err != nil {
 			return r, err
 		}
 		r.Failures = rule.Failures{}
-		all := []sqlstore.Statement{sqlstore.Do(`
-UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, sqlstore.Sealed(sqlstore.JSON(r), "rule", acct), acct, id)}
+		all := []db.Statement{db.Do(`
+UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, db.Sealed(db.JSON(r), "rule", acct), acct, id)}
 		if was.Batch != r.Batch { // what was collected is sent at once
-			all = append(all, sqlstore.Do("UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id))
+			all = append(all, db.Do("UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id))
 		}
 		if forget(was, r) {
 			all = append(all, forgetRule(acct, id, now)...)
@@ -93,29 +92,29 @@ UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = ''
 }
 
 // Delete deletes a rule with what belongs to it, but for alarms, which are history.
-func (s *Store) Delete(ctx context.Context, acct account.ID, id string, now time.Time) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string, now time.Time) error {
 	noun := "rule " + id
 	return s.db.RunAll(ctx, noun, slices.Concat(
-		[]sqlstore.Statement{sqlstore.Do("DELETE FROM rule WHERE account = $1 AND id = $2", acct, id).Or(sqlstore.NotFound(noun))},
+		[]db.Statement{db.Do("DELETE FROM rule WHERE account = $1 AND id = $2", acct, id).Or(db.NotFound(noun))},
 		forgetRule(acct, id, now),
-		[]sqlstore.Statement{
-			sqlstore.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
-			sqlstore.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id),
-			sqlstore.Bump(devices.RulesVersionOf(acct)),
+		[]db.Statement{
+			db.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
+			db.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id),
+			db.Bump(devices.RulesVersionOf(acct)),
 		})...)
 }
 
 // forgetRule deletes a rule's states for devices, and clears its alarms.
-func forgetRule(acct account.ID, id string, now time.Time) []sqlstore.Statement {
-	return []sqlstore.Statement{
-		sqlstore.Do("DELETE FROM rule_state WHERE account = $1 AND rule = $2", acct, id),
-		sqlstore.Do("UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'", now.UnixNano(), acct, id),
+func forgetRule(acct relay.AccountID, id string, now time.Time) []db.Statement {
+	return []db.Statement{
+		db.Do("DELETE FROM rule_state WHERE account = $1 AND rule = $2", acct, id),
+		db.Do("UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE account = $2 AND rule = $3 AND state = 'raised'", now.UnixNano(), acct, id),
 	}
 }
 
 // Rule loads a rule.
-func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule, error) {
-	r, err := sqlstore.One(ctx, s.db, "rule "+id, `SELECT `+ruleColumns+` FROM rule WHERE account = $1 AND id = $2`, ruleFields, acct, id)
+func (s *Store) Rule(ctx context.Context, acct relay.AccountID, id string) (rule.Rule, error) {
+	r, err := db.One(ctx, s.db, "rule "+id, `SELECT `+ruleColumns+` FROM rule WHERE account = $1 AND id = $2`, ruleFields, acct, id)
 	if err == nil && r.Unopened {
 		return rule.Rule{}, fmt.Errorf("rule %s: %w", id, relay.ErrUnopened)
 	}
@@ -123,23 +122,23 @@ func (s *Store) Rule(ctx context.Context, acct account.ID, id string) (rule.Rule
 }
 
 // Rules lists an account's rules.
-func (s *Store) Rules(ctx context.Context, acct account.ID) ([]rule.Rule, error) {
-	return sqlstore.List(ctx, s.db, "rules", `SELECT `+ruleColumns+` FROM rule WHERE account = $1 ORDER BY created, id`, ruleFields, acct)
+func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]rule.Rule, error) {
+	return db.List(ctx, s.db, "rules", `SELECT `+ruleColumns+` FROM rule WHERE account = $1 ORDER BY created, id`, ruleFields, acct)
 }
 
 // FindRules returns rules of one or all accounts after one, by account and creation.
-func (s *Store) FindRules(ctx context.Context, acct account.ID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error) {
-	var w sqlstore.Where
+func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error) {
+	var w db.Where
 	w.AndSet("account = ?", acct)
-	w.And("(account, created, id) > (?, ?, ?)", after.Account, sqlstore.Nanos(after.CreatedAt), after.ID)
-	return sqlstore.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
+	w.And("(account, created, id) > (?, ?, ?)", after.Account, db.Nanos(after.CreatedAt), after.ID)
+	return db.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
 		return ownedRule(&r.Account, &r.Of)
 	})
 }
 
 // CountRules counts an account's rules.
-func (s *Store) CountRules(ctx context.Context, acct account.ID) (int, error) {
-	return sqlstore.Value[int](ctx, s.db, "rules", "SELECT COUNT(*) FROM rule WHERE account = $1", acct)
+func (s *Store) CountRules(ctx context.Context, acct relay.AccountID) (int, error) {
+	return db.Value[int](ctx, s.db, "rules", "SELECT COUNT(*) FROM rule WHERE account = $1", acct)
 }
 
 // Fail adds failures to those of rules.
@@ -147,7 +146,7 @@ func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
 	return s.db.Run(ctx, "rules: failures", `
 UPDATE rule SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
 FROM batch AS b WHERE rule.account = b.account AND rule.id = b.id`,
-		sqlstore.BatchOf("account, id, count, at, reason", all, func(f *rule.Failed) []any {
+		db.BatchOf("account, id, count, at, reason", all, func(f *rule.Failed) []any {
 			return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
 		}))
 }

@@ -10,34 +10,33 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
-func at(s float64) time.Time { return sqltest.At(s) }
+func at(s float64) time.Time { return dbtest.At(s) }
 
 // rig is the stores over one database.
 type rig struct {
 	*rules.Store
-	db         *sqlstore.DB
+	db         *db.DB
 	devices    *devices.Store
 	deliveries *deliveries.Store
 }
 
-func rigOf(db *sqlstore.DB) rig {
+func rigOf(db *db.DB) rig {
 	return rig{rules.New(db), db, devices.New(db), deliveries.New(db)}
 }
 
 // addDevices creates devices of an account by id.
-func (r rig) addDevices(t *testing.T, acct account.ID, ids ...string) {
+func (r rig) addDevices(t *testing.T, acct relay.AccountID, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		relaytest.NoError(t, r.devices.CreateDevice(t.Context(), acct, iot.Device{ID: id, Identifier: fmt.Sprint(acct, "-", id), CreatedAt: at(0)}, nil))
@@ -64,19 +63,19 @@ func TestStore(t *testing.T) {
 			"a batch by count":                       batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
 		} {
 			t.Run(name, func(t *testing.T) {
-				test(t, rigOf(sqltest.Open(t, sqlstore.Options{URL: url(t), Now: func() time.Time { return at(50) }})))
+				test(t, rigOf(dbtest.Open(t, db.Options{URL: url(t), Now: func() time.Time { return at(50) }})))
 			})
 		}
 	}
 	t.Run("on SQLite", func(t *testing.T) { suite(t, func(testing.TB) string { return "" }) })
-	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, sqltest.Shared(t).NewDatabase) })
+	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, dbtest.Shared(t).NewDatabase) })
 }
 
 func unopenedRule(t *testing.T, s rig) {
-	s.db.SetSealer(sqltest.Sealer{})
+	s.db.SetSealer(dbtest.Sealer{})
 	s.addDevices(t, 1, "d")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
-	sqltest.Tamper(t, s.db, "rule", "doc", "id = 'r1'")
+	dbtest.Tamper(t, s.db, "rule", "doc", "id = 'r1'")
 	want := []rule.Rule{{ID: "r1", CreatedAt: at(1), Unopened: true}, ruleOf("r2")}
 	relaytest.Equal(t, "rules of the account", relaytest.Must(s.Rules(t.Context(), 1))(t), want)
 	found, err := s.FindRules(t.Context(), 0, rule.Ref{}, 9)
@@ -147,7 +146,7 @@ func othersRules(t *testing.T, s rig) {
 
 func versions(t *testing.T, s rig) {
 	version := func() iot.Version {
-		of, err := s.devices.Versions(t.Context(), []account.ID{1})
+		of, err := s.devices.Versions(t.Context(), []relay.AccountID{1})
 		relaytest.NoError(t, err)
 		return of[1]
 	}
@@ -351,7 +350,7 @@ func alarmsAreListed(t *testing.T, s rig) {
 
 // rulesAndAlarmsOfAll lists what two accounts have, in pages of two.
 func rulesAndAlarmsOfAll(t *testing.T, s rig) {
-	for _, acct := range []account.ID{1, 2} {
+	for _, acct := range []relay.AccountID{1, 2} {
 		s.addDevices(t, acct, "d1")
 		for i, id := range []string{"r2", "r1"} {
 			r := ruleOf(id)
@@ -361,7 +360,7 @@ func rulesAndAlarmsOfAll(t *testing.T, s rig) {
 		_, err := s.Decide(t.Context(), acct, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, at(80), raising("a"+acct.String()))
 		relaytest.NoError(t, err)
 	}
-	for acct, want := range map[account.ID]string{0: "1 r2 1 r1 2 r2 2 r1", 2: "2 r2 2 r1"} {
+	for acct, want := range map[relay.AccountID]string{0: "1 r2 1 r1 2 r2 2 r1", 2: "2 r2 2 r1"} {
 		got, after := []string{}, rule.Ref{}
 		for {
 			page, err := s.FindRules(t.Context(), acct, after, 2)
@@ -378,7 +377,7 @@ func rulesAndAlarmsOfAll(t *testing.T, s rig) {
 			t.Errorf("rules of %d: %v, want %s", acct, got, want)
 		}
 	}
-	for acct, want := range map[account.ID]int{0: 2, 1: 1, 3: 0} {
+	for acct, want := range map[relay.AccountID]int{0: 2, 1: 1, 3: 0} {
 		all, _, err := s.Alarms(t.Context(), acct, rule.AlarmFilter{Limit: 10})
 		relaytest.NoError(t, err)
 		if len(all) != want {

@@ -4,21 +4,21 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // BenchmarkPage reads a page of 100 SIMs. What it leaves behind decides how often
 // a request meets the collector of garbage.
 func BenchmarkPage(b *testing.B) {
-	b.Run("on SQLite", func(b *testing.B) { readPages(b, sqltest.Open(b, sqlstore.Options{})) })
+	b.Run("on SQLite", func(b *testing.B) { readPages(b, dbtest.Open(b, db.Options{})) })
 	b.Run("on PostgreSQL", func(b *testing.B) {
-		readPages(b, sqltest.Open(b, sqlstore.Options{URL: sqltest.Shared(b).NewDatabase(b)}))
+		readPages(b, dbtest.Open(b, db.Options{URL: dbtest.Shared(b).NewDatabase(b)}))
 	})
 }
 
-func readPages(b *testing.B, db *sqlstore.DB) {
+func readPages(b *testing.B, db *db.DB) {
 	s := NewSIMs(db)
 	if err := s.Declare(b.Context(), 1, newModel(1000).sims, false); err != nil {
 		b.Fatal(err)

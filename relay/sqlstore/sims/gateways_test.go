@@ -7,32 +7,32 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // Two gateways work on one database.
 func TestGateways(t *testing.T) {
-	for name, test := range map[string]func(*testing.T, [2]*sqlstore.DB){
+	for name, test := range map[string]func(*testing.T, [2]*db.DB){
 		"declare the same SIMs": declareTheSame, "order the same SIMs": orderTheSame, "reassign and pool the same SIMs": moveTheSame,
 	} {
 		t.Run(name, func(t *testing.T) {
-			test(t, sqltest.Two(t, func(db *sqlstore.DB) *sqlstore.DB { return db }))
+			test(t, dbtest.Two(t, func(database *db.DB) *db.DB { return database }))
 		})
 	}
 }
 
 // each runs do at both gateways, several times at once.
-func each(dbs [2]*sqlstore.DB, times int, do func(db *sqlstore.DB, i int)) {
-	sqltest.Together(times, func(i int) { do(dbs[i%2], i) })
+func each(dbs [2]*db.DB, times int, do func(db *db.DB, i int)) {
+	dbtest.Together(times, func(i int) { do(dbs[i%2], i) })
 }
 
-func declareTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
-	each(dbs, 6, func(db *sqlstore.DB, i int) { fill(t, NewSIMs(db), 1, 100) })
+func declareTheSame(t *testing.T, dbs [2]*db.DB) {
+	each(dbs, 6, func(database *db.DB, i int) { fill(t, NewSIMs(database), 1, 100) })
 	countsAgree(t, dbs[0])
 	found, total, err := NewSIMs(dbs[1]).List(t.Context(), 1, sim.Scope{}, sim.Query{Page: relay.Page{Number: 2, PerPage: 60}, OrderBy: "msisdn"})
 	if err != nil || total != 100 || len(found) != 40 || found[39].ICCID != "8944000000000000099" {
@@ -40,14 +40,14 @@ func declareTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	}
 }
 
-func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
+func orderTheSame(t *testing.T, dbs [2]*db.DB) {
 	iccids := fill(t, NewSIMs(dbs[0]), 1, 10)
 	var began, settled [10]atomic.Int32
-	each(dbs, 40, func(db *sqlstore.DB, i int) {
+	each(dbs, 40, func(database *db.DB, i int) {
 		n := i / 4
-		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
+		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
 		for range 2 { // the caller repeats a call whose answer was lost
-			err := NewSIMs(db).Begin(t.Context(), j, iccids[n], func(one *sim.SIM) error {
+			err := NewSIMs(database).Begin(t.Context(), j, iccids[n], func(one *sim.SIM) error {
 				if one.Job != "" {
 					return sim.NoSIM()
 				}
@@ -59,8 +59,8 @@ func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 			}
 		}
 		began[n].Add(1)
-		each(dbs, 4, func(db *sqlstore.DB, _ int) {
-			_, err := NewSIMs(db).Settle(t.Context(), j, iccids[n], func(one *sim.SIM) (json.RawMessage, error) {
+		each(dbs, 4, func(database *db.DB, _ int) {
+			_, err := NewSIMs(database).Settle(t.Context(), j, iccids[n], func(one *sim.SIM) (json.RawMessage, error) {
 				settled[n].Add(1)
 				one.Subscriber = "s1"
 				return json.RawMessage("1"), nil
@@ -81,12 +81,12 @@ func orderTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
 	}
 }
 
-func moveTheSame(t *testing.T, dbs [2]*sqlstore.DB) {
+func moveTheSame(t *testing.T, dbs [2]*db.DB) {
 	ctx := t.Context()
 	iccids := fill(t, NewSIMs(dbs[0]), 1, 60)
 	relaytest.NoError(t, NewPools(dbs[0]).Put(ctx, 1, sim.Pool{ID: "p"}))
-	each(dbs, 12, func(db *sqlstore.DB, i int) {
-		s := NewSIMs(db)
+	each(dbs, 12, func(database *db.DB, i int) {
+		s := NewSIMs(database)
 		for n := range iccids {
 			iccid := iccids[(n*7+i*5)%len(iccids)]
 			if _, err := s.Change(ctx, 1, iccid, func(one *sim.SIM) error { one.Subscriber = fmt.Sprint("s", (i+n)%3); return nil }); err != nil {

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // list is the records of an account in a table, or those of a scope. Each column that it
 // is ordered and filtered by has an index that contains the others; the first is the id.
 type list struct {
 	table   string
-	account account.ID
+	account relay.AccountID
 	scope   sim.Scope
 	columns []string
 }
@@ -23,8 +23,8 @@ type list struct {
 const maxText = "\U0010ffff"
 
 // where returns the conditions of the list and of filters.
-func (l list) where(filters []sim.Filter) *sqlstore.Where {
-	var w sqlstore.Where
+func (l list) where(filters []sim.Filter) *db.Where {
+	var w db.Where
 	w.And("account = ?", l.account)
 	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // the second part is the condition of the index
 	w.AndSet("subscriber = ? AND subscriber <> ''", l.scope.Subscriber)
@@ -44,20 +44,20 @@ func (l list) where(filters []sim.Filter) *sqlstore.Where {
 }
 
 // readPage returns a page of a list and how many records the list has.
-func readPage[T any](ctx context.Context, db *sqlstore.DB, l list, q sim.Query, fields string, read func(*T) []any) ([]T, int, error) {
+func readPage[T any](ctx context.Context, database *db.DB, l list, q sim.Query, fields string, read func(*T) []any) ([]T, int, error) {
 	where := l.where(q.Filters)
-	total, err := l.total(ctx, db, q.Filters, where)
+	total, err := l.total(ctx, database, q.Filters, where)
 	if err != nil || q.Offset() >= total {
 		return nil, total, err
 	}
 	statement := l.pageOf(q, fields, where)
-	records, err := sqlstore.List(ctx, db, l.table+" list", statement, read, where.Args()...)
+	records, err := db.List(ctx, database, l.table+" list", statement, read, where.Args()...)
 	return records, total, err
 }
 
 // pageOf returns the statement that reads a page. It finds the ids first: OFFSET skips
 // entries of an index then, not records.
-func (l list) pageOf(q sim.Query, fields string, where *sqlstore.Where) string {
+func (l list) pageOf(q sim.Query, fields string, where *db.Where) string {
 	const statement = `
 		SELECT %[1]s
 		FROM (
@@ -86,7 +86,7 @@ func (l list) pageOf(q sim.Query, fields string, where *sqlstore.Where) string {
 
 // total returns how many records a list has: of all of an account by their counter, of
 // others by a count of the entries of an index.
-func (l list) total(ctx context.Context, db *sqlstore.DB, filters []sim.Filter, where *sqlstore.Where) (int, error) {
+func (l list) total(ctx context.Context, database *db.DB, filters []sim.Filter, where *db.Where) (int, error) {
 	label := l.table + " count"
 	if len(filters) == 0 && l.scope == (sim.Scope{}) {
 		const statement = `
@@ -94,14 +94,14 @@ func (l list) total(ctx context.Context, db *sqlstore.DB, filters []sim.Filter, 
 			FROM sim_count
 			WHERE account = $1
 			  AND list = $2`
-		return sqlstore.OrZero(sqlstore.Value[int](ctx, db, label, statement, l.account, l.table))
+		return db.OrZero(db.Value[int](ctx, database, label, statement, l.account, l.table))
 	}
-	return sqlstore.Value[int](ctx, db, label, "SELECT count(*) FROM "+l.table+where.String(), where.Args()...)
+	return db.Value[int](ctx, database, label, "SELECT count(*) FROM "+l.table+where.String(), where.Args()...)
 }
 
 // addToCount changes the number of an account's records in a table. It locks the counter
 // until the end of the transaction.
-func addToCount(ctx context.Context, tx *sqlstore.Tx, acct account.ID, table string, added int) error {
+func addToCount(ctx context.Context, tx *db.Tx, acct relay.AccountID, table string, added int) error {
 	const statement = `
 		INSERT INTO sim_count (account, list, n)
 		VALUES ($1, $2, $3)

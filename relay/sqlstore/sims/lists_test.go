@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // model is the SIMs of an account, without any index.
@@ -102,7 +101,7 @@ func (m *model) query() sim.Query {
 	return q
 }
 
-func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *db.DB) {
 	m, ctx := newModel(200), t.Context()
 	db := open(t)
 	s := NewSIMs(db)
@@ -184,21 +183,21 @@ func named(all []sim.SIM) []sim.ICCID {
 }
 
 // countsAgree compares the counters of each account with a count of its records.
-func countsAgree(t *testing.T, db *sqlstore.DB) {
+func countsAgree(t *testing.T, database *db.DB) {
 	t.Helper()
 	for table, query := range map[string]string{
 		simTable:        "SELECT account, count(*) FROM sim GROUP BY account",
 		subscriberTable: "SELECT account, count(*) FROM sim_subscriber GROUP BY account",
 	} {
-		want := relaytest.Must(sqlstore.Map[account.ID, int](t.Context(), db, "test", query))(t)
-		got := relaytest.Must(sqlstore.Map[account.ID, int](t.Context(), db, "test",
+		want := relaytest.Must(db.Map[relay.AccountID, int](t.Context(), database, "test", query))(t)
+		got := relaytest.Must(db.Map[relay.AccountID, int](t.Context(), database, "test",
 			"SELECT account, n FROM sim_count WHERE list = $1 AND n <> 0", table))(t)
 		relaytest.Equal(t, "counters of "+table, got, want)
 	}
 }
 
 // fill declares so many SIMs with numbers that follow each other.
-func fill(t testing.TB, s *SIMs, acct account.ID, n int) []sim.ICCID {
+func fill(t testing.TB, s *SIMs, acct relay.AccountID, n int) []sim.ICCID {
 	t.Helper()
 	all, iccids := make([]sim.SIM, n), make([]sim.ICCID, n)
 	for i := range all {
@@ -214,7 +213,7 @@ func fill(t testing.TB, s *SIMs, acct account.ID, n int) []sim.ICCID {
 // TestPagesReadIndexes expects that SQLite finds the ids of a page in an index that has
 // all columns of the query, and sorts nothing in the order that a client asks for.
 func TestPagesReadIndexes(t *testing.T) {
-	db := sqltest.Open(t, sqlstore.Options{})
+	database := dbtest.Open(t, db.Options{})
 	for _, scope := range []sim.Scope{{}, {Pool: "p"}, {Subscriber: "s"}} {
 		for _, column := range sim.Columns() {
 			for name, filters := range map[string][]sim.Filter{
@@ -224,7 +223,7 @@ func TestPagesReadIndexes(t *testing.T) {
 			} {
 				l, q := simsOf(1, scope), sim.Query{OrderBy: column, Filters: filters, Page: relay.Page{Number: 1, PerPage: 100}}
 				where := l.where(filters)
-				plan := explain(t, db, l.pageOf(q, "iccid", where), where.Args())
+				plan := explain(t, database, l.pageOf(q, "iccid", where), where.Args())
 				if !slices.ContainsFunc(plan, func(step string) bool {
 					return strings.Contains(step, "COVERING INDEX sim_by_") || strings.Contains(step, "PRIMARY KEY (account=?") && column == "iccid"
 				}) {
@@ -236,10 +235,10 @@ func TestPagesReadIndexes(t *testing.T) {
 }
 
 // explain returns the steps of SQLite's plan.
-func explain(t *testing.T, db *sqlstore.DB, statement string, args []any) []string {
+func explain(t *testing.T, database *db.DB, statement string, args []any) []string {
 	t.Helper()
 	var skip any
-	plan, err := sqlstore.List(t.Context(), db, "test", "EXPLAIN QUERY PLAN "+statement, func(step *string) []any {
+	plan, err := db.List(t.Context(), database, "test", "EXPLAIN QUERY PLAN "+statement, func(step *string) []any {
 		return []any{&skip, &skip, &skip, step}
 	}, args...)
 	relaytest.NoError(t, err)

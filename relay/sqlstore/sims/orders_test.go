@@ -8,17 +8,17 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 const ordered = sim.ICCID("8944000000000000001")
 
-func declareOne(t *testing.T, db *sqlstore.DB) {
+func declareOne(t *testing.T, db *db.DB) {
 	t.Helper()
 	one := sim.SIM{ICCID: ordered, State: sim.Pending, IMSI: "234150000000001"}
 	if err := NewSIMs(db).Declare(t.Context(), 1, []sim.SIM{one}, false); err != nil {
@@ -26,13 +26,13 @@ func declareOne(t *testing.T, db *sqlstore.DB) {
 	}
 }
 
-func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	declareOne(t, db)
 	taken := errors.New("taken")
 	var won atomic.Int32
-	sqltest.Together(20, func(i int) {
-		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: sqltest.At(0)}
+	dbtest.Together(20, func(i int) {
+		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
 		err := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
 			if one.Job != "" {
 				return taken
@@ -55,21 +55,21 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *sqlstore.D
 	if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
 		t.Errorf("%+v of %d, %v", found, total, err)
 	}
-	if due, err := jobs.New(db).Due(t.Context(), sqltest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
+	if due, err := jobs.New(db).Due(t.Context(), dbtest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
 		t.Errorf("due %v, %v", due, err)
 	}
 }
 
-func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	declareOne(t, db)
-	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: sqltest.At(0)}
+	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
 	mustBegin := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error { one.Job = j.ID; return nil })
 	if mustBegin != nil {
 		t.Fatal(mustBegin)
 	}
 	var effects atomic.Int32
-	sqltest.Together(20, func(i int) {
+	dbtest.Together(20, func(i int) {
 		got, err := NewSIMs(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
 			if one.Job != j.ID {
 				return nil, errors.New("not mine")
@@ -96,7 +96,7 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 }
 
-func subscriberOf(t *testing.T, db *sqlstore.DB) string {
+func subscriberOf(t *testing.T, db *db.DB) string {
 	t.Helper()
 	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
 	if err != nil {
@@ -106,12 +106,12 @@ func subscriberOf(t *testing.T, db *sqlstore.DB) string {
 }
 
 // An answer that was lost is asked for again, by when the job may have run.
-func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	declareOne(t, db)
 	refused := errors.New("not pending")
 	begin := func(id string) error {
-		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: sqltest.At(0)}
+		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
 		return NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
 			if one.State != sim.Pending {
 				return refused
@@ -130,9 +130,9 @@ func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *sqlstore.DB) 
 	}
 }
 
-func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
-	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: sqltest.At(0)}
+	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: dbtest.At(0)}
 	declareOne(t, db) // another account's
 	begin := NewSIMs(db).Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
 	_, settle := NewSIMs(db).Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })

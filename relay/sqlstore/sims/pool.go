@@ -5,21 +5,21 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // pools are records of their own.
-const pools sqlstore.Documents[sim.Pool] = "sim_pool"
+const pools db.Documents[sim.Pool] = "sim_pool"
 
 // Attach puts SIMs into a pool.
-func (s *SIMs) Attach(ctx context.Context, acct account.ID, pool string, iccids []sim.ICCID) error {
+func (s *SIMs) Attach(ctx context.Context, acct relay.AccountID, pool string, iccids []sim.ICCID) error {
 	return s.join(ctx, acct, newJoining(pool, iccids, true))
 }
 
 // Detach takes SIMs out of a pool.
-func (s *SIMs) Detach(ctx context.Context, acct account.ID, pool string, iccids []sim.ICCID) error {
+func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, iccids []sim.ICCID) error {
 	return s.join(ctx, acct, newJoining(pool, iccids, false))
 }
 
@@ -35,10 +35,10 @@ func newJoining(pool string, iccids []sim.ICCID, attach bool) joining {
 	return joining{pool, strconv.FormatUint(rand.Uint64(), 36), iccids, attach}
 }
 
-func (s *SIMs) join(ctx context.Context, acct account.ID, j joining) error {
-	return s.db.Write(ctx, "pool "+j.pool, func(ctx context.Context, tx *sqlstore.Tx) error {
+func (s *SIMs) join(ctx context.Context, acct relay.AccountID, j joining) error {
+	return s.db.Write(ctx, "pool "+j.pool, func(ctx context.Context, tx *db.Tx) error {
 		_, err := pools.Get(ctx, tx, acct, j.pool)
-		if sqlstore.IsNotFound(err) {
+		if db.IsNotFound(err) {
 			return sim.NoPool()
 		}
 		if err != nil {
@@ -62,14 +62,14 @@ type member struct {
 	pool, detached string
 }
 
-func lockMembers(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
-	all, err := sqlstore.List(ctx, tx, "SIMs", `
+func lockMembers(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
+	all, err := db.List(ctx, tx, "SIMs", `
 SELECT iccid, pool, detached FROM sim
 WHERE (account, iccid) IN (SELECT account, iccid FROM batch)
 ORDER BY iccid {for update}`, func(m *member) []any {
 		return []any{&m.iccid, &m.pool, &m.detached}
-	}, sqlstore.AccountColumn(acct, "iccid", iccids))
-	return sqlstore.By(all, func(m member) sim.ICCID { return m.iccid }), err
+	}, db.AccountColumn(acct, "iccid", iccids))
+	return db.By(all, func(m member) sim.ICCID { return m.iccid }), err
 }
 
 // moving returns the SIMs that are not yet where they shall be, or refuses the
@@ -94,33 +94,33 @@ func (j joining) moving(have map[sim.ICCID]member) (moving []sim.ICCID, err erro
 }
 
 // move saves the new pool of SIMs.
-func (j joining) move(ctx context.Context, tx *sqlstore.Tx, acct account.ID, moving []sim.ICCID) error {
+func (j joining) move(ctx context.Context, tx *db.Tx, acct relay.AccountID, moving []sim.ICCID) error {
 	statement, value := "UPDATE sim SET pool = $1"+updateMatched, j.pool
 	if !j.attach {
 		statement, value = "UPDATE sim SET pool = '', detached = $1"+updateMatched, j.name
 	}
-	return tx.Run(ctx, "pool "+j.pool, statement, value, sqlstore.AccountColumn(acct, "iccid", moving))
+	return tx.Run(ctx, "pool "+j.pool, statement, value, db.AccountColumn(acct, "iccid", moving))
 }
 
 // Pools keeps pools.
-type Pools struct{ db *sqlstore.DB }
+type Pools struct{ db *db.DB }
 
 // NewPools returns the store of pools.
-func NewPools(db *sqlstore.DB) *Pools { return &Pools{db: db} }
+func NewPools(database *db.DB) *Pools { return &Pools{db: database} }
 
 // Get loads a pool.
-func (s *Pools) Get(ctx context.Context, acct account.ID, id string) (sim.Pool, error) {
+func (s *Pools) Get(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) {
 	return pools.Get(ctx, s.db, acct, id)
 }
 
 // Put saves a new pool.
-func (s *Pools) Put(ctx context.Context, acct account.ID, p sim.Pool) error {
+func (s *Pools) Put(ctx context.Context, acct relay.AccountID, p sim.Pool) error {
 	return pools.Put(ctx, s.db, acct, p.ID, p)
 }
 
 // Change saves a pool as changed by the function.
-func (s *Pools) Change(ctx context.Context, acct account.ID, id string, change func(*sim.Pool) error) (sim.Pool, error) {
-	return sqlstore.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *sqlstore.Tx) (sim.Pool, error) {
+func (s *Pools) Change(ctx context.Context, acct relay.AccountID, id string, change func(*sim.Pool) error) (sim.Pool, error) {
+	return db.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (sim.Pool, error) {
 		out, _, err := pools.Change(ctx, tx, acct, id, change)
 		return out, err
 	})

@@ -4,38 +4,38 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // columns are those of fields.
 const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
-func fields(acct *account.ID, s *sim.SIM) []any {
-	code := func(c *string) any { return sqlstore.SealedOr(&s.Unopened, c, simTable, acct) }
+func fields(acct *relay.AccountID, s *sim.SIM) []any {
+	code := func(c *string) any { return db.SealedOr(&s.Unopened, c, simTable, acct) }
 	return []any{
 		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
 		code(&s.Codes.PIN), code(&s.Codes.PIN2), code(&s.Codes.PUK), code(&s.Codes.PUK2),
 		&s.Limit.Monthly, &s.Limit.Warning, &s.Limit.Cap,
-		sqlstore.JSON(&s.Recipients),
+		db.JSON(&s.Recipients),
 	}
 }
 
 // read returns fields, and completes a SIM that was read.
-func read(s *sim.SIM) []any { return readOwned(new(account.ID), s) }
+func read(s *sim.SIM) []any { return readOwned(new(relay.AccountID), s) }
 
 // readOwned returns read for a SIM whose account is wanted, too.
-func readOwned(acct *account.ID, s *sim.SIM) []any {
+func readOwned(acct *relay.AccountID, s *sim.SIM) []any {
 	return append(fields(acct, s), func() {
 		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
 	})
 }
 
 // batchOf is SIMs as rows, as they are after a change.
-func batchOf(acct account.ID, all []changed) *sqlstore.Batch {
-	return sqlstore.BatchOf(columns+", unopened", all, func(c *changed) []any {
+func batchOf(acct relay.AccountID, all []changed) *db.Batch {
+	return db.BatchOf(columns+", unopened", all, func(c *changed) []any {
 		values := fields(&acct, &c.is)
 		if len(c.is.Recipients) == 0 {
 			values[len(values)-1] = ""
@@ -56,23 +56,23 @@ func (c changed) moved() bool {
 const forUpdate = " {for update}"
 
 // load loads the SIMs of an account that exist, by ICCID, or locks them.
-func load(ctx context.Context, c sqlstore.Conn, acct account.ID, iccids []sim.ICCID, lock string) (map[sim.ICCID]sim.SIM, error) {
-	all, err := sqlstore.List(ctx, c, "SIMs", `
+func load(ctx context.Context, c db.Conn, acct relay.AccountID, iccids []sim.ICCID, lock string) (map[sim.ICCID]sim.SIM, error) {
+	all, err := db.List(ctx, c, "SIMs", `
 SELECT `+columns+` FROM sim
-WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, sqlstore.AccountColumn(acct, "iccid", iccids))
-	return sqlstore.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
+WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, db.AccountColumn(acct, "iccid", iccids))
+	return db.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
 }
 
 // loadOne loads a SIM, or locks it; relay.KindNotFound if there is none.
-func loadOne(ctx context.Context, c sqlstore.Conn, acct account.ID, iccid sim.ICCID, lock string) (sim.SIM, error) {
-	return sqlstore.One(ctx, c, "SIM "+string(iccid), `
+func loadOne(ctx context.Context, c db.Conn, acct relay.AccountID, iccid sim.ICCID, lock string) (sim.SIM, error) {
+	return db.One(ctx, c, "SIM "+string(iccid), `
 SELECT `+columns+` FROM sim
 WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 }
 
 // insert saves new SIMs and returns those that did not exist.
-func insert(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) (map[sim.ICCID]bool, error) {
-	return sqlstore.Map[sim.ICCID, bool](ctx, tx, "SIMs", `
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []changed) (map[sim.ICCID]bool, error) {
+	return db.Map[sim.ICCID, bool](ctx, tx, "SIMs", `
 INSERT INTO sim (`+columns+`, detached)
 SELECT `+columns+`, '' FROM batch WHERE true
 ON CONFLICT (account, iccid) DO NOTHING
@@ -96,7 +96,7 @@ FROM batch WHERE sim.account = batch.account AND sim.iccid = batch.iccid`
 )
 
 // update saves SIMs that are locked; their pools stay as they are.
-func update(ctx context.Context, tx *sqlstore.Tx, acct account.ID, all []changed) error {
+func update(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []changed) error {
 	var stay, move []changed
 	for _, c := range all {
 		if c.moved() {

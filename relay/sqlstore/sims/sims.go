@@ -19,38 +19,37 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
 // SIMs keeps SIMs, in step with jobs.
-type SIMs struct{ db *sqlstore.DB }
+type SIMs struct{ db *db.DB }
 
 // NewSIMs returns the store of SIMs.
-func NewSIMs(db *sqlstore.DB) *SIMs { return &SIMs{db: db} }
+func NewSIMs(database *db.DB) *SIMs { return &SIMs{db: database} }
 
 // Get loads a SIM.
-func (s *SIMs) Get(ctx context.Context, acct account.ID, iccid sim.ICCID) (sim.SIM, error) {
+func (s *SIMs) Get(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) (sim.SIM, error) {
 	return loadOne(ctx, s.db, acct, iccid, "")
 }
 
 // GetMany loads the SIMs that exist.
-func (s *SIMs) GetMany(ctx context.Context, acct account.ID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
+func (s *SIMs) GetMany(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
 	return load(ctx, s.db, acct, iccids, "")
 }
 
 // Change saves a SIM as changed by the function.
-func (s *SIMs) Change(ctx context.Context, acct account.ID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
-	return sqlstore.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *sqlstore.Tx) (sim.SIM, error) {
+func (s *SIMs) Change(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
+	return db.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *db.Tx) (sim.SIM, error) {
 		return changeOne(ctx, tx, acct, iccid, change)
 	})
 }
 
 // changeOne is Change in a transaction.
-func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
+func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
 	have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 	if err != nil {
 		return sim.SIM{}, err
@@ -68,10 +67,10 @@ func changeOne(ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccid sim.
 }
 
 // Delete forgets a SIM.
-func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) error {
+func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error {
 	noun := "SIM " + string(iccid)
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *sqlstore.Tx) error {
-		if err := sqlstore.MustChange(ctx, tx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+		if err := db.MustChange(ctx, tx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
 			return err
 		}
 		return addToCount(ctx, tx, acct, simTable, -1)
@@ -82,26 +81,26 @@ func (s *SIMs) Delete(ctx context.Context, acct account.ID, iccid sim.ICCID) err
 const simTable = "sim"
 
 // simsOf is the list of a scope.
-func simsOf(acct account.ID, in sim.Scope) list {
+func simsOf(acct relay.AccountID, in sim.Scope) list {
 	return list{table: simTable, account: acct, scope: in, columns: sim.Columns()}
 }
 
 // List returns a page of a list.
-func (s *SIMs) List(ctx context.Context, acct account.ID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
+func (s *SIMs) List(ctx context.Context, acct relay.AccountID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
 	return readPage(ctx, s.db, simsOf(acct, in), q, columns, read)
 }
 
 // Scan returns the ICCIDs of a scope after the cursor from.
-func (s *SIMs) Scan(ctx context.Context, acct account.ID, in sim.Scope, from sim.ICCID, limit int) ([]sim.ICCID, error) {
+func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, in sim.Scope, from sim.ICCID, limit int) ([]sim.ICCID, error) {
 	where := simsOf(acct, in).where(nil)
 	where.And("iccid > ?", from)
-	return sqlstore.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, sqlstore.Self[sim.ICCID])
+	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, db.Self[sim.ICCID])
 }
 
 // Find returns SIMs of one or all accounts, by account and ICCID. A text that few SIMs
 // hold has it read all of them.
 func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
-	var w sqlstore.Where
+	var w db.Where
 	w.AndSet("account = ?", f.Account)
 	w.And("(account, iccid) > (?, ?)", f.After.Account, f.After.ICCID)
 	w.AndSet("state = ?", f.State)
@@ -113,7 +112,7 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 	default:
 		w.And("(pool = ? OR subscriber = ?)", f.Text)
 	}
-	return sqlstore.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *sim.Found) []any {
+	return db.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *sim.Found) []any {
 		return readOwned(&f.Account, &f.SIM)
 	})
 }
@@ -121,7 +120,7 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 // Begin saves what change makes of a SIM together with a new job. A job that is
 // there has begun: the answer was lost then, and it may have changed the SIM since.
 func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error {
-	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *sqlstore.Tx) error {
+	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *db.Tx) error {
 		created, err := jobs.Create(ctx, tx, j)
 		if err != nil || !created {
 			return err
@@ -136,7 +135,7 @@ func (s *SIMs) Settle(
 	ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error),
 ) (json.RawMessage, error) {
 	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
-	return sqlstore.Transact(ctx, s.db, noun, func(ctx context.Context, tx *sqlstore.Tx) (json.RawMessage, error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (json.RawMessage, error) {
 		settled, err := jobs.Settled(ctx, tx, ref)
 		if err != nil || settled != nil {
 			return settled, err
@@ -156,13 +155,13 @@ func (s *SIMs) Settle(
 const declareBatch = 2000
 
 // Declare saves the SIMs of an inventory.
-func (s *SIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, reset bool) error {
+func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, all []sim.SIM, reset bool) error {
 	for some := range slices.Chunk(all, declareBatch) {
 		declared := make(map[sim.ICCID]sim.SIM, len(some)) // the last of those that are named twice
 		for _, one := range some {
 			declared[one.ICCID] = one
 		}
-		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *sqlstore.Tx) error {
+		err := s.db.Write(ctx, "SIMs: declare", func(ctx context.Context, tx *db.Tx) error {
 			return declare(ctx, tx, acct, declared, reset)
 		})
 		if err != nil {
@@ -176,7 +175,7 @@ func (s *SIMs) Declare(ctx context.Context, acct account.ID, all []sim.SIM, rese
 // made.
 const declareRounds = 10
 
-func declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, declared map[sim.ICCID]sim.SIM, reset bool) error {
+func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[sim.ICCID]sim.SIM, reset bool) error {
 	left := slices.Sorted(maps.Keys(declared))
 	added := 0
 	for round := 0; len(left) > 0; round++ {
@@ -207,7 +206,7 @@ func declare(ctx context.Context, tx *sqlstore.Tx, acct account.ID, declared map
 // decide locks the SIMs that exist and returns what becomes of them, if they
 // change, and those that are new.
 func decide(
-	ctx context.Context, tx *sqlstore.Tx, acct account.ID, iccids []sim.ICCID, declared map[sim.ICCID]sim.SIM, reset bool,
+	ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []sim.ICCID, declared map[sim.ICCID]sim.SIM, reset bool,
 ) (known, fresh []changed, err error) {
 	have, err := load(ctx, tx, acct, iccids, " ORDER BY iccid"+forUpdate)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 var (
@@ -37,8 +37,8 @@ func declared(iccid sim.ICCID) sim.SIM {
 }
 
 func TestStores(t *testing.T) {
-	sqltest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
-		for name, test := range map[string]func(*testing.T, func(*testing.T) *sqlstore.DB){
+	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
+		for name, test := range map[string]func(*testing.T, func(*testing.T) *db.DB){
 			"records": recordsOfSIMs, "changes of one are not lost": changesOfOneSIM, "pools take all or none": poolsTakeAllOrNone,
 			"codes that do not open":      unopenedCodes,
 			"a walk finds all of a scope": scanFindsAll, "a search over accounts": searchFinds, "subscribers": subscribersAreFound, "lists agree with a model": listsAgreeWithAModel,
@@ -51,12 +51,12 @@ func TestStores(t *testing.T) {
 	})
 }
 
-func unopenedCodes(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func unopenedCodes(t *testing.T, open func(t *testing.T) *db.DB) {
 	db, ctx := open(t), t.Context()
-	db.SetSealer(sqltest.Sealer{})
+	db.SetSealer(dbtest.Sealer{})
 	s := NewSIMs(db)
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
-	restore := sqltest.Tamper(t, db, "sim", "puk", "iccid = '"+string(firstSIM)+"'")
+	restore := dbtest.Tamper(t, db, "sim", "puk", "iccid = '"+string(firstSIM)+"'")
 	list, total, err := s.List(ctx, 1, sim.Scope{}, sim.Query{Page: relay.Page{Number: 1, PerPage: 9}})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "number of SIMs", []int{total, len(list)}, []int{2, 2})
@@ -73,7 +73,7 @@ func unopenedCodes(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	relaytest.Equal(t, "SIM after a change", []any{got.State, got.Codes, got.Unopened}, []any{sim.Active, declared(firstSIM).Codes, false})
 }
 
-func recordsOfSIMs(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func recordsOfSIMs(t *testing.T, open func(t *testing.T) *db.DB) {
 	s, ctx := NewSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
 	want := declared(firstSIM)
@@ -132,16 +132,16 @@ func testForgotten(t *testing.T, s *SIMs) {
 		t.Error(err)
 	}
 	countsAgree(t, s.db)
-	left, err := sqlstore.Value[int](ctx, s.db, "test", "SELECT (SELECT count(*) FROM sim) + (SELECT count(*) FROM sim_count WHERE n <> 0)")
+	left, err := db.Value[int](ctx, s.db, "test", "SELECT (SELECT count(*) FROM sim) + (SELECT count(*) FROM sim_count WHERE n <> 0)")
 	if err != nil || left != 0 {
 		t.Errorf("%d rows stayed, %v", left, err)
 	}
 }
 
-func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func changesOfOneSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	s, ctx := NewSIMs(open(t)), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM)}, false))
-	sqltest.Together(8, func(_ int) {
+	dbtest.Together(8, func(_ int) {
 		for range 5 {
 			if _, err := s.Change(ctx, 1, firstSIM, func(x *sim.SIM) error { x.Limit.Monthly++; return nil }); err != nil {
 				t.Error(err)
@@ -158,7 +158,7 @@ func changesOfOneSIM(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 }
 
-func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *db.DB) {
 	db, ctx := open(t), t.Context()
 	s := NewSIMs(db)
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
@@ -208,7 +208,7 @@ func poolsTakeAllOrNone(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	relaytest.Equal(t, "result of Get, Pool", relaytest.Must(s.Get(ctx, 1, firstSIM))(t).Pool, "")
 }
 
-func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func scanFindsAll(t *testing.T, open func(t *testing.T) *db.DB) {
 	s, ctx := NewSIMs(open(t)), t.Context()
 	var want []sim.ICCID
 	for i := range 25 {
@@ -230,7 +230,7 @@ func scanFindsAll(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 }
 
-func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func searchFinds(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	s, pools, ctx := NewSIMs(db), NewPools(db), t.Context()
 	relaytest.NoError(t, s.Declare(ctx, 1, []sim.SIM{declared(firstSIM), declared(secondSIM)}, false))
@@ -268,7 +268,7 @@ func searchFinds(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 }
 
-func subscribersAreFound(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func subscribersAreFound(t *testing.T, open func(t *testing.T) *db.DB) {
 	s, ctx := NewSubscribers(open(t)), t.Context()
 	for i, name := range []string{"Öhlund Ann", "smith Bo", "Smith Cy", "Smithers Di"} {
 		surname, forename, _ := strings.Cut(name, " ")
@@ -301,7 +301,7 @@ func subscribersAreFound(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
 	}
 }
 
-func subscribersArePutAgain(t *testing.T, open func(t *testing.T) *sqlstore.DB) {
+func subscribersArePutAgain(t *testing.T, open func(t *testing.T) *db.DB) {
 	s := NewSubscribers(open(t))
 	for i := range 20 {
 		for _, surname := range []string{"Smith", "Tab\ter", "Smythe"} { // a job that runs again says the same or other things

@@ -5,24 +5,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // Subscribers keeps subscribers.
-type Subscribers struct{ db *sqlstore.DB }
+type Subscribers struct{ db *db.DB }
 
 // NewSubscribers returns the store of subscribers.
-func NewSubscribers(db *sqlstore.DB) *Subscribers { return &Subscribers{db: db} }
+func NewSubscribers(database *db.DB) *Subscribers { return &Subscribers{db: database} }
 
 // subscriberTable is the table of subscribers, and their list in sim_count.
 const subscriberTable = "sim_subscriber"
 
 // Get loads a subscriber.
-func (s *Subscribers) Get(ctx context.Context, acct account.ID, id string) (sim.Subscriber, error) {
-	return sqlstore.One(ctx, s.db, "subscriber "+id, "SELECT doc FROM sim_subscriber WHERE account = $1 AND id = $2",
-		sqlstore.Doc[sim.Subscriber], acct, id)
+func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) (sim.Subscriber, error) {
+	return db.One(ctx, s.db, "subscriber "+id, "SELECT doc FROM sim_subscriber WHERE account = $1 AND id = $2",
+		db.Doc[sim.Subscriber], acct, id)
 }
 
 // folded is a name without regard to case. A control character, which no filter has, is
@@ -33,7 +33,7 @@ func folded(name string) string {
 
 // Put saves a new subscriber. One that is there, because a job runs again, is
 // replaced.
-func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscriber) error {
+func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, who sim.Subscriber) error {
 	const insert = `
 		INSERT INTO sim_subscriber (account, id, forename, surname, doc)
 		VALUES ($1, $2, $3, $4, $5)
@@ -46,8 +46,8 @@ func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscrib
 		WHERE account = $1
 		  AND id = $2`
 	label := "subscriber " + who.ID
-	values := []any{acct, who.ID, folded(who.Forename), folded(who.Surname), sqlstore.JSON(who)}
-	return s.db.Write(ctx, label, func(ctx context.Context, tx *sqlstore.Tx) error {
+	values := []any{acct, who.ID, folded(who.Forename), folded(who.Surname), db.JSON(who)}
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		inserted, err := tx.Exec(ctx, label, insert, values...)
 		if err != nil {
 			return err
@@ -60,11 +60,11 @@ func (s *Subscribers) Put(ctx context.Context, acct account.ID, who sim.Subscrib
 }
 
 // List returns a page of an account's subscribers.
-func (s *Subscribers) List(ctx context.Context, acct account.ID, q sim.Query) ([]sim.Subscriber, int, error) {
+func (s *Subscribers) List(ctx context.Context, acct relay.AccountID, q sim.Query) ([]sim.Subscriber, int, error) {
 	q.Filters = slices.Clone(q.Filters)
 	for i := range q.Filters {
 		q.Filters[i].Value = folded(q.Filters[i].Value)
 	}
 	l := list{table: subscriberTable, account: acct, columns: sim.SubscriberColumns()}
-	return readPage(ctx, s.db, l, q, "doc", sqlstore.Doc[sim.Subscriber])
+	return readPage(ctx, s.db, l, q, "doc", db.Doc[sim.Subscriber])
 }

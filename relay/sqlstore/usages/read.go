@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -47,18 +47,18 @@ ORDER BY sims.subject`
 )
 
 // Any reports whether there are records in a time.
-func (s *Store) Any(ctx context.Context, acct account.ID, in usage.Span, iccids []sim.ICCID) (bool, error) {
+func (s *Store) Any(ctx context.Context, acct relay.AccountID, in usage.Span, iccids []sim.ICCID) (bool, error) {
 	from, to := in.From.UnixMicro(), in.To.UnixMicro()
 	query, args := anyRecord, []any{acct, from, to}
 	if iccids != nil {
-		query, args = anyOfSIMs, []any{from, to, sqlstore.AccountColumn(acct, "iccid", iccids)}
+		query, args = anyOfSIMs, []any{from, to, db.AccountColumn(acct, "iccid", iccids)}
 	}
-	found, err := sqlstore.Values[int64](ctx, s.db, "usage records", query, args...)
+	found, err := db.Values[int64](ctx, s.db, "usage records", query, args...)
 	return len(found) > 0, err
 }
 
 // Read returns a page of records.
-func (s *Store) Read(ctx context.Context, acct account.ID, iccid sim.ICCID, in usage.Span, behind usage.Cursor, limit int) ([]usage.StoredRecord, error) {
+func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in usage.Span, behind usage.Cursor, limit int) ([]usage.StoredRecord, error) {
 	start, n := in.From.UnixMicro(), int64(0)
 	if behind.N != 0 {
 		start, n = behind.Start.UnixMicro(), behind.N
@@ -67,7 +67,7 @@ func (s *Store) Read(ctx context.Context, acct account.ID, iccid sim.ICCID, in u
 	if iccid != "" {
 		query, args = readSIM, append(args, iccid)
 	}
-	return sqlstore.List(ctx, s.db, "usage records", query, stored, args...)
+	return db.List(ctx, s.db, "usage records", query, stored, args...)
 }
 
 // stored are the columns of a record.
@@ -80,8 +80,8 @@ func stored(k *usage.StoredRecord) []any {
 }
 
 // Steps adds up what one SIM used in each step of a time.
-func (s *Store) Steps(ctx context.Context, acct account.ID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error) {
-	return sqlstore.List(ctx, s.db, "usage of SIM "+iccid, `
+func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error) {
+	return db.List(ctx, s.db, "usage of SIM "+iccid, `
 SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*) FROM usage_record
 WHERE account = $1 AND iccid = $2 AND started >= $3 AND started < $4
 GROUP BY step, type ORDER BY step, type`, func(sum *usage.StepSum) []any {
@@ -94,10 +94,10 @@ GROUP BY step, type ORDER BY step, type`, func(sum *usage.StepSum) []any {
 const piece = 500
 
 // Sums adds up the usage of each SIM, page by page of the SIMs.
-func (s *Store) Sums(ctx context.Context, acct account.ID, in usage.Span, each func([]usage.Sum) error) error {
+func (s *Store) Sums(ctx context.Context, acct relay.AccountID, in usage.Span, each func([]usage.Sum) error) error {
 	first, last := usage.MonthOf(in.From), usage.MonthOf(in.To.Add(-time.Microsecond))
 	for after := ""; ; {
-		page, err := sqlstore.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, (*sum).fields,
+		page, err := db.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, (*sum).fields,
 			acct, after, first, last, piece, in.From.UnixMicro(), in.To.UnixMicro())
 		if err != nil || len(page) == 0 {
 			return err
@@ -134,7 +134,7 @@ DELETE FROM usage_report_row WHERE (report, subscriber, iccid) IN (
 
 // Begin makes an empty report.
 func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
-	if err := s.db.Run(ctx, "usage report "+id, sqlstore.Upsert("usage_report", "id", "begun"), id, at); err != nil {
+	if err := s.db.Run(ctx, "usage report "+id, db.Upsert("usage_report", "id", "begun"), id, at); err != nil {
 		return err
 	}
 	return s.deleteRows(ctx, id)
@@ -143,12 +143,12 @@ func (s *Store) Begin(ctx context.Context, id string, at time.Time) error {
 // deleteRows deletes the rows of a report in portions, so that no transaction is
 // long.
 func (s *Store) deleteRows(ctx context.Context, id string) error {
-	return s.db.Sweep(ctx, "usage report "+id, sqlstore.SweepMost, deleteRows, id)
+	return s.db.Sweep(ctx, "usage report "+id, db.SweepMost, deleteRows, id)
 }
 
 // Add adds rows to a report.
 func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
-	b := sqlstore.BatchOf("iccid, subscriber, company, bytes", rows, fields)
+	b := db.BatchOf("iccid, subscriber, company, bytes", rows, fields)
 	// Of several rows of one SIM this takes the last.
 	return s.db.Run(ctx, "usage report "+id, `
 INSERT INTO usage_report_row (report, subscriber, iccid, company, bytes)
@@ -158,7 +158,7 @@ ON CONFLICT (report, subscriber, iccid) DO UPDATE SET company = excluded.company
 
 // Rows returns a page of a report.
 func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]usage.Row, error) {
-	return sqlstore.List(ctx, s.db, "usage report "+id, `
+	return db.List(ctx, s.db, "usage report "+id, `
 SELECT iccid, subscriber, company, bytes FROM usage_report_row
 WHERE report = $1 ORDER BY subscriber, iccid LIMIT $2 OFFSET $3`, fields, id, limit, offset)
 }
@@ -170,7 +170,7 @@ func fields(r *usage.Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Compa
 // were begun.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	for {
-		ids, err := sqlstore.Values[string](ctx, s.db, "usage reports", `
+		ids, err := db.Values[string](ctx, s.db, "usage reports", `
 SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`, now.Add(-usage.ReportLife))
 		if err != nil {
 			return err

@@ -13,16 +13,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/penstock/penstock/relay/account"
-	"github.com/penstock/penstock/relay/sqlstore"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/usage"
 )
 
 // Store keeps records, totals and reports. It is safe for concurrent use.
-type Store struct{ db *sqlstore.DB }
+type Store struct{ db *db.DB }
 
 // New returns the store of usage in a database.
-func New(db *sqlstore.DB) *Store { return &Store{db: db} }
+func New(database *db.DB) *Store { return &Store{db: database} }
 
 // maxTotal is the largest total in bytes: half of what a number holds, so that one
 // more record never overflows it.
@@ -32,8 +32,8 @@ const maxTotal = int64(1) << 62
 // ids, in which gateways that were given the same records do not lock each other out.
 func (s *Store) Put(ctx context.Context, records []usage.Record) error {
 	batch := batchOf(records)
-	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *sqlstore.Tx) error {
-		added, err := sqlstore.List(ctx, tx, "usage records", `
+	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *db.Tx) error {
+		added, err := db.List(ctx, tx, "usage records", `
 INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
 SELECT account, id, iccid, pool, started, type, bytes, duration FROM batch WHERE true ORDER BY account, id, n
 ON CONFLICT (account, id) DO NOTHING
@@ -51,8 +51,8 @@ SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + e
 	})
 }
 
-func batchOf(records []usage.Record) *sqlstore.Batch {
-	return sqlstore.BatchOf("account, id, iccid, pool, started, type, bytes, duration",
+func batchOf(records []usage.Record) *db.Batch {
+	return db.BatchOf("account, id, iccid, pool, started, type, bytes, duration",
 		records, func(r *usage.Record) []any {
 			u := &r.Use
 			return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
@@ -61,7 +61,7 @@ func batchOf(records []usage.Record) *sqlstore.Batch {
 
 // added is a new record.
 type added struct {
-	account     account.ID
+	account     relay.AccountID
 	iccid, pool string
 	started     int64
 	bytes       int64
@@ -71,7 +71,7 @@ func (a *added) fields() []any { return []any{&a.account, &a.iccid, &a.pool, &a.
 
 // counter names a total.
 type counter struct {
-	account account.ID
+	account relay.AccountID
 	usage.Subject
 }
 
@@ -80,7 +80,7 @@ func compareCounters(a, b counter) int {
 }
 
 // totalsOf returns the additions of new records to totals, in the order of their keys.
-func totalsOf(records []added) *sqlstore.Batch {
+func totalsOf(records []added) *db.Batch {
 	sums := make(map[counter]int64)
 	for _, r := range records {
 		month := usage.MonthOf(time.UnixMicro(r.started))
@@ -93,7 +93,7 @@ func totalsOf(records []added) *sqlstore.Batch {
 			sums[c] = min(sums[c], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
 		}
 	}
-	b := sqlstore.NewBatch("account, scope, subject, month, bytes")
+	b := db.NewBatch("account, scope, subject, month, bytes")
 	for _, c := range slices.SortedFunc(maps.Keys(sums), compareCounters) {
 		b.Add(c.account, c.Scope, c.ID, c.Month, sums[c])
 	}
@@ -101,11 +101,11 @@ func totalsOf(records []added) *sqlstore.Batch {
 }
 
 // Totals returns the usage of subjects and the steps that were taken.
-func (s *Store) Totals(ctx context.Context, acct account.ID, subjects []usage.Subject) ([]usage.Total, error) {
-	b := sqlstore.BatchOf("account, scope, subject, month", subjects, func(one *usage.Subject) []any {
+func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []usage.Subject) ([]usage.Total, error) {
+	b := db.BatchOf("account, scope, subject, month", subjects, func(one *usage.Subject) []any {
 		return []any{acct, one.Scope, one.ID, one.Month}
 	})
-	return sqlstore.Numbered(ctx, s.db, "usage totals", `
+	return db.Numbered(ctx, s.db, "usage totals", `
 SELECT batch.n, usage_total.bytes, usage_total.done
 FROM batch JOIN usage_total
   ON usage_total.account = batch.account AND usage_total.scope = batch.scope AND usage_total.subject = batch.subject
@@ -113,7 +113,7 @@ FROM batch JOIN usage_total
 }
 
 // AddSteps adds steps to those that were done about a subject.
-func (s *Store) AddSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps) error {
+func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, one usage.Subject, steps usage.Steps) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
 	return s.db.Run(ctx, noun, `
 INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
@@ -121,7 +121,7 @@ ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.do
 }
 
 // RemoveSteps takes steps away from those of a subject that used less than below.
-func (s *Store) RemoveSteps(ctx context.Context, acct account.ID, one usage.Subject, steps usage.Steps, below int64) error {
+func (s *Store) RemoveSteps(ctx context.Context, acct relay.AccountID, one usage.Subject, steps usage.Steps, below int64) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
 	return s.db.Run(ctx, noun, `
 UPDATE usage_total SET done = done & $5

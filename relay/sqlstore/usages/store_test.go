@@ -12,11 +12,10 @@ import (
 
 	"github.com/penstock/penstock/decoders/cdr"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -27,7 +26,7 @@ var (
 )
 
 func TestUsage(t *testing.T) {
-	sqltest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
 		"records are kept once and read in order": testRecordsAreKeptOnce,
 		"a record adds once to its SIM and pool":  testARecordAddsOnce,
 		"Any says whether there are records":      testAny,
@@ -44,7 +43,7 @@ func at(seconds int) time.Time {
 	return time.Date(2026, 11, 20, 12, 0, 0, 123_456_000, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-func record(acct account.ID, id, iccid string, start int, bytes int64) usage.Record {
+func record(acct relay.AccountID, id, iccid string, start int, bytes int64) usage.Record {
 	return usage.Record{Account: acct, Use: cdr.Use{ID: id, ICCID: iccid, Start: at(start), Type: "data", Bytes: bytes, Duration: 7}}
 }
 
@@ -55,7 +54,7 @@ func put(t *testing.T, s *Store, records ...usage.Record) {
 	}
 }
 
-func all(t *testing.T, s *Store, acct account.ID, iccid sim.ICCID, from, to int) (found []cdr.Use) {
+func all(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, from, to int) (found []cdr.Use) {
 	t.Helper()
 	var behind usage.Cursor
 	for {
@@ -159,7 +158,7 @@ func testAny(t *testing.T, s *Store) {
 	put(t, s, record(1, "a", "A", 5, 1))
 	for _, tc := range []struct {
 		name     string
-		acct     account.ID
+		acct     relay.AccountID
 		from, to int
 		iccids   []sim.ICCID
 		want     bool
@@ -284,7 +283,7 @@ func testIndexes(t *testing.T, s *Store) {
 		{strings.Replace(anyOfSIMs, "FROM batch", "FROM (SELECT value ->> 0 AS account, value ->> 1 AS iccid FROM jsonb_each('[]')) AS batch", 1), "usage_record_sim (account=? AND iccid=? AND started>? AND started<?)", []any{int64(0), int64(9)}},
 		{sumSIMs, "usage_record_sim (account=? AND iccid=? AND started>? AND started<?)", []any{int64(1), "", int64(1), int64(2), int64(3), int64(0), int64(9)}},
 	} {
-		plan, err := sqlstore.List(t.Context(), s.db, "plan", "EXPLAIN QUERY PLAN "+tc.query,
+		plan, err := db.List(t.Context(), s.db, "plan", "EXPLAIN QUERY PLAN "+tc.query,
 			func(v *step) []any { return []any{&v.id, &v.parent, &v.unused, &v.detail} }, tc.args...)
 		if err != nil || !strings.Contains(fmt.Sprint(plan), tc.index) {
 			t.Errorf("%s\n%+v, %v", tc.query, plan, err)
@@ -295,8 +294,8 @@ func testIndexes(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same records at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	gateways := sqltest.Two(t, New)
-	sqltest.Together(16, func(i int) {
+	gateways := dbtest.Two(t, New)
+	dbtest.Together(16, func(i int) {
 		for n := range 10 {
 			records := make([]usage.Record, 50)
 			for j := range records {
@@ -320,7 +319,7 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-func BenchmarkPut(b *testing.B) { sqltest.BenchEach(b, New, benchmarkPut) }
+func BenchmarkPut(b *testing.B) { dbtest.BenchEach(b, New, benchmarkPut) }
 
 func benchmarkPut(b *testing.B, s *Store) {
 	b.ReportAllocs()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 	store "github.com/penstock/penstock/relay/sqlstore/users"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -17,7 +17,7 @@ import (
 var _ user.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
-	sqltest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
+	dbtest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
 		"a user comes back as it was saved":                   comesBack,
 		"a name and a subject are taken once":                 takenOnce,
 		"a change ends the sessions, no change does not":      changeEndsSessions,
@@ -37,17 +37,17 @@ func wantKind(t *testing.T, err error, kind relay.Kind) {
 func anna() user.User {
 	return user.User{
 		ID: "u1", Name: "anna", Role: user.Account, Account: 7, Provider: user.OIDC, Subject: "https://idp.example 42",
-		CreatedAt: sqltest.At(0), ChangedAt: sqltest.At(1), Version: 1,
+		CreatedAt: dbtest.At(0), ChangedAt: dbtest.At(1), Version: 1,
 	}
 }
 
 func session(u user.User, hash string) user.Session {
-	return user.Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: sqltest.At(2), ExpiresAt: sqltest.At(100)}
+	return user.Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: dbtest.At(2), ExpiresAt: dbtest.At(100)}
 }
 
 func valid(t *testing.T, s *store.Store, hash string) bool {
 	t.Helper()
-	_, _, err := s.Session(t.Context(), hash, sqltest.At(50))
+	_, _, err := s.Session(t.Context(), hash, dbtest.At(50))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		t.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func comesBack(t *testing.T, s *store.Store) {
 		t.Error(diff)
 	}
 	relaytest.NoError(t, s.CreateSession(t.Context(), session(want, "h")))
-	want.SignedInAt = sqltest.At(2)
-	kept, who, err := s.Session(t.Context(), "h", sqltest.At(3))
+	want.SignedInAt = dbtest.At(2)
+	kept, who, err := s.Session(t.Context(), "h", dbtest.At(3))
 	relaytest.NoError(t, err)
 	if diff := cmp.Diff(session(want, "h"), kept) + cmp.Diff(want, who); diff != "" {
 		t.Error(diff)
@@ -133,17 +133,17 @@ func staleSession(t *testing.T, s *store.Store) {
 func sessionsEnd(t *testing.T, s *store.Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "a")), s.CreateSession(t.Context(), session(u, "b")))
-	_, _, err := s.Session(t.Context(), "a", sqltest.At(100))
+	_, _, err := s.Session(t.Context(), "a", dbtest.At(100))
 	wantKind(t, err, relay.KindNotFound)
 	relaytest.NoError(t, s.DeleteSession(t.Context(), "a"), s.DeleteSession(t.Context(), "none"))
 	if valid(t, s, "a") || !valid(t, s, "b") {
 		t.Error("the wrong session was deleted")
 	}
-	relaytest.NoError(t, s.Sweep(t.Context(), sqltest.At(99)))
+	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(99)))
 	if !valid(t, s, "b") {
 		t.Error("it was swept too early")
 	}
-	relaytest.NoError(t, s.Sweep(t.Context(), sqltest.At(100)))
+	relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(100)))
 	if _, _, err := s.Session(t.Context(), "b", time.Time{}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("it was not swept: %v", err)
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // contract is the document that the gateway serves.
@@ -68,7 +68,7 @@ func operation(doc *openapi3.T, id string) (found located) {
 // testContractOutage is what every operation answers when nothing can be stored:
 // the database and Redis are stopped, and each journal is full of what waits for it.
 func testContractOutage(t *testing.T, doc *openapi3.T, checker *contracttest.Checker) {
-	server, queue := sqltest.StartPostgres(t), redistest.Start(t)
+	server, queue := dbtest.StartPostgres(t), redistest.Start(t)
 	// Callbacks fail at once: an attempt under way could not be recorded later.
 	inventory := e2e.Fixture(t, "contract.yaml", "https://example.com/callback", "http://127.0.0.1:9/callback")
 	g := e2e.Start(t, e2e.Embedded(), inventory, "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_REDIS_URL="+queue.URL, "PENSTOCK_JOURNAL_MAX_BYTES=1MiB",

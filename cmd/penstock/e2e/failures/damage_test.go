@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/porttest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // damageCase is a way to damage a file.
@@ -57,7 +57,7 @@ const (
 // damageNotices are the files of a data directory by pattern, and how each way to damage
 // them is noticed.
 var damageNotices = map[string]map[string]damageNotice{
-	sqlstore.File: {
+	db.File: {
 		"bits flipped": {atStart, "penstock.db: the database file is damaged"}, "cut": {atStart, "penstock.db: the database file is damaged"},
 		"empty": {atStart, "penstock restore"}, "deleted": {atStart, "penstock restore"},
 	},
@@ -224,7 +224,7 @@ func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 	g.AwaitNode()
 	g.RunTool("backup", copied)
 	g.Kill()
-	garbleTable(t, filepath.Join(g.DataDir(), sqlstore.File), "delivery")
+	garbleTable(t, filepath.Join(g.DataDir(), db.File), "delivery")
 
 	g.Spawn()
 	const said = "the database file is damaged"
@@ -254,7 +254,7 @@ func TestADamagedTableStopsWhatNeedsIt(t *testing.T) {
 // garbleTable damages every page of a table in a SQLite database that nothing uses.
 func garbleTable(t *testing.T, path, table string) {
 	t.Helper()
-	read, write, err := sqlstore.OpenSQLite(t.Context(), path, 1)
+	read, write, err := db.OpenSQLite(t.Context(), path, 1)
 	relaytest.NoError(t, err)
 	rows, err := read.QueryContext(t.Context(), "SELECT pageno FROM dbstat WHERE name = ?", table)
 	relaytest.NoError(t, err)

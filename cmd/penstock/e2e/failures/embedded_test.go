@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
 )
 
 // TestEmbeddedStoresCatchUp damages the databases as a killed gateway leaves them. The
@@ -62,8 +62,8 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 		file, how string
 		damage    damageCase
 	}{
-		{sqlstore.File + "-wal", "deleted", damagings["deleted"]}, {sqlstore.File + "-wal", "empty", damagings["empty"]},
-		{sqlstore.File + "-wal", "8 bytes flipped", flip},
+		{db.File + "-wal", "deleted", damagings["deleted"]}, {db.File + "-wal", "empty", damagings["empty"]},
+		{db.File + "-wal", "8 bytes flipped", flip},
 		{readings + "-wal", "deleted", damagings["deleted"]}, {readings + "-wal", "empty", damagings["empty"]},
 		{readings + "-wal", "8 bytes flipped", flip},
 		{readings, "deleted", func(t *testing.T, path string) { relaytest.NoError(t, os.RemoveAll(filepath.Dir(path))) }},
@@ -83,7 +83,7 @@ func TestEmbeddedStoresCatchUp(t *testing.T) {
 				t.Errorf("the log does not say what was lost:\n%s", log)
 			}
 			// What stands behind the flipped bytes may be results only.
-			if !strings.Contains(log, "the journal is processed again") && tc.file+tc.how != sqlstore.File+"-wal8 bytes flipped" {
+			if !strings.Contains(log, "the journal is processed again") && tc.file+tc.how != db.File+"-wal8 bytes flipped" {
 				t.Errorf("the log does not say that the journal is processed again:\n%s", log)
 			}
 			damaged.Admin().Post("/admin/recover", "").Mentions(t, http.StatusOK, `"missing":{"since":"`, `"until":"20`)

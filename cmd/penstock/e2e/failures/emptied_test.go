@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // TestAnEmptiedPostgreSQLIsRecovered drops all tables while the gateway runs, restarts it,
@@ -17,7 +17,7 @@ import (
 func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 	t.Parallel()
 	k := e2e.NewSink(t, nil)
-	address := sqltest.Shared(t).NewDatabase(t)
+	address := dbtest.Shared(t).NewDatabase(t)
 	host := relaytest.Must(url.Parse(address))(t).Host
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.Fixture(t, "load.yaml", "SINK", k.URL), "PENSTOCK_DATABASE_URL="+address)
 	g.UnsavedOutcomes = true
@@ -77,11 +77,11 @@ func TestAnEmptiedPostgreSQLIsRecovered(t *testing.T) {
 // empty drops the tables of a database, as somebody who mistakes it for another one.
 func empty(t *testing.T, address string) {
 	t.Helper()
-	db := relaytest.Must(sqlstore.Connect(t.Context(), sqlstore.Options{URL: address}))(t)
-	defer func() { _ = db.Close() }()
+	database := relaytest.Must(db.Connect(t.Context(), db.Options{URL: address}))(t)
+	defer func() { _ = database.Close() }()
 	for _, statement := range []string{"DROP SCHEMA public CASCADE", "CREATE SCHEMA public"} {
 		relaytest.Eventually(t, statement, func() (any, bool) {
-			err := db.Run(context.WithoutCancel(t.Context()), "test", statement)
+			err := database.Run(context.WithoutCancel(t.Context()), "test", statement)
 			return err, err == nil
 		})
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/app"
 	"github.com/penstock/penstock/cmd/penstock/client"
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // TestGatewaysThatCannotBeOne starts two gateways whose settings split them: both
@@ -93,7 +93,7 @@ func beats(g *e2e.Gateway) {
 // it exits with the reason and the setting's name, and never shows the password.
 func TestServeRefusesItsDatabase(t *testing.T) {
 	t.Parallel()
-	server := sqltest.StartPostgres(t)
+	server := dbtest.StartPostgres(t)
 	place := guarded(t, server)
 	newer := server.NewDatabase(t)
 	if got := e2e.RunCommand([]string{"PENSTOCK_DATABASE_URL=" + newer, "PENSTOCK_DATA_DIR=" + t.TempDir()}, "", "migrate"); got.Code != 0 {
@@ -137,7 +137,7 @@ func TestServeRefusesItsDatabase(t *testing.T) {
 
 // guarded makes two roles that need a password, and returns where they log in,
 // host:port/database. The superuser goes on without one.
-func guarded(t *testing.T, server *sqltest.Postgres) string {
+func guarded(t *testing.T, server *dbtest.Postgres) string {
 	t.Helper()
 	statements(t, server.URL+"postgres",
 		"CREATE ROLE stranger LOGIN PASSWORD 'another one'",

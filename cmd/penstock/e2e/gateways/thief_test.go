@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // testStolenDatabase reads every value of the database, as whoever has a backup of it can,
@@ -86,12 +86,12 @@ func signed(c e2e.Client, keys gateway.Keys, method, target, body string) e2e.Cl
 // valuesOf returns all texts of a database, also those in JSON.
 func valuesOf(t *testing.T, databaseURL string) map[string]bool {
 	t.Helper()
-	db := sqltest.Open(t, sqlstore.Options{URL: databaseURL})
-	tables := relaytest.Must(sqlstore.Values[string](t.Context(), db, "tables",
+	database := dbtest.Open(t, db.Options{URL: databaseURL})
+	tables := relaytest.Must(db.Values[string](t.Context(), database, "tables",
 		"SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"))(t)
 	found := map[string]bool{}
 	for _, table := range tables {
-		rows := relaytest.Must(sqlstore.Values[string](t.Context(), db, table, `SELECT row_to_json(t)::text FROM "`+table+`" t`))(t)
+		rows := relaytest.Must(db.Values[string](t.Context(), database, table, `SELECT row_to_json(t)::text FROM "`+table+`" t`))(t)
 		for _, row := range rows {
 			addTexts(found, row)
 		}

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // forgedToken is the text of a token that no gateway made.
@@ -64,9 +64,9 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 	for _, database := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(database, func(t *testing.T) {
 			t.Parallel()
-			options, settings := sqlstore.Options{}, []string(nil)
+			options, settings := db.Options{}, []string(nil)
 			if database == "PostgreSQL" {
-				options.URL = sqltest.Shared(t).NewDatabase(t)
+				options.URL = dbtest.Shared(t).NewDatabase(t)
 				settings = []string{"PENSTOCK_DATABASE_URL=" + options.URL}
 			}
 			x := startTamperedLedger(t, settings...)
@@ -77,7 +77,7 @@ func TestAWriterOfTheDatabaseGetsNothingSigned(t *testing.T) {
 			attack := func(do func()) {
 				relaytest.NoError(t, x.Stop())
 				var err error
-				x.db, err = sqlstore.Open(t.Context(), options)
+				x.db, err = db.Open(t.Context(), options)
 				relaytest.NoError(t, err)
 				do()
 				relaytest.NoError(t, x.db.Close())

@@ -9,27 +9,27 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // tamperedLedger is a gateway on a database that an attacker writes to, with a ledger
 // of three tokens of which the first was claimed twice: five entries.
 type tamperedLedger struct {
 	*e2e.Gateway
-	db     *sqlstore.DB
+	db     *db.DB
 	acme   e2e.Client
 	tokens []string
 }
 
 func newTamperedLedger(t *testing.T, settings ...string) *tamperedLedger {
 	t.Helper()
-	database := sqltest.Shared(t).NewDatabase(t)
+	database := dbtest.Shared(t).NewDatabase(t)
 	x := startTamperedLedger(t, append(settings, "PENSTOCK_DATABASE_URL="+database)...)
-	x.db = sqltest.Open(t, sqlstore.Options{URL: database})
+	x.db = dbtest.Open(t, db.Options{URL: database})
 	return x
 }
 
@@ -99,7 +99,7 @@ func (x *tamperedLedger) putBack() {
 // rehash makes the stored tree that of the stored entries.
 func (x *tamperedLedger) rehash() {
 	x.T.Helper()
-	entries, err := sqlstore.Values[[]byte](x.T.Context(), x.db, "test", "SELECT entry FROM ledger_entry WHERE account = 1 AND ledger = 'assets' ORDER BY sequence")
+	entries, err := db.Values[[]byte](x.T.Context(), x.db, "test", "SELECT entry FROM ledger_entry WHERE account = 1 AND ledger = 'assets' ORDER BY sequence")
 	relaytest.NoError(x.T, err)
 	var fold merkle.Fold
 	for i, e := range entries {

@@ -8,16 +8,16 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/recordstest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // TestVerifyNamesWhatWasChanged changes one byte of what the store and an export
 // hold of a ledger.
 func TestVerifyNamesWhatWasChanged(t *testing.T) {
 	t.Parallel()
-	database := sqltest.Shared(t).NewDatabase(t)
+	database := dbtest.Shared(t).NewDatabase(t)
 	told := e2e.NewLedgerCallback(t)
 	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "ledgers.yaml", "CALLBACK", told.URL), "PENSTOCK_DATABASE_URL="+database, "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true")
 	acme := g.As("acme-all-0123456")

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/cmd/penstock/e2e"
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/relay/cache/redistest"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/sqltest"
 )
 
 // rawPDU is a PDU in hex.
@@ -148,7 +148,7 @@ func TestReceiptsDoNotNeedRedis(t *testing.T) {
 // and once there is room again everything arrives, once.
 func TestSMSCJournalFull(t *testing.T) {
 	t.Parallel()
-	server := sqltest.StartPostgres(t)
+	server := dbtest.StartPostgres(t)
 	peer, k := e2e.StartSMSC(t), newKannelSink(t)
 	g := e2e.NewGateway(t, e2e.Embedded(), e2e.SMSCInventory(k.url), "PENSTOCK_DATABASE_URL="+server.NewDatabase(t), "PENSTOCK_JOURNAL_MAX_BYTES=1MiB")
 	g.Configure("carriers:\n" + peer.CarrierConfig("one"))

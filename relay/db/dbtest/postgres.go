@@ -1,0 +1,263 @@
+package dbtest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/porttest"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Postgres is a PostgreSQL server of one test.
+type Postgres struct {
+	// URL is postgres://postgres@127.0.0.1:<port>/, to which the name of a database
+	// is added.
+	URL string
+
+	t       testing.TB
+	dir     string
+	port    int
+	args    []string
+	process *relaytest.Process
+}
+
+// Shared returns the server that tests share, which they cannot stop. Its URL is in the
+// environment variable PENSTOCK_TEST_POSTGRES. Gateways check that it is durable, so its
+// data is in memory, if there is room, instead of fsync being off.
+func Shared(t testing.TB) *Postgres {
+	t.Helper()
+	return &Postgres{URL: relaytest.Shared(t, "PENSTOCK_TEST_POSTGRES", func(t testing.TB) string {
+		parent := ""
+		var memory syscall.Statfs_t
+		if syscall.Statfs("/dev/shm", &memory) == nil && memory.Bavail*uint64(memory.Bsize) > 4<<30 {
+			parent = "/dev/shm"
+		}
+		return startPostgres(t, parent, "max_connections=2000", "shared_buffers=256MB", "max_wal_size=512MB", "checkpoint_timeout=1h").URL
+	})}
+}
+
+// StartPostgres starts a server and stops it when the test ends. args are
+// settings, name=value.
+func StartPostgres(t testing.TB, args ...string) *Postgres {
+	t.Helper()
+	return startPostgres(t, "", args...)
+}
+
+// startPostgres starts a server whose data is below a directory.
+func startPostgres(t testing.TB, parent string, args ...string) *Postgres {
+	t.Helper()
+	s := newPostgres(t, parent, args)
+	s.lay()
+	t.Cleanup(s.Kill)
+	s.Start()
+	return s
+}
+
+func newPostgres(t testing.TB, parent string, args []string) *Postgres {
+	t.Helper()
+	if binary("postgres") == "" {
+		if os.Getenv("PENSTOCK_TEST_SKIP_REAL") == "1" {
+			t.Skip("PostgreSQL is not installed and PENSTOCK_TEST_SKIP_REAL=1")
+		}
+		t.Fatal("PostgreSQL is not installed: run make deps")
+	}
+	s := &Postgres{t: t, args: args, port: porttest.Free(t)}
+	s.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/", s.port)
+	s.dir = relaytest.ShortTempDir(t, parent)
+	if who := owner(); who != nil {
+		relaytest.NoError(t, os.Chown(s.dir, int(who.Uid), int(who.Gid)))
+	}
+	return s
+}
+
+// lay makes the server's data directory: a copy of one that initdb, which takes
+// seconds, made once for all tests of this host.
+func (s *Postgres) lay() {
+	s.t.Helper()
+	version := filepath.Base(filepath.Dir(filepath.Dir(binary("initdb"))))
+	made := filepath.Join("/tmp", "penstock-initdb-"+version) // the server may not reach a private TMPDIR
+	if _, err := os.Stat(made); err != nil {
+		fresh := fmt.Sprintf("%s-%x", made, rand.Uint64())
+		defer os.RemoveAll(fresh)
+		s.run("initdb", "-D", fresh, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+		// Another test may have been first: then its directory is used.
+		if err := os.Rename(fresh, made); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+			s.t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("cp", "-a", made, s.data()).CombinedOutput(); err != nil {
+		s.t.Fatalf("cp: %v\n%s", err, out)
+	}
+}
+
+func (s *Postgres) data() string { return filepath.Join(s.dir, "data") }
+
+// Start starts a stopped server with the same data and waits until it answers.
+func (s *Postgres) Start() {
+	s.t.Helper()
+	s.Kill()
+	s.launch()
+	s.await()
+}
+
+func (s *Postgres) launch() {
+	s.t.Helper()
+	args := []string{"-D", s.data(), "-p", strconv.Itoa(s.port), "-k", s.dir, "-h", "127.0.0.1", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
+	for _, a := range s.args {
+		args = append(args, "-c", a)
+	}
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := s.command("postgres", args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	s.process = relaytest.StartProcess(s.t, cmd)
+}
+
+func (s *Postgres) await() {
+	s.t.Helper()
+	s.asSuperuser(s.t, func(ctx context.Context, admin *sql.DB) {
+		s.until(ctx, "postgres answers", func() bool { return admin.PingContext(ctx) == nil })
+	})
+}
+
+// until waits until something holds, which fails the test if ctx ends before.
+func (s *Postgres) until(ctx context.Context, what string, holds func() bool) {
+	s.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			s.t.Fatalf("not within %s: %s\n%s", relaytest.Patience, what, log)
+		case <-tick.C:
+		}
+	}
+}
+
+// asSuperuser connects to the server for at most relaytest.Patience.
+func (s *Postgres) asSuperuser(t testing.TB, use func(ctx context.Context, admin *sql.DB)) {
+	t.Helper()
+	admin, err := sql.Open("pgx", s.URL+"postgres")
+	relaytest.NoError(t, err)
+	defer admin.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
+	defer cancel()
+	use(ctx, admin)
+}
+
+// Kill kills the server and its children, as a crash would, and waits until they
+// are gone.
+func (s *Postgres) Kill() {
+	if s.t == nil {
+		panic("a test stops the PostgreSQL server that all tests share")
+	}
+	if s.process == nil {
+		return
+	}
+	all := s.processes()
+	for _, pid := range all { // the server first, so that it starts no other
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	<-s.process.Ended
+	s.process = nil
+	ctx, cancel := context.WithTimeout(context.Background(), relaytest.Patience)
+	defer cancel()
+	s.until(ctx, "postgres has no process left", func() bool { return !slices.ContainsFunc(all, runs) })
+}
+
+// processes are those of the server: itself, and its children, which are in
+// process groups of their own.
+func (s *Postgres) processes() []int {
+	all := []int{s.process.Pid}
+	entries, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range entries {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if _, parent := stat(pid); err == nil && parent == strconv.Itoa(s.process.Pid) && runs(pid) {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// runs reports whether a process is running; a zombie counts as ended.
+func runs(pid int) bool {
+	state, _ := stat(pid)
+	return state != "" && state != "Z"
+}
+
+// stat is the state of a process and its parent, empty if there is none.
+func stat(pid int) (state, parent string) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// pid (name) state ppid …; a name may hold blanks and brackets.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if err != nil || len(fields) < 2 {
+		return "", ""
+	}
+	return fields[0], fields[1]
+}
+
+// run runs one of PostgreSQL's programs to its end.
+func (s *Postgres) run(program string, args ...string) {
+	s.t.Helper()
+	if out, err := s.command(program, args...).CombinedOutput(); err != nil {
+		s.t.Fatalf("%s: %v\n%s", program, err, out)
+	}
+}
+
+// command is one of PostgreSQL's programs in a process group of its own. It does
+// not run as root.
+func (s *Postgres) command(program string, args ...string) *exec.Cmd {
+	cmd := exec.Command(binary(program), args...)
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: owner()}
+	return cmd
+}
+
+// owner is the user that the server runs as if we are root, which PostgreSQL refuses.
+func owner() *syscall.Credential {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.Atoi(u.Uid)
+		gid, err2 := strconv.Atoi(u.Gid)
+		if errors.Join(err1, err2) == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+		}
+	}
+	return nil
+}
+
+// binary is the path of one of PostgreSQL's programs, the newest there is. Debian
+// keeps them outside the PATH.
+func binary(program string) string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + program)
+	if len(found) > 0 {
+		return slices.Max(found)
+	}
+	path, _ := exec.LookPath(program)
+	return path
+}

@@ -1,0 +1,58 @@
+package dbtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Sealer is a db.Sealer that reverses a text and puts its owner in front.
+type Sealer struct{}
+
+// Load does nothing.
+func (Sealer) Load(context.Context) error { return nil }
+
+// Seal reverses a text.
+func (Sealer) Seal(plain []byte, owner string) ([]byte, error) {
+	reversed := slices.Clone(plain)
+	slices.Reverse(reversed)
+	return append([]byte(owner+"|"), reversed...), nil
+}
+
+// Open opens what was sealed for the owner.
+func (Sealer) Open(sealed []byte, owner string) ([]byte, error) {
+	reversed, found := bytes.CutPrefix(sealed, []byte(owner+"|"))
+	if !found {
+		return nil, fmt.Errorf("%.40q is not of %s", sealed, owner)
+	}
+	reversed = slices.Clone(reversed)
+	slices.Reverse(reversed)
+	return reversed, nil
+}
+
+// Verify accepts what was sealed.
+func (s Sealer) Verify(_ context.Context, _ *db.Tx, sealed []byte, owner string) error {
+	_, err := s.Open(sealed, owner)
+	return err
+}
+
+// Tamper changes a sealed column of the rows that a condition selects, so that it does not
+// open. The returned function puts the column back.
+func Tamper(t testing.TB, db *db.DB, table, column, condition string) (restore func()) {
+	t.Helper()
+	change := func(expression string) {
+		t.Helper()
+		n, err := db.Exec(t.Context(), "tamper", "UPDATE "+table+" SET "+column+" = "+expression+" WHERE "+condition)
+		relaytest.NoError(t, err)
+		if n == 0 {
+			t.Fatalf("%s has no row with %s", table, condition)
+		}
+	}
+	change("REPLACE(" + column + ", 'sealed:', 'sealed:AAAA')")
+	return func() { t.Helper(); change("REPLACE(" + column + ", 'sealed:AAAA', 'sealed:')") }
+}

@@ -1,0 +1,91 @@
+package dbtest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Pair is a primary and a standby that holds what was committed before a commit
+// ends (synchronous_standby_names).
+type Pair struct {
+	Primary, Standby *Postgres
+}
+
+// StartPair starts both and stops them when the test ends.
+func StartPair(t testing.TB) *Pair {
+	t.Helper()
+	p := &Pair{Primary: StartPostgres(t), Standby: newPostgres(t, "", nil)}
+	t.Cleanup(p.Standby.Kill)
+	p.Standby.follow(p.Primary)
+	return p
+}
+
+// NewDatabase makes a database and returns a URL that names both servers.
+func (p *Pair) NewDatabase(t testing.TB) string {
+	t.Helper()
+	one := p.Primary.NewDatabase(t)
+	host := fmt.Sprintf("127.0.0.1:%d", p.Primary.port)
+	return strings.Replace(one, host, fmt.Sprintf("%s,127.0.0.1:%d", host, p.Standby.port), 1)
+}
+
+// Fail kills the primary and promotes the standby; then the server that was killed
+// is made anew, as the standby of the other.
+func (p *Pair) Fail() {
+	p.Primary.t.Helper()
+	p.Primary.Kill()
+	p.Promote()
+	p.Standby.follow(p.Primary)
+}
+
+// Promote promotes the standby and leaves the primary as it is, running or not. It swaps the
+// fields Primary and Standby.
+func (p *Pair) Promote() {
+	p.Primary.t.Helper()
+	// pg_promote(true) would wait in a query that the end of the recovery may cancel.
+	p.Standby.do(p.Standby.t, "SELECT pg_promote(false)")
+	p.Standby.says("the standby is promoted", "SELECT NOT pg_is_in_recovery()")
+	p.Primary, p.Standby = p.Standby, p.Primary
+}
+
+// follow makes the server a copy of a primary and waits until that one waits for it
+// at each commit. The promoted copy does not wait for a standby.
+func (s *Postgres) follow(primary *Postgres) {
+	s.t.Helper()
+	s.Kill()
+	if err := os.RemoveAll(s.data()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.run("pg_basebackup", "-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(primary.port), "-U", "postgres",
+		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
+	s.Start()
+	primary.says("the standby streams", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'")
+	primary.do(s.t, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	primary.do(s.t, "SELECT pg_reload_conf()")
+	primary.says("the standby is synchronous", "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+}
+
+// do runs a statement as the superuser.
+func (s *Postgres) do(t testing.TB, statement string) {
+	t.Helper()
+	s.asSuperuser(t, func(ctx context.Context, db *sql.DB) {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	})
+}
+
+// says waits until a query says true.
+func (s *Postgres) says(what, query string) {
+	s.t.Helper()
+	s.asSuperuser(s.t, func(ctx context.Context, db *sql.DB) {
+		s.until(ctx, what, func() (holds bool) {
+			err := db.QueryRowContext(ctx, query).Scan(&holds)
+			return err == nil && holds
+		})
+	})
+}

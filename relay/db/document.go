@@ -1,0 +1,122 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Documents are records that are read and written whole, as JSON. Its value names their
+// table, which has the columns account BIGINT, id TEXT and doc TEXT and the primary key
+// (account, id). What belongs to no account has account 0.
+type Documents[T any] string
+
+// Noun names a record for errors.
+func (t Documents[T]) Noun(id string) string {
+	return strings.ReplaceAll(string(t), "_", " ") + " " + id
+}
+
+// Get loads a record; relay.KindNotFound if there is none.
+func (t Documents[T]) Get(ctx context.Context, c Conn, acct relay.AccountID, id string) (T, error) {
+	return One(ctx, c, t.Noun(id), "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2", Doc[T], acct, id)
+}
+
+// All loads every record of an account, by id.
+func (t Documents[T]) All(ctx context.Context, c Conn, acct relay.AccountID) ([]T, error) {
+	return List(ctx, c, t.Noun("list"), "SELECT doc FROM "+string(t)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
+}
+
+// Put saves a record, whether there was one or not.
+func (t Documents[T]) Put(ctx context.Context, x Executor, acct relay.AccountID, id string, v T) error {
+	return x.Run(ctx, t.Noun(id), Upsert(string(t), "account, id", "doc"), acct, id, JSON(v))
+}
+
+// Change saves what change makes of a record, under its lock, and reports whether
+// that is another one. It returns relay.KindNotFound if there is no record, and
+// what change returned.
+func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, id string, change func(*T) error) (v T, changed bool, err error) {
+	noun := t.Noun(id)
+	was, err := Value[string](ctx, tx, noun, "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
+	if err != nil {
+		return v, false, err
+	}
+	v, is, err := Edit(noun, was, change)
+	if err != nil || is == was {
+		return v, false, err
+	}
+	return v, true, tx.Run(ctx, noun, "UPDATE "+string(t)+" SET doc = $1 WHERE account = $2 AND id = $3", is, acct, id)
+}
+
+// Edit returns what edit makes of a record, and its JSON; an error of edit as it
+// is.
+func Edit[T any](noun, was string, edit func(*T) error) (v T, is string, err error) {
+	if err := Decode([]byte(was), &v); err != nil {
+		return v, "", Wrap(noun, err)
+	}
+	if err := edit(&v); err != nil {
+		return v, "", err
+	}
+	is, err = Encode(v)
+	return v, is, Wrap(noun, err)
+}
+
+// Delete removes a record; relay.KindNotFound if there is none.
+func (t Documents[T]) Delete(ctx context.Context, x Executor, acct relay.AccountID, id string) error {
+	return MustChange(ctx, x, t.Noun(id), "DELETE FROM "+string(t)+" WHERE account = $1 AND id = $2", acct, id)
+}
+
+// Upsert is the statement that saves a row, whether there was one with its key or not;
+// its parameters are the columns of the key and the others.
+func Upsert(table, key, columns string) string {
+	names := key + ", " + columns
+	values := make([]string, strings.Count(names, ",")+1)
+	for i := range values {
+		values[i] = fmt.Sprintf("$%d", i+1)
+	}
+	return upsert(table, key, columns, "VALUES ("+strings.Join(values, ", ")+")")
+}
+
+// UpsertAll is Upsert for the rows of a batch that has these columns.
+func UpsertAll(table, key, columns string) string {
+	return upsert(table, key, columns, "SELECT "+key+", "+columns+" FROM batch WHERE true")
+}
+
+func upsert(table, key, columns, rows string) string {
+	set := strings.Split(columns, ", ")
+	for i, c := range set {
+		set[i] = c + " = excluded." + c
+	}
+	return "INSERT INTO " + table + " (" + key + ", " + columns + ") " + rows + " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
+}
+
+// Bump counts a version up, which others compare to notice a change.
+func (t *Tx) Bump(ctx context.Context, name string) error {
+	return t.RunAll(ctx, "version "+name, Bump(name))
+}
+
+// Bump is the statement that counts a version up.
+func Bump(name string) Statement {
+	return Do(`INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
+}
+
+// Version is how often a version was counted up, plus the number that Invalidate has set.
+func Version(ctx context.Context, c Conn, name string) (int64, error) {
+	return Value[int64](ctx, c, "version "+name, "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM version WHERE name IN ('', $1)", name)
+}
+
+// Versions is Version for many names, in one round trip.
+func Versions(ctx context.Context, c Conn, names []string) (map[string]int64, error) {
+	return Map[string, int64](ctx, c, "versions", `
+SELECT batch.name, CAST(SUM(version.n) AS BIGINT)
+FROM batch JOIN version ON version.name = batch.name OR version.name = ''
+GROUP BY batch.name`, Column("name", names))
+}
+
+// Invalidate changes every version to a number that none had before, so that all
+// gateways empty what they cache under versions. It is needed once the database was put
+// back to an earlier state: later changes count the same numbers up again.
+func (d *DB) Invalidate(ctx context.Context) error {
+	return d.Run(ctx, "versions", "INSERT INTO version (name, n) VALUES ('', $1) ON CONFLICT (name) DO UPDATE SET n = {greatest}(version.n + 1, excluded.n)", d.Now())
+}

@@ -1,0 +1,169 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	sqlitedriver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Wrap names what failed and gives the error its kind, see the package's
+// documentation. It returns nil for nil; an error that has a kind keeps it, and
+// its text.
+func Wrap(noun string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*relay.Error](err); ok {
+		return err
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+	}
+	if advice, down := unavailable(err); down {
+		return relay.Errorf(relay.KindUnavailable, "%s: %s%w", noun, advice, err)
+	}
+	return relay.Errorf(relay.KindUnexpected, "%s: %w", noun, err)
+}
+
+// unavailable reports whether the database cannot do what was asked now, as
+// opposed to having refused it, and what to do about it.
+func unavailable(err error) (advice string, down bool) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return postgresDown(pg)
+	}
+	if lite, ok := errors.AsType[*sqlitedriver.Error](err); ok {
+		return sqliteDown(lite.Code())
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return "PostgreSQL cannot be reached: ", true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return "", true
+	}
+	for _, gone := range []error{
+		driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
+		context.DeadlineExceeded, context.Canceled,
+	} {
+		if errors.Is(err, gone) {
+			return "", true
+		}
+	}
+	return "", closed(err)
+}
+
+// closed reports whether the store was closed while it was used; database/sql has
+// no value for that.
+func closed(err error) bool {
+	for _, text := range []string{"database is closed", "statement is closed", "conn closed"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// postgresDown reads an answer of PostgreSQL by its SQLSTATE.
+func postgresDown(err *pgconn.PgError) (advice string, down bool) {
+	switch class := err.Code[:min(2, len(err.Code))]; {
+	case class == "28":
+		return "PostgreSQL refused the user or password of database.url: ", true
+	case err.Code == "3D000":
+		return "the database of database.url does not exist: ", true
+	case err.Code == "42501":
+		return "the user of database.url lacks a right: ", true
+	case Emptied(err):
+		return "the database lacks tables of Penstock, it was emptied or replaced: restore a backup, or restart the gateway, which makes them; then run `penstock recover`: ", true
+	case err.Code == "25006":
+		return "this PostgreSQL is a read-only standby, database.url must reach the primary: ", true
+	case err.Code == "53100":
+		return "PostgreSQL's disk is full, free disk space there: ", true
+	case err.Code == "53300":
+		return "PostgreSQL takes no more connections, raise max_connections: ", true
+	case class == "08", class == "53", class == "57", class == "58", class == "40":
+		return "", true
+	}
+	return "", false
+}
+
+// Emptied reports whether an error says that PostgreSQL lacks tables, columns or the
+// schema of a database that was opened.
+func Emptied(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "42P01" || pg.Code == "42703" || pg.Code == "3F000")
+}
+
+// damagedAdvice is what to do about a SQLite database that is damaged. It counts as
+// down: what needs it is refused or waits, and is not quarantined one by one.
+const damagedAdvice = "the database file is damaged: stop the gateway, keep a copy of the data directory, " +
+	"then run `penstock restore` with a backup, start the gateway and run `penstock recover`: "
+
+// Damaged reports whether an error says that a SQLite database is damaged.
+func Damaged(err error) bool {
+	lite, ok := errors.AsType[*sqlitedriver.Error](err)
+	return ok && (lite.Code()&0xff == sqlite3.SQLITE_CORRUPT || lite.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+// AdviseDamage puts what to do in front of an error that says that a SQLite database is
+// damaged, and returns any other error as it is.
+func AdviseDamage(err error) error {
+	if !Damaged(err) {
+		return err
+	}
+	return fmt.Errorf("%s%w", damagedAdvice, err)
+}
+
+// wrap is Wrap for errors of this database. It notes damage, which Check reports from
+// then on.
+func (d *DB) wrap(noun string, err error) error {
+	err = Wrap(noun, d.explain(err))
+	if err != nil && Damaged(err) && d.health.Note(err) {
+		d.o.Logger.Error("the database is damaged", "error", err)
+	}
+	return err
+}
+
+func (t *Tx) wrap(noun string, err error) error { return t.db.wrap(noun, err) }
+
+// sqliteDown reads a result code of SQLite.
+func sqliteDown(code int) (advice string, down bool) {
+	switch code & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return damagedAdvice, true
+	case sqlite3.SQLITE_FULL:
+		return "the disk is full, free disk space: ", true
+	case sqlite3.SQLITE_READONLY:
+		return "the database cannot be written to: ", true
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return "another program has the database: ", true
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:
+		return "", true
+	}
+	return "", false
+}
+
+// Refused reports whether a server that is there does not let us in or lacks what
+// database.url names: waiting does not help.
+func Refused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(pg.Code, "28") || pg.Code == "3D000" || pg.Code == "42501")
+}
+
+// conflicted reports whether a transaction failed because of another one, or since
+// a migration has changed what a prepared statement answers: it may succeed when it
+// is run again.
+func conflicted(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"))
+}

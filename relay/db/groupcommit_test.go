@@ -1,0 +1,137 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// Who asks while a transaction runs shares the next one, up to the bound of its
+// size; keys do not wait for each other.
+func TestGroupCommit(t *testing.T) { synctest.Test(t, testGroupCommit) }
+
+func testGroupCommit(t *testing.T) {
+	began, goOn := make(chan []int), make(chan struct{})
+	j := &db.GroupCommit[string, int, string]{
+		Most: 10, Size: func(n int) int { return n },
+		Do: func(_ context.Context, key string, inputs []int) []db.Answer[string] {
+			began <- inputs
+			<-goOn
+			answers := make([]db.Answer[string], len(inputs))
+			for i, q := range inputs {
+				answers[i] = db.Answer[string]{Value: fmt.Sprint(key, q)}
+				if q == 3 {
+					answers[i].Err = context.Canceled
+				}
+			}
+			return answers
+		},
+	}
+	var asked sync.WaitGroup
+	ask := func(key string, n int, fails bool) {
+		asked.Go(func() {
+			got, err := j.Submit(t.Context(), key, n)
+			if got != fmt.Sprint(key, n) || (err != nil) != fails {
+				t.Errorf("input %s %d is answered %q, %v", key, n, got, err)
+			}
+		})
+	}
+	want := func(what string, got []int, want ...int) {
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s asks %v, want %v", what, got, want)
+		}
+	}
+	ask("a", 1, false)
+	want("the first", <-began, 1)
+	ask("b", 2, false)
+	want("another key", <-began, 2)
+	for _, n := range []int{3, 4, 5, 20} {
+		ask("a", n, n == 3)
+		synctest.Wait() // they wait in this order
+	}
+	goOn <- struct{}{}
+	goOn <- struct{}{}
+	want("the second", <-began, 3, 4)
+	goOn <- struct{}{}
+	want("the third", <-began, 5)
+	goOn <- struct{}{}
+	want("one above the bound", <-began, 20)
+	goOn <- struct{}{}
+	asked.Wait()
+	ask("a", 6, false)
+	want("one after all", <-began, 6)
+	goOn <- struct{}{}
+	asked.Wait()
+}
+
+// No caller is left waiting after a transaction panics.
+func TestGroupCommitReturnsAnErrorAfterAPanic(t *testing.T) {
+	j := &db.GroupCommit[int, int, int]{
+		Most: 10, Size: func(n int) int { return n },
+		Do: func(context.Context, int, []int) []db.Answer[int] { panic("broken") },
+	}
+	for range 2 {
+		func() {
+			defer func() {
+				if r := recover(); r != "broken" {
+					t.Errorf("the one who asked for all sees %v, want its panic", r)
+				}
+			}()
+			_, _ = j.Submit(t.Context(), 1, 1)
+			t.Error("a panic has got lost")
+		}()
+	}
+}
+
+// A request whose caller has gone is not run, and the others are.
+func TestGroupCommitWithdrawsRequestsOfEndedContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, goOn := make(chan []int), make(chan struct{})
+		j := &db.GroupCommit[int, int, int]{
+			Most: 10, Size: func(int) int { return 1 },
+			Do: func(_ context.Context, _ int, inputs []int) []db.Answer[int] {
+				began <- inputs
+				<-goOn
+				return make([]db.Answer[int], len(inputs))
+			},
+		}
+		errs := make(map[int]chan error)
+		submit := func(ctx context.Context, n int) {
+			errs[n] = make(chan error, 1)
+			go func(done chan<- error) {
+				_, err := j.Submit(ctx, 1, n)
+				done <- err
+			}(errs[n])
+			synctest.Wait()
+		}
+		ended, end := context.WithCancel(t.Context())
+		submit(ended, 1)
+		relaytest.Equal(t, "the first transaction", <-began, []int{1})
+		submit(ended, 2)
+		submit(t.Context(), 3)
+		end()
+		if err := <-errs[2]; relay.KindOf(err) != relay.KindUnavailable || !errors.Is(err, context.Canceled) {
+			t.Errorf("a request that waits when its context ends: %v", err)
+		}
+		goOn <- struct{}{}
+		relaytest.NoError(t, <-errs[1]) // it had begun
+		relaytest.Equal(t, "the second transaction", <-began, []int{3})
+		goOn <- struct{}{}
+		relaytest.NoError(t, <-errs[3])
+		submit(ended, 4)
+		if err := <-errs[4]; !errors.Is(err, context.Canceled) {
+			t.Errorf("a request whose context had ended before: %v", err)
+		}
+		submit(t.Context(), 5)
+		relaytest.Equal(t, "the transaction after that", <-began, []int{5})
+		goOn <- struct{}{}
+		relaytest.NoError(t, <-errs[5])
+	})
+}

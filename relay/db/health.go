@@ -1,0 +1,97 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Health is what was found of a SQLite database since it was opened. It is safe for
+// concurrent use.
+type Health struct {
+	path    string
+	opened  os.FileInfo
+	damaged chan struct{} // closed by the first Note
+
+	mu     sync.Mutex
+	damage error
+}
+
+// NewHealth returns the health of the database at path, which is open.
+func NewHealth(path string) (*Health, error) {
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Health{path: path, opened: opened, damaged: make(chan struct{})}, nil
+}
+
+// Note keeps the first damage, and reports whether err is the first.
+func (h *Health) Note(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.damage != nil {
+		return false
+	}
+	h.damage = err
+	close(h.damaged)
+	return true
+}
+
+// Damaged is closed when damage was found.
+func (h *Health) Damaged() <-chan struct{} { return h.damaged }
+
+// Check returns the damage, or an error if the file is not the one that was opened.
+func (h *Health) Check() error {
+	h.mu.Lock()
+	damage := h.damage
+	h.mu.Unlock()
+	if damage != nil {
+		return damage
+	}
+	if now, err := os.Stat(h.path); err != nil || !os.SameFile(h.opened, now) {
+		return fmt.Errorf("%s was removed or replaced while the gateway uses it: stop the gateway, put the file back or run `penstock restore` with a backup, then start it", filepath.Base(h.path))
+	}
+	return nil
+}
+
+// CheckIntegrity reads the whole database, and returns and notes what is damaged. It does
+// not find changed bytes within a value.
+func (h *Health) CheckIntegrity(ctx context.Context, db *sql.DB) error {
+	findings, err := integrityFindings(ctx, db)
+	switch {
+	case Damaged(err):
+		err = AdviseDamage(err)
+	case err == nil && len(findings) > 0:
+		err = errors.New(damagedAdvice + "integrity check: " + strings.Join(findings, "; "))
+	default:
+		return err
+	}
+	err = fmt.Errorf("%s: %w", filepath.Base(h.path), err)
+	h.Note(err)
+	return err
+}
+
+// integrityFindings lists the first of what is damaged.
+func integrityFindings(ctx context.Context, db *sql.DB) (findings []string, err error) {
+	rows, err := db.QueryContext(ctx, "PRAGMA integrity_check(10)")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var finding string
+		if err := rows.Scan(&finding); err != nil {
+			return nil, err
+		}
+		if finding != "ok" {
+			findings = append(findings, finding)
+		}
+	}
+	return findings, rows.Err()
+}

@@ -1,0 +1,153 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// migrations are the steps of the schema, NNNN_name.sql. A released step never changes.
+// {serial}, {clustered} and {busy} are replaced by words of the engine, see dialect.go.
+// A line that ends with "-- only sqlite" or "-- only postgresql" is for that engine. The
+// tables below a line "-- Domain: accounts" belong to that domain.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Migration is a step of the schema.
+type Migration struct {
+	Version int64
+	Name    string
+	Applied bool
+}
+
+// Migrate brings the schema to the newest version; on PostgreSQL under a lock, so
+// that of several gateways that start one does it.
+func (d *DB) Migrate(ctx context.Context) error {
+	p, err := d.provider()
+	if err != nil {
+		return err
+	}
+	is, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return Wrap("database: schema version", err)
+	}
+	sources := p.ListSources()
+	if last := sources[len(sources)-1].Version; is > last {
+		return relay.Errorf(relay.KindUnexpected, "database: its schema has version %d, this program knows %d: use a newer program", is, last)
+	}
+	_, err = p.Up(ctx)
+	return Wrap("database: schema", err)
+}
+
+// Migrations lists the steps and which of them were applied.
+func (d *DB) Migrations(ctx context.Context) ([]Migration, error) {
+	p, err := d.provider()
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.Status(ctx)
+	if err != nil {
+		return nil, Wrap("database: schema", err)
+	}
+	out := make([]Migration, len(all))
+	for i, step := range steps() { // oldest first, as the others are
+		out[i] = Migration{Version: step.version, Name: step.name, Applied: all[i].State == goose.StateApplied}
+	}
+	return out, nil
+}
+
+// step is a migration as it is written.
+type step struct {
+	version int64
+	name    string
+	text    string
+}
+
+// steps reads the migrations, oldest first. They are part of the program: nothing can
+// fail but the number of a name, and goose refuses version 0.
+func steps() (all []step) {
+	files, _ := fs.Glob(migrations, "migrations/*.sql")
+	for _, file := range files {
+		version, _ := goose.NumericComponent(file)
+		text, _ := migrations.ReadFile(file)
+		_, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
+		all = append(all, step{version, name, string(text)})
+	}
+	return all
+}
+
+func (d *DB) provider() (*goose.Provider, error) {
+	var all []*goose.Migration
+	for _, step := range steps() {
+		all = append(all, goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, d.dialect.schema(step.text))
+			return err
+		}}, nil))
+	}
+	o := []goose.ProviderOption{
+		goose.WithGoMigrations(all...), goose.WithDisableGlobalRegistry(true), goose.WithTableName("schema_version"),
+		goose.WithLogger(goose.NopLogger()),
+	}
+	kind := goose.DialectSQLite3
+	if d.writer == nil {
+		kind = goose.DialectPostgres
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // seconds, tries
+		if err != nil {
+			return nil, err
+		}
+		o = append(o, goose.WithSessionLocker(locker))
+	}
+	p, err := goose.NewProvider(kind, d.write, nil, o...)
+	if err != nil {
+		return nil, fmt.Errorf("database: schema: %w", err)
+	}
+	return p, nil
+}
+
+// Sizes returns the disk usage of the database in bytes, with its indexes, by the domains
+// that the migrations name. SQLite reads the whole file for it.
+func (d *DB) Sizes(ctx context.Context) (map[string]int64, error) {
+	query := `SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`
+	if d.writer != nil {
+		query = `SELECT s.tbl_name, SUM(t.pgsize) FROM dbstat t JOIN sqlite_schema s ON s.name = t.name WHERE t.aggregate = 1 GROUP BY 1`
+	}
+	tables, err := Map[string, int64](ctx, d, "database sizes", query)
+	if err != nil {
+		return nil, err
+	}
+	domains, sizes := domains(), make(map[string]int64)
+	for table, bytes := range tables {
+		sizes[cmp.Or(domains[table], "core")] += bytes
+	}
+	return sizes, nil
+}
+
+// domainOrTable matches the lines of a migration that start a domain or a table.
+var domainOrTable = regexp.MustCompile(`(?m)^(?:-- Domain: (\w+)|CREATE TABLE (\w+))`)
+
+// domains returns the domain of every table that the migrations create.
+func domains() map[string]string {
+	domainByTable := make(map[string]string)
+	for _, step := range steps() {
+		domain := ""
+		for _, match := range domainOrTable.FindAllStringSubmatch(step.text, -1) {
+			if table := match[2]; table != "" {
+				domainByTable[table] = domain
+			} else {
+				domain = match[1]
+			}
+		}
+	}
+	return domainByTable
+}

@@ -1,0 +1,213 @@
+package models_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/recordstest"
+)
+
+// parcel is the model of a delivery.
+type parcel struct {
+	State    outbox.State // empty: there is none
+	Due      float64      // -1: none
+	Leased   bool
+	Tries    int
+	Attempts []int64 // their times, in ms
+}
+
+func (p parcel) String() string {
+	if p.State == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s, due %g, tries %d, attempts %v", p.State, p.Due, p.Tries, p.Attempts)
+}
+
+// parcels are the deliveries of the model.
+type parcels [2]parcel
+
+func (p parcels) String() string { return p[0].String() + "; " + p[1].String() }
+
+func parcelRef(n int, acct relay.AccountID) outbox.Ref {
+	return outbox.Ref{Account: acct, ID: fmt.Sprint("delivery-", n)}
+}
+
+func deliveryModel() machine[parcels] {
+	return machine[parcels]{
+		begin: func(context.Context, *recordstest.Records, relay.AccountID) (parcels, error) { return parcels{}, nil },
+		clone: func(p parcels) parcels {
+			for n := range p {
+				p[n].Attempts = slices.Clone(p[n].Attempts)
+			}
+			return p
+		},
+		draw: drawParcel, read: readParcels, show: parcels.String,
+	}
+}
+
+func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[parcels] {
+	n := rapid.IntRange(0, 1).Draw(t, "delivery")
+	ref := parcelRef(n, acct)
+	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish", "renew", "release", "replay"}).Draw(t, "kind") {
+	case "create":
+		return does[parcels](
+			"create "+ref.ID,
+			func(s *parcels) string {
+				if s[n].State != "" {
+					return "exists"
+				}
+				s[n] = parcel{State: outbox.Queued, Due: now + 10, Leased: true}
+				return "new"
+			},
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
+				existing, err := r.Deliveries.Create(ctx, []outbox.Delivery{{
+					ID: ref.ID, Account: acct, Kind: outbox.KindRelay, MessageID: "m", CreatedAt: dbtest.At(now),
+					Request: &outbox.Request{Method: "GET", URL: "https://example.com/"},
+				}}, dbtest.At(now+10))
+				return map[bool]string{true: "exists", false: "new"}[len(existing) > 0], err
+			},
+		)
+	case "lease":
+		return leaseParcel(n, ref, now)
+	case "finish":
+		return finishParcel(t, s, n, ref, now)
+	case "replay":
+		return replayParcel(n, ref, now, rapid.Bool().Draw(t, "delivered too"))
+	case "renew":
+		return moveParcel(t, s, n, ref, now, true)
+	}
+	return moveParcel(t, s, n, ref, now, false)
+}
+
+func leaseParcel(n int, ref outbox.Ref, now float64) op[parcels] {
+	return does[parcels](
+		"lease "+ref.ID,
+		func(s *parcels) string {
+			p := &s[n]
+			taken := p.State != "" && p.Due >= 0 && p.Due <= now
+			if taken {
+				p.Due, p.Leased = now+10, true
+			}
+			return fmt.Sprint(taken)
+		},
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
+			leased, err := r.Deliveries.LeaseDue(ctx, []outbox.Ref{ref}, dbtest.At(now), dbtest.At(now+10))
+			return fmt.Sprint(len(leased) == 1), err
+		},
+	)
+}
+
+// moveParcel renews or releases a lease: the present one, or an older one.
+func moveParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64, renew bool) op[parcels] {
+	end := max(s[n].Due, 0) - float64(rapid.IntRange(0, 1).Draw(t, "older"))
+	to := now
+	if renew {
+		to = now + 10
+	}
+	return does[parcels](
+		fmt.Sprintf("move the lease of %s that ends at %g to %g, keep %v", ref.ID, end, to, renew),
+		func(s *parcels) string {
+			p := &s[n]
+			moved := p.State != "" && p.Leased && p.Due <= end
+			if moved {
+				p.Due, p.Leased = to, renew
+			}
+			return fmt.Sprint(renew && moved)
+		},
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
+			ls := []outbox.Lease{{Ref: ref, End: dbtest.At(end)}}
+			if !renew {
+				return "false", r.Deliveries.Release(ctx, ls, dbtest.At(to))
+			}
+			moved, err := r.Deliveries.Renew(ctx, ls, dbtest.At(to))
+			return fmt.Sprint(len(moved) == 1), err
+		},
+	)
+}
+
+// finishParcel records an attempt, or one that was recorded before.
+func finishParcel(t *rapid.T, s parcels, n int, ref outbox.Ref, now float64) op[parcels] {
+	at := int64(now)*1000 + rapid.Int64Range(0, 999).Draw(t, "milliseconds")
+	if known := s[n].Attempts; len(known) > 0 && rapid.Bool().Draw(t, "again") {
+		at = rapid.SampledFrom(known).Draw(t, "attempt")
+	}
+	o := outbox.Outcome{
+		ID: ref.ID, Account: ref.Account, Attempt: outbox.Attempt{At: dbtest.At(0).Add(time.Duration(at) * time.Millisecond), Duration: time.Second, Status: 200},
+		State: rapid.SampledFrom([]outbox.State{outbox.Delivered, outbox.Retrying, outbox.Dead}).Draw(t, "outcome"),
+	}
+	due := -1.0
+	if o.State != outbox.Delivered {
+		o.Reason = fmt.Sprintf("refused at %d", at)
+	}
+	if o.State == outbox.Retrying {
+		due = now + 5
+		o.NextAttemptAt = dbtest.At(due)
+	}
+	return does[parcels](
+		fmt.Sprintf("finish %s, attempt of %d: %s", ref.ID, at, o.State),
+		func(s *parcels) string {
+			p := &s[n]
+			if p.State == "" || slices.Contains(p.Attempts, at) {
+				return ""
+			}
+			p.Attempts = append(p.Attempts, at)
+			slices.Sort(p.Attempts)
+			if !p.State.Ended() {
+				p.State, p.Due, p.Leased, p.Tries = o.State, due, false, p.Tries+1
+			}
+			return ""
+		},
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
+			_, err := r.Deliveries.Finish(ctx, []outbox.Outcome{o})
+			return "", err
+		},
+	)
+}
+
+func replayParcel(n int, ref outbox.Ref, now float64, delivered bool) op[parcels] {
+	return does[parcels](
+		fmt.Sprintf("replay %s, delivered too %v", ref.ID, delivered),
+		func(s *parcels) string {
+			p := &s[n]
+			changed := p.State == outbox.Dead || delivered && p.State == outbox.Delivered
+			if changed {
+				p.State, p.Due, p.Leased, p.Tries = outbox.Queued, now, false, 0
+			}
+			return fmt.Sprint(changed)
+		},
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
+			changed, err := r.Deliveries.Replay(ctx, []outbox.Ref{ref}, dbtest.At(now), delivered)
+			return fmt.Sprint(len(changed) == 1), err
+		},
+	)
+}
+
+func readParcels(ctx context.Context, r *recordstest.Records, _ parcels, acct relay.AccountID) (string, error) {
+	var words []string
+	for n := range 2 {
+		p := parcel{Due: -1}
+		d, err := r.Deliveries.Get(ctx, acct, parcelRef(n, acct).ID)
+		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+			return "", err
+		}
+		if err == nil {
+			p.State, p.Tries = d.State, d.Tries
+			if !d.NextAttemptAt.IsZero() {
+				p.Due = d.NextAttemptAt.Sub(dbtest.At(0)).Seconds()
+			}
+			for _, a := range d.Attempts {
+				p.Attempts = append(p.Attempts, a.At.Sub(dbtest.At(0)).Milliseconds())
+			}
+		}
+		words = append(words, p.String())
+	}
+	return strings.Join(words, "; "), nil
+}

@@ -1,0 +1,142 @@
+package models_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/recordstest"
+)
+
+// errand is the model of a job.
+type errand struct {
+	State  job.State // empty: there is none
+	Due    float64   // -1: none
+	Tries  int
+	Result string
+	Error  string
+}
+
+func (e errand) String() string {
+	if e.State == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s, due %g, tries %d, result %q, error %q", e.State, e.Due, e.Tries, e.Result, e.Error)
+}
+
+// errands are the jobs of the model.
+type errands [2]errand
+
+func (e errands) String() string { return e[0].String() + "; " + e[1].String() }
+
+func jobModel() machine[errands] {
+	return machine[errands]{
+		begin: func(context.Context, *recordstest.Records, relay.AccountID) (errands, error) { return errands{}, nil },
+		clone: func(e errands) errands { return e },
+		draw:  drawErrand, read: readErrands, show: errands.String,
+	}
+}
+
+func drawErrand(t *rapid.T, s errands, acct relay.AccountID, now float64) op[errands] {
+	n := rapid.IntRange(0, 1).Draw(t, "job")
+	id, at := fmt.Sprint("job-", n), dbtest.At(now)
+	switch rapid.SampledFrom([]string{"create", "lease", "lease", "finish", "finish"}).Draw(t, "kind") {
+	case "create":
+		return does[errands](
+			"create "+id,
+			func(s *errands) string {
+				if s[n].State == "" {
+					s[n] = errand{State: job.Queued, Due: now}
+				}
+				return ""
+			},
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
+				return "", r.Jobs.Create(ctx, job.Job{ID: id, Account: acct, Kind: "test", CreatedAt: at})
+			},
+		)
+	case "lease":
+		return does[errands](
+			"lease "+id,
+			func(s *errands) string {
+				e := &s[n]
+				if e.State == "" {
+					return relay.KindNotFound.String()
+				}
+				taken := e.Due >= 0 && e.Due <= now
+				if taken {
+					e.State, e.Due, e.Tries = job.Processing, now+10, e.Tries+1
+				}
+				return fmt.Sprintf("%v %s", taken, e.State)
+			},
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
+				j, taken, err := r.Jobs.Lease(ctx, job.Ref{Account: acct, ID: id}, at, dbtest.At(now+10))
+				return kindOf(fmt.Sprintf("%v %s", taken, j.State), err)
+			},
+		)
+	}
+	return drawFinish(t, s, n, acct, now)
+}
+
+// drawFinish draws the end of a run: of the present one, or of one whose lease has
+// ended.
+func drawFinish(t *rapid.T, s errands, n int, acct relay.AccountID, now float64) op[errands] {
+	tries := max(s[n].Tries-rapid.IntRange(0, 1).Draw(t, "stale"), 1)
+	var o job.Outcome
+	again := -1.0
+	what := rapid.SampledFrom([]string{"done", "failed", "again", "waits"}).Draw(t, "outcome")
+	switch what {
+	case "done":
+		o.Result = json.RawMessage(fmt.Sprintf(`"at %g"`, now))
+	case "failed":
+		o.Error = "refused"
+	default:
+		again = now + 3
+		o.Again, o.Waits, o.Error = dbtest.At(again), what == "waits", "not yet"
+	}
+	id := fmt.Sprint("job-", n)
+	return does[errands](
+		fmt.Sprintf("finish %s, try %d: %s", id, tries, what),
+		func(s *errands) string {
+			e := &s[n]
+			if e.State != job.Queued && e.State != job.Processing {
+				return ""
+			}
+			if o.Waits && e.Tries == tries {
+				e.Tries--
+			}
+			e.State, e.Due, e.Error = o.State(), again, o.Error
+			if len(o.Result) > 0 {
+				e.Result = string(o.Result)
+			}
+			return ""
+		},
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
+			return "", r.Jobs.Finish(ctx, job.Job{ID: id, Account: acct, Tries: tries}, o, dbtest.At(now))
+		},
+	)
+}
+
+func readErrands(ctx context.Context, r *recordstest.Records, _ errands, acct relay.AccountID) (string, error) {
+	var words []string
+	for n := range 2 {
+		e := errand{Due: -1}
+		j, err := r.Jobs.Get(ctx, acct, fmt.Sprint("job-", n))
+		if err != nil && relay.KindOf(err) != relay.KindNotFound {
+			return "", err
+		}
+		if err == nil {
+			e.State, e.Tries, e.Result, e.Error = j.State, j.Tries, string(j.Result), j.Error
+			if !j.Due.IsZero() {
+				e.Due = j.Due.Sub(dbtest.At(0)).Seconds()
+			}
+		}
+		words = append(words, e.String())
+	}
+	return strings.Join(words, "; "), nil
+}

@@ -1,0 +1,151 @@
+package models_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/recordstest"
+)
+
+// limits are the tokens of the model, and how often each may be claimed.
+func limits() []int64 { return []int64{1, 2, 0} }
+
+func tokenOf(n int) ledger.Token {
+	return ledger.Token{ID: fmt.Sprint("token-", n), Ledger: fmt.Sprint("ledger-", n%2), CreatedAt: dbtest.At(0), Limit: limits()[n]}
+}
+
+func authenticatorOf(acct relay.AccountID, n int) ledger.Authenticator {
+	a, err := ledger.NewAuthenticator(ledger.Place{Account: acct, Ledger: tokenOf(n).Ledger}, []byte("the signing key"))
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// claimed is the model of tokens: whether each was generated, and the jobs that have
+// claimed it, in their order.
+type claimed struct {
+	made [3]bool
+	jobs [3][]string
+}
+
+func (c *claimed) claim(job string, tokens []int) string {
+	results, refused := make([]string, len(tokens)), false
+	for i, n := range tokens {
+		switch limit := limits()[n]; {
+		case !c.made[n]:
+			return relay.KindNotFound.String()
+		case slices.Contains(c.jobs[n], job):
+			results[i] = string(ledger.ClaimCounted)
+		case limit > 0 && int64(len(c.jobs[n])) >= limit:
+			results[i], refused = string(ledger.ClaimExhausted), true
+		default:
+			results[i] = string(ledger.ClaimWithheld)
+		}
+	}
+	for i, n := range tokens {
+		if !refused && results[i] == string(ledger.ClaimWithheld) {
+			c.jobs[n], results[i] = append(c.jobs[n], job), string(ledger.ClaimCounted)
+		}
+	}
+	return strings.Join(results, " ")
+}
+
+func (c claimed) String() string {
+	var b strings.Builder
+	for n := range c.made {
+		if c.made[n] {
+			fmt.Fprintf(&b, "token %d: %d claims of %s; ", n, len(c.jobs[n]), strings.Join(c.jobs[n], " "))
+		}
+	}
+	return b.String()
+}
+
+func claimModel() machine[claimed] {
+	return machine[claimed]{
+		begin: func(context.Context, *recordstest.Records, relay.AccountID) (claimed, error) { return claimed{}, nil },
+		clone: func(c claimed) claimed {
+			for n := range c.jobs {
+				c.jobs[n] = slices.Clone(c.jobs[n])
+			}
+			return c
+		},
+		draw: drawClaim, read: readClaims, show: claimed.String,
+	}
+}
+
+func drawClaim(t *rapid.T, _ claimed, acct relay.AccountID, now float64) op[claimed] {
+	if n := rapid.IntRange(0, 8).Draw(t, "generate"); n < 3 {
+		return does[claimed](
+			fmt.Sprint("generate ", n),
+			func(c *claimed) string { c.made[n] = true; return "" },
+			func(ctx context.Context, r *recordstest.Records) (string, error) {
+				return "", r.Ledgers.Generate(ctx, acct, ledger.Generation{Token: tokenOf(n), Entry: []byte("generated"), Authenticator: authenticatorOf(acct, n)})
+			},
+		)
+	}
+	// The tokens of a job never change: the number says which.
+	job := rapid.IntRange(1, 7).Draw(t, "tokens") + 8*rapid.IntRange(0, 4).Draw(t, "job")
+	var tokens []int
+	var claims []ledger.Claim
+	id := fmt.Sprint("job-", job)
+	for n := range 3 {
+		if job&(1<<n) != 0 {
+			tokens = append(tokens, n)
+			claims = append(claims, ledger.Claim{Token: tokenOf(n), JobID: id, Now: dbtest.At(now), Before: id + " ", After: ".", Authenticator: authenticatorOf(acct, n)})
+		}
+	}
+	return does[claimed](
+		fmt.Sprintf("%s claims %v", id, tokens),
+		func(c *claimed) string { return c.claim(id, tokens) },
+		func(ctx context.Context, r *recordstest.Records) (string, error) {
+			results, err := r.Ledgers.Claim(ctx, acct, claims)
+			words := make([]string, len(results))
+			for i := range results {
+				words[i] = string(results[i])
+			}
+			return kindOf(strings.Join(words, " "), err)
+		},
+	)
+}
+
+// readClaims reads how often each token was claimed, and the jobs from its entries.
+func readClaims(ctx context.Context, r *recordstest.Records, _ claimed, acct relay.AccountID) (string, error) {
+	var c claimed
+	for n := range c.made {
+		t, err := r.Ledgers.Token(ctx, acct, tokenOf(n).ID)
+		if relay.KindOf(err) == relay.KindNotFound {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		c.made[n] = true
+		sequences, err := r.Ledgers.EntriesOf(ctx, acct, t.ID)
+		if err != nil {
+			return "", err
+		}
+		entries, err := r.Ledgers.Entries(ctx, acct, t.Ledger, sequences)
+		if err != nil {
+			return "", err
+		}
+		for i, e := range entries[1:] { // the first is the generation
+			job, number, _ := strings.Cut(string(e), " ")
+			if number != fmt.Sprintf("%d.", i+1) {
+				return "", fmt.Errorf("token %d: entry %d is %q", n, i+1, e)
+			}
+			c.jobs[n] = append(c.jobs[n], job)
+		}
+		if t.Claimed != int64(len(c.jobs[n])) {
+			return "", fmt.Errorf("token %d: %d claims, %d entries", n, t.Claimed, len(c.jobs[n]))
+		}
+	}
+	return c.String(), nil
+}

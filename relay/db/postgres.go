@@ -1,0 +1,419 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// openPostgres prepares the pool and tries one connection.
+func (d *DB) openPostgres(ctx context.Context) error {
+	d.dialect = postgres{}
+	cfg, err := parseURL(d.o.URL)
+	if err != nil {
+		return err
+	}
+	d.servers = newServers(cfg, d.o, d.checkConnection)
+	d.read = sql.OpenDB(d.servers)
+	d.write = d.read
+	n := cmp.Or(max(d.o.MaxConns, 0), 16)
+	d.read.SetMaxOpenConns(n)
+	d.read.SetMaxIdleConns(n)
+	d.read.SetConnMaxIdleTime(5 * time.Minute)
+	if len(d.servers.hosts) > 1 {
+		d.Probe(ctx) // the newest primary is known before the first one is used
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	return Wrap("database", d.explain(d.read.PingContext(ctx)))
+}
+
+// checkConnection calls the check of OnConnect, if there is one.
+func (d *DB) checkConnection(ctx context.Context, conn *pgx.Conn) error {
+	check := d.onConnect.Load()
+	if check == nil {
+		return nil
+	}
+	return (*check)(ctx, func(ctx context.Context, query string, args []any, dest ...any) error {
+		return conn.QueryRow(ctx, query, args...).Scan(dest...)
+	})
+}
+
+// CheckURL returns the error of Open for a URL that it cannot use; nil for an empty one. It
+// connects to nothing.
+func CheckURL(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	_, err := parseURL(raw)
+	return err
+}
+
+// parseURL reads where PostgreSQL is. An error never shows the password.
+func parseURL(raw string) (*pgx.ConnConfig, error) {
+	if !strings.HasPrefix(raw, "postgres://") && !strings.HasPrefix(raw, "postgresql://") {
+		return nil, relay.Invalid("database.url", "want postgres://user:password@host:5432/database")
+	}
+	cfg, err := pgx.ParseConfig(raw)
+	if err != nil {
+		return nil, relay.Invalid("database.url", "it does not parse: "+withoutSecrets(err))
+	}
+	if len(hostsOf(cfg)) > 1 || cfg.ValidateConnect != nil { // the latter by target_session_attrs
+		cfg.ValidateConnect = refuseStandby
+	}
+	cfg.RuntimeParams["application_name"] = "penstock"
+	cfg.RuntimeParams["timezone"] = "UTC"
+	return cfg, nil
+}
+
+// withoutSecrets is the reason of a URL's error, without the URL.
+func withoutSecrets(err error) string {
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		if u, ok := errors.AsType[*url.Error](cause); ok {
+			return u.Err.Error()
+		}
+	}
+	return "want postgres://user:password@host:5432/database"
+}
+
+// servers connects to the hosts of the URL. It is the driver.Connector of the pool.
+type servers struct {
+	hosts []*serverHost
+	limit time.Duration // of connecting to one address
+	admit func(Server) error
+
+	mu     sync.Mutex
+	usedNo int // the host that was connected to last
+	// failedAt is the start of the last check that failed: connections that were checked before
+	// it are not used again, so that only the first of them waits for a server that hangs.
+	failedAt time.Time
+	// unidentified is why a server does not tell its identity; nil if it does.
+	unidentified error
+}
+
+// serverHost is a host of the URL.
+type serverHost struct {
+	name    string // host:port
+	config  *pgx.ConnConfig
+	connect driver.Connector
+	err     error // of the last connection, under the lock of servers
+}
+
+// setError sets the error of the last connection, nil if it was made. It does nothing if
+// the caller, whose context ctx is, did not wait for it.
+func (h *serverHost) setError(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		h.err = nil
+	case ctx.Err() == nil:
+		h.err = hostError{err}
+	}
+}
+
+// hostError is the error of a connection to a host. Its text does not name the local
+// address, which differs from one connection to the next.
+type hostError struct{ error }
+
+var localAddress = regexp.MustCompile(`\S+->`)
+
+// Error returns the text without the local address.
+func (e hostError) Error() string { return localAddress.ReplaceAllString(e.error.Error(), "") }
+
+// Unwrap returns the error of the driver.
+func (e hostError) Unwrap() error { return e.error }
+
+// maxConnectTime bounds the time of connecting to an address. With several hosts it is
+// less, so that all of them can be tried in the time of a statement.
+const maxConnectTime = 5 * time.Second
+
+// maxPingTime bounds the check of a connection that has been idle for a second or more.
+const maxPingTime = 2 * time.Second
+
+func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx.Conn) error) *servers {
+	s := &servers{admit: o.Admit}
+	if s.admit == nil {
+		s.admit = func(Server) error { return nil }
+	}
+	s.hosts = hostsOf(cfg)
+	s.limit = min(maxConnectTime, o.Timeout/time.Duration(len(s.hosts)+1))
+	for _, h := range s.hosts {
+		h.config.ConnectTimeout = min(cmp.Or(h.config.ConnectTimeout, s.limit), s.limit)
+		before := h.config.ValidateConnect
+		h.config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+			if before != nil {
+				if err := before(ctx, conn); err != nil {
+					return err
+				}
+			}
+			return s.prepare(ctx, conn)
+		}
+		h.connect = stdlib.GetConnector(*h.config, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+			ctx, cancel := context.WithTimeout(ctx, s.limit)
+			defer cancel()
+			err := check(ctx, conn)
+			if err != nil {
+				_ = conn.Close(ctx) // the driver leaves it open
+			}
+			return err
+		}), stdlib.OptionResetSession(s.reuse),
+			stdlib.OptionShouldPing(func(context.Context, stdlib.ShouldPingParams) bool { return false }))
+	}
+	return s
+}
+
+// hostsOf returns the hosts of a URL in their order, each with the ways to reach it.
+func hostsOf(cfg *pgx.ConnConfig) (hosts []*serverHost) {
+	for _, f := range append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port, TLSConfig: cfg.TLSConfig}}, cfg.Fallbacks...) {
+		name := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))
+		i := slices.IndexFunc(hosts, func(h *serverHost) bool { return h.name == name })
+		if i >= 0 {
+			hosts[i].config.Fallbacks = append(hosts[i].config.Fallbacks, f)
+			continue
+		}
+		one := cfg.Copy()
+		one.Host, one.Port, one.TLSConfig, one.Fallbacks = f.Host, f.Port, f.TLSConfig, nil
+		hosts = append(hosts, &serverHost{name: name, config: one})
+	}
+	return hosts
+}
+
+// Connect connects to the host that was used last or, if that fails, to the first other
+// one that can be used.
+func (s *servers) Connect(ctx context.Context) (driver.Conn, error) {
+	s.mu.Lock()
+	usedNo := s.usedNo
+	s.mu.Unlock()
+	var errs []error
+	for i := range s.hosts {
+		no := (usedNo + i) % len(s.hosts)
+		conn, err := s.hosts[no].connect.Connect(ctx)
+		s.mu.Lock()
+		s.hosts[no].setError(ctx, err)
+		if err == nil {
+			s.usedNo = no
+		}
+		s.mu.Unlock()
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Driver returns the driver of the connections.
+func (s *servers) Driver() driver.Driver { return stdlib.GetDefaultDriver() }
+
+// session is what is known of a connection.
+type session struct {
+	server    Server
+	checkedAt time.Time
+}
+
+// sessionKey is the key of a connection's session in its custom data.
+const sessionKey = "penstock"
+
+// prepare checks which server a new connection has reached, and tells its planner that
+// rows in memory are as near as their neighbours, not to compile what takes milliseconds,
+// and to plan each batch by its size: a plan that was kept since the table was small took
+// 20 s for 5,000 outcomes, one of their own 0.2 s. Every join here is of a few rows with
+// an index, by nested loops, which is all that SQLite has; without statistics, PostgreSQL
+// would hash a whole table for a batch of keys.
+func (s *servers) prepare(ctx context.Context, conn *pgconn.PgConn) error {
+	server, err := s.identify(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := s.admit(server); err != nil {
+		return err
+	}
+	conn.CustomData()[sessionKey] = &session{server, time.Now()}
+	_, err = conn.Exec(ctx, "SET random_page_cost = 1.1; SET jit = off; SET plan_cache_mode = force_custom_plan; SET enable_hashjoin = off; SET enable_mergejoin = off").ReadAll()
+	return err
+}
+
+// identify reads the identity of a server. The name of the present WAL file begins with
+// the timeline; pg_control_checkpoint() has the old one for minutes after a promotion. A
+// server without these functions, or a standby, has none.
+func (s *servers) identify(ctx context.Context, conn *pgconn.PgConn) (server Server, err error) {
+	server.Host = conn.Conn().RemoteAddr().String()
+	values, err := queryRow(ctx, conn, `
+SELECT system_identifier, CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END
+FROM pg_control_system()`)
+	pg, refused := errors.AsType[*pgconn.PgError](err)
+	unidentified := refused && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000")
+	s.mu.Lock()
+	s.unidentified = nil
+	if unidentified {
+		s.unidentified = err
+	}
+	s.mu.Unlock()
+	if unidentified {
+		return server, nil
+	}
+	if err != nil {
+		return server, err
+	}
+	if values[1] != "" {
+		timeline, err := strconv.ParseUint(values[1], 16, 32)
+		if err != nil {
+			return server, fmt.Errorf("timeline of %s: %w", server.Host, err)
+		}
+		server.System, server.Timeline = values[0], uint32(timeline)
+	}
+	return server, nil
+}
+
+// errStandby is the error of a connection to a standby.
+var errStandby = errors.New("it is a read-only standby")
+
+func refuseStandby(ctx context.Context, conn *pgconn.PgConn) error {
+	values, err := queryRow(ctx, conn, "SHOW transaction_read_only")
+	if err == nil && values[0] == "on" {
+		err = errStandby
+	}
+	return err
+}
+
+// queryRow returns the values of a query with one row.
+func queryRow(ctx context.Context, conn *pgconn.PgConn, query string) (values []string, err error) {
+	results, err := conn.Exec(ctx, query).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return nil, errors.New("unexpected answer of the server")
+	}
+	for _, value := range results[0].Rows[0] {
+		values = append(values, string(value))
+	}
+	return values, nil
+}
+
+// reuse checks a connection before it is used again: its server may be refused by now,
+// or hang.
+func (s *servers) reuse(ctx context.Context, conn *pgx.Conn) error {
+	known, ok := conn.PgConn().CustomData()[sessionKey].(*session)
+	if !ok || s.admit(known.server) != nil {
+		return driver.ErrBadConn
+	}
+	s.mu.Lock()
+	failed := known.checkedAt.Before(s.failedAt)
+	s.mu.Unlock()
+	if failed {
+		return driver.ErrBadConn
+	}
+	if time.Since(known.checkedAt) < time.Second {
+		return nil
+	}
+	began := time.Now()
+	pinging, cancel := context.WithTimeout(ctx, maxPingTime)
+	defer cancel()
+	if conn.PgConn().Ping(pinging) != nil {
+		if ctx.Err() == nil { // the caller did wait for it
+			s.mu.Lock()
+			if began.After(s.failedAt) {
+				s.failedAt = began
+			}
+			s.mu.Unlock()
+		}
+		return driver.ErrBadConn
+	}
+	known.checkedAt = time.Now()
+	return nil
+}
+
+// Probe connects to each host of the URL, so that HostErrors knows how they are and no
+// connection is tried first to a host that does not answer.
+func (d *DB) Probe(ctx context.Context) {
+	if d.servers == nil {
+		return
+	}
+	var probes sync.WaitGroup
+	for _, h := range d.servers.hosts {
+		probes.Go(func() {
+			conn, err := pgx.ConnectConfig(ctx, h.config)
+			if err == nil {
+				_ = conn.Close(ctx)
+			}
+			d.servers.mu.Lock()
+			defer d.servers.mu.Unlock()
+			h.setError(ctx, err)
+		})
+	}
+	probes.Wait()
+	d.servers.mu.Lock()
+	defer d.servers.mu.Unlock()
+	if d.servers.hosts[d.servers.usedNo].err != nil {
+		d.servers.usedNo = max(0, slices.IndexFunc(d.servers.hosts, func(h *serverHost) bool { return h.err == nil }))
+	}
+}
+
+// HostErrors returns why hosts of the URL could not be connected to when that was tried
+// last, nil if there are none. A standby is no error.
+func (d *DB) HostErrors() error {
+	if d.servers == nil {
+		return nil
+	}
+	d.servers.mu.Lock()
+	defer d.servers.mu.Unlock()
+	var errs []error
+	for _, h := range d.servers.hosts {
+		if !errors.Is(h.err, errStandby) {
+			errs = append(errs, h.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Unidentified returns why the server's identity cannot be checked, nil if it can.
+func (d *DB) Unidentified() error {
+	if d.servers == nil {
+		return nil
+	}
+	d.servers.mu.Lock()
+	defer d.servers.mu.Unlock()
+	return d.servers.unidentified
+}
+
+// SeveralHosts reports whether the URL names more than one host.
+func (d *DB) SeveralHosts() bool { return d.servers != nil && len(d.servers.hosts) > 1 }
+
+// withHost puts the server that answered in front of an error. An error of connecting names
+// the servers itself.
+func (d *DB) withHost(err error) error {
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); err == nil || connecting {
+		return err
+	}
+	d.servers.mu.Lock()
+	defer d.servers.mu.Unlock()
+	return fmt.Errorf("PostgreSQL at %s: %w", d.servers.hosts[d.servers.usedNo].name, err)
+}
+
+// explain adds to an error that only says that the time is over why hosts could not be
+// connected to.
+func (d *DB) explain(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		if hosts := d.HostErrors(); hosts != nil {
+			return fmt.Errorf("%w (%w)", err, hosts)
+		}
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package db
+
+import "fmt"
+
+// Server identifies the PostgreSQL server that gateways use. A standby that is promoted
+// begins a new timeline, so that a server with a lower one is an old primary.
+type Server struct {
+	Host     string `json:"host"` // and port
+	System   string `json:"system"`
+	Timeline uint32 `json:"timeline"`
+	// Accepted counts the servers that an operator accepted although they are not newer
+	// than the one before.
+	Accepted int `json:"accepted"`
+}
+
+// Newer returns the newer of two servers, s if neither is.
+func (s Server) Newer(other Server) Server {
+	switch {
+	case s.Accepted != other.Accepted:
+		if other.Accepted > s.Accepted {
+			return other
+		}
+	case s.System == "", s.System == other.System && s.Timeline < other.Timeline:
+		return other
+	}
+	return s
+}
+
+// Refuse returns a ServerRefused if found must not be used after s.
+func (s Server) Refuse(found Server) error {
+	if s.System == "" || s.System == found.System && s.Timeline <= found.Timeline {
+		return nil
+	}
+	return &ServerRefused{Found: found, Known: s}
+}
+
+// ServerRefused is the error of a connection to a server that is not the one that the
+// gateways used last, nor its successor.
+type ServerRefused struct{ Found, Known Server }
+
+// Error names both servers and says what to do.
+func (e *ServerRefused) Error() string {
+	if e.Found.System != e.Known.System {
+		return fmt.Sprintf("%s is refused: it is another PostgreSQL (system identifier %s) than %s (%s), which was used last; "+
+			"if it replaces that one, run `penstock recover --accept-server`", e.Found.Host, e.Found.System, e.Known.Host, e.Known.System)
+	}
+	return fmt.Sprintf("%s is refused: it is an old primary (timeline %d), since %s was promoted (timeline %d); "+
+		"make it a standby of that one, or, if it was restored from a backup to replace that one, run `penstock recover --accept-server`",
+		e.Found.Host, e.Found.Timeline, e.Known.Host, e.Known.Timeline)
+}

@@ -1,0 +1,214 @@
+package db
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// columnText reads text: a string or a type of strings, bytes, or a pointer to one, or
+// JSON, which it may fail to encode.
+func columnText(v any) (text string, ok bool, err error) {
+	switch v := v.(type) {
+	case string:
+		return v, true, nil
+	case *string:
+		return *v, true, nil
+	case []byte:
+		return string(v), true, nil
+	case *sealedColumn:
+		return columnText(v.plain)
+	case jsonColumn:
+		text, err = Encode(v.of)
+		return text, true, err
+	}
+	if r := reflect.Indirect(reflect.ValueOf(v)); r.Kind() == reflect.String {
+		return r.String(), true, nil
+	}
+	return "", false, nil
+}
+
+// columnNumber reads a number: a whole one, truth as 1 and 0, a time or a duration in
+// milliseconds, or a pointer to one.
+func columnNumber(v any) (n int64, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case bool:
+		return truth(v), true
+	case *bool:
+		return truth(*v), true
+	case time.Time:
+		return Millis(v), true
+	case *timeColumn:
+		return Millis(time.Time(*v)), true
+	case *nanoColumn:
+		return Nanos(time.Time(*v)), true
+	case time.Duration:
+		return v.Milliseconds(), true
+	}
+	switch r := reflect.Indirect(reflect.ValueOf(v)); {
+	case r.CanInt():
+		return r.Int(), true
+	case r.CanUint():
+		return int64(r.Uint()), true
+	}
+	return 0, false
+}
+
+func truth(v bool) int64 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// argument is a parameter as the drivers take it. One that is Sealed is sealed, and added
+// to the sealed values.
+func argument(v any, sealer Sealer, sealed *sealedValues) (any, error) {
+	if s, ok := v.(*sealedColumn); ok {
+		plain, ok, err := columnText(s.plain)
+		if !ok || err != nil {
+			return nil, cmp.Or(err, fmt.Errorf("%T cannot be sealed", s.plain))
+		}
+		if _, ok := s.plain.([]byte); ok {
+			text, err := sealed.seal(sealer, plain, s.ownerName())
+			return []byte(text), err
+		}
+		return sealed.seal(sealer, clean(plain), s.ownerName())
+	}
+	if bytes, ok := v.([]byte); ok {
+		return bytes, nil
+	}
+	if n, ok := columnNumber(v); ok {
+		return n, nil
+	}
+	text, ok, err := columnText(v)
+	if !ok {
+		return nil, fmt.Errorf("%T cannot be a parameter", v)
+	}
+	return clean(text), err
+}
+
+// clean is a text as both engines keep it: PostgreSQL takes neither NUL nor what
+// is not UTF-8.
+func clean(s string) string {
+	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
+// Millis is a time as it is kept: milliseconds since 1970, 0 for the zero time.
+func Millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// Moment is the inverse of Millis.
+func Moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// Time is a column of milliseconds, see Millis, read to or taken from a time.
+func Time(t *time.Time) sql.Scanner { return (*timeColumn)(t) }
+
+type timeColumn time.Time
+
+// Scan reads the column.
+func (t *timeColumn) Scan(column any) error { return scanTime((*time.Time)(t), column, time.UnixMilli) }
+
+// Nanos is a time as some columns keep it: nanoseconds since 1970, 0 for the zero time. A
+// time before 1678 or after 2261 is the least or the greatest number.
+func Nanos(t time.Time) int64 {
+	switch {
+	case t.IsZero():
+		return 0
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// NanoTime is Time for a column of nanoseconds.
+func NanoTime(t *time.Time) sql.Scanner { return (*nanoColumn)(t) }
+
+type nanoColumn time.Time
+
+// Scan reads the column.
+func (t *nanoColumn) Scan(column any) error {
+	return scanTime((*time.Time)(t), column, func(ns int64) time.Time { return time.Unix(0, ns) })
+}
+
+// scanTime reads a column with a number that moment converts, 0 for the zero time.
+func scanTime(t *time.Time, column any, moment func(int64) time.Time) error {
+	n, ok := column.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no time", column)
+	}
+	*t = time.Time{}
+	if n != 0 {
+		*t = moment(n).UTC()
+	}
+	return nil
+}
+
+// JSON is a column of text that is the JSON of a value: a parameter, or, of a
+// pointer, where a column is read to. An empty column leaves the value as it is.
+func JSON(v any) sql.Scanner { return jsonColumn{v} }
+
+type jsonColumn struct{ of any }
+
+// Scan reads the column.
+func (j jsonColumn) Scan(column any) error {
+	doc, err := bytesOf(column)
+	if err != nil || len(doc) == 0 {
+		return err
+	}
+	return Decode(doc, j.of)
+}
+
+func bytesOf(column any) ([]byte, error) {
+	switch column := column.(type) {
+	case string:
+		return []byte(column), nil
+	case []byte:
+		return column, nil
+	}
+	return nil, fmt.Errorf("%T is no JSON", column)
+}
+
+// Doc is the only column of a record that is kept as JSON.
+func Doc[T any](v *T) []any { return []any{JSON(v)} }
+
+// Decode reads the JSON of a record.
+func Decode(doc []byte, v any) error {
+	if err := json.Unmarshal(doc, v); err != nil {
+		return relay.Errorf(relay.KindUnexpected, "decode: %w", err)
+	}
+	return nil
+}
+
+// Encode is a record as JSON; <, > and & stand for themselves.
+func Encode(v any) (string, error) {
+	b, err := relay.EncodeJSON(v)
+	if err != nil {
+		return "", fmt.Errorf("encode: %w", err)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,376 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+)
+
+// Write runs a transaction: its changes are on disk when Write returns nil, and rolled
+// back otherwise. do may run more than once, and must not keep results of a failed
+// run.
+func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context, tx *Tx) error) error {
+	return d.perform(ctx, noun, d.transact, do)
+}
+
+// perform runs do in the writer of SQLite; on PostgreSQL by run, again where it
+// conflicts with others.
+func (d *DB) perform(ctx context.Context, noun string, run func(context.Context, work) error, do work) error {
+	defer d.observe("write", time.Now())
+	do = d.verified(do)
+	if d.writer != nil {
+		return d.wrap(noun, d.writer.do(ctx, do))
+	}
+	const tries = 8
+	for try := 1; ; try++ {
+		err := run(ctx, do)
+		if err == nil || !conflicted(err) || try == tries {
+			return d.wrap(noun, err)
+		}
+		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", noun, "error", err)
+	}
+}
+
+// work is what a transaction does.
+type work func(ctx context.Context, tx *Tx) error
+
+// observe reports an operation that began at a time and has ended.
+func (d *DB) observe(operation string, began time.Time) {
+	if d.o.Observe != nil {
+		d.o.Observe(operation, time.Since(began))
+	}
+}
+
+// Transact is Write for a transaction that returns something.
+func Transact[T any](ctx context.Context, d *DB, noun string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	return perform(ctx, d, noun, d.transact, do)
+}
+
+// single is Transact for a transaction of one statement with these arguments. PostgreSQL
+// begins and commits it by itself, in one round trip, unless it has sealed values, which a
+// further statement verifies.
+func single[T any](ctx context.Context, d *DB, noun string, args []any, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	if seals(args) {
+		return perform(ctx, d, noun, d.transact, do)
+	}
+	return perform(ctx, d, noun, d.single, do)
+}
+
+func perform[T any](ctx context.Context, d *DB, noun string, run func(context.Context, work) error, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	var result T
+	err := d.perform(ctx, noun, run, func(ctx context.Context, tx *Tx) (err error) {
+		result, err = do(ctx, tx)
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return result, nil
+}
+
+// Exec runs one statement in a transaction of its own and returns how many rows
+// it changed.
+func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64, err error) {
+	if empty(args) {
+		return 0, nil
+	}
+	return single(ctx, d, noun, args, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, noun, query, args...) })
+}
+
+// Run is Exec for a statement of which the number of rows does not matter.
+func (d *DB) Run(ctx context.Context, noun, query string, args ...any) error {
+	_, err := d.Exec(ctx, noun, query, args...)
+	return err
+}
+
+// SweepMost is the default maximum of rows that one transaction deletes, so that
+// others need not wait long.
+const SweepMost = 5000
+
+// Repeat runs transactions that each do a part of some work, and return how much
+// they did, until one does less than most.
+func (d *DB) Repeat(ctx context.Context, noun string, most int, do func(ctx context.Context, tx *Tx) (int, error)) error {
+	for {
+		n, err := Transact(ctx, d, noun, do)
+		if err != nil || n < most {
+			return err
+		}
+	}
+}
+
+// Sweep repeats a statement that changes at most so many rows, which is its last
+// parameter, until none are left.
+func (d *DB) Sweep(ctx context.Context, noun string, most int, query string, args ...any) error {
+	return d.Repeat(ctx, noun, most, func(ctx context.Context, tx *Tx) (int, error) {
+		n, err := tx.Exec(ctx, noun, query, append(slices.Clip(args), most)...)
+		return int(n), err
+	})
+}
+
+// SweepExpired deletes the rows of a table in which a column, such as expires, has a
+// time that is not after another one; key is the table's primary key.
+func (d *DB) SweepExpired(ctx context.Context, noun, table, key, column string, now time.Time) error {
+	return d.Sweep(ctx, noun, SweepMost, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
+  SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s <= $1 ORDER BY %[3]s LIMIT $2 {skip locked})`, table, key, column), now)
+}
+
+// single runs a single statement on PostgreSQL.
+func (d *DB) single(ctx context.Context, do work) error {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	return do(ctx, &Tx{db: d, run: d.write})
+}
+
+// transact runs a transaction on PostgreSQL.
+func (d *DB) transact(ctx context.Context, do work) error {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	tx, err := d.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
+	if err := do(ctx, &Tx{db: d, run: tx}); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// The limits of one commit of SQLite: waiting transactions are joined until there are
+// maxJoined of them or maxJoinTime has passed.
+const (
+	maxJoined   = 256
+	maxJoinTime = 10 * time.Millisecond
+)
+
+// writer runs the transactions of SQLite, one after another, in one goroutine.
+// Those that wait are committed together: a commit costs a sync of the disk.
+type writer struct {
+	db    *DB
+	queue chan *pendingWrite
+	quit  chan struct{} // closed by close
+	done  chan struct{} // closed when the goroutine has ended
+	stop  sync.Once
+
+	// Of the goroutine alone.
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+// pendingWrite is a transaction that waits for its turn and its commit.
+type pendingWrite struct {
+	ctx    context.Context
+	do     work
+	answer chan error
+	err    error // of do; returned after the commit
+	// begun is set by the writer when it begins, or before that by a caller whose
+	// context has ended: then it does not run.
+	begun atomic.Bool
+}
+
+func newWriter(d *DB) *writer {
+	w := &writer{db: d, queue: make(chan *pendingWrite, maxJoined), quit: make(chan struct{}), done: make(chan struct{}), stmts: make(map[string]*sql.Stmt)}
+	go w.run()
+	return w
+}
+
+// do queues a transaction and waits for it. If ctx ends before it begins, it does not
+// run; once it has begun, do waits for its end, since it writes its caller's
+// variables.
+func (w *writer) do(ctx context.Context, do work) error {
+	one := &pendingWrite{ctx: ctx, do: do, answer: make(chan error, 1)}
+	closed := relay.Errorf(relay.KindUnavailable, "the database is closed")
+	select {
+	case w.queue <- one:
+	case <-w.quit:
+		return closed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	reason := error(closed)
+	select {
+	case err := <-one.answer:
+		return err
+	case <-w.done: // it may have been queued after the last one that ran
+	case <-ctx.Done():
+		reason = ctx.Err()
+	}
+	if one.begun.CompareAndSwap(false, true) {
+		return reason // it will not run
+	}
+	return <-one.answer // do may write to captured variables until it has ended
+}
+
+// close waits for the queued transactions.
+func (w *writer) close() {
+	w.stop.Do(func() { close(w.quit) })
+	<-w.done
+}
+
+func (w *writer) run() {
+	defer close(w.done)
+	defer w.closeConn()
+	for {
+		select {
+		case first := <-w.queue:
+			w.runBatch(first)
+		case <-w.quit:
+			for first := w.next(0, time.Now()); first != nil; first = w.next(0, time.Now()) {
+				w.runBatch(first)
+			}
+			return
+		}
+	}
+}
+
+func (w *writer) closeConn() {
+	for _, stmt := range w.stmts {
+		_ = stmt.Close()
+	}
+	if w.conn != nil {
+		_ = w.conn.Close()
+	}
+}
+
+// runBatch runs a transaction and those that wait behind it, and commits them.
+func (w *writer) runBatch(first *pendingWrite) {
+	// Statements are not cancelled: that would roll back the other transactions of the
+	// same commit.
+	ctx := context.Background()
+	if err := w.begin(ctx); err != nil {
+		first.answer <- err
+		return
+	}
+	var all []*pendingWrite
+	began := time.Now()
+	for one := first; one != nil; one = w.next(len(all), began) {
+		all = append(all, one)
+		if err := w.runOne(ctx, one); err != nil {
+			w.abandon(ctx, all, err)
+			return
+		}
+	}
+	if err := w.commit(ctx); err != nil {
+		w.abandon(ctx, all, err)
+		return
+	}
+	// A transaction may have failed because of an earlier one in the same commit. Its
+	// caller learns of it after the commit, when other connections can read both.
+	for _, one := range all {
+		one.answer <- one.err
+	}
+}
+
+// next is the next transaction that waits, nil if none does or the commit has
+// enough.
+func (w *writer) next(n int, began time.Time) *pendingWrite {
+	if n >= maxJoined || time.Since(began) > maxJoinTime {
+		return nil
+	}
+	select {
+	case one := <-w.queue:
+		return one
+	default:
+		return nil
+	}
+}
+
+func (w *writer) begin(ctx context.Context) (err error) {
+	if w.conn == nil {
+		if w.conn, err = w.db.write.Conn(ctx); err != nil {
+			return err
+		}
+	}
+	_, err = w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	return err
+}
+
+// commit commits with the progress of the database.
+func (w *writer) commit(ctx context.Context) error {
+	if err := w.db.progress.Record(ctx, w); err != nil {
+		return err
+	}
+	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	w.db.progress.Committed()
+	return nil
+}
+
+// runOne runs one transaction under its savepoint. An error says that the engine gave
+// up the whole commit.
+func (w *writer) runOne(ctx context.Context, one *pendingWrite) error {
+	if !one.begun.CompareAndSwap(false, true) {
+		one.err = one.ctx.Err()
+		return nil
+	}
+	if err := w.exec(ctx, "SAVEPOINT one"); err != nil {
+		return err
+	}
+	if one.err = w.runSafely(context.WithoutCancel(one.ctx), one); one.err != nil {
+		if undo := w.exec(ctx, "ROLLBACK TO one"); undo != nil {
+			return one.err
+		}
+	}
+	return w.exec(ctx, "RELEASE one")
+}
+
+// runSafely runs a transaction and converts a panic to an error of its caller.
+func (w *writer) runSafely(ctx context.Context, one *pendingWrite) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = relay.Errorf(relay.KindUnexpected, "transaction: panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return one.do(ctx, &Tx{db: w.db, run: w})
+}
+
+// abandon rolls back a commit and returns the error to all its transactions.
+func (w *writer) abandon(ctx context.Context, all []*pendingWrite, err error) {
+	_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
+	for _, one := range all {
+		one.answer <- err
+	}
+}
+
+func (w *writer) exec(ctx context.Context, query string) error {
+	_, err := w.ExecContext(ctx, query)
+	return err
+}
+
+// ExecContext runs a statement on the connection that writes; it is a runner.
+func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	stmt, err := w.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(ctx, args...)
+}
+
+// QueryContext runs a statement on the connection that writes; it is a runner.
+func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := w.prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+func (w *writer) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := w.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := w.conn.PrepareContext(ctx, query)
+	if err == nil {
+		w.stmts[query] = stmt
+	}
+	return stmt, err
+}

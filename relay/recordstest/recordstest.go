@@ -1,0 +1,102 @@
+// Package recordstest puts the stores of every domain together, for tests that need
+// several of them.
+package recordstest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/sqlstore/audits"
+	"github.com/penstock/penstock/relay/sqlstore/credit"
+	"github.com/penstock/penstock/relay/sqlstore/deliveries"
+	"github.com/penstock/penstock/relay/sqlstore/devices"
+	"github.com/penstock/penstock/relay/sqlstore/events"
+	"github.com/penstock/penstock/relay/sqlstore/inbound"
+	"github.com/penstock/penstock/relay/sqlstore/jobs"
+	"github.com/penstock/penstock/relay/sqlstore/ledgers"
+	"github.com/penstock/penstock/relay/sqlstore/lookups"
+	"github.com/penstock/penstock/relay/sqlstore/messages"
+	"github.com/penstock/penstock/relay/sqlstore/rules"
+	"github.com/penstock/penstock/relay/sqlstore/sims"
+	"github.com/penstock/penstock/relay/sqlstore/usages"
+	"github.com/penstock/penstock/relay/sqlstore/users"
+)
+
+// Records are the stores of every domain.
+type Records struct {
+	DB *db.DB
+
+	Accounts    *accounts.Store
+	Trunks      *accounts.Trunks
+	Credit      *credit.Store
+	Lookups     *lookups.Store
+	Devices     *devices.Store
+	Inbound     *inbound.Store
+	Deliveries  *deliveries.Store
+	Messages    *messages.Store
+	Jobs        *jobs.Store
+	SIMs        *sims.SIMs
+	Pools       *sims.Pools
+	Subscribers *sims.Subscribers
+	Ledgers     *ledgers.Store
+	Usage       *usages.Store
+	Rules       *rules.Store
+	Users       *users.Store
+	Audit       *audits.Store
+}
+
+// Open opens records in a SQLite database of the test's own.
+func Open(t testing.TB) *Records {
+	t.Helper()
+	return OpenAt(t, time.Now)
+}
+
+// OpenAt is Open with a clock of the test's own.
+func OpenAt(t testing.TB, now func() time.Time) *Records {
+	t.Helper()
+	return New(dbtest.Open(t, db.Options{Now: now}))
+}
+
+// OpenURL opens records in a PostgreSQL database.
+func OpenURL(t testing.TB, url string) *Records {
+	t.Helper()
+	return New(dbtest.Open(t, db.Options{URL: url}))
+}
+
+// New returns the stores over a database that is open.
+func New(db *db.DB) *Records {
+	return &Records{
+		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.New(db), Lookups: lookups.New(db),
+		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
+		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db),
+		Ledgers: ledgers.New(db), Usage: usages.New(db), Rules: rules.New(db),
+		Users: users.New(db), Audit: audits.New(db),
+	}
+}
+
+// Customers saves the accounts 1, acme with the given permissions, and 2, globex. Each has
+// a token of its name, and acme another one, iot, whose only scope is that.
+func (r *Records) Customers(t testing.TB, permissions ...string) {
+	t.Helper()
+	for _, one := range []account.Account{{ID: 1, Name: "acme", Permissions: permissions}, {ID: 2, Name: "globex"}} {
+		_, err := r.Accounts.PutAccount(t.Context(), one)
+		relaytest.NoError(t, err)
+	}
+	relaytest.NoError(t, r.Accounts.PutTokens(t.Context(), []account.Token{
+		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("globex"), Account: 2, Scopes: account.DefaultScopes()},
+		{Hash: account.HashToken("iot"), Account: 1, Scopes: []account.Scope{account.IoT}},
+	}))
+}
+
+// Statuses returns the states of a node's events.
+func (r *Records) Statuses(node string) event.Statuses { return events.New(r.DB, node) }
+
+// Close closes the database.
+func (r *Records) Close() error { return r.DB.Close() }
