@@ -39,7 +39,7 @@ type Deps struct {
 	Deliveries Outbox
 	Breakers   Breakers
 	Relays     *inbound.RelayService
-	Credit     Credit
+	Credit     *credit.Store
 	Messages   message.Archive
 	// Waits says why nothing leaves for a number at the moment, "" where nothing is
 	// in the way; nil knows of nothing.
@@ -112,14 +112,6 @@ type Outbox interface {
 type Breakers interface {
 	List(ctx context.Context) ([]outbox.Breaker, error)
 	Close(ctx context.Context, endpoint string) error
-}
-
-// Credit returns an account's balance and its changes.
-type Credit interface {
-	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
-	// Balances leaves out the accounts that never had any.
-	Balances(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]int64, error)
-	Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]credit.Entry, error)
 }
 
 // Inspector looks at journalled frames and stores nothing.

@@ -1,7 +1,6 @@
 package credit
 
 import (
-	"context"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -42,21 +41,4 @@ type Entry struct {
 	Balance   int64 // after it
 	Reason    Reason
 	Reference string
-}
-
-// Store keeps the credit of accounts.
-type Store interface {
-	// Balance returns the credits an account has; 0 for one that never had any.
-	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
-	// Apply makes a change. It returns relay.KindNoCredit, and changes nothing, if
-	// the balance would be below zero. A change whose id was applied within a
-	// day returns the entry of that time.
-	Apply(ctx context.Context, c Change) (Entry, error)
-	// Open gives an account its first credit; an opened account is left unchanged.
-	Open(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error
-	// Set sets the balance, whatever it was.
-	Set(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error
-	// Entries lists changes, newest first, with sequences below before (0: all).
-	// The newest 100,000 of an account are kept.
-	Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]Entry, error)
 }

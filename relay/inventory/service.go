@@ -22,7 +22,7 @@ type Deps struct {
 	Relays   Relays
 	Rules    Rules
 	Networks Networks
-	Credit   credit.Store
+	Credit   *credit.Store
 	Ledgers  Ledgers
 	Trunks   Trunks
 	SIMs     sim.SIMs

@@ -16,11 +16,18 @@ import (
 // cost is the price of a lookup, in credits.
 const cost = 1
 
+// Purse pays for lookups; credit.Store implements it. It is an interface so that tests can
+// lose the answer to a charge.
+type Purse interface {
+	Balance(ctx context.Context, acct relay.AccountID) (int64, error)
+	Apply(ctx context.Context, c credit.Change) (credit.Entry, error)
+}
+
 // Deps are the dependencies of a Service; Backend, Cache and Credit are required.
 type Deps struct {
 	Backend Backend
 	Cache   Cache
-	Credit  credit.Store
+	Credit  Purse
 	Now     func() time.Time
 	Logger  *slog.Logger
 }

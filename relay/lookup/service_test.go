@@ -17,7 +17,6 @@ import (
 
 // purse is the credit of one account.
 type purse struct {
-	credit.Store
 	mu      sync.Mutex
 	has     int64
 	charged []credit.Change

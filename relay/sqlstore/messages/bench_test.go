@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
-	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
 // benchWorkers is how many goroutines work at a time; each has an account.
@@ -22,7 +22,7 @@ func benchStore(b *testing.B, url string) *Store {
 	b.Helper()
 	database := dbtest.Open(b, db.Options{URL: url})
 	for acct := range benchWorkers {
-		if err := credits.New(database).Open(b.Context(), relay.AccountID(acct+1), 1<<40, at(0)); err != nil {
+		if err := credit.NewStore(database).Open(b.Context(), relay.AccountID(acct+1), 1<<40, at(0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -224,7 +224,7 @@ func BenchmarkList(b *testing.B) {
 func saveMany(b *testing.B, s *Store) {
 	b.Helper()
 	const size = 1000
-	if err := credits.New(s.db).Open(b.Context(), 1, 1<<40, at(0)); err != nil {
+	if err := credit.NewStore(s.db).Open(b.Context(), 1, 1<<40, at(0)); err != nil {
 		b.Fatal(err)
 	}
 	inParallel(b, listMessages/size, func(ctx context.Context, _ relay.AccountID, i int) error {

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/message"
-	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
 // fixture is the messages of account 1, which has some credit.
 type fixture struct {
 	*testing.T
 	*Store
-	credit *credits.Store
+	credit *credit.Store
 	// ahead is by how much the store's clock is.
 	ahead *atomic.Int64
 }
@@ -25,12 +25,12 @@ type fixture struct {
 func at(s float64) time.Time { return dbtest.At(s) }
 
 // newFixture opens a store; without a URL it is on SQLite.
-func newFixture(t *testing.T, url string, credit int64) fixture {
+func newFixture(t *testing.T, url string, credits int64) fixture {
 	t.Helper()
 	ahead := new(atomic.Int64)
 	database := dbtest.Open(t, db.Options{URL: url, Now: func() time.Time { return at(0).Add(time.Duration(ahead.Load())) }})
-	p := fixture{t, New(database), credits.New(database), ahead}
-	p.must(p.credit.Open(t.Context(), 1, credit, at(0)))
+	p := fixture{t, New(database), credit.NewStore(database), ahead}
+	p.must(p.credit.Open(t.Context(), 1, credits, at(0)))
 	return p
 }
 

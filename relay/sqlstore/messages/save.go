@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
 const (
@@ -87,7 +86,7 @@ func (s *Store) save(ctx context.Context, acct relay.AccountID, all []*message.B
 		for i, b := range fresh {
 			charges[i] = charge(b)
 		}
-		_, err = credits.Apply(ctx, tx, charges)
+		_, err = credit.Apply(ctx, tx, charges)
 		return saved, err
 	})
 }

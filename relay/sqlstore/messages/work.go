@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/message"
-	credits "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
 // Begin writes down that parts are about to be handed to a carrier.
@@ -191,7 +190,7 @@ func refund(ctx context.Context, tx *db.Tx, refunds []credit.Change) error {
 		for n < len(refunds) && refunds[n].Account == refunds[0].Account {
 			n++
 		}
-		if _, err := credits.Apply(ctx, tx, refunds[:n]); err != nil {
+		if _, err := credit.Apply(ctx, tx, refunds[:n]); err != nil {
 			return err
 		}
 		refunds = refunds[n:]

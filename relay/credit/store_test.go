@@ -12,10 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	store "github.com/penstock/penstock/relay/sqlstore/credit"
 )
-
-var _ credit.Store = (*store.Store)(nil)
 
 func TestStore(t *testing.T) {
 	dbtest.Each(t, func(database *db.DB) *db.DB { return database }, map[string]func(*testing.T, *db.DB){
@@ -29,7 +26,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func wantBalance(t *testing.T, s *store.Store, acct relay.AccountID, want int64) {
+func wantBalance(t *testing.T, s *credit.Store, acct relay.AccountID, want int64) {
 	t.Helper()
 	if got, err := s.Balance(t.Context(), acct); err != nil || got != want {
 		t.Errorf("account %d has %d, want %d, %v", acct, got, want, err)
@@ -40,7 +37,7 @@ func wantBalance(t *testing.T, s *store.Store, acct relay.AccountID, want int64)
 }
 
 func changesAreMade(t *testing.T, db *db.DB) {
-	s, ctx := store.New(db), t.Context()
+	s, ctx := credit.NewStore(db), t.Context()
 	wantBalance(t, s, 1, 0)
 	relaytest.NoError(t, s.Open(ctx, 1, 3, dbtest.At(0)))
 	charge := credit.Change{ID: "c1", Account: 1, Credits: -2, Reason: credit.Lookup, Reference: "447700900123", At: dbtest.At(1)}
@@ -60,7 +57,7 @@ func changesAreMade(t *testing.T, db *db.DB) {
 	entriesAreListed(t, s)
 }
 
-func entriesAreListed(t *testing.T, s *store.Store) {
+func entriesAreListed(t *testing.T, s *credit.Store) {
 	t.Helper()
 	for _, tc := range []struct {
 		before uint64
@@ -82,7 +79,7 @@ func entriesAreListed(t *testing.T, s *store.Store) {
 }
 
 func opensOnce(t *testing.T, db *db.DB) {
-	s, ctx := store.New(db), t.Context()
+	s, ctx := credit.NewStore(db), t.Context()
 	// A charge that was refused opens nothing.
 	_, err := s.Apply(ctx, credit.Change{ID: "early", Account: 1, Credits: -1, At: dbtest.At(0)})
 	dbtest.WantKind(t, err, relay.KindNoCredit)
@@ -95,7 +92,7 @@ func opensOnce(t *testing.T, db *db.DB) {
 }
 
 func amountsAreBounded(t *testing.T, db *db.DB) {
-	s, ctx := store.New(db), t.Context()
+	s, ctx := credit.NewStore(db), t.Context()
 	for _, credits := range []int64{1<<50 + 1, -1<<50 - 1} {
 		_, err := s.Apply(ctx, credit.Change{ID: "much", Account: 1, Credits: credits, At: dbtest.At(1)})
 		dbtest.WantKind(t, err, relay.KindInvalid)
@@ -107,17 +104,17 @@ func amountsAreBounded(t *testing.T, db *db.DB) {
 }
 
 func neverBelowZero(t *testing.T, db *db.DB) {
-	relaytest.NoError(t, store.New(db).Open(t.Context(), 1, 50, dbtest.At(0)))
-	spend(t, []*store.Store{store.New(db)}, 200, 50)
+	relaytest.NoError(t, credit.NewStore(db).Open(t.Context(), 1, 50, dbtest.At(0)))
+	spend(t, []*credit.Store{credit.NewStore(db)}, 200, 50)
 }
 
 // Two gateways on one database spend one balance.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, store.New)
+	gateways := dbtest.Two(t, credit.NewStore)
 	one, two := gateways[0], gateways[1]
 	for range 2 { // also while there are no rows
 		var opening sync.WaitGroup
-		for _, s := range []*store.Store{one, two} {
+		for _, s := range []*credit.Store{one, two} {
 			opening.Go(func() {
 				if err := s.Open(t.Context(), 1, 300, dbtest.At(0)); err != nil {
 					t.Error(err)
@@ -127,12 +124,12 @@ func TestTwoGateways(t *testing.T) {
 		opening.Wait()
 	}
 	wantBalance(t, one, 1, 300)
-	spend(t, []*store.Store{one, two}, 400, 300)
+	spend(t, []*credit.Store{one, two}, 400, 300)
 }
 
 // spend spends single credits in 40 goroutines, each id at every store, and
 // expects that as many were paid as there were, and the entries to add up.
-func spend(t *testing.T, stores []*store.Store, changes, has int64) {
+func spend(t *testing.T, stores []*credit.Store, changes, has int64) {
 	t.Helper()
 	var next atomic.Int64
 	var paid sync.Map // id → sequence
@@ -166,7 +163,7 @@ func spend(t *testing.T, stores []*store.Store, changes, has int64) {
 
 // addUp expects so many entries, each with the balance of the one before it and
 // its own credits.
-func addUp(t *testing.T, s *store.Store, count int) {
+func addUp(t *testing.T, s *credit.Store, count int) {
 	t.Helper()
 	list, err := s.Entries(t.Context(), 1, 0, count+10)
 	if err != nil || len(list) != count {

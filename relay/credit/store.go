@@ -1,9 +1,3 @@
-// Package credit keeps the credit of accounts in SQL; see relay/credit.
-//
-// The row of an account's balance is locked for each change of it, so the
-// balance and the entries always agree and no two gateways spend the same
-// credit. The key (account, id) of an entry makes a change happen once; an id is
-// known for as long as its entry is kept, and for a day at least.
 package credit
 
 import (
@@ -12,15 +6,14 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps the credit of accounts; it is a credit.Store.
+// Store keeps the credit of accounts.
 type Store struct{ db *db.DB }
 
-// New returns the store of credit.
-func New(database *db.DB) *Store { return &Store{db: database} }
+// NewStore returns the store of credit.
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Balance returns the credits an account has; 0 for one that never had any.
 func (s *Store) Balance(ctx context.Context, acct relay.AccountID) (int64, error) {
@@ -34,11 +27,11 @@ func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[rela
 }
 
 // Apply makes a change in a transaction of its own.
-func (s *Store) Apply(ctx context.Context, c credit.Change) (credit.Entry, error) {
-	return db.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *db.Tx) (credit.Entry, error) {
-		all, err := Apply(ctx, tx, []credit.Change{c})
+func (s *Store) Apply(ctx context.Context, c Change) (Entry, error) {
+	return db.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *db.Tx) (Entry, error) {
+		all, err := Apply(ctx, tx, []Change{c})
 		if err != nil {
-			return credit.Entry{}, err
+			return Entry{}, err
 		}
 		return all[0], nil
 	})
@@ -46,21 +39,21 @@ func (s *Store) Apply(ctx context.Context, c credit.Change) (credit.Entry, error
 
 // Open gives an account its first credit; one that has an entry is left alone.
 func (s *Store) Open(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error {
-	return s.setTo(ctx, credit.Change{
-		ID: string(credit.Opened), Account: acct, Credits: credits, Reason: credit.Opened, At: at,
+	return s.setTo(ctx, Change{
+		ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: at,
 	}, func(is balance) bool { return is.last == 0 })
 }
 
 // Set makes the balance credits, whatever it was.
 func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error {
-	return s.setTo(ctx, credit.Change{
-		ID: relay.NewID(at), Account: acct, Credits: credits, Reason: credit.Reset, At: at,
+	return s.setTo(ctx, Change{
+		ID: relay.NewID(at), Account: acct, Credits: credits, Reason: Reset, At: at,
 	}, func(balance) bool { return true })
 }
 
 // setTo makes the change that leads to a balance of c.Credits, if applies accepts
 // the balance as it is.
-func (s *Store) setTo(ctx context.Context, c credit.Change, applies func(balance) bool) error {
+func (s *Store) setTo(ctx context.Context, c Change, applies func(balance) bool) error {
 	if c.Credits < 0 || c.Credits > maxCredit {
 		return invalidAmount()
 	}
@@ -71,13 +64,13 @@ func (s *Store) setTo(ctx context.Context, c credit.Change, applies func(balance
 		}
 		change := c
 		change.Credits -= is.credits
-		_, err = apply(ctx, tx, is, []credit.Change{change})
+		_, err = apply(ctx, tx, is, []Change{change})
 		return err
 	})
 }
 
 // Entries lists changes, newest first, with sequences below before (0: all).
-func (s *Store) Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]credit.Entry, error) {
+func (s *Store) Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]Entry, error) {
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}

@@ -12,14 +12,13 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	store "github.com/penstock/penstock/relay/sqlstore/credit"
 )
 
 // apply makes changes in one transaction.
 func apply(t *testing.T, database *db.DB, changes ...credit.Change) (all []credit.Entry, err error) {
 	t.Helper()
 	err = database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
-		all, err = store.Apply(ctx, tx, changes)
+		all, err = credit.Apply(ctx, tx, changes)
 		return err
 	})
 	return all, err
@@ -34,7 +33,7 @@ func entry(sequence uint64, id string, credits, balance int64) credit.Entry {
 }
 
 func changesGoTogether(t *testing.T, db *db.DB) {
-	s := store.New(db)
+	s := credit.NewStore(db)
 	for name, tc := range map[string]struct {
 		changes []credit.Change
 		kind    relay.Kind
@@ -61,7 +60,7 @@ func changesGoTogether(t *testing.T, db *db.DB) {
 }
 
 func transactionsRepeat(t *testing.T, database *db.DB) {
-	s := store.New(database)
+	s := credit.NewStore(database)
 	first, err := apply(t, database, change("open", 10), change("x", -4), change("y", -4))
 	relaytest.NoError(t, err)
 	// What is repeated costs nothing, so it is not refused for lack of credit.
@@ -75,7 +74,7 @@ func transactionsRepeat(t *testing.T, database *db.DB) {
 	// What the caller undoes is undone.
 	no := errors.New("no")
 	err = database.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
-		_, err := store.Apply(ctx, tx, []credit.Change{change("undone", 5)})
+		_, err := credit.Apply(ctx, tx, []credit.Change{change("undone", 5)})
 		return errors.Join(err, no)
 	})
 	if !errors.Is(err, no) {
@@ -123,5 +122,5 @@ func newestAreKept(t *testing.T, database *db.DB) {
 	id = 1500 // and known
 	add(501, now)
 	kept(502, 100_500)
-	wantBalance(t, store.New(database), 1, 2002)
+	wantBalance(t, credit.NewStore(database), 1, 2002)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 )
 
@@ -31,7 +30,7 @@ const (
 // then, so a transaction that is repeated charges once. It returns
 // relay.KindNoCredit, with nothing changed, if the balance would be below zero
 // after any of the changes.
-func Apply(ctx context.Context, tx *db.Tx, changes []credit.Change) ([]credit.Entry, error) {
+func Apply(ctx context.Context, tx *db.Tx, changes []Change) ([]Entry, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
@@ -82,7 +81,7 @@ func lockExisting(ctx context.Context, tx *db.Tx, acct relay.AccountID) (balance
 }
 
 // apply makes changes of a balance that is locked.
-func apply(ctx context.Context, tx *db.Tx, is balance, changes []credit.Change) ([]credit.Entry, error) {
+func apply(ctx context.Context, tx *db.Tx, is balance, changes []Change) ([]Entry, error) {
 	entries, err := applied(ctx, tx, is.account, changes)
 	if err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ SELECT $1, sequence, id, at, credits, balance, reason, reference FROM batch`, is
 
 // apply fills in the entries of the changes that have none yet. It returns the
 // balance after them and those entries alone.
-func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next balance, added []credit.Entry, err error) {
+func (b balance) apply(changes []Change, entries []Entry) (next balance, added []Entry, err error) {
 	first := make(map[string]int, len(changes)) // id → index
 	for i, c := range changes {
 		if before, repeated := first[c.ID]; repeated {
@@ -120,7 +119,7 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 		if b.credits < 0 {
 			return b, nil, relay.Errorf(relay.KindNoCredit, "credit: account %s has less than %d", b.account, -c.Credits)
 		}
-		entries[i] = credit.Entry{
+		entries[i] = Entry{
 			Sequence: uint64(b.last), ID: c.ID, At: db.Moment(db.Millis(c.At)),
 			Credits: c.Credits, Balance: b.credits, Reason: c.Reason, Reference: c.Reference,
 		}
@@ -131,15 +130,15 @@ func (b balance) apply(changes []credit.Change, entries []credit.Entry) (next ba
 
 // applied returns the entries of the changes that were applied before, at the
 // indexes of the changes, and empty ones for the others.
-func applied(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []credit.Change) ([]credit.Entry, error) {
-	ids := db.BatchOf("account, id", changes, func(c *credit.Change) []any { return []any{acct, c.ID} })
+func applied(ctx context.Context, tx *db.Tx, acct relay.AccountID, changes []Change) ([]Entry, error) {
+	ids := db.BatchOf("account, id", changes, func(c *Change) []any { return []any{acct, c.ID} })
 	return db.Numbered(ctx, tx, noun(acct), `
 SELECT batch.n, e.sequence, e.id, e.at, e.credits, e.balance, e.reason, e.reference
 FROM batch JOIN credit_entry e ON e.account = batch.account AND e.id = batch.id`, len(changes), fields, ids)
 }
 
 // fields are the columns of an entry.
-func fields(e *credit.Entry) []any {
+func fields(e *Entry) []any {
 	return []any{&e.Sequence, &e.ID, db.Time(&e.At), &e.Credits, &e.Balance, &e.Reason, &e.Reference}
 }
 
