@@ -233,7 +233,7 @@ func TestParkedDeliveriesAreReleasedWhileRedisIsDown(t *testing.T) {
 
 // slowCounter is a store in which counting takes two seconds.
 type slowCounter struct {
-	outbox.Store
+	Store
 	clock     *relaytest.Clock
 	endpoints []outbox.ParkedEndpoint
 	counts    int

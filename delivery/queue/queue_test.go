@@ -270,7 +270,7 @@ func TestStopFinishesAttemptsInFlightAndReleasesTheRest(t *testing.T) {
 
 // slowStore is a store that saves outcomes once it is open.
 type slowStore struct {
-	outbox.Store
+	Store
 	open chan struct{}
 }
 

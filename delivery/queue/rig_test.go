@@ -24,7 +24,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
 func TestMain(m *testing.M) { relaytest.ManyAtOnce(m) }
@@ -90,7 +89,7 @@ func always(status int) func(string, int) int { return func(string, int) int { r
 type rig struct {
 	t testing.TB
 	base
-	store  *deliveries.Store
+	store  *outbox.Store
 	queue  *Queue
 	made   int
 	stopOn sync.Once
@@ -106,8 +105,8 @@ func (noMail) Send(context.Context, outbox.Mail) (email.Result, error) {
 type base struct {
 	records *recordstest.Records
 	redis   *cache.DB
-	store   outbox.Store // of the queue; a test may replace that of records
-	gate    lease.Gate   // nil is always open
+	store   Store      // of the queue; a test may replace that of records
+	gate    lease.Gate // nil is always open
 }
 
 // onRedis returns a base with new records and a Redis.

@@ -24,7 +24,6 @@ type exchange struct {
 	created    []outbox.Delivery
 	sent       []string
 	down       error
-	outbox.Store
 }
 
 func (x *exchange) Bind(context.Context, []Binding) ([]Receipt, error) { return x.early, x.down }

@@ -8,63 +8,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Store stores deliveries.
-type Store interface {
-	Creator
-
-	// Get loads one delivery; relay.KindNotFound if there is none.
-	Get(ctx context.Context, acct relay.AccountID, id string) (Delivery, error)
-
-	// Finish records outcomes, each in one atomic step, in one round trip. An
-	// outcome whose attempt (by its time) is recorded already changes nothing;
-	// one for a delivery that ended meanwhile only adds its attempt. It returns
-	// the deliveries whose turn has come; they are due now.
-	Finish(ctx context.Context, os []Outcome) ([]Ref, error)
-
-	// Parked returns the endpoints with deliveries that wait for breakers, in any order.
-	Parked(ctx context.Context) ([]ParkedEndpoint, error)
-
-	// CountParked counts the deliveries that wait for breakers, by endpoint. Unlike
-	// Parked, it reads all of them.
-	CountParked(ctx context.Context) (map[string]int, error)
-
-	// Take leases up to n parked deliveries of an endpoint in the order of ParkedUntil:
-	// those parked until before at most, or any if before is zero.
-	Take(ctx context.Context, parked ParkedEndpoint, n int, before, until time.Time) ([]Delivery, error)
-
-	// Lease takes the right to make the next attempt until the given time. It
-	// answers false if the delivery has ended, is not due, or is leased.
-	Lease(ctx context.Context, acct relay.AccountID, id string, now, until time.Time) (Delivery, bool, error)
-
-	// LeaseDue leases those of the deliveries that are due, and returns them.
-	LeaseDue(ctx context.Context, refs []Ref, now, until time.Time) ([]Delivery, error)
-
-	// Renew moves the end of leases and returns the deliveries of which the caller
-	// still has the lease. One that has ended, or that another process has taken
-	// since, stays as it is.
-	Renew(ctx context.Context, ls []Lease, until time.Time) ([]Ref, error)
-
-	// Release gives leases back unused: the next attempt is due at the given
-	// time. What is not leased stays as it is.
-	Release(ctx context.Context, ls []Lease, due time.Time) error
-
-	// Due returns deliveries whose next attempt or lease lies at or before the
-	// given time, oldest first, over all accounts.
-	Due(ctx context.Context, before time.Time, limit int) ([]Ref, error)
-
-	// List returns deliveries, newest first, and the cursor of the next page
-	// ("" at the end).
-	List(ctx context.Context, f Filter) ([]Delivery, string, error)
-
-	// Replay puts ended deliveries back to queued, due now, with Tries 0, and
-	// returns those it changed. Dead ones only, unless includeDelivered.
-	Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error)
-
-	// Counts returns how many deliveries there are by state.
-	Counts(ctx context.Context) (map[State]int, error)
-}
-
-// Creator saves new deliveries; it is a part of Store.
+// Creator saves new deliveries; *Store implements it.
 type Creator interface {
 	// Create saves deliveries that are new, queued and leased until leaseUntil:
 	// the caller makes the first attempt at once. It sets each one's State and

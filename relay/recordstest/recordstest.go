@@ -11,10 +11,10 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
-	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/inbound"
@@ -38,7 +38,7 @@ type Records struct {
 	Lookups     *lookups.Store
 	Devices     *devices.Store
 	Inbound     *inbound.Store
-	Deliveries  *deliveries.Store
+	Deliveries  *outbox.Store
 	Messages    *messages.Store
 	Jobs        *jobs.Store
 	SIMs        *sims.SIMs
@@ -72,11 +72,24 @@ func OpenURL(t testing.TB, url string) *Records {
 // New returns the stores over a database that is open.
 func New(db *db.DB) *Records {
 	return &Records{
-		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.NewStore(db), Lookups: lookups.New(db),
-		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
-		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db),
-		Ledgers: ledgers.New(db), Usage: usages.New(db), Rules: rules.New(db),
-		Users: users.New(db), Audit: audits.New(db),
+		DB:          db,
+		Accounts:    accounts.New(db),
+		Trunks:      accounts.NewTrunks(db),
+		Credit:      credit.NewStore(db),
+		Lookups:     lookups.New(db),
+		Devices:     devices.New(db),
+		Inbound:     inbound.New(db),
+		Deliveries:  outbox.NewStore(db),
+		Messages:    messages.New(db),
+		Jobs:        jobs.New(db),
+		SIMs:        sims.NewSIMs(db),
+		Pools:       sims.NewPools(db),
+		Subscribers: sims.NewSubscribers(db),
+		Ledgers:     ledgers.New(db),
+		Usage:       usages.New(db),
+		Rules:       rules.New(db),
+		Users:       users.New(db),
+		Audit:       audits.New(db),
 	}
 }
 

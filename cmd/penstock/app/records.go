@@ -15,10 +15,10 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/calls"
-	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/files"
@@ -44,7 +44,7 @@ type recordStores struct {
 	Lookups     *lookups.Store
 	Devices     *devices.Store
 	Inbound     *inbound.Store
-	Deliveries  *deliveries.Store
+	Deliveries  *outbox.Store
 	Messages    *messages.Store
 	Jobs        *jobs.Store
 	SIMs        *sims.SIMs
@@ -63,11 +63,27 @@ type recordStores struct {
 // newRecords returns the stores over a database that is open.
 func newRecords(db *db.DB) *recordStores {
 	return &recordStores{
-		DB: db, Accounts: accounts.New(db), Trunks: accounts.NewTrunks(db), Credit: credit.NewStore(db), Lookups: lookups.New(db),
-		Devices: devices.New(db), Inbound: inbound.New(db), Deliveries: deliveries.New(db), Messages: messages.New(db), Jobs: jobs.New(db),
-		SIMs: sims.NewSIMs(db), Pools: sims.NewPools(db), Subscribers: sims.NewSubscribers(db),
-		Ledgers: ledgers.New(db), Usage: usages.New(db), Calls: calls.New(db), Files: files.New(db), Gateways: gateways.New(db), Rules: rules.New(db),
-		Users: users.New(db), Audit: audits.New(db),
+		DB:          db,
+		Accounts:    accounts.New(db),
+		Trunks:      accounts.NewTrunks(db),
+		Credit:      credit.NewStore(db),
+		Lookups:     lookups.New(db),
+		Devices:     devices.New(db),
+		Inbound:     inbound.New(db),
+		Deliveries:  outbox.NewStore(db),
+		Messages:    messages.New(db),
+		Jobs:        jobs.New(db),
+		SIMs:        sims.NewSIMs(db),
+		Pools:       sims.NewPools(db),
+		Subscribers: sims.NewSubscribers(db),
+		Ledgers:     ledgers.New(db),
+		Usage:       usages.New(db),
+		Calls:       calls.New(db),
+		Files:       files.New(db),
+		Gateways:    gateways.New(db),
+		Rules:       rules.New(db),
+		Users:       users.New(db),
+		Audit:       audits.New(db),
 	}
 }
 

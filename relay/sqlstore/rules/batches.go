@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
 // itemsKept is how long a frame that was sent in a batch is remembered.
@@ -143,7 +142,7 @@ SELECT record, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0
 		if err != nil {
 			return nil, err
 		}
-		return deliveries.Create(ctx, tx, ds, until)
+		return outbox.Create(ctx, tx, ds, until)
 	})
 	return created, more && err == nil, err
 }

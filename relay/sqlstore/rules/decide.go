@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 )
 
 const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due, s.began`
@@ -64,7 +63,7 @@ ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 		if err := save(ctx, tx, acct, &d, keys); err != nil {
 			return nil, err
 		}
-		return deliveries.Create(ctx, tx, d.Deliveries, until)
+		return outbox.Create(ctx, tx, d.Deliveries, until)
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/deliveries"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 )
@@ -28,11 +27,11 @@ type rig struct {
 	*rules.Store
 	db         *db.DB
 	devices    *devices.Store
-	deliveries *deliveries.Store
+	deliveries *outbox.Store
 }
 
 func rigOf(db *db.DB) rig {
-	return rig{rules.New(db), db, devices.New(db), deliveries.New(db)}
+	return rig{rules.New(db), db, devices.New(db), outbox.NewStore(db)}
 }
 
 // addDevices creates devices of an account by id.

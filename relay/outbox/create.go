@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Create saves new deliveries with a lease. Those to ordered endpoints are given
 // their places in a second step.
-func (s *Store) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
+func (s *Store) Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error) {
 	if len(ds) == 0 {
 		return nil, nil
 	}
@@ -22,7 +21,7 @@ func (s *Store) Create(ctx context.Context, ds []outbox.Delivery, leaseUntil tim
 
 // Create saves new deliveries like the store's Create, in the transaction of a caller,
 // and returns those that are new.
-func Create(ctx context.Context, tx *db.Tx, ds []outbox.Delivery, leaseUntil time.Time) ([]outbox.Delivery, error) {
+func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) ([]Delivery, error) {
 	ds = slices.Clone(ds)
 	existing, err := create(ctx, tx, ds, leaseUntil)
 	if err != nil {
@@ -39,9 +38,9 @@ func Create(ctx context.Context, tx *db.Tx, ds []outbox.Delivery, leaseUntil tim
 
 // create saves new deliveries and sets their states. It returns the places of those that
 // exist, in their order.
-func create(ctx context.Context, tx *db.Tx, ds []outbox.Delivery, leaseUntil time.Time) (existing []int, err error) {
+func create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) (existing []int, err error) {
 	rows := db.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
-		ds, func(d *outbox.Delivery) []any {
+		ds, func(d *Delivery) []any {
 			return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, db.Sealed(db.JSON(kept(*d)), "delivery", d.Account)}
 		})
 	added, err := db.List(ctx, tx, "deliveries: create", `
@@ -56,20 +55,20 @@ RETURNING id, account`, refFields, leaseUntil, rows)
 	waiting, err := enqueue(ctx, tx, ordered(ds, existing))
 	for i := range ds {
 		d := &ds[i]
-		d.State, d.Waits, d.NextAttemptAt = outbox.Queued, "", leaseUntil
+		d.State, d.Waits, d.NextAttemptAt = Queued, "", leaseUntil
 		if waiting[refOf(d)] {
-			d.Waits, d.NextAttemptAt = outbox.WaitsForTurn, time.Time{}
+			d.Waits, d.NextAttemptAt = WaitsForTurn, time.Time{}
 		}
 	}
 	return existing, err
 }
 
 // without returns the places of the deliveries that were not added.
-func without(ds []outbox.Delivery, added []outbox.Ref) (places []int) {
+func without(ds []Delivery, added []Ref) (places []int) {
 	if len(added) == len(ds) {
 		return nil
 	}
-	left := db.By(added, func(r outbox.Ref) outbox.Ref { return r })
+	left := db.By(added, func(r Ref) Ref { return r })
 	for i := range ds {
 		r := refOf(&ds[i])
 		if _, is := left[r]; !is {
@@ -82,7 +81,7 @@ func without(ds []outbox.Delivery, added []outbox.Ref) (places []int) {
 
 // ordered returns the deliveries to ordered endpoints, but for those at the given
 // places.
-func ordered(ds []outbox.Delivery, but []int) (all []member) {
+func ordered(ds []Delivery, but []int) (all []member) {
 	for i := range ds {
 		if d := &ds[i]; d.Pace.Ordered && !slices.Contains(but, i) {
 			all = append(all, member{refOf(d), d.EndpointName()})

@@ -1,11 +1,10 @@
-package deliveries
+package outbox
 
 import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -17,7 +16,7 @@ func TestADeliveryThatDoesNotOpenEndsNoOther(t *testing.T) {
 		b.MessageID = a.MessageID
 		r.create(30, a, b, c)
 		restore := dbtest.Tamper(t, r.db, "delivery", "doc", "id = 'b'")
-		unopened := func(label string, ds []outbox.Delivery, err error, want map[string]bool) {
+		unopened := func(label string, ds []Delivery, err error, want map[string]bool) {
 			r.Helper()
 			r.must(err)
 			got := make(map[string]bool)
@@ -35,22 +34,22 @@ func TestADeliveryThatDoesNotOpenEndsNoOther(t *testing.T) {
 		ds, err := r.LeaseDue(r.Context(), refs("a", "b", "c"), at(31), at(60))
 		unopened("LeaseDue", ds, err, all)
 		d, taken, err := r.Lease(r.Context(), 1, "b", at(61), at(90))
-		unopened("Lease", []outbox.Delivery{d}, err, map[string]bool{"b": true})
+		unopened("Lease", []Delivery{d}, err, map[string]bool{"b": true})
 		if !taken {
 			r.Error("Lease: not taken")
 		}
 		r.finished(parkedOutcome(a, 100), parkedOutcome(b, 100), parkedOutcome(c, 100))
-		ds, err = r.Take(r.Context(), outbox.ParkedEndpoint{Account: 1, Endpoint: "e"}, 9, at(100), at(500))
+		ds, err = r.Take(r.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 9, at(100), at(500))
 		unopened("Take", ds, err, all)
 
 		// 2. Dead, found by its reason, and listed in its place.
-		dead := outcome(b, 501, outbox.Dead)
-		dead.Reason = outbox.UnopenedReason
+		dead := outcome(b, 501, Dead)
+		dead.Reason = UnopenedReason
 		r.finished(dead)
-		relaytest.Equal(r, "dead deliveries with the reason", r.listed(outbox.Filter{State: outbox.Dead, Reason: "does not open", Limit: 9}), []string{"b"})
-		ds, _, err = r.List(r.Context(), outbox.Filter{Account: 1, Limit: 9})
+		relaytest.Equal(r, "dead deliveries with the reason", r.listed(Filter{State: Dead, Reason: "does not open", Limit: 9}), []string{"b"})
+		ds, _, err = r.List(r.Context(), Filter{Account: 1, Limit: 9})
 		unopened("List", ds, err, all)
-		relaytest.Equal(r, "order of the list", r.listed(outbox.Filter{Account: 1, Limit: 1}), []string{"c", "b", "a"})
+		relaytest.Equal(r, "order of the list", r.listed(Filter{Account: 1, Limit: 1}), []string{"c", "b", "a"})
 		ds, err = r.OfMessage(r.Context(), a.MessageID)
 		unopened("OfMessage", ds, err, map[string]bool{"a": false, "b": true})
 

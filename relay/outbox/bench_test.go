@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // inWorkers calls do with the numbers below n, in four goroutines.
@@ -32,8 +31,8 @@ func inWorkers(n int, do func(i int)) {
 }
 
 // letters are n deliveries as an inbound SMS makes them.
-func letters(n int, now time.Time) []outbox.Delivery {
-	ds := make([]outbox.Delivery, n)
+func letters(n int, now time.Time) []Delivery {
+	ds := make([]Delivery, n)
 	for i := range ds {
 		ds[i] = of(relay.AccountID(1+i%5), post(relay.NewID(now)))
 		ds[i].CreatedAt, ds[i].MessageID = now, relay.NewID(now)
@@ -46,7 +45,7 @@ func letters(n int, now time.Time) []outbox.Delivery {
 // BenchmarkCreateFinish creates deliveries with a lease and records that they
 // were delivered, 200 a batch, in four goroutines: two commits a batch.
 func BenchmarkCreateFinish(b *testing.B) {
-	dbtest.BenchEach(b, New, createFinish)
+	dbtest.BenchEach(b, NewStore, createFinish)
 }
 
 func createFinish(b *testing.B, s *Store) {
@@ -60,11 +59,11 @@ func createFinish(b *testing.B, s *Store) {
 		if _, err := s.Create(ctx, ds, now.Add(time.Minute)); err != nil {
 			b.Error(err)
 		}
-		os := make([]outbox.Outcome, size)
+		os := make([]Outcome, size)
 		for i, d := range ds {
-			os[i] = outbox.Outcome{
-				ID: d.ID, Account: d.Account, State: outbox.Delivered, Endpoint: "e",
-				Attempt: outbox.Attempt{At: time.Now(), Duration: time.Millisecond, Status: 200, Response: "ok"},
+			os[i] = Outcome{
+				ID: d.ID, Account: d.Account, State: Delivered, Endpoint: "e",
+				Attempt: Attempt{At: time.Now(), Duration: time.Millisecond, Status: 200, Response: "ok"},
 			}
 		}
 		if _, err := s.Finish(ctx, os); err != nil {
@@ -77,7 +76,7 @@ func createFinish(b *testing.B, s *Store) {
 // BenchmarkSearch looks for a text that is nowhere, and for one that is
 // everywhere, in 100,000 dead deliveries.
 func BenchmarkSearch(b *testing.B) {
-	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, NewStore, func(b *testing.B, s *Store) {
 		const n, size = 100_000, 2000
 		now := time.Now()
 		for i := range n / size {
@@ -87,7 +86,7 @@ func BenchmarkSearch(b *testing.B) {
 		for _, query := range []string{"nowhere", "internal", "éé"} {
 			b.Run(query, func(b *testing.B) {
 				for b.Loop() {
-					if _, _, err := s.List(b.Context(), outbox.Filter{State: outbox.Dead, Query: query}); err != nil {
+					if _, _, err := s.List(b.Context(), Filter{State: Dead, Query: query}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -97,14 +96,14 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 // killed creates deliveries and lets them die.
-func killed(b *testing.B, s *Store, ds []outbox.Delivery, reason string) {
+func killed(b *testing.B, s *Store, ds []Delivery, reason string) {
 	b.Helper()
 	if _, err := s.Create(b.Context(), ds, ds[0].CreatedAt.Add(time.Minute)); err != nil {
 		b.Fatal(err)
 	}
-	os := make([]outbox.Outcome, len(ds))
+	os := make([]Outcome, len(ds))
 	for i, d := range ds {
-		os[i] = outbox.Outcome{ID: d.ID, Account: d.Account, State: outbox.Dead, Reason: reason, Attempt: outbox.Attempt{At: d.CreatedAt, Status: 500}}
+		os[i] = Outcome{ID: d.ID, Account: d.Account, State: Dead, Reason: reason, Attempt: Attempt{At: d.CreatedAt, Status: 500}}
 	}
 	if _, err := s.Finish(b.Context(), os); err != nil {
 		b.Fatal(err)
@@ -113,13 +112,13 @@ func killed(b *testing.B, s *Store, ds []outbox.Delivery, reason string) {
 
 // BenchmarkParked lists the endpoints of 200,000 parked deliveries, and counts them.
 func BenchmarkParked(b *testing.B) {
-	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, NewStore, func(b *testing.B, s *Store) {
 		const n, size = 200_000, 2000
 		now := time.Now()
 		for range n / size {
-			ds, os := letters(size, now), make([]outbox.Outcome, size)
+			ds, os := letters(size, now), make([]Outcome, size)
 			for i, d := range ds {
-				os[i] = outbox.Outcome{ID: d.ID, Account: d.Account, State: outbox.Queued, Endpoint: d.EndpointName(), ParkedUntil: now, Uncounted: true}
+				os[i] = Outcome{ID: d.ID, Account: d.Account, State: Queued, Endpoint: d.EndpointName(), ParkedUntil: now, Uncounted: true}
 			}
 			if _, err := s.Create(b.Context(), ds, now); err != nil {
 				b.Fatal(err)
@@ -148,20 +147,20 @@ func BenchmarkParked(b *testing.B) {
 // BenchmarkList filters 20,000 dead deliveries with eleven attempts each for
 // one that comes last.
 func BenchmarkList(b *testing.B) {
-	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, NewStore, func(b *testing.B, s *Store) {
 		const n = 20000
 		for start := 0; start < n; start += 1000 {
-			var ds []outbox.Delivery
-			var os []outbox.Outcome
+			var ds []Delivery
+			var os []Outcome
 			for i := start; i < start+1000; i++ {
 				d := of(relay.AccountID(1+i%5), created(post(fmt.Sprintf("%05d", i)), float64(i)))
 				d.Request.Body = []byte(strings.Repeat("text ", 40))
 				ds = append(ds, d)
 				for a := range 11 {
-					o := outcome(d, float64(a), outbox.Retrying)
+					o := outcome(d, float64(a), Retrying)
 					o.Attempt.Response = strings.Repeat("x", 500)
 					if a == 10 {
-						o.State = outbox.Dead
+						o.State = Dead
 					}
 					os = append(os, o)
 				}
@@ -174,7 +173,7 @@ func BenchmarkList(b *testing.B) {
 			}
 		}
 		for b.Loop() {
-			page, _, err := s.List(b.Context(), outbox.Filter{State: outbox.Dead, Query: "m-00000"})
+			page, _, err := s.List(b.Context(), Filter{State: Dead, Query: "m-00000"})
 			if err != nil || len(page) != 1 {
 				b.Fatalf("%d, %v", len(page), err)
 			}
@@ -185,10 +184,10 @@ func BenchmarkList(b *testing.B) {
 // BenchmarkDue asks what is due while a million deliveries wait, and then when
 // they do not.
 func BenchmarkDue(b *testing.B) {
-	dbtest.BenchEach(b, New, func(b *testing.B, s *Store) {
+	dbtest.BenchEach(b, NewStore, func(b *testing.B, s *Store) {
 		const n = 1_000_000
 		for start := 0; start < n; start += 5000 {
-			ds := make([]outbox.Delivery, 5000)
+			ds := make([]Delivery, 5000)
 			for i := range ds {
 				ds[i] = of(relay.AccountID(1+i%10), created(post(fmt.Sprintf("%07d", start+i)), float64(start+i)/1000))
 			}

@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 const finishNoun = "deliveries: finish"
@@ -29,12 +28,12 @@ ORDER BY d.id, d.account {for update}`
 
 // Finish records outcomes, each once: the key of its attempt says whether it is recorded
 // already.
-func (s *Store) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error) {
+func (s *Store) Finish(ctx context.Context, os []Outcome) ([]Ref, error) {
 	rounds := rounds(os)
 	if len(rounds) == 0 {
 		return nil, nil
 	}
-	return db.Transact(ctx, s.db, finishNoun, func(ctx context.Context, tx *db.Tx) (turns []outbox.Ref, err error) {
+	return db.Transact(ctx, s.db, finishNoun, func(ctx context.Context, tx *db.Tx) (turns []Ref, err error) {
 		for _, round := range rounds {
 			next, err := s.finish(ctx, tx, slices.Clone(round)) // what is found of them is not true when the transaction runs again
 			if err != nil {
@@ -49,16 +48,16 @@ func (s *Store) Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, 
 // ending is an outcome, and what came of it: whether it was skipped, whether it moved the
 // delivery, and which ordered queue that is in.
 type ending struct {
-	*outbox.Outcome
+	*Outcome
 	skipped, moved bool
 	queue          string
 }
 
-func (e *ending) ref() outbox.Ref { return outbox.Ref{Account: e.Account, ID: e.ID} }
+func (e *ending) ref() Ref { return Ref{Account: e.Account, ID: e.ID} }
 
 // rounds puts outcomes into batches that have each delivery once, in the order
 // of their keys, so that two gateways lock rows in the same order.
-func rounds(os []outbox.Outcome) [][]ending {
+func rounds(os []Outcome) [][]ending {
 	endings := make([]ending, len(os))
 	for i := range os {
 		endings[i].Outcome = &os[i]
@@ -73,7 +72,7 @@ func rounds(os []outbox.Outcome) [][]ending {
 }
 
 // finish records outcomes of different deliveries.
-func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) ([]outbox.Ref, error) {
+func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) ([]Ref, error) {
 	if err := saveAttempts(ctx, tx, round); err != nil {
 		return nil, err
 	}
@@ -83,7 +82,7 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) ([]outbox
 	if err := s.moveReplayed(ctx, tx, round); err != nil {
 		return nil, err
 	}
-	added := make(map[outbox.State]int64)
+	added := make(map[State]int64)
 	for _, e := range round {
 		if e.moved && e.State.Ended() {
 			added[e.State]++
@@ -102,7 +101,7 @@ func (s *Store) finish(ctx context.Context, tx *db.Tx, round []ending) ([]outbox
 // moveReplayed locks the deliveries of the outcomes that moved nothing: they had ended, and
 // are moved if they were replayed since. The attempts of those that are gone are deleted.
 func (s *Store) moveReplayed(ctx context.Context, tx *db.Tx, round []ending) error {
-	var unmoved []outbox.Ref
+	var unmoved []Ref
 	for i := range round {
 		if e := &round[i]; !e.moved && !e.skipped {
 			unmoved = append(unmoved, e.ref())
@@ -136,17 +135,17 @@ func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 		if e.moved || e.skipped {
 			continue
 		}
-		due, waits, endpoint := e.NextAttemptAt, outbox.Wait(""), ""
+		due, waits, endpoint := e.NextAttemptAt, Wait(""), ""
 		if e.State.Ended() {
 			due = time.Time{}
 		}
 		if !e.ParkedUntil.IsZero() {
-			waits, endpoint = outbox.WaitsForBreaker, e.Endpoint
+			waits, endpoint = WaitsForBreaker, e.Endpoint
 		}
 		rows.Add(e.ID, e.Account, e.State, e.Reason, due, waits, endpoint, e.ParkedUntil, !e.Uncounted, s.expires(e.State, now))
 	}
 	moved, err := db.List(ctx, tx, finishNoun, finish, (*member).fields, rows)
-	queues := db.By(moved, func(m member) outbox.Ref { return m.ref })
+	queues := db.By(moved, func(m member) Ref { return m.ref })
 	for i := range round {
 		if m, ok := queues[round[i].ref()]; ok {
 			round[i].moved, round[i].queue = true, m.queue
@@ -157,9 +156,9 @@ func (s *Store) move(ctx context.Context, tx *db.Tx, round []ending) error {
 
 // expires returns when a delivery that comes to a state now is forgotten; the zero
 // time is never.
-func (s *Store) expires(state outbox.State, now time.Time) time.Time {
+func (s *Store) expires(state State, now time.Time) time.Time {
 	keep := s.db.Retention()
-	if state == outbox.Dead {
+	if state == Dead {
 		keep = s.db.DeadRetention()
 	}
 	if keep == 0 || !state.Ended() {

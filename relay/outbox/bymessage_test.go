@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"slices"
@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 func TestDeliveriesAreFoundByTheirMessage(t *testing.T) {
 	onEvery(t, db.Options{Retention: time.Hour}, []testCase{{"oldest first, of all accounts", func(r *rig) {
-		about := func(d outbox.Delivery, message string) outbox.Delivery { d.MessageID = message; return d }
+		about := func(d Delivery, message string) Delivery { d.MessageID = message; return d }
 		a, c := about(created(post("a"), 2), "m1"), about(post("c"), "m2")
 		r.create(30, a, about(of(2, created(post("b"), 1)), "m1"), c, about(post("none"), ""))
-		if _, err := r.Create(r.Context(), []outbox.Delivery{a}, at(30)); err != nil { // once more
+		if _, err := r.Create(r.Context(), []Delivery{a}, at(30)); err != nil { // once more
 			r.Fatal(err)
 		}
-		r.finished(outcome(c, 1, outbox.Delivered))
+		r.finished(outcome(c, 1, Delivered))
 		*r.now = at(3600)
 		for message, want := range map[string][]string{"m1": {"b", "a"}, "m2": nil, "m3": nil, "": nil} {
 			ds, err := r.OfMessage(r.Context(), message)

@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // queueKey names the queue of an ordered endpoint.
@@ -19,7 +18,7 @@ type queueKey struct {
 
 // member is a delivery of an ordered queue.
 type member struct {
-	ref   outbox.Ref
+	ref   Ref
 	queue string
 }
 
@@ -29,7 +28,7 @@ func (m *member) fields() []any { return []any{&m.ref.ID, &m.ref.Account, &m.que
 
 // enqueue puts deliveries at the ends of their queues, in the order given, and
 // returns those that wait for their turn.
-func enqueue(ctx context.Context, tx *db.Tx, all []member) (waiting map[outbox.Ref]bool, err error) {
+func enqueue(ctx context.Context, tx *db.Tx, all []member) (waiting map[Ref]bool, err error) {
 	last := make(map[queueKey]int64, len(all))
 	for _, m := range all {
 		last[m.key()] = 0
@@ -53,12 +52,12 @@ FROM batch AS b`,
 	for _, p := range places {
 		last[p.queueKey] = p.place
 	}
-	waiting = make(map[outbox.Ref]bool)
+	waiting = make(map[Ref]bool)
 	rows := db.NewBatch("id, account, queue, place, waits")
 	for _, m := range all {
-		var wait outbox.Wait
+		var wait Wait
 		if last[m.key()] > 0 {
-			wait, waiting[m.ref] = outbox.WaitsForTurn, true
+			wait, waiting[m.ref] = WaitsForTurn, true
 		}
 		last[m.key()]++
 		rows.Add(m.ref.ID, m.ref.Account, m.queue, last[m.key()], wait)
@@ -72,7 +71,7 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, rows
 
 // advanceAll makes the first delivery of each queue due at the given time, if it waits for
 // its turn, and returns those.
-func advanceAll(ctx context.Context, tx *db.Tx, due map[queueKey]int64) ([]outbox.Ref, error) {
+func advanceAll(ctx context.Context, tx *db.Tx, due map[queueKey]int64) ([]Ref, error) {
 	queues, err := lock(ctx, tx, due)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"slices"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -20,7 +19,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			r.finished(parkedOutcome(d, 100))
 			r.finished(parkedOutcome(d, 200))
 			got := r.get(d.ID)
-			if got.Waits != outbox.WaitsForBreaker || !got.ParkedUntil.Equal(at(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
+			if got.Waits != WaitsForBreaker || !got.ParkedUntil.Equal(at(100)) || !got.NextAttemptAt.IsZero() || got.Tries != 0 || len(got.Attempts) != 0 || got.Reason != "it fails" {
 				r.Errorf("got %+v", got)
 			}
 			if ids := r.due(1e6, 9); len(ids) != 0 {
@@ -36,9 +35,9 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			r.create(30, a, b, c, d, e, f, to("z", "not parked", false))
 			r.finished(parkedOutcome(a, 100), parkedOutcome(b, 50), parkedOutcome(c, 70), parkedOutcome(d, 80), parkedOutcome(e, 90), parkedOutcome(f, 95))
 			lines, err := r.Parked(r.Context())
-			slices.SortFunc(lines, func(x, y outbox.ParkedEndpoint) int { return x.First.Compare(y.First) })
+			slices.SortFunc(lines, func(x, y ParkedEndpoint) int { return x.First.Compare(y.First) })
 			relaytest.NoError(r, err)
-			relaytest.Equal(r, "endpoints", lines, []outbox.ParkedEndpoint{
+			relaytest.Equal(r, "endpoints", lines, []ParkedEndpoint{
 				{Account: 1, Endpoint: "e", First: at(50)}, {Account: 1, Endpoint: "f", First: at(70)},
 				{Account: 2, Endpoint: "g", First: at(80)}, {Account: 2, Endpoint: "h", First: at(90)}, {Account: 4, Endpoint: "a", First: at(95)},
 			})
@@ -65,7 +64,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			d := to("e", "a", false)
 			r.create(30, d)
 			r.finished(parkedOutcome(d, 100))
-			o := outcome(d, 1, outbox.Retrying)
+			o := outcome(d, 1, Retrying)
 			o.Endpoint = "e"
 			r.finished(o)
 			if got := r.get(d.ID); got.Waits != "" || !got.ParkedUntil.Equal(at(100)) || got.Tries != 1 {
@@ -80,10 +79,10 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			r.create(30, d)
 			r.finished(parkedOutcome(d, 100))
 			r.taken("e", 1, time.Time{})
-			o := outcome(d, 1, outbox.Retrying)
+			o := outcome(d, 1, Retrying)
 			o.Uncounted, o.NextAttemptAt, o.ParkedUntil, o.Endpoint = true, time.Time{}, at(300), "e"
 			r.finished(o)
-			if got := r.get(d.ID); got.Waits != outbox.WaitsForBreaker || !got.ParkedUntil.Equal(at(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != outbox.Retrying {
+			if got := r.get(d.ID); got.Waits != WaitsForBreaker || !got.ParkedUntil.Equal(at(100)) || got.Tries != 0 || len(got.Attempts) != 1 || got.State != Retrying {
 				r.Errorf("got %+v", got)
 			}
 		}},
@@ -91,13 +90,13 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 			a, b := to("e", "a", false), to("e", "b", false)
 			r.create(30, a, b)
 			r.finished(parkedOutcome(a, 100))
-			page, _, err := r.List(r.Context(), outbox.Filter{Waits: outbox.WaitsForBreaker})
+			page, _, err := r.List(r.Context(), Filter{Waits: WaitsForBreaker})
 			relaytest.NoError(r, err)
 			if len(page) != 1 {
 				r.Fatalf("result of List: %d results, want %d", len(page), 1)
 			}
 			relaytest.Equal(r, "result of List, [0].ID", page[0].ID, "a")
-			relaytest.Equal(r, "result of List, [0].Waits", page[0].Waits, outbox.WaitsForBreaker)
+			relaytest.Equal(r, "result of List, [0].Waits", page[0].Waits, WaitsForBreaker)
 		}},
 	})
 }

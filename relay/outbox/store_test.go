@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -19,21 +18,21 @@ func TestDeliveries(t *testing.T) {
 			d := post("a")
 			r.create(30, d)
 			want := d
-			want.State, want.NextAttemptAt = outbox.Queued, at(30)
+			want.State, want.NextAttemptAt = Queued, at(30)
 			relaytest.Equal(r, "the stored delivery", r.get(d.ID), want)
 		}},
 		{"an SMS of a rule is loaded as it was saved, and found by its number, target and text", func(r *rig) {
-			d := outbox.Delivery{
-				ID: "sms", Account: 1, Kind: outbox.KindRule, Relay: "r1", MessageID: "alarm", CreatedAt: at(1), Originator: "Alarm",
-				Destination: "447700900123", SMS: &outbox.SMS{Originator: "Alarm", To: "447700900123", Text: "Kühlraum <1> & 2"},
+			d := Delivery{
+				ID: "sms", Account: 1, Kind: KindRule, Relay: "r1", MessageID: "alarm", CreatedAt: at(1), Originator: "Alarm",
+				Destination: "447700900123", SMS: &SMS{Originator: "Alarm", To: "447700900123", Text: "Kühlraum <1> & 2"},
 			}
 			r.create(30, d, post("a"))
 			want := d
-			want.State, want.NextAttemptAt = outbox.Queued, at(30)
+			want.State, want.NextAttemptAt = Queued, at(30)
 			relaytest.Equal(r, "the stored delivery", r.get(d.ID), want)
-			r.finished(outcome(d, 5, outbox.Dead))
-			for _, f := range []outbox.Filter{
-				{Kind: outbox.KindRule}, {Number: "447700900123"}, {Target: "SMS:4477"}, {Query: "kühlraum <1>"}, {Query: "<1> & 2", State: outbox.Dead},
+			r.finished(outcome(d, 5, Dead))
+			for _, f := range []Filter{
+				{Kind: KindRule}, {Number: "447700900123"}, {Target: "SMS:4477"}, {Query: "kühlraum <1>"}, {Query: "<1> & 2", State: Dead},
 			} {
 				relaytest.Equal(r, "result of listed", r.listed(f), []string{"sms"})
 			}
@@ -42,7 +41,7 @@ func TestDeliveries(t *testing.T) {
 			r.create(30, post("b"))
 			changed := post("b")
 			changed.MessageID = "other"
-			existing, err := r.Create(r.Context(), []outbox.Delivery{post("a"), changed, post("c")}, at(60))
+			existing, err := r.Create(r.Context(), []Delivery{post("a"), changed, post("c")}, at(60))
 			if err != nil || !slices.Equal(existing, []int{1}) {
 				r.Fatalf("existing %v, error %v", existing, err)
 			}
@@ -66,7 +65,7 @@ func TestDeliveries(t *testing.T) {
 			r.create(30, post("a"))
 			r.create(10, of(2, post("b")))
 			r.create(20, of(3, post("c")), of(3, post("d")))
-			r.finished(outcome(of(3, post("d")), 5, outbox.Delivered))
+			r.finished(outcome(of(3, post("d")), 5, Delivered))
 			if got := r.due(9.999, 10); len(got) != 0 {
 				r.Errorf("too early: %v", got)
 			}
@@ -93,10 +92,10 @@ func TestDeliveries(t *testing.T) {
 		{"those of many that are due are leased together", func(r *rig) {
 			r.create(30, post("a"), post("b"), post("ended"))
 			r.create(40, post("later"))
-			r.finished(outcome(post("ended"), 5, outbox.Delivered))
-			refs := []outbox.Ref{}
+			r.finished(outcome(post("ended"), 5, Delivered))
+			refs := []Ref{}
 			for _, id := range []string{"later", "b", "none", "ended", "a"} {
-				refs = append(refs, outbox.Ref{Account: 1, ID: id})
+				refs = append(refs, Ref{Account: 1, ID: id})
 			}
 			for _, step := range []struct {
 				now  float64
@@ -117,14 +116,14 @@ func TestDeliveries(t *testing.T) {
 		{"a retry waits for its time, counts and keeps its attempt", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
-			o := outcome(d, 1, outbox.Retrying)
+			o := outcome(d, 1, Retrying)
 			r.finished(o)
 			got := r.get(d.ID)
-			relaytest.Equal(r, "result of get, State", got.State, outbox.Retrying)
+			relaytest.Equal(r, "result of get, State", got.State, Retrying)
 			relaytest.Equal(r, "result of get, Tries", got.Tries, 1)
 			relaytest.Equal(r, "result of get, Reason", got.Reason, o.Reason)
 			relaytest.Equal(r, "result of get, NextAttemptAt", got.NextAttemptAt, at(11))
-			relaytest.Equal(r, "attempts, got.Attempts", got.Attempts, []outbox.Attempt{o.Attempt})
+			relaytest.Equal(r, "attempts, got.Attempts", got.Attempts, []Attempt{o.Attempt})
 			if ids := r.due(11, 9); !slices.Equal(ids, []string{"a"}) {
 				r.Errorf("due %v", ids)
 			}
@@ -132,8 +131,8 @@ func TestDeliveries(t *testing.T) {
 		{"the same outcome twice changes nothing the second time", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
-			r.finished(outcome(d, 1, outbox.Retrying), outcome(d, 1, outbox.Retrying))
-			r.finished(outcome(d, 1, outbox.Retrying))
+			r.finished(outcome(d, 1, Retrying), outcome(d, 1, Retrying))
+			r.finished(outcome(d, 1, Retrying))
 			if got := r.get(d.ID); got.Tries != 1 || len(got.Attempts) != 1 {
 				r.Errorf("got %+v", got)
 			}
@@ -141,10 +140,10 @@ func TestDeliveries(t *testing.T) {
 		{"an outcome for an ended delivery only adds its attempt", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
-			r.finished(outcome(d, 1, outbox.Delivered))
-			r.finished(outcome(d, 2, outbox.Retrying))
+			r.finished(outcome(d, 1, Delivered))
+			r.finished(outcome(d, 2, Retrying))
 			got := r.get(d.ID)
-			if got.State != outbox.Delivered || got.Tries != 1 || len(got.Attempts) != 2 || !got.NextAttemptAt.IsZero() {
+			if got.State != Delivered || got.Tries != 1 || len(got.Attempts) != 2 || !got.NextAttemptAt.IsZero() {
 				r.Errorf("got %+v", got)
 			}
 			if ids := r.due(1000, 9); len(ids) != 0 {
@@ -155,7 +154,7 @@ func TestDeliveries(t *testing.T) {
 			d := post("a")
 			r.create(30, d)
 			for i := range 3 {
-				o := outcome(d, float64(i), outbox.Retrying)
+				o := outcome(d, float64(i), Retrying)
 				o.Uncounted = true
 				r.finished(o)
 			}
@@ -167,37 +166,37 @@ func TestDeliveries(t *testing.T) {
 		{"a fault of our own that comes again after another outcome changes nothing", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
-			fault := outcome(d, 1, outbox.Retrying)
+			fault := outcome(d, 1, Retrying)
 			fault.Uncounted = true
-			later := outcome(d, 2, outbox.Retrying)
+			later := outcome(d, 2, Retrying)
 			later.Reason = fault.Reason
 			r.finished(fault)
 			r.finished(later)
 			r.finished(fault)
 			got := r.get(d.ID)
-			relaytest.Equal(r, "the attempts", got.Attempts, []outbox.Attempt{fault.Attempt, later.Attempt})
+			relaytest.Equal(r, "the attempts", got.Attempts, []Attempt{fault.Attempt, later.Attempt})
 			relaytest.Equal(r, "the time of the next attempt", got.NextAttemptAt, at(12))
 		}},
 		{"attempts are in the order of their times, to the nanosecond", func(r *rig) {
 			d := post("a")
 			r.create(30, d)
-			first, second := outcome(d, 1, outbox.Retrying), outcome(d, 1, outbox.Retrying)
+			first, second := outcome(d, 1, Retrying), outcome(d, 1, Retrying)
 			second.Attempt.At = at(1).Add(time.Nanosecond)
 			second.Attempt.Duration, second.Attempt.Status, second.Attempt.Response = time.Nanosecond, 0, ""
 			second.Attempt.Error, second.Attempt.Reason = "lookup sms.example: no such host", "the host is unknown"
 			r.finished(second)
 			r.finished(first)
-			relaytest.Equal(r, "the attempts", r.get(d.ID).Attempts, []outbox.Attempt{first.Attempt, second.Attempt})
+			relaytest.Equal(r, "the attempts", r.get(d.ID).Attempts, []Attempt{first.Attempt, second.Attempt})
 		}},
 		{"an outcome for a delivery that is gone is no error and leaves no attempt", func(r *rig) {
-			r.finished(outcome(post("x"), 1, outbox.Delivered))
+			r.finished(outcome(post("x"), 1, Delivered))
 			n, err := db.Value[int](r.Context(), r.db, "test", "SELECT COUNT(*) FROM delivery_attempt")
 			r.must(err)
 			relaytest.Equal(r, "the number of attempts", n, 0)
 		}},
 		{"a lease that runs is renewed or given back, others stay", func(r *rig) {
 			r.create(30, post("a"), post("b"), post("c"))
-			r.finished(outcome(post("c"), 1, outbox.Retrying))
+			r.finished(outcome(post("c"), 1, Retrying))
 			r.renewed([]string{"a"}, 100, leases(30, "a", "c", "gone")...)
 			if err := r.Release(r.Context(), leases(30, "b", "c"), at(5)); err != nil {
 				r.Fatal(err)
@@ -229,12 +228,12 @@ func TestDeliveries(t *testing.T) {
 		}},
 		{"a replay takes the dead, and the delivered only when asked to", func(r *rig) {
 			ids := []string{"dead", "delivered", "simulated", "queued"}
-			refs := []outbox.Ref{{Account: 1, ID: "gone"}}
+			refs := []Ref{{Account: 1, ID: "gone"}}
 			for _, id := range ids {
 				r.create(30, post(id))
-				refs = append(refs, outbox.Ref{Account: 1, ID: id})
+				refs = append(refs, Ref{Account: 1, ID: id})
 			}
-			for _, state := range []outbox.State{outbox.Dead, outbox.Delivered, outbox.Simulated} {
+			for _, state := range []State{Dead, Delivered, Simulated} {
 				r.finished(outcome(post(string(state)), 1, state))
 			}
 			changed, err := r.Replay(r.Context(), refs, at(40), false)
@@ -242,7 +241,7 @@ func TestDeliveries(t *testing.T) {
 				r.Fatalf("changed %v, error %v", changed, err)
 			}
 			got := r.get("dead")
-			if got.State != outbox.Queued || got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(at(40)) || got.Reason != "" {
+			if got.State != Queued || got.Tries != 0 || len(got.Attempts) != 1 || !got.NextAttemptAt.Equal(at(40)) || got.Reason != "" {
 				r.Errorf("got %+v", got)
 			}
 			if changed, err = r.Replay(r.Context(), refs, at(41), true); err != nil || !slices.Equal(changed, refs[2:4]) {
@@ -254,9 +253,9 @@ func TestDeliveries(t *testing.T) {
 		}},
 		{"counts are by state over all accounts", func(r *rig) {
 			r.create(30, post("a"), of(2, post("b")), of(2, post("c")))
-			r.finished(outcome(of(2, post("c")), 1, outbox.Dead))
+			r.finished(outcome(of(2, post("c")), 1, Dead))
 			got, err := r.Counts(r.Context())
-			want := map[outbox.State]int{outbox.Queued: 2, outbox.Retrying: 0, outbox.Delivered: 0, outbox.Simulated: 0, outbox.Dead: 1}
+			want := map[State]int{Queued: 2, Retrying: 0, Delivered: 0, Simulated: 0, Dead: 1}
 			if err != nil || !reflect.DeepEqual(got, want) {
 				r.Errorf("got %v, error %v", got, err)
 			}
@@ -267,7 +266,7 @@ func TestDeliveries(t *testing.T) {
 func TestDeliveriesExpire(t *testing.T) {
 	ended := func(r *rig) {
 		r.create(30, post("dead"), post("delivered"), post("again"), post("queued"))
-		r.finished(outcome(post("dead"), 1, outbox.Dead), outcome(post("delivered"), 1, outbox.Delivered), outcome(post("again"), 1, outbox.Dead))
+		r.finished(outcome(post("dead"), 1, Dead), outcome(post("delivered"), 1, Delivered), outcome(post("again"), 1, Dead))
 		changed, err := r.Replay(r.Context(), refs("again"), at(2), false)
 		if err != nil || len(changed) != 1 {
 			r.Fatalf("changed %v, error %v", changed, err)
@@ -276,7 +275,7 @@ func TestDeliveriesExpire(t *testing.T) {
 	left := func(r *rig, want ...string) {
 		r.Helper()
 		for range 2 {
-			if got := r.listed(outbox.Filter{}); !slices.Equal(got, want) {
+			if got := r.listed(Filter{}); !slices.Equal(got, want) {
 				r.Errorf("listed %v, want %v", got, want)
 			}
 			for _, id := range []string{"dead", "delivered", "again", "queued"} {
@@ -317,17 +316,17 @@ func TestDeliveriesExpire(t *testing.T) {
 			ended(r)
 			*r.now = at(61)
 			left(r, "queued", "delivered", "again")
-			if got := r.listed(outbox.Filter{State: outbox.Dead, Query: "m-"}); len(got) != 0 {
+			if got := r.listed(Filter{State: Dead, Query: "m-"}); len(got) != 0 {
 				r.Errorf("found %v", got)
 			}
 		}},
 		{"a sweep deletes all there are", func(r *rig) {
 			const n = db.SweepMost + 10
-			var os []outbox.Outcome
-			ds := make([]outbox.Delivery, n)
+			var os []Outcome
+			ds := make([]Delivery, n)
 			for i := range ds {
 				ds[i] = post(fmt.Sprint(i))
-				os = append(os, outcome(ds[i], 1, outbox.Dead))
+				os = append(os, outcome(ds[i], 1, Dead))
 			}
 			r.create(30, ds...)
 			r.finished(os...)

@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 const listLabel = "deliveries: list"
@@ -25,13 +24,13 @@ const defaultLimit = 100
 // account, downwards.
 type position struct {
 	created int64
-	outbox.Ref
+	Ref
 }
 
 // fields are the columns created, id and account.
 func (p *position) fields() []any { return []any{&p.created, &p.ID, &p.Account} }
 
-func positionOf(d *outbox.Delivery) position {
+func positionOf(d *Delivery) position {
 	return position{db.Nanos(d.CreatedAt), refOf(d)}
 }
 
@@ -60,11 +59,11 @@ func parseCursor(s string) (*position, error) {
 	if err1 != nil || err2 != nil {
 		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
 	}
-	return &position{created, outbox.Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
+	return &position{created, Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
 }
 
 // List returns a page of deliveries, newest first.
-func (s *Store) List(ctx context.Context, f outbox.Filter) ([]outbox.Delivery, string, error) {
+func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, string, error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultLimit
 	}
@@ -77,12 +76,12 @@ func (s *Store) List(ctx context.Context, f outbox.Filter) ([]outbox.Delivery, s
 		return nil, "", err
 	}
 	ds, err := read(ctx, s.db, listLabel, load, s.db.Now(), positionKeys(page))
-	slices.SortFunc(ds, func(a, b outbox.Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
+	slices.SortFunc(ds, func(a, b Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
 	return ds, next, err
 }
 
 // start is the position before the first that a page may have.
-func start(f outbox.Filter) (position, error) {
+func start(f Filter) (position, error) {
 	from, err := parseCursor(f.Cursor)
 	if err != nil {
 		return position{}, err
@@ -100,7 +99,7 @@ func start(f outbox.Filter) (position, error) {
 // page finds the positions of a page and the next one's cursor. Columns that no index has
 // are compared by the database, texts are read and matched here. A page ends, even if it
 // is not full, once s.compareMost deliveries were compared or s.scanMost read.
-func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page []position, next string, err error) {
+func (s *Store) page(ctx context.Context, f Filter, from position) (page []position, next string, err error) {
 	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
 	compared, scanned := 0, 0
 	for n := min(f.Limit+1, s.step); compared < s.compareMost && scanned < s.scanMost; n = min(4*n, s.step) {
@@ -137,7 +136,7 @@ func (s *Store) page(ctx context.Context, f outbox.Filter, from position) (page 
 }
 
 // match returns those of positions whose deliveries a filter selects.
-func (s *Store) match(ctx context.Context, f outbox.Filter, found []position) ([]position, error) {
+func (s *Store) match(ctx context.Context, f Filter, found []position) ([]position, error) {
 	ds, err := db.List(ctx, s.db, listLabel, load, fields, s.db.Now(), positionKeys(found))
 	if err != nil {
 		return nil, err
@@ -166,7 +165,7 @@ type candidate struct {
 func (c *candidate) fields() []any { return append(c.position.fields(), &c.selected) }
 
 // candidates finds up to n candidates after a position, in the order of lists.
-func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position, n int) ([]candidate, error) {
+func (s *Store) candidates(ctx context.Context, f Filter, after position, n int) ([]candidate, error) {
 	// 1. By their ids, in whichever account they are.
 	if len(f.IDs) > 0 {
 		const named = `
@@ -181,7 +180,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 	}
 	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says, and lack
 	// what may be secret of a target.
-	if f.State == outbox.Dead && (f.Query != "" || f.Reason != "") {
+	if f.State == Dead && (f.Query != "" || f.Reason != "") {
 		const search = `
 			SELECT created, id, account, 1
 			FROM delivery_dead
@@ -208,7 +207,7 @@ func (s *Store) candidates(ctx context.Context, f outbox.Filter, after position,
 }
 
 // oldest is the time of creation of the oldest delivery that a filter selects.
-func oldest(f outbox.Filter) int64 {
+func oldest(f Filter) int64 {
 	if f.From.IsZero() {
 		return math.MinInt64
 	}
@@ -218,7 +217,7 @@ func oldest(f outbox.Filter) int64 {
 // scanOf returns the statement that reads the next deliveries of each state that a filter
 // may select, each in the order of an index, and takes the first of all; "" if the filter
 // selects no state.
-func scanOf(f outbox.Filter) string {
+func scanOf(f Filter) string {
 	const scan = `
 		SELECT created, id, account,
 		  CASE
@@ -241,7 +240,7 @@ func scanOf(f outbox.Filter) string {
 		return fmt.Sprintf(scan, "account = $11") + newestFirst
 	}
 	var scans []string
-	for _, state := range outbox.States() {
+	for _, state := range States() {
 		if f.State != "" && f.State != state || f.Waits != "" && state.Ended() {
 			continue
 		}
@@ -256,14 +255,14 @@ func scanOf(f outbox.Filter) string {
 // inState returns the condition of a state, of one account or of all (0). Of an account's
 // deliveries most are delivered, and few are under way: an expression keeps the engine
 // from the index that does not help.
-func inState(state outbox.State, acct relay.AccountID) string {
+func inState(state State, acct relay.AccountID) string {
 	equal := " = '" + string(state) + "'"
 	switch {
 	case acct == 0:
 		return "state" + equal
 	case !state.Ended():
 		return "state" + equal + " AND account + 0 = $11"
-	case state == outbox.Delivered:
+	case state == Delivered:
 		return "state || ''" + equal + " AND account = $11"
 	}
 	return "state" + equal + " AND account = $11"

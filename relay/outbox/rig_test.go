@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"slices"
@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // rig is a store of a test, whose clock the test moves.
@@ -27,7 +26,7 @@ func onEvery(t *testing.T, o db.Options, cases []testCase) {
 		db := dbtest.Open(t, o)
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				r := &rig{T: t, Store: New(db), now: &now}
+				r := &rig{T: t, Store: NewStore(db), now: &now}
 				for _, table := range []string{"delivery", "delivery_attempt", "delivery_queue", "delivery_dead", "delivery_count"} {
 					err := db.Run(t.Context(), "test", "DELETE FROM "+table)
 					r.must(err)
@@ -49,45 +48,45 @@ type testCase struct {
 func at(s float64) time.Time { return dbtest.At(s) }
 
 // post is a delivery of account 1 with everything in it.
-func post(id string) outbox.Delivery {
-	return outbox.Delivery{
-		ID: id, Account: 1, Kind: outbox.KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at(0),
-		Request: &outbox.Request{
+func post(id string) Delivery {
+	return Delivery{
+		ID: id, Account: 1, Kind: KindRelay, Relay: "g1", MessageID: "m-" + id, CreatedAt: at(0),
+		Request: &Request{
 			Method: "POST", URL: "https://example.com/in?a=1&b=<2>", ContentType: "text/plain",
 			Headers: map[string]string{"X-A": "b"}, Body: []byte("Grüße {\"}"),
 		},
 	}
 }
 
-func of(acct relay.AccountID, d outbox.Delivery) outbox.Delivery {
+func of(acct relay.AccountID, d Delivery) Delivery {
 	d.Account = acct
 	return d
 }
 
-func created(d outbox.Delivery, s float64) outbox.Delivery {
+func created(d Delivery, s float64) Delivery {
 	d.CreatedAt = at(s)
 	return d
 }
 
 // to is a delivery to an endpoint.
-func to(endpoint, id string, ordered bool) outbox.Delivery {
+func to(endpoint, id string, ordered bool) Delivery {
 	d := post(id)
 	d.Endpoint, d.Pace.Ordered = endpoint, ordered
 	return d
 }
 
-func refs(ids ...string) []outbox.Ref {
-	out := make([]outbox.Ref, len(ids))
+func refs(ids ...string) []Ref {
+	out := make([]Ref, len(ids))
 	for i, id := range ids {
-		out[i] = outbox.Ref{Account: 1, ID: id}
+		out[i] = Ref{Account: 1, ID: id}
 	}
 	return out
 }
 
-func outcome(d outbox.Delivery, s float64, state outbox.State) outbox.Outcome {
-	o := outbox.Outcome{
+func outcome(d Delivery, s float64, state State) Outcome {
+	o := Outcome{
 		ID: d.ID, Account: d.Account, State: state, Reason: string(state) + " for a test",
-		Attempt: outbox.Attempt{At: at(s), Duration: time.Millisecond, Status: 500, Response: `say "no", <you>`},
+		Attempt: Attempt{At: at(s), Duration: time.Millisecond, Status: 500, Response: `say "no", <you>`},
 	}
 	if !state.Ended() {
 		o.NextAttemptAt = at(s + 10)
@@ -96,9 +95,9 @@ func outcome(d outbox.Delivery, s float64, state outbox.State) outbox.Outcome {
 }
 
 // parked is the outcome of a delivery that waits for a breaker without an attempt.
-func parkedOutcome(d outbox.Delivery, until float64) outbox.Outcome {
-	return outbox.Outcome{
-		ID: d.ID, Account: d.Account, State: outbox.Queued, Reason: "it fails", Uncounted: true,
+func parkedOutcome(d Delivery, until float64) Outcome {
+	return Outcome{
+		ID: d.ID, Account: d.Account, State: Queued, Reason: "it fails", Uncounted: true,
 		Endpoint: d.EndpointName(), ParkedUntil: at(until),
 	}
 }
@@ -113,7 +112,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-func (r *rig) create(lease float64, ds ...outbox.Delivery) {
+func (r *rig) create(lease float64, ds ...Delivery) {
 	r.Helper()
 	existing, err := r.Create(r.Context(), ds, at(lease))
 	if err != nil || len(existing) > 0 {
@@ -121,14 +120,14 @@ func (r *rig) create(lease float64, ds ...outbox.Delivery) {
 	}
 }
 
-func (r *rig) finished(os ...outbox.Outcome) []outbox.Ref {
+func (r *rig) finished(os ...Outcome) []Ref {
 	r.Helper()
 	turns, err := r.Finish(r.Context(), os)
 	r.must(err)
 	return turns
 }
 
-func (r *rig) get(id string) outbox.Delivery {
+func (r *rig) get(id string) Delivery {
 	r.Helper()
 	d, err := r.Get(r.Context(), 1, id)
 	r.must(err)
@@ -149,7 +148,7 @@ func (r *rig) due(sec float64, limit int) []string {
 // taken takes from the line of an endpoint.
 func (r *rig) taken(endpoint string, n int, before time.Time) []string {
 	r.Helper()
-	ds, err := r.Take(r.Context(), outbox.ParkedEndpoint{Account: 1, Endpoint: endpoint}, n, before, at(500))
+	ds, err := r.Take(r.Context(), ParkedEndpoint{Account: 1, Endpoint: endpoint}, n, before, at(500))
 	r.must(err)
 	ids := []string{}
 	for _, d := range ds {
@@ -162,7 +161,7 @@ func (r *rig) taken(endpoint string, n int, before time.Time) []string {
 }
 
 // listed loads all pages of a filter and returns their ids.
-func (r *rig) listed(f outbox.Filter) []string {
+func (r *rig) listed(f Filter) []string {
 	r.Helper()
 	ids := []string{}
 	for range 1000 {
@@ -183,15 +182,15 @@ func (r *rig) listed(f outbox.Filter) []string {
 }
 
 // leases are those of deliveries of account 1 that end at a time.
-func leases(end float64, ids ...string) (ls []outbox.Lease) {
+func leases(end float64, ids ...string) (ls []Lease) {
 	for _, id := range ids {
-		ls = append(ls, outbox.Lease{Ref: outbox.Ref{Account: 1, ID: id}, End: at(end)})
+		ls = append(ls, Lease{Ref: Ref{Account: 1, ID: id}, End: at(end)})
 	}
 	return ls
 }
 
 // renewed renews leases and wants those of the ids to be renewed.
-func (r *rig) renewed(want []string, until float64, ls ...outbox.Lease) {
+func (r *rig) renewed(want []string, until float64, ls ...Lease) {
 	r.Helper()
 	refs, err := r.Renew(r.Context(), ls, at(until))
 	if err != nil {

@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"context"
@@ -6,25 +6,24 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 const deleteAttempts = `DELETE FROM delivery_attempt WHERE (delivery, account) IN (SELECT id, account FROM batch)`
 
 // read runs a statement that selects columns of deliveries, and loads their attempts. An
 // attempt that ends meanwhile may be there although its outcome is not.
-func read(ctx context.Context, c db.Conn, label, query string, args ...any) ([]outbox.Delivery, error) {
+func read(ctx context.Context, c db.Conn, label, query string, args ...any) ([]Delivery, error) {
 	ds, err := db.List(ctx, c, label, query, fields, args...)
 	if err != nil {
 		return nil, err
 	}
-	deliveries := make(map[outbox.Ref]*outbox.Delivery, len(ds))
+	deliveries := make(map[Ref]*Delivery, len(ds))
 	for i := range ds {
 		deliveries[refOf(&ds[i])] = &ds[i]
 	}
 	type row struct {
-		outbox.Ref
-		outbox.Attempt
+		Ref
+		Attempt
 	}
 	rows, err := db.List(ctx, c, label, `
 SELECT a.delivery, a.account, a.at, a.duration, a.status, a.error, a.reason, a.response
@@ -40,7 +39,7 @@ ORDER BY b.n, a.at`, func(r *row) []any {
 }
 
 // readOne loads a delivery with its attempts.
-func readOne(ctx context.Context, c db.Conn, label string, acct relay.AccountID, id string, now time.Time) (outbox.Delivery, error) {
+func readOne(ctx context.Context, c db.Conn, label string, acct relay.AccountID, id string, now time.Time) (Delivery, error) {
 	ds, err := read(ctx, c, label, `
 SELECT `+columns+`FROM delivery AS d
 WHERE d.id = $1 AND d.account = $2 AND (d.expires = 0 OR d.expires > $3)`, id, acct, now)
@@ -48,7 +47,7 @@ WHERE d.id = $1 AND d.account = $2 AND (d.expires = 0 OR d.expires > $3)`, id, a
 		err = db.NotFound(label)
 	}
 	if err != nil {
-		return outbox.Delivery{}, err
+		return Delivery{}, err
 	}
 	return ds[0], nil
 }
@@ -77,8 +76,8 @@ RETURNING delivery, account`, refFields, rows)
 	return err
 }
 
-func refSet(refs []outbox.Ref) map[outbox.Ref]bool {
-	set := make(map[outbox.Ref]bool, len(refs))
+func refSet(refs []Ref) map[Ref]bool {
+	set := make(map[Ref]bool, len(refs))
 	for _, ref := range refs {
 		set[ref] = true
 	}

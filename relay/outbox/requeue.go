@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"cmp"
@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // Replay puts ended deliveries back to queued.
-func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, includeDelivered bool) (changed []outbox.Ref, err error) {
+func (s *Store) Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) (changed []Ref, err error) {
 	for chunk := range slices.Chunk(refs, chunkSize) {
-		done, err := db.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *db.Tx) ([]outbox.Ref, error) {
+		done, err := db.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *db.Tx) ([]Ref, error) {
 			return s.replay(ctx, tx, chunk, now, includeDelivered)
 		})
 		if err != nil {
@@ -24,7 +23,7 @@ func (s *Store) Replay(ctx context.Context, refs []outbox.Ref, now time.Time, in
 	return changed, nil
 }
 
-func (s *Store) replay(ctx context.Context, tx *db.Tx, refs []outbox.Ref, now time.Time, includeDelivered bool) ([]outbox.Ref, error) {
+func (s *Store) replay(ctx context.Context, tx *db.Tx, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error) {
 	const noun = "deliveries: replay"
 	ended, err := db.List(ctx, tx, noun, `
 SELECT d.id, d.account, d.queue, d.state FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
@@ -34,7 +33,7 @@ ORDER BY d.id, d.account {for update}`, (*endedMember).fields, includeDelivered,
 		return nil, err
 	}
 	ended = inOrder(ended, refs)
-	changed, ordered, added := make([]outbox.Ref, len(ended)), []member(nil), make(map[outbox.State]int64)
+	changed, ordered, added := make([]Ref, len(ended)), []member(nil), make(map[State]int64)
 	for i, e := range ended {
 		changed[i] = e.ref
 		added[e.state]--
@@ -59,14 +58,14 @@ FROM batch AS b WHERE delivery.id = b.id AND delivery.account = b.account`, now,
 // endedMember is a delivery that has ended, with its ordered queue if it has one.
 type endedMember struct {
 	member
-	state outbox.State
+	state State
 }
 
 func (e *endedMember) fields() []any { return append(e.member.fields(), &e.state) }
 
 // inOrder puts deliveries in the order of refs, each once.
-func inOrder(all []endedMember, refs []outbox.Ref) []endedMember {
-	place := make(map[outbox.Ref]int, len(refs))
+func inOrder(all []endedMember, refs []Ref) []endedMember {
+	place := make(map[Ref]int, len(refs))
 	for i, r := range slices.Backward(refs) {
 		place[r] = i
 	}

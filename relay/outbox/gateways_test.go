@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // gateways are the stores of two gateways on one PostgreSQL.
@@ -28,7 +27,7 @@ func onTwo(t *testing.T, server *dbtest.Postgres, name string, test func(g *gate
 		url := server.NewDatabase(t)
 		g := &gateways{}
 		for i := range g.stores {
-			g.stores[i] = New(dbtest.Open(t, db.Options{URL: url}))
+			g.stores[i] = NewStore(dbtest.Open(t, db.Options{URL: url}))
 		}
 		g.rig = rig{T: t, Store: g.stores[0]}
 		test(g)
@@ -67,14 +66,14 @@ func TestTwoGateways(t *testing.T) {
 }
 
 func oneLeases(g *gateways) {
-	ds := make([]outbox.Delivery, 20)
+	ds := make([]Delivery, 20)
 	for i := range ds {
 		ds[i] = post(fmt.Sprint(i))
 	}
 	g.create(30, ds...)
 	var mu sync.Mutex
 	taken := make(map[string]int)
-	refs := make([]outbox.Ref, len(ds))
+	refs := make([]Ref, len(ds))
 	for i := range ds {
 		refs[i] = refOf(&ds[i])
 	}
@@ -100,7 +99,7 @@ func oneLeases(g *gateways) {
 
 func eachTakesOthers(g *gateways) {
 	const n = 100
-	ds, os := make([]outbox.Delivery, n), make([]outbox.Outcome, n)
+	ds, os := make([]Delivery, n), make([]Outcome, n)
 	for i := range ds {
 		ds[i] = to("e", fmt.Sprint(i), false)
 		os[i] = parkedOutcome(ds[i], float64(i))
@@ -110,7 +109,7 @@ func eachTakesOthers(g *gateways) {
 	var mu sync.Mutex
 	taken := make(map[string]int)
 	g.both(5, func(s *Store, _, _ int) error {
-		ds, err := s.Take(g.Context(), outbox.ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, at(500))
+		ds, err := s.Take(g.Context(), ParkedEndpoint{Account: 1, Endpoint: "e"}, 10, time.Time{}, at(500))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, d := range ds {
@@ -144,7 +143,7 @@ func oneLine(g *gateways) {
 			if err != nil {
 				return err
 			}
-			turns, err := s.Finish(g.Context(), []outbox.Outcome{outcome(d, 1, outbox.Delivered)})
+			turns, err := s.Finish(g.Context(), []Outcome{outcome(d, 1, Delivered)})
 			if err != nil || len(turns) == 0 {
 				return err
 			}
@@ -152,7 +151,7 @@ func oneLine(g *gateways) {
 		}
 	}
 	g.both(n, func(s *Store, gateway, i int) error {
-		ds := []outbox.Delivery{to("e", fmt.Sprintf("%d-%d", gateway, i), true)}
+		ds := []Delivery{to("e", fmt.Sprintf("%d-%d", gateway, i), true)}
 		if _, err := s.Create(g.Context(), ds, at(30)); err != nil || ds[0].Waits != "" {
 			return err
 		}
@@ -166,7 +165,7 @@ func createdOnce(g *gateways) {
 	var mu sync.Mutex
 	added := 0
 	g.both(n, func(s *Store, gateway, i int) error {
-		ds := make([]outbox.Delivery, batch)
+		ds := make([]Delivery, batch)
 		for k := range ds {
 			ds[k] = to("e", fmt.Sprintf("%d-%d", i, k), true)
 		}
@@ -193,10 +192,10 @@ func createdOnce(g *gateways) {
 }
 
 func countedOnce(g *gateways) {
-	ds, os := make([]outbox.Delivery, 50), []outbox.Outcome(nil)
+	ds, os := make([]Delivery, 50), []Outcome(nil)
 	for i := range ds {
 		ds[i] = post(fmt.Sprint(i))
-		os = append(os, outcome(ds[i], 1, []outbox.State{outbox.Retrying, outbox.Delivered, outbox.Dead}[i%3]))
+		os = append(os, outcome(ds[i], 1, []State{Retrying, Delivered, Dead}[i%3]))
 	}
 	g.create(30, ds...)
 	g.both(4, func(s *Store, gateway, i int) error {
@@ -219,7 +218,7 @@ func countedOnce(g *gateways) {
 func (g *gateways) counts(retrying, delivered, dead int) {
 	g.Helper()
 	got, err := g.Counts(g.Context())
-	want := map[outbox.State]int{outbox.Queued: 0, outbox.Simulated: 0, outbox.Retrying: retrying, outbox.Delivered: delivered, outbox.Dead: dead}
+	want := map[State]int{Queued: 0, Simulated: 0, Retrying: retrying, Delivered: delivered, Dead: dead}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		g.Errorf("counts %v, want %v, error %v", got, want, err)
 	}
@@ -230,7 +229,7 @@ func countsStay(g *gateways) {
 	for i := range 30 {
 		d := post(fmt.Sprint(i))
 		g.create(30, d)
-		g.finished(outcome(d, 1, outbox.Dead))
+		g.finished(outcome(d, 1, Dead))
 		ids = append(ids, d.ID)
 	}
 	var mu sync.Mutex
@@ -245,9 +244,9 @@ func countsStay(g *gateways) {
 	if changed != len(ids) {
 		g.Errorf("%d replayed, want each once", changed)
 	}
-	var os []outbox.Outcome
+	var os []Outcome
 	for _, id := range ids {
-		os = append(os, outcome(post(id), 3, outbox.Delivered))
+		os = append(os, outcome(post(id), 3, Delivered))
 	}
 	g.finished(os...)
 	if _, err := g.db.Exec(g.Context(), "test", "UPDATE delivery SET expires = 1, created = 1 WHERE id LIKE '1%'"); err != nil {
@@ -259,7 +258,7 @@ func countsStay(g *gateways) {
 
 // finishedDuring records outcomes at one gateway while a transaction of the other one,
 // which do begins, keeps them waiting; end is its end.
-func (g *gateways) finishedDuring(do, end func(s *Store, tx *db.Tx) error, os ...outbox.Outcome) {
+func (g *gateways) finishedDuring(do, end func(s *Store, tx *db.Tx) error, os ...Outcome) {
 	g.Helper()
 	var finished sync.WaitGroup
 	defer finished.Wait()
@@ -293,13 +292,13 @@ func (g *gateways) untilOneWaits() {
 func finishedDuringReplay(g *gateways) {
 	d := post("a")
 	g.create(30, d)
-	g.finished(outcome(d, 1, outbox.Delivered))
+	g.finished(outcome(d, 1, Delivered))
 	g.finishedDuring(func(s *Store, tx *db.Tx) error {
 		_, err := s.replay(g.Context(), tx, refs("a"), at(2), true)
 		return err
-	}, func(*Store, *db.Tx) error { return nil }, outcome(d, 3, outbox.Delivered))
-	if got := g.get("a"); got.State != outbox.Delivered || len(got.Attempts) != 2 {
-		g.Errorf("%s, %d attempts, want %s after 2", got.State, len(got.Attempts), outbox.Delivered)
+	}, func(*Store, *db.Tx) error { return nil }, outcome(d, 3, Delivered))
+	if got := g.get("a"); got.State != Delivered || len(got.Attempts) != 2 {
+		g.Errorf("%s, %d attempts, want %s after 2", got.State, len(got.Attempts), Delivered)
 	}
 }
 
@@ -308,17 +307,17 @@ func finishedDuringReplay(g *gateways) {
 func finishedAfterDeadlock(g *gateways) {
 	a, b := post("a"), post("b")
 	g.create(30, a, b)
-	g.finished(outcome(b, 1, outbox.Delivered))
+	g.finished(outcome(b, 1, Delivered))
 	lock := func(id string) func(s *Store, tx *db.Tx) error {
 		return func(_ *Store, tx *db.Tx) error {
 			_, err := db.List(g.Context(), tx, "test", lockUnmoved, refFields, keys(refs(id)))
 			return err
 		}
 	}
-	g.finishedDuring(lock("b"), lock("a"), outcome(a, 2, outbox.Delivered), outcome(b, 2, outbox.Delivered))
+	g.finishedDuring(lock("b"), lock("a"), outcome(a, 2, Delivered), outcome(b, 2, Delivered))
 	for id, attempts := range map[string]int{"a": 1, "b": 2} {
-		if got := g.get(id); got.State != outbox.Delivered || len(got.Attempts) != attempts {
-			g.Errorf("%s: %s, %d attempts, want %s after %d", id, got.State, len(got.Attempts), outbox.Delivered, attempts)
+		if got := g.get(id); got.State != Delivered || len(got.Attempts) != attempts {
+			g.Errorf("%s: %s, %d attempts, want %s after %d", id, got.State, len(got.Attempts), Delivered, attempts)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package deliveries
+package outbox
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/outbox"
 )
 
 // separator stands between the texts of a dead delivery. No query holds it.
@@ -16,9 +15,9 @@ const unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, 
 
 // indexDead saves the texts by which deliveries that are dead now are searched.
 func indexDead(ctx context.Context, tx *db.Tx, round []ending) error {
-	var refs []outbox.Ref
+	var refs []Ref
 	for i := range round {
-		if e := &round[i]; e.moved && e.State == outbox.Dead {
+		if e := &round[i]; e.moved && e.State == Dead {
 			refs = append(refs, e.ref())
 		}
 	}
@@ -26,14 +25,14 @@ func indexDead(ctx context.Context, tx *db.Tx, round []ending) error {
 	if err != nil {
 		return err
 	}
-	rows := db.BatchOf("id, account, created, text", ds, func(d *outbox.Delivery) []any {
+	rows := db.BatchOf("id, account, created, text", ds, func(d *Delivery) []any {
 		return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), strings.ToLower(strings.Join(texts(d), separator))}
 	})
 	return tx.Run(ctx, "dead deliveries", db.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
 }
 
 // selects reports whether a filter wants a delivery.
-func selects(f outbox.Filter, d *outbox.Delivery) bool {
+func selects(f Filter, d *Delivery) bool {
 	switch {
 	case len(f.IDs) > 0 && !slices.Contains(f.IDs, d.ID),
 		f.State != "" && f.State != d.State,
@@ -45,16 +44,16 @@ func selects(f outbox.Filter, d *outbox.Delivery) bool {
 		!f.To.IsZero() && d.CreatedAt.After(f.To),
 		f.Number != "" && f.Number != d.Originator && f.Number != d.Destination,
 		!holds(d.Reason, f.Reason),
-		!holds(outbox.MaskTarget(d.Target()), f.Target):
+		!holds(MaskTarget(d.Target()), f.Target):
 		return false
 	}
 	return f.Query == "" || slices.ContainsFunc(texts(d), func(s string) bool { return holds(s, f.Query) })
 }
 
 // texts is where a query is looked for.
-func texts(d *outbox.Delivery) []string {
+func texts(d *Delivery) []string {
 	// delivery_dead has these texts in plain; filters by target look at it as it is shown.
-	out := []string{d.ID, d.MessageID, outbox.SearchableTarget(d.Target()), d.Reason}
+	out := []string{d.ID, d.MessageID, SearchableTarget(d.Target()), d.Reason}
 	if d.Request != nil {
 		out = append(out, string(d.Request.Body))
 	}
