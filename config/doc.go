@@ -1,5 +1,5 @@
 // Package config holds the settings of the program: their keys, environment
-// variables, defaults and rules, as docs/operations.md lists them.
+// variables, defaults and rules, as deploy/penstock.example.yaml lists them.
 //
 // A setting comes from its environment variable, else from the file, else from
 // its default. The variable is the key in capitals behind PENSTOCK_, with dots

@@ -285,7 +285,7 @@ func (s *Service) Check(ctx context.Context) error {
 	if len(all) > most {
 		text += fmt.Sprintf("; and %d more", len(all)-most)
 	}
-	return errors.New(text + "; see Ledgers in docs/operations.md")
+	return errors.New(text + "; see docs/operations/ledgers.md")
 }
 
 // wrongHash describes how the hash of a ledger differs from its head, if it has one.

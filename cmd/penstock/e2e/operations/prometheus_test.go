@@ -38,15 +38,16 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	tests, manual := e2e.RepositoryFile(t, "deploy/prometheus/alerts_test.yaml"), e2e.RepositoryFile(t, "docs/operations.md")
+	tests := e2e.RepositoryFile(t, "deploy/prometheus/alerts_test.yaml")
 	for line := range strings.Lines(e2e.RepositoryFile(t, "deploy/prometheus/alerts.yaml")) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: "); ok && !strings.Contains(tests, name) {
 			t.Errorf("%s has no test", name)
 		}
-		if _, anchor, ok := strings.Cut(strings.TrimSpace(line), "operations.md#"); ok {
-			heading := "# " + strings.ReplaceAll(anchor, "-", " ") + "\n"
-			if !strings.Contains(strings.ToLower(manual), heading) {
-				t.Errorf("docs/operations.md has no section %s", anchor)
+		if _, link, ok := strings.Cut(strings.TrimSpace(line), "runbook_url: https://github.com/penstock/penstock/blob/main/"); ok {
+			file, anchor, _ := strings.Cut(link, "#")
+			heading := "# " + strings.ReplaceAll(anchor, "-", " ")
+			if page := e2e.RepositoryFile(t, file); !strings.Contains(strings.ToLower(page), heading) {
+				t.Errorf("%s has no section %s", file, anchor)
 			}
 		}
 	}
