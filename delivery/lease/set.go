@@ -13,7 +13,7 @@ import (
 // maxMoved is the largest number of leases moved in one call of the store.
 const maxMoved = 500
 
-// Store moves the leases of records; outbox.Store and message.Work implement it.
+// Store moves the leases of records; outbox.Store and message.Store implement it.
 type Store[R comparable] interface {
 	// Renew moves the end of leases and returns the records of which the caller
 	// still has the lease.

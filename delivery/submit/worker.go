@@ -15,6 +15,33 @@ import (
 	"github.com/penstock/penstock/relay/tracing"
 )
 
+// Store is the store of messages for submitters; *message.Store implements it. It is an
+// interface because the tests of the worker run in the time of a synctest bubble, with a
+// store that is slow, down, or loses answers.
+type Store interface {
+	// LeaseDue leases messages of all accounts that are due, oldest first. A part
+	// that is Sending was submitted to its Carrier by a process that stopped
+	// before it saved the outcome. Reason and Report are left out.
+	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error)
+
+	// Begin sets the state of parts to Sending before they are submitted. It
+	// returns for each Start the parts that may be submitted: those that were
+	// Pending, or with Again also those that were Sending. Other parts were
+	// deleted or are leased elsewhere.
+	Begin(ctx context.Context, starts []message.Start) ([][]int, error)
+
+	// Settle records the outcomes of submissions, each message's parts in one step,
+	// with refunds. It returns the messages to report, in their new states.
+	Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error)
+
+	// Renew extends leases and returns the messages of which the caller still has the
+	// lease. Release ends leases, the messages are due at the given time. Neither
+	// changes messages without waiting parts, or those that another process has
+	// leased since.
+	Renew(ctx context.Context, ls []message.Lease, until time.Time) ([]message.Ref, error)
+	Release(ctx context.Context, ls []message.Lease, due time.Time) error
+}
+
 // Reporter learns which parts the carriers' ids name, and reports the states of messages
 // to accounts; *message.ReceiptHandler implements it.
 type Reporter interface {
@@ -28,7 +55,7 @@ type Reporter interface {
 
 // Deps are the dependencies of a worker. Work and Reporter are required.
 type Deps struct {
-	Work     message.Work
+	Work     Store
 	Reporter Reporter
 	Routes   []Route
 	Gate     lease.Gate       // while it is closed, nothing is submitted; nil means always open

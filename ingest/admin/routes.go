@@ -40,7 +40,7 @@ type Deps struct {
 	Breakers   Breakers
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
-	Messages   message.Archive
+	Messages   *message.Store
 	// Waits says why nothing leaves for a number at the moment, "" where nothing is
 	// in the way; nil knows of nothing.
 	Waits func(number string) string

@@ -9,6 +9,11 @@
 // under a lease. The state of a part becomes Sending before it is submitted to a
 // carrier, so that after a crash a part that may have been sent is not repeated.
 //
+// A message is a row that never changes (message) and a narrow one that does
+// (message_state), so that an attempt rewrites neither the text nor the indexes
+// of numbers. A batch is read under its locks, changed here, and written back:
+// two statements, however many messages there are.
+//
 // It refuses an invalid order with the names of the parameters
 // (relay.KindInvalid) and one that exceeds the credit (relay.KindNoCredit).
 package message

@@ -8,8 +8,8 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Store stores the messages of accounts.
-type Store interface {
+// orderStore stores orders; Store implements it, and tests lose the answer to a save.
+type orderStore interface {
 	// Reserve takes n ids in a row for new entries and returns the first.
 	Reserve(ctx context.Context, n int) (ID, error)
 
@@ -87,31 +87,6 @@ type Dispatcher interface {
 	Dispatch(ms []Message, end time.Time)
 }
 
-// Work is the store for submitters.
-type Work interface {
-	// LeaseDue leases messages of all accounts that are due, oldest first. A part
-	// that is Sending was submitted to its Carrier by a process that stopped
-	// before it saved the outcome. Reason and Report are left out.
-	LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error)
-
-	// Begin sets the state of parts to Sending before they are submitted. It
-	// returns for each Start the parts that may be submitted: those that were
-	// Pending, or with Again also those that were Sending. Other parts were
-	// deleted or are leased elsewhere.
-	Begin(ctx context.Context, starts []Start) ([][]int, error)
-
-	// Settle records the outcomes of submissions, each message's parts in one step,
-	// with refunds. It returns the messages to report, in their new states.
-	Settle(ctx context.Context, outcomes []Outcome) ([]Message, error)
-
-	// Renew extends leases and returns the messages of which the caller still has the
-	// lease. Release ends leases, the messages are due at the given time. Neither
-	// changes messages without waiting parts, or those that another process has
-	// leased since.
-	Renew(ctx context.Context, ls []Lease, until time.Time) ([]Ref, error)
-	Release(ctx context.Context, ls []Lease, due time.Time) error
-}
-
 // Lease is the right to submit a message's pending parts.
 type Lease = relay.Lease[Ref]
 
@@ -145,8 +120,8 @@ type Outcome struct {
 	At     time.Time
 }
 
-// Receipts is the store for receipts.
-type Receipts interface {
+// receiptStore stores receipts; Store implements it.
+type receiptStore interface {
 	// Bind saves which parts carriers' ids name and returns the receipts that
 	// arrived for any of them before: those that are Found, and those that are Held.
 	// Several ids of one binding are notations of one id. An id that is bound again
@@ -205,10 +180,10 @@ type Receipt struct {
 	Held bool `json:"-"`
 }
 
-// Reports stores which messages have unreported changes. Settle and Receive add
+// reportStore stores which messages have unreported changes. Settle and Receive add
 // a message with a Report to the list; it stays there until MarkReported, so that
 // a crash loses no report.
-type Reports interface {
+type reportStore interface {
 	// Unreported returns messages that are listed since before a time, oldest
 	// first.
 	Unreported(ctx context.Context, before time.Time, limit int) ([]Message, error)
@@ -220,8 +195,8 @@ type Reports interface {
 	Forget(ctx context.Context, now time.Time) error
 }
 
-// Archive is the store for searches by operators.
-type Archive interface {
+// archive is the store for searches by operators; Store implements it.
+type archive interface {
 	// List returns messages of an account, newest first, and the cursor of the
 	// next page, 0 at the end. It examines a bounded number of messages, so that a
 	// page may have fewer than the limit, or none, without being the last.

@@ -23,8 +23,8 @@ type Events interface {
 // Logger and Now are required.
 type ReceiptHandlerDeps struct {
 	Events     Events // nil disables it
-	Receipts   Receipts
-	Reports    Reports
+	Receipts   receiptStore
+	Reports    reportStore
 	Deliveries outbox.Creator
 	Dispatcher outbox.Dispatcher
 	Logger     *slog.Logger     // nil means slog.Default

@@ -8,7 +8,7 @@ import (
 // Resend schedules the parts in the state Unknown of the messages that a filter
 // selects, and returns their number. The decision is the operator's, because the
 // phone may receive them twice. Retries of these parts count from now.
-func Resend(ctx context.Context, a Archive, f Filter, now time.Time) (int, error) {
+func Resend(ctx context.Context, a archive, f Filter, now time.Time) (int, error) {
 	found, _, err := a.List(ctx, f)
 	if err != nil {
 		return 0, err

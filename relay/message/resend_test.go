@@ -10,26 +10,26 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// archive has two messages and records the outcomes that are settled.
-type archive struct {
+// unanswered has two messages and records the outcomes that are settled.
+type unanswered struct {
 	settled          []Outcome
 	noList, noSettle error
 }
 
-func (a *archive) List(context.Context, Filter) ([]Message, ID, error) {
+func (a *unanswered) List(context.Context, Filter) ([]Message, ID, error) {
 	return []Message{
 		{ID: 1, Account: 7, Parts: []Part{{State: Accepted}, {State: Unknown}}},
 		{ID: 3, Account: 7, Parts: []Part{{State: Unknown}, {State: Pending}, {State: Rejected}}},
 	}, 0, a.noList
 }
 
-func (a *archive) Settle(_ context.Context, outcomes []Outcome) ([]Message, error) {
+func (a *unanswered) Settle(_ context.Context, outcomes []Outcome) ([]Message, error) {
 	a.settled = append(a.settled, outcomes...)
 	return nil, a.noSettle
 }
 
 func TestOnlyUnknownPartsAreSentAgain(t *testing.T) {
-	var a archive
+	var a unanswered
 	now := time.Unix(100, 0)
 	n, err := Resend(t.Context(), &a, Filter{Account: 7}, now)
 	relaytest.NoError(t, err)
@@ -44,7 +44,7 @@ func TestOnlyUnknownPartsAreSentAgain(t *testing.T) {
 		}
 	}
 	relaytest.Equal(t, "the settled parts", parts, "7 1 1; 7 3 0; ")
-	for _, broken := range []*archive{{noList: errors.New("down")}, {noSettle: errors.New("down")}} {
+	for _, broken := range []*unanswered{{noList: errors.New("down")}, {noSettle: errors.New("down")}} {
 		n, err := Resend(t.Context(), broken, Filter{}, now)
 		relaytest.Equal(t, "the number of parts while the store is down", n, 0)
 		if err == nil {

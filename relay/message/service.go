@@ -24,7 +24,7 @@ type Balance interface {
 
 // Deps are the dependencies of a Service; Store and Credit are required.
 type Deps struct {
-	Store  Store
+	Store  orderStore
 	Credit Balance
 	// Dispatcher submits messages that are due at once; nil leaves them to LeaseDue.
 	Dispatcher Dispatcher

@@ -16,9 +16,9 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// drawer is a Store that keeps batches, a Balance and a Dispatcher.
+// drawer is an orderStore that keeps batches, a Balance and a Dispatcher.
 type drawer struct {
-	Store
+	orderStore
 	next       ID
 	batches    []Batch
 	dispatched []Message

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
@@ -21,7 +22,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
-	"github.com/penstock/penstock/relay/sqlstore/messages"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
@@ -39,7 +39,7 @@ type Records struct {
 	Devices     *devices.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
-	Messages    *messages.Store
+	Messages    *message.Store
 	Jobs        *jobs.Store
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
@@ -80,7 +80,7 @@ func New(db *db.DB) *Records {
 		Devices:     devices.New(db),
 		Inbound:     inbound.New(db),
 		Deliveries:  outbox.NewStore(db),
-		Messages:    messages.New(db),
+		Messages:    message.NewStore(db),
 		Jobs:        jobs.New(db),
 		SIMs:        sims.NewSIMs(db),
 		Pools:       sims.NewPools(db),

@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
@@ -27,7 +28,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/jobs"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
-	"github.com/penstock/penstock/relay/sqlstore/messages"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
@@ -45,7 +45,7 @@ type recordStores struct {
 	Devices     *devices.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
-	Messages    *messages.Store
+	Messages    *message.Store
 	Jobs        *jobs.Store
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
@@ -71,7 +71,7 @@ func newRecords(db *db.DB) *recordStores {
 		Devices:     devices.New(db),
 		Inbound:     inbound.New(db),
 		Deliveries:  outbox.NewStore(db),
-		Messages:    messages.New(db),
+		Messages:    message.NewStore(db),
 		Jobs:        jobs.New(db),
 		SIMs:        sims.NewSIMs(db),
 		Pools:       sims.NewPools(db),

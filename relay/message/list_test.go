@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 func TestList(t *testing.T) {
@@ -21,7 +20,7 @@ func TestList(t *testing.T) {
 // listsAreSelected compares lists with a look at every message.
 func listsAreSelected(p fixture) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var ms []message.Message
+	var ms []Message
 	for range 2500 {
 		m := p.message(1 + rnd.IntN(2))
 		m.Originator, m.Destination = fmt.Sprintf("S%d", rnd.IntN(3)), fmt.Sprintf("44770%d", rnd.IntN(400))
@@ -34,14 +33,14 @@ func listsAreSelected(p fixture) {
 	p.settleAtRandom(rnd, ms)
 	other := newMessage(2, ms[0].ID+1, 1)
 	p.must(p.credit.Open(p.Context(), 2, 100, at(0)))
-	_, err := p.Save(p.Context(), message.Batch{Account: 2, Messages: []message.Message{other}, Now: at(0)})
+	_, err := p.Save(p.Context(), Batch{Account: 2, Messages: []Message{other}, Now: at(0)})
 	p.must(err)
-	all, _, err := p.List(p.Context(), message.Filter{Account: 1, Limit: len(ms)})
+	all, _, err := p.List(p.Context(), Filter{Account: 1, Limit: len(ms)})
 	p.must(err)
 	p.same("all", len(all), len(ms))
-	for _, state := range append(message.States(), "") {
+	for _, state := range append(States(), "") {
 		for _, number := range []string{"", "S1", "447707", "S0", "none"} {
-			f := message.Filter{Account: 1, State: state, Number: number, Limit: 1 + rnd.IntN(300)}
+			f := Filter{Account: 1, State: state, Number: number, Limit: 1 + rnd.IntN(300)}
 			if rnd.IntN(2) == 0 {
 				f.Before = ms[rnd.IntN(len(ms))].ID
 			}
@@ -51,18 +50,18 @@ func listsAreSelected(p fixture) {
 }
 
 // settleAtRandom gives parts states, most of them accepted.
-func (p fixture) settleAtRandom(rnd *rand.Rand, ms []message.Message) {
+func (p fixture) settleAtRandom(rnd *rand.Rand, ms []Message) {
 	p.Helper()
-	var starts []message.Start
-	var first, then []message.Outcome
+	var starts []Start
+	var first, then []Outcome
 	for _, m := range ms {
 		for n := range m.Parts {
-			ref := message.PartRef{Ref: m.Ref(), Part: n}
+			ref := PartRef{Ref: m.Ref(), Part: n}
 			if rnd.IntN(20) > 0 {
-				starts = append(starts, message.Start{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: at(1), Until: at(9)})
+				starts = append(starts, Start{Ref: m.Ref(), Parts: []int{n}, Carrier: "c", Now: at(1), Until: at(9)})
 			}
-			first = append(first, message.Outcome{PartRef: ref, State: message.Accepted, At: at(2)})
-			then = append(then, message.Outcome{PartRef: ref, State: message.States()[rnd.IntN(8)], At: at(3)})
+			first = append(first, Outcome{PartRef: ref, State: Accepted, At: at(2)})
+			then = append(then, Outcome{PartRef: ref, State: States()[rnd.IntN(8)], At: at(3)})
 		}
 	}
 	_, err := p.Begin(p.Context(), starts)
@@ -79,7 +78,7 @@ func (p fixture) settleAtRandom(rnd *rand.Rand, ms []message.Message) {
 }
 
 // listed reads all pages.
-func (p fixture) listed(f message.Filter) (ids []message.ID) {
+func (p fixture) listed(f Filter) (ids []ID) {
 	p.Helper()
 	for {
 		list, next, err := p.List(p.Context(), f)
@@ -95,7 +94,7 @@ func (p fixture) listed(f message.Filter) (ids []message.ID) {
 	}
 }
 
-func selected(all []message.Message, f message.Filter) (ids []message.ID) {
+func selected(all []Message, f Filter) (ids []ID) {
 	for i := range all {
 		if f.Selects(&all[i]) && (f.Before == 0 || all[i].ID < f.Before) {
 			ids = append(ids, all[i].ID)
@@ -108,27 +107,27 @@ func namedMessages(p fixture) {
 	one, two, three := p.message(1), p.message(1), p.message(1)
 	two.Originator = "other"
 	p.save(one, two, three)
-	f := message.Filter{Account: 1, IDs: []message.ID{three.ID, 999, one.ID, two.ID}, Limit: 1}
-	for number, want := range map[string][]message.ID{"": {three.ID, one.ID, two.ID}, "Shop": {three.ID, one.ID}, "other": {two.ID}} {
+	f := Filter{Account: 1, IDs: []ID{three.ID, 999, one.ID, two.ID}, Limit: 1}
+	for number, want := range map[string][]ID{"": {three.ID, one.ID, two.ID}, "Shop": {three.ID, one.ID}, "other": {two.ID}} {
 		f.Number = number
 		p.same("named "+number, p.listed(f), want)
 	}
 	f.Account = 2
-	p.same("of another account", p.listed(f), []message.ID{})
+	p.same("of another account", p.listed(f), []ID{})
 }
 
 // An index is only used if the statement has its condition word for word.
 func TestEachStateHasAnIndex(t *testing.T) {
 	p := newFixture(t, "", 0)
-	for _, state := range message.States() {
-		f := message.Filter{Account: 1, State: state}
+	for _, state := range States() {
+		f := Filter{Account: 1, State: state}
 		plan, err := db.List(t.Context(), p.db, "test", "EXPLAIN QUERY PLAN "+pageOf(&f), func(v *string) []any {
 			var skip any
 			return []any{&skip, &skip, &skip, v}
 		}, int64(1), int64(newest), int64(50))
 		p.must(err)
 		index := "INDEX message_" + string(state) + " "
-		if state == message.Pending || state == message.Sending {
+		if state == Pending || state == Sending {
 			index = "INDEX message_waiting "
 		}
 		if !slices.ContainsFunc(plan, func(step string) bool { return strings.Contains(step, index) }) {

@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -36,41 +35,41 @@ func claimedWhenDue(p fixture) {
 	later.ScheduledFor = at(100)
 	p.save(soon, later)
 	leased := p.message(1)
-	_, err := p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{leased}, Now: at(0), Lease: at(20)})
+	_, err := p.Save(p.Context(), Batch{Account: 1, Messages: []Message{leased}, Now: at(0), Lease: at(20)})
 	p.must(err)
-	p.same("at once", p.claim(1, 10), []message.ID{soon.ID})
-	p.same("under a lease", p.claim(2, 10), []message.ID{})
-	p.same("renewed", p.renew(40, 11, soon, soon), []message.Ref{soon.Ref()})
-	p.same("when one lease has run out", p.claim(30, 10), []message.ID{leased.ID})
+	p.same("at once", p.claim(1, 10), []ID{soon.ID})
+	p.same("under a lease", p.claim(2, 10), []ID{})
+	p.same("renewed", p.renew(40, 11, soon, soon), []Ref{soon.Ref()})
+	p.same("when one lease has run out", p.claim(30, 10), []ID{leased.ID})
 	for range 2 {
-		p.must(p.Release(p.Context(), []message.Lease{
-			{Ref: leased.Ref(), End: at(40)}, {Ref: message.Ref{Account: 1, ID: 999}, End: at(40)}, {Ref: message.Ref{Account: 2, ID: soon.ID}, End: at(40)},
+		p.must(p.Release(p.Context(), []Lease{
+			{Ref: leased.Ref(), End: at(40)}, {Ref: Ref{Account: 1, ID: 999}, End: at(40)}, {Ref: Ref{Account: 2, ID: soon.ID}, End: at(40)},
 		}, at(31)))
 	}
-	p.same("when it is given back", p.claim(31, 10), []message.ID{leased.ID})
+	p.same("when it is given back", p.claim(31, 10), []ID{leased.ID})
 	p.same("one of two", len(p.claim(60, 1)), 1)
 	p.same("all", len(p.claim(200, 10)), 3)
-	p.settlePart(soon, 0, message.Outcome{State: message.Rejected, At: at(201)})
-	p.same("renewed of which nothing waits", p.renew(201, 210, soon), []message.Ref(nil))
-	p.same("of which nothing waits", p.claim(202, 10), []message.ID{})
+	p.settlePart(soon, 0, Outcome{State: Rejected, At: at(201)})
+	p.same("renewed of which nothing waits", p.renew(201, 210, soon), []Ref(nil))
+	p.same("of which nothing waits", p.claim(202, 10), []ID{})
 }
 
 func claimedSince(p fixture) {
 	m := p.message(1)
 	p.save(m)
-	p.same("first", p.claim(1, 10), []message.ID{m.ID})
-	p.same("by another, after the end of the lease", p.claim(12, 10), []message.ID{m.ID})
-	p.same("renewed by the first", p.renew(50, 11, m), []message.Ref(nil))
-	p.must(p.Release(p.Context(), []message.Lease{{Ref: m.Ref(), End: at(11)}}, at(13)))
-	p.same("while the other has it", p.claim(21, 10), []message.ID{})
-	p.same("renewed by the other", p.renew(50, 22, m), []message.Ref{m.Ref()})
-	p.same("after that", p.claim(49, 10), []message.ID{})
+	p.same("first", p.claim(1, 10), []ID{m.ID})
+	p.same("by another, after the end of the lease", p.claim(12, 10), []ID{m.ID})
+	p.same("renewed by the first", p.renew(50, 11, m), []Ref(nil))
+	p.must(p.Release(p.Context(), []Lease{{Ref: m.Ref(), End: at(11)}}, at(13)))
+	p.same("while the other has it", p.claim(21, 10), []ID{})
+	p.same("renewed by the other", p.renew(50, 22, m), []Ref{m.Ref()})
+	p.same("after that", p.claim(49, 10), []ID{})
 }
 
 func accountsShare(p fixture) {
 	for acct, n := range map[relay.AccountID]int{1: 20, 2: 3, 3: 9, 4: 1} {
 		p.must(p.credit.Open(p.Context(), acct, 100, at(0)))
-		var ms []message.Message
+		var ms []Message
 		for range n {
 			m := p.message(1)
 			m.Account = acct
@@ -79,7 +78,7 @@ func accountsShare(p fixture) {
 			}
 			ms = append(ms, m)
 		}
-		_, err := p.Save(p.Context(), message.Batch{Account: acct, Messages: ms, Now: at(0)})
+		_, err := p.Save(p.Context(), Batch{Account: acct, Messages: ms, Now: at(0)})
 		p.must(err)
 	}
 	for i, want := range []map[relay.AccountID]int{{1: 4, 2: 3, 3: 4}, {1: 6, 3: 5}, {1: 10}, {}} {
@@ -101,33 +100,33 @@ func accountsShare(p fixture) {
 func handedOverOnce(p fixture) {
 	m := p.message(2)
 	p.save(m)
-	p.same("claimed", p.claim(1, 10), []message.ID{m.ID})
+	p.same("claimed", p.claim(1, 10), []ID{m.ID})
 	p.same("begun", p.handOver(m, 1, false), []int{0, 1})
 	p.same("by another", p.handOver(m, 1, false), []int{})
-	p.same("pending", p.pendingIDs(), []message.ID{})
+	p.same("pending", p.pendingIDs(), []ID{})
 	list, err := p.LeaseDue(p.Context(), at(20), at(30), 10) // its worker has died
 	p.must(err)
 	if len(list) != 1 {
 		p.Fatalf("list: %d results, want %d", len(list), 1)
 	}
-	relaytest.Equal(p, "list[0].Parts[0].State", list[0].Parts[0].State, message.Sending)
+	relaytest.Equal(p, "list[0].Parts[0].State", list[0].Parts[0].State, Sending)
 	relaytest.Equal(p, "list[0].Parts[0].Carrier", list[0].Parts[0].Carrier, "c1")
 	p.same("by one that may", p.handOver(m, 20, true), []int{0, 1})
-	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", CarrierID: "r0", At: at(21)})
-	p.settlePart(m, 1, message.Outcome{State: message.Unknown, Reason: "the answer was lost", At: at(21)})
+	p.settlePart(m, 0, Outcome{State: Accepted, Carrier: "c1", CarrierID: "r0", At: at(21)})
+	p.settlePart(m, 1, Outcome{State: Unknown, Reason: "the answer was lost", At: at(21)})
 	p.inStates(m.ID, "accepted unknown ")
-	p.same("due", p.claim(1000, 10), []message.ID{})
+	p.same("due", p.claim(1000, 10), []ID{})
 	got, err := p.Get(p.Context(), 1, m.ID)
 	p.must(err)
 	relaytest.Equal(p, "got.Parts[0].Ref", got.Parts[0].Ref, "r0")
 	relaytest.Equal(p, "got.Parts[1].Reason", got.Parts[1].Reason, "the answer was lost")
 	relaytest.Equal(p, "got.Version", got.Version, 2)
 	// The account's operator decides that the unknown one is sent again.
-	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(1000), Resent: true, At: at(1000)})
-	p.same("pending", p.pendingIDs(), []message.ID{m.ID + 1})
-	p.same("due", p.claim(1000, 10), []message.ID{m.ID})
+	p.settlePart(m, 1, Outcome{State: Pending, Again: at(1000), Resent: true, At: at(1000)})
+	p.same("pending", p.pendingIDs(), []ID{m.ID + 1})
+	p.same("due", p.claim(1000, 10), []ID{m.ID})
 	p.same("begun again", p.handOver(m, 1000, false), []int{1})
-	p.settlePart(m, 1, message.Outcome{State: message.Pending, Again: at(2000), At: at(1001)})
+	p.settlePart(m, 1, Outcome{State: Pending, Again: at(2000), At: at(1001)})
 	list, err = p.LeaseDue(p.Context(), at(2000), at(2010), 10)
 	p.must(err)
 	p.same("messages leased for the retry", len(list), 1)
@@ -142,25 +141,25 @@ func handedOverOnce(p fixture) {
 // with one that is named twice, and so takes those for all cases.
 func usualIsLikeAny(p fixture) {
 	for _, url := range []string{"", "https://example.com/dlr"} {
-		for _, outcome := range []message.Outcome{
-			{State: message.Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: at(2)},
-			{State: message.Accepted, At: at(2)},
-			{State: message.Rejected, Carrier: "c1", Refund: true, At: at(2)},
-			{State: message.Pending, Again: at(9), At: at(2)},
+		for _, outcome := range []Outcome{
+			{State: Accepted, Carrier: "c1", CarrierID: "r", Reason: "fine", At: at(2)},
+			{State: Accepted, At: at(2)},
+			{State: Rejected, Carrier: "c1", Refund: true, At: at(2)},
+			{State: Pending, Again: at(9), At: at(2)},
 		} {
 			var rows, settled [2]string
-			var got [2]message.Message
+			var got [2]Message
 			for times := range 2 {
 				m := p.message(1)
 				m.Report.URL = url
 				p.save(m)
 				start, o := startOf(m, "c1", 1, false), outcome
-				o.PartRef = message.PartRef{Ref: m.Ref()}
-				begun, err := p.Begin(p.Context(), slices.Repeat([]message.Start{start}, 1+times))
+				o.PartRef = PartRef{Ref: m.Ref()}
+				begun, err := p.Begin(p.Context(), slices.Repeat([]Start{start}, 1+times))
 				p.must(err)
 				p.same("begun", begun[0], []int{0})
 				rows[times] = p.row(m)
-				reports, err := p.Settle(p.Context(), slices.Repeat([]message.Outcome{o}, 1+times))
+				reports, err := p.Settle(p.Context(), slices.Repeat([]Outcome{o}, 1+times))
 				p.must(err)
 				settled[times] = fmt.Sprint(len(reports), p.row(m))
 				got[times], err = p.Get(p.Context(), 1, m.ID)
@@ -175,7 +174,7 @@ func usualIsLikeAny(p fixture) {
 }
 
 // row is what changes of a message, but for its parts.
-func (p fixture) row(m message.Message) string {
+func (p fixture) row(m Message) string {
 	p.Helper()
 	var n [6]int64
 	_, err := db.One(p.Context(), p.db, "test", `
@@ -190,11 +189,11 @@ func twoCarriers(p fixture) {
 	p.save(m)
 	one, two, gone := startOf(m, "c1", 1, false), startOf(m, "c2", 1, false), startOf(newMessage(1, m.ID+9, 1), "c2", 1, false)
 	one.Parts, two.Parts = []int{0}, []int{2, 1, 3, -1}
-	begun, err := p.Begin(p.Context(), []message.Start{one, gone, two})
+	begun, err := p.Begin(p.Context(), []Start{one, gone, two})
 	p.must(err)
 	p.same("begun", begun, [][]int{{0}, {}, {2, 1}})
-	p.settlePart(m, 2, message.Outcome{State: message.Accepted, Carrier: "c2", CarrierID: "x", At: at(2)})
-	p.settlePart(m, 3, message.Outcome{State: message.Accepted, At: at(2)})
+	p.settlePart(m, 2, Outcome{State: Accepted, Carrier: "c2", CarrierID: "x", At: at(2)})
+	p.settlePart(m, 3, Outcome{State: Accepted, At: at(2)})
 	got, err := p.Get(p.Context(), 1, m.ID)
 	p.must(err)
 	p.same("carriers", []string{got.Parts[0].Carrier, got.Parts[1].Carrier, got.Parts[2].Carrier}, []string{"c1", "c2", "c2"})
@@ -206,7 +205,7 @@ func beginIsRepeated(p fixture) {
 	m := p.message(2)
 	p.save(m)
 	p.same("by another", p.handOver(m, 1, false), []int{0, 1})
-	again := message.Outcome{State: message.Pending, Again: at(1), At: at(1)}
+	again := Outcome{State: Pending, Again: at(1), At: at(1)}
 	p.settlePart(m, 0, again)
 	start := startOf(m, "c1", 1, false)
 	start.Parts = []int{0}
@@ -214,11 +213,11 @@ func beginIsRepeated(p fixture) {
 		if i == 2 {
 			p.settlePart(m, 0, again)
 		}
-		begun, err := p.begin(p.Context(), "call", []message.Start{start})
+		begun, err := p.begin(p.Context(), "call", []Start{start})
 		p.must(err)
 		p.same("taken", len(begun[0]), want)
 	}
-	p.same("pending", p.pendingIDs(), []message.ID{m.ID})
+	p.same("pending", p.pendingIDs(), []ID{m.ID})
 	p.same("by the next", p.handOver(m, 1, false), []int{0})
 }
 
@@ -227,12 +226,12 @@ func failureIsTriedAgain(p fixture) {
 	p.save(m)
 	p.claim(1, 10)
 	p.handOver(m, 1, false)
-	settle := func(part int, state message.State, again float64, refund bool) {
+	settle := func(part int, state State, again float64, refund bool) {
 		p.Helper()
-		p.settlePart(m, part, message.Outcome{State: state, Again: at(again), Refund: refund, At: at(2)})
+		p.settlePart(m, part, Outcome{State: state, Again: at(again), Refund: refund, At: at(2)})
 	}
-	settle(0, message.Pending, 60, false)
-	settle(1, message.Pending, 90, false)
+	settle(0, Pending, 60, false)
+	settle(1, Pending, 90, false)
 	list, _, err := p.Pending(p.Context(), 1, 0, 10)
 	p.must(err)
 	if len(list) != 2 {
@@ -240,16 +239,16 @@ func failureIsTriedAgain(p fixture) {
 	}
 	relaytest.Equal(p, "list[0].Scheduled", list[0].Scheduled, at(60))
 	relaytest.Equal(p, "list[0].OriginalScheduled", list[0].OriginalScheduled, at(0))
-	p.same("before", p.claim(59, 10), []message.ID{})
-	p.same("then", p.claim(60, 10), []message.ID{m.ID})
-	settle(0, message.Rejected, 0, true) // no carrier would take it
-	settle(0, message.Rejected, 0, true)
+	p.same("before", p.claim(59, 10), []ID{})
+	p.same("then", p.claim(60, 10), []ID{m.ID})
+	settle(0, Rejected, 0, true) // no carrier would take it
+	settle(0, Rejected, 0, true)
 	p.hasCredit(9)
 	p.inStates(m.ID, "rejected pending ")
-	p.same("the other's time", p.claim(90, 10), []message.ID{m.ID})
-	settle(1, message.Rejected, 0, false)
+	p.same("the other's time", p.claim(90, 10), []ID{m.ID})
+	settle(1, Rejected, 0, false)
 	p.hasCredit(9)
-	p.same("at the end", p.claim(900, 10), []message.ID{})
+	p.same("at the end", p.claim(900, 10), []ID{})
 }
 
 // A transaction whose answer was lost is made again, with refunds of several
@@ -262,13 +261,13 @@ func outcomesAreRepeated(p fixture) {
 	other := newMessage(2, id, 1)
 	mine.Report.URL = "https://example.com/"
 	p.save(mine)
-	_, err = p.Save(p.Context(), message.Batch{Account: 2, Messages: []message.Message{other}, Now: at(0)})
+	_, err = p.Save(p.Context(), Batch{Account: 2, Messages: []Message{other}, Now: at(0)})
 	p.must(err)
-	outcomes := []message.Outcome{
-		{PartRef: message.PartRef{Ref: other.Ref()}, State: message.Rejected, Reason: "no carrier", Refund: true, At: at(1)},
-		{PartRef: message.PartRef{Ref: mine.Ref(), Part: 1}, State: message.Rejected, Reason: "no carrier", Refund: true, At: at(1)},
-		{PartRef: message.PartRef{Ref: mine.Ref()}, State: message.Rejected, Reason: "refused", At: at(1)},
-		{PartRef: message.PartRef{Ref: message.Ref{Account: 1, ID: 999}}, State: message.Rejected, Refund: true, At: at(1)},
+	outcomes := []Outcome{
+		{PartRef: PartRef{Ref: other.Ref()}, State: Rejected, Reason: "no carrier", Refund: true, At: at(1)},
+		{PartRef: PartRef{Ref: mine.Ref(), Part: 1}, State: Rejected, Reason: "no carrier", Refund: true, At: at(1)},
+		{PartRef: PartRef{Ref: mine.Ref()}, State: Rejected, Reason: "refused", At: at(1)},
+		{PartRef: PartRef{Ref: Ref{Account: 1, ID: 999}}, State: Rejected, Refund: true, At: at(1)},
 	}
 	for i, want := range []int{1, 0} {
 		reported, err := p.Settle(p.Context(), outcomes)
@@ -291,16 +290,16 @@ func longestMessage(p fixture) {
 	if got := p.handOver(m, 1, false); len(got) != 255 || got[254] != 254 {
 		p.Fatalf("begun: %v", got)
 	}
-	outcomes := make([]message.Outcome, 255)
+	outcomes := make([]Outcome, 255)
 	for i := range outcomes {
-		outcomes[i] = message.Outcome{
-			PartRef: message.PartRef{Ref: m.Ref(), Part: i}, State: message.Accepted, Carrier: "c", CarrierID: "r", At: at(1),
+		outcomes[i] = Outcome{
+			PartRef: PartRef{Ref: m.Ref(), Part: i}, State: Accepted, Carrier: "c", CarrierID: "r", At: at(1),
 		}
 	}
 	_, err := p.Settle(p.Context(), outcomes)
 	p.must(err)
 	p.inStates(m.ID, strings.Repeat("accepted ", 255))
-	p.same("due", p.claim(60, 10), []message.ID{})
+	p.same("due", p.claim(60, 10), []ID{})
 }
 
 // A transaction may still run when its caller has gone; it must leave alone what the
@@ -311,14 +310,14 @@ func callersGiveUp(p fixture) {
 		defer cancel()
 		id, err := p.Reserve(ctx, 1)
 		if err != nil {
-			id = message.ID(1_000_000 + i)
+			id = ID(1_000_000 + i)
 		}
 		m := newMessage(1, id, 1)
-		_, err = p.Save(ctx, message.Batch{Account: 1, Messages: []message.Message{m}, Now: at(0), Once: message.Once{Key: "k" + id.String()}})
-		_, err2 := p.Begin(ctx, []message.Start{startOf(m, "c1", 1, false)})
-		_, err3 := p.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: m.Ref()}, State: message.Rejected, Refund: true, At: at(1)}})
+		_, err = p.Save(ctx, Batch{Account: 1, Messages: []Message{m}, Now: at(0), Once: Once{Key: "k" + id.String()}})
+		_, err2 := p.Begin(ctx, []Start{startOf(m, "c1", 1, false)})
+		_, err3 := p.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: m.Ref()}, State: Rejected, Refund: true, At: at(1)}})
 		_, err4 := p.LeaseDue(ctx, at(1), at(2), 10)
-		_, err5 := p.Match(ctx, []message.Receipt{{Carrier: "c1", IDs: []string{"a"}}})
+		_, err5 := p.Match(ctx, []Receipt{{Carrier: "c1", IDs: []string{"a"}}})
 		for _, err := range []error{err, err2, err3, err4, err5} {
 			if err != nil && relay.KindOf(err) != relay.KindUnavailable {
 				p.Error(err)

@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // benchWorkers is how many goroutines work at a time; each has an account.
@@ -26,7 +25,7 @@ func benchStore(b *testing.B, url string) *Store {
 			b.Fatal(err)
 		}
 	}
-	return New(database)
+	return NewStore(database)
 }
 
 func benchOnEvery(b *testing.B, bench func(b *testing.B, s *Store)) {
@@ -48,20 +47,20 @@ func inParallel(b *testing.B, n int, work func(ctx context.Context, acct relay.A
 	})
 }
 
-func saveBatch(ctx context.Context, s *Store, acct relay.AccountID, n int) ([]message.Message, error) {
+func saveBatch(ctx context.Context, s *Store, acct relay.AccountID, n int) ([]Message, error) {
 	first, err := s.Reserve(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	ms := make([]message.Message, n)
+	ms := make([]Message, n)
 	for i := range ms {
-		m := newMessage(acct, first+message.ID(i), 1)
+		m := newMessage(acct, first+ID(i), 1)
 		m.Parts[0].UDH, m.Destination = nil, fmt.Sprintf("4477%08d", int64(m.ID)*7919%100_000_000)
 		m.Parts[0].Text = "Your parcel 4711 arrives today between 12:00 and 14:00. Track it at https://example.com/t/4711"
 		m.Parts[0].Data, m.Report.URL = []byte(m.Parts[0].Text), "https://example.com/dlr?id=%msgid&code=%code"
 		ms[i] = m
 	}
-	_, err = s.Save(ctx, message.Batch{Account: acct, Messages: ms, Now: at(0), Lease: at(60)})
+	_, err = s.Save(ctx, Batch{Account: acct, Messages: ms, Now: at(0), Lease: at(60)})
 	return ms, err
 }
 
@@ -106,7 +105,7 @@ func BenchmarkSaveOfOneAccount(b *testing.B) {
 func BenchmarkBeginSettle(b *testing.B) {
 	benchOnEvery(b, func(b *testing.B, s *Store) {
 		const size = 200
-		batches := make([][]message.Message, b.N)
+		batches := make([][]Message, b.N)
 		inParallel(b, b.N, func(ctx context.Context, acct relay.AccountID, i int) (err error) {
 			batches[i], err = saveBatch(ctx, s, acct, size)
 			return err
@@ -134,15 +133,15 @@ func BenchmarkSend(b *testing.B) {
 	})
 }
 
-func handOverBatch(ctx context.Context, s *Store, ms []message.Message) error {
+func handOverBatch(ctx context.Context, s *Store, ms []Message) error {
 	if err := beginBatch(ctx, s, ms); err != nil {
 		return err
 	}
 	return settleBatch(ctx, s, ms)
 }
 
-func beginBatch(ctx context.Context, s *Store, ms []message.Message) error {
-	starts := make([]message.Start, len(ms))
+func beginBatch(ctx context.Context, s *Store, ms []Message) error {
+	starts := make([]Start, len(ms))
 	for i, m := range ms {
 		starts[i] = startOf(m, "carrier", 1, false)
 	}
@@ -150,11 +149,11 @@ func beginBatch(ctx context.Context, s *Store, ms []message.Message) error {
 	return err
 }
 
-func settleBatch(ctx context.Context, s *Store, ms []message.Message) error {
-	outcomes := make([]message.Outcome, len(ms))
+func settleBatch(ctx context.Context, s *Store, ms []Message) error {
+	outcomes := make([]Outcome, len(ms))
 	for i, m := range ms {
-		outcomes[i] = message.Outcome{
-			PartRef: message.PartRef{Ref: m.Ref()}, State: message.Accepted, Carrier: "carrier", CarrierID: fmt.Sprintf("%032x", int64(m.ID)), At: at(2),
+		outcomes[i] = Outcome{
+			PartRef: PartRef{Ref: m.Ref()}, State: Accepted, Carrier: "carrier", CarrierID: fmt.Sprintf("%032x", int64(m.ID)), At: at(2),
 		}
 	}
 	_, err := s.Settle(ctx, outcomes)
@@ -168,18 +167,18 @@ const listMessages = 200_000
 func BenchmarkList(b *testing.B) {
 	benchOnEvery(b, func(b *testing.B, s *Store) {
 		saveMany(b, s)
-		for name, f := range map[string]message.Filter{
+		for name, f := range map[string]Filter{
 			"all":                  {},
 			"far back":             {Before: 1000},
-			"accepted":             {State: message.Accepted},
-			"pending":              {State: message.Pending},
-			"rejected (few)":       {State: message.Rejected},
-			"removed (none)":       {State: message.Removed},
+			"accepted":             {State: Accepted},
+			"pending":              {State: Pending},
+			"rejected (few)":       {State: Rejected},
+			"removed (none)":       {State: Removed},
 			"originator":           {Number: "Shop"},
 			"destination":          {Number: "447700007919"},
 			"no number":            {Number: "none"},
-			"destination accepted": {Number: "447700007919", State: message.Accepted},
-			"originator rejected":  {Number: "Shop", State: message.Rejected},
+			"destination accepted": {Number: "447700007919", State: Accepted},
+			"originator rejected":  {Number: "Shop", State: Rejected},
 		} {
 			b.Run(name, func(b *testing.B) {
 				for b.Loop() {
@@ -235,7 +234,7 @@ func saveMany(b *testing.B, s *Store) {
 		if err := handOverBatch(ctx, s, ms); err != nil || i%100 > 1 {
 			return err
 		}
-		_, err = s.Settle(ctx, []message.Outcome{{PartRef: message.PartRef{Ref: ms[0].Ref()}, State: message.Rejected, At: at(3)}})
+		_, err = s.Settle(ctx, []Outcome{{PartRef: PartRef{Ref: ms[0].Ref()}, State: Rejected, At: at(3)}})
 		return err
 	})
 }

@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 const (
@@ -21,17 +20,17 @@ const (
 
 // Save charges for a batch, saves and queues it. Orders of one account that come
 // at the same time share a transaction: each changes the account's credit.
-func (s *Store) Save(ctx context.Context, b message.Batch) (message.Saved, error) {
+func (s *Store) Save(ctx context.Context, b Batch) (Saved, error) {
 	if len(b.Messages) == 0 {
-		return message.Saved{}, relay.Errorf(relay.KindInvalid, "messages: none to save")
+		return Saved{}, relay.Errorf(relay.KindInvalid, "messages: none to save")
 	}
 	return s.saving.Submit(ctx, b.Account, &b)
 }
 
 // saveAll saves batches of one account. If one cannot be saved, each is by itself;
 // if the database is down, none is.
-func (s *Store) saveAll(ctx context.Context, acct relay.AccountID, all []*message.Batch) []db.Answer[message.Saved] {
-	answers := make([]db.Answer[message.Saved], len(all))
+func (s *Store) saveAll(ctx context.Context, acct relay.AccountID, all []*Batch) []db.Answer[Saved] {
+	answers := make([]db.Answer[Saved], len(all))
 	together := distinctKeys(all)
 	if together {
 		saved, err := s.save(ctx, acct, all)
@@ -53,7 +52,7 @@ func (s *Store) saveAll(ctx context.Context, acct relay.AccountID, all []*messag
 }
 
 // distinctKeys reports whether no two batches have the same key of a client.
-func distinctKeys(all []*message.Batch) bool {
+func distinctKeys(all []*Batch) bool {
 	seen := make(map[string]bool, len(all))
 	for _, b := range all {
 		if key := b.Once.Key; key != "" && seen[key] {
@@ -65,12 +64,12 @@ func distinctKeys(all []*message.Batch) bool {
 }
 
 // save saves batches of one account, all or none.
-func (s *Store) save(ctx context.Context, acct relay.AccountID, all []*message.Batch) ([]message.Saved, error) {
-	return db.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *db.Tx) ([]message.Saved, error) {
-		saved := make([]message.Saved, len(all))
-		var fresh []*message.Batch
-		for _, i := range db.PlacesInOrder(all, func(a, b *message.Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
-			before, first, err := order(ctx, tx, all[i])
+func (s *Store) save(ctx context.Context, acct relay.AccountID, all []*Batch) ([]Saved, error) {
+	return db.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *db.Tx) ([]Saved, error) {
+		saved := make([]Saved, len(all))
+		var fresh []*Batch
+		for _, i := range db.PlacesInOrder(all, func(a, b *Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
+			before, first, err := claimKey(ctx, tx, all[i])
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +92,7 @@ func (s *Store) save(ctx context.Context, acct relay.AccountID, all []*message.B
 
 // insert inserts the messages of batches and returns the batches that were not
 // saved before.
-func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []*message.Batch) (fresh []*message.Batch, err error) {
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []*Batch) (fresh []*Batch, err error) {
 	texts := db.NewBatch("id, originator, destination, doc")
 	for _, b := range all {
 		for i := range b.Messages {
@@ -101,7 +100,7 @@ func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []*message
 			texts.Add(m.ID, m.Originator, m.Destination, db.Sealed(db.JSON(m), "message", acct))
 		}
 	}
-	ids, err := db.Values[message.ID](ctx, tx, saveNoun, `
+	ids, err := db.Values[ID](ctx, tx, saveNoun, `
 INSERT INTO message (account, id, originator, destination, doc)
 SELECT $1, id, originator, destination, doc FROM batch WHERE true
 ON CONFLICT (account, id) DO NOTHING
@@ -109,7 +108,7 @@ RETURNING id`, acct, texts)
 	if err != nil {
 		return nil, err
 	}
-	inserted := db.By(ids, func(id message.ID) message.ID { return id })
+	inserted := db.By(ids, func(id ID) ID { return id })
 	states := db.NewBatch("id, part_count, scheduled, report, due")
 	for _, b := range all {
 		before := states.Len()
@@ -134,14 +133,14 @@ SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0 FR
 
 // dueOf is when a new message is due: at the end of the lease if who saves it has
 // it in hand.
-func dueOf(b *message.Batch, m *message.Message) time.Time {
+func dueOf(b *Batch, m *Message) time.Time {
 	if !b.Lease.IsZero() && !m.ScheduledFor.After(b.Now) {
 		return b.Lease
 	}
 	return m.ScheduledFor
 }
 
-func charge(b *message.Batch) credit.Change {
+func charge(b *Batch) credit.Change {
 	first, last := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
 	entries := first.String()
 	if id := last.EntryID(len(last.Parts) - 1); id != first {
@@ -152,9 +151,9 @@ func charge(b *message.Batch) credit.Change {
 	}
 }
 
-// order takes the client's key for an order. first is false for one that was made
+// claimKey takes the client's key for an order. first is false for one that was made
 // before.
-func order(ctx context.Context, tx *db.Tx, b *message.Batch) (saved message.Saved, first bool, err error) {
+func claimKey(ctx context.Context, tx *db.Tx, b *Batch) (saved Saved, first bool, err error) {
 	if b.Once.Key == "" {
 		return saved, true, nil
 	}
@@ -168,7 +167,7 @@ func order(ctx context.Context, tx *db.Tx, b *message.Batch) (saved message.Save
 	}
 	type before struct {
 		content string
-		first   message.ID
+		first   ID
 		answer  []byte
 	}
 	had, err := db.One(ctx, tx, saveNoun, `
@@ -183,7 +182,7 @@ SELECT content, first_message, answer FROM message_order WHERE account = $1 AND 
 	case had.content != b.Once.Order:
 		return saved, false, relay.Errorf(relay.KindConflict, "messages: the key belongs to another order")
 	}
-	return message.Saved{Before: append([]byte{}, had.answer...)}, false, nil
+	return Saved{Before: append([]byte{}, had.answer...)}, false, nil
 }
 
 // Sweep deletes the keys of orders and the ids of carriers that have expired.

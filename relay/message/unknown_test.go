@@ -1,11 +1,9 @@
-package messages
+package message
 
 import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/penstock/penstock/relay/message"
 )
 
 func TestMessagesThatWereDueBecomeUnknown(t *testing.T) {
@@ -14,14 +12,14 @@ func TestMessagesThatWereDueBecomeUnknown(t *testing.T) {
 		later.ScheduledFor = at(3600)
 		later.Parts[0].ScheduledAt = at(3600)
 		p.save(due, later, retried, sent, removed)
-		begun, err := p.Begin(p.Context(), []message.Start{
+		begun, err := p.Begin(p.Context(), []Start{
 			{Ref: retried.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(20)}, {Ref: sent.Ref(), Parts: []int{0}, Carrier: "c", Now: at(1), Until: at(20)},
 		})
 		p.must(err)
 		p.same("parts that are sent", begun, [][]int{{0}, {0}})
-		_, err = p.Settle(p.Context(), []message.Outcome{
-			{PartRef: message.PartRef{Ref: retried.Ref()}, State: message.Pending, Again: at(7200), At: at(2)},
-			{PartRef: message.PartRef{Ref: sent.Ref()}, State: message.Accepted, Carrier: "c", At: at(2)},
+		_, err = p.Settle(p.Context(), []Outcome{
+			{PartRef: PartRef{Ref: retried.Ref()}, State: Pending, Again: at(7200), At: at(2)},
+			{PartRef: PartRef{Ref: sent.Ref()}, State: Accepted, Carrier: "c", At: at(2)},
 		})
 		p.must(err)
 		p.must(p.Delete(p.Context(), 1, removed.ID, at(2)))
@@ -30,14 +28,14 @@ func TestMessagesThatWereDueBecomeUnknown(t *testing.T) {
 		p.must(err)
 		p.same("parts that became unknown", count, 3)
 		for _, tc := range []struct {
-			id   message.ID
+			id   ID
 			want string
 		}{
 			{due.ID, "[unknown unknown] the database went back"}, {later.ID, "[pending] "}, {retried.ID, "[pending unknown] "}, {sent.ID, "[accepted] "}, {removed.ID, "[removed] "},
 		} {
 			m, err := p.Get(p.Context(), 1, tc.id)
 			p.must(err)
-			var states []message.State
+			var states []State
 			for _, part := range m.Parts {
 				states = append(states, part.State)
 			}
@@ -46,7 +44,7 @@ func TestMessagesThatWereDueBecomeUnknown(t *testing.T) {
 		leased, err := p.LeaseDue(p.Context(), at(100), at(200), 10)
 		p.must(err)
 		p.same("messages that are due after that", len(leased), 0)
-		unknown, _, err := p.List(p.Context(), message.Filter{Account: 1, State: message.Unknown, Limit: 10})
+		unknown, _, err := p.List(p.Context(), Filter{Account: 1, State: Unknown, Limit: 10})
 		p.must(err)
 		p.same("messages listed as unknown", len(unknown), 2)
 	}}, {"ids", 0, func(p fixture) {

@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 const (
@@ -34,7 +33,7 @@ func keyOf(carrier, id string) refKey {
 
 // boundPart is a part that an id names, and its message's destination.
 type boundPart struct {
-	part   message.PartRef
+	part   PartRef
 	number string
 }
 
@@ -71,7 +70,7 @@ func (b *bound) parts() []boundPart {
 // agrees reports whether a receipt is about the part. The receipt's first id is
 // as the network wrote it: that counts unless the receipt names another number.
 // Another id may be that of another message.
-func (b *bound) agrees(n *boundPart, r *message.Receipt) bool {
+func (b *bound) agrees(n *boundPart, r *Receipt) bool {
 	if n.number == "" || len(r.Numbers) == 0 {
 		return true
 	}
@@ -89,7 +88,7 @@ func ending(address string) string {
 
 // name gives a receipt the part that it is about, if it has none yet: of several
 // the last.
-func (b *bound) name(r *message.Receipt) {
+func (b *bound) name(r *Receipt) {
 	if r.Found {
 		return
 	}
@@ -101,7 +100,7 @@ func (b *bound) name(r *message.Receipt) {
 
 // Bind keeps which part a carrier's ids name, and returns the receipts that came
 // before.
-func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message.Receipt, error) {
+func (s *Store) Bind(ctx context.Context, bindings []Binding) ([]Receipt, error) {
 	var all []bound
 	for _, b := range bindings {
 		for _, id := range b.IDs {
@@ -109,7 +108,7 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 		}
 	}
 	rounds := db.Rounds(all, func(b *bound) refKey { return b.key })
-	early, err := db.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *db.Tx) (early []message.Receipt, err error) {
+	early, err := db.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *db.Tx) (early []Receipt, err error) {
 		for _, round := range rounds {
 			receipts, err := bind(ctx, tx, round)
 			if err != nil {
@@ -119,17 +118,17 @@ func (s *Store) Bind(ctx context.Context, bindings []message.Binding) ([]message
 		}
 		return early, nil
 	})
-	if err != nil || !slices.ContainsFunc(early, func(r message.Receipt) bool { return !r.Found }) {
+	if err != nil || !slices.ContainsFunc(early, func(r Receipt) bool { return !r.Found }) {
 		return early, err
 	}
 	if err := s.matchOtherBases(ctx, early); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(early, func(r message.Receipt) bool { return !r.Found && !r.Held }), nil
+	return slices.DeleteFunc(early, func(r Receipt) bool { return !r.Found && !r.Held }), nil
 }
 
 // bind binds ids that differ.
-func bind(ctx context.Context, tx *db.Tx, ids []bound) (early []message.Receipt, err error) {
+func bind(ctx context.Context, tx *db.Tx, ids []bound) (early []Receipt, err error) {
 	b := db.BatchOf("carrier, ref, account, message, part, number", ids, func(b *bound) []any {
 		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
 	})
@@ -160,8 +159,8 @@ RETURNING carrier, ref, account, message, part, number, early, earlier`, (*bound
 // appendEarly appends the receipts that came before the id was bound, and are
 // about the part that is bound now: of several that a receipt may be about it is
 // the first that was bound. A receipt with the id in another base is not Found yet.
-func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) {
-	var list []message.Receipt
+func (b *bound) appendEarly(early []Receipt) ([]Receipt, error) {
+	var list []Receipt
 	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &list); err != nil {
 		return nil, relay.Errorf(relay.KindUnexpected, "messages: early receipt of %s: %w", b.key.id, err)
 	}
@@ -180,7 +179,7 @@ func (b *bound) appendEarly(early []message.Receipt) ([]message.Receipt, error) 
 }
 
 // Match finds the parts of receipts.
-func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]message.Receipt, error) {
+func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
 	refs, err := s.lookUp(ctx, receipts)
 	if err != nil {
 		return nil, err
@@ -249,7 +248,7 @@ func (s *Store) Match(ctx context.Context, receipts []message.Receipt) ([]messag
 }
 
 // nameExactly gives a receipt the part that one of its ids names.
-func nameExactly(refs map[refKey]*bound, r *message.Receipt) {
+func nameExactly(refs map[refKey]*bound, r *Receipt) {
 	for _, id := range r.IDs {
 		refs[keyOf(r.Carrier, id)].name(r)
 	}
@@ -258,7 +257,7 @@ func nameExactly(refs map[refKey]*bound, r *message.Receipt) {
 // matchOtherBases finds the parts of receipts that are not Found by their ids in other
 // bases. A receipt may arrive before the answer that has its id. So it is Held if it may
 // be about a part without an answer.
-func (s *Store) matchOtherBases(ctx context.Context, receipts []message.Receipt) error {
+func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
 	// The ids are looked up after the parts without an answer: one that is answered
 	// in between is bound.
 	unanswered, err := s.unanswered(ctx)
@@ -316,7 +315,7 @@ WHERE (s.states & 2) = 2`, sentFields)
 }
 
 // sentMessages returns the messages that ids name.
-func (s *Store) sentMessages(ctx context.Context, refs map[refKey]*bound) (map[message.Ref]*sentMessage, error) {
+func (s *Store) sentMessages(ctx context.Context, refs map[refKey]*bound) (map[Ref]*sentMessage, error) {
 	var parts []boundPart
 	for _, b := range refs {
 		parts = append(parts, b.parts()...)
@@ -327,8 +326,8 @@ FROM batch
 CROSS JOIN message_state s
 JOIN message m ON m.account = s.account AND m.id = s.id
 WHERE s.account = batch.account AND s.id = batch.id`, sentFields,
-		refBatch(distinct(parts, func(b *boundPart) message.Ref { return b.part.Ref })))
-	return db.Index(list, err, func(m *sentMessage) message.Ref { return m.Ref })
+		refBatch(distinct(parts, func(b *boundPart) Ref { return b.part.Ref })))
+	return db.Index(list, err, func(m *sentMessage) Ref { return m.Ref })
 }
 
 // maxClockSkew is the largest difference between the clocks of gateways.
@@ -336,7 +335,7 @@ const maxClockSkew = time.Minute
 
 // agrees reports whether the addresses of a receipt are those of the message, and the
 // receipt arrived after a time in milliseconds. A missing address agrees with all.
-func (m *sentMessage) agrees(r *message.Receipt, since int64) bool {
+func (m *sentMessage) agrees(r *Receipt, since int64) bool {
 	among := func(list []string, address string) bool {
 		return address == "" || slices.ContainsFunc(list, func(a string) bool { return ending(a) == ending(address) })
 	}
@@ -347,22 +346,22 @@ func (m *sentMessage) agrees(r *message.Receipt, since int64) bool {
 
 // awaits reports whether a part of the message has not ended, or has ended by this very
 // receipt, and the receipt agrees with the message.
-func (m *sentMessage) awaits(n int, r *message.Receipt) bool {
+func (m *sentMessage) awaits(n int, r *Receipt) bool {
 	if m == nil || n >= len(m.parts) || !m.agrees(r, m.scheduled) {
 		return false
 	}
 	p, arrived := &m.parts[n], db.Millis(r.At)
 	return !p.State.Ended() ||
 		p.State == r.State && (p.Changed == arrived || r.Line != "" && p.Report == r.Line) ||
-		r.State == message.Buffered && p.Buffered == arrived
+		r.State == Buffered && p.Buffered == arrived
 }
 
 // mayBeAnswered reports whether the receipt may be about a part of the message that waits
 // for the carrier's answer, other than the given part.
-func (m *sentMessage) mayBeAnswered(r *message.Receipt, except message.PartRef) bool {
+func (m *sentMessage) mayBeAnswered(r *Receipt, except PartRef) bool {
 	for n := range m.parts {
 		p := &m.parts[n]
-		if p.State == message.Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (message.PartRef{Ref: m.Ref, Part: n}) != except {
+		if p.State == Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (PartRef{Ref: m.Ref, Part: n}) != except {
 			return true
 		}
 	}
@@ -373,7 +372,7 @@ func (m *sentMessage) mayBeAnswered(r *message.Receipt, except message.PartRef) 
 type earlyReceipt struct {
 	key refKey
 	doc string
-	of  *message.Receipt
+	of  *Receipt
 }
 
 // keepEarlyReceipts keeps receipts until their ids are bound, and returns the ids that
@@ -406,7 +405,7 @@ RETURNING carrier, ref, account, message, part, number, '', earlier`, (*bound).f
 }
 
 // lookUp returns the parts that the ids of receipts name.
-func (s *Store) lookUp(ctx context.Context, receipts []message.Receipt) (map[refKey]*bound, error) {
+func (s *Store) lookUp(ctx context.Context, receipts []Receipt) (map[refKey]*bound, error) {
 	b := db.NewBatch("carrier, ref")
 	for i := range receipts {
 		for _, id := range slices.Concat(receipts[i].IDs, receipts[i].OtherBases) {
@@ -424,11 +423,11 @@ func boundByKey(list []bound, err error) (map[refKey]*bound, error) {
 }
 
 // Receive records receipts of parts; those that are not Found are passed over.
-func (s *Store) Receive(ctx context.Context, receipts []message.Receipt, now time.Time) ([]message.Message, error) {
+func (s *Store) Receive(ctx context.Context, receipts []Receipt, now time.Time) ([]Message, error) {
 	var changes []change
 	for i := range receipts {
 		if r := &receipts[i]; r.Found {
-			changes = append(changes, change{Outcome: message.Outcome{PartRef: r.Part, State: r.State, At: r.At}, report: r.Line, now: now})
+			changes = append(changes, change{Outcome: Outcome{PartRef: r.Part, State: r.State, At: r.At}, report: r.Line, now: now})
 		}
 	}
 	return s.settle(ctx, "messages: receive", changes)

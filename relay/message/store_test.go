@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -9,16 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
-)
-
-var (
-	_ message.Store    = (*Store)(nil)
-	_ message.Work     = (*Store)(nil)
-	_ message.Receipts = (*Store)(nil)
-	_ message.Reports  = (*Store)(nil)
-	_ message.Archive  = (*Store)(nil)
 )
 
 func TestStore(t *testing.T) {
@@ -42,7 +33,7 @@ func messagesAreSavedAndCharged(p fixture) {
 	p.hasCredit(2)
 	p.save(m, other) // once more is the same
 	p.hasCredit(2)
-	p.same("pending", p.pendingIDs(), []message.ID{m.ID, m.ID + 1, other.ID})
+	p.same("pending", p.pendingIDs(), []ID{m.ID, m.ID + 1, other.ID})
 	entries, err := p.credit.Entries(p.Context(), 1, 0, 1)
 	p.must(err)
 	p.same("the entry", entries[0], credit.Entry{
@@ -50,29 +41,29 @@ func messagesAreSavedAndCharged(p fixture) {
 		Reference: m.ID.String() + "-" + other.ID.String(),
 	})
 	dear := p.message(3)
-	_, err = p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{dear}, Now: at(1), Once: message.Once{Key: "k", Keep: time.Hour}})
+	_, err = p.Save(p.Context(), Batch{Account: 1, Messages: []Message{dear}, Now: at(1), Once: Once{Key: "k", Keep: time.Hour}})
 	p.kind(err, relay.KindNoCredit)
 	p.same("keys", p.rows("message_order"), 0)
 	_, err = p.Get(p.Context(), 1, dear.ID)
 	p.kind(err, relay.KindNotFound)
 	_, err = p.Get(p.Context(), 2, m.ID)
 	p.kind(err, relay.KindNotFound)
-	_, err = p.Save(p.Context(), message.Batch{Account: 1, Now: at(1)})
+	_, err = p.Save(p.Context(), Batch{Account: 1, Now: at(1)})
 	p.kind(err, relay.KindInvalid)
-	_, err = p.Save(p.Context(), message.Batch{Account: 1, Messages: []message.Message{dear, other}, Now: at(1)})
+	_, err = p.Save(p.Context(), Batch{Account: 1, Messages: []Message{dear, other}, Now: at(1)})
 	p.kind(err, relay.KindUnexpected)
 	p.hasCredit(2)
 }
 
 func idsGrow(p fixture) {
-	last := message.ID(0)
+	last := ID(0)
 	for _, n := range []int{1, 2, 1, 3, 1, 1, 500, 1, 10_000, 1} {
 		first, err := p.Reserve(p.Context(), n)
 		p.must(err)
 		if first <= last {
 			p.Fatalf("%d comes after %d", first, last)
 		}
-		last = first + message.ID(n) - 1
+		last = first + ID(n) - 1
 	}
 	b := <-p.ids
 	if b.next >= b.end {
@@ -96,14 +87,14 @@ func partIsDeletedOnce(p fixture) {
 	p.save(m)
 	p.must(p.Delete(p.Context(), 1, m.ID+1, at(1)))
 	p.inStates(m.ID, "pending removed pending ")
-	for _, entry := range []message.ID{m.ID + 1, m.ID + 9, m.ID - 1} {
+	for _, entry := range []ID{m.ID + 1, m.ID + 9, m.ID - 1} {
 		p.kind(p.Delete(p.Context(), 1, entry, at(1)), relay.KindNotFound)
 	}
 	p.hasCredit(1)
-	p.same("pending", p.pendingIDs(), []message.ID{m.ID, m.ID + 2})
+	p.same("pending", p.pendingIDs(), []ID{m.ID, m.ID + 2})
 	p.kind(p.Delete(p.Context(), 2, m.ID, at(1)), relay.KindNotFound)
 	p.same("begun", p.handOver(m, 1, false), []int{0, 2})
-	for _, entry := range []message.ID{m.ID, m.ID + 2} { // they are being sent
+	for _, entry := range []ID{m.ID, m.ID + 2} { // they are being sent
 		p.kind(p.Delete(p.Context(), 1, entry, at(1)), relay.KindNotFound)
 	}
 	p.hasCredit(1)
@@ -112,7 +103,7 @@ func partIsDeletedOnce(p fixture) {
 	p.must(p.Delete(p.Context(), 1, alone.ID, at(1)))
 	p.hasCredit(1)
 	p.inStates(alone.ID, "removed ")
-	p.same("due", p.claim(60, 10), []message.ID{m.ID})
+	p.same("due", p.claim(60, 10), []ID{m.ID})
 	p.forgotten(alone.ID, true)
 	p.forgotten(m.ID, false)
 }
@@ -129,7 +120,7 @@ func pendingPages(p fixture) {
 			list, total, err := p.Pending(p.Context(), 1, offset, limit)
 			p.must(err)
 			p.same("total", total, len(all))
-			var ids []message.ID
+			var ids []ID
 			for _, e := range list {
 				ids = append(ids, e.ID)
 			}
@@ -141,17 +132,17 @@ func pendingPages(p fixture) {
 	p.must(err)
 	list, _, err := p.Pending(p.Context(), 1, 1, 1)
 	p.must(err)
-	p.same("a page of it", list, []message.Entry{m.EntryOf(1)})
+	p.same("a page of it", list, []Entry{m.EntryOf(1)})
 }
 
 func keyMakesOneOrder(p fixture) {
-	save := func(b message.Batch) (string, error) {
+	save := func(b Batch) (string, error) {
 		saved, err := p.Save(p.Context(), b)
 		return string(saved.Before), err
 	}
-	once := message.Once{Key: "k", Order: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
-	batch := func() message.Batch {
-		return message.Batch{Account: 1, Messages: []message.Message{p.message(1)}, Now: at(0), Once: once}
+	once := Once{Key: "k", Order: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
+	batch := func() Batch {
+		return Batch{Account: 1, Messages: []Message{p.message(1)}, Now: at(0), Once: once}
 	}
 	first := batch()
 	for i, want := range []string{"", `{"a":"|"}`, `{"a":"|"}`} {
@@ -180,9 +171,9 @@ func keyMakesOneOrder(p fixture) {
 
 func keyExpires(p fixture) {
 	save := func(now float64, order string) []byte {
-		saved, err := p.Save(p.Context(), message.Batch{
-			Account: 1, Messages: []message.Message{p.message(1)}, Now: at(now),
-			Once: message.Once{Key: "k", Order: order, Keep: time.Minute},
+		saved, err := p.Save(p.Context(), Batch{
+			Account: 1, Messages: []Message{p.message(1)}, Now: at(now),
+			Once: Once{Key: "k", Order: order, Keep: time.Minute},
 		})
 		p.must(err)
 		return saved.Before
@@ -204,9 +195,9 @@ func manyOrdersAtATime(p fixture) {
 	dbtest.Together(40, func(i int) {
 		ctx := context.WithoutCancel(p.Context())
 		for n := range 3 {
-			b := message.Batch{Account: 1, Messages: []message.Message{p.message(2)}, Now: at(0)}
+			b := Batch{Account: 1, Messages: []Message{p.message(2)}, Now: at(0)}
 			if n == 0 {
-				b.Once = message.Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
+				b.Once = Once{Key: "k", Order: "o", Answer: []byte("a"), Keep: time.Hour}
 			}
 			saved, err := p.Save(ctx, b)
 			switch {

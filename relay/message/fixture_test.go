@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // fixture is the messages of account 1, which has some credit.
@@ -29,7 +28,7 @@ func newFixture(t *testing.T, url string, credits int64) fixture {
 	t.Helper()
 	ahead := new(atomic.Int64)
 	database := dbtest.Open(t, db.Options{URL: url, Now: func() time.Time { return at(0).Add(time.Duration(ahead.Load())) }})
-	p := fixture{t, New(database), credit.NewStore(database), ahead}
+	p := fixture{t, NewStore(database), credit.NewStore(database), ahead}
 	p.must(p.credit.Open(t.Context(), 1, credits, at(0)))
 	return p
 }
@@ -52,23 +51,23 @@ type testCase struct {
 }
 
 // message makes a message with so many parts; its id is reserved.
-func (p fixture) message(parts int) message.Message {
+func (p fixture) message(parts int) Message {
 	p.Helper()
 	id, err := p.Reserve(p.Context(), parts)
 	p.must(err)
 	return newMessage(1, id, parts)
 }
 
-func newMessage(acct relay.AccountID, id message.ID, parts int) message.Message {
-	m := message.Message{
-		ID: id, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: message.GSM,
+func newMessage(acct relay.AccountID, id ID, parts int) Message {
+	m := Message{
+		ID: id, Account: acct, Originator: "Shop", Destination: "447700900123", Coding: GSM,
 		ReceivedAt: at(0), ScheduledFor: at(0),
 	}
 	for n := range parts {
 		text := fmt.Sprintf("part %d", n)
-		m.Parts = append(m.Parts, message.Part{
+		m.Parts = append(m.Parts, Part{
 			UDH: []byte{5, 0, 3, 1, byte(parts), byte(n + 1)}, Data: []byte(text), Text: text,
-			State: message.Pending, ScheduledAt: at(0), ChangedAt: at(0),
+			State: Pending, ScheduledAt: at(0), ChangedAt: at(0),
 		})
 	}
 	return m
@@ -96,9 +95,9 @@ func (p fixture) same(what string, got, want any) {
 }
 
 // save saves messages of account 1.
-func (p fixture) save(ms ...message.Message) {
+func (p fixture) save(ms ...Message) {
 	p.Helper()
-	_, err := p.Save(p.Context(), message.Batch{Account: 1, Messages: ms, Now: at(0)})
+	_, err := p.Save(p.Context(), Batch{Account: 1, Messages: ms, Now: at(0)})
 	p.must(err)
 }
 
@@ -121,7 +120,7 @@ func (p fixture) hasCredit(want int64) {
 }
 
 // inStates checks the states of a message's parts.
-func (p fixture) inStates(id message.ID, want string) {
+func (p fixture) inStates(id ID, want string) {
 	p.Helper()
 	m, err := p.Get(p.Context(), 1, id)
 	p.must(err)
@@ -134,7 +133,7 @@ func (p fixture) inStates(id message.ID, want string) {
 
 // forgotten checks that a message is kept until its time is over and gone then; or,
 // if a part of it waits, that it stays.
-func (p fixture) forgotten(id message.ID, want bool) {
+func (p fixture) forgotten(id ID, want bool) {
 	p.Helper()
 	kept := p.db.Retention().Seconds()
 	p.must(p.Forget(p.Context(), at(kept)))
@@ -147,7 +146,7 @@ func (p fixture) forgotten(id message.ID, want bool) {
 }
 
 // pendingIDs are the ids of the pending entries.
-func (p fixture) pendingIDs() (ids []message.ID) {
+func (p fixture) pendingIDs() (ids []ID) {
 	p.Helper()
 	list, total, err := p.Pending(p.Context(), 1, 0, 500)
 	p.must(err)
@@ -159,7 +158,7 @@ func (p fixture) pendingIDs() (ids []message.ID) {
 }
 
 // claim claims messages for ten seconds.
-func (p fixture) claim(now float64, limit int) (ids []message.ID) {
+func (p fixture) claim(now float64, limit int) (ids []ID) {
 	p.Helper()
 	list, err := p.LeaseDue(p.Context(), at(now), at(now+10), limit)
 	p.must(err)
@@ -170,11 +169,11 @@ func (p fixture) claim(now float64, limit int) (ids []message.ID) {
 }
 
 // renew renews the leases of messages, which end at a time.
-func (p fixture) renew(until, end float64, ms ...message.Message) []message.Ref {
+func (p fixture) renew(until, end float64, ms ...Message) []Ref {
 	p.Helper()
-	var ls []message.Lease
+	var ls []Lease
 	for i := range ms {
-		ls = append(ls, message.Lease{Ref: ms[i].Ref(), End: at(end)})
+		ls = append(ls, Lease{Ref: ms[i].Ref(), End: at(end)})
 	}
 	refs, err := p.Renew(p.Context(), ls, at(until))
 	p.must(err)
@@ -182,15 +181,15 @@ func (p fixture) renew(until, end float64, ms ...message.Message) []message.Ref 
 }
 
 // handOver begins all parts of a message.
-func (p fixture) handOver(m message.Message, now float64, again bool) []int {
+func (p fixture) handOver(m Message, now float64, again bool) []int {
 	p.Helper()
-	begun, err := p.Begin(p.Context(), []message.Start{startOf(m, "c1", now, again)})
+	begun, err := p.Begin(p.Context(), []Start{startOf(m, "c1", now, again)})
 	p.must(err)
 	return begun[0]
 }
 
-func startOf(m message.Message, carrier string, now float64, again bool) message.Start {
-	s := message.Start{Ref: m.Ref(), Carrier: carrier, Now: at(now), Until: at(now + 10), Again: again}
+func startOf(m Message, carrier string, now float64, again bool) Start {
+	s := Start{Ref: m.Ref(), Carrier: carrier, Now: at(now), Until: at(now + 10), Again: again}
 	for n := range m.Parts {
 		s.Parts = append(s.Parts, n)
 	}
@@ -198,10 +197,10 @@ func startOf(m message.Message, carrier string, now float64, again bool) message
 }
 
 // settlePart records one outcome and returns the messages that want reports.
-func (p fixture) settlePart(m message.Message, part int, o message.Outcome) []message.Message {
+func (p fixture) settlePart(m Message, part int, o Outcome) []Message {
 	p.Helper()
-	o.PartRef = message.PartRef{Ref: m.Ref(), Part: part}
-	list, err := p.Settle(p.Context(), []message.Outcome{o})
+	o.PartRef = PartRef{Ref: m.Ref(), Part: part}
+	list, err := p.Settle(p.Context(), []Outcome{o})
 	p.must(err)
 	return list
 }

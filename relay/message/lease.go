@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // waiting is how many messages of an account are due; atLeast if they were not all
@@ -33,7 +32,7 @@ const (
 // account, however many are due. Messages that do not open are not returned: their parts
 // that are due become Unknown, so that an operator can have them sent when they open again,
 // and the error tells.
-func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]message.Message, error) {
+func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error) {
 	all, err := s.waiting(ctx, now, limit)
 	if err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`, un
 	if err != nil {
 		return nil, err
 	}
-	return s.openedOf(ctx, leaseNoun, leased, func(unopened []message.Message) error {
+	return s.openedOf(ctx, leaseNoun, leased, func(unopened []Message) error {
 		if err := s.markUnopened(ctx, unopened, now); err != nil {
 			return err
 		}
@@ -66,8 +65,8 @@ WHERE message_state.account = batch.account AND message_state.id = batch.id`, un
 const unopenedReason = relay.UnopenedReason + ", then resend the message"
 
 // markUnopened gives the parts that are due of messages that do not open the state Unknown.
-func (s *Store) markUnopened(ctx context.Context, unopened []message.Message, now time.Time) error {
-	refs := make([]message.Ref, len(unopened))
+func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.Time) error {
+	refs := make([]Ref, len(unopened))
 	for i := range unopened {
 		refs[i] = unopened[i].Ref()
 	}
@@ -79,7 +78,7 @@ func (s *Store) markUnopened(ctx context.Context, unopened []message.Message, no
 		for _, st := range states {
 			st.markUnknown(now, now, unopenedReason)
 			for n := range st.parts {
-				if st.parts[n].State == message.Sending && st.transition(n, message.Unknown, now) {
+				if st.parts[n].State == Sending && st.transition(n, Unknown, now) {
 					st.parts[n].Reason = unopenedReason
 				}
 			}

@@ -1,11 +1,10 @@
-package messages
+package message
 
 import (
 	"context"
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // skippedIDs is by how much ids grow when the database was put back to an earlier state:
@@ -27,7 +26,7 @@ func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason st
 SELECT ` + stateColumns + ` FROM message_state s
 WHERE s.pending > 0 AND s.scheduled <= $1 AND (s.account, s.id) > ($2, $3)
 ORDER BY s.account, s.id LIMIT $4 {for update}`
-	last := message.Ref{}
+	last := Ref{}
 	for {
 		var marked int
 		list, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
@@ -36,7 +35,7 @@ ORDER BY s.account, s.id LIMIT $4 {for update}`
 				return nil, err
 			}
 			marked = 0
-			changed := make(map[message.Ref]*state, len(list))
+			changed := make(map[Ref]*state, len(list))
 			for i := range list {
 				marked += list[i].markUnknown(dueBy, now, reason)
 				list[i].schedule(now, s.db.Retention())
@@ -59,8 +58,8 @@ ORDER BY s.account, s.id LIMIT $4 {for update}`
 func (s *state) markUnknown(dueBy, now time.Time, reason string) (count int) {
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.State == message.Pending && p.Due <= db.Millis(dueBy) {
-			p.State, p.Changed, p.Reason = message.Unknown, db.Millis(now), reason
+		if p.State == Pending && p.Due <= db.Millis(dueBy) {
+			p.State, p.Changed, p.Reason = Unknown, db.Millis(now), reason
 			count++
 		}
 	}

@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -35,12 +34,12 @@ func receiptsFindTheirParts(p fixture) {
 	m.Report.URL = "https://example.com/"
 	p.save(m)
 	p.handOver(m, 1, false)
-	part := message.PartRef{Ref: m.Ref()}
-	early := message.Receipt{Carrier: "c1", IDs: []string{"a1"}, OtherBases: []string{"161"}, State: message.Buffered, Line: "stat:ENROUTE", At: at(2)}
+	part := PartRef{Ref: m.Ref()}
+	early := Receipt{Carrier: "c1", IDs: []string{"a1"}, OtherBases: []string{"161"}, State: Buffered, Line: "stat:ENROUTE", At: at(2)}
 	if got := p.match(early); got.Found {
 		p.Fatal("found before it was bound")
 	}
-	bound, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: []string{"A1", "161"}, Part: part}})
+	bound, err := p.Bind(p.Context(), []Binding{{Carrier: "c1", IDs: []string{"A1", "161"}, Part: part}})
 	p.must(err)
 	if len(bound) != 1 {
 		p.Fatalf("bound: %d results, want %d", len(bound), 1)
@@ -49,18 +48,18 @@ func receiptsFindTheirParts(p fixture) {
 	relaytest.Equal(p, "bound[0].Found", bound[0].Found, true)
 	relaytest.Equal(p, "bound[0].Line", bound[0].Line, early.Line)
 	relaytest.Equal(p, "bound[0].At", bound[0].At, early.At)
-	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", CarrierID: "161", At: at(3)})
+	p.settlePart(m, 0, Outcome{State: Accepted, Carrier: "c1", CarrierID: "161", At: at(3)})
 	ms, err := p.Receive(p.Context(), bound, at(3))
 	p.must(err)
 	if len(ms) != 1 {
 		p.Fatalf("ms: %d results, want %d", len(ms), 1)
 	}
-	relaytest.Equal(p, "ms[0].Parts[0].State", ms[0].Parts[0].State, message.Buffered)
+	relaytest.Equal(p, "ms[0].Parts[0].State", ms[0].Parts[0].State, Buffered)
 	relaytest.Equal(p, "ms[0].Parts[0].Report", ms[0].Parts[0].Report, early.Line)
 	relaytest.Equal(p, "ms[0].Parts[0].ChangedAt", ms[0].Parts[0].ChangedAt, at(2))
-	late := message.Receipt{Carrier: "c1", IDs: []string{"0"}, OtherBases: []string{"161"}, State: message.Delivered, Line: "stat:DELIVRD", At: at(4)}
-	other := message.Receipt{Carrier: "c2", IDs: []string{"161"}, State: message.Delivered, At: at(4)}
-	got, err := p.Match(p.Context(), []message.Receipt{late, other})
+	late := Receipt{Carrier: "c1", IDs: []string{"0"}, OtherBases: []string{"161"}, State: Delivered, Line: "stat:DELIVRD", At: at(4)}
+	other := Receipt{Carrier: "c2", IDs: []string{"161"}, State: Delivered, At: at(4)}
+	got, err := p.Match(p.Context(), []Receipt{late, other})
 	p.must(err)
 	relaytest.Equal(p, "got[0].Found", got[0].Found, true)
 	relaytest.Equal(p, "got[0].Part", got[0].Part, part)
@@ -69,7 +68,7 @@ func receiptsFindTheirParts(p fixture) {
 	p.must(err)
 	p.same("wants reports", len(ms), 1)
 	p.inStates(m.ID, "delivered ")
-	for _, state := range []message.State{message.Undelivered, message.Buffered, message.Accepted, message.Delivered} {
+	for _, state := range []State{Undelivered, Buffered, Accepted, Delivered} {
 		got[0].State = state
 		ms, err = p.Receive(p.Context(), got, at(5))
 		p.must(err)
@@ -79,28 +78,28 @@ func receiptsFindTheirParts(p fixture) {
 }
 
 // match matches one receipt.
-func (p fixture) match(r message.Receipt) message.Receipt {
+func (p fixture) match(r Receipt) Receipt {
 	p.Helper()
-	got, err := p.Match(p.Context(), []message.Receipt{r})
+	got, err := p.Match(p.Context(), []Receipt{r})
 	p.must(err)
 	return got[0]
 }
 
 // bind binds one id of carrier c1 to the first part of a message of account 1.
-func (p fixture) bind(id message.ID, number string, refs ...string) []message.Receipt {
+func (p fixture) bind(id ID, number string, refs ...string) []Receipt {
 	p.Helper()
-	early, err := p.Bind(p.Context(), []message.Binding{{Carrier: "c1", IDs: refs, Part: partOf(id), Number: number}})
+	early, err := p.Bind(p.Context(), []Binding{{Carrier: "c1", IDs: refs, Part: partOf(id), Number: number}})
 	p.must(err)
 	return early
 }
 
-func partOf(id message.ID) message.PartRef {
-	return message.PartRef{Ref: message.Ref{Account: 1, ID: id}}
+func partOf(id ID) PartRef {
+	return PartRef{Ref: Ref{Account: 1, ID: id}}
 }
 
 // sent saves a message of one part from Shop to 447700900123 and begins its part over
 // carrier c1.
-func (p fixture) sent() message.Message {
+func (p fixture) sent() Message {
 	p.Helper()
 	m := p.message(1)
 	p.save(m)
@@ -109,17 +108,17 @@ func (p fixture) sent() message.Message {
 }
 
 // answered binds the id of the answer to a message's part and records that it was accepted.
-func (p fixture) answered(m message.Message, ref string) []message.Receipt {
+func (p fixture) answered(m Message, ref string) []Receipt {
 	p.Helper()
 	early := p.bind(m.ID, m.Destination, ref)
-	p.settlePart(m, 0, message.Outcome{State: message.Accepted, Carrier: "c1", CarrierID: ref, At: at(1)})
+	p.settlePart(m, 0, Outcome{State: Accepted, Carrier: "c1", CarrierID: ref, At: at(1)})
 	return early
 }
 
 // ofBase16 is a receipt of the id 5232, which is 1470 in hexadecimal, for a message of sent.
-func ofBase16() message.Receipt {
-	return message.Receipt{
-		Carrier: "c1", IDs: []string{"5232"}, OtherBases: []string{"1470", "21042"}, State: message.Delivered,
+func ofBase16() Receipt {
+	return Receipt{
+		Carrier: "c1", IDs: []string{"5232"}, OtherBases: []string{"1470", "21042"}, State: Delivered,
 		Numbers: []string{"447700900123"}, Addresses: []string{"447700900123", "Shop"}, Line: "id:5232 stat:DELIVRD", At: at(2),
 	}
 }
@@ -128,29 +127,29 @@ func idsInAnotherBase(p fixture) {
 	m := p.sent()
 	p.answered(m, "1470")
 	for name, tc := range map[string]struct {
-		change func(r *message.Receipt)
+		change func(r *Receipt)
 		want   bool
 	}{
-		"as it was sent":               {func(*message.Receipt) {}, true},
-		"with the addresses exchanged": {func(r *message.Receipt) { r.Addresses = []string{"Shop", "447700900123"} }, true},
-		"in capitals":                  {func(r *message.Receipt) { r.Addresses[1] = "SHOP" }, true},
-		"without addresses":            {func(r *message.Receipt) { r.Numbers, r.Addresses = nil, nil }, true},
-		"without the originator":       {func(r *message.Receipt) { r.Addresses = r.Addresses[:1] }, true},
-		"a national number":            {func(r *message.Receipt) { r.Numbers = []string{"07700900123"} }, true},
-		"to another number":            {func(r *message.Receipt) { r.Numbers[0] = "447700900456" }, false},
-		"from another originator":      {func(r *message.Receipt) { r.Addresses[1] = "Bank" }, false},
-		"before it was sent":           {func(r *message.Receipt) { r.At = at(-600) }, false},
-		"of another carrier":           {func(r *message.Receipt) { r.Carrier = "c2" }, false},
-		"of another id":                {func(r *message.Receipt) { r.OtherBases = r.OtherBases[1:] }, false},
+		"as it was sent":               {func(*Receipt) {}, true},
+		"with the addresses exchanged": {func(r *Receipt) { r.Addresses = []string{"Shop", "447700900123"} }, true},
+		"in capitals":                  {func(r *Receipt) { r.Addresses[1] = "SHOP" }, true},
+		"without addresses":            {func(r *Receipt) { r.Numbers, r.Addresses = nil, nil }, true},
+		"without the originator":       {func(r *Receipt) { r.Addresses = r.Addresses[:1] }, true},
+		"a national number":            {func(r *Receipt) { r.Numbers = []string{"07700900123"} }, true},
+		"to another number":            {func(r *Receipt) { r.Numbers[0] = "447700900456" }, false},
+		"from another originator":      {func(r *Receipt) { r.Addresses[1] = "Bank" }, false},
+		"before it was sent":           {func(r *Receipt) { r.At = at(-600) }, false},
+		"of another carrier":           {func(r *Receipt) { r.Carrier = "c2" }, false},
+		"of another id":                {func(r *Receipt) { r.OtherBases = r.OtherBases[1:] }, false},
 	} {
 		r := ofBase16()
 		tc.change(&r)
 		p.same(name, p.match(r).Found, tc.want)
 	}
-	_, err := p.Receive(p.Context(), []message.Receipt{p.match(ofBase16())}, at(2))
+	_, err := p.Receive(p.Context(), []Receipt{p.match(ofBase16())}, at(2))
 	p.must(err)
 	p.inStates(m.ID, "delivered ")
-	p.same("the receipt that settled it, once more", p.match(ofBase16()).Part, message.PartRef{Ref: m.Ref()})
+	p.same("the receipt that settled it, once more", p.match(ofBase16()).Part, PartRef{Ref: m.Ref()})
 	later := ofBase16()
 	later.Line, later.At = "id:5232 stat:DELIVRD done date:2607011201", at(3)
 	p.same("another one, of a message that has ended", p.match(later).Found, false)
@@ -166,7 +165,7 @@ func earlyReceiptInAnotherBase(p fixture) {
 	if len(early) != 1 {
 		p.Fatalf("early receipts: %d results, want %d", len(early), 1)
 	}
-	relaytest.Equal(p, "early[0].Part", early[0].Part, message.PartRef{Ref: m.Ref()})
+	relaytest.Equal(p, "early[0].Part", early[0].Part, PartRef{Ref: m.Ref()})
 	relaytest.Equal(p, "early[0].Found", early[0].Found, true)
 	r = p.match(r)
 	p.same("matched again", []any{r.Found, r.Part.Ref}, []any{true, m.Ref()})
@@ -197,9 +196,9 @@ func receiptInAnotherBaseIsHeld(p fixture) {
 
 // A worker that binds and does not live to record the receipts binds again.
 func bindingIsRepeated(p fixture) {
-	p.match(message.Receipt{Carrier: "c1", IDs: []string{"a1"}, State: message.Delivered, At: at(1)})
+	p.match(Receipt{Carrier: "c1", IDs: []string{"a1"}, State: Delivered, At: at(1)})
 	for i, tc := range []struct {
-		part message.ID
+		part ID
 		want int
 	}{{7, 1}, {7, 1}, {8, 0}, {7, 1}} {
 		early := p.bind(tc.part, "", "a1")
@@ -210,8 +209,8 @@ func bindingIsRepeated(p fixture) {
 }
 
 // about is a receipt for the id a that names a number.
-func about(number string) message.Receipt {
-	return message.Receipt{Carrier: "c1", IDs: []string{"a"}, Numbers: []string{number, "447800000001"}, Destination: number, State: message.Delivered, At: at(1)}
+func about(number string) Receipt {
+	return Receipt{Carrier: "c1", IDs: []string{"a"}, Numbers: []string{number, "447800000001"}, Destination: number, State: Delivered, At: at(1)}
 }
 
 func idUsedTwice(p fixture) {
@@ -223,7 +222,7 @@ func idUsedTwice(p fixture) {
 		p.Fatalf("early: %d results, want %d", len(early), 1)
 	}
 	relaytest.Equal(p, "early, [0].Part", early[0].Part, partOf(8))
-	for number, id := range map[string]message.ID{first: 7, "07700900123": 7, second: 8} {
+	for number, id := range map[string]ID{first: 7, "07700900123": 7, second: 8} {
 		p.same(number, p.match(about(number)).Part, partOf(id))
 	}
 	p.same("another number", p.match(about("447700900789")).Found, false)
@@ -246,7 +245,7 @@ func idUsedTwiceEarly(p fixture) {
 	p.match(about("447700900456"))
 	p.match(about("447700900123"))
 	for range 2 { // a binding may be repeated
-		for id, number := range map[message.ID]string{7: "447700900123", 8: "447700900456"} {
+		for id, number := range map[ID]string{7: "447700900123", 8: "447700900456"} {
 			early := p.bind(id, number, "a")
 			if len(early) != 1 {
 				p.Fatalf("result of bind: %d results, want %d", len(early), 1)
@@ -260,7 +259,7 @@ func idUsedTwiceEarly(p fixture) {
 func idUsedOften(p fixture) {
 	number := func(i int) string { return fmt.Sprintf("4477009%05d", i) }
 	for i := range 100 {
-		p.bind(message.ID(i+1), number(i), "a")
+		p.bind(ID(i+1), number(i), "a")
 	}
 	p.same("the last", p.match(about(number(99))).Part, partOf(100))
 	p.same("one of the last", p.match(about(number(80))).Part, partOf(81))
@@ -268,29 +267,29 @@ func idUsedOften(p fixture) {
 }
 
 func earlyReceiptsAreBounded(p fixture) {
-	early := message.Receipt{Carrier: "c1", IDs: []string{"a"}, State: message.Buffered, Line: strings.Repeat("x", 5000), At: at(1)}
+	early := Receipt{Carrier: "c1", IDs: []string{"a"}, State: Buffered, Line: strings.Repeat("x", 5000), At: at(1)}
 	long := early
 	long.Line = strings.Repeat("x", earlyBytes)
-	for _, r := range []message.Receipt{long, early, early, early, early, early} {
+	for _, r := range []Receipt{long, early, early, early, early, early} {
 		p.match(r)
 	}
 	p.ahead.Add(int64(earlyKept - time.Second))
 	p.same("early", len(p.bind(7, "", "a")), 3)
-	p.match(message.Receipt{Carrier: "c1", IDs: []string{"b"}, State: message.Buffered, At: at(1)})
+	p.match(Receipt{Carrier: "c1", IDs: []string{"b"}, State: Buffered, At: at(1)})
 	p.ahead.Add(int64(earlyKept))
 	p.same("early, after a day", len(p.bind(8, "", "b")), 0)
-	p.match(message.Receipt{Carrier: "c1", IDs: []string{"c"}, State: message.Buffered, At: at(1)})
+	p.match(Receipt{Carrier: "c1", IDs: []string{"c"}, State: Buffered, At: at(1)})
 	p.ahead.Add(int64(earlyKept))
-	p.match(message.Receipt{Carrier: "c1", IDs: []string{"c"}, State: message.Delivered, At: at(1)})
+	p.match(Receipt{Carrier: "c1", IDs: []string{"c"}, State: Delivered, At: at(1)})
 	got := p.bind(9, "", "c")
 	if len(got) != 1 {
 		p.Fatalf("result of bind: %d results, want %d", len(got), 1)
 	}
-	relaytest.Equal(p, "result of bind, [0].State", got[0].State, message.Delivered)
+	relaytest.Equal(p, "result of bind, [0].State", got[0].State, Delivered)
 }
 
 func idsExpire(p fixture) {
-	r := message.Receipt{Carrier: "c1", IDs: []string{"a"}, State: message.Delivered, At: at(1)}
+	r := Receipt{Carrier: "c1", IDs: []string{"a"}, State: Delivered, At: at(1)}
 	p.bind(7, "", "a")
 	p.ahead.Add(int64(refKept - time.Second))
 	p.same("found", p.match(r).Found, true)
@@ -306,24 +305,24 @@ func idsExpire(p fixture) {
 
 func idsOfAnyBytes(p fixture) {
 	for i, id := range []string{"", "\x00", "a\xffb", `"\`, "é"} {
-		r := message.Receipt{Carrier: "c1", IDs: []string{id}, Numbers: []string{"1"}, State: message.Delivered, Line: id, At: at(1)}
+		r := Receipt{Carrier: "c1", IDs: []string{id}, Numbers: []string{"1"}, State: Delivered, Line: id, At: at(1)}
 		p.same("found early", p.match(r).Found, false)
-		p.same("early", len(p.bind(message.ID(i+1), "2", id)), 1)
-		p.same("part", p.match(r).Part, partOf(message.ID(i+1)))
+		p.same("early", len(p.bind(ID(i+1), "2", id)), 1)
+		p.same("part", p.match(r).Part, partOf(ID(i+1)))
 	}
 }
 
 func idTwiceInABatch(p fixture) {
-	r := message.Receipt{Carrier: "c1", IDs: []string{"a", "b", "a"}, State: message.Buffered, At: at(1)}
-	got, err := p.Match(p.Context(), []message.Receipt{r, r})
+	r := Receipt{Carrier: "c1", IDs: []string{"a", "b", "a"}, State: Buffered, At: at(1)}
+	got, err := p.Match(p.Context(), []Receipt{r, r})
 	p.must(err)
 	p.same("found", got[0].Found || got[1].Found, false)
-	early, err := p.Bind(p.Context(), []message.Binding{
+	early, err := p.Bind(p.Context(), []Binding{
 		{Carrier: "c1", IDs: []string{"a"}, Part: partOf(7)}, {Carrier: "c1", IDs: []string{"b"}, Part: partOf(7)}, {Carrier: "c1", IDs: []string{"a"}, Part: partOf(8)},
 	})
 	p.must(err)
 	p.same("early", len(early), 6)
-	p.same("the last binding", p.match(message.Receipt{Carrier: "c1", IDs: []string{"a"}}).Part, partOf(8))
+	p.same("the last binding", p.match(Receipt{Carrier: "c1", IDs: []string{"a"}}).Part, partOf(8))
 }
 
 func reportsStay(p fixture) {
@@ -338,13 +337,13 @@ func reportsStay(p fixture) {
 	}
 	p.handOver(m, 1, false)
 	p.handOver(quiet, 1, false)
-	accepted := message.Outcome{State: message.Accepted, At: at(5)}
+	accepted := Outcome{State: Accepted, At: at(5)}
 	p.same("of one that wants none", len(p.settlePart(quiet, 0, accepted)), 0)
 	first := p.settlePart(m, 0, accepted)
 	p.same("untold", []int{len(first), unreported(4), unreported(5)}, []int{1, 0, 1})
-	_, err := p.Receive(p.Context(), []message.Receipt{{State: message.Buffered, At: at(5.5), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(5.5))
+	_, err := p.Receive(p.Context(), []Receipt{{State: Buffered, At: at(5.5), Part: PartRef{Ref: m.Ref()}, Found: true}}, at(5.5))
 	p.must(err)
-	second, err := p.Receive(p.Context(), []message.Receipt{{State: message.Delivered, At: at(6), Part: message.PartRef{Ref: m.Ref()}, Found: true}}, at(6))
+	second, err := p.Receive(p.Context(), []Receipt{{State: Delivered, At: at(6), Part: PartRef{Ref: m.Ref()}, Found: true}}, at(6))
 	p.must(err)
 	p.same("buffered before", second[0].Parts[0].BufferedAt, at(5.5))
 	p.must(p.MarkReported(p.Context(), first))
@@ -356,8 +355,8 @@ func reportsStay(p fixture) {
 }
 
 func nothingIsLeft(p fixture) {
-	var ms []message.Message
-	var outcomes []message.Outcome
+	var ms []Message
+	var outcomes []Outcome
 	for range db.SweepMost {
 		ms = append(ms, p.message(1))
 	}
@@ -365,8 +364,8 @@ func nothingIsLeft(p fixture) {
 	for i := range ms {
 		ms[i].Report.URL = "https://example.com/"
 		for n := range ms[i].Parts {
-			outcomes = append(outcomes, message.Outcome{
-				PartRef: message.PartRef{Ref: ms[i].Ref(), Part: n}, State: message.Rejected, Reason: "no carrier", At: at(1),
+			outcomes = append(outcomes, Outcome{
+				PartRef: PartRef{Ref: ms[i].Ref(), Part: n}, State: Rejected, Reason: "no carrier", At: at(1),
 			})
 		}
 	}
@@ -375,7 +374,7 @@ func nothingIsLeft(p fixture) {
 	reported, err := p.Settle(p.Context(), outcomes)
 	p.must(err)
 	p.same("messages to report", len(reported), len(ms))
-	if last := reported[len(reported)-1].Parts[2]; last.Reason != "no carrier" || last.State != message.Rejected {
+	if last := reported[len(reported)-1].Parts[2]; last.Reason != "no carrier" || last.State != Rejected {
 		p.Fatalf("%+v", last)
 	}
 	for range 2 {

@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // Two gateways work on one PostgreSQL at the same time.
@@ -42,7 +41,7 @@ func (g gateways) together(work func(p fixture, gateway, worker int)) {
 	running.Wait()
 }
 
-func (g gateways) save(n int) (ms []message.Message) {
+func (g gateways) save(n int) (ms []Message) {
 	for range n {
 		ms = append(ms, g[0].message(1))
 	}
@@ -106,7 +105,7 @@ func begunByOne(g gateways) {
 	ms := g.save(200)
 	var begun counter
 	g.together(func(p fixture, gateway, worker int) {
-		starts := make([]message.Start, len(ms))
+		starts := make([]Start, len(ms))
 		for i := range ms { // each in another order
 			starts[i] = startOf(ms[(i*7+worker*31+gateway*101)%len(ms)], fmt.Sprint("c", worker), 1, false)
 		}
@@ -128,9 +127,9 @@ func oneOrder(g gateways) {
 	g.together(func(p fixture, _, _ int) {
 		for k := range 10 {
 			answer := fmt.Sprint("answer ", k)
-			saved, err := p.Save(p.Context(), message.Batch{
-				Account: 1, Messages: []message.Message{p.message(1)}, Now: at(0),
-				Once: message.Once{Key: fmt.Sprint("key ", k), Order: "o", Answer: []byte(answer), Keep: time.Hour},
+			saved, err := p.Save(p.Context(), Batch{
+				Account: 1, Messages: []Message{p.message(1)}, Now: at(0),
+				Once: Once{Key: fmt.Sprint("key ", k), Order: "o", Answer: []byte(answer), Keep: time.Hour},
 			})
 			if err != nil {
 				p.Error(err)
@@ -154,11 +153,11 @@ func receiptMeetsBinding(g gateways) {
 			id := fmt.Sprint(i)
 			switch {
 			case gateway == 0 && worker == 0:
-				for range p.bind(message.ID(i+1), "", id) {
+				for range p.bind(ID(i+1), "", id) {
 					found.add(id)
 				}
 			case gateway == 1 && worker == 0:
-				if p.match(message.Receipt{Carrier: "c1", IDs: []string{id}, State: message.Delivered, At: at(1)}).Found {
+				if p.match(Receipt{Carrier: "c1", IDs: []string{id}, State: Delivered, At: at(1)}).Found {
 					found.add(id)
 				}
 			}
@@ -175,7 +174,7 @@ func idsAreUnique(g gateways) {
 			if err != nil {
 				p.Error(err)
 			}
-			for n := range message.ID(3) {
+			for n := range ID(3) {
 				ids.add(first + n)
 			}
 		}
@@ -194,10 +193,10 @@ func settledOrDeleted(g gateways) {
 			}
 			return
 		}
-		outcomes := make([]message.Outcome, len(ms)/2)
+		outcomes := make([]Outcome, len(ms)/2)
 		for i := range outcomes {
-			outcomes[i] = message.Outcome{
-				PartRef: message.PartRef{Ref: ms[(i*11+worker*5+gateway)%len(ms)].Ref()}, State: message.Rejected, Refund: true, At: at(1),
+			outcomes[i] = Outcome{
+				PartRef: PartRef{Ref: ms[(i*11+worker*5+gateway)%len(ms)].Ref()}, State: Rejected, Refund: true, At: at(1),
 			}
 		}
 		if _, err := p.Settle(p.Context(), outcomes); err != nil {
@@ -205,5 +204,5 @@ func settledOrDeleted(g gateways) {
 		}
 	})
 	g[0].hasCredit(10_000)
-	g[0].same("pending", g[0].pendingIDs(), []message.ID{})
+	g[0].same("pending", g[0].pendingIDs(), []ID{})
 }

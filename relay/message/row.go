@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // part is where a part of a message stands.
 type part struct {
-	State message.State `json:"state"`
+	State State `json:"state"`
 	// Due is when it is tried again; 0: when the message was to be sent.
 	Due int64 `json:"due,omitempty"`
 	// Changed is when its state changed; 0: when the message was received.
@@ -30,7 +29,7 @@ type part struct {
 
 // state is what changes of a message, a row of message_state.
 type state struct {
-	message.Ref
+	Ref
 	count           int // of the parts
 	scheduled       int64
 	report          bool
@@ -48,26 +47,26 @@ const stateColumns = `s.account, s.id, s.part_count, s.scheduled, s.report, s.pa
 func stateFields(s *state) []any {
 	return []any{&s.Account, &s.ID, &s.count, &s.scheduled, &s.report, db.JSON(&s.parts), &s.due, &s.unreportedSince, &s.expires, &s.version, func() {
 		for len(s.parts) < s.count { // all are as they were saved
-			s.parts = append(s.parts, part{State: message.Pending})
+			s.parts = append(s.parts, part{State: Pending})
 		}
 	}}
 }
 
 // lock reads the states of messages and keeps others from changing them. Those
 // that are gone are left out.
-func lock(ctx context.Context, tx *db.Tx, noun string, refs []message.Ref) (map[message.Ref]*state, error) {
+func lock(ctx context.Context, tx *db.Tx, noun string, refs []Ref) (map[Ref]*state, error) {
 	return byRef(db.List(ctx, tx, noun, `
 SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
 WHERE s.account = batch.account AND s.id = batch.id
 ORDER BY s.account, s.id {for update}`, stateFields, refBatch(refs)))
 }
 
-func byRef(list []state, err error) (map[message.Ref]*state, error) {
-	return db.Index(list, err, func(s *state) message.Ref { return s.Ref })
+func byRef(list []state, err error) (map[Ref]*state, error) {
+	return db.Index(list, err, func(s *state) Ref { return s.Ref })
 }
 
 // refBatch names messages; each once.
-func refBatch(refs []message.Ref) *db.Batch {
+func refBatch(refs []Ref) *db.Batch {
 	return db.BatchOf("account, id", refs, refFields)
 }
 
@@ -76,10 +75,10 @@ func stateBatch(states []state) *db.Batch {
 	return db.BatchOf("account, id", states, func(s *state) []any { return refFields(&s.Ref) })
 }
 
-func refFields(r *message.Ref) []any { return []any{&r.Account, &r.ID} }
+func refFields(r *Ref) []any { return []any{&r.Account, &r.ID} }
 
 // store writes back those of the states that have changed.
-func store(ctx context.Context, tx *db.Tx, noun string, all map[message.Ref]*state) error {
+func store(ctx context.Context, tx *db.Tx, noun string, all map[Ref]*state) error {
 	b := db.NewBatch("account, id, parts, pending, states, due, untold, expires, version")
 	for _, s := range all {
 		if !s.changed {
@@ -98,7 +97,7 @@ FROM batch WHERE message_state.account = batch.account AND message_state.id = ba
 // have.
 func (s *state) summary() (pending int, states int64) {
 	for i := range s.parts {
-		if s.parts[i].State == message.Pending {
+		if s.parts[i].State == Pending {
 			pending++
 		}
 		states |= stateBit(s.parts[i].State)
@@ -108,10 +107,10 @@ func (s *state) summary() (pending int, states int64) {
 
 // stateBit is a state's bit in message_state.states, and in settled, which is states
 // without the first two, as the schema has it in its indexes.
-func stateBit(s message.State) int64 {
-	order := []message.State{
-		message.Pending, message.Sending, message.Accepted, message.Buffered, message.Delivered, message.Undelivered,
-		message.Rejected, message.Unknown, message.Removed,
+func stateBit(s State) int64 {
+	order := []State{
+		Pending, Sending, Accepted, Buffered, Delivered, Undelivered,
+		Rejected, Unknown, Removed,
 	}
 	if bit := slices.Index(order, s); bit >= 0 {
 		return 1 << bit
@@ -121,13 +120,13 @@ func stateBit(s message.State) int64 {
 
 // transition gives a part another state, if that may follow the present one, and
 // reports whether it did.
-func (s *state) transition(n int, to message.State, at time.Time) bool {
+func (s *state) transition(n int, to State, at time.Time) bool {
 	p := &s.parts[n]
 	if !slices.Contains(to.From(), p.State) {
 		return false
 	}
 	p.State, p.Changed = to, db.Millis(at)
-	if to == message.Buffered {
+	if to == Buffered {
 		p.Buffered = p.Changed
 	}
 	s.version++
@@ -141,9 +140,9 @@ func (s *state) schedule(now time.Time, retention time.Duration) {
 	leased, next := false, int64(0)
 	for i := range s.parts {
 		switch p := &s.parts[i]; p.State {
-		case message.Sending:
+		case Sending:
 			leased = true
-		case message.Pending:
+		case Pending:
 			at := p.Due
 			if at == 0 {
 				at = s.scheduled
@@ -165,14 +164,14 @@ func (s *state) schedule(now time.Time, retention time.Duration) {
 
 // fill sets what changes of a message's parts. Of a message that does not open it makes
 // the parts, without their content.
-func fill(m *message.Message, s *state) {
+func fill(m *Message, s *state) {
 	if m.Unopened {
-		m.Parts, m.ScheduledFor = make([]message.Part, s.count), db.Moment(s.scheduled)
+		m.Parts, m.ScheduledFor = make([]Part, s.count), db.Moment(s.scheduled)
 	}
 	parts := s.parts
 	for n := range m.Parts {
 		p := &m.Parts[n]
-		p.State, p.ScheduledAt, p.ChangedAt = message.Pending, m.ScheduledFor, m.ReceivedAt
+		p.State, p.ScheduledAt, p.ChangedAt = Pending, m.ScheduledFor, m.ReceivedAt
 		if n >= len(parts) {
 			continue
 		}

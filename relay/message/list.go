@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"cmp"
@@ -11,11 +11,10 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // List returns messages of an account, newest first.
-func (s *Store) List(ctx context.Context, f message.Filter) ([]message.Message, message.ID, error) {
+func (s *Store) List(ctx context.Context, f Filter) ([]Message, ID, error) {
 	const label = "messages: list"
 	if len(f.IDs) > 0 {
 		list, err := s.named(ctx, label, &f)
@@ -37,7 +36,7 @@ const newest = math.MaxInt64
 
 // pageOf returns the statement that reads a page. It finds the ids first: in the index of
 // a number and of a state if the filter has one, else by the key.
-func pageOf(f *message.Filter) string {
+func pageOf(f *Filter) string {
 	const selectPage = `
 		WITH page AS MATERIALIZED (%s
 		  ORDER BY id DESC
@@ -107,27 +106,27 @@ func pageOf(f *message.Filter) string {
 }
 
 // stateCondition returns the condition of a state as its index has it.
-func stateCondition(s message.State) string {
+func stateCondition(s State) string {
 	bit := stateBit(s)
-	if s == message.Pending || s == message.Sending {
+	if s == Pending || s == Sending {
 		return fmt.Sprintf("s.due > 0 AND (s.states & %[1]d) = %[1]d", bit)
 	}
 	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", bit)
 }
 
 // named returns the messages that a filter names.
-func (s *Store) named(ctx context.Context, label string, f *message.Filter) ([]message.Message, error) {
-	b := db.BatchOf("account, id", f.IDs, func(id *message.ID) []any { return []any{f.Account, id} })
+func (s *Store) named(ctx context.Context, label string, f *Filter) ([]Message, error) {
+	b := db.BatchOf("account, id", f.IDs, func(id *ID) []any { return []any{f.Account, id} })
 	list, err := db.List(ctx, s.db, label, `
 SELECT `+messageColumns+` FROM batch CROSS JOIN message m CROSS JOIN message_state s
 WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
 ORDER BY batch.n`, messageFields, b)
-	return slices.DeleteFunc(list, func(m message.Message) bool { return !f.Selects(&m) }), err
+	return slices.DeleteFunc(list, func(m Message) bool { return !f.Selects(&m) }), err
 }
 
 // Unreported returns messages with unreported changes. Those that do not open are listed
 // again later, behind the others.
-func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]message.Message, error) {
+func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]Message, error) {
 	const label = "messages: list unreported"
 	list, err := db.List(ctx, s.db, label, `
 SELECT `+messageColumns+` FROM message_state s JOIN message m ON m.account = s.account AND m.id = s.id
@@ -140,11 +139,11 @@ ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
 	return opened, s.db.Run(ctx, label, `
 UPDATE message_state SET untold = $1
 FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id AND message_state.untold > 0`,
-		s.db.Now(), db.BatchOf("account, id", unopened, func(m *message.Message) []any { return []any{m.Account, m.ID} }))
+		s.db.Now(), db.BatchOf("account, id", unopened, func(m *Message) []any { return []any{m.Account, m.ID} }))
 }
 
 // separate separates the messages that open from those that do not.
-func separate(list []message.Message) (opened, unopened []message.Message) {
+func separate(list []Message) (opened, unopened []Message) {
 	for i := range list {
 		if list[i].Unopened {
 			unopened = append(unopened, list[i])
@@ -156,8 +155,8 @@ func separate(list []message.Message) (opened, unopened []message.Message) {
 }
 
 // MarkReported marks messages as reported unless their version has changed.
-func (s *Store) MarkReported(ctx context.Context, ms []message.Message) error {
-	b := db.BatchOf("account, id, version", ms, func(m *message.Message) []any {
+func (s *Store) MarkReported(ctx context.Context, ms []Message) error {
+	b := db.BatchOf("account, id, version", ms, func(m *Message) []any {
 		return []any{m.Account, m.ID, m.Version}
 	})
 	return s.db.Run(ctx, "messages: mark reported", `
@@ -192,12 +191,12 @@ const (
 )
 
 // sealedFields returns pointers to the fields of m in the order of sealedColumns.
-func sealedFields(m *message.Message) []any {
+func sealedFields(m *Message) []any {
 	return []any{&m.Account, db.SealedOr(&m.Unopened, db.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
 }
 
 // messageFields returns where messageColumns are read to.
-func messageFields(m *message.Message) []any {
+func messageFields(m *Message) []any {
 	var s state
 	return append(sealedFields(m), &s.count, &s.scheduled, db.JSON(&s.parts), &m.Version, func() {
 		fill(m, &s)
@@ -206,7 +205,7 @@ func messageFields(m *message.Message) []any {
 }
 
 // Get loads a message.
-func (s *Store) Get(ctx context.Context, acct relay.AccountID, id message.ID) (message.Message, error) {
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error) {
 	return db.One(ctx, s.db, "message "+id.String(), `
 SELECT `+messageColumns+` FROM message m JOIN message_state s ON s.account = m.account AND s.id = m.id
 WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
@@ -214,10 +213,10 @@ WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
 
 // openedOf returns the messages of states, in those states, but for those that do not open,
 // which it passes on.
-func (s *Store) openedOf(ctx context.Context, noun string, states []state, refuse func(unopened []message.Message) error) ([]message.Message, error) {
+func (s *Store) openedOf(ctx context.Context, noun string, states []state, refuse func(unopened []Message) error) ([]Message, error) {
 	list, err := db.List(ctx, s.db, noun, `
 SELECT `+sealedColumns+`, batch.n FROM batch CROSS JOIN message m
-WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *message.Message) []any {
+WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *Message) []any {
 		var n int
 		return append(sealedFields(m), &n, func() {
 			m.Version = states[n-1].version
@@ -232,7 +231,7 @@ WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *m
 }
 
 // Pending lists the pending parts of an account.
-func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]message.Entry, int, error) {
+func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error) {
 	const noun = "messages: pending"
 	total, err := db.Value[int](ctx, s.db, noun, `
 SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE account = $1 AND due > 0 AND pending > 0`, acct)
@@ -240,7 +239,7 @@ SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE accoun
 		return nil, total, err
 	}
 	type row struct {
-		m      message.Message
+		m      Message
 		before int
 	}
 	// before is how many pending parts there are in messages with lower ids.
@@ -256,11 +255,11 @@ WHERE m.account = $1 AND m.id = page.id AND s.account = $1 AND s.id = page.id
 ORDER BY page.id`, func(r *row) []any {
 		return append([]any{&r.before}, messageFields(&r.m)...)
 	}, acct, offset, limit, offset+limit)
-	var entries []message.Entry
+	var entries []Entry
 	for i := range list {
 		at := list[i].before
 		for n := range list[i].m.Parts {
-			if list[i].m.Parts[n].State != message.Pending {
+			if list[i].m.Parts[n].State != Pending {
 				continue
 			}
 			if at >= offset && len(entries) < limit {
@@ -273,7 +272,7 @@ ORDER BY page.id`, func(r *row) []any {
 }
 
 // Delete removes a pending part and refunds it.
-func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry message.ID, now time.Time) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry ID, now time.Time) error {
 	noun := "message " + entry.String()
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		st, err := db.One(ctx, tx, noun, `
@@ -282,11 +281,11 @@ SELECT `+stateColumns+` FROM message_state s WHERE s.account = $1 AND s.id <= $2
 			return err
 		}
 		part := entry - st.ID
-		if part >= message.ID(len(st.parts)) || !st.transition(int(part), message.Removed, now) {
+		if part >= ID(len(st.parts)) || !st.transition(int(part), Removed, now) {
 			return relay.Errorf(relay.KindNotFound, "%s: not pending", noun)
 		}
 		st.schedule(now, s.db.Retention())
-		if err := store(ctx, tx, noun, map[message.Ref]*state{st.Ref: &st}); err != nil {
+		if err := store(ctx, tx, noun, map[Ref]*state{st.Ref: &st}); err != nil {
 			return err
 		}
 		return refund(ctx, tx, []credit.Change{refundOf(acct, entry, now)})

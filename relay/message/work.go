@@ -1,4 +1,4 @@
-package messages
+package message
 
 import (
 	"cmp"
@@ -11,22 +11,21 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/message"
 )
 
 // Begin writes down that parts are about to be handed to a carrier.
-func (s *Store) Begin(ctx context.Context, starts []message.Start) ([][]int, error) {
+func (s *Store) Begin(ctx context.Context, starts []Start) ([][]int, error) {
 	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), starts)
 }
 
 // begin is Begin with a call id, which makes a retried call idempotent: a call that
 // is repeated because its answer was lost is answered as before; one that comes too
 // late takes no part that was released since.
-func (s *Store) begin(ctx context.Context, call string, starts []message.Start) ([][]int, error) {
+func (s *Store) begin(ctx context.Context, call string, starts []Start) ([][]int, error) {
 	if len(starts) == 0 {
 		return nil, nil
 	}
-	refs := distinct(starts, func(st *message.Start) message.Ref { return st.Ref })
+	refs := distinct(starts, func(st *Start) Ref { return st.Ref })
 	const noun = "messages: begin"
 	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
 		states, err := lock(ctx, tx, noun, refs)
@@ -44,16 +43,16 @@ func (s *Store) begin(ctx context.Context, call string, starts []message.Start) 
 }
 
 // begin returns the parts that may be handed over.
-func (s *state) begin(call string, start *message.Start) (begun []int) {
+func (s *state) begin(call string, start *Start) (begun []int) {
 	for _, n := range start.Parts {
 		if n < 0 || n >= len(s.parts) {
 			continue
 		}
 		p := &s.parts[n]
 		switch {
-		case p.State == message.Sending && p.Call == call:
-		case p.State == message.Pending && p.Call != call, p.State == message.Sending && start.Again:
-			p.State, p.Call, p.Carrier, p.Changed = message.Sending, call, start.Carrier, db.Millis(start.Now)
+		case p.State == Sending && p.Call == call:
+		case p.State == Pending && p.Call != call, p.State == Sending && start.Again:
+			p.State, p.Call, p.Carrier, p.Changed = Sending, call, start.Carrier, db.Millis(start.Now)
 		default:
 			continue
 		}
@@ -69,8 +68,8 @@ func (s *state) begin(call string, start *message.Start) (begun []int) {
 }
 
 // distinct are the messages that a batch is of, each once.
-func distinct[T any](batch []T, of func(*T) message.Ref) (refs []message.Ref) {
-	seen := make(map[message.Ref]bool, len(batch))
+func distinct[T any](batch []T, of func(*T) Ref) (refs []Ref) {
+	seen := make(map[Ref]bool, len(batch))
 	for i := range batch {
 		if ref := of(&batch[i]); !seen[ref] {
 			seen[ref] = true
@@ -82,13 +81,13 @@ func distinct[T any](batch []T, of func(*T) message.Ref) (refs []message.Ref) {
 
 // change is what shall happen to a part.
 type change struct {
-	message.Outcome
+	Outcome
 	report string
 	now    time.Time // when it is recorded; At is when the answer or the receipt arrived
 }
 
 // Settle records what carriers said.
-func (s *Store) Settle(ctx context.Context, outcomes []message.Outcome) ([]message.Message, error) {
+func (s *Store) Settle(ctx context.Context, outcomes []Outcome) ([]Message, error) {
 	changes := make([]change, len(outcomes))
 	for i, o := range outcomes {
 		changes[i] = change{Outcome: o, now: o.At}
@@ -97,11 +96,11 @@ func (s *Store) Settle(ctx context.Context, outcomes []message.Outcome) ([]messa
 }
 
 // settle records changes and returns the messages that want reports.
-func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]message.Message, error) {
+func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]Message, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	refs := distinct(changes, func(c *change) message.Ref { return c.PartRef.Ref })
+	refs := distinct(changes, func(c *change) Ref { return c.PartRef.Ref })
 	reports, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
 		states, err := lock(ctx, tx, noun, refs)
 		if err != nil {
@@ -117,12 +116,12 @@ func (s *Store) settle(ctx context.Context, noun string, changes []change) ([]me
 		return nil, err
 	}
 	// Unreported lists those that do not open until they do.
-	return s.openedOf(ctx, noun, reports, func([]message.Message) error { return nil })
+	return s.openedOf(ctx, noun, reports, func([]Message) error { return nil })
 }
 
 // apply applies changes to states. It returns the states that need reports, in the order of refs, and the refunds.
-func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes []change) (reports []state, refunds []credit.Change) {
-	of := make(map[message.Ref][]*change, len(refs))
+func (s *Store) apply(states map[Ref]*state, refs []Ref, changes []change) (reports []state, refunds []credit.Change) {
+	of := make(map[Ref][]*change, len(refs))
 	for i := range changes {
 		ref := changes[i].PartRef.Ref
 		of[ref] = append(of[ref], &changes[i])
@@ -139,7 +138,7 @@ func (s *Store) apply(states map[message.Ref]*state, refs []message.Ref, changes
 			}
 			moved, reported = true, reported || c.State.Code() != 0
 			if c.Refund {
-				refunds = append(refunds, refundOf(ref.Account, ref.ID+message.ID(c.Part), c.At))
+				refunds = append(refunds, refundOf(ref.Account, ref.ID+ID(c.Part), c.At))
 			}
 		}
 		if moved {
@@ -167,7 +166,7 @@ func (s *state) settle(c *change) bool {
 		return false
 	}
 	p.Reason, p.Report = cmp.Or(c.Reason, p.Reason), cmp.Or(c.report, p.Report)
-	if c.State == message.Pending {
+	if c.State == Pending {
 		p.Due = db.Millis(c.Again)
 	}
 	if c.Resent {
@@ -176,7 +175,7 @@ func (s *state) settle(c *change) bool {
 	return true
 }
 
-func refundOf(acct relay.AccountID, entry message.ID, at time.Time) credit.Change {
+func refundOf(acct relay.AccountID, entry ID, at time.Time) credit.Change {
 	return credit.Change{
 		ID: "refund-" + entry.String(), Account: acct, Credits: 1, Reason: credit.Refund, Reference: entry.String(), At: at,
 	}
@@ -200,12 +199,12 @@ func refund(ctx context.Context, tx *db.Tx, refunds []credit.Change) error {
 
 // Renew moves the end of leases and returns the messages of which the caller still has
 // the lease.
-func (s *Store) Renew(ctx context.Context, ls []message.Lease, until time.Time) ([]message.Ref, error) {
+func (s *Store) Renew(ctx context.Context, ls []Lease, until time.Time) ([]Ref, error) {
 	return s.moveDue(ctx, "messages: renew", ls, until)
 }
 
 // Release gives leases back unused.
-func (s *Store) Release(ctx context.Context, ls []message.Lease, due time.Time) error {
+func (s *Store) Release(ctx context.Context, ls []Lease, due time.Time) error {
 	_, err := s.moveDue(ctx, "messages: release", ls, due)
 	return err
 }
@@ -223,10 +222,10 @@ RETURNING message_state.account, message_state.id`
 
 // moveDue sets when messages are due. One of which nothing waits stays as it is, and so does
 // one that another process has leased: its lease ends later.
-func (s *Store) moveDue(ctx context.Context, noun string, ls []message.Lease, to time.Time) ([]message.Ref, error) {
-	ls = db.LastOfEach(ls, func(a, b message.Lease) int {
+func (s *Store) moveDue(ctx context.Context, noun string, ls []Lease, to time.Time) ([]Ref, error) {
+	ls = db.LastOfEach(ls, func(a, b Lease) int {
 		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
 	})
-	b := db.BatchOf("account, id, ends", ls, func(l *message.Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
+	b := db.BatchOf("account, id, ends", ls, func(l *Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
 	return db.Returning(ctx, s.db, noun, moveLeases, refFields, to, b)
 }
