@@ -86,7 +86,7 @@ func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 }
 
 // noAccounts is a gateway without accounts.
-type noAccounts struct{ account.Store }
+type noAccounts struct{ *account.Store }
 
 func (noAccounts) AccountByName(context.Context, string) (account.Account, error) {
 	return account.Account{}, relay.Errorf(relay.KindNotFound, "no account")

@@ -59,6 +59,12 @@ type Token struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
+// DeclaredToken is a token, and the document that declares it: empty for none.
+type DeclaredToken struct {
+	Token
+	Document string
+}
+
 // idDigits is how many digits of its hash name a token.
 const idDigits = 12
 

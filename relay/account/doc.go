@@ -1,4 +1,9 @@
-// Package account holds who may do what: accounts, their tokens and scopes.
+// Package account provides accounts, their tokens and scopes, the usernames of the SOAP
+// interface, and the records of the inventory that declares them.
 //
 // Tokens are stored hashed; a token's traffic reaches its own account only.
+//
+// Gateways cache tokens. Each change of a token increments the version "tokens", which
+// every gateway polls, so that a token revoked at one gateway stops working at the
+// others within about a second.
 package account

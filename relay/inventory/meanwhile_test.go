@@ -27,7 +27,7 @@ accounts:
 // accountsRead, relaysRead and rulesRead call then after they have read a record that an
 // apply is about to save.
 type (
-	accountsPort = account.Store // embedded under a name that none of its methods has
+	accountsPort = Accounts // embedded under a name that none of its methods has
 	rulesPort    = Rules
 	accountsRead struct {
 		accountsPort

@@ -4,13 +4,30 @@ import (
 	"context"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sip"
 )
+
+// Accounts stores accounts and the inventory; account.Store implements it. Tests change
+// records between a read and the save that follows.
+type Accounts interface {
+	Tokens(ctx context.Context) ([]account.Token, error)
+	AddToken(ctx context.Context, t account.Token) error
+	PutTokens(ctx context.Context, tokens []account.Token) error
+	DeleteToken(ctx context.Context, t account.Token) error
+	PutLogin(ctx context.Context, l account.Login) error
+	DeleteLogin(ctx context.Context, username string) error
+	AccountByName(ctx context.Context, name string) (account.Account, error)
+	Accounts(ctx context.Context) ([]account.Account, error)
+	PutAccounts(ctx context.Context, all, read []account.Account) ([]relay.AccountID, error)
+	Inventory(ctx context.Context) ([]byte, error)
+	DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error)
+	PutInventory(ctx context.Context, was, document []byte, sims account.SIMChanges) error
+}
 
 // Relays keeps relays.
 type Relays interface {
@@ -54,9 +71,4 @@ type Ledgers interface {
 	Put(ctx context.Context, acct relay.AccountID, l ledger.Ledger) error
 	Delete(ctx context.Context, acct relay.AccountID, id string) error
 	Log(ctx context.Context, acct relay.AccountID, id string) (ledger.Log, error)
-}
-
-// Trunks keeps where accounts' SIP calls come from.
-type Trunks interface {
-	PutTrunks(ctx context.Context, acct relay.AccountID, list []sip.Trunk) error
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/sim"
+	"github.com/penstock/penstock/relay/sip"
 )
 
 // Deps are what an inventory is applied to and checked against.
 type Deps struct {
-	Accounts account.Store
+	Accounts Accounts
 	Devices  Devices
 	Relays   Relays
 	Rules    Rules
 	Networks Networks
 	Credit   *credit.Store
 	Ledgers  Ledgers
-	Trunks   Trunks
+	Trunks   *sip.Trunks
 	SIMs     sim.SIMs
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error

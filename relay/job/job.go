@@ -127,3 +127,22 @@ type RunnerFunc func(ctx context.Context, j Job) (any, error)
 
 // Run calls the function.
 func (f RunnerFunc) Run(ctx context.Context, j Job) (any, error) { return f(ctx, j) }
+
+// Submitter takes new jobs.
+type Submitter interface {
+	// Submit saves a job and schedules it. If it returns no error, the job will run.
+	Submit(ctx context.Context, j Job) error
+}
+
+// Getter loads jobs.
+type Getter interface {
+	// Get loads a job; relay.KindNotFound if the account has none of the id.
+	Get(ctx context.Context, acct relay.AccountID, id string) (Job, error)
+}
+
+// Lister lists the jobs that belong to a list.
+type Lister interface {
+	// List returns jobs in the order of their creation, from an offset on and at
+	// most limit, and how many the filter selects.
+	List(ctx context.Context, acct relay.AccountID, f Filter, offset, limit int) (found []Job, total int, err error)
+}

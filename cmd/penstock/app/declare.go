@@ -15,13 +15,12 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inventory"
-	"github.com/penstock/penstock/relay/sqlstore/accounts"
 )
 
 // declare applies the configured inventory, or the demo if there is none. While the
 // database is down it is retried in the background: known senders are served
 // meanwhile.
-func (d *Gateway) declare(ctx context.Context, known *accounts.Store, inv *inventory.Service) error {
+func (d *Gateway) declare(ctx context.Context, known *account.Store, inv *inventory.Service) error {
 	if err := d.keepDemo(ctx, inv); err != nil {
 		return fmt.Errorf("demo account: %w", err)
 	}

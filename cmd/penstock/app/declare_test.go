@@ -19,7 +19,7 @@ import (
 
 // absentAccounts are accounts in a database that is down until it is there.
 type absentAccounts struct {
-	account.Store
+	*account.Store
 	there *atomic.Bool
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/jobs"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -29,5 +28,5 @@ type pendingJobs struct{ *jobqueue.Jobs }
 // submitted submits jobs and loads them.
 type submitted struct {
 	job.Submitter
-	*jobs.Store
+	*job.Store
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/penstock/penstock/delivery/durable"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
@@ -148,7 +148,7 @@ func makeGatewayKey(ctx context.Context, v *vault.Vault) error {
 type ledgerService struct {
 	*ledger.Service
 	vault     *vault.Vault
-	accounts  *accounts.Store
+	accounts  *account.Store
 	masterKey string       // the newest
 	wrongKey  atomic.Bool  // accounts' keys are wrapped by another master key
 	faults    atomic.Int64 // of the last audit

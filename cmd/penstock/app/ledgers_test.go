@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/accounts"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
@@ -75,7 +74,7 @@ func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 			return v
 		}
 		store.SetSealer(&recordSealer{vault: seal()})
-		records := accounts.New(store)
+		records := account.NewStore(store)
 		put := func(name string) error {
 			_, err := records.PutAccount(ctx, account.Account{Name: name})
 			return err

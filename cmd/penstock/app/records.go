@@ -11,13 +11,15 @@ import (
 	"github.com/penstock/penstock/config"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/accounts"
+	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/calls"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
@@ -25,7 +27,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/files"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/sqlstore/inbound"
-	"github.com/penstock/penstock/relay/sqlstore/jobs"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
@@ -38,15 +39,15 @@ import (
 type recordStores struct {
 	DB *db.DB
 
-	Accounts    *accounts.Store
-	Trunks      *accounts.Trunks
+	Accounts    *account.Store
+	Trunks      *sip.Trunks
 	Credit      *credit.Store
 	Lookups     *lookups.Store
 	Devices     *devices.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
 	Messages    *message.Store
-	Jobs        *jobs.Store
+	Jobs        *job.Store
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
 	Subscribers *sims.Subscribers
@@ -64,15 +65,15 @@ type recordStores struct {
 func newRecords(db *db.DB) *recordStores {
 	return &recordStores{
 		DB:          db,
-		Accounts:    accounts.New(db),
-		Trunks:      accounts.NewTrunks(db),
+		Accounts:    account.NewStore(db),
+		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
 		Lookups:     lookups.New(db),
 		Devices:     devices.New(db),
 		Inbound:     inbound.New(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
-		Jobs:        jobs.New(db),
+		Jobs:        job.NewStore(db),
 		SIMs:        sims.NewSIMs(db),
 		Pools:       sims.NewPools(db),
 		Subscribers: sims.NewSubscribers(db),

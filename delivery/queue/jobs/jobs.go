@@ -18,7 +18,7 @@ import (
 
 // Deps are the dependencies of Jobs. Store, Redis and Runners are required.
 type Deps struct {
-	Store job.Store
+	Store *job.Store
 	Redis timer.Redis
 	// Runners run the jobs, by kind.
 	Runners map[job.Kind]job.Runner

@@ -12,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
 // Two gateways work on one database.
@@ -76,7 +75,7 @@ func orderTheSame(t *testing.T, dbs [2]*db.DB) {
 		}
 	}
 	countsAgree(t, dbs[0])
-	if _, total, err := jobs.New(dbs[1]).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100); err != nil || total != 10 {
+	if _, total, err := job.NewStore(dbs[1]).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100); err != nil || total != 10 {
 		t.Errorf("%d jobs, %v", total, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
 const ordered = sim.ICCID("8944000000000000001")
@@ -51,11 +50,11 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	relaytest.Equal(t, "began, won.Load()", won.Load(), 1)
 	relaytest.Equal(t, "began, State", one.State, sim.Pending)
 	relaytest.Equal(t, "began, Requested", one.Requested, sim.Active)
-	found, total, err := jobs.New(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
+	found, total, err := job.NewStore(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
 	if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
 		t.Errorf("%+v of %d, %v", found, total, err)
 	}
-	if due, err := jobs.New(db).Due(t.Context(), dbtest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
+	if due, err := job.NewStore(db).Due(t.Context(), dbtest.At(1), 10); err != nil || len(due) != 1 || due[0].ID != one.Job {
 		t.Errorf("due %v, %v", due, err)
 	}
 }
@@ -88,7 +87,7 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	if effects.Load() != 20 {
 		t.Errorf("%d of 20 agree", effects.Load())
 	}
-	if got, err := jobs.New(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
+	if got, err := job.NewStore(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, total, err := NewSIMs(db).List(t.Context(), 1, sim.Scope{Subscriber: subscriberOf(t, db)}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {
@@ -136,7 +135,7 @@ func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	declareOne(t, db) // another account's
 	begin := NewSIMs(db).Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
 	_, settle := NewSIMs(db).Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })
-	_, get := jobs.New(db).Get(t.Context(), 2, "j1")
+	_, get := job.NewStore(db).Get(t.Context(), 2, "j1")
 	for _, err := range []error{begin, settle, get} {
 		if relay.KindOf(err) != relay.KindNotFound {
 			t.Error(err)

@@ -22,7 +22,6 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/jobs"
 )
 
 // SIMs keeps SIMs, in step with jobs.
@@ -121,7 +120,7 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 // there has begun: the answer was lost then, and it may have changed the SIM since.
 func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error {
 	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *db.Tx) error {
-		created, err := jobs.Create(ctx, tx, j)
+		created, err := job.Create(ctx, tx, j)
 		if err != nil || !created {
 			return err
 		}
@@ -136,7 +135,7 @@ func (s *SIMs) Settle(
 ) (json.RawMessage, error) {
 	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
 	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (json.RawMessage, error) {
-		settled, err := jobs.Settled(ctx, tx, ref)
+		settled, err := job.Settled(ctx, tx, ref)
 		if err != nil || settled != nil {
 			return settled, err
 		}
@@ -147,7 +146,7 @@ func (s *SIMs) Settle(
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", noun, err)
 		}
-		return settled, jobs.Settle(ctx, tx, ref, settled)
+		return settled, job.Settle(ctx, tx, ref, settled)
 	})
 }
 

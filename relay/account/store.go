@@ -1,10 +1,4 @@
-// Package accounts keeps accounts, their tokens and logins, their SIP trunks and
-// the inventory that declares them, in SQL; see relay/account and relay/sip.
-//
-// Gateways cache tokens. Each change of a token counts up the version
-// "tokens", which every gateway polls, so a token that was revoked at one stops
-// working at the others within a second or so.
-package accounts
+package account
 
 import (
 	"context"
@@ -14,12 +8,10 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/sip"
 )
 
-// Store keeps accounts, tokens, logins and the inventory; it is an account.Store
+// Store keeps accounts, tokens, logins and the inventory; it is an Store
 // and a sim.Callbacks.
 type Store struct {
 	// Poll is how often Changes looks for changes that other gateways made; 0
@@ -31,32 +23,32 @@ type Store struct {
 }
 
 // New returns the store of accounts.
-func New(db *db.DB) *Store {
+func NewStore(db *db.DB) *Store {
 	return &Store{db: db, changed: make(chan struct{})}
 }
 
 // Account loads an account.
-func (s *Store) Account(ctx context.Context, id relay.AccountID) (account.Account, error) {
+func (s *Store) Account(ctx context.Context, id relay.AccountID) (Account, error) {
 	return s.account(ctx, "account "+id.String(), "id = $1", id)
 }
 
 // AccountByName loads an account by its name.
-func (s *Store) AccountByName(ctx context.Context, name string) (account.Account, error) {
+func (s *Store) AccountByName(ctx context.Context, name string) (Account, error) {
 	return s.account(ctx, "account "+name, "name = $1", name)
 }
 
-func readAccount(a *account.Account) []any { return db.SealedDoc(a, "account") }
+func readAccount(a *Account) []any { return db.SealedDoc(a, "account") }
 
 const selectAccounts = "SELECT id, doc, name FROM account"
 
 // listedAccount returns where the columns of selectAccounts are read to.
-func listedAccount(a *account.Account) []any {
+func listedAccount(a *Account) []any {
 	return []any{&a.ID, db.SealedOr(&a.Unopened, db.JSON(a), "account", &a.ID), &a.Name}
 }
 
 // account loads an account; relay.ErrUnopened, with the id and the name, if it does not
 // open.
-func (s *Store) account(ctx context.Context, noun, condition string, value any) (account.Account, error) {
+func (s *Store) account(ctx context.Context, noun, condition string, value any) (Account, error) {
 	a, err := db.One(ctx, s.db, noun, selectAccounts+" WHERE "+condition, listedAccount, value)
 	if err == nil && a.Unopened {
 		err = fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
@@ -65,13 +57,13 @@ func (s *Store) account(ctx context.Context, noun, condition string, value any) 
 }
 
 // Accounts lists every account by id.
-func (s *Store) Accounts(ctx context.Context) ([]account.Account, error) {
+func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
 	return db.List(ctx, s.db, "accounts", selectAccounts+" ORDER BY id", listedAccount)
 }
 
 // PutAccount saves an account as it is given, see PutAccounts.
-func (s *Store) PutAccount(ctx context.Context, a account.Account) (relay.AccountID, error) {
-	ids, err := s.PutAccounts(ctx, []account.Account{a}, nil)
+func (s *Store) PutAccount(ctx context.Context, a Account) (relay.AccountID, error) {
+	ids, err := s.PutAccounts(ctx, []Account{a}, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -84,11 +76,11 @@ func (s *Store) PutAccount(ctx context.Context, a account.Account) (relay.Accoun
 //
 // Account i replaces read[i], as it was loaded before: a callback URL that SetCallback
 // has saved since then is kept. With nil for read, accounts are saved as they are given.
-func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (ids []relay.AccountID, err error) {
+func (s *Store) PutAccounts(ctx context.Context, all, read []Account) (ids []relay.AccountID, err error) {
 	return db.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *db.Tx) (ids []relay.AccountID, err error) {
 		ids = make([]relay.AccountID, len(all))
 		for i, a := range all {
-			var loaded *account.Account
+			var loaded *Account
 			if read != nil {
 				loaded = &read[i]
 			}
@@ -102,7 +94,7 @@ func (s *Store) PutAccounts(ctx context.Context, all, read []account.Account) (i
 
 // putAccount holds the lock of account_id, so no other PutAccounts saves an account, and
 // that of the row, so SetCallback does not.
-func putAccount(ctx context.Context, tx *db.Tx, a account.Account, loaded *account.Account) (relay.AccountID, error) {
+func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (relay.AccountID, error) {
 	noun := "account " + a.Name
 	last, err := db.Value[int64](ctx, tx, noun, "SELECT last FROM account_id {for update}")
 	if err != nil {
@@ -129,7 +121,7 @@ func putAccount(ctx context.Context, tx *db.Tx, a account.Account, loaded *accou
 		a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
 }
 
-func conflict(a account.Account) error {
+func conflict(a Account) error {
 	return relay.Errorf(relay.KindConflict, "account %s: id %d belongs to another account", a.Name, a.ID)
 }
 
@@ -159,41 +151,19 @@ func (s *Store) SetCallback(ctx context.Context, id relay.AccountID, url string)
 	})
 }
 
-const logins db.Documents[account.Login] = "login"
+const logins db.Documents[Login] = "login"
 
 // Login loads the login of a username.
-func (s *Store) Login(ctx context.Context, username string) (account.Login, error) {
+func (s *Store) Login(ctx context.Context, username string) (Login, error) {
 	return logins.Get(ctx, s.db, 0, username)
 }
 
 // PutLogin saves a login.
-func (s *Store) PutLogin(ctx context.Context, l account.Login) error {
+func (s *Store) PutLogin(ctx context.Context, l Login) error {
 	return logins.Put(ctx, s.db, 0, l.Username, l)
 }
 
 // DeleteLogin deletes the login of a username, if it has one.
 func (s *Store) DeleteLogin(ctx context.Context, username string) error {
 	return db.IgnoreNotFound(logins.Delete(ctx, s.db, 0, username))
-}
-
-// Trunks keeps the SIP trunks of accounts.
-type Trunks struct{ db *db.DB }
-
-// NewTrunks returns the store of trunks.
-func NewTrunks(database *db.DB) *Trunks { return &Trunks{db: database} }
-
-// Trunks returns an account's trunks, in the order of the inventory; nil if it
-// has none.
-func (s *Trunks) Trunks(ctx context.Context, acct relay.AccountID) ([]sip.Trunk, error) {
-	return db.OrZero(db.One(ctx, s.db, "trunks of account "+acct.String(),
-		"SELECT doc FROM trunk WHERE account = $1", db.Doc[[]sip.Trunk], acct))
-}
-
-// PutTrunks replaces an account's trunks.
-func (s *Trunks) PutTrunks(ctx context.Context, acct relay.AccountID, list []sip.Trunk) error {
-	noun := "trunks of account " + acct.String()
-	if len(list) == 0 {
-		return s.db.Run(ctx, noun, "DELETE FROM trunk WHERE account = $1", acct)
-	}
-	return s.db.Run(ctx, noun, db.Upsert("trunk", "account", "doc"), acct, db.JSON(list))
 }

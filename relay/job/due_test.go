@@ -1,4 +1,4 @@
-package jobs
+package job
 
 import (
 	"strings"
@@ -17,7 +17,7 @@ func TestDueJobsAreReadInTheOrderOfTheIndex(t *testing.T) {
 INSERT INTO job (account, id, list, kind, name, doc, state, due, tries, updated, expires, error, result, settled)
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
 SELECT i % 3, 'j' || CAST(i AS TEXT), '', '', '', '{}', 'queued', i, 0, 0, 0, '', '', '' FROM n`))
-		refs, err := New(database).Due(t.Context(), at(0), 4)
+		refs, err := NewStore(database).Due(t.Context(), at(0), 4)
 		if err != nil || len(refs) != 3*4 || refs[0].ID != "j1" || refs[11].ID != "j12" {
 			t.Errorf("the first four of each account: %v, error %v", refs, err)
 		}

@@ -1,4 +1,4 @@
-package accounts
+package account
 
 import (
 	"context"
@@ -10,17 +10,16 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func tokenOf(text, source string) account.Token {
-	return account.Token{Hash: account.HashToken(text), Account: 1, Scopes: []account.Scope{account.Webhook}, Source: source, Secret: "s"}
+func tokenOf(text, source string) Token {
+	return Token{Hash: HashToken(text), Account: 1, Scopes: []Scope{Webhook}, Source: source, Secret: "s"}
 }
 
-func put(t *testing.T, s *Store, tokens ...account.Token) {
+func put(t *testing.T, s *Store, tokens ...Token) {
 	t.Helper()
 	relaytest.NoError(t, s.PutTokens(t.Context(), tokens))
 }
@@ -31,24 +30,24 @@ func named(t *testing.T, s *Store, source, text string) {
 	got, err := s.TokenBySource(t.Context(), source)
 	if text == "" {
 		dbtest.WantKind(t, err, relay.KindNotFound)
-	} else if err != nil || got.Hash != account.HashToken(text) || got.Source != source {
+	} else if err != nil || got.Hash != HashToken(text) || got.Source != source {
 		t.Errorf("%s names %+v, %v", source, got, err)
 	}
 }
 
 func tokenIsFound(t *testing.T, s *Store) {
 	put(t, s, tokenOf("one", ""), tokenOf("two", "src"))
-	got, err := s.Token(t.Context(), account.HashToken("two"))
-	if err != nil || !got.Has(account.Webhook) || got.Secret != "s" {
+	got, err := s.Token(t.Context(), HashToken("two"))
+	if err != nil || !got.Has(Webhook) || got.Secret != "s" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for range 2 {
 		relaytest.NoError(t, s.DeleteToken(t.Context(), tokenOf("two", "src")))
-		_, err = s.Token(t.Context(), account.HashToken("two"))
+		_, err = s.Token(t.Context(), HashToken("two"))
 		dbtest.WantKind(t, err, relay.KindNotFound)
 		named(t, s, "src", "")
 	}
-	if _, err := s.Token(t.Context(), account.HashToken("one")); err != nil {
+	if _, err := s.Token(t.Context(), HashToken("one")); err != nil {
 		t.Error(err)
 	}
 }
@@ -63,8 +62,8 @@ func tokensAreListed(t *testing.T, s *Store) {
 	named(t, s, "src", "three")
 	all, err := s.Tokens(t.Context())
 	relaytest.NoError(t, err)
-	want := []account.Token{tokenOf("one", ""), tokenOf("two", "other"), made}
-	slices.SortFunc(want, func(a, b account.Token) int { return strings.Compare(a.Hash, b.Hash) })
+	want := []Token{tokenOf("one", ""), tokenOf("two", "other"), made}
+	slices.SortFunc(want, func(a, b Token) int { return strings.Compare(a.Hash, b.Hash) })
 	relaytest.Equal(t, "all", all, want)
 }
 
@@ -94,7 +93,7 @@ func lastTokenCounts(t *testing.T, s *Store) {
 	named(t, s, "b", "one")
 	put(t, s, tokenOf("one", "c"), tokenOf("two", "c"))
 	named(t, s, "c", "two")
-	relaytest.Equal(t, "result of Token, Source", relaytest.Must(s.Token(t.Context(), account.HashToken("one")))(t).Source, "c")
+	relaytest.Equal(t, "result of Token, Source", relaytest.Must(s.Token(t.Context(), HashToken("one")))(t).Source, "c")
 }
 
 // tokensRace has two gateways save and revoke tokens that have the same sources.
@@ -107,7 +106,7 @@ func tokensRace(t *testing.T, one, two *Store) {
 			if i%4 < 2 {
 				a, b = b, a
 			}
-			if err := s.PutTokens(t.Context(), []account.Token{a, b}); err != nil {
+			if err := s.PutTokens(t.Context(), []Token{a, b}); err != nil {
 				t.Error(err)
 			}
 			if err := s.DeleteToken(t.Context(), a); err != nil {
@@ -124,7 +123,7 @@ func tokensRace(t *testing.T, one, two *Store) {
 }
 
 // listen runs Changes until the test ends.
-func listen(t *testing.T, s *Store, changed func([]account.Token)) {
+func listen(t *testing.T, s *Store, changed func([]Token)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -148,15 +147,15 @@ func hear(t *testing.T, c <-chan struct{}, what string) {
 }
 
 func changesAreHeard(t *testing.T, s *Store) {
-	other := New(s.db) // of another gateway
+	other := NewStore(s.db) // of another gateway
 	s.Poll, other.Poll = time.Hour, 5*time.Millisecond
 	here, there := make(chan struct{}, 100), make(chan struct{}, 100)
-	listen(t, s, func([]account.Token) { here <- struct{}{} })
-	listen(t, other, func([]account.Token) { there <- struct{}{} })
+	listen(t, s, func([]Token) { here <- struct{}{} })
+	listen(t, other, func([]Token) { there <- struct{}{} })
 	hear(t, here, "the beginning")
 	hear(t, there, "the beginning")
 	for _, change := range []func() error{
-		func() error { return s.PutTokens(t.Context(), []account.Token{tokenOf("one", "")}) },
+		func() error { return s.PutTokens(t.Context(), []Token{tokenOf("one", "")}) },
 		func() error { return s.DeleteToken(t.Context(), tokenOf("one", "")) },
 	} {
 		relaytest.NoError(t, change())
@@ -175,11 +174,11 @@ func changesAreHeard(t *testing.T, s *Store) {
 func TestChangesAreHeardAfterARestart(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	url := server.NewDatabase(t)
-	s, other := New(dbtest.Open(t, db.Options{URL: url})), New(dbtest.Open(t, db.Options{URL: url}))
+	s, other := NewStore(dbtest.Open(t, db.Options{URL: url})), NewStore(dbtest.Open(t, db.Options{URL: url}))
 	s.Poll = 5 * time.Millisecond
 	heard := make(chan struct{}, 100)
 	readable := make(chan error, 100)
-	listen(t, s, func([]account.Token) {
+	listen(t, s, func([]Token) {
 		_, err := s.Token(context.Background(), "none")
 		readable <- err
 		heard <- struct{}{}
@@ -204,7 +203,7 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 // untilUp saves a token, also over connections that broke.
 func untilUp(t *testing.T, s *Store) (err error) {
 	for range 50 {
-		if err = s.PutTokens(t.Context(), []account.Token{tokenOf("new", "")}); err == nil {
+		if err = s.PutTokens(t.Context(), []Token{tokenOf("new", "")}); err == nil {
 			return nil
 		}
 	}

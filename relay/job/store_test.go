@@ -1,4 +1,4 @@
-package jobs
+package job
 
 import (
 	"context"
@@ -12,13 +12,11 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var (
-	_ job.Store  = (*Store)(nil)
-	_ job.Lister = (*Store)(nil)
+	_ Lister = (*Store)(nil)
 )
 
 // at is a time of the tests, s seconds after their beginning.
@@ -33,7 +31,7 @@ func TestStore(t *testing.T) {
 			"what is settled is kept": settledIsKept, "lists": lists, "expired jobs leave their lists": expiredLeave,
 		} {
 			t.Run(name, func(t *testing.T) {
-				test(t, New(dbtest.Open(t, db.Options{URL: url(t), Now: still})))
+				test(t, NewStore(dbtest.Open(t, db.Options{URL: url(t), Now: still})))
 			})
 		}
 		t.Run("a job expires after its end", func(t *testing.T) { expiresAfterItsEnd(t, url(t)) })
@@ -48,60 +46,60 @@ func TestStore(t *testing.T) {
 
 func fromBeginToEnd(t *testing.T, s *Store) {
 	ctx := t.Context()
-	made := job.Job{ID: "j1", Account: 1, Kind: "token.claim", Input: []byte(`{"a":"<é>"}`), CreatedAt: at(0), Keep: time.Hour}
-	other := job.Job{ID: "j2", Account: 2, Kind: "token.claim", CreatedAt: at(5)}
-	for _, j := range []job.Job{made, made, other} {
+	made := Job{ID: "j1", Account: 1, Kind: "token.claim", Input: []byte(`{"a":"<é>"}`), CreatedAt: at(0), Keep: time.Hour}
+	other := Job{ID: "j2", Account: 2, Kind: "token.claim", CreatedAt: at(5)}
+	for _, j := range []Job{made, made, other} {
 		relaytest.NoError(t, s.Create(ctx, j))
 	}
 	want := made
-	want.State, want.Due, want.UpdatedAt = job.Queued, at(0), at(0)
+	want.State, want.Due, want.UpdatedAt = Queued, at(0), at(0)
 	relaytest.Equal(t, "result of Get", relaytest.Must(s.Get(ctx, 1, "j1"))(t), want)
 	if _, err := s.Get(ctx, 2, "j1"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
-	relaytest.Equal(t, "result of Due", relaytest.Must(s.Due(ctx, at(1), 10))(t), []job.Ref{{Account: 1, ID: "j1"}})
+	relaytest.Equal(t, "result of Due", relaytest.Must(s.Due(ctx, at(1), 10))(t), []Ref{{Account: 1, ID: "j1"}})
 	testLease(t, s, made)
 	testEnd(t, s, made)
 }
 
-func testLease(t *testing.T, s *Store, made job.Job) {
-	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
+func testLease(t *testing.T, s *Store, made Job) {
+	ctx, ref := t.Context(), Ref{Account: 1, ID: "j1"}
 	got, taken, err := s.Lease(ctx, ref, at(1), at(11))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of Lease, taken", taken, true)
-	relaytest.Equal(t, "result of Lease, State", got.State, job.Processing)
+	relaytest.Equal(t, "result of Lease, State", got.State, Processing)
 	relaytest.Equal(t, "result of Lease, Tries", got.Tries, 1)
 	relaytest.Equal(t, "result of Lease, Due", got.Due, at(11))
 	relaytest.Equal(t, "result of Lease, got.Input", string(got.Input), string(made.Input))
 	got, taken, err = s.Lease(ctx, ref, at(2), at(12))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "leased twice", taken, false)
-	relaytest.Equal(t, "the state of the leased job", got.State, job.Processing)
+	relaytest.Equal(t, "the state of the leased job", got.State, Processing)
 	got, taken, err = s.Lease(ctx, ref, at(11), at(21))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "leased after the first lease", taken, true)
 	relaytest.Equal(t, "the tries after the second lease", got.Tries, 2)
-	if _, taken, err := s.Lease(ctx, job.Ref{Account: 1, ID: "none"}, at(1), at(2)); taken || relay.KindOf(err) != relay.KindNotFound {
+	if _, taken, err := s.Lease(ctx, Ref{Account: 1, ID: "none"}, at(1), at(2)); taken || relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("no such job: %v, %v", taken, err)
 	}
 }
 
-func testEnd(t *testing.T, s *Store, made job.Job) {
-	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
-	relaytest.NoError(t, s.Finish(ctx, made, job.Outcome{Error: "down", Again: at(30)}, at(20)))
+func testEnd(t *testing.T, s *Store, made Job) {
+	ctx, ref := t.Context(), Ref{Account: 1, ID: "j1"}
+	relaytest.NoError(t, s.Finish(ctx, made, Outcome{Error: "down", Again: at(30)}, at(20)))
 	if got, err := s.Get(ctx, 1, "j1"); err != nil {
 		t.Error(err)
 	} else {
-		relaytest.Equal(t, "result of Get, State", got.State, job.Processing)
+		relaytest.Equal(t, "result of Get, State", got.State, Processing)
 		relaytest.Equal(t, "result of Get, Error", got.Error, "down")
 		relaytest.Equal(t, "result of Get, Due", got.Due, at(30))
 		relaytest.Equal(t, "result of Get, UpdatedAt", got.UpdatedAt, at(20))
 	}
-	for _, o := range []job.Outcome{{Result: []byte(`{"ok":true}`)}, {Error: "too late"}} { // the second changes nothing
+	for _, o := range []Outcome{{Result: []byte(`{"ok":true}`)}, {Error: "too late"}} { // the second changes nothing
 		relaytest.NoError(t, s.Finish(ctx, made, o, at(40)))
 	}
 	got := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
-	relaytest.Equal(t, "the state of the finished job", got.State, job.Completed)
+	relaytest.Equal(t, "the state of the finished job", got.State, Completed)
 	relaytest.Equal(t, "its error", got.Error, "")
 	relaytest.Equal(t, "its result", string(got.Result), `{"ok":true}`)
 	relaytest.Equal(t, "when it is due", got.Due, time.Time{})
@@ -116,25 +114,25 @@ func testEnd(t *testing.T, s *Store, made job.Job) {
 func expiresAfterItsEnd(t *testing.T, url string) {
 	var ms atomic.Int64
 	now := func() time.Time { return at(0).Add(time.Duration(ms.Load()) * time.Millisecond) }
-	s, ctx := New(dbtest.Open(t, db.Options{URL: url, Now: now})), t.Context()
-	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0), Keep: time.Hour}
+	s, ctx := NewStore(dbtest.Open(t, db.Options{URL: url, Now: now})), t.Context()
+	j := Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0), Keep: time.Hour}
 	for _, forever := range []string{"kept", "unfinished"} {
-		relaytest.NoError(t, s.Create(ctx, job.Job{ID: forever, Account: 1, Kind: "k", CreatedAt: at(0)}))
+		relaytest.NoError(t, s.Create(ctx, Job{ID: forever, Account: 1, Kind: "k", CreatedAt: at(0)}))
 	}
-	relaytest.NoError(t, s.Finish(ctx, job.Job{ID: "kept", Account: 1}, job.Outcome{}, at(0)))
+	relaytest.NoError(t, s.Finish(ctx, Job{ID: "kept", Account: 1}, Outcome{}, at(0)))
 	relaytest.NoError(t, s.Create(ctx, j))
-	relaytest.NoError(t, s.Finish(ctx, j, job.Outcome{Result: []byte("1")}, at(0)))
+	relaytest.NoError(t, s.Finish(ctx, j, Outcome{Result: []byte("1")}, at(0)))
 	ms.Store(time.Hour.Milliseconds() - 1)
-	relaytest.Equal(t, "before the end of its keep", relaytest.Must(s.Get(ctx, 1, "j1"))(t).State, job.Completed)
+	relaytest.Equal(t, "before the end of its keep", relaytest.Must(s.Get(ctx, 1, "j1"))(t).State, Completed)
 	ms.Add(1)
 	if _, err := s.Get(ctx, 1, "j1"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("after it: %v", err)
 	}
 	relaytest.NoError(t, s.Create(ctx, j)) // its id is free again
 	again := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
-	relaytest.Equal(t, "the state of the job made again", again.State, job.Queued)
+	relaytest.Equal(t, "the state of the job made again", again.State, Queued)
 	relaytest.Equal(t, "its result", again.Result, nil)
-	relaytest.NoError(t, s.Finish(ctx, j, job.Outcome{}, at(0)))
+	relaytest.NoError(t, s.Finish(ctx, j, Outcome{}, at(0)))
 	for range 2 {
 		relaytest.NoError(t, s.Sweep(ctx, now()))
 	}
@@ -147,7 +145,7 @@ func expiresAfterItsEnd(t *testing.T, url string) {
 func dueOfEachAccount(t *testing.T, s *Store) {
 	for i := range 5 {
 		for acct := range relay.AccountID(3) {
-			relaytest.NoError(t, s.Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: acct + 1, Kind: "k", CreatedAt: at(float64(5 - i))}))
+			relaytest.NoError(t, s.Create(t.Context(), Job{ID: fmt.Sprint("j", i), Account: acct + 1, Kind: "k", CreatedAt: at(float64(5 - i))}))
 		}
 	}
 	due, err := s.Due(t.Context(), at(4), 2)
@@ -155,7 +153,7 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 		t.Fatalf("%v, %v", due, err)
 	}
 	for acct := range relay.AccountID(3) {
-		of := slices.DeleteFunc(slices.Clone(due), func(r job.Ref) bool { return r.Account != acct+1 })
+		of := slices.DeleteFunc(slices.Clone(due), func(r Ref) bool { return r.Account != acct+1 })
 		if len(of) != 2 || of[0].ID != "j4" || of[1].ID != "j3" {
 			t.Errorf("account %d: %v", acct+1, of)
 		}
@@ -164,11 +162,11 @@ func dueOfEachAccount(t *testing.T, s *Store) {
 
 // Two gateways want the same jobs: each is run by one of them at a time.
 func TestGatewaysShareJobs(t *testing.T) {
-	gateways := dbtest.Two(t, New)
+	gateways := dbtest.Two(t, NewStore)
 	const many = 50
 	for range 2 { // each says the same
 		for i := range many {
-			relaytest.NoError(t, gateways[i%2].Create(t.Context(), job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "l", CreatedAt: at(0)}))
+			relaytest.NoError(t, gateways[i%2].Create(t.Context(), Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "l", CreatedAt: at(0)}))
 		}
 	}
 	var leased [many]atomic.Int32
@@ -184,7 +182,7 @@ func TestGatewaysShareJobs(t *testing.T) {
 			t.Errorf("j%d was leased %d times", i, n)
 		}
 	}
-	found, total, err := gateways[0].List(t.Context(), 1, job.Filter{List: "l", State: job.Completed}, 0, 100)
+	found, total, err := gateways[0].List(t.Context(), 1, Filter{List: "l", State: Completed}, 0, 100)
 	if err != nil || total != many || found[0].Tries != 1 || found[many-1].ID != fmt.Sprint("j", many-1) {
 		t.Errorf("%d of %d, %v", len(found), total, err)
 	}
@@ -193,7 +191,7 @@ func TestGatewaysShareJobs(t *testing.T) {
 // takeAll leases and ends every job that it gets.
 func takeAll(t *testing.T, s *Store, leased []atomic.Int32) {
 	for i := range leased {
-		j, taken, err := s.Lease(t.Context(), job.Ref{Account: 1, ID: fmt.Sprint("j", i)}, at(1), at(60))
+		j, taken, err := s.Lease(t.Context(), Ref{Account: 1, ID: fmt.Sprint("j", i)}, at(1), at(60))
 		if err != nil {
 			t.Error(err)
 		}
@@ -202,7 +200,7 @@ func takeAll(t *testing.T, s *Store, leased []atomic.Int32) {
 		}
 		leased[i].Add(1)
 		for range 2 { // an answer was lost
-			if err := s.Finish(t.Context(), j, job.Outcome{}, at(2)); err != nil {
+			if err := s.Finish(t.Context(), j, Outcome{}, at(2)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -210,9 +208,9 @@ func takeAll(t *testing.T, s *Store, leased []atomic.Int32) {
 }
 
 func settledIsKept(t *testing.T, s *Store) {
-	ctx, ref := t.Context(), job.Ref{Account: 1, ID: "j1"}
-	relaytest.NoError(t, s.Create(ctx, job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}))
-	settle := func(ref job.Ref, text string) (before string) {
+	ctx, ref := t.Context(), Ref{Account: 1, ID: "j1"}
+	relaytest.NoError(t, s.Create(ctx, Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: at(0)}))
+	settle := func(ref Ref, text string) (before string) {
 		relaytest.NoError(t, s.db.Write(ctx, "test", func(ctx context.Context, tx *db.Tx) error {
 			settled, err := Settled(ctx, tx, ref)
 			if before = string(settled); before != "" || err != nil {
@@ -228,8 +226,8 @@ func settledIsKept(t *testing.T, s *Store) {
 	if got := settle(ref, `{"n":2}`); got != `{"n":1}` {
 		t.Errorf("settled again: %s", got)
 	}
-	settle(job.Ref{Account: 2, ID: "j1"}, `{"n":3}`) // there is none
+	settle(Ref{Account: 2, ID: "j1"}, `{"n":3}`) // there is none
 	got := relaytest.Must(s.Get(ctx, 1, "j1"))(t)
 	relaytest.Equal(t, "what was settled", string(got.Settled), `{"n":1}`)
-	relaytest.Equal(t, "the state of the settled job", got.State, job.Queued)
+	relaytest.Equal(t, "the state of the settled job", got.State, Queued)
 }

@@ -1,4 +1,4 @@
-package accounts
+package account
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -36,7 +35,7 @@ func (k keyed) Open(sealed []byte, owner string) ([]byte, error) {
 // keysAreLoaded reads a record before the keys are loaded, and one that does not open.
 func keysAreLoaded(t *testing.T, s *Store) {
 	s.db.SetSealer(dbtest.Sealer{})
-	_, err := s.PutAccount(t.Context(), account.Account{ID: 7, Name: "acme"})
+	_, err := s.PutAccount(t.Context(), Account{ID: 7, Name: "acme"})
 	relaytest.NoError(t, err)
 	loads := 0
 	s.db.SetSealer(keyed{db: s.db, loads: &loads})
@@ -55,18 +54,18 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 	ctx := t.Context()
 	s.db.SetSealer(dbtest.Sealer{})
 	for id := range relay.AccountID(2) {
-		_, err := s.PutAccount(ctx, account.Account{ID: id + 1, Name: []string{"acme", "globex"}[id], CallbackURL: "https://example.com/"})
+		_, err := s.PutAccount(ctx, Account{ID: id + 1, Name: []string{"acme", "globex"}[id], CallbackURL: "https://example.com/"})
 		relaytest.NoError(t, err)
 	}
 	relaytest.NoError(t,
-		s.PutTokens(ctx, []account.Token{{Hash: "a", Account: 1, Source: "a", Secret: "one"}, {Hash: "b", Account: 2, Source: "b", Secret: "two"}}),
-		s.PutInventory(ctx, nil, []byte("{}"), account.SIMChanges{Put: []account.DeclaredSIM{{ICCID: "1", Declared: `{}`}, {ICCID: "2", Declared: `{}`}}}))
+		s.PutTokens(ctx, []Token{{Hash: "a", Account: 1, Source: "a", Secret: "one"}, {Hash: "b", Account: 2, Source: "b", Secret: "two"}}),
+		s.PutInventory(ctx, nil, []byte("{}"), SIMChanges{Put: []DeclaredSIM{{ICCID: "1", Declared: `{}`}, {ICCID: "2", Declared: `{}`}}}))
 	for _, row := range [][3]string{{"account", "doc", "id = 1"}, {"token", "secret", "hash = 'a'"}, {"declared_sim", "doc", "iccid = '1'"}} {
 		dbtest.Tamper(t, s.db, row[0], row[1], row[2])
 	}
 	all, err := s.Accounts(ctx)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "accounts", all, []account.Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
+	relaytest.Equal(t, "accounts", all, []Account{{ID: 1, Name: "acme", Unopened: true}, {ID: 2, Name: "globex", CallbackURL: "https://example.com/"}})
 	a, err := s.AccountByName(ctx, "acme")
 	relaytest.Equal(t, "id and error of the account that does not open", []any{a.ID, errors.Is(err, relay.ErrUnopened)}, []any{relay.AccountID(1), true})
 	tokens, err := s.Tokens(ctx)
@@ -76,13 +75,13 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 	if !errors.Is(err, relay.ErrUnopened) {
 		t.Errorf("the token that does not open: error %v", err)
 	}
-	sims, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true})
+	sims, err := s.DeclaredSIMs(ctx, WhichSIMs{All: true})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "SIMs of the inventory", []any{sims[0].Declared, sims[0].Unopened, sims[1].Declared, sims[1].Unopened}, []any{"", true, "{}", false})
 
 	// Gateways cache the others.
 	watching, stop := context.WithCancel(ctx)
-	s.Changes(watching, func(cached []account.Token) {
+	s.Changes(watching, func(cached []Token) {
 		relaytest.Equal(t, "cached tokens", len(cached), 1)
 		stop()
 	})
@@ -92,10 +91,10 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 func secretsAreSealed(t *testing.T, s *Store) {
 	ctx := t.Context()
 	save := func(was []byte) {
-		_, err := s.PutAccount(ctx, account.Account{ID: 7, Name: "acme", WebhookSecrets: []string{"whsec_new", "whsec_old"}})
+		_, err := s.PutAccount(ctx, Account{ID: 7, Name: "acme", WebhookSecrets: []string{"whsec_new", "whsec_old"}})
 		relaytest.NoError(t, err,
-			s.PutTokens(ctx, []account.Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
-			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`), account.SIMChanges{Put: []account.DeclaredSIM{{ICCID: "1", Declared: `{"puk":"signs"}`}}}),
+			s.PutTokens(ctx, []Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
+			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`), SIMChanges{Put: []DeclaredSIM{{ICCID: "1", Declared: `{"puk":"signs"}`}}}),
 			s.SetCallback(ctx, 7, "https://example.com/"))
 	}
 	comesBack := func() {
@@ -115,7 +114,7 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		relaytest.NoError(t, err)
 		document, err := s.Inventory(ctx)
 		relaytest.NoError(t, err)
-		sims, err := s.DeclaredSIMs(ctx, account.WhichSIMs{All: true})
+		sims, err := s.DeclaredSIMs(ctx, WhichSIMs{All: true})
 		relaytest.NoError(t, err)
 		if len(sims) != 1 {
 			t.Fatalf("sims: %d results, want %d", len(sims), 1)
@@ -146,9 +145,9 @@ func secretsAreSealed(t *testing.T, s *Store) {
 	}
 
 	// Whoever writes to the database copies the secrets to an account of his own.
-	_, err := s.PutAccount(ctx, account.Account{ID: 8, Name: "thief"})
+	_, err := s.PutAccount(ctx, Account{ID: 8, Name: "thief"})
 	relaytest.NoError(t, err,
-		s.PutTokens(ctx, []account.Token{{Hash: "t", Account: 8, Source: "thief"}}),
+		s.PutTokens(ctx, []Token{{Hash: "t", Account: 8, Source: "thief"}}),
 		s.db.Run(ctx, "copy", "UPDATE account SET doc = (SELECT doc FROM account WHERE id = 7) WHERE id = 8"),
 		s.db.Run(ctx, "copy", "UPDATE token SET secret = (SELECT secret FROM token WHERE hash = 'h') WHERE hash = 't'"))
 	if a, err := s.Account(ctx, 8); err == nil {

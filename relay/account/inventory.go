@@ -1,4 +1,4 @@
-package accounts
+package account
 
 import (
 	"bytes"
@@ -7,9 +7,30 @@ import (
 	"slices"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 )
+
+// DeclaredSIM is a SIM as the inventory keeps it, once for an account.
+type DeclaredSIM struct {
+	ICCID, IMSI, MSISDN string
+	Document, Account   string // that declare it, by name
+	Declared            string // how, as JSON
+	Unopened            bool   // Declared does not open, and is left out
+}
+
+// WhichSIMs selects SIMs of the inventory: those with one of the values, all of some
+// documents or accounts, or all.
+type WhichSIMs struct {
+	ICCIDs, IMSIs, MSISDNs []string
+	Documents, Accounts    []string
+	All                    bool
+}
+
+// SIMChanges are changes of the SIMs of the inventory.
+type SIMChanges struct {
+	Put    []DeclaredSIM
+	Delete []DeclaredSIM // by ICCID and account
+}
 
 // Inventory returns the merged inventory as it was last saved, without its SIMs; nil if
 // none was.
@@ -34,7 +55,7 @@ func sealedInventory(document any) any { return db.Sealed(document, "inventory",
 // was merged into, empty for none. It returns relay.KindConflict if another one is
 // saved. A document that is saved already is accepted, so a change whose answer was
 // lost can be repeated.
-func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims account.SIMChanges) error {
+func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims SIMChanges) error {
 	kept, now, err := s.inventory(ctx)
 	if err != nil {
 		return err
@@ -49,7 +70,7 @@ func (s *Store) PutInventory(ctx context.Context, was, document []byte, sims acc
 	if kept != nil {
 		save = db.Do("UPDATE inventory SET doc = $1 WHERE id = 1 AND doc = $2", sealedInventory(document), kept)
 	}
-	gone := db.BatchOf("iccid, account", sims.Delete, func(d *account.DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
+	gone := db.BatchOf("iccid, account", sims.Delete, func(d *DeclaredSIM) []any { return []any{d.ICCID, d.Account} })
 	return s.db.RunAll(ctx, "inventory", save.Or(errOtherInventory()),
 		db.Do("DELETE FROM declared_sim WHERE (iccid, account) IN (SELECT iccid, account FROM batch)", gone),
 		db.Do(db.UpsertAll("declared_sim", "iccid, account", "imsi, msisdn, document, doc"), db.BatchOf(simColumns, sims.Put, simFields)))
@@ -65,32 +86,32 @@ const (
 	selectSIMs   = "SELECT " + simColumns + " FROM declared_sim"
 )
 
-func simFields(d *account.DeclaredSIM) []any {
+func simFields(d *DeclaredSIM) []any {
 	return []any{&d.ICCID, &d.IMSI, &d.MSISDN, &d.Document, &d.Account, db.SealedOr(&d.Unopened, &d.Declared, "declared_sim", &d.Account)}
 }
 
 // bySIM orders by ICCID and account.
-func bySIM(a, b account.DeclaredSIM) int {
+func bySIM(a, b DeclaredSIM) int {
 	return cmp.Or(cmp.Compare(a.ICCID, b.ICCID), cmp.Compare(a.Account, b.Account))
 }
 
 // DeclaredSIMs returns SIMs of the inventory by ICCID and account.
-func (s *Store) DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error) {
+func (s *Store) DeclaredSIMs(ctx context.Context, which WhichSIMs) ([]DeclaredSIM, error) {
 	all, err := s.declared(ctx, which)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, bySIM)
-	all = slices.CompactFunc(all, func(a, b account.DeclaredSIM) bool { return bySIM(a, b) == 0 })
+	all = slices.CompactFunc(all, func(a, b DeclaredSIM) bool { return bySIM(a, b) == 0 })
 	return all, nil
 }
 
 // declared reads what meets each condition; some more than once.
-func (s *Store) declared(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error) {
+func (s *Store) declared(ctx context.Context, which WhichSIMs) ([]DeclaredSIM, error) {
 	if which.All {
 		return db.List(ctx, s.db, declaredSIMs, selectSIMs, simFields)
 	}
-	var all []account.DeclaredSIM
+	var all []DeclaredSIM
 	for _, one := range []struct {
 		column string
 		values []string

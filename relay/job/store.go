@@ -1,9 +1,4 @@
-// Package jobs keeps jobs in SQL; its Store is a job.Store and a job.Lister.
-//
-// A job is a row. Its lease is the time from which it is due again, which one
-// conditional UPDATE takes. What else is saved in one transaction with a job calls
-// Create, Settled and Settle with its own.
-package jobs
+package job
 
 import (
 	"cmp"
@@ -15,18 +10,42 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/job"
 )
+
+// Filter selects jobs of a list; zero fields select all.
+type Filter struct {
+	List  string // needed
+	State State
+	Kind  Kind
+	Name  string // the whole name
+	// Newest has the newest first; else the oldest.
+	Newest bool
+}
+
+// Search selects jobs of one or all accounts, in lists or not; empty fields select all.
+type Search struct {
+	Account relay.AccountID
+	State   State
+	Kind    Kind
+	Before  int64 // place of the last of the page before; 0: none
+	Limit   int
+}
+
+// Found is a job of a search; Place is its number in the order of creation.
+type Found struct {
+	Place int64
+	Job
+}
 
 // Store keeps jobs.
 type Store struct{ db *db.DB }
 
 // New returns the store of jobs.
-func New(database *db.DB) *Store { return &Store{db: database} }
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Create saves a new job, queued and due, in the transaction of a caller. It
 // answers false for one whose id exists, which is left alone.
-func Create(ctx context.Context, tx *db.Tx, j job.Job) (created bool, err error) {
+func Create(ctx context.Context, tx *db.Tx, j Job) (created bool, err error) {
 	noun := "job " + j.ID + ": create"
 	static := j
 	static.State, static.Result, static.Error, static.Tries, static.Settled = "", nil, "", 0, nil
@@ -51,7 +70,7 @@ DELETE FROM job WHERE account = $1 AND id = $2 AND expires > 0 AND expires <= $3
 }
 
 // Create saves a new job.
-func (s *Store) Create(ctx context.Context, j job.Job) error {
+func (s *Store) Create(ctx context.Context, j Job) error {
 	return s.db.Write(ctx, "job "+j.ID+": create", func(ctx context.Context, tx *db.Tx) error {
 		_, err := Create(ctx, tx, j)
 		return err
@@ -62,7 +81,7 @@ func (s *Store) Create(ctx context.Context, j job.Job) error {
 const columns = "doc, state, due, tries, updated, error, result, settled"
 
 // fields are columns; doc comes first, as the others count.
-func fields(j *job.Job) []any {
+func fields(j *Job) []any {
 	return []any{
 		db.JSON(j), &j.State, db.Time(&j.Due), &j.Tries, db.Time(&j.UpdatedAt), &j.Error,
 		db.JSON(&j.Result), db.JSON(&j.Settled),
@@ -70,20 +89,20 @@ func fields(j *job.Job) []any {
 }
 
 // Get loads a job.
-func (s *Store) Get(ctx context.Context, acct relay.AccountID, id string) (job.Job, error) {
-	return get(ctx, s.db, job.Ref{Account: acct, ID: id}, s.db.Now())
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, id string) (Job, error) {
+	return get(ctx, s.db, Ref{Account: acct, ID: id}, s.db.Now())
 }
 
-func get(ctx context.Context, c db.Conn, r job.Ref, now time.Time) (job.Job, error) {
+func get(ctx context.Context, c db.Conn, r Ref, now time.Time) (Job, error) {
 	return db.One(ctx, c, "job "+r.ID, `
 SELECT `+columns+` FROM job
 WHERE account = $1 AND id = $2 AND (expires = 0 OR expires > $3)`, fields, r.Account, r.ID, now)
 }
 
 // Lease takes a job that is due.
-func (s *Store) Lease(ctx context.Context, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
+func (s *Store) Lease(ctx context.Context, r Ref, now, until time.Time) (j Job, taken bool, err error) {
 	noun := "job " + r.ID + ": lease"
-	j, err = db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (job.Job, error) {
+	j, err = db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (Job, error) {
 		one, leased, err := lease(ctx, tx, noun, r, now, until)
 		// Between the two statements it may have been created, or become due.
 		if err == nil && !leased && !one.Due.IsZero() && !one.Due.After(now) {
@@ -102,10 +121,10 @@ WHERE account = $3 AND id = $4 AND due + 0 BETWEEN 1 AND $5
 RETURNING ` + columns
 
 // lease takes a job, or returns it as it stands.
-func lease(ctx context.Context, tx *db.Tx, noun string, r job.Ref, now, until time.Time) (j job.Job, taken bool, err error) {
+func lease(ctx context.Context, tx *db.Tx, noun string, r Ref, now, until time.Time) (j Job, taken bool, err error) {
 	leased, err := db.List(ctx, tx, noun, leaseOne, fields, until, now, r.Account, r.ID, now)
 	if err != nil {
-		return job.Job{}, false, err
+		return Job{}, false, err
 	}
 	if len(leased) > 0 {
 		return leased[0], true, nil
@@ -115,7 +134,7 @@ func lease(ctx context.Context, tx *db.Tx, noun string, r job.Ref, now, until ti
 }
 
 // Finish records the outcome of a run.
-func (s *Store) Finish(ctx context.Context, j job.Job, o job.Outcome, now time.Time) error {
+func (s *Store) Finish(ctx context.Context, j Job, o Outcome, now time.Time) error {
 	untried, expires := -1, time.Time{}
 	if o.Waits {
 		untried = j.Tries
@@ -135,7 +154,7 @@ WHERE account = $9 AND id = $10 AND state IN ('queued', 'processing')`,
 
 // Due returns jobs that may run now, at most limit of each account: it reads no others,
 // one step in the index for each account with jobs that have not ended.
-func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref, error) {
+func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]Ref, error) {
 	const noun = "jobs: due"
 	accounts, err := db.Values[relay.AccountID](ctx, s.db, noun, dueAccounts, before)
 	var all []dueJob
@@ -145,7 +164,7 @@ func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]job.Ref
 		all = append(all, some...)
 	}
 	slices.SortFunc(all, func(a, b dueJob) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.place, b.place)) })
-	refs := make([]job.Ref, len(all))
+	refs := make([]Ref, len(all))
 	for i := range all {
 		refs[i] = all[i].Ref
 	}
@@ -168,7 +187,7 @@ SELECT account, id, due, place FROM job WHERE account = $1 AND due > 0 AND due <
 
 // dueJob is a job that is due, with its place in the order of those.
 type dueJob struct {
-	job.Ref
+	Ref
 	due, place int64
 }
 
@@ -181,20 +200,20 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 
 // Settled locks a job and returns what it has brought about, in the transaction of
 // a caller: nil if nothing was settled or there is no such job.
-func Settled(ctx context.Context, tx *db.Tx, r job.Ref) (json.RawMessage, error) {
+func Settled(ctx context.Context, tx *db.Tx, r Ref) (json.RawMessage, error) {
 	return db.OrZero(db.One(ctx, tx, "job "+r.ID,
 		"SELECT settled FROM job WHERE account = $1 AND id = $2 {for update}", db.Doc[json.RawMessage], r.Account, r.ID))
 }
 
 // Settle saves what a job has brought about, in the transaction that does it and
 // has asked Settled. A job that is not there is passed over.
-func Settle(ctx context.Context, tx *db.Tx, r job.Ref, settled json.RawMessage) error {
+func Settle(ctx context.Context, tx *db.Tx, r Ref, settled json.RawMessage) error {
 	return tx.Run(ctx, "job "+r.ID+": settle",
 		"UPDATE job SET settled = $1 WHERE account = $2 AND id = $3", string(settled), r.Account, r.ID)
 }
 
 // List returns jobs in the order of their creation.
-func (s *Store) List(ctx context.Context, acct relay.AccountID, f job.Filter, offset, limit int) ([]job.Job, int, error) {
+func (s *Store) List(ctx context.Context, acct relay.AccountID, f Filter, offset, limit int) ([]Job, int, error) {
 	w := selected(acct, f, s.db.Now())
 	total, err := db.Value[int](ctx, s.db, "jobs: count", "SELECT count(*) FROM job"+w.String(), w.Args()...)
 	if err != nil || offset >= total {
@@ -224,21 +243,21 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, f job.Filter, of
 }
 
 // Find returns jobs of one or all accounts, newest first.
-func (s *Store) Find(ctx context.Context, f job.Search) ([]job.Found, error) {
+func (s *Store) Find(ctx context.Context, f Search) ([]Found, error) {
 	var w db.Where
 	w.And("(expires = 0 OR expires > ?)", s.db.Now())
 	w.AndSet("place < ?", f.Before)
 	w.AndSet("account = ?", f.Account)
 	w.AndSet("state = ?", f.State)
 	w.AndSet("kind = ?", f.Kind)
-	return db.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *job.Found) []any {
+	return db.Page(ctx, s.db, "jobs: find", "SELECT place, "+columns+" FROM job", &w, "place DESC", f.Limit, func(j *Found) []any {
 		return append([]any{&j.Place}, fields(&j.Job)...)
 	})
 }
 
 // selected is the condition of a filter. Few jobs have a name: its index leads to them,
 // and no other one is read.
-func selected(acct relay.AccountID, f job.Filter, now time.Time) (w db.Where) {
+func selected(acct relay.AccountID, f Filter, now time.Time) (w db.Where) {
 	w.And("account = ?", acct)
 	w.And("list = ?", f.List)
 	w.And("list <> ''")

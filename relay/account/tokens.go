@@ -1,4 +1,4 @@
-package accounts
+package account
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 )
 
@@ -15,41 +14,41 @@ import (
 const tokensVersion = "tokens"
 
 // Token loads a token by its hash.
-func (s *Store) Token(ctx context.Context, hash string) (account.Token, error) {
+func (s *Store) Token(ctx context.Context, hash string) (Token, error) {
 	return s.token(ctx, "token", "hash = $1", hash)
 }
 
 // TokenBySource loads the token that a source names: the last one that was saved
 // with it.
-func (s *Store) TokenBySource(ctx context.Context, source string) (account.Token, error) {
+func (s *Store) TokenBySource(ctx context.Context, source string) (Token, error) {
 	return s.token(ctx, "source", "source = $1 AND source <> ''", source)
 }
 
-func (s *Store) token(ctx context.Context, noun, condition, value string) (account.Token, error) {
+func (s *Store) token(ctx context.Context, noun, condition, value string) (Token, error) {
 	t, err := db.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
 	if err == nil && t.Unopened {
-		return account.Token{}, fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
+		return Token{}, fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
 	}
 	return t, err
 }
 
 // Tokens lists every token by its hash.
-func (s *Store) Tokens(ctx context.Context) ([]account.Token, error) {
+func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
 	return db.List(ctx, s.db, "tokens", "SELECT doc, secret FROM token ORDER BY hash", readToken)
 }
 
 // readToken reads a token. Its secret alone is sealed, so that tokens without one are
 // accepted also while the master key is another one.
-func readToken(t *account.Token) []any {
+func readToken(t *Token) []any {
 	return []any{db.JSON(t), sealedSecret(t)}
 }
 
-func sealedSecret(t *account.Token) any {
+func sealedSecret(t *Token) any {
 	return db.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
 }
 
 // PutTokens saves tokens; every gateway drops its cached tokens.
-func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
+func (s *Store) PutTokens(ctx context.Context, tokens []Token) error {
 	if len(tokens) == 0 {
 		return nil
 	}
@@ -63,8 +62,8 @@ func (s *Store) PutTokens(ctx context.Context, tokens []account.Token) error {
 
 // AddToken saves a new token. It returns relay.KindConflict if another one has its
 // source.
-func (s *Store) AddToken(ctx context.Context, t account.Token) error {
-	rows := tokenRows([]account.Token{t})
+func (s *Store) AddToken(ctx context.Context, t Token) error {
+	rows := tokenRows([]Token{t})
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
 		taken, err := db.Value[int64](ctx, tx, "token", "SELECT COUNT(*) FROM token WHERE source = $1 AND source <> ''", t.Source)
 		if err == nil && taken > 0 {
@@ -79,7 +78,7 @@ func (s *Store) AddToken(ctx context.Context, t account.Token) error {
 
 // tokenRows returns tokens as they are saved: each once, and each source with one token;
 // of several the last one counts.
-func tokenRows(tokens []account.Token) *db.Batch {
+func tokenRows(tokens []Token) *db.Batch {
 	b := db.NewBatch("hash, source, doc, secret")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
 	for _, t := range slices.Backward(tokens) {
@@ -99,7 +98,7 @@ func tokenRows(tokens []account.Token) *db.Batch {
 }
 
 // DeleteToken revokes a token; every gateway drops its cached tokens.
-func (s *Store) DeleteToken(ctx context.Context, t account.Token) error {
+func (s *Store) DeleteToken(ctx context.Context, t Token) error {
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
 		return tx.Run(ctx, "token", "DELETE FROM token WHERE hash = $1", t.Hash)
 	})
@@ -124,7 +123,7 @@ func (s *Store) changeTokens(ctx context.Context, noun string, change func(conte
 // of another gateway. An error while it reads the version is not a change: a gateway goes
 // on with its cached tokens while the database is down. If the tokens cannot be read
 // after a change, Changes tries again.
-func (s *Store) Changes(ctx context.Context, changed func([]account.Token)) {
+func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
 	changedHere := s.nextChange()
 	every := s.Poll
 	if every <= 0 {
@@ -138,7 +137,7 @@ func (s *Store) Changes(ctx context.Context, changed func([]account.Token)) {
 			return false
 		}
 		// Those that do not open are refused when they are used.
-		changed(slices.DeleteFunc(all, func(t account.Token) bool { return t.Unopened }))
+		changed(slices.DeleteFunc(all, func(t Token) bool { return t.Unopened }))
 		return true
 	}
 	for seen := int64(-1); ; {

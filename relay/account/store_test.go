@@ -1,4 +1,4 @@
-package accounts
+package account
 
 import (
 	"fmt"
@@ -8,21 +8,13 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sip"
-)
-
-var (
-	_ account.Store = (*Store)(nil)
-	_ sim.Callbacks = (*Store)(nil)
 )
 
 func TestStore(t *testing.T) {
-	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
 		"an account gets the next free number":               accountNumbers,
 		"a number is given once":                             numbersAreGivenOnce,
 		"an account keeps its number and its name":           accountKeeps,
@@ -39,7 +31,6 @@ func TestStore(t *testing.T) {
 		"secrets are sealed":                                 secretsAreSealed,
 		"keys of sealed records are loaded if one is closed": keysAreLoaded,
 		"a record that does not open ends no list":           otherRecordsOpen,
-		"trunks are replaced":                                trunksAreReplaced,
 		"one of many saves an account or inventory":          func(t *testing.T, s *Store) { raceOf(t, s, s) },
 	})
 }
@@ -47,15 +38,15 @@ func TestStore(t *testing.T) {
 func accountNumbers(t *testing.T, s *Store) {
 	for range 2 { // the second time changes nothing
 		for _, step := range []struct {
-			give account.Account
+			give Account
 			want relay.AccountID
 		}{
-			{account.Account{Name: "a"}, 1},
-			{account.Account{Name: "b", ID: 2}, 2},
-			{account.Account{Name: "c", ID: 3}, 3},
-			{account.Account{Name: "d"}, 4},
-			{account.Account{Name: "a"}, 1},
-			{account.Account{Name: "big", ID: 1<<63 - 1}, 1<<63 - 1},
+			{Account{Name: "a"}, 1},
+			{Account{Name: "b", ID: 2}, 2},
+			{Account{Name: "c", ID: 3}, 3},
+			{Account{Name: "d"}, 4},
+			{Account{Name: "a"}, 1},
+			{Account{Name: "big", ID: 1<<63 - 1}, 1<<63 - 1},
 		} {
 			relaytest.Equal(t, "result of PutAccount", relaytest.Must(s.PutAccount(t.Context(), step.give))(t), step.want)
 		}
@@ -71,17 +62,17 @@ func accountNumbers(t *testing.T, s *Store) {
 }
 
 func numbersAreGivenOnce(t *testing.T, s *Store) {
-	_, err := s.PutAccount(t.Context(), account.Account{Name: "a"})
+	_, err := s.PutAccount(t.Context(), Account{Name: "a"})
 	_, err2 := s.db.Exec(t.Context(), "test", "DELETE FROM account")
 	relaytest.NoError(t, err, err2)
-	relaytest.Equal(t, "result of PutAccount", relaytest.Must(s.PutAccount(t.Context(), account.Account{Name: "b"}))(t), 2)
+	relaytest.Equal(t, "result of PutAccount", relaytest.Must(s.PutAccount(t.Context(), Account{Name: "b"}))(t), 2)
 }
 
 func accountKeeps(t *testing.T, s *Store) {
-	_, err := s.PutAccount(t.Context(), account.Account{Name: "a", ID: 5})
-	_, err2 := s.PutAccount(t.Context(), account.Account{Name: "c", ID: 7})
+	_, err := s.PutAccount(t.Context(), Account{Name: "a", ID: 5})
+	_, err2 := s.PutAccount(t.Context(), Account{Name: "c", ID: 7})
 	relaytest.NoError(t, err, err2)
-	for _, wrong := range []account.Account{{Name: "a", ID: 6}, {Name: "b", ID: 5}, {Name: "a", ID: 7}} {
+	for _, wrong := range []Account{{Name: "a", ID: 6}, {Name: "b", ID: 5}, {Name: "a", ID: 7}} {
 		id, err := s.PutAccount(t.Context(), wrong)
 		dbtest.WantKind(t, err, relay.KindConflict)
 		relaytest.Equal(t, "id", id, 0)
@@ -89,7 +80,7 @@ func accountKeeps(t *testing.T, s *Store) {
 }
 
 func accountComesBack(t *testing.T, s *Store) {
-	want := account.Account{Name: `q"uote %1 %`, Permissions: []string{"mvno"}, WebhookSecrets: []string{"whsec_%a"}, CallbackURL: "https://x/?a=%20"}
+	want := Account{Name: `q"uote %1 %`, Permissions: []string{"mvno"}, WebhookSecrets: []string{"whsec_%a"}, CallbackURL: "https://x/?a=%20"}
 	for range 2 {
 		id, err := s.PutAccount(t.Context(), want)
 		relaytest.NoError(t, err)
@@ -108,7 +99,7 @@ func accountComesBack(t *testing.T, s *Store) {
 }
 
 func callbackIsSaved(t *testing.T, s *Store) {
-	id, err := s.PutAccount(t.Context(), account.Account{Name: "a", Permissions: []string{"mvno"}})
+	id, err := s.PutAccount(t.Context(), Account{Name: "a", Permissions: []string{"mvno"}})
 	relaytest.NoError(t, err)
 	for range 2 { // the second changes nothing
 		relaytest.NoError(t, s.SetCallback(t.Context(), id, "https://x/?<&>"))
@@ -123,7 +114,7 @@ func callbackIsSaved(t *testing.T, s *Store) {
 }
 
 func loginIsFound(t *testing.T, s *Store) {
-	want := account.Login{Username: `ac"me`, Account: 7, Password: "hashed"}
+	want := Login{Username: `ac"me`, Account: 7, Password: "hashed"}
 	_, err := s.Login(t.Context(), want.Username)
 	dbtest.WantKind(t, err, relay.KindNotFound)
 	for _, acct := range []relay.AccountID{7, 8, 8} {
@@ -141,15 +132,15 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 	if none != nil || err != nil {
 		t.Fatalf("%q, %v", none, err)
 	}
-	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), account.SIMChanges{}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), SIMChanges{}), relay.KindConflict)
 	for range 2 { // the second changes nothing
-		relaytest.NoError(t, s.PutInventory(t.Context(), nil, []byte("one"), account.SIMChanges{}))
+		relaytest.NoError(t, s.PutInventory(t.Context(), nil, []byte("one"), SIMChanges{}))
 	}
-	dbtest.WantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), account.SIMChanges{}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), SIMChanges{}), relay.KindConflict)
 	for range 2 {
-		relaytest.NoError(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), account.SIMChanges{}))
+		relaytest.NoError(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), SIMChanges{}))
 	}
-	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), account.SIMChanges{}), relay.KindConflict)
+	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), SIMChanges{}), relay.KindConflict)
 	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -159,43 +150,32 @@ func inventoryIsSaved(t *testing.T, s *Store) {
 // each of their values.
 func simsAreDeclared(t *testing.T, s *Store) {
 	ctx := t.Context()
-	one := account.DeclaredSIM{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
-	two := account.DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
-	three := account.DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
-	relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
-	dbtest.WantKind(t, s.PutInventory(ctx, nil, []byte("2"), account.SIMChanges{Delete: []account.DeclaredSIM{one, two, three}}), relay.KindConflict)
+	one := DeclaredSIM{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
+	two := DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
+	three := DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
+	relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), SIMChanges{Put: []DeclaredSIM{three, one, two}}))
+	dbtest.WantKind(t, s.PutInventory(ctx, nil, []byte("2"), SIMChanges{Delete: []DeclaredSIM{one, two, three}}), relay.KindConflict)
 	for range 2 { // the second changes nothing
 		for name, tc := range map[string]struct {
-			which account.WhichSIMs
-			want  []account.DeclaredSIM
+			which WhichSIMs
+			want  []DeclaredSIM
 		}{
-			"none":                  {account.WhichSIMs{}, nil},
-			"all":                   {account.WhichSIMs{All: true}, []account.DeclaredSIM{one, two, three}},
-			"by ICCID":              {account.WhichSIMs{ICCIDs: []string{"2", "4", "2"}}, []account.DeclaredSIM{two}},
-			"by IMSI":               {account.WhichSIMs{IMSIs: []string{"i3", ""}}, []account.DeclaredSIM{three}},
-			"by MSISDN":             {account.WhichSIMs{MSISDNs: []string{"m1", ""}}, []account.DeclaredSIM{one}},
-			"of a document":         {account.WhichSIMs{Documents: []string{"a"}}, []account.DeclaredSIM{one, two}},
-			"of an account":         {account.WhichSIMs{Accounts: []string{"acme"}}, []account.DeclaredSIM{one, three}},
-			"by several, each once": {account.WhichSIMs{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []account.DeclaredSIM{three}},
+			"none":                  {WhichSIMs{}, nil},
+			"all":                   {WhichSIMs{All: true}, []DeclaredSIM{one, two, three}},
+			"by ICCID":              {WhichSIMs{ICCIDs: []string{"2", "4", "2"}}, []DeclaredSIM{two}},
+			"by IMSI":               {WhichSIMs{IMSIs: []string{"i3", ""}}, []DeclaredSIM{three}},
+			"by MSISDN":             {WhichSIMs{MSISDNs: []string{"m1", ""}}, []DeclaredSIM{one}},
+			"of a document":         {WhichSIMs{Documents: []string{"a"}}, []DeclaredSIM{one, two}},
+			"of an account":         {WhichSIMs{Accounts: []string{"acme"}}, []DeclaredSIM{one, three}},
+			"by several, each once": {WhichSIMs{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []DeclaredSIM{three}},
 		} {
 			relaytest.Equal(t, name+": result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, tc.which))(t), tc.want)
 		}
-		relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), account.SIMChanges{Put: []account.DeclaredSIM{three, one, two}}))
+		relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), SIMChanges{Put: []DeclaredSIM{three, one, two}}))
 	}
 	two.MSISDN, two.Document, two.Declared = "m2", "b", `{"msisdn":"m2"}`
-	relaytest.NoError(t, s.PutInventory(ctx, []byte("1"), []byte("2"), account.SIMChanges{Put: []account.DeclaredSIM{two}, Delete: []account.DeclaredSIM{one, {ICCID: "3", Account: "globex"}}}))
-	relaytest.Equal(t, "result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, account.WhichSIMs{All: true}))(t), []account.DeclaredSIM{two, three})
-}
-
-func trunksAreReplaced(t *testing.T, s *Store) {
-	trunks := NewTrunks(s.db)
-	one, two := sip.Trunk{SourceIPs: []string{"192.0.2.1", "2001:db8::1"}}, sip.Trunk{SourceIPs: []string{"192.0.2.2"}}
-	relaytest.NoError(t, trunks.PutTrunks(t.Context(), 2, []sip.Trunk{two}))
-	for _, want := range [][]sip.Trunk{nil, {one, two}, {two, one}, {two, one}, nil, nil} {
-		relaytest.NoError(t, trunks.PutTrunks(t.Context(), 1, want))
-		relaytest.Equal(t, "result of Trunks", relaytest.Must(trunks.Trunks(t.Context(), 1))(t), want)
-	}
-	relaytest.Equal(t, "another account's", relaytest.Must(trunks.Trunks(t.Context(), 2))(t), []sip.Trunk{two})
+	relaytest.NoError(t, s.PutInventory(ctx, []byte("1"), []byte("2"), SIMChanges{Put: []DeclaredSIM{two}, Delete: []DeclaredSIM{one, {ICCID: "3", Account: "globex"}}}))
+	relaytest.Equal(t, "result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, WhichSIMs{All: true}))(t), []DeclaredSIM{two, three})
 }
 
 // raceOf creates accounts and saves inventories at two gateways at once.
@@ -207,12 +187,12 @@ func raceOf(t *testing.T, one, two *Store) {
 		s := []*Store{one, two}[i%2]
 		running.Go(func() {
 			var err, err2 error
-			same[i], err = s.PutAccount(t.Context(), account.Account{Name: "same"})
-			own[i], err2 = s.PutAccount(t.Context(), account.Account{Name: fmt.Sprint(i)})
+			same[i], err = s.PutAccount(t.Context(), Account{Name: "same"})
+			own[i], err2 = s.PutAccount(t.Context(), Account{Name: fmt.Sprint(i)})
 			if err != nil || err2 != nil {
 				t.Error(err, err2)
 			}
-			err = s.PutInventory(t.Context(), nil, fmt.Append(nil, i), account.SIMChanges{})
+			err = s.PutInventory(t.Context(), nil, fmt.Append(nil, i), SIMChanges{})
 			switch {
 			case err == nil:
 				saved.Add(1)
@@ -234,7 +214,7 @@ func TestTwoGateways(t *testing.T) {
 		"tokens that share sources":                 tokensRace,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := dbtest.Two(t, New)
+			gateways := dbtest.Two(t, NewStore)
 			test(t, gateways[0], gateways[1])
 		})
 	}
