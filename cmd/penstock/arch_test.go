@@ -93,7 +93,7 @@ func domain() []string {
 // that are listed anywhere; a library that is not listed has no place yet.
 func doors() map[string][]string {
 	return map[string][]string{
-		"github.com/gofiber/fiber":                 {"ingest", "deploy/bench"},
+		"github.com/gofiber/fiber":                 {"ingest"},
 		"github.com/valyala/fasthttp":              {"delivery/httpout", "ingest", "deploy/bench"},
 		"github.com/redis/go-redis":                {"relay/cache"},
 		"github.com/jackc/pgx":                     {"relay/db", "deploy/bench", "deploy/servers"},

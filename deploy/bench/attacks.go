@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,6 @@ const (
 	refusedPause  = 20 * time.Millisecond
 	rulesOfOne    = 60
 	rulesConns    = 8
-	followEvery   = 100 * time.Millisecond
 )
 
 // attack is the load by one account: it prepares, and then sends one request after the other
@@ -74,10 +72,8 @@ func (s *site) attacked(ctx context.Context, a attack) error {
 	var wg sync.WaitGroup
 	var served, refused atomic.Int64
 	var memory int64
-	var stored []time.Duration
-	errs := make([]error, a.conns+2)
+	errs := make([]error, a.conns+1)
 	wg.Go(func() { memory = maxResident(attacked, s.pid()) })
-	wg.Go(func() { stored, errs[a.conns] = s.follow(attacked) })
 	client := newClient(a.conns)
 	for conn := range a.conns {
 		wg.Go(func() {
@@ -87,12 +83,11 @@ func (s *site) attacked(ctx context.Context, a attack) error {
 		})
 	}
 	var o outcome
-	o, errs[a.conns+1] = s.quiet.run(attacked, 3*s.seconds)
+	o, errs[a.conns] = s.quiet.run(attacked, 3*s.seconds)
 	wg.Wait()
 	s.row("p99 of a quiet account from post to 200", o.quantile(0.99), "≤ 100ms")
 	s.row("the same alone", alone.quantile(0.99), "")
 	s.row("of it refused", o.refused, 0)
-	s.row("its readings: from post to stored, p50 and p99", fmt.Sprintf("%v, %v", quantile(stored, 0.5).Round(time.Millisecond), quantile(stored, 0.99).Round(time.Millisecond)), "")
 	s.row("the most memory of gateway and workers, MiB", memory>>20, fmt.Sprintf("≤ %d", maxLoadedMemory))
 	s.row("requests of the other served, refused", fmt.Sprint(served.Load(), ", ", refused.Load()), "")
 	return errors.Join(errs...)
@@ -122,22 +117,6 @@ func (s *site) attack(ctx context.Context, client *http.Client, a attack, conn, 
 		err = fmt.Errorf("%s answered %d", req.URL.Path, resp.StatusCode)
 	}
 	return err
-}
-
-// follow posts readings of the quiet account to the webhook that answers when they are
-// stored, one after the other.
-func (s *site) follow(ctx context.Context) (latencies []time.Duration, err error) {
-	client := newClient(1)
-	for n := 0; err == nil && sleep(ctx, followEvery); n++ {
-		began := time.Now()
-		err = call(ctx, client, http.MethodPost, s.url("/webhooks/generic"), quietToken, fmt.Sprintf(`{"deviceId":"follower","temperature":%d}`, n), nil)
-		latencies = append(latencies, time.Since(began)) // of the last one at least
-	}
-	if ctx.Err() != nil {
-		err = nil
-	}
-	slices.Sort(latencies)
-	return latencies, err
 }
 
 // largePost posts as many readings, or as many objects, as fit.

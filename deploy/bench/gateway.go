@@ -33,7 +33,6 @@ type gateway struct {
 
 // options are the differences between the gateways of a run.
 type options struct {
-	embedded bool
 	sink     string // host:port to which it relays; empty: none
 	carriers string // lines of a configuration file
 	decoders string // further lines of the inventory
@@ -57,7 +56,7 @@ func (b *bench) gateway(ctx context.Context, o options) (*gateway, error) {
 		"PENSTOCK_LISTEN=" + g.addr, "PENSTOCK_DATA_DIR=" + g.dir, "PENSTOCK_INVENTORY=" + inventory,
 		"PENSTOCK_ADMIN_TOKEN=" + adminToken, "PENSTOCK_EGRESS_ALLOW=127.0.0.1/32",
 	}, o.env...)
-	if !b.embedded && !o.embedded {
+	if !b.embedded {
 		backends, err := g.startBackends(ctx, b)
 		if err != nil {
 			return nil, err

@@ -1,9 +1,8 @@
 // Command bench measures the gateway as its users meet it: the built program,
 // a real PostgreSQL, Redis and InfluxDB beside it, load from a client of its own
-// on loopback. Beside it stand a floor that is measured in the same run with the same
-// client, such as a bare Fiber handler that answers 204, and other programs that do the
-// same: Telegraf and Kannel. They are measured in turns, and the medians of the rounds
-// are what is printed. Pages of SIMs have limits in time instead.
+// on loopback. Other programs that do the same, Telegraf and Kannel, are measured in
+// turns with it, and it prints the medians of the rounds. Pages of SIMs have limits in
+// time instead.
 //
 // The run fails if the number sent is not the number stored and refused.
 package main
@@ -88,15 +87,11 @@ func main() {
 	flag.IntVar(&s.sends, "sends", 150_000, "messages sent, over all rounds")
 	flag.BoolVar(&s.embedded, "embedded", false, "measure the embedded back ends instead of PostgreSQL, Redis and InfluxDB")
 	only := flag.String("only", "", "measure only one of "+partNames())
-	bare := flag.String("bare", "", "serve the bare handler on this address and do nothing else")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	chosen, err := selected(*only)
-	switch {
-	case *bare != "":
-		err = serveBare(*bare)
-	case err == nil:
+	if err == nil {
 		err = measure(ctx, os.Stdout, s, chosen)
 	}
 	if err != nil {

@@ -4,27 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/penstock/penstock/deploy/servers"
 )
 
 // How overload is measured.
 const (
-	overloadFactor = 4           // times the peak that is offered
-	overloadConns  = 2000        // over so many connections
-	floodConns     = 500         // of the account that floods, as fast as it is answered
-	slowConns      = 5000        // half of them with heads, half with bodies
-	slowPause      = time.Second // between two bytes, on average
-	quietRate      = 200         // frames a second of the quiet account
+	overloadFactor = 4    // times the peak that is offered
+	overloadConns  = 2000 // over so many connections
+	floodConns     = 500  // of the account that floods, as fast as it is answered
+	quietRate      = 200  // frames a second of the quiet account
 	quietConns     = 8
 	quietDevices   = 100
-	healthyRate    = 500 // frames a second beside the slow connections
 	healthyP99     = 50 * time.Millisecond
 	normalWindow   = time.Second // normal: nothing of a window is refused, and its p99 is healthy
 	maxNormal      = time.Minute
@@ -63,7 +54,6 @@ func overload(ctx context.Context, b *bench) error {
 	}
 	for _, stage := range []func() error{
 		func() error { return s.floodAll(ctx, peak) },
-		func() error { return s.slowClients(ctx) },
 		func() error { return s.floodOfOne(ctx) },
 	} {
 		if err := errors.Join(stage(), s.settle(ctx)); err != nil {
@@ -78,7 +68,7 @@ func overload(ctx context.Context, b *bench) error {
 	return b.attacks(ctx)
 }
 
-// findPeak measures the quiet account alone, then the most that is accepted in a second.
+// findPeak measures the most that is accepted in a second.
 func (s *site) findPeak(ctx context.Context) (peak float64, err error) {
 	for _, c := range []*sender{s.loud, s.quiet} { // their devices are imported
 		if _, err := c.run(ctx, s.seconds/2); err != nil {
@@ -88,11 +78,6 @@ func (s *site) findPeak(ctx context.Context) (peak float64, err error) {
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
-	alone, err := s.quiet.run(ctx, s.seconds)
-	if err != nil {
-		return 0, err
-	}
-	s.row(fmt.Sprintf("p99 of a quiet account, %d a second, alone", quietRate), alone.quantile(0.99), "")
 	for range s.rounds {
 		o, err := s.loud.run(ctx, s.seconds)
 		if err := errors.Join(err, s.settle(ctx)); err != nil {
@@ -119,11 +104,8 @@ func (s *site) floodAll(ctx context.Context, peak float64) error {
 	}
 	perSecond := func(n int64) string { return whole(float64(n) / o.accepted.Seconds()) }
 	s.row(fmt.Sprintf("%d times that due over %d connections, sent a second", overloadFactor, overloadConns), perSecond(o.count+o.refused+o.broken), "")
-	s.row("of them accepted a second", perSecond(o.count), "")
-	s.row("of them refused with 503 a second", perSecond(o.refused), "")
-	s.row("of them without an answer", o.broken, "")
+	s.row("of them accepted, refused with 503, without an answer a second", fmt.Sprintf("%s, %s, %s", perSecond(o.count), perSecond(o.refused), perSecond(o.broken)), "")
 	s.row("accepted / peak", o.acceptedRate()/peak, "≥ 0.90")
-	s.row("p50 of what was accepted", o.quantile(0.5), "")
 	s.row("p99 of what was accepted", o.quantile(0.99), "≤ 500ms")
 	s.row("memory during the overload, MiB", memory>>20, fmt.Sprintf("≤ %d", maxLoadedMemory))
 	ended := time.Now()
@@ -143,48 +125,6 @@ func (s *site) floodAll(ctx context.Context, peak float64) error {
 	err = s.settle(ctx)
 	s.row("afterwards, until everything is stored", time.Since(ended), "")
 	return err
-}
-
-// slowClients opens connections that send a byte at a time, and measures others
-// beside them.
-func (s *site) slowClients(ctx context.Context) error {
-	slow, stop := context.WithCancel(ctx)
-	defer stop()
-	request := s.loud.request(nil, 0)
-	body := strings.Index(string(request), "\r\n\r\n") + len("\r\n\r\n") + 1
-	var opened atomic.Int64
-	var wg sync.WaitGroup
-	for i := range slowConns {
-		wg.Go(func() { drip(slow, s.addr, request, []int{1, body}[i%2], &opened) })
-	}
-	var o outcome
-	err := servers.Until(ctx, time.Minute, "every slow connection open", func() bool { return opened.Load() >= slowConns })
-	if err == nil {
-		o, err = s.loud.at(s.conns, healthyRate).run(ctx, 2*s.seconds)
-	}
-	stop()
-	wg.Wait()
-	s.row(fmt.Sprintf("p99 of %d a second beside %d slow connections", healthyRate, slowConns), o.quantile(0.99), "≤ "+healthyP99.String())
-	s.row("of them refused", o.refused, "")
-	return err
-}
-
-// drip sends a request up to a byte at once and the rest byte by byte, never the last
-// one, and connects again whenever the gateway ends the connection.
-func drip(ctx context.Context, addr string, request []byte, begin int, opened *atomic.Int64) {
-	for ctx.Err() == nil {
-		conn, err := net.Dial("tcp", addr)
-		if err != nil {
-			sleep(ctx, slowPause)
-			continue
-		}
-		opened.Add(1)
-		_, err = conn.Write(request[:begin])
-		for i := begin; i < len(request)-1 && err == nil && sleep(ctx, slowPause/2+rand.N(slowPause)); i++ {
-			_, err = conn.Write(request[i : i+1])
-		}
-		_ = conn.Close()
-	}
 }
 
 // floodOfOne has one account flood beside the quiet one.

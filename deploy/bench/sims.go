@@ -31,10 +31,8 @@ const (
 // simCount is the number of SIMs an account has.
 type simCount int
 
-// The numbers of the i-th SIM: three orders of the same SIMs.
-func (c simCount) iccid(i int) string  { return fmt.Sprintf("8944%015d", i) }
-func (c simCount) imsi(i int) string   { return fmt.Sprintf("23415%010d", i*7919%int(c)) }
-func (c simCount) msisdn(i int) string { return fmt.Sprintf("447%09d", i*104729%int(c)) }
+// imsi is the IMSI of the i-th SIM. fill orders ICCIDs, IMSIs and MSISDNs differently.
+func (c simCount) imsi(i int) string { return fmt.Sprintf("23415%010d", i*7919%int(c)) }
 
 // sims measures pages of an account's SIMs.
 func sims(ctx context.Context, b *bench) error {
@@ -94,23 +92,11 @@ func lists(count simCount, pool string) (all []list) {
 	imsi := func(n int) string { return count.imsi(n * 7 % total) }
 	add("imsi =", func(n int) (string, int) { return "?" + filtered("imsi", "=", imsi(n)), 1 }, 1)
 	add("imsi starts_with, 100 found", func(n int) (string, int) { return "?" + filtered("imsi", "starts_with", imsi(n)[:13]), 100 }, 1)
-	add("imsi starts_with, 100 found, by msisdn", func(n int) (string, int) {
-		return "?order_by=msisdn&" + filtered("imsi", "starts_with", imsi(n)[:13]), 100
-	}, 1)
 	add("imsi starts_with, a tenth found, by msisdn", func(int) (string, int) {
 		return "?order_by=msisdn&" + filtered("imsi", "starts_with", count.tenth("23415", 10)), total / 10
 	}, 1, 1+total/10/pageSize/2, lastPage)
 	add("imsi like, all found, by msisdn", func(int) (string, int) { return "?order_by=msisdn&" + filtered("imsi", "like", "234%"), total }, 1, farPage, lastPage)
 	add("imsi !=", func(n int) (string, int) { return "?" + filtered("imsi", "!=", imsi(n)), total - 1 }, 1, farPage, lastPage)
-	iccid, msisdn, both := count.tenth("8944", 15), count.tenth("447", 9), 0
-	for i := range total {
-		if strings.HasPrefix(count.iccid(i), iccid) && strings.HasPrefix(count.msisdn(i), msisdn) {
-			both++
-		}
-	}
-	add("iccid and msisdn starts_with, a tenth each", func(int) (string, int) {
-		return "?" + filtered("iccid", "starts_with", iccid) + "&" + filtered("msisdn", "starts_with", msisdn), both
-	}, 1, lastPage)
 	return all
 }
 
@@ -124,9 +110,6 @@ func filtered(column, operator, value string) string {
 	return url.Values{"filters[" + column + "][operator]": {operator}, "filters[" + column + "][value]": {value}}.Encode()
 }
 
-// fillPiece is the number of SIMs that one statement writes.
-const fillPiece = 2000
-
 // fill writes the SIMs of the first account, all of them in a pool, as the store declares
 // them: an import of the store would be against the picture of docs/architecture.md.
 func (g *gateway) fill(ctx context.Context, count simCount, pool string) error {
@@ -139,29 +122,27 @@ func (g *gateway) fill(ctx context.Context, count simCount, pool string) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	const insert = `
+	insert := fmt.Sprintf(`
 		INSERT INTO sim (
 		  account, iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
 		  pin, pin2, puk, puk2, monthly, warning, cap, recipients, detached
 		)
-		VALUES `
+		WITH RECURSIVE number (i) AS (
+		  SELECT CAST(0 AS BIGINT)
+		  UNION ALL
+		  SELECT i + 1
+		  FROM number
+		  WHERE i + 1 < %[1]d
+		)
+		SELECT 1, CAST(8944000000000000000 + i AS TEXT), CAST(234150000000000 + i * 7919 %% %[1]d AS TEXT), CAST(447000000000 + i * 104729 %% %[1]d AS TEXT),
+		  '%[2]s', '', 'active', 'active', '', 1, 0, '1234', '5678', '12345678', '87654321', 0, 0, 'none', '', ''
+		FROM number`, count, pool)
 	const countRow = `
 		INSERT INTO sim_count (account, list, n)
 		SELECT account, 'sim', count(*)
 		FROM sim
 		GROUP BY account`
-	for first := 0; first < int(count); first += fillPiece {
-		var rows []string
-		for i := first; i < min(first+fillPiece, int(count)); i++ {
-			rows = append(rows, fmt.Sprintf(
-				"(1, '%s', '%s', '%s', '%s', '', 'active', 'active', '', 1, 0, '1234', '5678', '12345678', '87654321', 0, 0, 'none', '', '')",
-				count.iccid(i), count.imsi(i), count.msisdn(i), pool))
-		}
-		if _, err := db.ExecContext(ctx, insert+strings.Join(rows, ", ")); err != nil {
-			return err
-		}
-	}
-	for _, statement := range []string{countRow, tidy} {
+	for _, statement := range []string{insert, countRow, tidy} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -8,11 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
-
-	"github.com/penstock/penstock/deploy/servers"
 )
 
 // disk is a file system of a gateway's own, in a file, so that it can be full.
@@ -78,24 +75,6 @@ func (s *site) diskFaults(pick func() *gateway) []fault {
 				return err
 			}
 			return g.ready(ctx)
-		}},
-		{"a gateway starts while its disk is full", func(ctx context.Context, lasts time.Duration) error {
-			g := pick()
-			g.end(syscall.SIGKILL)
-			if err := errors.Join(g.disk.fill(), g.launch(ctx)); err != nil {
-				return err
-			}
-			g.meant.Store(true) // it may end if it says why
-			wait(ctx, lasts)
-			select {
-			case <-g.gone:
-				if said := servers.Said(g.cmd); !strings.Contains(said, "no space left on device") && !strings.Contains(said, "disk is full") {
-					s.note(g.name + " ended while its disk was full: " + said)
-				}
-			default:
-			}
-			g.end(syscall.SIGKILL)
-			return errors.Join(g.disk.makeRoom(), s.startGateway(ctx, g))
 		}},
 	}
 }

@@ -23,7 +23,7 @@ func (s *site) faults(random *rand.Rand) []fault {
 	pick := func() *gateway { return s.gateways[random.IntN(len(s.gateways))] }
 	all := slices.Concat(s.gatewayFaults(random, pick), s.diskFaults(pick), s.damageFaults(random, pick), s.special)
 	all = append(all, stopped("the SMSC", s.smsc), stopped("the sink", s.sink))
-	names := map[manner]string{failing: "answers 500", hanging: "hangs", dripping: "drips", resetting: "resets"}
+	names := map[manner]string{failing: "answers 500", hanging: "hangs", resetting: "resets"}
 	for _, how := range slices.Sorted(maps.Keys(names)) {
 		all = append(all, lasting("the sink "+names[how], func() { s.sink.begin(how) }, func() { s.sink.end() }))
 	}
@@ -52,15 +52,6 @@ func (s *site) gatewayFaults(random *rand.Rand, pick func() *gateway) []fault {
 				wait(ctx, time.Duration(random.Int64N(int64(800*time.Millisecond))))
 				g.end(syscall.SIGKILL)
 			}
-			return s.startGateway(ctx, g)
-		}},
-		{"a gateway is killed, and again as it recovers", func(ctx context.Context, _ time.Duration) error {
-			g := pick()
-			g.end(syscall.SIGKILL)
-			if err := errors.Join(g.launch(ctx), g.answers(ctx)); err != nil {
-				return err
-			}
-			g.end(syscall.SIGKILL)
 			return s.startGateway(ctx, g)
 		}},
 		{"a gateway is away", func(ctx context.Context, lasts time.Duration) error {

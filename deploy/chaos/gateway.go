@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -64,13 +63,6 @@ func (g *gateway) output() string {
 	return ""
 }
 
-// answers waits until the gateway answers.
-func (g *gateway) answers(ctx context.Context) error {
-	return g.explain(servers.Until(ctx, 2*servers.StartTime, g.name+" to answer", func() bool {
-		return g.status(ctx, "/healthz") == http.StatusOK
-	}))
-}
-
 // ready waits until all its back ends work.
 func (g *gateway) ready(ctx context.Context) error {
 	return g.explain(servers.Until(ctx, 3*servers.StartTime, g.name+" to be ready", func() bool {
@@ -109,6 +101,3 @@ func (g *gateway) signal(signal syscall.Signal) {
 	defer g.mu.Unlock()
 	_ = g.cmd.Process.Signal(signal)
 }
-
-// log is the file pattern of what its processes wrote.
-func (g *gateway) log() string { return filepath.Join(g.run.Dir, g.name+"*.log") }

@@ -9,26 +9,22 @@ import (
 
 // The kinds of what is sent.
 const (
-	ofChirpStack  = "frames of ChirpStack"
-	ofThings      = "frames of The Things Stack"
-	ofGeneric     = "generic readings"
-	ofReadings    = "readings over REST"
-	ofProbes      = "readings during restarts"
-	ofNew         = "readings of new devices"
-	ofTexts       = "SMS over HTTP"
-	ofJoined      = "SMS of three parts over HTTP"
-	ofSMPP        = "SMS over SMPP"
-	ofSends       = "REST sends with reports"
-	ofSOAP        = "SOAP sends"
-	ofScheduled   = "scheduled sends"
-	ofDeleted     = "deleted sends"
-	ofUses        = "SIM CDRs"
-	ofCalls       = "SIP CDRs"
-	ofJobs        = "SIM jobs"
-	ofClaims      = "claims"
-	ofSubscribers = "subscribers"
-	ofDevices     = "devices"
-	ofRemoved     = "deleted devices"
+	ofChirpStack = "frames of ChirpStack"
+	ofThings     = "frames of The Things Stack"
+	ofGeneric    = "generic readings"
+	ofProbes     = "readings during restarts"
+	ofNew        = "readings of new devices"
+	ofTexts      = "SMS over HTTP"
+	ofJoined     = "SMS of three parts over HTTP"
+	ofSMPP       = "SMS over SMPP"
+	ofSends      = "REST sends with reports"
+	ofScheduled  = "scheduled sends"
+	ofDeleted    = "deleted sends"
+	ofUses       = "SIM CDRs"
+	ofJobs       = "SIM jobs"
+	ofClaims     = "claims"
+	ofDevices    = "devices"
+	ofRemoved    = "deleted devices"
 )
 
 // kind is a way in.
@@ -47,19 +43,15 @@ func (s *site) kinds() []kind {
 		{ofChirpStack, 20, s.sendChirpStack, true, false},
 		{ofThings, 20, s.sendThings, true, false},
 		{ofGeneric, 10, s.sendGeneric, false, false},
-		{ofReadings, 8, s.sendReading, false, false},
 		{ofTexts, 10, s.sendText, false, false},
 		{ofJoined, 3, s.sendJoined, false, false},
 		{ofSMPP, 8, s.sendSMPP, false, false},
 		{ofSends, 8, s.sendREST, false, true},
-		{ofSOAP, 3, s.sendSOAP, false, true},
 		{ofScheduled, 2, s.sendScheduled, false, true},
 		{ofDeleted, 1, s.sendDeleted, false, true},
 		{ofUses, 5, s.sendUse, false, false},
-		{ofCalls, 5, s.sendCall, false, false},
 		{ofJobs, 1, s.sendJob, false, true},
 		{ofClaims, 1, s.sendClaim, false, true},
-		{ofSubscribers, 1, s.sendSubscriber, false, true},
 		{ofDevices, 1, s.sendDevice, false, true},
 	}
 }

@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -26,7 +25,6 @@ import (
 // settings are those of a run.
 type settings struct {
 	binary   string
-	previous string
 	seed     uint64
 	duration time.Duration
 	faults   int
@@ -36,13 +34,11 @@ type settings struct {
 	frames   float64
 	hold     time.Duration
 	settle   time.Duration
-	wait     bool
 }
 
 func main() {
 	var s settings
 	flag.StringVar(&s.binary, "binary", "bin/penstock", "the program to run")
-	flag.StringVar(&s.previous, "previous", "", "the program of the version before, which several gateways are started with and upgraded from; empty: none")
 	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "what the faults follow from")
 	flag.DurationVar(&s.duration, "duration", 15*time.Minute, "length of the load over all back ends")
 	flag.IntVar(&s.faults, "faults", 300, "how many faults strike, over all back ends")
@@ -55,7 +51,6 @@ func main() {
 	flag.Float64Var(&s.rate, "rate", 100, "other items a second that are offered")
 	flag.DurationVar(&s.hold, "hold", 3*time.Second, "the most that a fault lasts")
 	flag.DurationVar(&s.settle, "settle", 10*time.Minute, "how long to wait for what is acknowledged, after the load")
-	flag.BoolVar(&s.wait, "wait", false, "after a failure, leave everything running until interrupted")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -77,13 +72,8 @@ func run(ctx context.Context, o settings) (ok bool, err error) {
 	if len(kinds) == 0 {
 		return false, fmt.Errorf("unknown back ends %q: expected sqlite, postgres, sentinel, cluster or all", o.backends)
 	}
-	for _, program := range []*string{&o.binary, &o.previous} {
-		if *program == "" {
-			continue
-		}
-		if *program, err = filepath.Abs(*program); err != nil {
-			return false, err
-		}
+	if o.binary, err = filepath.Abs(o.binary); err != nil {
+		return false, err
 	}
 	dir, err := os.MkdirTemp("", "penstock-chaos-")
 	if err != nil {
@@ -139,15 +129,5 @@ func runOn(ctx context.Context, kind backendKind, dir string, o settings, random
 	s.verifyLedger(ctx)
 	r := report{site: s, struck: struck, verdicts: all, settled: took}
 	r.print(os.Stdout)
-	if r.ok() || !o.wait {
-		return r.ok(), nil
-	}
-	for _, g := range s.gateways {
-		if err := s.startGateway(ctx, g); err != nil {
-			return false, err
-		}
-	}
-	fmt.Printf("everything is left running until interrupted; the admin token is %s\n", adminToken)
-	<-ctx.Done()
-	return false, errors.New("interrupted")
+	return r.ok(), nil
 }

@@ -20,7 +20,7 @@ const devicesEach = 40
 func readingKinds() map[string]string {
 	return map[string]string{
 		ofChirpStack: "70b3d57e01%06x", ofThings: "70b3d57e02%06x",
-		ofGeneric: "generic-%d", ofReadings: "rest-%d", ofProbes: "probe-%d", ofNew: "new-%d",
+		ofGeneric: "generic-%d", ofProbes: "probe-%d", ofNew: "new-%d",
 	}
 }
 
@@ -85,22 +85,8 @@ func (s *site) sendGeneric(ctx context.Context, n int) {
 	s.postReading(ctx, r, genericPath, r.generic())
 }
 
-func (s *site) sendReading(ctx context.Context, n int) {
-	r := s.reading(ofReadings, n)
-	s.postReading(ctx, r, "/iot/devices/"+s.devices[n%devicesEach]+"/readings", fmt.Sprintf(`{"reading":{"values":{"count":%d},"time":%q}}`, n, r.at.Format(time.DateTime)))
-}
-
-// prepare makes the devices that readings over REST are for, and the token that is
-// claimed.
+// prepare makes the token that is claimed.
 func (s *site) prepare(ctx context.Context) error {
-	for n := range devicesEach {
-		var made struct{ Data struct{ ID string } }
-		body := fmt.Sprintf(`{"location_id":"yard","decoder_id":"sent","identifier":%q,"name":"Made"}`, s.reading(ofReadings, n).device)
-		if err := s.read(s.call(ctx, http.MethodPost, "/iot/devices/other", body), &made); err != nil {
-			return err
-		}
-		s.devices = append(s.devices, made.Data.ID)
-	}
 	var job string
 	if err := s.read(s.call(ctx, http.MethodPost, "/ledgers/assets/tokens", `{}`), &job); err != nil {
 		return err

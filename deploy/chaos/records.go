@@ -1,13 +1,11 @@
 package main
 
 import (
-	"archive/zip"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,13 +24,6 @@ func (s *site) sendUse(ctx context.Context, n int) {
 	s.ledger.offer(ofUses, id)
 	body := fmt.Sprintf(`{"id":%q,"iccid":%q,"start_time":%q,"type":"data","bytes":1,"duration":60}`+"\n", id, iccid(n), s.base.Format(time.RFC3339))
 	s.post(ctx, ofUses, id, "/inbound/cdr/sim", body)
-}
-
-// sendCall reports a call.
-func (s *site) sendCall(ctx context.Context, n int) {
-	id := fmt.Sprintf("call-%d", n)
-	s.ledger.offer(ofCalls, id)
-	s.post(ctx, ofCalls, id, "/inbound/cdr/sip", fmt.Sprintf(`{"id":%q,"start":%q,"from":"1","to":"2"}`, id, s.base.Format(time.RFC3339)))
 }
 
 // sendJob has a SIM suspended or taken back into service, unless a job is under way.
@@ -71,18 +62,6 @@ func (s *site) sendClaim(ctx context.Context, _ int) {
 	var job struct{ JobID string }
 	if a := s.once(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.claims+`"}`); a.done() && s.read(a, &job) == nil {
 		s.ledger.ack(ofClaims, job.JobID, "")
-	}
-}
-
-// sendSubscriber registers a subscriber.
-func (s *site) sendSubscriber(ctx context.Context, n int) {
-	surname := fmt.Sprintf("subscriber %d", n)
-	s.ledger.offer(ofSubscribers, surname)
-	body := fmt.Sprintf(`{"forename":"A","surname":%q,"address":"C","post_code":"D","contact_no":"1"}`, surname)
-	a := s.call(ctx, http.MethodPost, "/v3/mno/subscriber/register", body) // once: a second request would register another
-	s.ledger.judge(ofSubscribers, a)
-	if a.done() {
-		s.ledger.ack(ofSubscribers, surname, "")
 	}
 }
 
@@ -200,15 +179,6 @@ func (s *site) verifyLedger(ctx context.Context) {
 	}
 }
 
-// findSubscribers lists subscribers.
-func (s *site) findSubscribers(ctx context.Context, f findings) error {
-	subscribers, err := pages[struct{ Surname string }](ctx, s, "/v3/mno/subscriber")
-	for _, one := range subscribers {
-		f.seeOnce(ofSubscribers, one.Surname)
-	}
-	return err
-}
-
 // await waits for something that a job makes.
 func (s *site) await(ctx context.Context, what string, there func() (bool, error)) error {
 	var last error
@@ -216,92 +186,30 @@ func (s *site) await(ctx context.Context, what string, there func() (bool, error
 		ok, last = there()
 		return ok
 	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
+	return errors.Join(err, last)
 }
 
-// findUses reads a file of all SIM CDRs, and a report of what the SIMs used.
+// findUses reads a file of all SIM CDRs.
 func (s *site) findUses(ctx context.Context, f findings) error {
 	span := fmt.Sprintf(`{"start_time":%q,"end_time":%q,"name":"chaos"}`, s.base.Add(-time.Hour).Format(time.RFC3339), s.base.Add(time.Hour).Format(time.RFC3339))
-	file, err := s.finished(ctx, "/v3/mno/job/cdr", span)
-	if err != nil {
-		return err
-	}
-	report, err := s.finished(ctx, "/v3/mno/job/usage", span)
-	if err != nil {
-		return err
-	}
-	a := s.call(ctx, http.MethodGet, "/v3/mno/job/"+file+"/cdr/stream", "")
-	if err := errors.Join(s.read(a, nil), findRows(f, ofUses, strings.NewReader(a.body))); err != nil {
-		return err
-	}
-	var usage struct{ Data []struct{ Usage int } }
-	if err := s.load(ctx, "/v3/mno/job/"+report+"/usage?per_page=500", &usage); err != nil {
-		return err
-	}
-	sum := 0
-	for _, one := range usage.Data {
-		sum += one.Usage
-	}
-	if n := len(f[ofUses]); sum != n {
-		f.see(ofUses, fmt.Sprintf("the report's %d bytes of %d records", sum, n), 1, "")
-	}
-	return nil
-}
-
-// finished starts a job and returns its id once it is completed.
-func (s *site) finished(ctx context.Context, path, body string) (id string, err error) {
 	var made struct{ Data struct{ ID string } }
-	if err := s.read(s.call(ctx, http.MethodPost, path, body), &made); err != nil {
-		return "", err
+	if err := s.read(s.call(ctx, http.MethodPost, "/v3/mno/job/cdr", span), &made); err != nil {
+		return err
 	}
-	return made.Data.ID, s.await(ctx, "the job of "+path, func() (bool, error) {
+	if err := s.await(ctx, "the file of SIM CDRs", func() (bool, error) {
 		var job struct{ Data struct{ Status string } }
 		err := s.load(ctx, "/v3/mno/job/"+made.Data.ID+"/status", &job)
 		return job.Data.Status == "completed", err
-	})
-}
-
-// findCalls reads an archive of all calls.
-func (s *site) findCalls(ctx context.Context, f findings) error {
-	var made struct{ Data struct{ Handle string } }
-	body := fmt.Sprintf(`{"from_date":%q,"to_date":%q,"single_file":true}`, s.base.Add(-time.Hour).Format(time.DateTime), s.base.Add(time.Hour).Format(time.DateTime))
-	if err := s.read(s.call(ctx, http.MethodPost, "/v2/sip/cdr/request", body), &made); err != nil {
-		return err
-	}
-	var a answer
-	if err := s.await(ctx, "the archive of calls", func() (bool, error) {
-		a = s.call(ctx, http.MethodGet, "/v2/sip/cdr/"+made.Data.Handle+"/download", "")
-		return a.status == http.StatusOK, nil
 	}); err != nil {
 		return err
 	}
-	archive, err := zip.NewReader(strings.NewReader(a.body), int64(len(a.body)))
-	if err != nil {
+	a := s.call(ctx, http.MethodGet, "/v3/mno/job/"+made.Data.ID+"/cdr/stream", "")
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err := errors.Join(s.read(a, nil), err); err != nil {
 		return err
 	}
-	for _, file := range archive.File {
-		r, err := file.Open()
-		if err != nil {
-			return err
-		}
-		if err := findRows(f, ofCalls, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// findRows reads a file of records, whose ids are in the first column, below its head.
-func findRows(f findings, kind string, file io.Reader) error {
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil || len(rows) == 0 {
-		return fmt.Errorf("%s: %d rows: %w", kind, len(rows), err)
-	}
-	for _, row := range rows[1:] {
-		f.seeOnce(kind, row[0])
+	for _, row := range rows[min(1, len(rows)):] { // below the head
+		f.seeOnce(ofUses, row[0])
 	}
 	return nil
 }

@@ -78,11 +78,4 @@ func (r *report) explain(say func(format string, args ...any)) {
 	}
 	list("refused", r.site.ledger.reasons)
 	list("noticed", r.site.notes)
-	if r.ok() {
-		return
-	}
-	say("\nLogs: %s\nWith -wait everything is left running: GET /admin/events?q=…, /admin/deliveries?q=…, /admin/messages?account=1&number=… on\n", r.site.gateways[0].log())
-	for _, g := range r.site.gateways {
-		say("  http://%s (data in %s)\n", g.addr, g.dir)
-	}
 }

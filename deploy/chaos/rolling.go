@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,17 +15,8 @@ import (
 	"github.com/penstock/penstock/deploy/servers"
 )
 
-// firstBinary is the program that gateways are started with.
-func (o *settings) firstBinary(k backendKind) string {
-	if k.gateways == 1 {
-		return o.binary
-	}
-	return cmp.Or(o.previous, o.binary)
-}
-
-// renewAll restarts each gateway with the program that is tested, one after the other, as an
-// operator does: it takes a gateway out of the balancer, stops it, and puts it back once it
-// is ready. Gateways that were started as the previous version are upgraded thereby.
+// renewAll restarts the gateways one after the other, as an operator does: it takes a gateway
+// out of the balancer, stops it, and puts it back once it is ready.
 func (s *site) renewAll(ctx context.Context, _ time.Duration) error {
 	return s.unnoticed(ctx, func() error {
 		for _, g := range s.gateways {
@@ -44,7 +34,6 @@ func (s *site) renew(ctx context.Context, g *gateway) error {
 	if code := g.end(syscall.SIGTERM); code != 0 {
 		s.note(fmt.Sprintf("%s ended with the exit code %d", g.name, code))
 	}
-	g.binary = s.settings.binary
 	return s.startGateway(ctx, g)
 }
 

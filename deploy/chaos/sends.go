@@ -14,7 +14,7 @@ import (
 // sendBlocks are the number blocks of what is sent: every message has a number of
 // its own.
 func sendBlocks() map[string]string {
-	return map[string]string{ofSends: "44771", ofSOAP: "44772", ofScheduled: "44773", ofDeleted: "44774"}
+	return map[string]string{ofSends: "44771", ofScheduled: "44773", ofDeleted: "44774"}
 }
 
 // shortly is the delay of messages that are scheduled for soon.
@@ -59,16 +59,10 @@ func (s *site) order(ctx context.Context, kind string, n int, at time.Time) (id 
 
 func (s *site) sendREST(ctx context.Context, n int) { s.order(ctx, ofSends, n, time.Time{}) }
 
-// sendScheduled orders messages for shortly, and every second for tomorrow.
+// sendScheduled orders messages for shortly.
 func (s *site) sendScheduled(ctx context.Context, n int) {
-	at := time.Now().Add(shortly)
-	if tomorrow(n) {
-		at = at.Add(24 * time.Hour)
-	}
-	s.order(ctx, ofScheduled, n, at)
+	s.order(ctx, ofScheduled, n, time.Now().Add(shortly))
 }
-
-func tomorrow(n int) bool { return n%2 == 1 }
 
 // sendDeleted orders a message for tomorrow and deletes it.
 func (s *site) sendDeleted(ctx context.Context, n int) {
@@ -80,24 +74,6 @@ func (s *site) sendDeleted(ctx context.Context, n int) {
 	if a.done() || again && a.gone() {
 		_, number := sending(ofDeleted, n)
 		s.ledger.ack(ofDeleted, number, id)
-	}
-}
-
-// sendSOAP sends a text over SOAP, where a request has no id: it is made once.
-func (s *site) sendSOAP(ctx context.Context, n int) {
-	text, number := sending(ofSOAP, n)
-	s.ledger.offer(ofSOAP, number)
-	body := `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Header><auth xmlns="urn:penstock:messaging"><username>chaos</username>` +
-		`<password>secret</password></auth></e:Header><e:Body><SoapSendSms xmlns="urn:penstock:messaging"><destinationarray><number>` + number +
-		`</number></destinationarray><message>` + text + `</message><messagetype>text</messagetype></SoapSendSms></e:Body></e:Envelope>`
-	a := s.call(ctx, http.MethodPost, "/soap", body, "Content-Type", "text/xml; charset=utf-8")
-	_, rest, accepted := strings.Cut(a.body, "Accepted. Message ids: ")
-	id, _, _ := strings.Cut(rest, ".")
-	switch {
-	case accepted:
-		s.ledger.ack(ofSOAP, number, id)
-	case !strings.Contains(a.body, "<responsecode>4<"):
-		s.ledger.judge(ofSOAP, a)
 	}
 }
 
@@ -170,13 +146,9 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 
 // undone returns what is missing of a message.
 func (s *site) undone(kind string, m *message) string {
-	want, n := "delivered", 0
-	_, _ = fmt.Sscanf(strings.TrimPrefix(m.Destination, sendBlocks()[kind]), "%d", &n)
-	switch {
-	case kind == ofDeleted:
+	want := "delivered"
+	if kind == ofDeleted {
 		want = "removed"
-	case kind == ofScheduled && tomorrow(n):
-		want = "pending"
 	}
 	if got := m.states(); got != want {
 		return "it is " + got + ", want " + want
@@ -189,7 +161,7 @@ func (s *site) undone(kind string, m *message) string {
 		}
 	case parts != len(m.Parts):
 		return fmt.Sprintf("the SMSC has %d of %d parts", parts, len(m.Parts))
-	case kind != ofSOAP && s.sink.times("report "+m.ID.String()+" 1") == 0:
+	case s.sink.times("report "+m.ID.String()+" 1") == 0:
 		return "its report has not come"
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 func (s *site) find(ctx context.Context) (findings, error) {
 	f := findings{}
 	for _, look := range []func(context.Context, findings) error{
-		s.findReadings, s.findArrivals, s.findMessages, s.findUses, s.findCalls, s.findJobs, s.findClaims, s.findSubscribers, s.findDevices,
+		s.findReadings, s.findArrivals, s.findMessages, s.findUses, s.findJobs, s.findClaims, s.findDevices,
 	} {
 		if err := look(ctx, f); err != nil {
 			return nil, err

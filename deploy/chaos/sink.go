@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/penstock/penstock/deploy/servers"
 )
@@ -17,7 +16,6 @@ const (
 	accepting manner = iota
 	failing          // 500
 	hanging          // no answer
-	dripping         // 200, and the body comes drop by drop
 	resetting        // the connection is reset
 )
 
@@ -68,29 +66,9 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case resetting:
 		panic(http.ErrAbortHandler)
-	case dripping:
-		s.take(r, body)
-		drip(w, r, ended)
 	case accepting:
 		s.take(r, body)
 		_, _ = io.WriteString(w, "ok")
-	}
-}
-
-// drip writes a byte now and then.
-func drip(w http.ResponseWriter, r *http.Request, ended <-chan struct{}) {
-	tick := time.NewTicker(300 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, _ = io.WriteString(w, ".")
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-tick.C:
-		case <-ended:
-			return
-		case <-r.Context().Done():
-			return
-		}
 	}
 }
 

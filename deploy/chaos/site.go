@@ -41,7 +41,6 @@ type site struct {
 	client   *http.Client
 	next     int // of the gateways, for the next request
 	probes   atomic.Int64
-	devices  []string
 	claims   string // the ledger token that is claimed
 	base     time.Time
 	resent   int      // messages, by the operator
@@ -82,7 +81,7 @@ func newSite(ctx context.Context, kind backendKind, dir string, o settings) (*si
 		return s, err
 	}
 	for n := range kind.gateways {
-		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.firstBinary(kind), config: config, note: s.note}
+		g := &gateway{name: fmt.Sprintf("gateway%d-", n+1), addr: servers.FreeAddr(), run: &s.run, binary: o.binary, config: config, note: s.note}
 		s.place(ctx, g)
 		s.gateways = append(s.gateways, g)
 		redis, err := s.ownRedis(n)
@@ -158,7 +157,6 @@ accounts:
   - name: chaos
     credit: %d
     tokens: [{token: %s, scopes: [messaging, cellular, iot, ledger, webhook, carrier]}]
-    soap: {username: chaos, password: secret}
     webhook_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
     callback_url: http://%s/events
     locations: [{id: yard, name: Yard, imported: true}]
