@@ -10,4 +10,9 @@
 // messages. A message that no relay takes is unrouted, with the reason, and can be
 // processed again: every id derives from the message, so that a second time changes
 // nothing.
+//
+// Store keeps the relays, the carriers' ids seen, the inboxes of desktopsms relays, and the
+// parts of messages until all have come. The rules by which parts make a message are in
+// group.go and know no SQL; partstore.go loads the groups of a batch under their locks,
+// applies the rules and writes what they changed.
 package inbound

@@ -11,6 +11,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
@@ -19,7 +20,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/events"
-	"github.com/penstock/penstock/relay/sqlstore/inbound"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
@@ -78,7 +78,7 @@ func New(db *db.DB) *Records {
 		Credit:      credit.NewStore(db),
 		Lookups:     lookups.New(db),
 		Devices:     devices.New(db),
-		Inbound:     inbound.New(db),
+		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
 		Jobs:        job.NewStore(db),

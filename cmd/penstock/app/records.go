@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
+	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
@@ -26,7 +27,6 @@ import (
 	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/files"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
-	"github.com/penstock/penstock/relay/sqlstore/inbound"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
@@ -70,7 +70,7 @@ func newRecords(db *db.DB) *recordStores {
 		Credit:      credit.NewStore(db),
 		Lookups:     lookups.New(db),
 		Devices:     devices.New(db),
-		Inbound:     inbound.New(db),
+		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
 		Jobs:        job.NewStore(db),

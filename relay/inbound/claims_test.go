@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -22,7 +21,7 @@ func claimCases() cases {
 	}
 }
 
-func (r *rig) claim(t *testing.T, pairs ...inbound.Claim) []string {
+func (r *rig) claim(t *testing.T, pairs ...Claim) []string {
 	t.Helper()
 	got, err := r.Claim(t.Context(), pairs, time.Hour)
 	relaytest.NoError(t, err)
@@ -30,10 +29,10 @@ func (r *rig) claim(t *testing.T, pairs ...inbound.Claim) []string {
 }
 
 func claimsBelongToTheFirst(t *testing.T, s *rig) {
-	if got := s.claim(t, inbound.Claim{Key: "a", Holder: "e1"}, inbound.Claim{Key: "b", Holder: "e2"}, inbound.Claim{Key: "a", Holder: "e3"}); !slices.Equal(got, []string{"e1", "e2", "e1"}) {
+	if got := s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e2"}, Claim{Key: "a", Holder: "e3"}); !slices.Equal(got, []string{"e1", "e2", "e1"}) {
 		t.Errorf("got %q", got)
 	}
-	if got := s.claim(t, inbound.Claim{Key: "b", Holder: "e9"}, inbound.Claim{Key: "a", Holder: "e1"}); !slices.Equal(got, []string{"e2", "e1"}) {
+	if got := s.claim(t, Claim{Key: "b", Holder: "e9"}, Claim{Key: "a", Holder: "e1"}); !slices.Equal(got, []string{"e2", "e1"}) {
 		t.Errorf("again: %q", got)
 	}
 	if got := s.claim(t); len(got) != 0 {
@@ -45,23 +44,23 @@ func claimsAreLookedUp(t *testing.T, s *rig) {
 	if got, err := s.Holder(t.Context(), "k"); got != "" || err != nil {
 		t.Errorf("nobody's: %q %v", got, err)
 	}
-	s.claim(t, inbound.Claim{Key: "k", Holder: "m1"})
+	s.claim(t, Claim{Key: "k", Holder: "m1"})
 	if got, err := s.Holder(t.Context(), "k"); got != "m1" || err != nil {
 		t.Errorf("m1's: %q %v", got, err)
 	}
 }
 
 func claimsExpire(t *testing.T, s *rig) {
-	s.claim(t, inbound.Claim{Key: "a", Holder: "e1"}, inbound.Claim{Key: "b", Holder: "e1"})
+	s.claim(t, Claim{Key: "a", Holder: "e1"}, Claim{Key: "b", Holder: "e1"})
 	s.advance(59 * time.Minute)
-	if got := s.claim(t, inbound.Claim{Key: "a", Holder: "e2"}); got[0] != "e1" {
+	if got := s.claim(t, Claim{Key: "a", Holder: "e2"}); got[0] != "e1" {
 		t.Errorf("before it expires: %q", got)
 	}
 	s.advance(time.Minute)
 	if got, err := s.Holder(t.Context(), "a"); got != "" || err != nil {
 		t.Errorf("expired: %q, %v", got, err)
 	}
-	if got := s.claim(t, inbound.Claim{Key: "a", Holder: "e2"}); got[0] != "e2" {
+	if got := s.claim(t, Claim{Key: "a", Holder: "e2"}); got[0] != "e2" {
 		t.Errorf("after it expired: %q", got)
 	}
 	if n := s.sweep(t, "carrier_id"); n != 1 {
@@ -73,9 +72,9 @@ func claimsCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.second(t)}
 	held := make([][]string, 8)
 	dbtest.Together(len(held), func(i int) {
-		var claims []inbound.Claim
+		var claims []Claim
 		for n := range 50 {
-			claims = append(claims, inbound.Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
+			claims = append(claims, Claim{Key: fmt.Sprint((n*7 + i) % 50), Holder: fmt.Sprint("m", i)})
 		}
 		got, err := stores[i%2].Claim(t.Context(), claims, time.Hour)
 		if err != nil {
@@ -95,9 +94,9 @@ func claimsCompete(t *testing.T, s *rig) {
 }
 
 func claimsAreSwept(t *testing.T, s *rig) {
-	var claims []inbound.Claim
+	var claims []Claim
 	for n := range db.SweepMost + 10 {
-		claims = append(claims, inbound.Claim{Key: fmt.Sprint(n), Holder: "m"})
+		claims = append(claims, Claim{Key: fmt.Sprint(n), Holder: "m"})
 	}
 	s.claim(t, claims...)
 	if n := s.sweep(t, "carrier_id"); n != len(claims) {

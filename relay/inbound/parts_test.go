@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -29,21 +28,21 @@ type partsDriver struct {
 // at moves the clock to a second.
 func (b *partsDriver) at(seconds int64) { b.r.clock.Store(seconds * 1000) }
 
-func (b *partsDriver) times() inbound.Times {
-	return inbound.Times{Now: b.r.now(), Wait: 300 * time.Second, Lease: 60 * time.Second}
+func (b *partsDriver) times() Times {
+	return Times{Now: b.r.now(), Wait: 300 * time.Second, Lease: 60 * time.Second}
 }
 
-func arrival(group string, number, total int, id, content string) inbound.Arrival {
-	return inbound.Arrival{
+func arrival(group string, number, total int, id, content string) Arrival {
+	return Arrival{
 		Group: group, Number: number, Total: total, Digest: fmt.Sprintf("%x", content),
-		Message: inbound.Message{ID: id, Text: content + "\"é\n|", ReceivedAt: dbtest.At(0)},
+		Message: Message{ID: id, Text: content + "\"é\n|", ReceivedAt: dbtest.At(0)},
 	}
 }
 
 // add takes one part in and says what became of it: "state holder texts".
 func (b *partsDriver) add(group string, number, total int, id, content string) string {
 	b.Helper()
-	got, err := b.s.Add(b.Context(), []inbound.Arrival{arrival(group, number, total, id, content)}, b.times())
+	got, err := b.s.Add(b.Context(), []Arrival{arrival(group, number, total, id, content)}, b.times())
 	if err != nil {
 		b.Error(err)
 		return err.Error()
@@ -51,7 +50,7 @@ func (b *partsDriver) add(group string, number, total int, id, content string) s
 	return strings.TrimSpace(string(got[0].State) + " " + got[0].Holder + " " + contents(got[0].Group))
 }
 
-func contents(g inbound.ReassembledMessage) string {
+func contents(g ReassembledMessage) string {
 	out := ""
 	for _, m := range g.Parts {
 		out += strings.TrimSuffix(m.Text, "\"é\n|")
@@ -79,7 +78,7 @@ func (b *partsDriver) due() string {
 
 func (b *partsDriver) end(group, id string) {
 	b.Helper()
-	relaytest.NoError(b.T, b.s.End(b.Context(), []inbound.ReassembledMessage{{Group: group, ID: id}}))
+	relaytest.NoError(b.T, b.s.End(b.Context(), []ReassembledMessage{{Group: group, ID: id}}))
 }
 
 // goneOn adds both parts of the message e1 to groupA, and ends it.
@@ -131,7 +130,7 @@ func partCases() cases {
 
 func partsMany(b *partsDriver) {
 	const n = 150
-	var all []inbound.Arrival
+	var all []Arrival
 	for number := range 2 {
 		for i := range n {
 			group, id := fmt.Sprintf("%032x", i), fmt.Sprintf("e%d-%d", number, i)
@@ -143,9 +142,9 @@ func partsMany(b *partsDriver) {
 		b.Fatalf("%d answers, %v", len(got), err)
 	}
 	for i, a := range got {
-		state, text := inbound.Waiting, ""
+		state, text := Waiting, ""
 		if i >= n {
-			state, text = inbound.Completed, fmt.Sprintf("e0-%d e1-%d ", i-n, i-n)
+			state, text = Completed, fmt.Sprintf("e0-%d e1-%d ", i-n, i-n)
 		}
 		if a.State != state || contents(a.Group) != text {
 			b.Fatalf("part %d is %s with %q, want %s with %q", i, a.State, contents(a.Group), state, text)
@@ -154,7 +153,7 @@ func partsMany(b *partsDriver) {
 }
 
 func partsInOneBatch(b *partsDriver) {
-	all := []inbound.Arrival{
+	all := []Arrival{
 		arrival(groupA, 1, 2, "e1", "a"), arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 2, 2, "e3", "b"), arrival(groupA, 1, 2, "e4", "a"),
 		arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e5", "x"), arrival(groupA, 1, 2, "e6", "x"), arrival(groupA, 2, 2, "e7", "y"),
 		arrival(groupA, 2, 2, "e2", "b"), arrival(groupA, 1, 2, "e4", "a"),
@@ -276,7 +275,7 @@ func partsReference(b *partsDriver) {
 func partsPark(b *partsDriver) {
 	b.add(groupA, 1, 2, "e1", "a|")
 	b.add(groupA, 2, 2, "e2", "b")
-	g := inbound.ReassembledMessage{Group: groupA, ID: "e1", Event: "e2", Parts: []inbound.Message{{ID: "e1", Text: "a|"}, {ID: "e2", Text: "b"}}}
+	g := ReassembledMessage{Group: groupA, ID: "e1", Event: "e2", Parts: []Message{{ID: "e1", Text: "a|"}, {ID: "e2", Text: "b"}}}
 	for range 2 {
 		relaytest.NoError(b.T, b.s.Park(b.Context(), g, 7*24*time.Hour))
 	}
@@ -363,7 +362,7 @@ func partsOrders(b *partsDriver) {
 	stores := []*Store{b.s, b.r.second(b.T)}
 	var completed atomic.Int64
 	dbtest.Together(gateways, func(n int) {
-		var batch []inbound.Arrival
+		var batch []Arrival
 		for i := range groups {
 			i = (i*7 + n*11) % groups
 			batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, gateways, fmt.Sprintf("e%d-%d", i, n), "x"))
@@ -373,7 +372,7 @@ func partsOrders(b *partsDriver) {
 			b.Error(err)
 		}
 		for _, a := range got {
-			if a.State == inbound.Completed && len(a.Group.Parts) == gateways {
+			if a.State == Completed && len(a.Group.Parts) == gateways {
 				completed.Add(1)
 			}
 		}
@@ -398,15 +397,15 @@ func partsSwept(b *partsDriver) {
 			})
 		}
 		for n := range 2 {
-			var batch []inbound.Arrival
+			var batch []Arrival
 			for i := range groups {
 				batch = append(batch, arrival(fmt.Sprintf("%032x", i), n+1, 2, fmt.Sprintf("e%d-%d-%d", day, i, n), "x"))
 			}
 			got, err := b.s.Add(b.Context(), batch, b.times())
 			relaytest.NoError(b.T, err)
-			var ended []inbound.ReassembledMessage
+			var ended []ReassembledMessage
 			for _, a := range got {
-				if a.State == inbound.Completed && len(a.Group.Parts) == 2 {
+				if a.State == Completed && len(a.Group.Parts) == 2 {
 					ended = append(ended, a.Group)
 				}
 			}

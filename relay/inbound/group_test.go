@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/inbound"
 )
 
 // groupStep is one thing that happens to a group of two parts, at a second, and
@@ -82,7 +81,7 @@ func TestGroup(t *testing.T) {
 
 // do is one step, in a transaction of its own.
 func (s groupStep) do(g *group) string {
-	c := clock{now: s.at * 1000, leased: (s.at + 60) * 1000, wait: 300_000}
+	c := groupTimes{now: s.at * 1000, leased: (s.at + 60) * 1000, wait: 300_000}
 	g.expire(c)
 	var number int
 	var id, content string
@@ -102,13 +101,13 @@ func (s groupStep) do(g *group) string {
 		return ""
 	}
 	_, _ = fmt.Sscan(s.what, &number, &id, &content)
-	doc, err := db.Encode(&inbound.Message{Text: content})
+	doc, err := db.Encode(&Message{Text: content})
 	if err != nil {
 		return err.Error()
 	}
 	added, err := g.add(&part{id: id, number: number, digest: content, doc: doc}, 2, c)
 	out := string(added.State) + " " + added.Holder
-	if added.State == inbound.Completed || added.State == inbound.Again {
+	if added.State == Completed || added.State == Again {
 		out += " " + g.contents(added.Holder)
 	}
 	out = strings.TrimSpace(out)
@@ -119,14 +118,14 @@ func (s groupStep) do(g *group) string {
 }
 
 // repetition describes parts that were dropped.
-func repetition(dropped inbound.ReassembledMessage, err error) string {
+func repetition(dropped ReassembledMessage, err error) string {
 	if err != nil {
 		return err.Error()
 	}
 	return "repeats " + dropped.Repeats + " " + texts(dropped)
 }
 
-func texts(m inbound.ReassembledMessage) (out string) {
+func texts(m ReassembledMessage) (out string) {
 	for _, p := range m.Parts {
 		out += p.Text
 	}

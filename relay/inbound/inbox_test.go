@@ -8,17 +8,16 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func inboxMessageOf(acct relay.AccountID, relayID, id string, seconds float64) inbound.InboxMessage {
-	return inbound.InboxMessage{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: inbound.Message{
+func inboxMessageOf(acct relay.AccountID, relayID, id string, seconds float64) InboxMessage {
+	return InboxMessage{Account: acct, Relay: relayID, Labels: []string{"front"}, Message: Message{
 		ID: id, From: "E3", To: "447", Text: "é\"<\x00", Data: []byte{0, 255}, Coding: sms.UCS2, ReceivedAt: dbtest.At(seconds),
 	}}
 }
 
-func (r *rig) keep(t *testing.T, all ...inbound.InboxMessage) {
+func (r *rig) keep(t *testing.T, all ...InboxMessage) {
 	t.Helper()
 	relaytest.NoError(t, r.Keep(t.Context(), all))
 }
@@ -84,7 +83,7 @@ func inboxKeepsOnce(t *testing.T, s *rig) {
 func inboxForgets(t *testing.T, s *rig) {
 	s.keep(t, inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(1, "v1", "b", 2))
 	relaytest.NoError(t, s.Acknowledge(t.Context(), 1, "v1", "a", time.Hour))
-	for _, wrong := range []inbound.InboxMessage{inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(2, "v1", "b", 1), inboxMessageOf(1, "v2", "b", 1)} {
+	for _, wrong := range []InboxMessage{inboxMessageOf(1, "v1", "a", 1), inboxMessageOf(2, "v1", "b", 1), inboxMessageOf(1, "v2", "b", 1)} {
 		err := s.Acknowledge(t.Context(), wrong.Account, wrong.Relay, wrong.Message.ID, time.Hour)
 		if relay.KindOf(err) != relay.KindNotFound {
 			t.Errorf("%+v: %v", wrong, err)

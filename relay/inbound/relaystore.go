@@ -6,7 +6,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/inbound"
 )
 
 // relaysVersion is counted up by every change to any relay. Its row is locked
@@ -14,12 +13,12 @@ import (
 // holds until the commit.
 const relaysVersion = "relays"
 
-func readRelay(r *inbound.Relay) []any { return db.SealedDoc(r, "relay") }
+func readRelay(r *Relay) []any { return db.SealedDoc(r, "relay") }
 
 const selectRelays = "SELECT account, doc, kind, id, number FROM relay"
 
 // listedRelay returns where the columns of selectRelays are read to.
-func listedRelay(r *inbound.Relay) []any {
+func listedRelay(r *Relay) []any {
 	return []any{&r.Account, db.SealedOr(&r.Unopened, db.JSON(r), "relay", &r.Account), &r.Kind, &r.ID, &r.Number}
 }
 
@@ -28,13 +27,13 @@ SELECT account, doc FROM relay WHERE account = $1 AND kind = $2 AND id = $3`
 
 // Put saves a relay. It returns relay.KindConflict, with the field number or
 // prefix in the message, if another relay has the number or prefix.
-func (s *Store) Put(ctx context.Context, r inbound.Relay) error {
-	return s.Declare(ctx, r, func(inbound.Relay) inbound.Relay { return r })
+func (s *Store) Put(ctx context.Context, r Relay) error {
+	return s.Declare(ctx, r, func(Relay) Relay { return r })
 }
 
 // Declare saves a relay as Put does, or, of one that exists, what merge returns for it.
 // No other change of the relay comes between.
-func (s *Store) Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error {
+func (s *Store) Declare(ctx context.Context, r Relay, merge func(stored Relay) Relay) error {
 	return s.db.Write(ctx, r.String(), func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
@@ -45,7 +44,7 @@ SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3
 			return err
 		}
 		if others > 0 {
-			field := map[inbound.Kind]string{inbound.Geographic: "prefix", inbound.VirtualNumber: "number"}[r.Kind]
+			field := map[Kind]string{Geographic: "prefix", VirtualNumber: "number"}[r.Kind]
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
 		}
 		stored, err := db.One(ctx, tx, r.String(), getRelay, readRelay, r.Account, r.Kind, r.ID)
@@ -60,7 +59,7 @@ SELECT count(*) FROM relay WHERE kind = $1 AND number = $2 AND NOT (account = $3
 }
 
 // Delete forgets a relay; relay.KindNotFound if there is none.
-func (s *Store) Delete(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) error {
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, k Kind, id string) error {
 	noun := nounOf(k, id)
 	return s.db.RunAll(ctx, noun, db.Bump(relaysVersion), db.Do(`
 DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id).Or(db.NotFound(noun)))
@@ -68,17 +67,17 @@ DELETE FROM relay WHERE account = $1 AND kind = $2 AND id = $3`, acct, k, id).Or
 
 // Get loads a relay; relay.KindNotFound if the account has none of that kind
 // and id.
-func (s *Store) Get(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) (inbound.Relay, error) {
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error) {
 	return db.One(ctx, s.db, nounOf(k, id), getRelay, readRelay, acct, k, id)
 }
 
 // List returns an account's relays of a kind by number or prefix.
-func (s *Store) List(ctx context.Context, acct relay.AccountID, k inbound.Kind) ([]inbound.Relay, error) {
+func (s *Store) List(ctx context.Context, acct relay.AccountID, k Kind) ([]Relay, error) {
 	return db.List(ctx, s.db, "relays", selectRelays+" WHERE account = $1 AND kind = $2 ORDER BY number, id", listedRelay, acct, k)
 }
 
 // Scan returns relays of one or all accounts after one, by account, kind and id.
-func (s *Store) Scan(ctx context.Context, acct relay.AccountID, after inbound.Ref, limit int) ([]inbound.Relay, error) {
+func (s *Store) Scan(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Relay, error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
@@ -87,9 +86,9 @@ func (s *Store) Scan(ctx context.Context, acct relay.AccountID, after inbound.Re
 
 // Change saves what change makes of a relay; its number stays. An error of change
 // is returned as it is.
-func (s *Store) Change(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string, change func(*inbound.Relay) error) (inbound.Relay, error) {
+func (s *Store) Change(ctx context.Context, acct relay.AccountID, k Kind, id string, change func(*Relay) error) (Relay, error) {
 	noun := nounOf(k, id)
-	r, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (r inbound.Relay, err error) {
+	r, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (r Relay, err error) {
 		if _, err := db.Values[int64](ctx, tx, noun, `
 SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil {
 			return r, err
@@ -98,7 +97,7 @@ SELECT n FROM version WHERE name = $1 {for update}`, relaysVersion); err != nil 
 		if err != nil {
 			return r, err
 		}
-		r, is, err := db.Edit(noun, was, func(r *inbound.Relay) error {
+		r, is, err := db.Edit(noun, was, func(r *Relay) error {
 			number := r.Number
 			if err := change(r); err != nil {
 				return refusal{err}
@@ -128,22 +127,22 @@ func (s *Store) Version(ctx context.Context) (int64, error) {
 
 // place is where a relay may stand: a number or prefix of a kind of relay.
 type place struct {
-	kind   inbound.Kind
+	kind   Kind
 	number string
 }
 
 // places lists where the relays of a number may stand.
 func places(number string) []place {
-	out := []place{{inbound.VirtualNumber, number}}
+	out := []place{{VirtualNumber, number}}
 	for n := 1; n <= len(number); n++ {
-		out = append(out, place{inbound.Geographic, number[:n]})
+		out = append(out, place{Geographic, number[:n]})
 	}
 	return out
 }
 
 // Candidates finds, for each number, the virtual number that it is and the
 // relays of all its prefixes, in one round trip for all.
-func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.Relay, error) {
+func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]Relay, error) {
 	b, asked := db.NewBatch("kind, number"), make(map[place]bool)
 	for _, number := range numbers {
 		for _, at := range places(number) {
@@ -156,8 +155,8 @@ func (s *Store) Candidates(ctx context.Context, numbers []string) ([][]inbound.R
 	found, err := db.List(ctx, s.db, "relays", `
 SELECT relay.account, relay.doc, relay.kind, relay.id, relay.number
 FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number`, listedRelay, b)
-	relays := db.By(found, func(r inbound.Relay) place { return place{r.Kind, r.Number} })
-	out := make([][]inbound.Relay, len(numbers))
+	relays := db.By(found, func(r Relay) place { return place{r.Kind, r.Number} })
+	out := make([][]Relay, len(numbers))
 	for i, number := range numbers {
 		for _, at := range places(number) {
 			if found, ok := relays[at]; ok {
@@ -168,4 +167,4 @@ FROM batch JOIN relay ON relay.kind = batch.kind AND relay.number = batch.number
 	return out, err
 }
 
-func nounOf(k inbound.Kind, id string) string { return inbound.Relay{Kind: k, ID: id}.String() }
+func nounOf(k Kind, id string) string { return Relay{Kind: k, ID: id}.String() }

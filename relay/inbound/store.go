@@ -1,11 +1,3 @@
-// Package inbound keeps in SQL what receiving messages needs: the relays of
-// numbers and prefixes, the carriers' ids seen, the inboxes of desktopsms relays,
-// and the parts of messages until all have come. Store implements the ports
-// Relays, Records, Claims, Inbox and Parts of relay/inbound.
-//
-// The rules by which parts make a message are in group.go and know no SQL;
-// parts.go loads the groups of a batch under their locks, applies the rules and
-// writes what they changed.
 package inbound
 
 import (
@@ -15,23 +7,14 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/inbound"
-)
-
-var (
-	_ inbound.Relays  = (*Store)(nil)
-	_ inbound.Records = (*Store)(nil)
-	_ inbound.Claims  = (*Store)(nil)
-	_ inbound.Inbox   = (*Store)(nil)
-	_ inbound.Parts   = (*Store)(nil)
 )
 
 // Store keeps what receiving messages needs. All gateways on one database share
 // it.
 type Store struct{ db *db.DB }
 
-// New returns the store of a database.
-func New(database *db.DB) *Store { return &Store{db: database} }
+// NewStore returns the store of a database.
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // sweepGroupsMost is how many groups of parts one transaction of Sweep deletes.
 const sweepGroupsMost = 1000
@@ -64,11 +47,11 @@ ORDER BY expires LIMIT $2 {skip locked}`, now, sweepGroupsMost)
 }
 
 // Keep saves messages that are new. Of several with one id the first is kept.
-func (s *Store) Keep(ctx context.Context, all []inbound.InboxMessage) error {
-	first := db.FirstOfEach(all, func(a, b inbound.InboxMessage) int {
+func (s *Store) Keep(ctx context.Context, all []InboxMessage) error {
+	first := db.FirstOfEach(all, func(a, b InboxMessage) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Relay, b.Relay), cmp.Compare(a.Message.ID, b.Message.ID))
 	})
-	b := db.BatchOf("account, relay, id, received, doc", first, func(k *inbound.InboxMessage) []any {
+	b := db.BatchOf("account, relay, id, received, doc", first, func(k *InboxMessage) []any {
 		return []any{k.Account, k.Relay, k.Message.ID, db.Nanos(k.Message.ReceivedAt), db.JSON(k)}
 	})
 	return s.db.Run(ctx, "inbox", `
@@ -80,7 +63,7 @@ WHERE inbox.expires > 0 AND inbox.expires <= $1`, s.db.Now(), b)
 
 // Read returns a run of the messages of a relay, oldest first, and how many
 // there are.
-func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, offset, limit int) ([]inbound.InboxMessage, int, error) {
+func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, offset, limit int) ([]InboxMessage, int, error) {
 	noun := "inbox of relay " + relayID
 	total, err := db.Value[int](ctx, s.db, noun, `
 SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`, acct, relayID)
@@ -89,7 +72,7 @@ SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`, a
 	}
 	out, err := db.List(ctx, s.db, noun, `
 SELECT doc FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0
-ORDER BY received, id LIMIT $3 OFFSET $4`, db.Doc[inbound.InboxMessage], acct, relayID, limit, offset)
+ORDER BY received, id LIMIT $3 OFFSET $4`, db.Doc[InboxMessage], acct, relayID, limit, offset)
 	return out, total, err
 }
 
@@ -103,10 +86,10 @@ UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id
 // Claim takes each key for its holder, unless another has it, and returns who
 // has each. A holder that claims again finds itself: what a crash left half done
 // is then finished instead of dropped.
-func (s *Store) Claim(ctx context.Context, claims []inbound.Claim, ttl time.Duration) ([]string, error) {
+func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error) {
 	const noun = "carrier ids"
-	first := db.FirstOfEach(claims, func(a, b inbound.Claim) int { return cmp.Compare(a.Key, b.Key) })
-	b := db.BatchOf("id, holder", first, func(c *inbound.Claim) []any { return []any{c.Key, c.Holder} })
+	first := db.FirstOfEach(claims, func(a, b Claim) int { return cmp.Compare(a.Key, b.Key) })
+	b := db.BatchOf("id, holder", first, func(c *Claim) []any { return []any{c.Key, c.Holder} })
 	now := s.db.Now()
 	n, err := s.db.Exec(ctx, noun, `
 INSERT INTO carrier_id (id, holder, expires)

@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -27,7 +26,7 @@ func (r *rig) advance(d time.Duration) { r.clock.Add(d.Milliseconds()) }
 func openRig(t *testing.T, url string) *rig {
 	t.Helper()
 	r := &rig{url: url}
-	r.Store = New(dbtest.Open(t, db.Options{URL: url, Now: r.now}))
+	r.Store = NewStore(dbtest.Open(t, db.Options{URL: url, Now: r.now}))
 	return r
 }
 
@@ -37,7 +36,7 @@ func (r *rig) second(t *testing.T) *Store {
 	if r.url == "" {
 		return r.Store // SQLite has one gateway
 	}
-	return New(dbtest.Open(t, db.Options{URL: r.url, Now: r.now}))
+	return NewStore(dbtest.Open(t, db.Options{URL: r.url, Now: r.now}))
 }
 
 // cases are tests by name, each for an empty store.
@@ -101,9 +100,9 @@ func TestWithoutTheDatabaseAllIsUnavailable(t *testing.T) {
 		_, version = s.Version(t.Context())
 	}
 	_, candidates := s.Candidates(t.Context(), []string{"44"})
-	_, claim := s.Claim(t.Context(), []inbound.Claim{{Key: "a", Holder: "b"}}, time.Hour)
-	_, add := s.Add(t.Context(), []inbound.Arrival{arrival(groupA, 1, 2, "e1", "a")}, inbound.Times{Now: s.now()})
-	put := s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "44"))
+	_, claim := s.Claim(t.Context(), []Claim{{Key: "a", Holder: "b"}}, time.Hour)
+	_, add := s.Add(t.Context(), []Arrival{arrival(groupA, 1, 2, "e1", "a")}, Times{Now: s.now()})
+	put := s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "44"))
 	for name, err := range map[string]error{"version": version, "candidates": candidates, "claim": claim, "add": add, "put": put} {
 		if relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("%s: %v", name, err)

@@ -10,18 +10,17 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-func relayOf(acct relay.AccountID, k inbound.Kind, id, number string) inbound.Relay {
-	return inbound.Relay{
+func relayOf(acct relay.AccountID, k Kind, id, number string) Relay {
+	return Relay{
 		ID: id, Account: acct, Kind: k, Number: number, UpdatedAt: dbtest.At(0),
-		Action: inbound.Action{Name: inbound.HTTPGet, Parameters: []string{"http://h/?m=%m&é=\"<"}},
+		Action: Action{Name: HTTPGet, Parameters: []string{"http://h/?m=%m&é=\"<"}},
 	}
 }
 
-func putAll(t *testing.T, s *rig, all ...inbound.Relay) {
+func putAll(t *testing.T, s *rig, all ...Relay) {
 	t.Helper()
 	for _, r := range all {
 		relaytest.NoError(t, s.Put(t.Context(), r))
@@ -47,44 +46,44 @@ func relayCases() cases {
 func relaysThatDoNotOpen(t *testing.T, s *rig) {
 	s.db.SetSealer(dbtest.Sealer{})
 	t.Cleanup(func() { s.db.SetSealer(nil) })
-	closed, open := relayOf(1, inbound.Geographic, "g1", "4478"), relayOf(1, inbound.Geographic, "g2", "44")
+	closed, open := relayOf(1, Geographic, "g1", "4478"), relayOf(1, Geographic, "g2", "44")
 	putAll(t, s, closed, open)
 	restore := dbtest.Tamper(t, s.db, "relay", "doc", "id = 'g1'")
-	want := inbound.Relay{Account: 1, Kind: inbound.Geographic, ID: "g1", Number: "4478", Unopened: true}
-	list, err := s.List(t.Context(), 1, inbound.Geographic)
+	want := Relay{Account: 1, Kind: Geographic, ID: "g1", Number: "4478", Unopened: true}
+	list, err := s.List(t.Context(), 1, Geographic)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of the account", list, []inbound.Relay{open, want})
-	scanned, err := s.Scan(t.Context(), 0, inbound.Ref{}, 9)
+	relaytest.Equal(t, "relays of the account", list, []Relay{open, want})
+	scanned, err := s.Scan(t.Context(), 0, Ref{}, 9)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of all accounts", scanned, []inbound.Relay{want, open})
+	relaytest.Equal(t, "relays of all accounts", scanned, []Relay{want, open})
 	found, err := s.Candidates(t.Context(), []string{"44781", "441"})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "relays of two numbers", found, [][]inbound.Relay{{open, want}, {open}})
-	_, err = s.Change(t.Context(), 1, inbound.Geographic, "g1", func(r *inbound.Relay) error { r.ICCID = "1"; return nil })
+	relaytest.Equal(t, "relays of two numbers", found, [][]Relay{{open, want}, {open}})
+	_, err = s.Change(t.Context(), 1, Geographic, "g1", func(r *Relay) error { r.ICCID = "1"; return nil })
 	if !errors.Is(err, relay.ErrUnopened) {
 		t.Errorf("a change of the relay that does not open: error %v", err)
 	}
 	restore()
-	relaytest.Equal(t, "the relay once it opens", relaytest.Must(s.Get(t.Context(), 1, inbound.Geographic, "g1"))(t), closed)
+	relaytest.Equal(t, "the relay once it opens", relaytest.Must(s.Get(t.Context(), 1, Geographic, "g1"))(t), closed)
 }
 
 func relaysComeBack(t *testing.T, s *rig) {
-	want := relayOf(1, inbound.Geographic, "g1", "4478")
+	want := relayOf(1, Geographic, "g1", "4478")
 	want.ICCID = "8944"
-	putAll(t, s, want, relayOf(1, inbound.Geographic, "g0", "4479"), relayOf(1, inbound.VirtualNumber, "g1", "4478"), relayOf(2, inbound.Geographic, "g1", "33"))
-	got, err := s.Get(t.Context(), 1, inbound.Geographic, "g1")
+	putAll(t, s, want, relayOf(1, Geographic, "g0", "4479"), relayOf(1, VirtualNumber, "g1", "4478"), relayOf(2, Geographic, "g1", "33"))
+	got, err := s.Get(t.Context(), 1, Geographic, "g1")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of Get", fmt.Sprint(got), fmt.Sprint(want))
 	relaytest.Equal(t, "result of Get, UpdatedAt", got.UpdatedAt, want.UpdatedAt)
 	relaytest.Equal(t, "result of Get, ICCID", got.ICCID, "8944")
-	list, err := s.List(t.Context(), 1, inbound.Geographic)
+	list, err := s.List(t.Context(), 1, Geographic)
 	relaytest.NoError(t, err)
 	if len(list) != 2 {
 		t.Fatalf("list: %d results, want %d", len(list), 2)
 	}
 	relaytest.Equal(t, "list, [0].ID", list[0].ID, "g1")
 	relaytest.Equal(t, "list, [1].ID", list[1].ID, "g0")
-	if _, err := s.Get(t.Context(), 2, inbound.Geographic, "g0"); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.Get(t.Context(), 2, Geographic, "g0"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's relay: %v", err)
 	}
 }
@@ -110,9 +109,9 @@ func relaysAreFound(t *testing.T, s *rig) {
 		t.Errorf("in an empty store: %q", got)
 	}
 	putAll(t, s,
-		relayOf(1, inbound.Geographic, "four", "4"), relayOf(2, inbound.Geographic, "fours", "44"),
-		relayOf(1, inbound.Geographic, "whole", "447860000001"), relayOf(3, inbound.VirtualNumber, "exact", "447860000001"),
-		relayOf(1, inbound.VirtualNumber, "begin", "4478"),
+		relayOf(1, Geographic, "four", "4"), relayOf(2, Geographic, "fours", "44"),
+		relayOf(1, Geographic, "whole", "447860000001"), relayOf(3, VirtualNumber, "exact", "447860000001"),
+		relayOf(1, VirtualNumber, "begin", "4478"),
 	)
 	got := found(t, s, "447860000001", "4478", "331", "4", "447860000001")
 	want := []string{"3/exact 1/four 2/fours 1/whole ", "1/begin 1/four 2/fours ", "", "1/four ", "3/exact 1/four 2/fours 1/whole "}
@@ -122,18 +121,18 @@ func relaysAreFound(t *testing.T, s *rig) {
 }
 
 func relaysHaveNumbers(t *testing.T, s *rig) {
-	first := relayOf(1, inbound.VirtualNumber, "v1", "447860000001")
-	putAll(t, s, first, first, relayOf(2, inbound.Geographic, "g1", "447860000001"))
+	first := relayOf(1, VirtualNumber, "v1", "447860000001")
+	putAll(t, s, first, first, relayOf(2, Geographic, "g1", "447860000001"))
 	before, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
-	for _, other := range []inbound.Relay{
-		relayOf(2, inbound.VirtualNumber, "v1", "447860000001"), relayOf(1, inbound.VirtualNumber, "v2", "447860000001"),
+	for _, other := range []Relay{
+		relayOf(2, VirtualNumber, "v1", "447860000001"), relayOf(1, VirtualNumber, "v2", "447860000001"),
 	} {
 		if err := s.Put(t.Context(), other); relay.KindOf(err) != relay.KindConflict {
 			t.Errorf("%d/%s: %v", other.Account, other.ID, err)
 		}
 	}
-	if _, err := s.Get(t.Context(), 1, inbound.VirtualNumber, "v2"); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.Get(t.Context(), 1, VirtualNumber, "v2"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("a refused relay was saved: %v", err)
 	}
 	if after, err := s.Version(t.Context()); err != nil || after != before {
@@ -142,7 +141,7 @@ func relaysHaveNumbers(t *testing.T, s *rig) {
 }
 
 func relaysReleaseNumbers(t *testing.T, s *rig) {
-	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "441"), relayOf(1, inbound.VirtualNumber, "v1", "442"), relayOf(2, inbound.VirtualNumber, "v1", "441"))
+	putAll(t, s, relayOf(1, VirtualNumber, "v1", "441"), relayOf(1, VirtualNumber, "v1", "442"), relayOf(2, VirtualNumber, "v1", "441"))
 	if got := found(t, s, "441", "442"); !slices.Equal(got, []string{"2/v1 ", "1/v1 "}) {
 		t.Errorf("got %q", got)
 	}
@@ -150,22 +149,22 @@ func relaysReleaseNumbers(t *testing.T, s *rig) {
 
 func relaysAreScanned(t *testing.T, s *rig) {
 	putAll(t, s,
-		relayOf(2, inbound.Geographic, "a", "1"), relayOf(1, inbound.VirtualNumber, "a", "2"), relayOf(1, inbound.Geographic, "b", "3"),
-		relayOf(1, inbound.Geographic, "a", "4"), relayOf(10, inbound.Geographic, "a", "5"),
+		relayOf(2, Geographic, "a", "1"), relayOf(1, VirtualNumber, "a", "2"), relayOf(1, Geographic, "b", "3"),
+		relayOf(1, Geographic, "a", "4"), relayOf(10, Geographic, "a", "5"),
 	)
 	for _, tc := range []struct {
 		name  string
 		acct  relay.AccountID
-		after inbound.Ref
+		after Ref
 		limit int
 		want  string
 	}{
-		{"all", 0, inbound.Ref{}, 9, "[1/geo/a 1/geo/b 1/vmn/a 2/geo/a 10/geo/a]"},
-		{"a page", 0, inbound.Ref{}, 2, "[1/geo/a 1/geo/b]"},
-		{"the rest", 0, inbound.Ref{Account: 1, Kind: inbound.Geographic, ID: "b"}, 9, "[1/vmn/a 2/geo/a 10/geo/a]"},
-		{"after one that is gone", 0, inbound.Ref{Account: 1, Kind: inbound.VirtualNumber, ID: "b"}, 1, "[2/geo/a]"},
-		{"of an account", 1, inbound.Ref{Account: 1, Kind: inbound.Geographic, ID: "a"}, 9, "[1/geo/b 1/vmn/a]"},
-		{"of an account without any", 3, inbound.Ref{}, 9, "[]"},
+		{"all", 0, Ref{}, 9, "[1/geo/a 1/geo/b 1/vmn/a 2/geo/a 10/geo/a]"},
+		{"a page", 0, Ref{}, 2, "[1/geo/a 1/geo/b]"},
+		{"the rest", 0, Ref{Account: 1, Kind: Geographic, ID: "b"}, 9, "[1/vmn/a 2/geo/a 10/geo/a]"},
+		{"after one that is gone", 0, Ref{Account: 1, Kind: VirtualNumber, ID: "b"}, 1, "[2/geo/a]"},
+		{"of an account", 1, Ref{Account: 1, Kind: Geographic, ID: "a"}, 9, "[1/geo/b 1/vmn/a]"},
+		{"of an account without any", 3, Ref{}, 9, "[]"},
 	} {
 		list, err := s.Scan(t.Context(), tc.acct, tc.after, tc.limit)
 		got := []string{}
@@ -179,15 +178,15 @@ func relaysAreScanned(t *testing.T, s *rig) {
 }
 
 func relaysAreDeleted(t *testing.T, s *rig) {
-	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "441"))
-	relaytest.NoError(t, s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1"))
+	putAll(t, s, relayOf(1, VirtualNumber, "v1", "441"))
+	relaytest.NoError(t, s.Delete(t.Context(), 1, VirtualNumber, "v1"))
 	if got := found(t, s, "441"); got[0] != "" {
 		t.Errorf("still found: %q", got)
 	}
-	if err := s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1"); relay.KindOf(err) != relay.KindNotFound {
+	if err := s.Delete(t.Context(), 1, VirtualNumber, "v1"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("a second time: %v", err)
 	}
-	putAll(t, s, relayOf(2, inbound.VirtualNumber, "v9", "441"))
+	putAll(t, s, relayOf(2, VirtualNumber, "v9", "441"))
 }
 
 func relaysCount(t *testing.T, s *rig) {
@@ -197,9 +196,9 @@ func relaysCount(t *testing.T, s *rig) {
 		name   string
 		change func() error
 	}{
-		{"put", func() error { return s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "441")) }},
-		{"again", func() error { return s.Put(t.Context(), relayOf(1, inbound.VirtualNumber, "v1", "441")) }},
-		{"delete", func() error { return s.Delete(t.Context(), 1, inbound.VirtualNumber, "v1") }},
+		{"put", func() error { return s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "441")) }},
+		{"again", func() error { return s.Put(t.Context(), relayOf(1, VirtualNumber, "v1", "441")) }},
+		{"delete", func() error { return s.Delete(t.Context(), 1, VirtualNumber, "v1") }},
 	} {
 		relaytest.NoError(t, step.change())
 		now, err := s.Version(t.Context())
@@ -211,12 +210,12 @@ func relaysCount(t *testing.T, s *rig) {
 }
 
 func relaysAreChanged(t *testing.T, s *rig) {
-	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "447"))
+	putAll(t, s, relayOf(1, VirtualNumber, "v1", "447"))
 	before, err := s.Version(t.Context())
 	relaytest.NoError(t, err)
 	stores := []*Store{s.Store, s.second(t)}
 	dbtest.Together(8, func(i int) {
-		if _, err := stores[i%2].Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
+		if _, err := stores[i%2].Change(t.Context(), 1, VirtualNumber, "v1", func(r *Relay) error {
 			r.Action.Parameters = append(r.Action.Parameters, fmt.Sprint("http://", i, "/"))
 			return nil
 		}); err != nil {
@@ -228,13 +227,13 @@ func relaysAreChanged(t *testing.T, s *rig) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	refuse := errors.New("no")
-	if _, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return refuse }); err != refuse { //nolint:errorlint // as it is
+	if _, err := s.Change(t.Context(), 1, VirtualNumber, "v1", func(*Relay) error { return refuse }); err != refuse { //nolint:errorlint // as it is
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := s.Change(t.Context(), 2, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.Change(t.Context(), 2, VirtualNumber, "v1", func(*Relay) error { return nil }); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
-	if _, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(*inbound.Relay) error { return nil }); err != nil {
+	if _, err := s.Change(t.Context(), 1, VirtualNumber, "v1", func(*Relay) error { return nil }); err != nil {
 		t.Errorf("no change: %v", err)
 	}
 	if after, err := s.Version(t.Context()); err != nil || after != before+8 {
@@ -243,9 +242,9 @@ func relaysAreChanged(t *testing.T, s *rig) {
 }
 
 func relaysStayThemselves(t *testing.T, s *rig) {
-	putAll(t, s, relayOf(1, inbound.VirtualNumber, "v1", "447"))
-	got, err := s.Change(t.Context(), 1, inbound.VirtualNumber, "v1", func(r *inbound.Relay) error {
-		*r = inbound.Relay{Account: 2, ID: "other", Number: "33", Filter: "x"}
+	putAll(t, s, relayOf(1, VirtualNumber, "v1", "447"))
+	got, err := s.Change(t.Context(), 1, VirtualNumber, "v1", func(r *Relay) error {
+		*r = Relay{Account: 2, ID: "other", Number: "33", Filter: "x"}
 		return nil
 	})
 	relaytest.NoError(t, err)
@@ -261,7 +260,7 @@ func relaysCompete(t *testing.T, s *rig) {
 	stores := []*Store{s.Store, s.second(t)}
 	for acct := relay.AccountID(1); acct <= 8; acct++ {
 		all.Go(func() {
-			err := stores[acct%2].Put(t.Context(), relayOf(acct, inbound.VirtualNumber, "v1", "447"))
+			err := stores[acct%2].Put(t.Context(), relayOf(acct, VirtualNumber, "v1", "447"))
 			if err == nil {
 				wins.Add(1)
 			} else if relay.KindOf(err) != relay.KindConflict {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/inbound"
 )
 
 // minRemembered is how long the parts of the last message of a group are
@@ -15,15 +14,15 @@ import (
 // operator may replay them.
 const minRemembered = 24 * time.Hour
 
-// clock is inbound.Times in milliseconds.
-type clock struct{ now, leased, wait int64 }
+// groupTimes is Times in milliseconds.
+type groupTimes struct{ now, leased, wait int64 }
 
-func clockOf(t inbound.Times) clock {
-	return clock{now: db.Millis(t.Now), leased: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
+func groupTimesOf(t Times) groupTimes {
+	return groupTimes{now: db.Millis(t.Now), leased: db.Millis(t.Now.Add(t.Lease)), wait: t.Wait.Milliseconds()}
 }
 
 // expires is when the parts of a message that is made now expire.
-func (c clock) expires() int64 { return c.now + max(2*c.wait, minRemembered.Milliseconds()) }
+func (c groupTimes) expires() int64 { return c.now + max(2*c.wait, minRemembered.Milliseconds()) }
 
 // part is one arrival of a part.
 type part struct {
@@ -32,7 +31,7 @@ type part struct {
 	number  int
 	digest  string
 	message string // that it became part of; "" while it waits
-	doc     string // JSON of inbound.Message; "" for one that repeats a part
+	doc     string // JSON of Message; "" for one that repeats a part
 	changed bool
 }
 
@@ -73,21 +72,21 @@ type readyRow struct {
 // different part in the place of one that waits means that the reference is used
 // again: what waited goes on at once without the parts that are missing, or is dropped
 // and returned if it repeats the message before, and the part begins a new message.
-func (g *group) add(p *part, total int, c clock) (out inbound.Added, err error) {
+func (g *group) add(p *part, total int, c groupTimes) (out Added, err error) {
 	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
 		if g.ready[known.message] {
-			return inbound.Added{State: inbound.Completed, Holder: known.message}, nil
+			return Added{State: Completed, Holder: known.message}, nil
 		}
-		return inbound.Added{State: inbound.Again, Holder: known.message}, nil
+		return Added{State: Again, Holder: known.message}, nil
 	}
 	if w := g.find(func(w *part) bool { return w.waits() && w.number == p.number }); w != nil {
 		if w.id == p.id {
-			return inbound.Added{State: inbound.Waiting}, nil
+			return Added{State: Waiting}, nil
 		}
 		if w.digest == p.digest {
 			p.doc = ""
 			g.put(p)
-			return inbound.Added{State: inbound.Repeated, Holder: w.id}, nil
+			return Added{State: Repeated, Holder: w.id}, nil
 		}
 		if out.Dropped, err = g.dropRepetition(c); err != nil {
 			return out, err
@@ -100,16 +99,16 @@ func (g *group) add(p *part, total int, c clock) (out inbound.Added, err error) 
 	if g.due == 0 {
 		g.due = c.now + c.wait
 	}
-	out.State = inbound.Waiting
+	out.State = Waiting
 	if len(g.waiting()) == total {
-		out.State, out.Holder = inbound.Completed, g.close(c, c.leased)
+		out.State, out.Holder = Completed, g.close(c, c.leased)
 	}
 	return out, nil
 }
 
 // close makes a message of the parts that wait, which is due at a time, and
 // returns its id: that of the part with the lowest number.
-func (g *group) close(c clock, due int64) (id string) {
+func (g *group) close(c groupTimes, due int64) (id string) {
 	id = g.waiting()[0].id
 	g.assign(id)
 	g.last, g.repeatsUntil, g.expires = id, c.now+2*c.wait, c.expires()
@@ -132,7 +131,7 @@ func (g *group) assign(message string) {
 // dropRepetition drops the parts that wait and returns them, if each is one of the last
 // message and they began soon after it. They are not all of a message, for that would
 // have gone on: the sender repeats a part whose answer it did not get.
-func (g *group) dropRepetition(c clock) (dropped inbound.ReassembledMessage, err error) {
+func (g *group) dropRepetition(c groupTimes) (dropped ReassembledMessage, err error) {
 	waiting := g.waiting()
 	if !g.repeats(waiting, g.due-c.wait) {
 		return dropped, nil
@@ -167,7 +166,7 @@ func (g *group) repeats(waiting []*part, began int64) bool {
 
 // expire forgets the last message when it need not be known any more, and what
 // is left of others.
-func (g *group) expire(c clock) {
+func (g *group) expire(c groupTimes) {
 	if g.expires <= c.now {
 		g.last = ""
 	}
@@ -213,10 +212,10 @@ func (g *group) partsOf(message string) (out []*part) {
 }
 
 // reassembled returns a message of the group with its parts.
-func (g *group) reassembled(id string) (inbound.ReassembledMessage, error) {
-	out := inbound.ReassembledMessage{Group: g.name, ID: id}
+func (g *group) reassembled(id string) (ReassembledMessage, error) {
+	out := ReassembledMessage{Group: g.name, ID: id}
 	for _, p := range g.partsOf(id) {
-		var m inbound.Message
+		var m Message
 		if err := db.Decode([]byte(p.doc), &m); err != nil {
 			return out, fmt.Errorf("part %s: %w", p.id, err)
 		}

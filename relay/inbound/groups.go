@@ -17,7 +17,7 @@ func (s groupSet) batch() *db.Batch {
 
 // lockGroups loads groups under their locks, in the order of their names; one
 // that is not there is made.
-func lockGroups(ctx context.Context, tx *db.Tx, names []string, c clock) (groupSet, error) {
+func lockGroups(ctx context.Context, tx *db.Tx, names []string, c groupTimes) (groupSet, error) {
 	b := db.Column("grp", slices.Compact(slices.Sorted(slices.Values(names))))
 	var heads []group
 	for len(heads) < b.Len() { // a sweep may delete one before it is locked
@@ -38,7 +38,7 @@ WHERE grp IN (SELECT grp FROM batch) ORDER BY grp {for update}`, (*group).fields
 }
 
 // loadGroups loads the parts and messages of locked groups.
-func loadGroups(ctx context.Context, tx *db.Tx, heads []group, c clock) (groupSet, error) {
+func loadGroups(ctx context.Context, tx *db.Tx, heads []group, c groupTimes) (groupSet, error) {
 	groups := make(groupSet, len(heads))
 	for i := range heads {
 		g := &heads[i]

@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/inbound"
 )
 
 // BenchmarkParts joins 200 messages of two parts in each round: a batch with
@@ -22,18 +21,18 @@ func BenchmarkParts(b *testing.B) {
 
 func benchmarkParts(b *testing.B, db *db.DB) {
 	const n = 200
-	s, times := New(db), inbound.Times{Now: dbtest.At(0), Wait: 5 * time.Minute, Lease: time.Minute}
+	s, times := NewStore(db), Times{Now: dbtest.At(0), Wait: 5 * time.Minute, Lease: time.Minute}
 	text := strings.Repeat("é", 67)
 	b.ReportAllocs()
 	for round := 0; b.Loop(); round++ {
 		for number := 1; number <= 2; number++ {
-			batch, ended := make([]inbound.Arrival, n), make([]inbound.ReassembledMessage, 0, n)
+			batch, ended := make([]Arrival, n), make([]ReassembledMessage, 0, n)
 			for i := range batch {
 				batch[i] = arrival(fmt.Sprintf("%016x%016x", i*0x9e3779b9, round), number, 2, fmt.Sprintf("n1-s%d.%d-%d", round, i, number), text)
 			}
 			added, err := s.Add(b.Context(), batch, times)
 			for _, a := range added {
-				if a.State == inbound.Completed {
+				if a.State == Completed {
 					ended = append(ended, a.Group)
 				}
 			}

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/inbound"
 )
 
 const partsNoun = "parts"
 
 // Add adds parts in order, in one transaction.
-func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.Times) ([]inbound.Added, error) {
+func (s *Store) Add(ctx context.Context, arrivals []Arrival, t Times) ([]Added, error) {
 	if len(arrivals) == 0 {
 		return nil, nil
 	}
@@ -24,22 +23,22 @@ func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.T
 		}
 		docs[i], names[i] = doc, arrivals[i].Group
 	}
-	return db.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *db.Tx) ([]inbound.Added, error) {
+	return db.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *db.Tx) ([]Added, error) {
 		parked, err := parkedAt(ctx, tx, arrivals)
 		if err != nil {
 			return nil, err
 		}
-		groups, err := lockGroups(ctx, tx, names, clockOf(t))
+		groups, err := lockGroups(ctx, tx, names, groupTimesOf(t))
 		if err != nil {
 			return nil, err
 		}
-		added := make([]inbound.Added, len(arrivals))
+		added := make([]Added, len(arrivals))
 		for i := range arrivals {
 			a := &arrivals[i]
 			if p, ok := parked[eventKey{a.Group, a.Message.ID}]; ok {
 				p.Event = ""
-				added[i] = inbound.Added{State: inbound.Again, Holder: p.ID, Group: p}
-			} else if added[i], err = groups[a.Group].arrive(a, docs[i], clockOf(t)); err != nil {
+				added[i] = Added{State: Again, Holder: p.ID, Group: p}
+			} else if added[i], err = groups[a.Group].arrive(a, docs[i], groupTimesOf(t)); err != nil {
 				return nil, err
 			}
 		}
@@ -49,12 +48,12 @@ func (s *Store) Add(ctx context.Context, arrivals []inbound.Arrival, t inbound.T
 
 // arrive adds an arrival and returns what became of it, with the message that it
 // completes or has completed.
-func (g *group) arrive(a *inbound.Arrival, doc string, c clock) (out inbound.Added, err error) {
+func (g *group) arrive(a *Arrival, doc string, c groupTimes) (out Added, err error) {
 	p := &part{id: a.Message.ID, number: a.Number, digest: a.Digest, doc: doc}
 	if out, err = g.add(p, a.Total, c); err != nil {
 		return out, err
 	}
-	if out.State == inbound.Completed || out.State == inbound.Again {
+	if out.State == Completed || out.State == Again {
 		out.Group, err = g.reassembled(out.Holder)
 	}
 	return out, err
@@ -64,24 +63,24 @@ func (g *group) arrive(a *inbound.Arrival, doc string, c clock) (out inbound.Add
 type eventKey struct{ group, event string }
 
 // parkedAt is the messages that are parked for the events of arrivals.
-func parkedAt(ctx context.Context, tx *db.Tx, arrivals []inbound.Arrival) (map[eventKey]inbound.ReassembledMessage, error) {
-	b := db.BatchOf("grp, event", arrivals, func(a *inbound.Arrival) []any { return []any{a.Group, a.Message.ID} })
+func parkedAt(ctx context.Context, tx *db.Tx, arrivals []Arrival) (map[eventKey]ReassembledMessage, error) {
+	b := db.BatchOf("grp, event", arrivals, func(a *Arrival) []any { return []any{a.Group, a.Message.ID} })
 	found, err := db.List(ctx, tx, partsNoun, `
 SELECT grp, event, id, doc FROM part_parked
 WHERE (grp, event) IN (SELECT grp, event FROM batch) AND expires > $1`, parked, tx.Now(), b)
-	return db.By(found, func(g inbound.ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
+	return db.By(found, func(g ReassembledMessage) eventKey { return eventKey{g.Group, g.Event} }), err
 }
 
 // parked is the columns of a message that is parked.
-func parked(g *inbound.ReassembledMessage) []any {
+func parked(g *ReassembledMessage) []any {
 	return []any{&g.Group, &g.Event, &g.ID, db.JSON(&g.Parts)}
 }
 
 // Due hands out messages that must go on now: those whose lease has run out, then
 // those that have waited long enough for the rest of their parts.
-func (s *Store) Due(ctx context.Context, t inbound.Times, limit int) ([]inbound.ReassembledMessage, error) {
-	return db.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *db.Tx) ([]inbound.ReassembledMessage, error) {
-		c := clockOf(t)
+func (s *Store) Due(ctx context.Context, t Times, limit int) ([]ReassembledMessage, error) {
+	return db.Transact(ctx, s.db, partsNoun, func(ctx context.Context, tx *db.Tx) ([]ReassembledMessage, error) {
+		c := groupTimesOf(t)
 		ready, err := db.List(ctx, tx, partsNoun, `
 WITH found AS (SELECT grp AS g, id AS i FROM part_ready WHERE due <= $1 ORDER BY due LIMIT $2 {skip locked})
 UPDATE part_ready SET due = $3 FROM found WHERE grp = g AND id = i RETURNING grp, id, due`, (*readyRow).fields, c.now, limit, c.leased)
@@ -104,7 +103,7 @@ WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2 {skip locked}`, (*group).field
 }
 
 // readyMessages loads messages with their parts.
-func readyMessages(ctx context.Context, tx *db.Tx, ready []readyRow) ([]inbound.ReassembledMessage, error) {
+func readyMessages(ctx context.Context, tx *db.Tx, ready []readyRow) ([]ReassembledMessage, error) {
 	groups := make(groupSet, len(ready))
 	for _, r := range ready {
 		groups[r.group] = &group{name: r.group}
@@ -112,7 +111,7 @@ func readyMessages(ctx context.Context, tx *db.Tx, ready []readyRow) ([]inbound.
 	if err := groups.loadParts(ctx, tx); err != nil {
 		return nil, err
 	}
-	out := make([]inbound.ReassembledMessage, len(ready))
+	out := make([]ReassembledMessage, len(ready))
 	for i, r := range ready {
 		var err error
 		if out[i], err = groups[r.group].reassembled(r.id); err != nil {
@@ -124,7 +123,7 @@ func readyMessages(ctx context.Context, tx *db.Tx, ready []readyRow) ([]inbound.
 
 // closeGroups makes messages of the parts that wait in locked groups, or drops those that
 // repeat the message before.
-func closeGroups(ctx context.Context, tx *db.Tx, heads []group, c clock) (out []inbound.ReassembledMessage, err error) {
+func closeGroups(ctx context.Context, tx *db.Tx, heads []group, c groupTimes) (out []ReassembledMessage, err error) {
 	groups, err := loadGroups(ctx, tx, heads, c)
 	if err != nil {
 		return nil, err
@@ -149,19 +148,19 @@ func closeGroups(ctx context.Context, tx *db.Tx, heads []group, c clock) (out []
 
 // End forgets groups that have gone on. The parts of the last message of a group
 // stay known until it expires; those of others go with the next change.
-func (s *Store) End(ctx context.Context, all []inbound.ReassembledMessage) error {
-	b := db.BatchOf("grp, id", all, func(g *inbound.ReassembledMessage) []any { return []any{g.Group, g.ID} })
+func (s *Store) End(ctx context.Context, all []ReassembledMessage) error {
+	b := db.BatchOf("grp, id", all, func(g *ReassembledMessage) []any { return []any{g.Group, g.ID} })
 	return s.db.Run(ctx, partsNoun, `
 DELETE FROM part_ready WHERE (grp, id) IN (SELECT grp, id FROM batch)`, b)
 }
 
 // Park keeps a group for the event that it is noted at.
-func (s *Store) Park(ctx context.Context, g inbound.ReassembledMessage, keep time.Duration) error {
+func (s *Store) Park(ctx context.Context, g ReassembledMessage, keep time.Duration) error {
 	return s.db.Run(ctx, "parts of "+g.ID, db.Upsert("part_parked", "grp, event", "id, doc, expires"), append(parked(&g), s.db.Now().Add(keep))...)
 }
 
 // Unpark forgets it.
-func (s *Store) Unpark(ctx context.Context, g inbound.ReassembledMessage) error {
+func (s *Store) Unpark(ctx context.Context, g ReassembledMessage) error {
 	return s.db.Run(ctx, "parts of "+g.ID, `
 DELETE FROM part_parked WHERE grp = $1 AND event = $2`, g.Group, g.Event)
 }
