@@ -101,12 +101,12 @@ func (s *Surface) accountID(c *fiber.Ctx, r AccountRef) (relay.AccountID, error)
 	id, err := s.findAccount(c.UserContext(), r)
 	who := principalOf(c)
 	switch {
-	case who.role != user.Account:
+	case who.Role != user.Account:
 		return id, err
-	case r == "" || err == nil && id == who.account:
-		return who.account, nil
+	case r == "" || err == nil && id == who.Account:
+		return who.Account, nil
 	}
-	return who.account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
+	return who.Account, relay.Errorf(relay.KindForbidden, "The role account sees its own account only.")
 }
 
 // findAccount finds the account that is named; 0 if none is.

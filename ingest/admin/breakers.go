@@ -46,7 +46,7 @@ func (s *Surface) listBreakers(c *fiber.Ctx, sel *selection) error {
 			OpenedAt: formatTime(b.OpenedAt), ProbeAt: formatTime(b.ProbeAt), Probes: b.Probes, Waiting: waiting[b.Endpoint],
 		}
 		if hidesTexts(c) {
-			one.Target = hostOf(one.Target)
+			one.Target = outbox.MaskPath(one.Target)
 		}
 		out = append(out, one)
 	}
@@ -70,9 +70,9 @@ func (s *Surface) closeBreaker(c *fiber.Ctx) error {
 func (s *Surface) noteBreaker(c *fiber.Ctx, endpoint string) error {
 	open, err := s.Breakers.List(c.UserContext())
 	for _, b := range open {
-		if n := noteOf(c); b.Endpoint == endpoint {
-			n.account = b.Account
-			n.before = fiber.Map{"endpoint": b.Endpoint, "relay": b.Relay, "target": outbox.MaskTarget(b.Target), "reason": b.Reason, "opened_at": formatTime(b.OpenedAt)}
+		if n := httpd.NoteOf(c); b.Endpoint == endpoint {
+			n.Account = b.Account
+			n.Before = fiber.Map{"endpoint": b.Endpoint, "relay": b.Relay, "target": outbox.MaskTarget(b.Target), "reason": b.Reason, "opened_at": formatTime(b.OpenedAt)}
 		}
 	}
 	return err

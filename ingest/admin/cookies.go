@@ -3,50 +3,33 @@ package admin
 import (
 	"encoding/base64"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay/user"
 )
 
-// The names of cookies. Under TLS they begin with __Host-, which has browsers take them
-// from this host over TLS alone.
-const (
-	sessionCookie = "penstock_session"
-	attemptCookie = "penstock_sign_in"
-	hostPrefix    = "__Host-"
-)
-
-// secure reports whether the browser reaches the gateway over TLS.
-func (s *Surface) secure(c *fiber.Ctx) bool {
-	return c.Protocol() == "https" || strings.HasPrefix(s.PublicURL, "https://")
-}
-
-func (s *Surface) named(c *fiber.Ctx, name string) string {
-	if s.secure(c) {
-		return hostPrefix + name
-	}
-	return name
-}
+// attemptCookie is the cookie of a sign-in at a provider.
+const attemptCookie = "penstock_sign_in"
 
 // cookie returns a cookie that the browser sends to this gateway alone, and shows to no
 // script.
 func (s *Surface) cookie(c *fiber.Ctx, name, sameSite string) fiber.Cookie {
-	return fiber.Cookie{Name: s.named(c, name), Path: "/", HTTPOnly: true, Secure: s.secure(c), SameSite: sameSite}
+	return fiber.Cookie{Name: s.auth.CookieName(c, name), Path: "/", HTTPOnly: true, Secure: s.auth.Secure(c), SameSite: sameSite}
 }
 
 // setSession has the browser keep a session.
 func (s *Surface) setSession(c *fiber.Ctx, in user.SignedIn) {
-	k := s.cookie(c, sessionCookie, fiber.CookieSameSiteStrictMode)
+	k := s.cookie(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
 	k.Value, k.Expires = in.Token, in.ExpiresAt
 	c.Cookie(&k)
 }
 
 // clearSession has the browser forget its session.
 func (s *Surface) clearSession(c *fiber.Ctx) {
-	s.expire(c, sessionCookie, fiber.CookieSameSiteStrictMode)
+	s.expire(c, httpd.SessionCookie, fiber.CookieSameSiteStrictMode)
 }
 
 func (s *Surface) expire(c *fiber.Ctx, name, sameSite string) {
@@ -73,7 +56,7 @@ func (s *Surface) setAttempt(c *fiber.Ctx, a user.Attempt) error {
 
 // attemptOf returns what the browser kept; ok is false for nothing.
 func (s *Surface) attemptOf(c *fiber.Ctx) (a user.Attempt, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(c.Cookies(s.named(c, attemptCookie)))
+	raw, err := base64.RawURLEncoding.DecodeString(c.Cookies(s.auth.CookieName(c, attemptCookie)))
 	if err != nil || json.Unmarshal(raw, &a) != nil {
 		return a, false
 	}

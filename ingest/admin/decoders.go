@@ -78,8 +78,8 @@ func (s *Surface) patchDecoder(c *fiber.Ctx) error {
 		return err
 	}
 	is := viewOf(acct, changed, types)
-	n := noteOf(c)
-	n.account, n.before, n.after = acct, viewOf(acct, was, types), is
+	n := httpd.NoteOf(c)
+	n.Account, n.Before, n.After = acct, viewOf(acct, was, types), is
 	return c.JSON(is)
 }
 

@@ -74,7 +74,7 @@ func fleet(t *testing.T) (*office, *fixedReadings) {
 	})
 	relaytest.NoError(t, err)
 	o.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(Deps{Accounts: o.db.Accounts, IoT: devices, Types: o.db.Devices, Now: func() time.Time { return o.now }}).Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", time.Now))
+	New(Deps{Accounts: o.db.Accounts, IoT: devices, Types: o.db.Devices, Now: func() time.Time { return o.now }}).Mount(o.app, httpd.NewAuth(httpd.AuthDeps{Tokens: o.db.Accounts, AdminToken: "root", Now: time.Now}))
 	return o, s
 }
 

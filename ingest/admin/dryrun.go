@@ -84,7 +84,7 @@ type ReadingDelta struct {
 // dryRun answers a dry run. Of messages it only counts: what becomes of one is
 // told by the operation that explains.
 func (s *Surface) dryRun(c *fiber.Ctx, intakes []*intake.Intake, f event.Filter, limit int, others []gateway.Gateway) error {
-	if err := admitSearch(c, principalOf(c)); err != nil {
+	if err := httpd.AdmitTo(c, httpd.Searches, principalOf(c).SearchAccount()); err != nil {
 		return err
 	}
 	out := DryRun{Data: []EventPreview{}}

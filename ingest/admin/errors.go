@@ -19,7 +19,7 @@ func answers() httpd.Errors {
 			if c.UserContext().Err() != nil {
 				return httpd.Message(c, fiber.StatusServiceUnavailable, "The request takes longer than it may: name an account or a shorter time.")
 			}
-			if !principalOf(c).role.SeesFaults() {
+			if !principalOf(c).Role.SeesFaults() {
 				return httpd.Unavailable(c)
 			}
 			return httpd.Message(c, fiber.StatusServiceUnavailable, err.Error())

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
@@ -18,7 +19,7 @@ func TestOnlyOperatorsSeeTheErrorsOfBackEnds(t *testing.T) {
 	app := fiber.New()
 	app.Use(answers().Handler)
 	app.Get("/:role?", func(c *fiber.Ctx) error {
-		c.Locals(principalKey{}, principal{role: user.Role(c.Params("role"))})
+		c.Locals(principalKey{}, principal{Principal: httpd.Principal{Role: user.Role(c.Params("role"))}})
 		return relay.Errorf(relay.KindUnavailable, "database: %w", errors.New("dial tcp 10.0.0.5:5432: connection refused"))
 	})
 	for role, sees := range map[user.Role]bool{"": false, user.Account: false, user.Viewer: true, user.Operator: true, user.Admin: true} {

@@ -104,7 +104,10 @@ func newOffice(t *testing.T) *office {
 		Backends: []Backend{{Name: "records", Note: "redis", Check: o.db.DB.Check}, {Name: "readings", Check: func(context.Context) error { return o.backend }}},
 		Metrics:  metrics, Now: func() time.Time { return o.now },
 	})
-	o.surface.Mount(o.app, httpd.NewAuth(o.db.Accounts, "root", func() time.Time { return o.now }))
+	o.surface.Mount(o.app, httpd.NewAuth(httpd.AuthDeps{
+		Tokens: o.db.Accounts, AdminToken: "root", Now: func() time.Time { return o.now }, Sessions: o.users, Accounts: o.db.Accounts,
+		Audit: o.db.Audit, PublicURL: "http://gw.example.com", Logger: quiet,
+	}))
 	o.app.Use(httpd.NotFound)
 	return o
 }

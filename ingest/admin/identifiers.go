@@ -39,8 +39,8 @@ func (s *Surface) releaseIdentifier(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.target, n.account = claim.Identifier, claim.Account
-	n.before = fiber.Map{"identifier": claim.Identifier, "account": claim.Account, "device_id": claim.DeviceID}
+	n := httpd.NoteOf(c)
+	n.Target, n.Account = claim.Identifier, claim.Account
+	n.Before = fiber.Map{"identifier": claim.Identifier, "account": claim.Account, "device_id": claim.DeviceID}
 	return c.SendStatus(fiber.StatusNoContent)
 }

@@ -75,6 +75,7 @@ func (s *Surface) getInventory(c *fiber.Ctx, sel *selection) error {
 }
 
 func (s *Surface) putInventory(c *fiber.Ctx) error {
+	httpd.NoteOf(c).Request = httpd.QueryOf(c) // the entry says what the document changed
 	m, err := modeOf(c)
 	if err != nil {
 		return err
@@ -95,10 +96,10 @@ func (s *Surface) putInventory(c *fiber.Ctx) error {
 		return err
 	}
 	s.logApplied(c, m, done)
-	if n := noteOf(c); m.Compare {
-		n.target, n.before, n.after = done.Document, done.Before, done.After
+	if n := httpd.NoteOf(c); m.Compare {
+		n.Target, n.Before, n.After = done.Document, done.Before, done.After
 	} else {
-		n.target = done.Document
+		n.Target = done.Document
 	}
 	return c.JSON(fiber.Map{"data": appliedOf(done)})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
@@ -143,7 +144,7 @@ func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	noteOf(c).account = f.Account
+	httpd.NoteOf(c).Account = f.Account
 	n, err := message.Resend(c.UserContext(), s.Messages, f, s.Now())
 	if err != nil {
 		return err

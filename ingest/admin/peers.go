@@ -159,7 +159,7 @@ func (p *Peers) ask(ctx context.Context, g *gateway.Gateway, r peerRequest) (pee
 
 // send makes a request to the gateway at a URL.
 func (p *Peers) send(ctx context.Context, gatewayURL string, r peerRequest) (peerAnswer, error) {
-	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.who.name, Role: string(r.who.role), Time: p.now(), Body: r.body}
+	signed := gateway.Request{Method: r.method, Target: r.path, Node: p.node, Actor: r.who.Name, Role: string(r.who.Role), Time: p.now(), Body: r.body}
 	if len(r.query) > 0 {
 		signed.Target += "?" + r.query.Encode()
 	}
@@ -222,7 +222,7 @@ func (s *Surface) authorizePeer(c *fiber.Ctx) error {
 		return fiber.NewError(fiber.StatusUnauthorized, "The clocks of the two gateways differ by "+age.Round(time.Second).String()+".")
 	}
 	httpd.AdmitOperator(c)
-	c.Locals(principalKey{}, principal{name: strings.Clone(r.Actor), role: user.Admin, peer: strings.Clone(r.Node), peerRole: user.Role(strings.Clone(r.Role))})
+	c.Locals(principalKey{}, principal{Principal: httpd.Principal{Name: strings.Clone(r.Actor), Role: user.Admin}, peer: strings.Clone(r.Node), peerRole: user.Role(strings.Clone(r.Role))})
 	return c.Next()
 }
 
@@ -330,7 +330,7 @@ func (s *Surface) forgetGateway(c *fiber.Ctx) error {
 			if !g.Away(s.Now()) {
 				return relay.Errorf(relay.KindConflict, "Gateway %s sent a heartbeat at %s: stop it, and wait until it is away (%d seconds).", node, formatTime(g.SeenAt), int(gateway.AwayAfter.Seconds()))
 			}
-			noteOf(c).before = fiber.Map{"node": g.Node, "url": g.URL, "version": g.Version, "seen_at": formatTime(g.SeenAt)}
+			httpd.NoteOf(c).Before = fiber.Map{"node": g.Node, "url": g.URL, "version": g.Version, "seen_at": formatTime(g.SeenAt)}
 		}
 	}
 	if err := s.Peers.registry.Forget(c.UserContext(), node); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -103,8 +104,10 @@ func (s *Surface) allOperations() []operation {
 	}
 }
 
-// operationsOf lists what a role may use, by operationId.
-func (s *Surface) operationsOf(r user.Role) (ids []string) {
+// operationsOf lists what a role may use, by operationId: of the admin API, and of the
+// interfaces of accounts while acting as one.
+func (s *Surface) operationsOf(r user.Role) []string {
+	ids := s.auth.OperationsOf(r)
 	for _, o := range s.operations {
 		if o.allows(r) {
 			ids = append(ids, o.id)
@@ -119,13 +122,12 @@ func (s *Surface) operationOf(c *fiber.Ctx) operation {
 	if method == fiber.MethodHead {
 		method = fiber.MethodGet
 	}
-	path := strings.ToLower(c.Path())
+	path := httpd.RoutePath(c)
 	for _, prefix := range []string{"/admin", "/internal"} {
 		path = strings.TrimPrefix(path, prefix)
 	}
-	path = strings.TrimSuffix(path, "/")
 	for _, o := range s.operations {
-		if o.method == method && matches(o.path, path) {
+		if o.method == method && httpd.MatchesRoute(o.path, path) {
 			return o
 		}
 	}
@@ -135,28 +137,5 @@ func (s *Surface) operationOf(c *fiber.Ctx) operation {
 	}
 }
 
-// matches reports whether a path is one of a route.
-func matches(route, path string) bool {
-	names, values := strings.Split(route, "/"), strings.Split(path, "/")
-	if len(names) != len(values) {
-		return false
-	}
-	for i, name := range names {
-		if name != values[i] && !(strings.HasPrefix(name, ":") && values[i] != "") {
-			return false
-		}
-	}
-	return true
-}
-
 // allows reports whether a role may use the operation.
 func (o operation) allows(r user.Role) bool { return slices.Contains(o.roles, r) }
-
-// needs lists the roles in words: operator or admin.
-func (o operation) needs() string {
-	words := make([]string, len(o.roles))
-	for i, r := range o.roles {
-		words[len(words)-1-i] = string(r)
-	}
-	return strings.Join(words, " or ")
-}

@@ -47,8 +47,8 @@ func (o *office) as(role user.Role, acct relay.AccountID) visitor {
 func (v visitor) send(line, body string, headers ...string) (int, string) {
 	v.o.t.Helper()
 	r := request(line, body)
-	r.Header.Set("Cookie", sessionCookie+"="+v.in.Token)
-	r.Header.Set(headerCSRF, v.in.CSRF())
+	r.Header.Set("Cookie", httpd.SessionCookie+"="+v.in.Token)
+	r.Header.Set(httpd.HeaderCSRF, v.in.CSRF())
 	return v.o.do(r, headers...)
 }
 
@@ -132,7 +132,7 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 		t.Errorf("the operations and their roles (-contract and test, +table):\n%s", diff)
 	}
 	app := fiber.New()
-	surface.Mount(app, httpd.NewAuth(nil, "", time.Now))
+	surface.Mount(app, httpd.NewAuth(httpd.AuthDeps{Now: time.Now}))
 	for _, r := range app.GetRoutes(true) {
 		path, below := strings.CutPrefix(r.Path, "/admin")
 		if below && r.Method != "HEAD" && !slices.ContainsFunc(surface.operations, func(p operation) bool { return p.method == r.Method && p.path == path }) {
@@ -181,8 +181,8 @@ func TestWritesWithACookieComeFromThePage(t *testing.T) {
 	v := o.as(user.Admin, 0)
 	const add = `{"name":"new","role":"viewer","password":"correct horse battery"}`
 	for name, headers := range map[string][]string{
-		"without the CSRF token":          {headerCSRF, ""},
-		"with another CSRF token":         {headerCSRF, strings.Repeat("x", 43)},
+		"without the CSRF token":          {httpd.HeaderCSRF, ""},
+		"with another CSRF token":         {httpd.HeaderCSRF, strings.Repeat("x", 43)},
 		"from another site":               {"Origin", "https://evil.example.com"},
 		"from a page without an origin":   {"Origin", "null"},
 		"from another site of the domain": {"Sec-Fetch-Site", "same-site"},
@@ -192,11 +192,11 @@ func TestWritesWithACookieComeFromThePage(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 		r := request("POST /admin/session", `{"name":"admin-1","password":"`+password+`"}`)
-		if status, body := o.do(r, headers...); headers[0] != headerCSRF && status != 403 {
+		if status, body := o.do(r, headers...); headers[0] != httpd.HeaderCSRF && status != 403 {
 			t.Errorf("signing in %s: %d %s", name, status, body)
 		}
 	}
-	status, body := v.send("GET /admin/users", "", headerCSRF, "")
+	status, body := v.send("GET /admin/users", "", httpd.HeaderCSRF, "")
 	relaytest.Equal(t, "the status of reading without the CSRF token", status, 200)
 	answertest.Lacks(t, "the list of users", body, `"new"`)
 	if status, body := v.send("POST /admin/users", add, "Origin", "http://gw.example.com", "Sec-Fetch-Site", "same-origin"); status != 201 {

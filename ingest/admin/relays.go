@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -58,7 +59,7 @@ func relayOf(c *fiber.Ctx, r inbound.Relay, accountName string) relayJSON {
 	if hidesTexts(c) {
 		out.Hidden = true
 		for i, p := range out.Parameters {
-			out.Parameters[i] = hostOf(outbox.MaskTarget(p))
+			out.Parameters[i] = outbox.MaskPath(p)
 		}
 	}
 	return out
@@ -171,9 +172,9 @@ func (s *Surface) patchRelay(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.target, n.account = is.String(), is.Account
-	n.before, n.after = relayOf(c, was, ""), relayOf(c, is, "")
+	n := httpd.NoteOf(c)
+	n.Target, n.Account = is.String(), is.Account
+	n.Before, n.After = relayOf(c, was, ""), relayOf(c, is, "")
 	return s.answerRelay(c, is)
 }
 

@@ -137,8 +137,8 @@ const operator = "operator"
 
 // acknowledger is the name under which a request acknowledges alarms.
 func acknowledger(c *fiber.Ctx) string {
-	if who := principalOf(c); who.session != nil {
-		return who.name
+	if who := principalOf(c); who.Session != nil {
+		return who.Name
 	}
 	return operator
 }
@@ -162,8 +162,8 @@ func (s *Surface) patchAlarm(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.account, n.before, n.after = acct, alarmOf(acct, was), alarmOf(acct, a)
+	n := httpd.NoteOf(c)
+	n.Account, n.Before, n.After = acct, alarmOf(acct, was), alarmOf(acct, a)
 	out, err := s.alarmsOf(c.UserContext(), []rule.Owned[rule.Alarm]{{Account: acct, Of: a}})
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (s *Surface) signIn(c *fiber.Ctx) error {
 	if kind, _, _ := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); kind != fiber.MIMEApplicationJSON {
 		return fiber.NewError(fiber.StatusUnsupportedMediaType, "Content-Type must be application/json.")
 	}
-	if err := sameSite(c, s.PublicURL); err != nil {
+	if err := s.auth.CheckSite(c); err != nil {
 		return err
 	}
 	var in struct {
@@ -105,12 +105,12 @@ func (s *Surface) signedIn(c *fiber.Ctx, in user.SignedIn) error {
 // showSession says who makes the request.
 func (s *Surface) showSession(c *fiber.Ctx) error {
 	who := principalOf(c)
-	if who.session == nil {
-		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.name, Role: who.role, Provider: "token", Operations: s.operationsOf(who.role)}})
+	if who.Session == nil {
+		return c.JSON(fiber.Map{"data": sessionJSON{Name: who.Name, Role: who.Role, Provider: "token", Operations: s.operationsOf(who.Role)}})
 	}
-	out := s.sessionJSONOf(*who.session)
-	if who.role == user.Account {
-		a, err := s.Accounts.Account(c.UserContext(), who.account)
+	out := s.sessionJSONOf(*who.Session)
+	if who.Role == user.Account {
+		a, err := s.Accounts.Account(c.UserContext(), who.Account)
 		if err != nil && relay.KindOf(err) != relay.KindNotFound {
 			return err
 		}
@@ -121,8 +121,8 @@ func (s *Surface) showSession(c *fiber.Ctx) error {
 
 // signOut ends the session of the request.
 func (s *Surface) signOut(c *fiber.Ctx) error {
-	if who := principalOf(c); who.session != nil {
-		if err := s.Users.SignOut(c.UserContext(), who.session.Token); err != nil {
+	if who := principalOf(c); who.Session != nil {
+		if err := s.Users.SignOut(c.UserContext(), who.Session.Token); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Surface) signOut(c *fiber.Ctx) error {
 // all of the user's sessions.
 func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	who := principalOf(c)
-	if who.session == nil {
+	if who.Session == nil {
 		return relay.Errorf(relay.KindForbidden, "The admin token has no password.")
 	}
 	var in struct {
@@ -144,12 +144,12 @@ func (s *Surface) setOwnPassword(c *fiber.Ctx) error {
 	if err := readJSON(c, maxForm, &in); err != nil {
 		return err
 	}
-	noteOf(c).target = who.name
-	attempt, err := s.attemptAt(c, who.name, in.Password)
+	httpd.NoteOf(c).Target = who.Name
+	attempt, err := s.attemptAt(c, who.Name, in.Password)
 	if err != nil {
 		return err
 	}
-	err = s.Users.SetOwnPassword(c.UserContext(), who.name, in.Password, in.NewPassword)
+	err = s.Users.SetOwnPassword(c.UserContext(), who.Name, in.Password, in.NewPassword)
 	if relay.FieldsOf(err)["password"] != nil {
 		s.auth.Guesses().Wrong(attempt)
 	}

@@ -8,10 +8,11 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // hidesTexts reports whether a request must not see the texts of messages.
-func hidesTexts(c *fiber.Ctx) bool { return !principalOf(c).role.SeesTexts() }
+func hidesTexts(c *fiber.Ctx) bool { return !principalOf(c).Role.SeesTexts() }
 
 // hasTexts reports whether events of a kind hold texts of messages. Receipts quote the
 // beginning of the message.
@@ -29,7 +30,7 @@ func (e *eventJSON) hideText(hidden bool) {
 // faultText returns the text of an error of a back end. Those who may not see hosts and
 // addresses of the gateway's network get a fixed text.
 func faultText(who principal, err error) string {
-	if who.role.SeesFaults() {
+	if who.Role.SeesFaults() {
 		return err.Error()
 	}
 	return "a back end is down"
@@ -39,7 +40,7 @@ func faultText(who principal, err error) string {
 // the operator's own servers, or what may hold the text of a message. That is the path of
 // a URL and the answers of endpoints, which may repeat it.
 func (d *deliveryJSON) hide(c *fiber.Ctx) {
-	if !principalOf(c).role.SeesFaults() {
+	if !principalOf(c).Role.SeesFaults() {
 		ownServer := strings.HasPrefix(d.Target, "sim:") || !strings.Contains(d.Target, ":") // a SIM or a mail address
 		for i := range d.Attempts {
 			d.Attempts[i].Error = d.Attempts[i].Reason
@@ -52,21 +53,10 @@ func (d *deliveryJSON) hide(c *fiber.Ctx) {
 		return
 	}
 	d.Hidden = true
-	d.Target = hostOf(d.Target)
+	d.Target = outbox.MaskPath(d.Target)
 	for i := range d.Attempts {
 		d.Attempts[i].Response = ""
 	}
-}
-
-// hostOf returns a URL without its path; anything else as it is.
-func hostOf(target string) string {
-	scheme, rest, ok := strings.Cut(target, "://")
-	if !ok {
-		return target
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	host, _, _ = strings.Cut(host, "?")
-	return scheme + "://" + host + "/…"
 }
 
 // hide takes away of a trace what the request must not see.
@@ -104,7 +94,7 @@ func (s *selection) refuseTextSearch(filters ...string) {
 	}
 	for _, name := range filters {
 		if s.text(name) != "" {
-			s.failed = relay.Errorf(relay.KindForbidden, "The role %s may not search the texts of messages: the filter %s is not allowed here.", principalOf(s.c).role, name)
+			s.failed = relay.Errorf(relay.KindForbidden, "The role %s may not search the texts of messages: the filter %s is not allowed here.", principalOf(s.c).Role, name)
 		}
 	}
 }

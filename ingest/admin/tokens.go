@@ -65,8 +65,8 @@ func (s *Surface) addToken(c *fiber.Ctx) error {
 		return err
 	}
 	shown := tokenOf(account.DeclaredToken{Token: made})
-	n := noteOf(c)
-	n.target, n.account, n.after = shown.ID, acct, shown
+	n := httpd.NoteOf(c)
+	n.Target, n.Account, n.After = shown.ID, acct, shown
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": struct {
 		tokenJSON
 		Token string `json:"token"`
@@ -78,7 +78,7 @@ func (s *Surface) revokeToken(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.target, n.account, n.before = was.ID(), was.Account, tokenOf(was)
+	n := httpd.NoteOf(c)
+	n.Target, n.Account, n.Before = was.ID(), was.Account, tokenOf(was)
 	return c.JSON(fiber.Map{"data": tokenOf(was)})
 }

@@ -69,8 +69,8 @@ func (s *Surface) addUser(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.target, n.account, n.after = u.Name, u.Account, userOf(u)
+	n := httpd.NoteOf(c)
+	n.Target, n.Account, n.After = u.Name, u.Account, userOf(u)
 	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": userOf(u)})
 }
 
@@ -109,8 +109,8 @@ func (s *Surface) changeUser(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.target, n.account, n.before, n.after = is.Name, is.Account, userOf(was), userOf(is)
+	n := httpd.NoteOf(c)
+	n.Target, n.Account, n.Before, n.After = is.Name, is.Account, userOf(was), userOf(is)
 	return c.JSON(fiber.Map{"data": userOf(is)})
 }
 
@@ -119,7 +119,7 @@ func (s *Surface) removeUser(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	n := noteOf(c)
-	n.target, n.account, n.before = u.Name, u.Account, userOf(u)
+	n := httpd.NoteOf(c)
+	n.Target, n.Account, n.Before = u.Name, u.Account, userOf(u)
 	return c.SendStatus(fiber.StatusNoContent)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -169,7 +170,7 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 	}
 	app := fiber.New()
 	app.Get("/:role", func(c *fiber.Ctx) error {
-		c.Locals(principalKey{}, principal{role: user.Role(c.Params("role"))})
+		c.Locals(principalKey{}, principal{Principal: httpd.Principal{Role: user.Role(c.Params("role"))}})
 		m, e := fields()
 		m.hideText(c)
 		e.hide(c)
@@ -181,11 +182,6 @@ func TestEveryPlaceOfATextIsHidden(t *testing.T) {
 		relaytest.Equal(t, fmt.Sprintf("the number of texts that %s sees", role), n, shown)
 		answertest.Contains(t, "the answer", body, "refused", "rejected")
 		relaytest.Equal(t, string(role)+" sees the error", strings.Contains(body, "10.0.0.1"), role != user.Account)
-	}
-	for target, want := range map[string]string{"https://example.com/a?b": "https://example.com/…", "https://example.com?b": "https://example.com/…", "ops@example.com": "ops@example.com", "sms:4477": "sms:4477"} {
-		if got := hostOf(target); got != want {
-			t.Errorf("%s: %s", target, got)
-		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *recorder) Accept(_ context.Context, e *intake.Entry) (string, error) {
 func surface(in Intake) *fiber.App {
 	quiet := slog.New(slog.DiscardHandler)
 	app := httpd.New(httpd.Options{Logger: quiet, BodyLimit: 100 << 10})
-	New(in, Options{Logger: quiet, BodyLimit: 100 << 10, PublicURL: "https://sms.example.com/gw", Now: at}).Mount(app, httpd.NewAuth(tokens{}, "admin", time.Now))
+	New(in, Options{Logger: quiet, BodyLimit: 100 << 10, PublicURL: "https://sms.example.com/gw", Now: at}).Mount(app, httpd.NewAuth(httpd.AuthDeps{Tokens: tokens{}, AdminToken: "admin", Now: time.Now}))
 	app.Use(httpd.NotFound)
 	return app
 }

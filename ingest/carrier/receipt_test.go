@@ -197,7 +197,7 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 func receiptSurface(in Intake, signer Signer) *fiber.App {
 	quiet := slog.New(slog.DiscardHandler)
 	app := httpd.New(httpd.Options{Logger: quiet})
-	New(in, Options{Logger: quiet}).MountReceipts(app, httpd.NewAuth(tokens{}, "admin", time.Now), in, signer)
+	New(in, Options{Logger: quiet}).MountReceipts(app, httpd.NewAuth(httpd.AuthDeps{Tokens: tokens{}, AdminToken: "admin", Now: time.Now}), in, signer)
 	app.Use(httpd.NotFound)
 	return app
 }

@@ -57,7 +57,7 @@ func (l *log) Accept(_ context.Context, e *intake.Entry) (string, error) {
 func (l *log) post(t *testing.T, req *http.Request, status int, answer, source, path, body string) {
 	t.Helper()
 	app := httpd.New(httpd.Options{})
-	New(l, Options{}).Mount(app, httpd.NewAuth(tokens{}, "", time.Now))
+	New(l, Options{}).Mount(app, httpd.NewAuth(httpd.AuthDeps{Tokens: tokens{}, Now: time.Now}))
 	resp := relaytest.Must(app.Test(req))(t)
 	got, _ := io.ReadAll(resp.Body)
 	relaytest.Equal(t, "the status", resp.StatusCode, status)

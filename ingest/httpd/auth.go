@@ -1,10 +1,12 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
 )
 
 // maxTokenAge is how long a cached token is valid without the store.
@@ -32,12 +35,29 @@ type Tokens interface {
 	TokenBySource(ctx context.Context, source string) (account.Token, error)
 }
 
+// AuthDeps are what an Auth needs. Only Tokens and Now are required; without the others no
+// one acts as an account.
+type AuthDeps struct {
+	Tokens     Tokens
+	AdminToken string // empty disables admin access
+	Now        func() time.Time
+	// Sessions are those of users, and Accounts are those as which users act.
+	Sessions Sessions
+	Accounts Accounts
+	// Operations are those of the interfaces of accounts.
+	Operations []Operation
+	// Audit gets each change that a user makes.
+	Audit audit.Store
+	// PublicURL is how browsers reach the gateway.
+	PublicURL string
+	Logger    *slog.Logger // nil means slog.Default
+}
+
 // Auth authenticates requests. It caches tokens, so that known senders are accepted
 // while the store is down.
 type Auth struct {
-	tokens Tokens
-	admins [][sha256.Size]byte // none disables admin access
-	now    func() time.Time
+	AuthDeps
+	admins [][sha256.Size]byte      // none disables admin access
 	cache  atomic.Pointer[sync.Map] // [32]byte → *cachedToken
 	size   atomic.Int64
 	// guesses counts wrong credentials, including those of other surfaces.
@@ -51,13 +71,13 @@ type cachedToken struct {
 	refreshing atomic.Bool
 }
 
-// NewAuth returns an Auth over a token store and the admin token; an empty admin
-// token disables admin access.
-func NewAuth(tokens Tokens, adminToken string, now func() time.Time) *Auth {
-	a := &Auth{tokens: tokens, now: now, guesses: NewGuesses(now)}
+// NewAuth returns an Auth.
+func NewAuth(d AuthDeps) *Auth {
+	d.Logger = cmp.Or(d.Logger, slog.Default())
+	a := &Auth{AuthDeps: d, guesses: NewGuesses(d.Now)}
 	a.cache.Store(new(sync.Map))
-	if adminToken != "" {
-		a.admins = append(a.admins, sha256.Sum256([]byte(adminToken)))
+	if d.AdminToken != "" {
+		a.admins = append(a.admins, sha256.Sum256([]byte(d.AdminToken)))
 	}
 	return a
 }
@@ -85,7 +105,7 @@ func (a *Auth) Changed(stored []account.Token) {
 		}
 		bySource[source] = t
 	}
-	old, cache, now := a.cache.Load(), new(sync.Map), a.now()
+	old, cache, now := a.cache.Load(), new(sync.Map), a.Now()
 	keep := func() (added int64) {
 		old.Range(func(sum, value any) bool {
 			m := value.(*cachedToken)
@@ -121,10 +141,14 @@ type Style struct {
 // principalKey is the key of a request's token in its locals.
 type principalKey struct{}
 
-// Require passes requests whose token has the scope.
+// Require passes requests whose token has the scope. At the interfaces of accounts it also
+// passes users and the admin token that act as the account that X-Account names.
 func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		text := s.Credential(c)
+		if name := c.Get(HeaderAccount); name != "" && s.Kind == API && (text == "" || a.isAdmin(sha256.Sum256([]byte(text)))) {
+			return a.act(c, text, name)
+		}
 		if text == "" {
 			return s.Unauthenticated(c)
 		}
@@ -136,6 +160,13 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 		unsure := a.guesses.Unsure()
 		token, err := a.token(c.UserContext(), t)
 		a.recordAttempt(shown, err)
+		if err == nil && s.Kind == API {
+			if own, err := a.names(c, token.Account); err != nil {
+				return err
+			} else if !own {
+				return s.Forbidden(c)
+			}
+		}
 		return admit(c, scope, s.orUnsure(unsure), token, err)
 	}
 }
@@ -218,7 +249,7 @@ func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
 	cache := a.cache.Load()
 	kept, _ := cache.Load(t.sum)
 	m, _ := kept.(*cachedToken)
-	now := a.now()
+	now := a.Now()
 	if m == nil || now.Sub(m.at) >= maxTokenAge {
 		return a.lookUp(ctx, cache, t)
 	}
@@ -243,10 +274,10 @@ func (a *Auth) refresh(ctx context.Context, cache *sync.Map, m *cachedToken, t c
 // lookUp looks up a token in the store and caches the result. If tokens changed meanwhile,
 // it looks it up again.
 func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (account.Token, error) {
-	token, err := t.find(ctx, a.tokens)
+	token, err := t.find(ctx, a.Tokens)
 	switch {
 	case err == nil:
-		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", at: a.now()})
+		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", at: a.Now()})
 		if current := a.cache.Load(); current != cache {
 			return a.lookUp(ctx, current, t)
 		}
@@ -266,24 +297,10 @@ func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken
 
 // RequireAdmin passes requests with an admin token.
 func (a *Auth) RequireAdmin(c *fiber.Ctx) error {
-	if err := a.AdmitAdmin(c); err != nil {
+	if _, err := a.principal(c, Bearer(c)); err != nil {
 		return err
 	}
 	return c.Next()
-}
-
-// AdmitAdmin admits a request with an admin token, for surfaces that know others beside
-// it. The error is the answer to any other request: 401, or 429.
-func (a *Auth) AdmitAdmin(c *fiber.Ctx) error {
-	is, wait := a.admin(c)
-	switch {
-	case wait > 0:
-		return tooMany(c, wait)
-	case !is:
-		return fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
-	}
-	AdmitOperator(c)
-	return nil
 }
 
 // AdmitOperator counts a request as one of the admin API, for surfaces that
@@ -297,14 +314,22 @@ func AdmitOperator(c *fiber.Ctx) {
 
 // IsAdmin reports whether a request has an admin token.
 func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
-	is, _ := a.admin(c)
+	is, _ := a.admin(c, Bearer(c))
 	return is
 }
 
-// admin compares a request's token with the admin tokens, unless the attempt is
-// rate limited.
-func (a *Auth) admin(c *fiber.Ctx) (is bool, wait time.Duration) {
-	text := Bearer(c)
+// isAdmin compares the hash of a token with those of the admin tokens.
+func (a *Auth) isAdmin(sum [sha256.Size]byte) bool {
+	known := 0
+	for i := range a.admins {
+		known |= subtle.ConstantTimeCompare(sum[:], a.admins[i][:])
+	}
+	return known == 1
+}
+
+// admin compares the text of a request's token with the admin tokens, unless the attempt
+// is rate limited.
+func (a *Auth) admin(c *fiber.Ctx, text string) (is bool, wait time.Duration) {
 	if text == "" {
 		return false, 0
 	}
@@ -312,11 +337,7 @@ func (a *Auth) admin(c *fiber.Ctx) (is bool, wait time.Duration) {
 	if wait := a.guesses.Wait(shown); wait > 0 {
 		return false, wait
 	}
-	known := 0
-	for i := range a.admins {
-		known |= subtle.ConstantTimeCompare(shown.Sum[:], a.admins[i][:])
-	}
-	if known != 1 {
+	if !a.isAdmin(shown.Sum) {
 		a.guesses.Wrong(shown)
 		return false, 0
 	}
@@ -348,6 +369,9 @@ func BearerOrBare(c *fiber.Ctx) string {
 
 // XAuthToken returns the token of X-Auth-Token.
 func XAuthToken(c *fiber.Ctx) string { return c.Get("X-Auth-Token") }
+
+// XAuthTokenOrBearer returns the token of X-Auth-Token, else that of Authorization: Bearer.
+func XAuthTokenOrBearer(c *fiber.Ctx) string { return cmp.Or(XAuthToken(c), Bearer(c)) }
 
 // AnyCredential returns the token of Bearer, a bare Authorization, Basic with the
 // token as password, or X-Auth-Token: senders support different headers.

@@ -24,7 +24,7 @@ type guarded struct {
 
 func newGuarded(admin string) *guarded {
 	g := &guarded{store: newStore(), app: New(Options{Logger: quiet()}), now: time.Unix(1_000_000, 0)}
-	g.auth = NewAuth(g.store, admin, func() time.Time { g.mu.Lock(); defer g.mu.Unlock(); return g.now })
+	g.auth = NewAuth(AuthDeps{Tokens: g.store, AdminToken: admin, Now: func() time.Time { g.mu.Lock(); defer g.mu.Unlock(); return g.now }})
 	who := func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) }
 	g.app.Get("/hook", g.auth.Require(account.Webhook, WebhookStyle()), who)
 	g.app.Get("/iot", g.auth.Require(account.IoT, APIStyle(BearerOrBare)), who)

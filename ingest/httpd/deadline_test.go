@@ -29,7 +29,7 @@ func left(c *fiber.Ctx) error {
 func TestEveryRequestHasADeadline(t *testing.T) {
 	t.Parallel()
 	app := New(Options{Logger: quiet()})
-	auth := NewAuth(newStore(), "admin-token-0123456", time.Now)
+	auth := NewAuth(AuthDeps{Tokens: newStore(), AdminToken: "admin-token-0123456", Now: time.Now})
 	iot := auth.Require(account.IoT, APIStyle(Bearer))
 	app.Get("/open", left)
 	app.Post("/webhook", auth.Require(account.Webhook, WebhookStyle()), left)
@@ -90,7 +90,7 @@ func searching(t *testing.T, write func(w *bufio.Writer) error) (addr string, li
 	limits = NewLimits(LimitOptions{Searches: 2, Logger: quiet()})
 	limits.kinds[Searches].wait = time.Millisecond
 	app := New(Options{Logger: quiet(), Limits: limits})
-	auth := NewAuth(newStore(), "", time.Now)
+	auth := NewAuth(AuthDeps{Tokens: newStore(), Now: time.Now})
 	app.Get("/search", auth.Require(account.IoT, APIStyle(Bearer)), Search, func(c *fiber.Ctx) error {
 		Write(c, write)
 		return nil

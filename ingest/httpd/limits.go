@@ -138,7 +138,11 @@ func Search(c *fiber.Ctx) error { return admitOther(c, Searches) }
 func Export(c *fiber.Ctx) error { return admitOther(c, Exports) }
 
 func admitOther(c *fiber.Ctx, k Kind) error {
-	if err := AdmitTo(c, k, AccountOf(c)); err != nil {
+	acct := AccountOf(c)
+	if who := PrincipalOf(c); who.Role != "" {
+		acct = who.SearchAccount()
+	}
+	if err := AdmitTo(c, k, acct); err != nil {
 		return err
 	}
 	return c.Next()

@@ -165,7 +165,7 @@ func newBusyOverTLS(t *testing.T, o LimitOptions, secure *tls.Config) *busy {
 	app := New(Options{Logger: quiet(), Limits: b.limits})
 	tokens := newStore()
 	tokens.tokens["other"] = account.Token{Account: 9, Scopes: []account.Scope{account.Webhook}}
-	auth := NewAuth(tokens, "the-admin-token-0", time.Now)
+	auth := NewAuth(AuthDeps{Tokens: tokens, AdminToken: "the-admin-token-0", Now: time.Now})
 	work := func(c *fiber.Ctx) error {
 		if _, err := Body(c, 1<<20); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // alarmJSON is an alarm as the API shows it.
@@ -77,17 +77,23 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 	if err := p.Err(); err != nil {
 		return rule.Alarm{}, err
 	}
-	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), tokenName(httpd.TokenOf(c)), in.Note)
+	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), actor(c), in.Note)
 }
 
 // mostNote is the longest note, in bytes.
 const mostNote = 2000
 
-// tokenName is how an acknowledgement names its token: by its source, else by the
-// digits of its hash that masks of the inventory show.
-func tokenName(t account.Token) string {
-	if t.Source != "" {
+// actor names who acknowledges an alarm: a user by its name, the admin token as operator, a
+// token by its source, else by the digits of its hash that masks of the inventory show.
+func actor(c *fiber.Ctx) string {
+	who, t := httpd.PrincipalOf(c), httpd.TokenOf(c)
+	switch {
+	case who.Session != nil:
+		return who.Name
+	case who.Role != "":
+		return string(user.Operator)
+	case t.Source != "":
 		return t.Source
 	}
-	return "token " + strings.ToLower(t.Hash[:min(12, len(t.Hash))])
+	return "token " + strings.ToLower(t.ID())
 }

@@ -71,7 +71,7 @@ func newAPI(t *testing.T) *api {
 	})
 	a.rules = newRules(t, a)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(Deps{IoT: a.service, Submit: a, Rules: a.rules, Preview: preview}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
+	New(Deps{IoT: a.service, Submit: a, Rules: a.rules, Preview: preview}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: a.db.Accounts, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	relaytest.NoError(t, a.db.Accounts.PutTokens(t.Context(), []account.Token{
 		{Hash: account.HashToken("acme"), Account: 1, Scopes: account.DefaultScopes()},

@@ -108,6 +108,9 @@ func (s *Surface) job(c *fiber.Ctx) error {
 	case st.Claims != nil:
 		return data(c, fiber.Map{"status": st.State, "claims": st.Claims})
 	case st.Token != nil:
+		if !httpd.SeesSecrets(c) {
+			st.Token.Private = ""
+		}
 		return data(c, s.detailsOf(*st.Token, st.State))
 	}
 	return data(c, statusOf(st))

@@ -11,9 +11,13 @@ import (
 	_ "embed" // the documents' head and the page
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/httpd"
 )
 
 //go:embed openapi.yaml
@@ -66,3 +70,27 @@ func newContract(surfaces [][]byte) (contract, error) {
 // OpenAPI returns the document of the two operations of this package, without
 // those of the surfaces.
 func OpenAPI() []byte { return head }
+
+// operationLine matches the lines of our documents that name a path, a method or an id.
+var operationLine = regexp.MustCompile(`(?m)^  (/\S*):$|^    (get|put|post|patch|delete):$|^      operationId: (\w+)$`)
+
+// Operations lists the operations of documents. It reads lines, because parsing the
+// documents would take most of a start; a test compares the list with the parsed documents.
+func Operations(documents ...[]byte) []httpd.Operation {
+	var operations []httpd.Operation
+	for _, document := range documents {
+		var o httpd.Operation
+		for _, found := range operationLine.FindAllSubmatch(document, -1) {
+			switch {
+			case len(found[1]) > 0:
+				o.Path = strings.NewReplacer("{", ":", "}", "").Replace(string(found[1]))
+			case len(found[2]) > 0:
+				o.Method = strings.ToUpper(string(found[2]))
+			default:
+				o.ID = string(found[3])
+				operations = append(operations, o)
+			}
+		}
+	}
+	return operations
+}

@@ -132,10 +132,12 @@ func securityOf(doc *openapi3.T, op *openapi3.Operation) []string {
 		return nil
 	}
 	for _, one := range *op.Security {
-		for name := range one {
+		var together []string
+		for _, name := range slices.Sorted(maps.Keys(one)) {
 			scheme := doc.Components.SecuritySchemes[name].Value
-			out = append(out, cmp.Or(scheme.Name, "Authorization: "+scheme.Scheme)+" — "+scheme.Description)
+			together = append(together, cmp.Or(scheme.Name, "Authorization: "+scheme.Scheme)+" — "+scheme.Description)
 		}
+		out = append(out, strings.Join(together, " With "))
 	}
 	return out
 }

@@ -1,14 +1,20 @@
 package openapi_test
 
 import (
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/cdr"
 	"github.com/penstock/penstock/ingest/console"
+	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/iotapi"
 	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
@@ -18,6 +24,7 @@ import (
 	"github.com/penstock/penstock/ingest/soap"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/user"
 )
 
 func TestTheSurfacesAgree(t *testing.T) {
@@ -43,4 +50,57 @@ func TestTheExamplesKeepToTheirSchemas(t *testing.T) {
 	if _, err := openapi.Load(encoded); err != nil {
 		t.Errorf("an example that rotted; run make golden: %v", err)
 	}
+}
+
+// accountSurfaces are the documents of the interfaces of accounts.
+func accountSurfaces() [][]byte {
+	return [][]byte{restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI()}
+}
+
+func TestOperationsAreThoseOfTheParsedDocuments(t *testing.T) {
+	var want []httpd.Operation
+	for _, document := range accountSurfaces() {
+		doc, err := openapi.Load(document)
+		relaytest.NoError(t, err)
+		for path, item := range doc.Paths.Map() {
+			for method, op := range item.Operations() {
+				want = append(want, httpd.Operation{Method: method, Path: strings.NewReplacer("{", ":", "}", "").Replace(path), ID: op.OperationID})
+			}
+		}
+	}
+	got := openapi.Operations(accountSurfaces()...)
+	byID := func(a, b httpd.Operation) int { return strings.Compare(a.ID, b.ID) }
+	slices.SortFunc(want, byID)
+	slices.SortFunc(got, byID)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the operations (-parsed, +read):\n%s", diff)
+	}
+}
+
+// Everyone reads and operators change, with the exceptions here.
+func TestWhoMayUseAnOperationAsAnAccount(t *testing.T) {
+	exceptions := map[string]string{
+		"lookUpNumber": "ao", "readInbox": "aoc", "listRules": "aoc", "getRule": "aoc",
+		"tryRule": "aoc", "previewMessage": "aoc", "validateToken": "aoc",
+	}
+	auth := httpd.NewAuth(httpd.AuthDeps{Operations: openapi.Operations(accountSurfaces()...), Now: time.Now})
+	letters := map[user.Role]string{user.Admin: "a", user.Operator: "o", user.Viewer: "v", user.Account: "c"}
+	for _, o := range auth.Operations {
+		want := "ao"
+		if o.Method == http.MethodGet {
+			want = "aovc"
+		}
+		if exception, ok := exceptions[o.ID]; ok {
+			want = exception
+		}
+		got := ""
+		for _, role := range []user.Role{user.Admin, user.Operator, user.Viewer, user.Account} {
+			if slices.Contains(auth.OperationsOf(role), o.ID) {
+				got += letters[role]
+			}
+		}
+		relaytest.Equal(t, "the roles that may use "+o.ID, got, want)
+		delete(exceptions, o.ID)
+	}
+	relaytest.Equal(t, "the exceptions without an operation", len(exceptions), 0)
 }

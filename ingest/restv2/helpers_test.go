@@ -48,7 +48,7 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	New(Deps{
 		Messages: sends, Relays: relayService, Lookup: a.networks.Lookup, Balance: a.db.Credit.Balance,
 		RequestCDR: a.sip.Request, CDRReady: a.sip.Archive, OpenCDR: a.sip.Open, Trunks: a.db.Trunks.Trunks,
-	}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
+	}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: a.db.Accounts, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	a.db.Customers(t, "mvno")
 	return a

@@ -42,7 +42,13 @@ func (s *Surface) listPending(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return paged(c, page, httpd.Each(entries, pendingOf), total)
+	pending := httpd.Each(entries, pendingOf)
+	for i := range pending {
+		if !httpd.SeesSecrets(c) {
+			pending[i].Data = ""
+		}
+	}
+	return paged(c, page, pending, total)
 }
 
 // previewMessage says what a message would come to.
@@ -77,6 +83,9 @@ func (s *Surface) send(c *fiber.Ctx, o message.Order) error {
 		c.Set("Idempotency-Replayed", "true")
 	}
 	all := httpd.Each(sent.Messages, pendingOf)
+	httpd.NoteOf(c).After = httpd.Each(sent.Messages, func(m message.Entry) fiber.Map {
+		return fiber.Map{"id": m.ID, "destination": m.Destination} // without the text
+	})
 	return paged(c, relay.Page{Number: 1, PerPage: len(all)}, all, len(all))
 }
 
@@ -110,11 +119,13 @@ func (s *Surface) addProblems(o message.Order, in input) error {
 
 // order reads what every operation that sends takes.
 func (in input) order(c *fiber.Ctx) message.Order {
-	return message.Order{
+	o := message.Order{
 		Account: httpd.AccountOf(c), Destinations: in.numbers("destinations"), Originator: in.Text("originator"),
 		SendAt: in.moment("send_time"), Report: message.Report{URL: in.Text("dlr_url")},
 		Origin: origin, IP: httpd.ClientIP(c),
 	}
+	httpd.NoteOf(c).Request = map[string]any{"destinations": o.Destinations, "originator": o.Originator} // without the text
+	return o
 }
 
 // numbers reads an array of numbers, which may be written without quotes.

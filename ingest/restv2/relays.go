@@ -30,7 +30,7 @@ func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		return list(c, page, httpd.Each(found, relayOf))
+		return list(c, page, httpd.Each(found, func(r inbound.Relay) relayJSON { return relayOf(c, r) }))
 	}
 }
 
@@ -40,7 +40,7 @@ func (s *Surface) getRelay(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		return data(c, relayOf(r))
+		return data(c, relayOf(c, r))
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		return data(c, relayOf(r))
+		return data(c, relayOf(c, r))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // relayJSON is an SMS relay object. The field list of the specification has the
@@ -41,7 +42,8 @@ type momentJSON struct {
 // momentFormat is date and time with microseconds.
 const momentFormat = "2006-01-02 15:04:05.000000"
 
-func relayOf(r inbound.Relay) relayJSON {
+// relayOf returns a relay as the request may see it.
+func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
 	out := relayJSON{
 		ID: r.ID, Filter: r.Filter,
 		Action: actionJSON{
@@ -54,6 +56,9 @@ func relayOf(r inbound.Relay) relayJSON {
 		out.Prefix, out.Action.Prefix = r.Number, r.Number
 	} else {
 		out.Number, out.Action.Number = r.Number, r.Number
+	}
+	if !httpd.SeesSecrets(c) {
+		out.Action.Parameters = httpd.Each(out.Action.Parameters, outbox.MaskPath)
 	}
 	return out
 }

@@ -54,7 +54,7 @@ func newAPI(t *testing.T) *api {
 	}, sim.Options{Now: clock})
 	relaytest.NoError(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(a.db.Accounts, "", time.Now))
+	New(Deps{SIMs: sims}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: a.db.Accounts, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	a.db.Customers(t)
 	a.sims()

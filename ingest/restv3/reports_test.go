@@ -101,7 +101,7 @@ func newReports(t *testing.T) (*api, *stock) {
 	service, err := usage.New(usage.Deps{Records: s, Reports: s, SIMs: s, Subscribers: noSubscribers{}, Jobs: s, Files: s, Exports: s, Now: clock}, usage.Options{})
 	relaytest.NoError(t, err)
 	a := &api{t: t, check: contracttest.Open(t, OpenAPI()), app: httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})}
-	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(known{}, "", time.Now))
+	New(Deps{Usage: service}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: known{}, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	return a, s
 }

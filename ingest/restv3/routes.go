@@ -28,11 +28,12 @@ func New(d Deps) *Surface { return &Surface{d} }
 // Mount adds the operations to the app, in the specification's order, except that
 // what an ICCID would be mistaken for stands before it.
 func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
-	r := app.Group("/v3/mno", problems(), auth.Require(account.Cellular, style()))
+	// Errors of a handler become answers before they are recorded.
+	r := app.Group("/v3/mno", problems(), auth.Require(account.Cellular, style()), problems())
 
 	sims, subscribers := sim.Columns(), sim.SubscriberColumns()
 
-	r.Get("/", httpd.Search, list("SIMs found.", sims, sims, s.listSIMs, simOf))
+	r.Get("/", httpd.Search, list("SIMs found.", sims, sims, withoutCodes(s.listSIMs), simOf))
 	r.Post("/:iccid/activate", begin("SIM activation requested.", change("iccid", input.activation, s.Actions.Activate)))
 	r.Post("/:iccid/service/add", begin("Service addition requested.", s.setService(provisioning.AddService)))
 	r.Post("/:iccid/unsuspend", params.WithoutQuery(begin("SIM unsuspension requested.", s.changeState(provisioning.Unsuspend))))
@@ -58,10 +59,10 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Delete("/pool/:poolId/recipient/:recipientId", params.WithoutQuery(s.removePoolRecipient))
 	r.Post("/pool/:poolId/iccid", s.attach)
 	r.Delete("/pool/:poolId/iccid/detach", record(fiber.StatusOK, "ICCIDs detached from the pool.", change("poolId", input.iccids, s.SIMs.Detach), poolOf))
-	r.Get("/pool/:poolId/iccid", httpd.Search, list("SIMs found.", sims, sims, s.listPoolSIMs, simOf))
+	r.Get("/pool/:poolId/iccid", httpd.Search, list("SIMs found.", sims, sims, withoutCodes(s.listPoolSIMs), simOf))
 
 	r.Get("/subscriber", httpd.Search, list("Subscribers found.", subscribers, subscribers[1:], s.listSubscribers, subscriberOf))
-	r.Get("/subscriber/:subscriber", httpd.Search, list("SIMs found.", sims, sims, s.listSubscriberSIMs, simOf))
+	r.Get("/subscriber/:subscriber", httpd.Search, list("SIMs found.", sims, sims, withoutCodes(s.listSubscriberSIMs), simOf))
 	r.Post("/subscriber/register", record(fiber.StatusCreated, "Subscriber registered.", s.register, subscriberOf))
 
 	r.Put("/callback", s.setCallback)
@@ -86,7 +87,7 @@ func style() httpd.Style {
 	}
 	return httpd.Style{
 		Kind:            httpd.API,
-		Credential:      httpd.XAuthToken,
+		Credential:      httpd.XAuthTokenOrBearer,
 		Unauthenticated: refuse(fiber.StatusUnauthorized, "Unauthenticated."),
 		Forbidden:       refuse(fiber.StatusForbidden, "This action is unauthorised."),
 	}

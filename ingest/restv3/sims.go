@@ -15,7 +15,24 @@ func (s *Surface) listSIMs(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
 
 // getSIM is operation 2.
 func (s *Surface) getSIM(c *fiber.Ctx) (sim.SIM, error) {
-	return s.SIMs.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
+	found, err := s.SIMs.Get(c.UserContext(), httpd.AccountOf(c), params.Path(c, "iccid"))
+	if !httpd.SeesSecrets(c) {
+		found.Codes = sim.Codes{}
+	}
+	return found, err
+}
+
+// withoutCodes clears the codes of the SIMs of a list for those who may not see them.
+func withoutCodes(find func(*fiber.Ctx, sim.Query) ([]sim.SIM, int, error)) func(*fiber.Ctx, sim.Query) ([]sim.SIM, int, error) {
+	return func(c *fiber.Ctx, q sim.Query) ([]sim.SIM, int, error) {
+		found, total, err := find(c, q)
+		for i := range found {
+			if !httpd.SeesSecrets(c) {
+				found[i].Codes = sim.Codes{}
+			}
+		}
+		return found, total, err
+	}
 }
 
 // limit reads the parameters of a monthly limit.

@@ -91,7 +91,7 @@ func newFlowOn(t *testing.T, db *recordstest.Records) *flow {
 	})
 	f.app = httpd.New(httpd.Options{Logger: quiet})
 	f.surface = New(f.in, p, f.db.Devices, Options{Logger: quiet, BodyLimit: 4000, Now: signedAt})
-	f.surface.Mount(f.app, httpd.NewAuth(f.db.Accounts, "", time.Now))
+	f.surface.Mount(f.app, httpd.NewAuth(httpd.AuthDeps{Tokens: f.db.Accounts, Now: time.Now}))
 	f.app.Use(httpd.NotFound)
 	return f
 }

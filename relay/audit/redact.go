@@ -79,6 +79,9 @@ func encode(v any) json.RawMessage {
 
 // redact masks the secrets of a value with a name.
 func redact(name string, v any) any {
+	if strings.HasPrefix(name, "private_") && v != nil {
+		return mask
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))

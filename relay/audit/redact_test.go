@@ -17,6 +17,7 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"tokens in a list", map[string]any{"tokens": []string{"a", "b"}}, `{"tokens":["***","***"]}`},
 		{"deep within", map[string]any{"sims": []any{map[string]any{"iccid": "89", "pin": "0000", "puk2": 1234}}}, `{"sims":[{"iccid":"89","pin":"***","puk2":"***"}]}`},
 		{"the query of a URL", []string{"https://example.com/in?key=abc"}, `["https://example.com/in?key=***"]`},
+		{"private metadata of any form", map[string]any{"private_metadata": map[string]any{"name": "anna"}, "private_token": nil}, `{"private_metadata":"***","private_token":null}`},
 		{"whatever the case", map[string]any{"WebhookSecret": "x"}, `{"WebhookSecret":"***"}`},
 		{"flags and numbers stay", map[string]any{"count": 3, "prune": true, "none": nil}, `{"count":3,"none":null,"prune":true}`},
 	} {

@@ -26,6 +26,20 @@ func MaskTarget(target string) string {
 	return out
 }
 
+// MaskPath hides of a URL the password, the path and what follows it. Anything else is
+// returned as it is.
+func MaskPath(target string) string {
+	scheme, rest, ok := strings.Cut(target, "://")
+	if !ok {
+		return target
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	return scheme + "://" + maskUser(authority) + "/…"
+}
+
 // SearchableTarget returns what of a target is kept in plain text for searches: of a URL the
 // host and the query, because the text of a message may be there, but for the values of
 // parameters that are named like credentials. A path may be a secret, and so may a user name.

@@ -55,3 +55,18 @@ func TestSearchesFindTextsAndNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+func TestPathsAreHidden(t *testing.T) {
+	for _, tc := range []struct{ name, give, want string }{
+		{"a path and a query", "https://example.com/a?b", "https://example.com/…"},
+		{"a query without a path", "https://example.com?b", "https://example.com/…"},
+		{"a fragment", "https://example.com#a", "https://example.com/…"},
+		{"a user", "https://user:pass@example.com:8443/a@b", "https://user:***@example.com:8443/…"},
+		{"an address", "ops@example.com", "ops@example.com"},
+		{"a number", "sms:4477", "sms:4477"},
+	} {
+		if got := MaskPath(tc.give); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}

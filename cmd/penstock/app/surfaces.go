@@ -40,7 +40,12 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 		Logger: d.log, Seed: d.node + strconv.FormatInt(time.Now().Unix(), 36) + "-", TrustedProxies: d.cfg.TrustedProxies, Limits: d.limits,
 		TLS: d.certificate != nil, AccessLog: d.cfg.Log.Access, Observe: d.timings.Request, Tracer: d.tracer,
 	})
-	auth := httpd.NewAuth(c.back.records.Accounts, d.cfg.AdminToken, time.Now)
+	users := user.New(c.back.records.Users, user.Options{SessionTime: d.cfg.Users.Session})
+	auth := httpd.NewAuth(httpd.AuthDeps{
+		Tokens: c.back.records.Accounts, AdminToken: d.cfg.AdminToken, Now: time.Now, Sessions: users, Accounts: c.back.records.Accounts,
+		Operations: openapi.Operations(restv2.OpenAPI(), restv3.OpenAPI(), iotapi.OpenAPI(), ledgerapi.OpenAPI()),
+		Audit:      c.back.records.Audit, PublicURL: d.cfg.PublicURL, Logger: d.log,
+	})
 	auth.Guesses().Undeclared = d.undeclared.Load
 	auth.Guesses().Logger = d.log
 	d.onStart(func(ctx context.Context) { c.back.records.Accounts.Changes(ctx, auth.Changed) })
@@ -60,7 +65,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	iotapi.New(iotapi.Deps{IoT: c.in.devices, Submit: frames, Rules: c.rules, Preview: c.out.preview}).Mount(d.app, auth)
 	d.mountAPIs(c, auth, relays, lookups)
 	ring := d.openTraffic(c, program)
-	surface := d.newAdmin(c, program, metrics, relays, inventories, ring)
+	surface := d.newAdmin(c, program, metrics, users, relays, inventories, ring)
 	surface.Mount(d.app, auth)
 	d.onStart(surface.Watch)
 	console.Mount(d.app)
@@ -113,7 +118,7 @@ func (d *Gateway) mountAPIs(c core, auth *httpd.Auth, relays *inbound.RelayServi
 }
 
 // newAdmin returns the operator's surface.
-func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
+func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry, users *user.Service, relays *inbound.RelayService, inventories *inventory.Service, ring *traffic.Ring) *admin.Surface {
 	records := c.back.records
 	frames := uplink.NewInspector(c.in.intakes[event.Uplink], c.in.devices)
 	tracer := &inbound.Tracer{
@@ -129,7 +134,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		IoT: c.in.devices, Rules: c.rules, Preview: c.out.preview, Inspector: frames, Types: records.Devices,
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
-		Users: user.New(records.Users, user.Options{SessionTime: d.cfg.Users.Session}), Provider: providerOf(d.cfg), Audit: records.Audit,
+		Users: users, Provider: providerOf(d.cfg), Audit: records.Audit,
 		PublicURL: d.cfg.PublicURL, Program: p, Traffic: ring,
 	})
 }

@@ -25,7 +25,7 @@ func Surface(t testing.TB, contract []byte, mount func(*fiber.App, *httpd.Auth))
 		t.Fatal(err)
 	}
 	app := fiber.New()
-	mount(app, httpd.NewAuth(nil, "", time.Now))
+	mount(app, httpd.NewAuth(httpd.AuthDeps{Now: time.Now}))
 	for _, difference := range Routes(app, doc) {
 		t.Error(difference)
 	}

@@ -1,0 +1,181 @@
+package httpd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// Accounts finds accounts; account.Store implements it.
+type Accounts interface {
+	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
+	AccountByName(ctx context.Context, name string) (account.Account, error)
+}
+
+// Operation is an operation of an interface of accounts.
+type Operation struct {
+	Method string
+	Path   string // parameters are segments that begin with a colon
+	ID     string // operationId of the contract
+}
+
+// access is who may use an operation while acting as an account, and whether the
+// operation is recorded in the audit log.
+type access struct {
+	roles  []user.Role
+	change bool
+}
+
+// access returns who may use the operation. All roles may read, and operators may change.
+func (o Operation) access() access {
+	operators := []user.Role{user.Operator, user.Admin}
+	trusted := []user.Role{user.Account, user.Operator, user.Admin}
+	switch o.ID {
+	case "lookUpNumber": // a GET that costs credit
+		return access{operators, true}
+	case "readInbox", "listRules", "getRule": // texts, and requests with their secrets
+		return access{trusted, false}
+	case "tryRule", "previewMessage", "validateToken": // POSTs that change nothing
+		return access{trusted, false}
+	}
+	if reads(o.Method) {
+		return access{user.Roles(), false}
+	}
+	return access{operators, true}
+}
+
+// OperationsOf lists the operations that a role may use while acting as an account, by
+// operationId.
+func (a *Auth) OperationsOf(r user.Role) []string {
+	var ids []string
+	for _, o := range a.Operations {
+		if slices.Contains(o.access().roles, r) {
+			ids = append(ids, o.ID)
+		}
+	}
+	return ids
+}
+
+// operationOf returns the operation of a request: of those whose paths match, the one with
+// the fewest parameters. A request without one is a change, so that nothing that the table
+// lacks is open to those who only read.
+func (a *Auth) operationOf(c *fiber.Ctx) Operation {
+	method, path := c.Method(), RoutePath(c)
+	if method == fiber.MethodHead {
+		method = fiber.MethodGet
+	}
+	var found *Operation
+	for i := range a.Operations {
+		o := &a.Operations[i]
+		if o.Method == method && MatchesRoute(o.Path, path) && (found == nil || strings.Count(o.Path, ":") < strings.Count(found.Path, ":")) {
+			found = o
+		}
+	}
+	if found == nil {
+		return Operation{Path: strings.Clone(path), ID: strings.Clone(method + " " + path)}
+	}
+	return *found
+}
+
+// RoutePath returns the path of a request as the router compares it.
+func RoutePath(c *fiber.Ctx) string { return strings.TrimSuffix(strings.ToLower(c.Path()), "/") }
+
+// MatchesRoute reports whether a path is one of a route, whose parameters are segments that
+// begin with a colon.
+func MatchesRoute(route, path string) bool {
+	names, values := strings.Split(strings.ToLower(route), "/"), strings.Split(path, "/")
+	if len(names) != len(values) {
+		return false
+	}
+	for i, name := range names {
+		if name != values[i] && !(strings.HasPrefix(name, ":") && values[i] != "") {
+			return false
+		}
+	}
+	return true
+}
+
+// NotAllowed is the answer to a role that may not use an operation.
+func NotAllowed(role user.Role, allowed []user.Role) error {
+	words := make([]string, 0, len(user.Roles()))
+	for _, r := range []user.Role{user.Account, user.Viewer, user.Operator, user.Admin} {
+		if slices.Contains(allowed, r) {
+			words = append(words, string(r))
+		}
+	}
+	return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("The role %s may not do this; it takes %s.", role, strings.Join(words, " or ")))
+}
+
+// act passes a request in a session, or with the admin token, as one of the account that
+// X-Account names. text is that of the request's token, "" for a session.
+func (a *Auth) act(c *fiber.Ctx, text, name string) error {
+	who, err := a.operator(c, text)
+	if err != nil {
+		return err
+	}
+	o := a.operationOf(c)
+	access := o.access()
+	if !slices.Contains(access.roles, who.Role) {
+		return NotAllowed(who.Role, access.roles)
+	}
+	acct, err := a.accountNamed(c.UserContext(), name)
+	switch {
+	case err != nil && relay.KindOf(err) != relay.KindNotFound:
+		return err
+	case who.Role == user.Account && (err != nil || acct != who.Account):
+		return fiber.NewError(fiber.StatusForbidden, "The role account may act as its own account only.")
+	case err != nil:
+		return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("%s names an unknown account: %q.", HeaderAccount, name))
+	}
+	c.Locals(operatorKey{}, who)
+	c.Locals(principalKey{}, account.Token{Account: acct, Scopes: account.DefaultScopes()})
+	if state := stateOf(c); state != nil {
+		state.account = acct
+	}
+	if !access.change {
+		return c.Next()
+	}
+	return a.Record(c, audit.Entry{Actor: who.Name, Role: string(who.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
+}
+
+// operator authenticates by the text of the admin token, or by the session if there is none.
+func (a *Auth) operator(c *fiber.Ctx, text string) (Principal, error) {
+	if text != "" {
+		return a.principal(c, text)
+	}
+	return a.signedIn(c)
+}
+
+// accountNamed returns the account of a name or an id, a text of digits; a NotFound error
+// if there is none.
+func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, error) {
+	if id, err := strconv.ParseUint(name, 10, 63); err == nil {
+		found, err := a.Accounts.Account(ctx, relay.AccountID(id)) //nolint:gosec // 63 bits
+		return found.ID, err
+	}
+	found, err := a.Accounts.AccountByName(ctx, strings.Clone(name))
+	return found.ID, err
+}
+
+// names reports whether X-Account, which may be absent, names the account of the request's
+// own token.
+func (a *Auth) names(c *fiber.Ctx, own relay.AccountID) (bool, error) {
+	name := c.Get(HeaderAccount)
+	if name == "" {
+		return true, nil
+	}
+	id, err := a.accountNamed(c.UserContext(), name)
+	if relay.KindOf(err) == relay.KindNotFound {
+		return false, nil
+	}
+	return id == own, err
+}

@@ -1,0 +1,84 @@
+package httpd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// oneAccount is a store of an account with the id 8.
+type oneAccount struct{}
+
+func (oneAccount) Account(_ context.Context, id relay.AccountID) (account.Account, error) {
+	if id != 8 {
+		return account.Account{}, relay.Errorf(relay.KindNotFound, "account %d: not found", id)
+	}
+	return account.Account{ID: 8, Name: "acme"}, nil
+}
+
+func (s oneAccount) AccountByName(ctx context.Context, name string) (account.Account, error) {
+	if name != "acme" {
+		return account.Account{}, relay.Errorf(relay.KindNotFound, "account %q: not found", name)
+	}
+	return s.Account(ctx, 8)
+}
+
+func TestActingRequestsAreNotLimitedLikeTheAccounts(t *testing.T) {
+	limits := NewLimits(LimitOptions{API: Bound{Requests: 1}, Wait: time.Millisecond, Logger: quiet()})
+	app := New(Options{Logger: quiet(), Limits: limits})
+	auth := NewAuth(AuthDeps{
+		Tokens: newStore(), AdminToken: "root", Now: time.Now, Accounts: oneAccount{},
+		Operations: []Operation{{"GET", "/wait", "wait"}, {"GET", "/work", "work"}},
+	})
+	require := auth.Require(account.IoT, APIStyle(Bearer))
+	waiting, end := make(chan struct{}), make(chan struct{})
+	app.Get("/wait", require, func(*fiber.Ctx) error { close(waiting); <-end; return nil })
+	app.Get("/work", require, func(c *fiber.Ctx) error { return c.SendString(AccountOf(c).String()) })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		answertest.Ask(t, app, answertest.Request("GET", "/wait", "", "Authorization", "Bearer iot"))
+	}()
+	<-waiting
+	status, _, _ := answertest.Ask(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer iot"))
+	relaytest.Equal(t, "the status of the account while its only slot is taken", status, 503)
+	status, body, _ := answertest.Ask(t, app, answertest.Request("GET", "/work", "", "Authorization", "Bearer root", HeaderAccount, "acme"))
+	relaytest.Equal(t, "the status of the admin token as the account", status, 200)
+	relaytest.Equal(t, "the account", body, "8")
+	close(end)
+	<-ended
+}
+
+func TestOperationsOfPaths(t *testing.T) {
+	auth := NewAuth(AuthDeps{Now: time.Now, Operations: []Operation{
+		{"GET", "/v3/mno/:iccid", "getSIM"}, {"GET", "/v3/mno/job", "listJobs"}, {"PATCH", "/iot/devices/:device_id", "patchDevice"},
+		{"GET", "/ledgers/:ledgerId/ca", "authority"},
+	}})
+	app := fiber.New()
+	app.Use(func(c *fiber.Ctx) error {
+		o := auth.operationOf(c)
+		return c.SendString(o.ID + " " + RouteTarget(c, o.Path))
+	})
+	for request, want := range map[string]string{
+		"GET /v3/mno/894400":         "getSIM 894400",
+		"GET /v3/mno/job":            "listJobs ",
+		"GET /V3/MNO/Job/":           "listJobs ",
+		"GET /ledgers/A%20b/CA":      "authority A b",
+		"PATCH /iot/devices/ABC":     "patchDevice ABC",
+		"PATCH /iot/devices/ABC/":    "patchDevice ABC",
+		"POST /iot/devices/ABC":      "POST /iot/devices/abc ",
+		"GET /iot/devices/ABC/other": "GET /iot/devices/abc/other ",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		_, got, _ := answertest.Ask(t, app, answertest.Request(method, path, ""))
+		relaytest.Equal(t, request, got, want)
+	}
+}

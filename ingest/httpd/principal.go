@@ -1,0 +1,157 @@
+package httpd
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/audit"
+	"github.com/penstock/penstock/relay/user"
+)
+
+// Sessions finds the sessions of users; user.Service implements it.
+type Sessions interface {
+	Session(ctx context.Context, token string) (user.SignedIn, error)
+}
+
+// Principal is who makes a request with the admin token or in a session.
+type Principal struct {
+	Name    string
+	Role    user.Role       // empty for a request with an account's token
+	Account relay.AccountID // of the role account
+	// Session is that of a user; nil for the admin token.
+	Session *user.SignedIn
+}
+
+// operatorKey is the key of a request's Principal in its locals.
+type operatorKey struct{}
+
+// PrincipalOf returns who makes a request as an account; the zero Principal if the
+// request has a token of the account.
+func PrincipalOf(c *fiber.Ctx) Principal {
+	p, _ := c.Locals(operatorKey{}).(Principal)
+	return p
+}
+
+// SeesSecrets reports whether the answer to a request may hold texts of messages,
+// credentials and complete URLs.
+func SeesSecrets(c *fiber.Ctx) bool { return PrincipalOf(c).Role.SeesTexts() }
+
+// viewers is the account that searches of viewers are counted as.
+const viewers = relay.AccountID(-1)
+
+// SearchAccount returns the account as which searches are counted. Those of viewers, and
+// those of other staff, share what one account may use.
+func (p Principal) SearchAccount() relay.AccountID {
+	if p.Role == user.Viewer {
+		return viewers
+	}
+	return p.Account
+}
+
+// The headers of requests in a session: the proof that a write comes from a page of this
+// gateway, and the account as which the request acts.
+const (
+	HeaderCSRF    = "X-CSRF-Token"
+	HeaderAccount = "X-Account"
+)
+
+// Principal authenticates a request by the admin token or the cookie of a session. A token
+// wins over a cookie. The error is the answer: 401, 403 for a write that may come from
+// another site, or 429.
+func (a *Auth) Principal(c *fiber.Ctx) (Principal, error) {
+	if c.Get(fiber.HeaderAuthorization) != "" {
+		return a.principal(c, Bearer(c))
+	}
+	return a.signedIn(c)
+}
+
+// principal authenticates a request by the text of its token.
+func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
+	is, wait := a.admin(c, text)
+	switch {
+	case wait > 0:
+		return Principal{}, tooMany(c, wait)
+	case !is:
+		return Principal{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+	}
+	AdmitOperator(c)
+	return Principal{Name: audit.AdminToken, Role: user.Admin}, nil
+}
+
+// signedIn authenticates a request by the cookie of a session.
+func (a *Auth) signedIn(c *fiber.Ctx) (Principal, error) {
+	in, err := a.SessionOf(c)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !reads(c.Method()) {
+		if err := a.CheckSite(c); err != nil {
+			return Principal{}, err
+		}
+		if subtle.ConstantTimeCompare([]byte(c.Get(HeaderCSRF)), []byte(in.CSRF())) != 1 {
+			return Principal{}, fiber.NewError(fiber.StatusForbidden, "The request lacks the "+HeaderCSRF+" of its session.")
+		}
+	}
+	AdmitOperator(c)
+	return Principal{Name: in.User.Name, Role: in.User.Role, Account: in.User.Account, Session: &in}, nil
+}
+
+// reads reports whether a method is that of requests that only read.
+func reads(method string) bool { return method == fiber.MethodGet || method == fiber.MethodHead }
+
+// SessionOf returns the session of a request's cookie. The error is the answer.
+func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignedIn, error) {
+	token := c.Cookies(a.CookieName(c, SessionCookie))
+	if token == "" || a.Sessions == nil {
+		return user.SignedIn{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+	}
+	in, err := a.Sessions.Session(c.UserContext(), strings.Clone(token))
+	if relay.KindOf(err) == relay.KindUnauthenticated {
+		return in, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+	}
+	return in, err
+}
+
+// CheckSite refuses a request that the page of another site makes.
+func (a *Auth) CheckSite(c *fiber.Ctx) error {
+	switch c.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")
+	}
+	origin := c.Get(fiber.HeaderOrigin)
+	if origin == "" {
+		return nil
+	}
+	from, err := url.Parse(origin)
+	own, _ := url.Parse(a.PublicURL)
+	if err == nil && from.Host != "" && (from.Host == string(c.Request().Host()) || own != nil && from.Host == own.Host) {
+		return nil
+	}
+	return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")
+}
+
+// SessionCookie is the cookie of a session. Under TLS the names of cookies begin with
+// hostPrefix: browsers then accept them from this host and over TLS only.
+const (
+	SessionCookie = "penstock_session"
+	hostPrefix    = "__Host-"
+)
+
+// Secure reports whether the browser reaches the gateway over TLS.
+func (a *Auth) Secure(c *fiber.Ctx) bool {
+	return c.Protocol() == "https" || strings.HasPrefix(a.PublicURL, "https://")
+}
+
+// CookieName returns the name of a cookie as the browser has it.
+func (a *Auth) CookieName(c *fiber.Ctx, name string) string {
+	if a.Secure(c) {
+		return hostPrefix + name
+	}
+	return name
+}

@@ -1,0 +1,141 @@
+package httpd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/audit"
+)
+
+// Note is what a handler reports of the change that it makes.
+type Note struct {
+	Target        string          // what is changed, instead of what the path names
+	Account       relay.AccountID // of what is changed, instead of the one that the request acts as
+	Before, After any             // nil for nothing; values that become JSON
+	// Request has the parameters that are recorded, if they are not all of those of the
+	// request; an empty one for none.
+	Request map[string]any
+}
+
+// noteKey is the key of a request's Note in its locals.
+type noteKey struct{}
+
+// NoteOf returns the Note of a request. The Note of a request that is not recorded is
+// dropped.
+func NoteOf(c *fiber.Ctx) *Note {
+	if n, ok := c.Locals(noteKey{}).(*Note); ok {
+		return n
+	}
+	return new(Note)
+}
+
+// Record makes the change of the handlers behind and records it in the audit log: before
+// it begins, so that no change goes unrecorded, and again with its result. The entry says
+// who makes which change.
+func (a *Auth) Record(c *fiber.Ctx, e audit.Entry) error {
+	now := a.Now().UTC()
+	e.ID, e.At, e.Address, e.Outcome = relay.NewID(now), now, ClientIP(c), audit.Started
+	if err := a.Audit.Begin(c.UserContext(), e); err != nil {
+		return err
+	}
+	n := new(Note)
+	c.Locals(noteKey{}, n)
+	err := c.Next()
+	e.Status = statusOf(c, err)
+	e.Outcome = audit.OutcomeOf(e.Status)
+	if n.Account != 0 {
+		e.Account = n.Account
+	}
+	if n.Target != "" {
+		e.Target = n.Target
+	}
+	if n.Request == nil {
+		n.Request = requested(c)
+	}
+	if len(n.Request) > 0 {
+		e.Request = audit.Document(n.Request)
+	}
+	if e.Outcome == audit.Done {
+		if n.Before == nil && n.After == nil {
+			n.After = answered(c)
+		}
+		e.Before, e.After = audit.Changes(n.Before, n.After)
+	}
+	// The change was made, whether or not the client is still there.
+	if failed := a.Audit.Finish(context.WithoutCancel(c.UserContext()), e); failed != nil {
+		a.Logger.ErrorContext(c.UserContext(), "the result of a change is not in the audit log", "entry", e.ID, "user", e.Actor, "operation", e.Operation, "status", e.Status, "error", failed)
+	}
+	return err
+}
+
+// RouteTarget returns the value of the last parameter of a route in a request's path; ""
+// if the route has none.
+func RouteTarget(c *fiber.Ctx, route string) string {
+	names, values := strings.Split(route, "/"), strings.Split(strings.TrimSuffix(c.Path(), "/"), "/")
+	values = values[max(0, len(values)-len(names)):]
+	for i := len(names) - 1; i >= 0 && len(values) == len(names); i-- {
+		if !strings.HasPrefix(names[i], ":") {
+			continue
+		}
+		name := strings.Clone(values[i])
+		if plain, err := url.PathUnescape(name); err == nil {
+			name = plain
+		}
+		return strings.ToValidUTF8(name, "\uFFFD")
+	}
+	return ""
+}
+
+// statusOf is the status that a request is answered with.
+func statusOf(c *fiber.Ctx, err error) int {
+	e, own := errors.AsType[*fiber.Error](err)
+	switch {
+	case err == nil:
+		return c.Response().StatusCode()
+	case own:
+		return e.Code
+	case relay.KindOf(err) == relay.KindUnavailable:
+		return fiber.StatusServiceUnavailable
+	}
+	return fiber.StatusInternalServerError
+}
+
+// maxRecorded bounds the bodies that are recorded, in bytes.
+const maxRecorded = 64 << 10
+
+// QueryOf returns the query of a request as an entry has it.
+func QueryOf(c *fiber.Ctx) map[string]any {
+	parameters := map[string]any{}
+	query, _ := url.ParseQuery(strings.Clone(string(c.Request().URI().QueryString())))
+	for name, values := range query {
+		parameters[name] = strings.Join(values, ",")
+	}
+	return parameters
+}
+
+// requested returns the parameters of a request as an entry has them.
+func requested(c *fiber.Ctx) map[string]any {
+	parameters := QueryOf(c)
+	var body map[string]any
+	if raw, err := Body(c, maxRecorded); err == nil && json.Unmarshal(raw, &body) == nil {
+		maps.Copy(parameters, body)
+	}
+	return parameters
+}
+
+// answered returns the JSON of an answer, nil if it has none or is large.
+func answered(c *fiber.Ctx) any {
+	body := c.Response().Body()
+	var answer map[string]any
+	if len(body) > maxRecorded || json.Unmarshal(body, &answer) != nil {
+		return nil
+	}
+	return answer
+}
