@@ -79,7 +79,7 @@ type Options struct {
 	Servers, Tasks int
 	// Name is the name of asynq's queue; empty means deliveries.
 	Name string
-	// Poll is the interval at which asynq looks for tasks; 0 means 500 ms.
+	// Poll is the interval at which asynq looks for tasks; 0 means 1 s.
 	// Reconcile is the interval at which due deliveries are listed; 0 means 1 s.
 	Poll, Reconcile time.Duration
 }
@@ -168,7 +168,7 @@ func withDefaults(o Options) Options {
 	o.AttemptTimeout, o.Lease = cmp.Or(o.AttemptTimeout, 2*time.Minute), cmp.Or(o.Lease, 30*time.Second)
 	o.FaultDelay, o.BreakAfter = cmp.Or(o.FaultDelay, 10*time.Second), cmp.Or(o.BreakAfter, 10)
 	o.Probe, o.ProbeMax = cmp.Or(o.Probe, 5*time.Second), cmp.Or(o.ProbeMax, time.Minute)
-	o.Poll, o.Reconcile = cmp.Or(o.Poll, 500*time.Millisecond), cmp.Or(o.Reconcile, time.Second)
+	o.Poll, o.Reconcile = cmp.Or(o.Poll, time.Second), cmp.Or(o.Reconcile, time.Second)
 	o.Name = cmp.Or(o.Name, "deliveries")
 	return o
 }

@@ -48,7 +48,7 @@ type Options struct {
 	MaxTries int
 	// Name is the name of asynq's queue; empty means jobs.
 	Name string
-	// Poll is the interval at which asynq looks for tasks; 0 means 200 ms.
+	// Poll is the interval at which asynq looks for tasks; 0 means 500 ms.
 	// Reconcile is the interval at which due jobs are listed; 0 means 1 s.
 	Poll, Reconcile time.Duration
 }
@@ -98,7 +98,7 @@ func withDefaults(o Options) Options {
 	o.Lease = cmp.Or(o.Lease, o.Timeout+o.Timeout/2)
 	o.RetryDelay, o.MaxRetryDelay = cmp.Or(o.RetryDelay, time.Second), cmp.Or(o.MaxRetryDelay, time.Minute)
 	o.Name = cmp.Or(o.Name, "jobs")
-	o.Poll, o.Reconcile = cmp.Or(o.Poll, 200*time.Millisecond), cmp.Or(o.Reconcile, time.Second)
+	o.Poll, o.Reconcile = cmp.Or(o.Poll, 500*time.Millisecond), cmp.Or(o.Reconcile, time.Second)
 	return o
 }
 
