@@ -32,7 +32,7 @@ type flow struct {
 	service  *inbound.Service
 	ahead    atomic.Int64 // ns that the service's clock is fast
 	db       *recordstest.Records
-	statuses event.Statuses
+	statuses *event.Statuses
 	mu       sync.Mutex
 	sent     map[string]int // target → attempts
 	change   chan struct{}
@@ -102,7 +102,7 @@ func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...in
 	}
 	f.service, err = inbound.New(inbound.Deps{
 		Relays: f.db.Inbound, Claims: f.db.Inbound, Deliveries: f.db.Deliveries, Inbox: f.db.Inbound, Parts: f.db.Inbound, Dispatcher: f,
-		LateStatuses: NewLateStatuses(func(node string) event.Statuses { return f.db.Statuses(node) }),
+		LateStatuses: NewLateStatuses(func(node string) *event.Statuses { return f.db.Statuses(node) }),
 	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
 	relaytest.NoError(t, err)
 	log, err := journal.Open(t.TempDir(), journal.Options{})

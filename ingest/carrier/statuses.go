@@ -15,11 +15,11 @@ import (
 // reassembled, and that of a receipt that matched its message later. It implements
 // inbound.LateStatuses and message.Events.
 type LateStatuses struct {
-	statuses func(node string) event.Statuses
+	statuses func(node string) *event.Statuses
 }
 
 // NewLateStatuses returns a LateStatuses over the statuses of each node.
-func NewLateStatuses(statuses func(node string) event.Statuses) *LateStatuses {
+func NewLateStatuses(statuses func(node string) *event.Statuses) *LateStatuses {
 	return &LateStatuses{statuses: statuses}
 }
 

@@ -91,7 +91,7 @@ const needWithin = 2 * time.Second
 // Need returns the Need option of a journal: it reports which records are needed although
 // they are before the checkpoint. Deferred events are still to be processed, and
 // quarantined events can be replayed.
-func Need(kind event.Kind, statuses event.Statuses) func(first, last uint64) (journal.Need, error) {
+func Need(kind event.Kind, statuses *event.Statuses) func(first, last uint64) (journal.Need, error) {
 	return func(first, last uint64) (journal.Need, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), needWithin)
 		defer cancel()

@@ -135,11 +135,11 @@ func TestDeferredEntriesSurviveARestart(t *testing.T) {
 func TestDeferredEntriesWaitForABackEnd(t *testing.T) {
 	r := newRig(t, Options{})
 	r.busyWith(7)
-	r.statuses.setDown(down())
+	r.statuses.setDown(true)
 	r.acceptOf(7, 1)
 	r.run()
 	r.await("it waits", r.Blocked)
-	r.statuses.setDown(nil)
+	r.statuses.setDown(false)
 	r.await("it is processed", func() bool { return r.p.ended(1) == 2 && len(r.statuses.reasons()) == 0 && !r.Blocked() })
 }
 

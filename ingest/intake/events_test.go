@@ -160,7 +160,7 @@ func TestAReplayEndsWhenABackEndIsDown(t *testing.T) {
 
 func TestStatusesAreDeletedWithTheirRecords(t *testing.T) {
 	r := processed(t)
-	r.statuses.statuses[0] = event.Status{Seq: 0, State: event.Quarantined}
+	relaytest.NoError(t, r.statuses.Set(t.Context(), event.Uplink, []event.Status{{Seq: 0, State: event.Quarantined}}))
 	relaytest.NoError(t, r.Trim(t.Context()))
 	if got := r.statuses.reasons(); len(got) != 2 {
 		t.Errorf("%v", got)

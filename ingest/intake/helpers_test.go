@@ -1,115 +1,52 @@
 package intake
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
+	"math"
 	"sync"
 	"testing"
 
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// memoryStatuses is an event.Statuses that can be down.
-type memoryStatuses struct {
-	mu       sync.Mutex
-	statuses map[uint64]event.Status
-	down     error
-	sets     int
+// testStatuses are statuses in SQLite that can be down.
+type testStatuses struct {
+	*event.Statuses
+	t  *testing.T
+	db *db.DB
 }
 
-func (m *memoryStatuses) Set(_ context.Context, _ event.Kind, statuses []event.Status) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.sets++
-	if m.down != nil {
-		return m.down
+func newStatuses(t *testing.T) *testStatuses {
+	database := dbtest.Open(t, db.Options{})
+	return &testStatuses{event.NewStatuses(database, "n1"), t, database}
+}
+
+// setDown takes the table away or puts it back.
+func (s *testStatuses) setDown(down bool) {
+	s.t.Helper()
+	statement := "ALTER TABLE event_mark_away RENAME TO event_mark"
+	if down {
+		statement = "ALTER TABLE event_mark RENAME TO event_mark_away"
 	}
-	for _, one := range statuses {
-		if one.State == event.Done {
-			delete(m.statuses, one.Seq)
-		} else {
-			m.statuses[one.Seq] = one
-		}
-	}
-	return nil
-}
-
-func (m *memoryStatuses) Get(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make(map[uint64]event.Status)
-	for seq, one := range m.statuses {
-		if seq >= from && seq <= to {
-			out[seq] = one
-		}
-	}
-	return out, m.down
-}
-
-func (m *memoryStatuses) List(_ context.Context, _ event.Kind, s event.State, before uint64, limit int) ([]event.Status, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []event.Status
-	for seq, one := range m.statuses {
-		if seq < before && one.State == s {
-			out = append(out, one)
-		}
-	}
-	slices.SortFunc(out, func(a, b event.Status) int { return cmp.Compare(b.Seq, a.Seq) })
-	return out[:min(limit, len(out))], m.down
-}
-
-func (m *memoryStatuses) Deferred(_ context.Context, _ event.Kind, after relay.AccountID, limit int) ([]event.Status, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []event.Status
-	for _, one := range m.statuses {
-		if one.Account > after && one.State == event.Pending {
-			out = append(out, one)
-		}
-	}
-	slices.SortFunc(out, func(a, b event.Status) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Seq, b.Seq))
-	})
-	return out[:min(limit, len(out))], m.down
-}
-
-func (m *memoryStatuses) Counts(context.Context, event.Kind) (map[event.State]int, error) {
-	return nil, nil
-}
-
-func (m *memoryStatuses) Trim(_ context.Context, _ event.Kind, below uint64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for seq := range m.statuses {
-		if seq < below {
-			delete(m.statuses, seq)
-		}
-	}
-	return nil
-}
-
-func (m *memoryStatuses) setDown(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.down = err
+	relaytest.NoError(s.t, s.db.Run(s.t.Context(), "test", statement))
 }
 
 // reasons are the statuses by sequence, as "state: reason".
-func (m *memoryStatuses) reasons() map[uint64]string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := make(map[uint64]string, len(m.statuses))
-	for seq, one := range m.statuses {
-		out[seq] = string(one.State) + ": " + one.Reason
+func (s *testStatuses) reasons() map[uint64]string {
+	s.t.Helper()
+	statuses := relaytest.Must(s.Get(s.t.Context(), event.Uplink, 0, math.MaxUint64))(s.t)
+	reasons := make(map[uint64]string, len(statuses))
+	for seq, status := range statuses {
+		reasons[seq] = string(status.State) + ": " + status.Reason
 	}
-	return out
+	return reasons
 }
 
 // script is a processor whose answer to each item is written by the test.
@@ -183,14 +120,14 @@ type rig struct {
 	t        *testing.T
 	dir      string
 	log      *journal.Log
-	statuses *memoryStatuses
+	statuses *testStatuses
 	p        *script
 	keys     func(*Item) uint64 // makes the processor an orderly one
 }
 
 func newRig(t *testing.T, o Options) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), statuses: &memoryStatuses{statuses: map[uint64]event.Status{}}, p: &script{seen: map[uint64]int{}}}
+	r := &rig{t: t, dir: t.TempDir(), statuses: newStatuses(t), p: &script{seen: map[uint64]int{}}}
 	if o.Linger == 0 {
 		o.Linger = -1
 	}
@@ -210,7 +147,7 @@ func (r *rig) open(o Options) {
 	if r.keys != nil {
 		p = orderly{r.p, r.keys}
 	}
-	if r.Intake, err = New(event.Uplink, "n1", r.log, r.statuses, p, o); err != nil {
+	if r.Intake, err = New(event.Uplink, "n1", r.log, r.statuses.Statuses, p, o); err != nil {
 		r.t.Fatal(err)
 	}
 }

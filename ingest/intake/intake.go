@@ -89,7 +89,7 @@ type Intake struct {
 	node        string
 	log         *journal.Log
 	consumer    *journal.Consumer
-	statuses    event.Statuses
+	statuses    *event.Statuses
 	processor   Processor
 	options     Options
 	logger      *slog.Logger
@@ -110,7 +110,7 @@ type Intake struct {
 }
 
 // New returns the intake of a kind over its journal. Run starts processing.
-func New(kind event.Kind, node string, log *journal.Log, statuses event.Statuses, p Processor, o Options) (*Intake, error) {
+func New(kind event.Kind, node string, log *journal.Log, statuses *event.Statuses, p Processor, o Options) (*Intake, error) {
 	consumer, err := log.Consumer("processor")
 	if err != nil {
 		return nil, fmt.Errorf("intake %s: consumer: %w", kind, err)

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/penstock/penstock/ingest/journal"
@@ -10,13 +9,14 @@ import (
 )
 
 func TestTheNeedOfEachRange(t *testing.T) {
-	all := &memoryStatuses{statuses: map[uint64]event.Status{
-		5:  {Seq: 5, State: event.Unrouted},
-		15: {Seq: 15, State: event.Quarantined},
-		25: {Seq: 25, State: event.Pending},
-		26: {Seq: 26, State: event.Quarantined},
-	}}
-	need := Need(event.Uplink, all)
+	statuses := newStatuses(t)
+	relaytest.NoError(t, statuses.Set(t.Context(), event.Uplink, []event.Status{
+		{Seq: 5, State: event.Unrouted},
+		{Seq: 15, State: event.Quarantined},
+		{Seq: 25, State: event.Pending},
+		{Seq: 26, State: event.Quarantined},
+	}))
+	need := Need(event.Uplink, statuses.Statuses)
 	for name, tc := range map[string]struct {
 		first, last uint64
 		want        journal.Need
@@ -32,7 +32,7 @@ func TestTheNeedOfEachRange(t *testing.T) {
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, name, got, tc.want)
 	}
-	all.setDown(errors.New("down"))
+	statuses.setDown(true)
 	if _, err := need(1, 4); err == nil {
 		t.Error("no error while the statuses cannot be read")
 	}

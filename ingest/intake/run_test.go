@@ -166,14 +166,14 @@ func TestTheCheckpointStaysWhileStatusesCannotBeSaved(t *testing.T) {
 	r.p.set(nil, func(it Item) (*event.Status, error) {
 		return &event.Status{ID: it.ID, Seq: it.Seq, State: event.Quarantined, Reason: "x"}, nil
 	})
-	r.statuses.setDown(down())
+	r.statuses.setDown(true)
 	r.accept(3)
 	r.run()
 	r.await("it waits", func() bool { return r.Blocked() })
 	if got := r.consumer.Committed(); got != 0 {
 		t.Errorf("the checkpoint is at %d", got)
 	}
-	r.statuses.setDown(nil)
+	r.statuses.setDown(false)
 	r.settled()
 	relaytest.Equal(t, "the number of statuses", len(r.statuses.reasons()), 3)
 	relaytest.Equal(t, "the intake is blocked", r.Blocked(), false)

@@ -6,7 +6,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/rule"
@@ -35,19 +34,6 @@ type Relays interface {
 	// Declare saves a relay, or, of one that exists, what merge returns for it.
 	Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error
 	Delete(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) error
-}
-
-// Devices keeps what decodes, and where devices are.
-type Devices interface {
-	PutSensorType(ctx context.Context, t iot.SensorType) error
-	DeleteSensorType(ctx context.Context, id string) error
-	PutLocation(ctx context.Context, acct relay.AccountID, l iot.Location) error
-	DeleteLocation(ctx context.Context, acct relay.AccountID, id string) error
-	Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error)
-	Decoders(ctx context.Context, acct relay.AccountID) ([]iot.Decoder, error)
-	CreateDecoder(ctx context.Context, acct relay.AccountID, d iot.Decoder) error
-	ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, change func(*iot.Decoder) error) (iot.Decoder, error)
-	DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error
 }
 
 // Rules keeps rules.

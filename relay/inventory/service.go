@@ -12,6 +12,7 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
@@ -19,7 +20,7 @@ import (
 // Deps are what an inventory is applied to and checked against.
 type Deps struct {
 	Accounts Accounts
-	Devices  Devices
+	Devices  *iot.Store
 	Relays   Relays
 	Rules    Rules
 	Networks Networks

@@ -187,7 +187,7 @@ func (s *Service) decoder(ctx context.Context, ab *accountBatch, id string) (c *
 
 // sensorTypes returns the sensor types, which are loaded once: a change of one changes
 // the version of the account's records.
-func (a *accountCache) sensorTypes(ctx context.Context, store Store) (map[string]SensorType, error) {
+func (a *accountCache) sensorTypes(ctx context.Context, store *Store) (map[string]SensorType, error) {
 	a.mu.Lock()
 	types := a.types
 	a.mu.Unlock()

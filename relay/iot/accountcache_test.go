@@ -1,12 +1,10 @@
 package iot_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 // later is a frame some minutes after the one before.
@@ -97,41 +94,8 @@ func TestFramesMayCreateOnlySoManyDevices(t *testing.T) {
 	g.stored(batch[0])
 }
 
-// counted counts what importing asks for.
-type counted struct {
-	*devices.Store
-	counts, locations, decoders, creations atomic.Int32
-}
-
-func (c *counted) CreateDevice(ctx context.Context, acct relay.AccountID, d iot.Device, sensors []iot.Sensor) error {
-	c.creations.Add(1)
-	return c.Store.CreateDevice(ctx, acct, d, sensors)
-}
-
-func (c *counted) CreateDevices(ctx context.Context, acct relay.AccountID, all []iot.Known) error {
-	c.creations.Add(1)
-	return c.Store.CreateDevices(ctx, acct, all)
-}
-
-func (c *counted) CountDevices(ctx context.Context, acct relay.AccountID) (int, error) {
-	c.counts.Add(1)
-	return c.Store.CountDevices(ctx, acct)
-}
-
-func (c *counted) Locations(ctx context.Context, acct relay.AccountID) ([]iot.Location, error) {
-	c.locations.Add(1)
-	return c.Store.Locations(ctx, acct)
-}
-
-func (c *counted) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
-	c.decoders.Add(1)
-	return c.Store.Decoder(ctx, acct, id)
-}
-
 func TestImportingManyAsksOnce(t *testing.T) {
 	g := newGateway(t)
-	store := &counted{Store: g.records}
-	g.Service = iot.New(store, g.cache, g.readings, catalogtest.Compile, g.o)
 	var batch []iot.Arrival
 	for i := range 100 {
 		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
@@ -141,24 +105,23 @@ func TestImportingManyAsksOnce(t *testing.T) {
 		}
 		batch = append(batch, a)
 	}
+	g.reads.Store(0)
 	g.ingest(batch...)
-	if c, l, d := store.counts.Load(), store.locations.Load(), store.decoders.Load(); c != 1 || l != 1 || d != 2 {
-		t.Errorf("%d counts, %d locations, %d decoders", c, l, d)
-	}
+	// The versions, the devices, their number, the locations, each of the two decoders, and
+	// the number of sensors.
+	relaytest.Equal(t, "the number of reads", g.reads.Load(), 7)
 }
 
 // A transaction syncs the disk: a fleet is not created one by one, and a device that
 // cannot be created does not hold up the others.
 func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 	g := newGateway(t)
-	store := &counted{Store: g.records}
-	g.Service = iot.New(store, g.cache, g.readings, catalogtest.Compile, g.o)
 	taken := probe()
 	taken.Identifier = "a840416b2c0000fa"
 	if _, err := g.CreateDevice(t.Context(), 2, taken); err != nil {
 		t.Fatal(err)
 	}
-	store.creations.Store(0)
+	g.writes.Store(0)
 	var batch []iot.Arrival
 	for i := range 300 {
 		a := g.frame(fmt.Sprint("n1-u", i), values("temperature", 1.0))
@@ -172,7 +135,7 @@ func TestAFleetIsCreatedInFewTransactions(t *testing.T) {
 	}
 	// Two hundreds at once, the third one refused and done one by one, of which the one
 	// that is taken is tried three times.
-	if n := store.creations.Load(); n != 2+1+100+2 {
+	if n := g.writes.Load(); n != 2+1+100+2 {
 		t.Errorf("%d transactions", n)
 	}
 	if devices, err := g.Devices(t.Context(), 1); err != nil || len(devices) != 299 {

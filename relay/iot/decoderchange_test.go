@@ -1,7 +1,6 @@
 package iot_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 func TestADecoderChangesOnlyWhereItIsAskedTo(t *testing.T) {
@@ -126,31 +124,18 @@ func TestADecoderMapsOnlySoManyKeys(t *testing.T) {
 	}
 }
 
-// changedMeanwhile is a store in which another request changes a decoder after it was read.
-type changedMeanwhile struct {
-	*devices.Store
-	change func()
-}
-
-func (s changedMeanwhile) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
-	d, err := s.Store.Decoder(ctx, acct, id)
-	s.change()
-	return d, err
-}
-
 // The change names the source that is stored, which is not compiled again; under the codec
 // that another request has set meanwhile it would be one that nobody has compiled.
 func TestAnUnchangedSourceIsNotSavedUnderAnotherCodec(t *testing.T) {
 	g := newGateway(t)
 	made := relaytest.Must(g.CreateDecoder(t.Context(), 1, iot.Decoder{Name: "n", Description: "d", Type: iot.LoRaWAN, Codec: "expr", Source: "a = 1.0"}))(t)
 	script := "function Decoder(b) { return {a: b[0]} }"
-	store := changedMeanwhile{g.records, func() {
+	g.afterReads(1, func() {
 		relaytest.Must(g.ChangeDecoder(t.Context(), 1, made.ID, iot.DecoderChange{Codec: new("javascript"), Source: &script}))(t)
-	}}
-	service := iot.New(store, g.cache, g.readings, g.compile, g.o)
-	_, err := service.ChangeDecoder(t.Context(), 1, made.ID, iot.DecoderChange{Source: new("a = 1.0")})
+	})
+	_, err := g.ChangeDecoder(t.Context(), 1, made.ID, iot.DecoderChange{Source: new("a = 1.0")})
 	relaytest.Equal(t, "the kind of the error", relay.KindOf(err), relay.KindConflict)
 	stored := relaytest.Must(g.Decoder(t.Context(), 1, made.ID))(t)
 	relaytest.Equal(t, "codec and source", []string{stored.Codec, stored.Source}, []string{"javascript", script})
-	relaytest.Must(service.ChangeDecoder(t.Context(), 1, made.ID, iot.DecoderChange{Name: new("m")}))(t)
+	relaytest.Must(g.ChangeDecoder(t.Context(), 1, made.ID, iot.DecoderChange{Name: new("m")}))(t)
 }

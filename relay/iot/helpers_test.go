@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 const eui = "24e124136b502217"
@@ -26,12 +26,44 @@ type gateway struct {
 	*iot.Service
 	t        *testing.T
 	db       *db.DB
-	records  *devices.Store
+	records  *iot.Store
 	cache    *faulty
 	readings *switched
 	now      time.Time
 	o        iot.Options
 	compile  iot.Compiler
+
+	// reads and writes count the statements that read records and the transactions.
+	reads, writes atomic.Int32
+	// onRead, if it is set, runs after each of those reads.
+	onRead func()
+}
+
+// observe counts the operations of the record store.
+func (g *gateway) observe(operation string, _ time.Duration) {
+	if operation == "write" {
+		g.writes.Add(1)
+		return
+	}
+	g.reads.Add(1)
+	if g.onRead != nil {
+		g.onRead()
+	}
+}
+
+// afterReads runs do when records have been read n times more.
+func (g *gateway) afterReads(n int, do func()) {
+	g.t.Cleanup(func() {
+		if n > 0 {
+			g.t.Errorf("records were not read %d times more", n)
+		}
+	})
+	g.onRead = func() {
+		if n--; n == 0 {
+			g.onRead = nil
+			do()
+		}
+	}
 }
 
 // switched is the store of readings, which can be down and refuse keys.
@@ -104,11 +136,12 @@ func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	store := relaytest.Must(readings.Open(t.TempDir(), readings.Options{}))(t)
 	t.Cleanup(func() { _ = store.Close() })
-	database := dbtest.Open(t, db.Options{})
 	g := &gateway{
-		t: t, db: database, records: devices.New(database), cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
+		t: t, cache: &faulty{Cache: embeddedtest.Cache(t).IoT()}, readings: &switched{ReadingStore: store},
 		now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), compile: catalogtest.Compile,
 	}
+	g.db = dbtest.Open(t, db.Options{Observe: g.observe})
+	g.records = iot.NewStore(g.db)
 	g.o.Now = func() time.Time { return g.now }
 	g.start()
 	for _, id := range []string{"temperature", "humidity", "state"} {

@@ -1,7 +1,6 @@
 package iot_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 // timed is a codec whose call takes as long as its source says, by the gateway's
@@ -142,30 +140,14 @@ func TestFramesOfACodecThatExceededALimitAreDeferred(t *testing.T) {
 	relaytest.Equal(t, "the number of calls", len(*calls), 2)
 }
 
-// meanwhile is a store where something happens while a decoder is read.
-type meanwhile struct {
-	*devices.Store
-	happens func()
-}
-
-func (m *meanwhile) Decoder(ctx context.Context, acct relay.AccountID, id string) (iot.Decoder, error) {
-	if happens := m.happens; happens != nil {
-		m.happens = nil
-		happens()
-	}
-	return m.Store.Decoder(ctx, acct, id)
-}
-
 func TestOverrunsOfBatchesInFlightCountTogether(t *testing.T) {
 	g, calls := clocked(t)
-	store := &meanwhile{Store: g.records}
-	g.Service = iot.New(store, g.cache, g.readings, g.compile, g.o)
-	store.happens = func() {
+	g.afterReads(3, func() {
 		relaytest.NoError(t, g.records.PutLocation(t.Context(), 1, iot.Location{ID: "new"}))
 		a := g.of(1, "another", "100ms", "another")
 		a.Frame.Payload = quick
 		g.ingest(a)
-	}
+	})
 	var batch []iot.Arrival
 	for n := range 5 {
 		a := g.of(1, fmt.Sprint("probe", n), "100ms", fmt.Sprint("r", n))

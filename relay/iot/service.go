@@ -34,7 +34,7 @@ type Options struct {
 
 // Service implements the use cases of devices, decoders and readings.
 type Service struct {
-	store     Store
+	store     *Store
 	cache     Cache
 	safeCache *optionalCache
 	readings  ReadingStore
@@ -51,7 +51,7 @@ type Service struct {
 }
 
 // New returns a Service.
-func New(store Store, cache Cache, readings ReadingStore, compile Compiler, o Options) *Service {
+func New(store *Store, cache Cache, readings ReadingStore, compile Compiler, o Options) *Service {
 	o.DedupWindow = cmp.Or(o.DedupWindow, 2*time.Hour)
 	o.MaxDevices = cmp.Or(o.MaxDevices, 100_000)
 	o.MaxSeries = cmp.Or(o.MaxSeries, 1_000_000)

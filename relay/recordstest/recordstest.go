@@ -12,14 +12,13 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
-	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
@@ -36,7 +35,7 @@ type Records struct {
 	Trunks      *sip.Trunks
 	Credit      *credit.Store
 	Lookups     *lookups.Store
-	Devices     *devices.Store
+	Devices     *iot.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
 	Messages    *message.Store
@@ -77,7 +76,7 @@ func New(db *db.DB) *Records {
 		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
 		Lookups:     lookups.New(db),
-		Devices:     devices.New(db),
+		Devices:     iot.NewStore(db),
 		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
@@ -109,7 +108,7 @@ func (r *Records) Customers(t testing.TB, permissions ...string) {
 }
 
 // Statuses returns the states of a node's events.
-func (r *Records) Statuses(node string) event.Statuses { return events.New(r.DB, node) }
+func (r *Records) Statuses(node string) *event.Statuses { return event.NewStatuses(r.DB, node) }
 
 // Close closes the database.
 func (r *Records) Close() error { return r.DB.Close() }

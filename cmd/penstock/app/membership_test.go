@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 )
 
@@ -124,7 +123,7 @@ func TestAGatewayWithoutAWitnessProcessesAgainWhatTheDatabaseLost(t *testing.T) 
 	log := relaytest.Must(journal.Open(t.TempDir(), journal.Options{Logger: second.log}))(t)
 	defer func() { _ = log.Close() }()
 	p := &processed{counts: map[string]int{}}
-	in := relaytest.Must(intake.New(event.SMS, "n2", log, events.New(database, "n2"), p, intake.Options{Logger: second.log, Linger: -1}))(t)
+	in := relaytest.Must(intake.New(event.SMS, "n2", log, event.NewStatuses(database, "n2"), p, intake.Options{Logger: second.log, Linger: -1}))(t)
 	second.intakes = map[event.Kind]*intake.Intake{event.SMS: in}
 	running, stop := context.WithCancel(ctx)
 	var ended sync.WaitGroup

@@ -64,7 +64,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 }
 
 // openIntake opens a journal and what processes it.
-func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses event.Statuses) (*intake.Intake, error) {
+func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses *event.Statuses) (*intake.Intake, error) {
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: d.cfg.Journal.Retention, MaxBytes: int64(d.cfg.Journal.MaxBytes), Logger: d.log.With("kind", string(kind)),
 		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),

@@ -17,14 +17,13 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/calls"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
-	"github.com/penstock/penstock/relay/sqlstore/events"
 	"github.com/penstock/penstock/relay/sqlstore/files"
 	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
@@ -43,7 +42,7 @@ type recordStores struct {
 	Trunks      *sip.Trunks
 	Credit      *credit.Store
 	Lookups     *lookups.Store
-	Devices     *devices.Store
+	Devices     *iot.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
 	Messages    *message.Store
@@ -69,7 +68,7 @@ func newRecords(db *db.DB) *recordStores {
 		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
 		Lookups:     lookups.New(db),
-		Devices:     devices.New(db),
+		Devices:     iot.NewStore(db),
 		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
@@ -157,7 +156,7 @@ func ofSetting(name string, err error) error {
 }
 
 // statuses returns the states of a node's events.
-func (r *recordStores) statuses(node string) event.Statuses { return events.New(r.DB, node) }
+func (r *recordStores) statuses(node string) *event.Statuses { return event.NewStatuses(r.DB, node) }
 
 // sweep deletes what has expired in every domain; an error in one domain does not stop
 // the others.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
 )
 
 // Store keeps rules and alarms. It is safe for concurrent use.
@@ -59,7 +59,7 @@ func saved(tx *db.Tx, acct relay.AccountID, r rule.Rule) (all []db.Statement) {
 INSERT INTO rule_enrolment (account, due, after) VALUES ($1, $2, '')
 ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.Now().Add(enrolAfter)))
 	}
-	return append(all, db.Bump(devices.RulesVersionOf(acct)))
+	return append(all, db.Bump(iot.RulesVersionOf(acct)))
 }
 
 // Change saves what change makes of a rule.
@@ -100,7 +100,7 @@ func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string, now
 		[]db.Statement{
 			db.Do("DELETE FROM rule_batch WHERE account = $1 AND rule = $2", acct, id),
 			db.Do("DELETE FROM rule_item WHERE account = $1 AND rule = $2", acct, id),
-			db.Bump(devices.RulesVersionOf(acct)),
+			db.Bump(iot.RulesVersionOf(acct)),
 		})...)
 }
 

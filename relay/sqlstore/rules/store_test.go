@@ -16,7 +16,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/devices"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 )
 
@@ -26,12 +25,12 @@ func at(s float64) time.Time { return dbtest.At(s) }
 type rig struct {
 	*rules.Store
 	db         *db.DB
-	devices    *devices.Store
+	devices    *iot.Store
 	deliveries *outbox.Store
 }
 
 func rigOf(db *db.DB) rig {
-	return rig{rules.New(db), db, devices.New(db), outbox.NewStore(db)}
+	return rig{rules.New(db), db, iot.NewStore(db), outbox.NewStore(db)}
 }
 
 // addDevices creates devices of an account by id.

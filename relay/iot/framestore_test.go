@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"encoding/json"
@@ -14,15 +14,14 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func deviceTakesAllWithIt(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), []iot.Sensor{sensorOf("d1", "a")}),
-		s.CreateDevice(t.Context(), 1, deviceOf("d2", eui), []iot.Sensor{sensorOf("d2", "a")}),
-		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
-	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, dbtest.At(0))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank"), []Sensor{testSensor("d1", "a")}),
+		s.CreateDevice(t.Context(), 1, testDevice("d2", eui), []Sensor{testSensor("d2", "a")}),
+		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1)}))
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
 	relaytest.NoError(t, err, s.DeleteDevice(t.Context(), 1, "d1"))
 	if left, others := rowsOf(t, s, "d1"), rowsOf(t, s, "d2"); left != 0 || others != 2 {
 		t.Errorf("%d rows are left, %d of the other device", left, others)
@@ -32,13 +31,13 @@ func deviceTakesAllWithIt(t *testing.T, s *Store) {
 // deletionOfTheFirst holds that a deletion that comes late does not take the
 // identifier away from the device that has it now.
 func deletionOfTheFirst(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank"), nil))
 	var wg sync.WaitGroup
 	gone := make([]error, 8)
 	for i := range gone {
 		wg.Go(func() {
 			gone[i] = s.DeleteDevice(t.Context(), 1, "d1")
-			_ = s.CreateDevice(t.Context(), 1, deviceOf("d2", "tank"), nil) // one of eight
+			_ = s.CreateDevice(t.Context(), 1, testDevice("d2", "tank"), nil) // one of eight
 		})
 	}
 	wg.Wait()
@@ -56,15 +55,15 @@ func seriesAreCounted(t *testing.T, s *Store) {
 		}
 	}
 	want(0)
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), []Sensor{testSensor("d1", "a"), testSensor("d1", "b")}))
 	want(2)
-	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d9", "x"), []iot.Sensor{sensorOf("d9", "a")}), relay.KindConflict)
+	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d9", "x"), []Sensor{testSensor("d9", "a")}), relay.KindConflict)
 	want(2)
-	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "c")}))
+	relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []Sensor{testSensor("d1", "b"), testSensor("d1", "c")}))
 	want(3)
-	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "gone", []iot.Sensor{sensorOf("gone", "a")}), relay.KindNotFound)
+	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "gone", []Sensor{testSensor("gone", "a")}), relay.KindNotFound)
 	want(3)
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), []iot.Sensor{sensorOf("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d2", "y"), []Sensor{testSensor("d2", "a")}), s.DeleteDevice(t.Context(), 1, "d1"))
 	want(1)
 	if n, err := s.CountSensors(t.Context(), 2); n != 0 || err != nil {
 		t.Errorf("the other account has %d, %v", n, err)
@@ -72,16 +71,16 @@ func seriesAreCounted(t *testing.T, s *Store) {
 }
 
 func sensorsAreRetyped(t *testing.T, s *Store) {
-	calibrated := sensorOf("d1", "a")
+	calibrated := testSensor("d1", "a")
 	calibrated.Slope = 0.1 + 0.2 // bit for bit
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{calibrated, sensorOf("d1", "b")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), []Sensor{calibrated, testSensor("d1", "b")}))
 	for _, kind := range []string{"humidity", "humidity", "state", "humidity"} {
 		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": kind, "nobody": kind}))
 	}
 	calibrated.SensorTypeID, calibrated.Former = "humidity", []string{"temperature", "state"}
 	got, err := s.Sensors(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of Sensors", got, []iot.Sensor{calibrated, sensorOf("d1", "b")})
+	relaytest.Equal(t, "result of Sensors", got, []Sensor{calibrated, testSensor("d1", "b")})
 	relaytest.NoError(t, s.RetypeSensors(t.Context(), 2, "d1", map[string]string{"a": "theirs"}), s.RetypeSensors(t.Context(), 1, "gone", map[string]string{"a": "x"}))
 	relaytest.Equal(t, "result of Sensors", relaytest.Must(s.Sensors(t.Context(), 1, "d1"))(t), got)
 }
@@ -89,11 +88,11 @@ func sensorsAreRetyped(t *testing.T, s *Store) {
 // retypeRace holds that nothing is lost when a sensor is calibrated while frames
 // give it another type.
 func retypeRace(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), []iot.Sensor{sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), []Sensor{testSensor("d1", "a")}))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Offset++; return nil })
+			_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *Sensor) error { x.Offset++; return nil })
 			if err != nil {
 				t.Error(err)
 			}
@@ -112,17 +111,17 @@ func retypeRace(t *testing.T, s *Store) {
 }
 
 func markersAreKept(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	for _, step := range []struct {
 		what    string
-		give    iot.Marker
-		want    iot.Marker
+		give    Marker
+		want    Marker
 		created bool
 	}{
-		{"a new one happened now", iot.Marker{ID: "a", Comment: "1"}, iot.Marker{ID: "a", Comment: "1", CreatedAt: dbtest.At(60)}, true},
-		{"the same again keeps its time", iot.Marker{ID: "a", Comment: "2"}, iot.Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(60)}, false},
-		{"the same again with a time gets it", iot.Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, iot.Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, false},
-		{"a new one with a time", iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, iot.Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, true},
+		{"a new one happened now", Marker{ID: "a", Comment: "1"}, Marker{ID: "a", Comment: "1", CreatedAt: dbtest.At(60)}, true},
+		{"the same again keeps its time", Marker{ID: "a", Comment: "2"}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(60)}, false},
+		{"the same again with a time gets it", Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, Marker{ID: "a", Comment: "2", CreatedAt: dbtest.At(30)}, false},
+		{"a new one with a time", Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, Marker{ID: "b|{}", Comment: "3", CreatedAt: dbtest.At(90)}, true},
 	} {
 		got, created, err := s.PutMarker(t.Context(), 1, "d1", step.give, dbtest.At(60))
 		relaytest.NoError(t, err)
@@ -137,20 +136,20 @@ func markersAreKept(t *testing.T, s *Store) {
 	relaytest.Equal(t, "result of Markers, [0].ID", all[0].ID, "b|{}")
 	relaytest.Equal(t, "result of Markers, [1].Comment", all[1].Comment, "2")
 	theirs, err := s.Markers(t.Context(), 2, "d1")
-	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", iot.Marker{ID: "a"}, dbtest.At(0))
+	_, _, unknown := s.PutMarker(t.Context(), 2, "d1", Marker{ID: "a"}, dbtest.At(0))
 	if dbtest.WantKind(t, unknown, relay.KindNotFound); len(theirs) > 0 || err != nil {
 		t.Errorf("%+v, %v", theirs, err)
 	}
 }
 
 func markersHaveAnEnd(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
-	fillMarkers(t, s, iot.MaxMarkers)
-	_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "more"}, dbtest.At(0))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
+	fillMarkers(t, s, MaxMarkers)
+	_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "more"}, dbtest.At(0))
 	if dbtest.WantKind(t, err, relay.KindInvalid); !strings.Contains(fmt.Sprint(relay.FieldsOf(err)), "10000 event markers, the most there may be") {
 		t.Error(relay.FieldsOf(err))
 	}
-	if _, created, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m7"}, dbtest.At(0)); created || err != nil {
+	if _, created, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m7"}, dbtest.At(0)); created || err != nil {
 		t.Errorf("one that is there can still change: %v, %v", created, err)
 	}
 }
@@ -166,20 +165,20 @@ func fillMarkers(t *testing.T, s *Store, n int) {
 	relaytest.NoError(t, err)
 }
 
-func frameOf(device string, n int) iot.RawFrame {
-	return iot.RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: dbtest.At(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
+func testFrame(device string, n int) RawFrame {
+	return RawFrame{ID: fmt.Sprintf("n1-u%d", n), DeviceID: device, ReceivedAt: dbtest.At(float64(n)), Kind: "uplink", Payload: "00ff", RSSI: new(-97.5)}
 }
 
 func framesAreKept(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 1, deviceOf("d2", "y"), nil))
-	again := frameOf("d1", 2)
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil), s.CreateDevice(t.Context(), 1, testDevice("d2", "y"), nil))
+	again := testFrame("d1", 2)
 	again.Refused = "the decoder found no values"
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, nil),
-		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d2", 7), frameOf("d1", 2), frameOf("gone", 1)}),
-		s.KeepFrames(t.Context(), 1, []iot.RawFrame{again}))
+		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d2", 7), testFrame("d1", 2), testFrame("gone", 1)}),
+		s.KeepFrames(t.Context(), 1, []RawFrame{again}))
 	got, err := s.Frames(t.Context(), 1, "d1", dbtest.At(0))
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "newest first, the same record once", got, []iot.RawFrame{again, frameOf("d1", 1)})
+	relaytest.Equal(t, "newest first, the same record once", got, []RawFrame{again, testFrame("d1", 1)})
 	relaytest.Equal(t, "since a time: number of results", len(relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(2)))(t)), 1)
 	for _, of := range []string{"gone", "d9"} {
 		if got, err := s.Frames(t.Context(), 1, of, dbtest.At(0)); err != nil || len(got) > 0 {
@@ -192,10 +191,10 @@ func framesAreKept(t *testing.T, s *Store) {
 }
 
 func framesHaveAnEnd(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
-	var many []iot.RawFrame
-	for i := range 3 * iot.MaxFrames {
-		many = append(many, frameOf("d1", i))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
+	var many []RawFrame
+	for i := range 3 * MaxFrames {
+		many = append(many, testFrame("d1", i))
 	}
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many))
 	count := func() (frames, rows int) {
@@ -206,11 +205,11 @@ func framesHaveAnEnd(t *testing.T, s *Store) {
 		}
 		return len(got), rowsOf(t, s, "d1") - 1
 	}
-	if frames, rows := count(); frames != iot.MaxFrames || rows != iot.MaxFrames {
+	if frames, rows := count(); frames != MaxFrames || rows != MaxFrames {
 		t.Errorf("%d frames are kept, %d rows", frames, rows)
 	}
-	late := frameOf("d1", 0)
-	late.ID, late.ReceivedAt = "late", dbtest.At(0).Add(iot.FrameRetention+time.Duration(len(many)-2)*time.Second)
+	late := testFrame("d1", 0)
+	late.ID, late.ReceivedAt = "late", dbtest.At(0).Add(FrameRetention+time.Duration(len(many)-2)*time.Second)
 	many = append(many, late)
 	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, many[len(many)-1:]))
 	if frames, rows := count(); frames != 3 || rows != 3 { // those of the last second but one, and the new one
@@ -223,11 +222,11 @@ func framesHaveAnEnd(t *testing.T, s *Store) {
 }
 
 func retiredSensorsAreListed(t *testing.T, s *Store) {
-	a, b := iot.Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.At(0)}, iot.Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.At(1)}
-	relaytest.NoError(t, s.Retire(t.Context(), 1, []iot.Retired{b, a}))
+	a, b := Retired{SensorID: "d1.a", RetentionDays: 7, DeletedAt: dbtest.At(0)}, Retired{SensorID: "d1.b", RetentionDays: 1, DeletedAt: dbtest.At(1)}
+	relaytest.NoError(t, s.Retire(t.Context(), 1, []Retired{b, a}))
 	got, err := s.Retired(t.Context(), 1)
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "result of Retired", got, []iot.Retired{a, b})
+	relaytest.Equal(t, "result of Retired", got, []Retired{a, b})
 	relaytest.NoError(t, s.Unretire(t.Context(), 2, []string{"d1.a"}), s.Unretire(t.Context(), 1, []string{"d1.b", "none"}))
 	if got, err := s.Retired(t.Context(), 1); err != nil {
 		t.Error(err)
@@ -240,13 +239,13 @@ func retiredSensorsAreListed(t *testing.T, s *Store) {
 
 // framesAreSwept holds that a device that sends no more loses its frames too.
 func framesAreSwept(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil), s.CreateDevice(t.Context(), 2, deviceOf("d2", "x"), nil),
-		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 2)}), s.KeepFrames(t.Context(), 2, []iot.RawFrame{frameOf("d2", 9)}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil), s.CreateDevice(t.Context(), 2, testDevice("d2", "x"), nil),
+		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d1", 2)}), s.KeepFrames(t.Context(), 2, []RawFrame{testFrame("d2", 9)}))
 	for _, step := range []struct {
 		after float64 // the retention, in seconds
 		left  [2]int
 	}{{1, [2]int{2, 1}}, {2, [2]int{1, 1}}, {2, [2]int{1, 1}}, {5, [2]int{0, 1}}, {10, [2]int{0, 0}}} {
-		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(step.after).Add(iot.FrameRetention)))
+		relaytest.NoError(t, s.Sweep(t.Context(), dbtest.At(step.after).Add(FrameRetention)))
 		if left := [2]int{rowsOf(t, s, "d1") - 1, rowsOf(t, s, "d2") - 1}; left != step.left {
 			t.Errorf("after %g s: %v are left, want %v", step.after, left, step.left)
 		}
@@ -268,17 +267,17 @@ func manyFramesAreSwept(t *testing.T, s *Store) {
 
 // changesRepeat holds that a change whose answer was lost may be made again.
 func changesRepeat(t *testing.T, s *Store) {
-	sensors := []iot.Sensor{sensorOf("d1", "a")}
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors))
-	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), sensors), relay.KindConflict)
-	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "other"), sensors), relay.KindConflict)
+	sensors := []Sensor{testSensor("d1", "a")}
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), sensors))
+	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), sensors), relay.KindConflict)
+	dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "other"), sensors), relay.KindConflict)
 	for range 2 {
-		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, dbtest.At(0))
-		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
+		_, err2 := s.ChangeDevice(t.Context(), 1, "d1", func(d *Device) error { d.Name = "new"; return nil })
 		relaytest.NoError(t, err, err2, s.AddSensors(t.Context(), 1, "d1", sensors), s.AddSensors(t.Context(), 1, "d1", nil),
-			s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1), frameOf("d1", 1)}),
+			s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1), testFrame("d1", 1)}),
 			s.RetypeSensors(t.Context(), 1, "d1", map[string]string{"a": "state"}), s.RetypeSensors(t.Context(), 1, "d1", nil),
-			s.Retire(t.Context(), 1, []iot.Retired{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
+			s.Retire(t.Context(), 1, []Retired{{SensorID: "d1.a"}, {SensorID: "d1.a"}}), s.Retire(t.Context(), 1, nil), s.Unretire(t.Context(), 1, nil))
 	}
 	if n := rowsOf(t, s, "d1"); n != 4 { // the device, a sensor, a marker and a frame
 		t.Errorf("%d rows", n)
@@ -292,23 +291,23 @@ func changesRepeat(t *testing.T, s *Store) {
 // recordsAreExact holds that a record comes back as it was given, whatever its
 // texts and numbers are.
 func recordsAreExact(t *testing.T, s *Store) {
-	device, sensor := deviceOf("d1", "a\x00b <é> ' \U0001F4A7"), sensorOf("d1", "k\x00 {for update} $1")
+	device, sensor := testDevice("d1", "a\x00b <é> ' \U0001F4A7"), testSensor("d1", "k\x00 {for update} $1")
 	sensor.Slope, sensor.Offset, sensor.Name = math.SmallestNonzeroFloat64, -0.1-0.2, "<a&b>\x00"
 	sensor.CreatedAt = dbtest.At(0).Add(1)
 	device.Longitude, device.Altitude, device.Parameters = new(math.Nextafter(1, 2)), new(math.Copysign(0, -1)), `{"a":"\u0000"}`
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, device, []iot.Sensor{sensor}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, device, []Sensor{sensor}))
 	got, err := s.Load(t.Context(), 1, []string{"none", device.Identifier})
 	known := got[device.Identifier]
-	if err != nil || !reflect.DeepEqual(known, iot.Known{Device: device, Sensors: []iot.Sensor{sensor}}) || !math.Signbit(*known.Device.Altitude) {
+	if err != nil || !reflect.DeepEqual(known, Known{Device: device, Sensors: []Sensor{sensor}}) || !math.Signbit(*known.Device.Altitude) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	changed, err := s.ChangeSensor(t.Context(), 1, "d1", sensor.Key, func(x *iot.Sensor) error { x.Slope *= 3; return nil })
+	changed, err := s.ChangeSensor(t.Context(), 1, "d1", sensor.Key, func(x *Sensor) error { x.Slope *= 3; return nil })
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of ChangeSensor, Slope", changed.Slope, 3*sensor.Slope)
-	frame := frameOf("d1", 1)
+	frame := testFrame("d1", 1)
 	frame.Object = json.RawMessage(`{"a":"<>\u0000","b":1e400}`)
-	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, []iot.RawFrame{frame}))
-	relaytest.Equal(t, "result of Frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(0)))(t), []iot.RawFrame{frame})
+	relaytest.NoError(t, s.KeepFrames(t.Context(), 1, []RawFrame{frame}))
+	relaytest.Equal(t, "result of Frames", relaytest.Must(s.Frames(t.Context(), 1, "d1", dbtest.At(0)))(t), []RawFrame{frame})
 }
 
 // manyLoad loads hundreds of devices, each with its own sensors in order.
@@ -317,7 +316,7 @@ func manyLoad(t *testing.T, s *Store) {
 	for i := range 300 {
 		id := fmt.Sprint("d", i)
 		names = append(names, "tank "+id, "none "+id)
-		relaytest.NoError(t, s.CreateDevice(t.Context(), relay.AccountID(1+i%2), deviceOf(id, "tank "+id), []iot.Sensor{sensorOf(id, "b"), sensorOf(id, "a")}))
+		relaytest.NoError(t, s.CreateDevice(t.Context(), relay.AccountID(1+i%2), testDevice(id, "tank "+id), []Sensor{testSensor(id, "b"), testSensor(id, "a")}))
 	}
 	got, err := s.Load(t.Context(), 1, append(names, names...))
 	if err != nil || len(got) != 150 {

@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"context"
@@ -6,10 +6,9 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/iot"
 )
 
-const documents db.Documents[iot.Device] = "device"
+const deviceTable db.Documents[Device] = "device"
 
 // firstWatch is after how long a new device is looked for: no rule takes it for
 // silent earlier.
@@ -17,12 +16,12 @@ const firstWatch = time.Minute
 
 // CreateDevice saves a device and its sensors. It counts no version up: no
 // gateway caches that a device is missing.
-func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d iot.Device, sensors []iot.Sensor) error {
-	return s.CreateDevices(ctx, acct, []iot.Known{{Device: d, Sensors: sensors}})
+func (s *Store) CreateDevice(ctx context.Context, acct relay.AccountID, d Device, sensors []Sensor) error {
+	return s.CreateDevices(ctx, acct, []Known{{Device: d, Sensors: sensors}})
 }
 
 // CreateDevices saves devices and their sensors in one transaction.
-func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, all []iot.Known) error {
+func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, all []Known) error {
 	return s.db.Write(ctx, "devices", func(ctx context.Context, tx *db.Tx) error {
 		for _, k := range all {
 			if err := create(ctx, tx, acct, k.Device, k.Sensors); err != nil {
@@ -33,10 +32,10 @@ func (s *Store) CreateDevices(ctx context.Context, acct relay.AccountID, all []i
 	})
 }
 
-func create(ctx context.Context, tx *db.Tx, acct relay.AccountID, d iot.Device, sensors []iot.Sensor) error {
+func create(ctx context.Context, tx *db.Tx, acct relay.AccountID, d Device, sensors []Sensor) error {
 	claimed := relay.Errorf(relay.KindConflict, "device %s has already been claimed", d.Identifier)
 	var all []db.Statement
-	if _, unique := iot.NormalizeIdentifier(d.Identifier); unique {
+	if _, unique := NormalizeIdentifier(d.Identifier); unique {
 		// This changes no row if another account has the identifier. The row is locked in any case,
 		// so that a deletion of the device that had the claim is waited for.
 		claim := db.Upsert("device_claim", "identifier", "account") + " WHERE device_claim.account = excluded.account"
@@ -54,10 +53,10 @@ ON CONFLICT (account, device) DO NOTHING`, acct, d.ID, tx.Now().Add(firstWatch),
 
 // ChangeDevice saves what change makes of a device; its identifier never
 // changes.
-func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, edit func(*iot.Device) error) (iot.Device, error) {
+func (s *Store) ChangeDevice(ctx context.Context, acct relay.AccountID, id string, edit func(*Device) error) (Device, error) {
 	noun := "device " + id
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (iot.Device, error) {
-		out, changed, err := documents.Change(ctx, tx, acct, id, edit)
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (Device, error) {
+		out, changed, err := deviceTable.Change(ctx, tx, acct, id, edit)
 		if err != nil || !changed {
 			return out, err
 		}
@@ -89,11 +88,11 @@ UPDATE alarm SET state = 'cleared', cleared = {greatest}(raised, $1) WHERE accou
 	})
 }
 
-func claimFields(c *iot.Claim) []any { return []any{&c.Identifier, &c.Account, &c.DeviceID} }
+func claimFields(c *Claim) []any { return []any{&c.Identifier, &c.Account, &c.DeviceID} }
 
 // Claims lists the claims of all accounts whose identifier begins with a prefix. Identifiers
 // have only hexadecimal digits, before which "g" does not stand in any collation.
-func (s *Store) Claims(ctx context.Context, prefix, after string, limit int) ([]iot.Claim, error) {
+func (s *Store) Claims(ctx context.Context, prefix, after string, limit int) ([]Claim, error) {
 	return db.List(ctx, s.db, "claims", `
 SELECT device_claim.identifier, device_claim.account, device.id
 FROM device_claim
@@ -106,9 +105,9 @@ LIMIT $4`, claimFields, prefix, prefix+"g", after, limit)
 }
 
 // ReleaseClaim deletes the claim of an identifier and leaves its device.
-func (s *Store) ReleaseClaim(ctx context.Context, identifier string) (iot.Claim, error) {
+func (s *Store) ReleaseClaim(ctx context.Context, identifier string) (Claim, error) {
 	noun := "claim " + identifier
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (iot.Claim, error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (Claim, error) {
 		claim, err := db.One(ctx, tx, noun, `
 SELECT device_claim.identifier, device_claim.account, device.id
 FROM device_claim
@@ -131,25 +130,25 @@ func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID, id string) error
 }
 
 // Device loads a device.
-func (s *Store) Device(ctx context.Context, acct relay.AccountID, id string) (iot.Device, error) {
-	return documents.Get(ctx, s.db, acct, id)
+func (s *Store) Device(ctx context.Context, acct relay.AccountID, id string) (Device, error) {
+	return deviceTable.Get(ctx, s.db, acct, id)
 }
 
 // DeviceByIdentifier loads a device by its normalised identifier.
-func (s *Store) DeviceByIdentifier(ctx context.Context, acct relay.AccountID, identifier string) (iot.Device, error) {
+func (s *Store) DeviceByIdentifier(ctx context.Context, acct relay.AccountID, identifier string) (Device, error) {
 	return db.One(ctx, s.db, "device "+identifier, `
-SELECT doc FROM device WHERE account = $1 AND identifier = $2`, db.Doc[iot.Device], acct, identifier)
+SELECT doc FROM device WHERE account = $1 AND identifier = $2`, db.Doc[Device], acct, identifier)
 }
 
 // Devices lists an account's devices in order of creation.
-func (s *Store) Devices(ctx context.Context, acct relay.AccountID) ([]iot.Device, error) {
-	return db.List(ctx, s.db, "devices", "SELECT doc FROM device WHERE account = $1 ORDER BY created, id", db.Doc[iot.Device], acct)
+func (s *Store) Devices(ctx context.Context, acct relay.AccountID) ([]Device, error) {
+	return db.List(ctx, s.db, "devices", "SELECT doc FROM device WHERE account = $1 ORDER BY created, id", db.Doc[Device], acct)
 }
 
 // DevicesByID returns those of the devices that are there.
-func (s *Store) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) ([]iot.Device, error) {
+func (s *Store) DevicesByID(ctx context.Context, acct relay.AccountID, ids []string) ([]Device, error) {
 	return db.List(ctx, s.db, "devices", `
-SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`, db.Doc[iot.Device],
+SELECT device.doc FROM batch JOIN device ON device.account = batch.account AND device.id = batch.id`, db.Doc[Device],
 		db.AccountColumn(acct, "id", ids))
 }
 
@@ -167,20 +166,20 @@ func after(acct relay.AccountID, last relay.AccountID, id string) (w db.Where) {
 }
 
 // ScanDevices returns devices after one, by account and id.
-func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, from iot.Ref, alarmed bool, limit int) ([]iot.FoundDevice, error) {
+func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, from Ref, alarmed bool, limit int) ([]FoundDevice, error) {
 	w := after(acct, from.Account, from.ID)
 	if alarmed {
 		w.And("EXISTS (SELECT 1 FROM alarm WHERE alarm.account = device.account AND alarm.device = device.id AND alarm.state = 'raised')")
 	}
-	return db.Page(ctx, s.db, "devices", "SELECT account, doc FROM device", &w, "account, id", limit, func(d *iot.FoundDevice) []any {
+	return db.Page(ctx, s.db, "devices", "SELECT account, doc FROM device", &w, "account, id", limit, func(d *FoundDevice) []any {
 		return []any{&d.Account, db.JSON(&d.Device)}
 	})
 }
 
 // ScanDecoders returns decoders after one, by account and id.
-func (s *Store) ScanDecoders(ctx context.Context, acct relay.AccountID, from iot.Ref, limit int) ([]iot.FoundDecoder, error) {
+func (s *Store) ScanDecoders(ctx context.Context, acct relay.AccountID, from Ref, limit int) ([]FoundDecoder, error) {
 	w := after(acct, from.Account, from.ID)
-	return db.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, func(d *iot.FoundDecoder) []any {
+	return db.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, func(d *FoundDecoder) []any {
 		return []any{&d.Account, db.JSON(&d.Decoder)}
 	})
 }
@@ -193,10 +192,10 @@ SELECT n, (
 FROM batch`
 
 // RaisedAlarms counts the raised alarms of devices.
-func (s *Store) RaisedAlarms(ctx context.Context, devices []iot.Ref) (map[iot.Ref]int, error) {
-	batch := db.BatchOf("account, device", devices, func(d *iot.Ref) []any { return []any{d.Account, d.ID} })
+func (s *Store) RaisedAlarms(ctx context.Context, devices []Ref) (map[Ref]int, error) {
+	batch := db.BatchOf("account, device", devices, func(d *Ref) []any { return []any{d.Account, d.ID} })
 	counts, err := db.Map[int, int](ctx, s.db, "alarms of devices", raisedAlarms, batch)
-	out := make(map[iot.Ref]int, len(counts))
+	out := make(map[Ref]int, len(counts))
 	for n, count := range counts {
 		if count > 0 {
 			out[devices[n-1]] = count

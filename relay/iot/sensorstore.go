@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"context"
@@ -7,12 +7,11 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // sensorRows is the batch of addSensors.
-func sensorRows(sensors []iot.Sensor) *db.Batch {
-	return db.BatchOf("key, created, doc", sensors, func(one *iot.Sensor) []any {
+func sensorRows(sensors []Sensor) *db.Batch {
+	return db.BatchOf("key, created, doc", sensors, func(one *Sensor) []any {
 		return []any{one.Key, db.Nanos(one.CreatedAt), db.JSON(one)}
 	})
 }
@@ -25,7 +24,7 @@ ON CONFLICT DO NOTHING`
 // AddSensors saves sensors whose keys the device does not have. It counts no
 // version up: a gateway that misses a sensor adds it and reads what there is. It returns
 // relay.KindNotFound if there is no such device.
-func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID string, sensors []iot.Sensor) error {
+func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) error {
 	noun, rows := "sensors of "+deviceID, sensorRows(sensors)
 	if len(sensors) == 0 {
 		return nil
@@ -39,9 +38,9 @@ func (s *Store) AddSensors(ctx context.Context, acct relay.AccountID, deviceID s
 }
 
 // Sensors lists a device's sensors in order of creation.
-func (s *Store) Sensors(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.Sensor, error) {
+func (s *Store) Sensors(ctx context.Context, acct relay.AccountID, deviceID string) ([]Sensor, error) {
 	return db.List(ctx, s.db, "sensors of "+deviceID, `
-SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`, db.Doc[iot.Sensor], acct, deviceID)
+SELECT doc FROM sensor WHERE account = $1 AND device = $2 ORDER BY created, key`, db.Doc[Sensor], acct, deviceID)
 }
 
 // CountSensors counts the sensors of all of an account's devices.
@@ -51,7 +50,7 @@ func (s *Store) CountSensors(ctx context.Context, acct relay.AccountID) (int, er
 
 // editSensors saves what edit makes of those of a device's sensors that have one
 // of the keys. It returns those that there are now.
-func editSensors(ctx context.Context, tx *db.Tx, acct relay.AccountID, deviceID string, keys []string, edit func(*iot.Sensor) error) (all []iot.Sensor, changed bool, err error) {
+func editSensors(ctx context.Context, tx *db.Tx, acct relay.AccountID, deviceID string, keys []string, edit func(*Sensor) error) (all []Sensor, changed bool, err error) {
 	noun := "sensors of " + deviceID
 	docs, err := db.Values[string](ctx, tx, noun, `
 SELECT doc FROM sensor
@@ -61,10 +60,10 @@ ORDER BY key {for update}`, acct, deviceID, db.Column("key", keys))
 		return nil, false, err
 	}
 	rows := db.NewBatch("key, doc")
-	all = make([]iot.Sensor, len(docs))
+	all = make([]Sensor, len(docs))
 	for i, was := range docs {
 		var is, key string
-		all[i], is, err = db.Edit(noun, was, func(sensor *iot.Sensor) error {
+		all[i], is, err = db.Edit(noun, was, func(sensor *Sensor) error {
 			key = sensor.Key
 			return edit(sensor)
 		})
@@ -81,9 +80,9 @@ WHERE sensor.account = $1 AND sensor.device = $2 AND sensor.key = batch.key`, ac
 }
 
 // ChangeSensor saves a device's sensor as changed by the function.
-func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID, key string, change func(*iot.Sensor) error) (iot.Sensor, error) {
+func (s *Store) ChangeSensor(ctx context.Context, acct relay.AccountID, deviceID, key string, change func(*Sensor) error) (Sensor, error) {
 	noun := "sensor " + key + " of " + deviceID
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (out iot.Sensor, err error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (out Sensor, err error) {
 		all, changed, err := editSensors(ctx, tx, acct, deviceID, []string{key}, change)
 		if err == nil && len(all) == 0 {
 			err = db.NotFound(noun)
@@ -106,7 +105,7 @@ func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceI
 	}
 	keys := slices.Collect(maps.Keys(types))
 	return s.db.Write(ctx, "sensors of "+deviceID, func(ctx context.Context, tx *db.Tx) error {
-		_, _, err := editSensors(ctx, tx, acct, deviceID, keys, func(sensor *iot.Sensor) error {
+		_, _, err := editSensors(ctx, tx, acct, deviceID, keys, func(sensor *Sensor) error {
 			retype(sensor, types[sensor.Key])
 			return nil
 		})
@@ -115,7 +114,7 @@ func (s *Store) RetypeSensors(ctx context.Context, acct relay.AccountID, deviceI
 }
 
 // retype gives a sensor a type and keeps the one it had among the former ones.
-func retype(sensor *iot.Sensor, to string) {
+func retype(sensor *Sensor, to string) {
 	if sensor.SensorTypeID == to {
 		return
 	}

@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // surplusFrames answers the frames of the devices that are too many, and those
@@ -28,7 +27,7 @@ SELECT f.account, f.device, f.id
 FROM edge JOIN raw_frame AS f ON f.account = edge.account AND f.device = edge.device AND f.received < edge.oldest`
 
 // KeepFrames keeps raw frames of devices.
-func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []iot.RawFrame) error {
+func (s *Store) KeepFrames(ctx context.Context, acct relay.AccountID, frames []RawFrame) error {
 	if len(frames) == 0 {
 		return nil
 	}
@@ -47,7 +46,7 @@ WHERE true
 ON CONFLICT (account, device, id) DO UPDATE SET received = excluded.received, doc = excluded.doc`, rows); err != nil {
 			return err
 		}
-		_, err := drop(ctx, tx, surplusFrames, int64(iot.FrameRetention), iot.MaxFrames-1, devices)
+		_, err := drop(ctx, tx, surplusFrames, int64(FrameRetention), MaxFrames-1, devices)
 		return err
 	})
 }
@@ -72,24 +71,24 @@ DELETE FROM raw_frame WHERE (account, device, id) IN (SELECT account, device, id
 
 // frameRows is the batches of frames and of their devices, each once: of a frame
 // that is there twice the last.
-func frameRows(acct relay.AccountID, frames []iot.RawFrame) (rows, devices *db.Batch) {
-	ofDevice := func(a, b iot.RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
-	last := db.LastOfEach(frames, func(a, b iot.RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
-	rows = db.BatchOf("account, device, id, received, doc", last, func(f *iot.RawFrame) []any {
+func frameRows(acct relay.AccountID, frames []RawFrame) (rows, devices *db.Batch) {
+	ofDevice := func(a, b RawFrame) int { return cmp.Compare(a.DeviceID, b.DeviceID) }
+	last := db.LastOfEach(frames, func(a, b RawFrame) int { return cmp.Or(ofDevice(a, b), cmp.Compare(a.ID, b.ID)) })
+	rows = db.BatchOf("account, device, id, received, doc", last, func(f *RawFrame) []any {
 		return []any{acct, f.DeviceID, f.ID, db.Nanos(f.ReceivedAt), db.JSON(f)}
 	})
-	return rows, db.BatchOf("account, device", db.FirstOfEach(last, ofDevice), func(f *iot.RawFrame) []any {
+	return rows, db.BatchOf("account, device", db.FirstOfEach(last, ofDevice), func(f *RawFrame) []any {
 		return []any{acct, f.DeviceID}
 	})
 }
 
 // Frames lists the raw frames kept of a device, newest first.
-func (s *Store) Frames(ctx context.Context, acct relay.AccountID, deviceID string, since time.Time) ([]iot.RawFrame, error) {
+func (s *Store) Frames(ctx context.Context, acct relay.AccountID, deviceID string, since time.Time) ([]RawFrame, error) {
 	return db.List(ctx, s.db, "raw frames of "+deviceID, `
 SELECT doc FROM raw_frame
 WHERE account = $1 AND device = $2 AND received >= $3
-ORDER BY received DESC, id DESC LIMIT $4`, db.Doc[iot.RawFrame],
-		acct, deviceID, db.Nanos(since), iot.MaxFrames)
+ORDER BY received DESC, id DESC LIMIT $4`, db.Doc[RawFrame],
+		acct, deviceID, db.Nanos(since), MaxFrames)
 }
 
 // sweepAtOnce is how many frames one transaction of Sweep deletes at most.
@@ -101,12 +100,12 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.Repeat(ctx, "raw frames", sweepAtOnce, func(ctx context.Context, tx *db.Tx) (int, error) {
 		return drop(ctx, tx, `
 SELECT account, device, id FROM raw_frame WHERE received < $1
-ORDER BY received LIMIT $2 {skip locked}`, db.Nanos(now.Add(-iot.FrameRetention)), sweepAtOnce)
+ORDER BY received LIMIT $2 {skip locked}`, db.Nanos(now.Add(-FrameRetention)), sweepAtOnce)
 	})
 }
 
 // PutMarker saves an event marker of a device.
-func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID string, m iot.Marker, now time.Time) (out iot.Marker, created bool, err error) {
+func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker, now time.Time) (out Marker, created bool, err error) {
 	noun := "marker " + m.ID
 	err = s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		out = m
@@ -114,7 +113,7 @@ func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID st
 			return err
 		}
 		before, err := db.One(ctx, tx, noun, `
-SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`, db.Doc[iot.Marker], acct, deviceID, m.ID)
+SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`, db.Doc[Marker], acct, deviceID, m.ID)
 		if created = relay.KindOf(err) == relay.KindNotFound; created {
 			before.CreatedAt, err = now, roomForMarker(ctx, tx, acct, deviceID)
 		}
@@ -133,14 +132,14 @@ SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3`, db.Doc[i
 // it may.
 func roomForMarker(ctx context.Context, tx *db.Tx, acct relay.AccountID, deviceID string) error {
 	n, err := db.Value[int](ctx, tx, "markers of "+deviceID, "SELECT count(*) FROM marker WHERE account = $1 AND device = $2", acct, deviceID)
-	if err == nil && n >= iot.MaxMarkers {
-		return relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", iot.MaxMarkers))
+	if err == nil && n >= MaxMarkers {
+		return relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", MaxMarkers))
 	}
 	return err
 }
 
 // Markers lists a device's event markers, newest first.
-func (s *Store) Markers(ctx context.Context, acct relay.AccountID, deviceID string) ([]iot.Marker, error) {
+func (s *Store) Markers(ctx context.Context, acct relay.AccountID, deviceID string) ([]Marker, error) {
 	return db.List(ctx, s.db, "markers of "+deviceID, `
-SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, place DESC`, db.Doc[iot.Marker], acct, deviceID)
+SELECT doc FROM marker WHERE account = $1 AND device = $2 ORDER BY created DESC, place DESC`, db.Doc[Marker], acct, deviceID)
 }

@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -25,10 +24,10 @@ SELECT 1, $1 || CAST(i AS TEXT), 'r', 'd' || CAST(i % 50 AS TEXT), $2, i, '', '{
 		alarms("c", "cleared")
 		relaytest.NoError(t, database.Run(t.Context(), "test", "ANALYZE alarm"))
 		alarms("r", "raised")
-		of := func(acct relay.AccountID, id string) iot.Ref { return iot.Ref{Account: acct, ID: id} }
-		got, err := New(database).RaisedAlarms(t.Context(), []iot.Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2")})
+		of := func(acct relay.AccountID, id string) Ref { return Ref{Account: acct, ID: id} }
+		got, err := NewStore(database).RaisedAlarms(t.Context(), []Ref{of(1, "d1"), of(1, "none"), of(2, "d1"), of(1, "d2")})
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "raised alarms", got, map[iot.Ref]int{of(1, "d1"): 100, of(1, "d2"): 100})
+		relaytest.Equal(t, "raised alarms", got, map[Ref]int{of(1, "d1"): 100, of(1, "d2"): 100})
 		if database.Engine() == "sqlite" {
 			return
 		}

@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"cmp"
@@ -9,16 +9,15 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // AddUnmapped adds the counts of unmapped keys. Keys that differ only in what the database
 // cannot store (NUL, invalid UTF-8) are counted together.
-func (s *Store) AddUnmapped(ctx context.Context, keys map[iot.Ref]map[string]iot.UnmappedKey, before time.Time) error {
-	refs := slices.SortedFunc(maps.Keys(keys), func(a, b iot.Ref) int {
+func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]UnmappedKey, before time.Time) error {
+	refs := slices.SortedFunc(maps.Keys(keys), func(a, b Ref) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.ID, b.ID))
 	})
-	decoders := db.BatchOf("account, decoder", refs, func(r *iot.Ref) []any { return []any{r.Account, r.ID} })
+	decoders := db.BatchOf("account, decoder", refs, func(r *Ref) []any { return []any{r.Account, r.ID} })
 	// In order, so that gateways that add the same keys do not wait for each other.
 	rows := db.NewBatch("account, decoder, key, last_seen, readings")
 	for _, r := range refs {
@@ -47,16 +46,16 @@ GROUP BY batch.account, batch.decoder, batch.key
 ORDER BY min(batch.n)
 ON CONFLICT (account, decoder, key) DO UPDATE
 SET last_seen = {greatest}(unmapped_key.last_seen, excluded.last_seen),
-    readings = unmapped_key.readings + excluded.readings`, iot.MaxUnmappedKeys, rows))
+    readings = unmapped_key.readings + excluded.readings`, MaxUnmappedKeys, rows))
 }
 
 // Unmapped lists the unmapped keys of a decoder, the last seen first.
-func (s *Store) Unmapped(ctx context.Context, acct relay.AccountID, decoderID string) ([]iot.UnmappedKey, error) {
-	fields := func(k *iot.UnmappedKey) []any { return []any{&k.Key, db.NanoTime(&k.LastSeen), &k.Count} }
+func (s *Store) Unmapped(ctx context.Context, acct relay.AccountID, decoderID string) ([]UnmappedKey, error) {
+	fields := func(k *UnmappedKey) []any { return []any{&k.Key, db.NanoTime(&k.LastSeen), &k.Count} }
 	return db.List(ctx, s.db, "unmapped keys of "+decoderID, `
 SELECT key, last_seen, readings
 FROM unmapped_key
 WHERE account = $1 AND decoder = $2
 ORDER BY last_seen DESC, key
-LIMIT $3`, fields, acct, decoderID, iot.MaxUnmappedKeys)
+LIMIT $3`, fields, acct, decoderID, MaxUnmappedKeys)
 }

@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/iot"
 )
 
 // onEach runs a benchmark on each engine, in an account of 10,000 devices with
@@ -21,15 +20,15 @@ func onEach(b *testing.B, run func(b *testing.B, s *Store)) {
 
 func populated(b *testing.B, o db.Options) *Store {
 	b.Helper()
-	s := New(dbtest.Open(b, o))
+	s := NewStore(dbtest.Open(b, o))
 	err := s.db.Write(b.Context(), "benchmark", func(ctx context.Context, tx *db.Tx) error {
 		devices, sensors := db.NewBatch("id, identifier, doc"), db.NewBatch("device, key, doc")
 		for i := range 10_000 {
-			d := deviceOf(fmt.Sprint("device-", i), fmt.Sprintf("a84041d2c5%06d", i))
+			d := testDevice(fmt.Sprint("device-", i), fmt.Sprintf("a84041d2c5%06d", i))
 			doc, _ := db.Encode(d)
 			devices.Add(d.ID, d.Identifier, doc)
 			for _, key := range []string{"temperature", "humidity", "battery", "counter"} {
-				doc, _ := db.Encode(sensorOf(d.ID, key))
+				doc, _ := db.Encode(testSensor(d.ID, key))
 				sensors.Add(d.ID, key, doc)
 			}
 		}
@@ -67,11 +66,11 @@ func BenchmarkKeepFrames(b *testing.B) {
 	onEach(b, func(b *testing.B, s *Store) {
 		seq := 0
 		keep := func(each int) {
-			var frames []iot.RawFrame
+			var frames []RawFrame
 			for i := range 200 {
 				for range each {
 					seq++
-					f := frameOf(fmt.Sprint("device-", i), seq)
+					f := testFrame(fmt.Sprint("device-", i), seq)
 					frames = append(frames, f)
 				}
 			}
@@ -79,7 +78,7 @@ func BenchmarkKeepFrames(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		keep(iot.MaxFrames)
+		keep(MaxFrames)
 		b.ReportAllocs()
 		for b.Loop() {
 			keep(1)

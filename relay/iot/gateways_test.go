@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -25,7 +24,7 @@ func TestTwoGateways(t *testing.T) {
 		"every change of the catalogue counts a version": versionsFromBoth,
 	} {
 		t.Run(name, func(t *testing.T) {
-			gateways := dbtest.Two(t, New)
+			gateways := dbtest.Two(t, NewStore)
 			test(t, gateways[0], gateways[1])
 		})
 	}
@@ -56,7 +55,7 @@ func wantOneOf(t *testing.T, err error, kinds ...relay.Kind) {
 func identifierChangesHands(t *testing.T, a, b *Store) {
 	onBoth(a, b, 30, func(s *Store, i int) {
 		acct, id := relay.AccountID(1+i%3%2), fmt.Sprint("d", i)
-		wantOneOf(t, s.CreateDevice(t.Context(), acct, deviceOf(id, eui), []iot.Sensor{sensorOf(id, "a")}), relay.KindConflict)
+		wantOneOf(t, s.CreateDevice(t.Context(), acct, testDevice(id, eui), []Sensor{testSensor(id, "a")}), relay.KindConflict)
 		if i%5 > 0 {
 			wantOneOf(t, s.DeleteDevice(t.Context(), acct, id), relay.KindNotFound)
 		}
@@ -74,18 +73,18 @@ func identifierChangesHands(t *testing.T, a, b *Store) {
 func deletedUnderWork(t *testing.T, a, b *Store) {
 	const devices = 20
 	for i := range devices {
-		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf(fmt.Sprint("d", i), fmt.Sprint("x", i)), nil))
+		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice(fmt.Sprint("d", i), fmt.Sprint("x", i)), nil))
 	}
-	var frames []iot.RawFrame
+	var frames []RawFrame
 	for i := range devices {
-		frames = append(frames, frameOf(fmt.Sprint("d", i), i), frameOf(fmt.Sprint("d", i), i+1))
+		frames = append(frames, testFrame(fmt.Sprint("d", i), i), testFrame(fmt.Sprint("d", i), i+1))
 	}
 	onBoth(a, b, devices, func(s *Store, i int) {
 		id := fmt.Sprint("d", i%devices)
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames))
-		wantOneOf(t, s.AddSensors(t.Context(), 1, id, []iot.Sensor{sensorOf(id, "a")}), relay.KindNotFound)
+		wantOneOf(t, s.AddSensors(t.Context(), 1, id, []Sensor{testSensor(id, "a")}), relay.KindNotFound)
 		wantOneOf(t, s.DeleteDevice(t.Context(), 1, fmt.Sprint("d", (i+7)%devices)), relay.KindNotFound)
-		_, _, err := s.PutMarker(t.Context(), 1, id, iot.Marker{ID: fmt.Sprint("m", i)}, dbtest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, id, Marker{ID: fmt.Sprint("m", i)}, dbtest.At(0))
 		wantOneOf(t, err, relay.KindNotFound)
 		relaytest.NoError(t, s.RetypeSensors(t.Context(), 1, id, map[string]string{"a": fmt.Sprint("t", i)}))
 	})
@@ -97,41 +96,41 @@ func deletedUnderWork(t *testing.T, a, b *Store) {
 }
 
 func lastMarker(t *testing.T, a, b *Store) {
-	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
-	fillMarkers(t, a, iot.MaxMarkers-3)
+	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
+	fillMarkers(t, a, MaxMarkers-3)
 	onBoth(a, b, 8, func(s *Store, i int) {
-		_, _, err := s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: fmt.Sprint("more", i)}, dbtest.At(0))
+		_, _, err := s.PutMarker(t.Context(), 1, "d1", Marker{ID: fmt.Sprint("more", i)}, dbtest.At(0))
 		wantOneOf(t, err, relay.KindInvalid)
 	})
-	if n := rowsOf(t, a, "d1") - 1; n != iot.MaxMarkers {
+	if n := rowsOf(t, a, "d1") - 1; n != MaxMarkers {
 		t.Errorf("%d markers", n)
 	}
 }
 
 func framesFromBoth(t *testing.T, a, b *Store) {
 	for _, id := range []string{"d1", "d2", "d3"} {
-		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf(id, id), nil))
+		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice(id, id), nil))
 	}
 	onBoth(a, b, 8, func(s *Store, i int) {
-		var frames []iot.RawFrame
+		var frames []RawFrame
 		for n := range 90 { // each gateway has the devices in another order
-			frames = append(frames, frameOf(fmt.Sprint("d", 1+(n+i)%3), 10*i+n))
+			frames = append(frames, testFrame(fmt.Sprint("d", 1+(n+i)%3), 10*i+n))
 		}
 		relaytest.NoError(t, s.KeepFrames(t.Context(), 1, frames), s.KeepFrames(t.Context(), 1, frames))
 	})
 	for _, id := range []string{"d1", "d2", "d3"} {
 		got, err := b.Frames(t.Context(), 1, id, dbtest.At(0))
-		if err != nil || len(got) == 0 || len(got) > iot.MaxFrames || len(got) != rowsOf(t, a, id)-1 {
+		if err != nil || len(got) == 0 || len(got) > MaxFrames || len(got) != rowsOf(t, a, id)-1 {
 			t.Errorf("%s: %d frames, %v", id, len(got), err)
 		}
 	}
 }
 
 func sensorsFromBoth(t *testing.T, a, b *Store) {
-	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf("d1", "x"), nil))
+	relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice("d1", "x"), nil))
 	onBoth(a, b, 8, func(s *Store, _ int) {
-		relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
-		_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Offset++; return nil })
+		relaytest.NoError(t, s.AddSensors(t.Context(), 1, "d1", []Sensor{testSensor("d1", "b"), testSensor("d1", "a")}))
+		_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *Sensor) error { x.Offset++; return nil })
 		relaytest.NoError(t, err)
 	})
 	got, err := a.Sensors(t.Context(), 1, "d1")
@@ -146,7 +145,7 @@ func sensorsFromBoth(t *testing.T, a, b *Store) {
 func deletedTwice(t *testing.T, a, b *Store) {
 	for i := range 10 {
 		id := fmt.Sprint("d", i)
-		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, deviceOf(id, eui), nil))
+		relaytest.NoError(t, a.CreateDevice(t.Context(), 1, testDevice(id, eui), nil))
 		var mu sync.Mutex
 		deleted := 0
 		onBoth(a, b, 2, func(s *Store, _ int) {
@@ -166,7 +165,7 @@ func deletedTwice(t *testing.T, a, b *Store) {
 
 func versionsFromBoth(t *testing.T, a, b *Store) {
 	onBoth(a, b, 10, func(s *Store, i int) {
-		relaytest.NoError(t, s.PutSensorType(t.Context(), iot.SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
+		relaytest.NoError(t, s.PutSensorType(t.Context(), SensorType{ID: fmt.Sprint("t", i)}), s.PutLocation(t.Context(), 1, Location{ID: "l"}))
 	})
 	of, err := a.Versions(t.Context(), []relay.AccountID{1, 2})
 	if err != nil || of[1].Records != 20<<20+20 || of[2].Records != 20 {

@@ -1,4 +1,4 @@
-package devices
+package iot
 
 import (
 	"errors"
@@ -9,12 +9,11 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 func TestDevices(t *testing.T) {
-	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
 		"a device comes back as it was saved":                      deviceComesBack,
 		"an identifier belongs to one account when it is a devEUI": identifierIsClaimed,
 		"another identifier is each account's own":                 identifierIsOwn,
@@ -52,17 +51,17 @@ func TestDevices(t *testing.T) {
 
 const eui = "a84041d2c5182f01"
 
-func deviceOf(id, identifier string) iot.Device {
-	return iot.Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: iot.LoRaWAN, Longitude: new(-0.125), CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
+func testDevice(id, identifier string) Device {
+	return Device{ID: id, Name: "n-" + id, Identifier: identifier, Type: LoRaWAN, Longitude: new(-0.125), CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
 }
 
-func sensorOf(device, key string) iot.Sensor {
-	return iot.Sensor{ID: iot.SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
+func testSensor(device, key string) Sensor {
+	return Sensor{ID: SensorID(device, key), DeviceID: device, Key: key, Name: key, Slope: 1, SensorTypeID: "temperature", CreatedAt: dbtest.At(0), UpdatedAt: dbtest.At(0)}
 }
 
 func deviceComesBack(t *testing.T, s *Store) {
-	want := deviceOf("d1", eui)
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, want, []iot.Sensor{sensorOf("d1", "b"), sensorOf("d1", "a")}))
+	want := testDevice("d1", eui)
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, want, []Sensor{testSensor("d1", "b"), testSensor("d1", "a")}))
 	got, err := s.Device(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of Device, *got.Longitude", *got.Longitude, -0.125)
@@ -75,8 +74,8 @@ func deviceComesBack(t *testing.T, s *Store) {
 		t.Fatalf("sensors: %d results, want %d", len(sensors), 2)
 	}
 	relaytest.Equal(t, "sensors, [0].Key", sensors[0].Key, "a")
-	relaytest.Equal(t, "sensors, [1]", sensors[1], sensorOf("d1", "b"))
-	later := deviceOf("d0", "x")
+	relaytest.Equal(t, "sensors, [1]", sensors[1], testSensor("d1", "b"))
+	later := testDevice("d0", "x")
 	later.CreatedAt = dbtest.At(1)
 	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, later, nil))
 	all, err := s.Devices(t.Context(), 1)
@@ -87,39 +86,39 @@ func deviceComesBack(t *testing.T, s *Store) {
 
 func identifierIsClaimed(t *testing.T, s *Store) {
 	for _, identifier := range []string{eui, "aabbccddeeff"} {
-		relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d-"+identifier, identifier), nil))
-		dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, deviceOf("again", identifier), nil), relay.KindConflict)
-		dbtest.WantKind(t, s.CreateDevice(t.Context(), 2, deviceOf("theirs", identifier), nil), relay.KindConflict)
+		relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d-"+identifier, identifier), nil))
+		dbtest.WantKind(t, s.CreateDevice(t.Context(), 1, testDevice("again", identifier), nil), relay.KindConflict)
+		dbtest.WantKind(t, s.CreateDevice(t.Context(), 2, testDevice("theirs", identifier), nil), relay.KindConflict)
 	}
 	if n, err := s.CountDevices(t.Context(), 2); n != 0 || err != nil {
 		t.Errorf("the other account has %d devices, %v", n, err)
 	}
-	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d-"+eui), s.CreateDevice(t.Context(), 2, deviceOf("theirs", eui), nil))
+	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d-"+eui), s.CreateDevice(t.Context(), 2, testDevice("theirs", eui), nil))
 }
 
 func identifierIsOwn(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", "tank {7}"), nil),
-		s.CreateDevice(t.Context(), 2, deviceOf("d2", "tank {7}"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", "tank {7}"), nil),
+		s.CreateDevice(t.Context(), 2, testDevice("d2", "tank {7}"), nil))
 	relaytest.Equal(t, "result of DeviceByIdentifier, ID", relaytest.Must(s.DeviceByIdentifier(t.Context(), 2, "tank {7}"))(t).ID, "d2")
 }
 
 func claimIsReleased(t *testing.T, s *Store) {
-	for acct, devices := range map[relay.AccountID][]iot.Device{
-		1: {deviceOf("d1", eui), deviceOf("d2", "a84041d2c5182f02"), deviceOf("d3", "shed")}, 2: {deviceOf("d4", "70b3d5000001")},
+	for acct, devices := range map[relay.AccountID][]Device{
+		1: {testDevice("d1", eui), testDevice("d2", "a84041d2c5182f02"), testDevice("d3", "shed")}, 2: {testDevice("d4", "70b3d5000001")},
 	} {
 		for _, d := range devices {
 			relaytest.NoError(t, s.CreateDevice(t.Context(), acct, d, nil))
 		}
 	}
-	list := func(prefix, after string, limit int) []iot.Claim {
+	list := func(prefix, after string, limit int) []Claim {
 		return relaytest.Must(s.Claims(t.Context(), prefix, after, limit))(t)
 	}
-	first, second, third := iot.Claim{Identifier: "70b3d5000001", Account: 2, DeviceID: "d4"},
-		iot.Claim{Identifier: eui, Account: 1, DeviceID: "d1"}, iot.Claim{Identifier: "a84041d2c5182f02", Account: 1, DeviceID: "d2"}
-	relaytest.Equal(t, "all claims", list("", "", 10), []iot.Claim{first, second, third})
-	relaytest.Equal(t, "the claims of a prefix", list("a84041", "", 10), []iot.Claim{second, third})
-	relaytest.Equal(t, "a page", list("a84041", eui, 1), []iot.Claim{third})
-	relaytest.Equal(t, "a whole identifier", list(eui, "", 10), []iot.Claim{second})
+	first, second, third := Claim{Identifier: "70b3d5000001", Account: 2, DeviceID: "d4"},
+		Claim{Identifier: eui, Account: 1, DeviceID: "d1"}, Claim{Identifier: "a84041d2c5182f02", Account: 1, DeviceID: "d2"}
+	relaytest.Equal(t, "all claims", list("", "", 10), []Claim{first, second, third})
+	relaytest.Equal(t, "the claims of a prefix", list("a84041", "", 10), []Claim{second, third})
+	relaytest.Equal(t, "a page", list("a84041", eui, 1), []Claim{third})
+	relaytest.Equal(t, "a whole identifier", list(eui, "", 10), []Claim{second})
 
 	released, err := s.ReleaseClaim(t.Context(), eui)
 	relaytest.NoError(t, err)
@@ -127,19 +126,19 @@ func claimIsReleased(t *testing.T, s *Store) {
 	if _, err := s.ReleaseClaim(t.Context(), eui); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("released again: %v", err)
 	}
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, deviceOf("d5", eui), nil))
-	relaytest.Equal(t, "the new claim", list(eui, "", 10), []iot.Claim{{Identifier: eui, Account: 2, DeviceID: "d5"}})
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, testDevice("d5", eui), nil))
+	relaytest.Equal(t, "the new claim", list(eui, "", 10), []Claim{{Identifier: eui, Account: 2, DeviceID: "d5"}})
 	relaytest.Equal(t, "the device of the first holder", relaytest.Must(s.DeviceByIdentifier(t.Context(), 1, eui))(t).ID, "d1")
 	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1")) // which leaves the claim of the other account
 	relaytest.Equal(t, "the claim after the deletion", len(list(eui, "", 10)), 1)
 }
 
 func deviceLetsGo(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), []Sensor{testSensor("d1", "a")}))
 	dbtest.WantKind(t, s.DeleteDevice(t.Context(), 2, "d1"), relay.KindNotFound)
 	relaytest.NoError(t, s.DeleteDevice(t.Context(), 1, "d1"))
 	dbtest.WantKind(t, s.DeleteDevice(t.Context(), 1, "d1"), relay.KindNotFound)
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, deviceOf("d2", eui), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 2, testDevice("d2", eui), nil))
 }
 
 // rowsOf counts the rows that are kept of a device.
@@ -154,12 +153,12 @@ SELECT (SELECT count(*) FROM device WHERE id = $1) + (SELECT count(*) FROM senso
 
 // deviceStaysAway holds that work in flight does not bring a deleted device back.
 func deviceStaysAway(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
-		s.KeepFrames(t.Context(), 1, []iot.RawFrame{frameOf("d1", 1)}))
-	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a")}), relay.KindNotFound)
-	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "back"; return nil })
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), nil), s.DeleteDevice(t.Context(), 1, "d1"),
+		s.KeepFrames(t.Context(), 1, []RawFrame{testFrame("d1", 1)}))
+	dbtest.WantKind(t, s.AddSensors(t.Context(), 1, "d1", []Sensor{testSensor("d1", "a")}), relay.KindNotFound)
+	_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *Device) error { d.Name = "back"; return nil })
 	dbtest.WantKind(t, err, relay.KindNotFound)
-	_, _, err = s.PutMarker(t.Context(), 1, "d1", iot.Marker{ID: "m"}, dbtest.At(0))
+	_, _, err = s.PutMarker(t.Context(), 1, "d1", Marker{ID: "m"}, dbtest.At(0))
 	dbtest.WantKind(t, err, relay.KindNotFound)
 	if left := rowsOf(t, s, "d1"); left != 0 {
 		t.Errorf("%d rows are left", left)
@@ -167,14 +166,14 @@ func deviceStaysAway(t *testing.T, s *Store) {
 }
 
 func accountsAreApart(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
-		s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "mine"}),
-		s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), []Sensor{testSensor("d1", "a")}),
+		s.CreateDecoder(t.Context(), 1, Decoder{ID: "x", Name: "mine"}),
+		s.PutLocation(t.Context(), 1, Location{ID: "l"}))
 	_, byID := s.Device(t.Context(), 2, "d1")
 	_, byName := s.DeviceByIdentifier(t.Context(), 2, eui)
 	_, decoder := s.Decoder(t.Context(), 2, "x")
-	_, changed := s.ChangeDecoder(t.Context(), 2, "x", func(*iot.Decoder) error { return nil })
-	_, sensor := s.ChangeSensor(t.Context(), 2, "d1", "a", func(*iot.Sensor) error { return nil })
+	_, changed := s.ChangeDecoder(t.Context(), 2, "x", func(*Decoder) error { return nil })
+	_, sensor := s.ChangeSensor(t.Context(), 2, "d1", "a", func(*Sensor) error { return nil })
 	for _, err := range []error{byID, byName, decoder, changed, sensor} {
 		dbtest.WantKind(t, err, relay.KindNotFound)
 	}
@@ -198,7 +197,7 @@ func createAtOnce(t *testing.T, a, b *Store) {
 	won := make([]error, 8)
 	for i := range won {
 		wg.Go(func() {
-			won[i] = []*Store{a, b}[i%2].CreateDevice(t.Context(), relay.AccountID(1+i/2%2), deviceOf(fmt.Sprint("d", i), eui), nil)
+			won[i] = []*Store{a, b}[i%2].CreateDevice(t.Context(), relay.AccountID(1+i/2%2), testDevice(fmt.Sprint("d", i), eui), nil)
 		})
 	}
 	wg.Wait()
@@ -225,10 +224,10 @@ func countSuccesses(t *testing.T, errs []error, kind relay.Kind) (n int) {
 }
 
 func decoderRace(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}))
+	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "x"}))
 	dbtest.Together(10, func(i int) {
-		_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error {
-			d.Sensors = append(d.Sensors, iot.Mapping{Key: fmt.Sprint(i)})
+		_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *Decoder) error {
+			d.Sensors = append(d.Sensors, Mapping{Key: fmt.Sprint(i)})
 			return nil
 		})
 		if err != nil {
@@ -241,19 +240,19 @@ func decoderRace(t *testing.T, s *Store) {
 }
 
 func changeRefused(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x", Name: "old"}))
+	relaytest.NoError(t, s.CreateDecoder(t.Context(), 1, Decoder{ID: "x", Name: "old"}))
 	refusal := errors.New("no")
-	_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *iot.Decoder) error { d.Name = "new"; return refusal })
+	_, err := s.ChangeDecoder(t.Context(), 1, "x", func(d *Decoder) error { d.Name = "new"; return refusal })
 	if d, _ := s.Decoder(t.Context(), 1, "x"); !errors.Is(err, refusal) || d.Name != "old" {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
 
 func sensorAddedAgain(t *testing.T, s *Store) {
-	calibrated := sensorOf("d1", "a")
+	calibrated := testSensor("d1", "a")
 	calibrated.Slope = 2
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{calibrated}),
-		s.AddSensors(t.Context(), 1, "d1", []iot.Sensor{sensorOf("d1", "a"), sensorOf("d1", "b")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), []Sensor{calibrated}),
+		s.AddSensors(t.Context(), 1, "d1", []Sensor{testSensor("d1", "a"), testSensor("d1", "b")}))
 	got, err := s.Sensors(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
 	if len(got) != 2 {
@@ -261,7 +260,7 @@ func sensorAddedAgain(t *testing.T, s *Store) {
 	}
 	relaytest.Equal(t, "result of Sensors, [0].Slope", got[0].Slope, 2)
 	relaytest.Equal(t, "result of Sensors, [1].Key", got[1].Key, "b")
-	changed, err := s.ChangeSensor(t.Context(), 1, "d1", "b", func(x *iot.Sensor) error { x.Offset = -3; return nil })
+	changed, err := s.ChangeSensor(t.Context(), 1, "d1", "b", func(x *Sensor) error { x.Offset = -3; return nil })
 	got, _ = s.Sensors(t.Context(), 1, "d1")
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of Sensors, changed.Offset", changed.Offset, -3)
@@ -269,8 +268,8 @@ func sensorAddedAgain(t *testing.T, s *Store) {
 }
 
 func devicesLoad(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}),
-		s.CreateDevice(t.Context(), 1, deviceOf("d2", "tank"), nil))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), []Sensor{testSensor("d1", "a")}),
+		s.CreateDevice(t.Context(), 1, testDevice("d2", "tank"), nil))
 	got, err := s.Load(t.Context(), 1, []string{"tank", "nobody", eui})
 	if err != nil || len(got) != 2 || got["tank"].Device.ID != "d2" || len(got[eui].Sensors) != 1 {
 		t.Errorf("%+v, %v", got, err)
@@ -279,22 +278,22 @@ func devicesLoad(t *testing.T, s *Store) {
 }
 
 func versionsCount(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d1", eui), []iot.Sensor{sensorOf("d1", "a")}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d1", eui), []Sensor{testSensor("d1", "a")}))
 	version := func(acct relay.AccountID) int64 {
 		v, err := s.Versions(t.Context(), []relay.AccountID{acct, 7})
 		relaytest.NoError(t, err)
 		return v[acct].Records
 	}
 	for name, change := range map[string]func() error{
-		"a new decoder": func() error { return s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "x"}) },
-		"a location":    func() error { return s.PutLocation(t.Context(), 1, iot.Location{ID: "l"}) },
-		"a sensor type": func() error { return s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}) },
+		"a new decoder": func() error { return s.CreateDecoder(t.Context(), 1, Decoder{ID: "x"}) },
+		"a location":    func() error { return s.PutLocation(t.Context(), 1, Location{ID: "l"}) },
+		"a sensor type": func() error { return s.PutSensorType(t.Context(), SensorType{ID: "t"}) },
 		"a device": func() error {
-			_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *iot.Device) error { d.Name = "new"; return nil })
+			_, err := s.ChangeDevice(t.Context(), 1, "d1", func(d *Device) error { d.Name = "new"; return nil })
 			return err
 		},
 		"a sensor": func() error {
-			_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *iot.Sensor) error { x.Slope++; return nil })
+			_, err := s.ChangeSensor(t.Context(), 1, "d1", "a", func(x *Sensor) error { x.Slope++; return nil })
 			return err
 		},
 	} {
@@ -310,13 +309,13 @@ func versionsCount(t *testing.T, s *Store) {
 }
 
 func overviews(t *testing.T, s *Store) {
-	sensor := iot.Sensor{ID: iot.SensorID("d", "a"), DeviceID: "d", Key: "a", Slope: 2, RetentionDays: 3, SensorTypeID: "t"}
+	sensor := Sensor{ID: SensorID("d", "a"), DeviceID: "d", Key: "a", Slope: 2, RetentionDays: 3, SensorTypeID: "t"}
 	if _, err := s.Overview(t.Context(), 1, "d"); relay.KindOf(err) != relay.KindNotFound {
 		t.Fatalf("a device that is not there: %v", err)
 	}
-	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, deviceOf("d", eui), []iot.Sensor{sensor}))
+	relaytest.NoError(t, s.CreateDevice(t.Context(), 1, testDevice("d", eui), []Sensor{sensor}))
 	before, err := s.Overview(t.Context(), 1, "d")
-	relaytest.NoError(t, err, s.PutSensorType(t.Context(), iot.SensorType{ID: "t"}))
+	relaytest.NoError(t, err, s.PutSensorType(t.Context(), SensorType{ID: "t"}))
 	after, err := s.Overview(t.Context(), 1, "d")
 	if err != nil || after.TypesVersion == before.TypesVersion {
 		t.Errorf("a new sensor type left version %d: %v", after.TypesVersion, err)
@@ -331,11 +330,11 @@ func overviews(t *testing.T, s *Store) {
 }
 
 func typesAndLocations(t *testing.T, s *Store) {
-	relaytest.NoError(t, s.PutSensorType(t.Context(), iot.SensorType{ID: "temperature", Name: "Temperature", ImperialSlope: 1.8}),
-		s.PutSensorType(t.Context(), iot.SensorType{ID: "gone"}), s.DeleteSensorType(t.Context(), "gone"),
-		s.PutLocation(t.Context(), 1, iot.Location{ID: "b", Name: "B", Imported: true}), s.PutLocation(t.Context(), 1, iot.Location{ID: "a"}),
-		s.PutLocation(t.Context(), 1, iot.Location{ID: "gone"}), s.DeleteLocation(t.Context(), 1, "gone"),
-		s.CreateDecoder(t.Context(), 1, iot.Decoder{ID: "gone"}), s.DeleteDecoder(t.Context(), 1, "gone"))
+	relaytest.NoError(t, s.PutSensorType(t.Context(), SensorType{ID: "temperature", Name: "Temperature", ImperialSlope: 1.8}),
+		s.PutSensorType(t.Context(), SensorType{ID: "gone"}), s.DeleteSensorType(t.Context(), "gone"),
+		s.PutLocation(t.Context(), 1, Location{ID: "b", Name: "B", Imported: true}), s.PutLocation(t.Context(), 1, Location{ID: "a"}),
+		s.PutLocation(t.Context(), 1, Location{ID: "gone"}), s.DeleteLocation(t.Context(), 1, "gone"),
+		s.CreateDecoder(t.Context(), 1, Decoder{ID: "gone"}), s.DeleteDecoder(t.Context(), 1, "gone"))
 	types, err := s.SensorTypes(t.Context())
 	relaytest.NoError(t, err)
 	if len(types) != 1 {
