@@ -46,6 +46,7 @@ func directions() map[string][]string {
 		"relay/db":        {"relay", "relay/porttest"},
 		"relay/account":   {"relay", "relay/db"},
 		"relay/gateway":   {"relay", "relay/db"},
+		"relay/file":      {"relay", "relay/db"},
 		"relay/event":     {"decoders", "relay", "relay/account", "relay/db", "relay/job", "relay/outbox"},
 		"relay/credit":    {"relay", "relay/account", "relay/db"},
 		"relay/job":       {"decoders", "relay", "relay/account", "relay/db", "relay/event", "relay/outbox"},

@@ -21,15 +21,12 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/file"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/files"
 )
 
-var (
-	_ sip.Archives = (*Store)(nil)
-	_ Files        = (*files.Store)(nil)
-)
+var _ sip.Archives = (*Store)(nil)
 
 func day(d, seconds int) time.Time {
 	return time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
@@ -44,8 +41,6 @@ type callSource struct {
 	read  chan struct{} // told of readers at the gate
 	peak  uint64        // of live memory, looked at now and then
 }
-
-func (s *callSource) Put(context.Context, []sip.Record) error { return nil }
 
 func (s *callSource) call(i int) cdr.Call {
 	return cdr.Call{
@@ -89,12 +84,12 @@ func (s *callSource) Read(ctx context.Context, _ relay.AccountID, _, to time.Tim
 }
 
 // newFiles opens a record store.
-func newFiles(t *testing.T, o db.Options) *files.Store {
+func newFiles(t *testing.T, o db.Options) *file.Store {
 	t.Helper()
-	return files.New(dbtest.Open(t, o))
+	return file.NewStore(dbtest.Open(t, o))
 }
 
-func newStore(t *testing.T, f Files, s *callSource, o Options) *Store {
+func newStore(t *testing.T, f *file.Store, s *callSource, o Options) *Store {
 	t.Helper()
 	a := New(f, s, o)
 	t.Cleanup(func() { _ = a.Close() })

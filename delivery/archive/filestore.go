@@ -5,30 +5,21 @@ import (
 	"fmt"
 	"io"
 	"time"
-)
 
-// Files stores files that expire.
-type Files interface {
-	// Write creates or replaces a file with the content that fill writes, and keeps it
-	// for a time from its completion on. It can be opened once Write has returned nil,
-	// and not after fill has failed.
-	Write(ctx context.Context, name string, keep time.Duration, fill func(to io.Writer) error) error
-	// Open opens a file and returns its size in bytes; relay.KindNotFound if there
-	// is none or it has expired. Reading continues after ctx ends.
-	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
-}
+	"github.com/penstock/penstock/relay/file"
+)
 
 // FileStore is a folder of exported files, which expire after a time.
 type FileStore struct {
 	*Exports
-	files  Files
+	files  *file.Store
 	folder string
 	life   time.Duration
 }
 
 // NewFileStore returns a folder whose files are kept for life; up to atOnce are
 // written at a time, 0 means 2.
-func NewFileStore(files Files, folder string, life time.Duration, atOnce int) *FileStore {
+func NewFileStore(files *file.Store, folder string, life time.Duration, atOnce int) *FileStore {
 	return &FileStore{Exports: NewExports(atOnce), files: files, folder: folder, life: life}
 }
 

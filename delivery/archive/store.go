@@ -7,13 +7,24 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/penstock/penstock/decoders/cdr"
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/file"
 	"github.com/penstock/penstock/relay/sip"
 )
 
 // folder is the folder of archives.
 const folder = "archives"
+
+// Calls reads records of calls; sip.Calls implements it. It is an interface so that tests
+// can read a million calls and stop in the middle.
+type Calls interface {
+	// Read returns calls that start at or after from and before to, in the order of
+	// their starts, after the cursor (zero: from the first), at most limit.
+	Read(ctx context.Context, acct relay.AccountID, from, to time.Time, after sip.Cursor, limit int) ([]cdr.Call, error)
+}
 
 // Options are optional settings; the zero value works.
 type Options struct {
@@ -27,12 +38,12 @@ type Options struct {
 // implements sip.Archives.
 type Store struct {
 	*FileStore
-	calls sip.Calls
+	calls Calls
 	page  int
 }
 
 // New returns a store of archives.
-func New(files Files, calls sip.Calls, o Options) *Store {
+func New(files *file.Store, calls Calls, o Options) *Store {
 	return &Store{FileStore: NewFileStore(files, folder, sip.Life, o.AtOnce), calls: calls, page: cmp.Or(o.Page, 2000)}
 }
 
@@ -62,7 +73,7 @@ func (s *Store) fill(ctx context.Context, to io.Writer, o sip.Order) (int64, err
 	return f.calls, err
 }
 
-func (f *filler) all(ctx context.Context, from sip.Calls, page int) error {
+func (f *filler) all(ctx context.Context, from Calls, page int) error {
 	var behind sip.Cursor
 	for {
 		calls, err := from.Read(ctx, f.order.Account, f.order.From, f.order.To, behind, page)

@@ -43,14 +43,14 @@ const maxPeerAnswer = 16 << 20
 type Peers struct {
 	node     string
 	keys     gateway.Keys
-	registry gateway.Registry
+	registry *gateway.Store
 	client   *http.Client
 	now      func() time.Time
 }
 
 // NewPeers returns the peers of a gateway. An answer may take as long as the request for
 // which it is asked for.
-func NewPeers(node string, keys gateway.Keys, registry gateway.Registry, now func() time.Time) *Peers {
+func NewPeers(node string, keys gateway.Keys, registry *gateway.Store, now func() time.Time) *Peers {
 	return &Peers{node: node, keys: keys, registry: registry, client: &http.Client{}, now: now}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -76,7 +75,7 @@ func TestInternalRoutesAreForGateways(t *testing.T) {
 
 func TestAGatewayIsForgottenOnceItIsAway(t *testing.T) {
 	o := newOffice(t)
-	registry := gateways.New(o.db.DB)
+	registry := gateway.NewStore(o.db.DB)
 	o.surface.Peers = NewPeers("n1", gateway.Keys{}, registry, func() time.Time { return o.now })
 	relaytest.NoError(t, registry.Heartbeat(t.Context(), gateway.Gateway{Node: "n2", URL: "http://n2"}))
 	registered := relaytest.Must(registry.Gateways(t.Context()))(t)

@@ -89,7 +89,7 @@ type Deps struct {
 	// what was changed.
 	Users    *user.Service
 	Provider Provider
-	Audit    audit.Store
+	Audit    *audit.Store
 	// PublicURL is how browsers reach the gateway.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default

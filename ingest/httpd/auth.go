@@ -47,7 +47,7 @@ type AuthDeps struct {
 	// Operations are those of the interfaces of accounts.
 	Operations []Operation
 	// Audit gets each change that a user makes.
-	Audit audit.Store
+	Audit *audit.Store
 	// PublicURL is how browsers reach the gateway.
 	PublicURL string
 	Logger    *slog.Logger // nil means slog.Default

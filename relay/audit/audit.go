@@ -6,7 +6,6 @@
 package audit
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -75,15 +74,4 @@ type Filter struct {
 	Limit                    int
 	// Cursor is the id of the last entry of the page before.
 	Cursor string
-}
-
-// Store keeps entries.
-type Store interface {
-	// Begin saves an entry that is started.
-	Begin(ctx context.Context, e Entry) error
-	// Finish completes an entry.
-	Finish(ctx context.Context, e Entry) error
-	// List returns entries, newest first, and the cursor of the next page, empty on
-	// the last.
-	List(ctx context.Context, f Filter) ([]Entry, string, error)
 }

@@ -1,9 +1,9 @@
-// Package gateway holds which gateways work on one database, what each stands
-// on, and what must be the same at all of them.
+// Package gateway provides the gateways that work on one database: which they are, what
+// must be the same at all of them, the settings that they share, whose turn it is to do
+// periodic work, and which of them holds the binds of a carrier.
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,14 +92,4 @@ func Conflicts(self *Gateway, all []Gateway, now time.Time) []string {
 		}
 	}
 	return out
-}
-
-// Registry keeps the gateways of a database.
-type Registry interface {
-	// Heartbeat saves a gateway as it is now; SeenAt is set by the store.
-	Heartbeat(ctx context.Context, g Gateway) error
-	// Gateways lists them by node, also those that are away.
-	Gateways(ctx context.Context) ([]Gateway, error)
-	// Forget removes one that does not come back.
-	Forget(ctx context.Context, node string) error
 }

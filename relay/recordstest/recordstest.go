@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
@@ -14,17 +15,16 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/audits"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
-	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
-	"github.com/penstock/penstock/relay/sqlstore/users"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // Records are the stores of every domain.
@@ -34,7 +34,7 @@ type Records struct {
 	Accounts    *account.Store
 	Trunks      *sip.Trunks
 	Credit      *credit.Store
-	Lookups     *lookups.Store
+	Lookups     *lookup.Store
 	Devices     *iot.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
@@ -46,8 +46,8 @@ type Records struct {
 	Ledgers     *ledgers.Store
 	Usage       *usages.Store
 	Rules       *rules.Store
-	Users       *users.Store
-	Audit       *audits.Store
+	Users       *user.Store
+	Audit       *audit.Store
 }
 
 // Open opens records in a SQLite database of the test's own.
@@ -75,7 +75,7 @@ func New(db *db.DB) *Records {
 		Accounts:    account.NewStore(db),
 		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
-		Lookups:     lookups.New(db),
+		Lookups:     lookup.NewStore(db),
 		Devices:     iot.NewStore(db),
 		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
@@ -87,8 +87,8 @@ func New(db *db.DB) *Records {
 		Ledgers:     ledgers.New(db),
 		Usage:       usages.New(db),
 		Rules:       rules.New(db),
-		Users:       users.New(db),
-		Audit:       audits.New(db),
+		Users:       user.NewStore(db),
+		Audit:       audit.NewStore(db),
 	}
 }
 

@@ -21,16 +21,6 @@ type Cursor struct {
 	Key   string
 }
 
-// Calls stores the records of calls.
-type Calls interface {
-	// Put saves records durably; one whose key the account has already is unchanged.
-	// The error is relay.KindUnavailable if a retry may succeed.
-	Put(ctx context.Context, records []Record) error
-	// Read returns calls that start at or after from and before to, in the order of
-	// their starts, behind a cursor (zero: from the first), at most limit.
-	Read(ctx context.Context, acct relay.AccountID, from, to time.Time, behind Cursor, limit int) ([]cdr.Call, error)
-}
-
 // Archives makes archives and keeps them while their handles work.
 type Archives interface {
 	// Make makes an archive and returns the number of its calls; an existing archive

@@ -22,7 +22,7 @@ type Options struct {
 
 // Service manages users and their sessions. It is safe for concurrent use.
 type Service struct {
-	store     Store
+	store     *Store
 	o         Options
 	slots     chan struct{} // of passwords that are hashed at the same time
 	dummyHash string
@@ -32,7 +32,7 @@ type Service struct {
 const hashesAtOnce = 2
 
 // New returns the service of users.
-func New(store Store, o Options) *Service {
+func New(store *Store, o Options) *Service {
 	o.SessionTime, o.SignInWait = cmp.Or(o.SessionTime, 12*time.Hour), cmp.Or(o.SignInWait, 5*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now

@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/users"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -24,7 +23,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, now: dbtest.At(0)}
-	r.Service = user.New(users.New(dbtest.Open(t, db.Options{})), user.Options{SessionTime: time.Hour, Now: func() time.Time { return r.now }})
+	r.Service = user.New(user.NewStore(dbtest.Open(t, db.Options{})), user.Options{SessionTime: time.Hour, Now: func() time.Time { return r.now }})
 	return r
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
-	"github.com/penstock/penstock/relay/sqlstore/gateways"
+	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/tracing"
 )
 
@@ -30,7 +30,7 @@ type carriers struct {
 }
 
 // openCarriers makes a client for each bind to an SMSC; start binds.
-func (d *Gateway) openCarriers(in smppIntake, store *gateways.Store) (*carriers, error) {
+func (d *Gateway) openCarriers(in smppIntake, store *gateway.Store) (*carriers, error) {
 	all := &carriers{holders: make(map[string]*holder)}
 	all.life, all.stop = context.WithCancel(context.Background())
 	for _, c := range d.cfg.Carriers {

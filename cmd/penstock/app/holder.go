@@ -9,7 +9,7 @@ import (
 
 	"github.com/penstock/penstock/delivery/carrier/smpp"
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/sqlstore/gateways"
+	"github.com/penstock/penstock/relay/gateway"
 )
 
 // holdPeriod is the time after which another gateway may take the binds of a carrier from
@@ -23,7 +23,7 @@ const holdPeriod = 15 * time.Second
 type holder struct {
 	carrier string
 	node    string // of this gateway
-	store   *gateways.Store
+	store   *gateway.Store
 	clients []*smpp.Client
 	resume  func() // wakes the carrier's queue
 	log     *slog.Logger

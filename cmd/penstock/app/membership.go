@@ -24,7 +24,6 @@ import (
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/event"
 	registry "github.com/penstock/penstock/relay/gateway"
-	"github.com/penstock/penstock/relay/sqlstore/gateways"
 )
 
 // databaseFile is the file of the witness.
@@ -45,7 +44,7 @@ type witness struct {
 // membership registers the gateway, checks that it is consistent with the others, and
 // closes the gate if the database was replaced or restored.
 type membership struct {
-	store   *gateways.Store
+	store   *registry.Store
 	dir     string
 	self    registry.Gateway
 	keys    registry.Keys // of requests between gateways

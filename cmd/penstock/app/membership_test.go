@@ -17,7 +17,6 @@ import (
 	"github.com/penstock/penstock/relay/event"
 	registry "github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/gateways"
 )
 
 // newMembership returns the membership of a gateway on a database. What afterRestore got is in
@@ -26,7 +25,7 @@ func newMembership(t *testing.T, db *db.DB, node string) (m *membership, halts *
 	halts = new([]registry.Halt)
 	return &membership{
 		forgetKeys: func() {},
-		store:      gateways.New(db), dir: t.TempDir(), self: registry.Gateway{Node: node}, gate: registry.NewGate(), log: slog.New(slog.DiscardHandler),
+		store:      registry.NewStore(db), dir: t.TempDir(), self: registry.Gateway{Node: node}, gate: registry.NewGate(), log: slog.New(slog.DiscardHandler),
 		afterRestore: func(_ context.Context, h registry.Halt) (int, error) { *halts = append(*halts, h); return 3, nil },
 		accept:       func(context.Context) ([]string, error) { return nil, nil },
 	}, halts

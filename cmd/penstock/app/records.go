@@ -12,26 +12,24 @@ import (
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/file"
 	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/audits"
-	"github.com/penstock/penstock/relay/sqlstore/calls"
-	"github.com/penstock/penstock/relay/sqlstore/files"
-	"github.com/penstock/penstock/relay/sqlstore/gateways"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
-	"github.com/penstock/penstock/relay/sqlstore/lookups"
 	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
-	"github.com/penstock/penstock/relay/sqlstore/users"
+	"github.com/penstock/penstock/relay/user"
 )
 
 // recordStores are the stores of every domain.
@@ -41,7 +39,7 @@ type recordStores struct {
 	Accounts    *account.Store
 	Trunks      *sip.Trunks
 	Credit      *credit.Store
-	Lookups     *lookups.Store
+	Lookups     *lookup.Store
 	Devices     *iot.Store
 	Inbound     *inbound.Store
 	Deliveries  *outbox.Store
@@ -52,12 +50,12 @@ type recordStores struct {
 	Subscribers *sims.Subscribers
 	Ledgers     *ledgers.Store
 	Usage       *usages.Store
-	Calls       *calls.Store
-	Files       *files.Store
-	Gateways    *gateways.Store
+	Calls       *sip.Calls
+	Files       *file.Store
+	Gateways    *gateway.Store
 	Rules       *rules.Store
-	Users       *users.Store
-	Audit       *audits.Store
+	Users       *user.Store
+	Audit       *audit.Store
 }
 
 // newRecords returns the stores over a database that is open.
@@ -67,7 +65,7 @@ func newRecords(db *db.DB) *recordStores {
 		Accounts:    account.NewStore(db),
 		Trunks:      sip.NewTrunks(db),
 		Credit:      credit.NewStore(db),
-		Lookups:     lookups.New(db),
+		Lookups:     lookup.NewStore(db),
 		Devices:     iot.NewStore(db),
 		Inbound:     inbound.NewStore(db),
 		Deliveries:  outbox.NewStore(db),
@@ -78,12 +76,12 @@ func newRecords(db *db.DB) *recordStores {
 		Subscribers: sims.NewSubscribers(db),
 		Ledgers:     ledgers.New(db),
 		Usage:       usages.New(db),
-		Calls:       calls.New(db),
-		Files:       files.New(db),
-		Gateways:    gateways.New(db),
+		Calls:       sip.NewCalls(db),
+		Files:       file.NewStore(db),
+		Gateways:    gateway.NewStore(db),
 		Rules:       rules.New(db),
-		Users:       users.New(db),
-		Audit:       audits.New(db),
+		Users:       user.NewStore(db),
+		Audit:       audit.NewStore(db),
 	}
 }
 

@@ -1,4 +1,4 @@
-package gateways
+package gateway
 
 import (
 	"fmt"
@@ -9,14 +9,11 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/gateway"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-var _ gateway.Registry = (*Store)(nil)
-
 func TestGateways(t *testing.T) {
-	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
 		"register themselves":              register,
 		"share what was generated":         shareSettings,
 		"do periodic work once a period":   takeTurns,
@@ -27,9 +24,9 @@ func TestGateways(t *testing.T) {
 
 func register(t *testing.T, s *Store) {
 	ctx := t.Context()
-	g := gateway.Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: dbtest.At(0), Facts: gateway.Facts{gateway.Redis: "r"}}
-	other := gateway.Gateway{Node: "n1", URL: "http://b:1"}
-	for _, one := range []gateway.Gateway{g, other, g} {
+	g := Gateway{Node: "n2", URL: "http://a:1", Version: "v1", StartedAt: dbtest.At(0), Facts: Facts{Redis: "r"}}
+	other := Gateway{Node: "n1", URL: "http://b:1"}
+	for _, one := range []Gateway{g, other, g} {
 		if err := s.Heartbeat(ctx, one); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +38,7 @@ func register(t *testing.T, s *Store) {
 		}
 		all[i].SeenAt = time.Time{}
 	}
-	relaytest.Equal(t, "the gateways", all, []gateway.Gateway{other, g})
+	relaytest.Equal(t, "the gateways", all, []Gateway{other, g})
 	if err := s.Forget(ctx, "n2"); err != nil {
 		t.Error(err)
 	}

@@ -1,35 +1,31 @@
-// Package gateways keeps which gateways work on the database, the settings that
-// they share, whose turn it is to do periodic work, and
-// which of them holds the binds of a carrier.
-package gateways
+package gateway
 
 import (
 	"context"
 	"time"
 
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/gateway"
 )
 
-// Store is a gateway.Registry.
+// Store stores the gateways of a database and what they share.
 type Store struct{ db *db.DB }
 
 // New returns the store of gateways.
-func New(database *db.DB) *Store { return &Store{db: database} }
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Heartbeat saves a gateway as it is now.
-func (s *Store) Heartbeat(ctx context.Context, g gateway.Gateway) error {
+func (s *Store) Heartbeat(ctx context.Context, g Gateway) error {
 	g.SeenAt = s.db.Now()
 	return s.db.Run(ctx, "gateway "+g.Node, db.Upsert("gateway", "node", "url, version, started, seen, facts"), fields(&g)...)
 }
 
 // Gateways lists them by node.
-func (s *Store) Gateways(ctx context.Context) ([]gateway.Gateway, error) {
+func (s *Store) Gateways(ctx context.Context) ([]Gateway, error) {
 	return db.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", fields)
 }
 
 // fields are the columns of a gateway.
-func fields(g *gateway.Gateway) []any {
+func fields(g *Gateway) []any {
 	return []any{&g.Node, &g.URL, &g.Version, db.Time(&g.StartedAt), db.Time(&g.SeenAt), db.JSON(&g.Facts)}
 }
 
@@ -82,12 +78,12 @@ func (s *Store) OnConnect(node string, check func(ctx context.Context, read func
 const haltSetting = "halt"
 
 // Halt returns the last halt; the zero Halt if there was none.
-func (s *Store) Halt(ctx context.Context) (gateway.Halt, error) {
-	return db.OrZero(db.One(ctx, s.db, "halt", "SELECT value FROM setting WHERE name = $1", db.Doc[gateway.Halt], haltSetting))
+func (s *Store) Halt(ctx context.Context) (Halt, error) {
+	return db.OrZero(db.One(ctx, s.db, "halt", "SELECT value FROM setting WHERE name = $1", db.Doc[Halt], haltSetting))
 }
 
 // SaveHalt saves a halt.
-func (s *Store) SaveHalt(ctx context.Context, h gateway.Halt) error {
+func (s *Store) SaveHalt(ctx context.Context, h Halt) error {
 	return s.db.Run(ctx, "halt", db.Upsert("setting", "name", "value"), haltSetting, db.JSON(&h))
 }
 

@@ -1,41 +1,38 @@
-// Package audits keeps the audit log of the admin API in SQL; see relay/audit. Entries
-// are kept for good.
-package audits
+package audit
 
 import (
 	"context"
 
-	"github.com/penstock/penstock/relay/audit"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store is an audit.Store.
+// Store stores entries, permanently.
 type Store struct{ db *db.DB }
 
 // New returns the store of audit entries.
-func New(database *db.DB) *Store { return &Store{db: database} }
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // fields are the columns of an entry.
-func fields(e *audit.Entry) []any {
+func fields(e *Entry) []any {
 	return []any{&e.ID, db.Time(&e.At), &e.Actor, &e.Operation, &e.Account, &e.Outcome, &e.Target, db.JSON(e)}
 }
 
 // Begin saves an entry.
-func (s *Store) Begin(ctx context.Context, e audit.Entry) error {
+func (s *Store) Begin(ctx context.Context, e Entry) error {
 	return s.db.Run(ctx, "audit entry", `
 INSERT INTO audit_entry (id, at, actor, operation, account, outcome, target, doc) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (id) DO NOTHING`, fields(&e)...)
 }
 
 // Finish completes an entry.
-func (s *Store) Finish(ctx context.Context, e audit.Entry) error {
+func (s *Store) Finish(ctx context.Context, e Entry) error {
 	return db.MustChange(ctx, s.db, "audit entry "+e.ID, `
 UPDATE audit_entry SET account = $1, outcome = $2, target = $3, doc = $4 WHERE id = $5`,
 		e.Account, e.Outcome, e.Target, db.JSON(e), e.ID)
 }
 
 // List returns entries, newest first.
-func (s *Store) List(ctx context.Context, f audit.Filter) (list []audit.Entry, next string, err error) {
+func (s *Store) List(ctx context.Context, f Filter) (list []Entry, next string, err error) {
 	var w db.Where
 	w.AndSet("id < ?", f.Cursor)
 	w.AndSet("at >= ?", f.From)

@@ -1,4 +1,4 @@
-package files
+package file
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func TestFiles(t *testing.T) {
 		for name, test := range tests {
 			t.Run(engine+"/"+name, func(t *testing.T) {
 				c := relaytest.NewClock(dbtest.At(0))
-				test(t, New(dbtest.Open(t, db.Options{URL: url(), Now: c.Now})), c)
+				test(t, NewStore(dbtest.Open(t, db.Options{URL: url(), Now: c.Now})), c)
 			})
 		}
 	}
@@ -262,7 +262,7 @@ func testMissingChunks(t *testing.T, s *Store, _ *relaytest.Clock) {
 // TestTwoGateways lets two gateways make the same files and serve and sweep them at
 // the same time: each is always one of those that were made, whole.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, New)
+	gateways := dbtest.Two(t, NewStore)
 	var running sync.WaitGroup
 	// Every version of a file has three chunks; its bytes tell its length.
 	for i := range 8 {
@@ -288,7 +288,7 @@ func TestTwoGateways(t *testing.T) {
 	sweep(t, gateways[1], time.Now().Add(3*grace), [3]int64{})
 }
 
-func BenchmarkWrite(b *testing.B) { dbtest.BenchEach(b, New, benchmarkWrite) }
+func BenchmarkWrite(b *testing.B) { dbtest.BenchEach(b, NewStore, benchmarkWrite) }
 
 // benchmarkWrite writes and reads files of 16 MiB.
 func benchmarkWrite(b *testing.B, s *Store) {

@@ -1,10 +1,4 @@
-// Package users keeps the users of the admin API and their sessions in SQL; see
-// relay/user.
-//
-// A session names the version of its user. A change of the user counts the version up
-// in the same transaction that deletes the sessions, so that a session which begins
-// at the same time does not outlive the change.
-package users
+package user
 
 import (
 	"context"
@@ -12,39 +6,38 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/user"
 )
 
-// Store is a user.Store.
+// Store is a Store.
 type Store struct{ db *db.DB }
 
 // New returns the store of users.
-func New(database *db.DB) *Store { return &Store{db: database} }
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // fields are the columns of a user.
-func fields(u *user.User) []any {
+func fields(u *User) []any {
 	return []any{db.JSON(u), &u.Version, db.Time(&u.SignedInAt)}
 }
 
 const selectUser = "SELECT doc, version, signed_in FROM admin_user "
 
 // User loads a user by its name.
-func (s *Store) User(ctx context.Context, name string) (user.User, error) {
+func (s *Store) User(ctx context.Context, name string) (User, error) {
 	return db.One(ctx, s.db, "user "+name, selectUser+"WHERE name = $1", fields, name)
 }
 
 // UserBySubject loads a user of a provider.
-func (s *Store) UserBySubject(ctx context.Context, subject string) (user.User, error) {
+func (s *Store) UserBySubject(ctx context.Context, subject string) (User, error) {
 	return db.One(ctx, s.db, "user", selectUser+"WHERE subject = $1 AND subject <> ''", fields, subject)
 }
 
 // Users lists all users by name.
-func (s *Store) Users(ctx context.Context) ([]user.User, error) {
+func (s *Store) Users(ctx context.Context) ([]User, error) {
 	return db.List(ctx, s.db, "users", selectUser+"ORDER BY name", fields)
 }
 
 // CreateUser saves a new user.
-func (s *Store) CreateUser(ctx context.Context, u user.User) error {
+func (s *Store) CreateUser(ctx context.Context, u User) error {
 	return db.ChangeOr(ctx, s.db, taken(u.Name), "user "+u.Name, `
 INSERT INTO admin_user (id, name, subject, version, doc) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO NOTHING`, u.ID, u.Name, u.Subject, u.Version, db.JSON(u))
@@ -55,7 +48,7 @@ func taken(name string) error {
 }
 
 // ChangeUser saves what change makes of a user and ends its sessions.
-func (s *Store) ChangeUser(ctx context.Context, name string, change func(*user.User) error) (was, is user.User, err error) {
+func (s *Store) ChangeUser(ctx context.Context, name string, change func(*User) error) (was, is User, err error) {
 	err = s.db.Write(ctx, "user "+name, func(ctx context.Context, tx *db.Tx) (err error) {
 		was, err = db.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", fields, name)
 		if err != nil {
@@ -75,7 +68,7 @@ WHERE id = $4 AND NOT EXISTS (SELECT 1 FROM admin_user o WHERE o.name = $1 AND o
 }
 
 // RemoveUser deletes a user with its sessions.
-func (s *Store) RemoveUser(ctx context.Context, name string) (u user.User, err error) {
+func (s *Store) RemoveUser(ctx context.Context, name string) (u User, err error) {
 	err = s.db.Write(ctx, "user "+name, func(ctx context.Context, tx *db.Tx) (err error) {
 		u, err = db.One(ctx, tx, "user "+name, selectUser+"WHERE name = $1 {for update}", fields, name)
 		if err != nil {
@@ -91,7 +84,7 @@ func endSessions(userID string) db.Statement {
 }
 
 // CreateSession saves a session of a user that has not changed since.
-func (s *Store) CreateSession(ctx context.Context, n user.Session) error {
+func (s *Store) CreateSession(ctx context.Context, n Session) error {
 	return s.db.RunAll(ctx, "session",
 		db.Do("UPDATE admin_user SET signed_in = $1 WHERE id = $2 AND version = $3",
 			n.CreatedAt, n.UserID, n.Version).Or(db.NotFound("user of the session")),
@@ -101,10 +94,10 @@ ON CONFLICT (hash) DO NOTHING`, n.Hash, n.UserID, n.Version, n.CreatedAt, n.Expi
 }
 
 // Session loads a session that is valid at a time, with its user.
-func (s *Store) Session(ctx context.Context, hash string, now time.Time) (user.Session, user.User, error) {
+func (s *Store) Session(ctx context.Context, hash string, now time.Time) (Session, User, error) {
 	type row struct {
-		of  user.Session
-		who user.User
+		of  Session
+		who User
 	}
 	r, err := db.One(ctx, s.db, "session", `
 SELECT s.hash, s.user_id, s.version, s.created, s.expires, u.doc, u.version, u.signed_in

@@ -1,6 +1,4 @@
-// Package lookups caches the results of number lookups until they expire, and keeps
-// the networks of the simulator, in SQL; see relay/lookup.
-package lookups
+package lookup
 
 import (
 	"context"
@@ -8,24 +6,22 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/lookup"
 )
 
-// Store keeps what networks said, and the simulator's networks; it is a
-// lookup.Cache.
+// Store caches results until they expire, and stores the networks of the simulator.
 type Store struct{ db *db.DB }
 
 // New returns the store of lookups.
-func New(database *db.DB) *Store { return &Store{db: database} }
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Get returns the cached result of a number; relay.KindNotFound if there is none.
-func (s *Store) Get(ctx context.Context, number relay.MSISDN) (lookup.Result, error) {
+func (s *Store) Get(ctx context.Context, number relay.MSISDN) (Result, error) {
 	return db.One(ctx, s.db, "lookup", "SELECT doc FROM lookup WHERE number = $1 AND (expires = 0 OR expires > $2)",
-		db.Doc[lookup.Result], number, s.db.Now())
+		db.Doc[Result], number, s.db.Now())
 }
 
 // Put caches the result of a number; if keep is 0, it does not expire.
-func (s *Store) Put(ctx context.Context, r lookup.Result, keep time.Duration) error {
+func (s *Store) Put(ctx context.Context, r Result, keep time.Duration) error {
 	var expires time.Time
 	if keep > 0 {
 		expires = s.db.Now().Add(keep)
@@ -38,10 +34,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.db.SweepExpired(ctx, "lookup", "lookup", "number", "expires", now)
 }
 
-const networks db.Documents[lookup.Network] = "network"
+const networks db.Documents[Network] = "network"
 
 // PutNetwork saves a row of the simulator's table.
-func (s *Store) PutNetwork(ctx context.Context, n lookup.Network) error {
+func (s *Store) PutNetwork(ctx context.Context, n Network) error {
 	return networks.Put(ctx, s.db, 0, n.Prefix, n)
 }
 
@@ -51,6 +47,6 @@ func (s *Store) DeleteNetwork(ctx context.Context, prefix string) error {
 }
 
 // Networks returns the simulator's table by prefix.
-func (s *Store) Networks(ctx context.Context) ([]lookup.Network, error) {
+func (s *Store) Networks(ctx context.Context) ([]Network, error) {
 	return networks.All(ctx, s.db, 0)
 }

@@ -1,4 +1,4 @@
-package lookups
+package lookup
 
 import (
 	"fmt"
@@ -10,11 +10,8 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/relaytest"
 )
-
-var _ lookup.Cache = (*Store)(nil)
 
 // clock is a time that tests move.
 type clock struct {
@@ -43,19 +40,19 @@ func TestStore(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			c := &clock{now: dbtest.At(0)}
 			database := dbtest.Open(t, db.Options{URL: url(t), Now: c.Now})
-			t.Run("a result is remembered until it expires", func(t *testing.T) { resultsExpire(t, New(database), c) })
-			t.Run("what expired is deleted", func(t *testing.T) { expiredAreDeleted(t, New(database)) })
-			t.Run("the simulator's networks are kept", func(t *testing.T) { networksAreKept(t, New(database)) })
+			t.Run("a result is remembered until it expires", func(t *testing.T) { resultsExpire(t, NewStore(database), c) })
+			t.Run("what expired is deleted", func(t *testing.T) { expiredAreDeleted(t, NewStore(database)) })
+			t.Run("the simulator's networks are kept", func(t *testing.T) { networksAreKept(t, NewStore(database)) })
 		})
 	}
 }
 
 func resultsExpire(t *testing.T, s *Store, c *clock) {
 	ctx := t.Context()
-	said := lookup.Result{Number: "447700900123", Code: lookup.Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
+	said := Result{Number: "447700900123", Code: Absent, MCC: "234", MNC: "15", Network: "Example", Ported: true}
 	_, err := s.Get(ctx, said.Number)
 	dbtest.WantKind(t, err, relay.KindNotFound)
-	for _, code := range []lookup.Code{lookup.Delivered, lookup.Absent, lookup.Absent} {
+	for _, code := range []Code{Delivered, Absent, Absent} {
 		said.Code = code
 		if err := s.Put(ctx, said, time.Hour); err != nil {
 			t.Fatal(err)
@@ -101,8 +98,8 @@ func expiredAreDeleted(t *testing.T, s *Store) {
 
 func networksAreKept(t *testing.T, s *Store) {
 	ctx := t.Context()
-	want := []lookup.Network{{Prefix: "44", MCC: "234", MNC: "30", Name: "Other"}, {Prefix: "447", MCC: "234", MNC: "15", Name: "Example", Country: "United Kingdom"}}
-	for _, n := range []lookup.Network{want[1], want[0], want[0]} {
+	want := []Network{{Prefix: "44", MCC: "234", MNC: "30", Name: "Other"}, {Prefix: "447", MCC: "234", MNC: "15", Name: "Example", Country: "United Kingdom"}}
+	for _, n := range []Network{want[1], want[0], want[0]} {
 		if err := s.PutNetwork(ctx, n); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package users_test
+package user
 
 import (
 	"errors"
@@ -10,14 +10,10 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	store "github.com/penstock/penstock/relay/sqlstore/users"
-	"github.com/penstock/penstock/relay/user"
 )
 
-var _ user.Store = (*store.Store)(nil)
-
 func TestStore(t *testing.T) {
-	dbtest.Each(t, store.New, map[string]func(*testing.T, *store.Store){
+	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
 		"a user comes back as it was saved":                   comesBack,
 		"a name and a subject are taken once":                 takenOnce,
 		"a change ends the sessions, no change does not":      changeEndsSessions,
@@ -34,18 +30,18 @@ func wantKind(t *testing.T, err error, kind relay.Kind) {
 	}
 }
 
-func anna() user.User {
-	return user.User{
-		ID: "u1", Name: "anna", Role: user.Account, Account: 7, Provider: user.OIDC, Subject: "https://idp.example 42",
+func anna() User {
+	return User{
+		ID: "u1", Name: "anna", Role: Account, Account: 7, Provider: OIDC, Subject: "https://idp.example 42",
 		CreatedAt: dbtest.At(0), ChangedAt: dbtest.At(1), Version: 1,
 	}
 }
 
-func session(u user.User, hash string) user.Session {
-	return user.Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: dbtest.At(2), ExpiresAt: dbtest.At(100)}
+func session(u User, hash string) Session {
+	return Session{Hash: hash, UserID: u.ID, Version: u.Version, CreatedAt: dbtest.At(2), ExpiresAt: dbtest.At(100)}
 }
 
-func valid(t *testing.T, s *store.Store, hash string) bool {
+func valid(t *testing.T, s *Store, hash string) bool {
 	t.Helper()
 	_, _, err := s.Session(t.Context(), hash, dbtest.At(50))
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
@@ -54,7 +50,7 @@ func valid(t *testing.T, s *store.Store, hash string) bool {
 	return err == nil
 }
 
-func comesBack(t *testing.T, s *store.Store) {
+func comesBack(t *testing.T, s *Store) {
 	want := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), want))
 	got, err := s.User(t.Context(), "anna")
@@ -82,32 +78,32 @@ func comesBack(t *testing.T, s *store.Store) {
 	relaytest.Equal(t, "result of Users, [0]", all[0], want)
 }
 
-func takenOnce(t *testing.T, s *store.Store) {
+func takenOnce(t *testing.T, s *Store) {
 	a := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), a))
-	same := user.User{ID: "u2", Name: "anna", Version: 1}
+	same := User{ID: "u2", Name: "anna", Version: 1}
 	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
 	same.Name, same.Subject = "other", a.Subject
 	wantKind(t, s.CreateUser(t.Context(), same), relay.KindConflict)
 	same.Subject = ""
-	relaytest.NoError(t, s.CreateUser(t.Context(), same), s.CreateUser(t.Context(), user.User{ID: "u3", Name: "third", Version: 1}))
-	_, _, err := s.ChangeUser(t.Context(), "other", func(u *user.User) error { u.Name = "anna"; return nil })
+	relaytest.NoError(t, s.CreateUser(t.Context(), same), s.CreateUser(t.Context(), User{ID: "u3", Name: "third", Version: 1}))
+	_, _, err := s.ChangeUser(t.Context(), "other", func(u *User) error { u.Name = "anna"; return nil })
 	wantKind(t, err, relay.KindConflict)
 }
 
-func changeEndsSessions(t *testing.T, s *store.Store) {
+func changeEndsSessions(t *testing.T, s *Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
-	_, _, err := s.ChangeUser(t.Context(), "anna", func(*user.User) error { return nil })
+	_, _, err := s.ChangeUser(t.Context(), "anna", func(*User) error { return nil })
 	relaytest.NoError(t, err)
 	if !valid(t, s, "h") {
 		t.Error("the session ended although nothing changed")
 	}
 	refused := errors.New("refused")
-	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Role = user.Admin; return refused }); !errors.Is(err, refused) || !valid(t, s, "h") {
+	if _, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Role = Admin; return refused }); !errors.Is(err, refused) || !valid(t, s, "h") {
 		t.Errorf("a change that failed: %v", err)
 	}
-	was, is, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Disabled = true; return nil })
+	was, is, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of ChangeUser, Disabled", was.Disabled, false)
 	relaytest.Equal(t, "result of ChangeUser, is.Disabled", is.Disabled, true)
@@ -115,14 +111,14 @@ func changeEndsSessions(t *testing.T, s *store.Store) {
 	if valid(t, s, "h") {
 		t.Error("the session outlives the change")
 	}
-	_, _, err = s.ChangeUser(t.Context(), "nobody", func(*user.User) error { return nil })
+	_, _, err = s.ChangeUser(t.Context(), "nobody", func(*User) error { return nil })
 	wantKind(t, err, relay.KindNotFound)
 }
 
-func staleSession(t *testing.T, s *store.Store) {
+func staleSession(t *testing.T, s *Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u))
-	_, _, err := s.ChangeUser(t.Context(), "anna", func(u *user.User) error { u.Disabled = true; return nil })
+	_, _, err := s.ChangeUser(t.Context(), "anna", func(u *User) error { u.Disabled = true; return nil })
 	relaytest.NoError(t, err)
 	wantKind(t, s.CreateSession(t.Context(), session(u, "h")), relay.KindNotFound)
 	if valid(t, s, "h") {
@@ -130,7 +126,7 @@ func staleSession(t *testing.T, s *store.Store) {
 	}
 }
 
-func sessionsEnd(t *testing.T, s *store.Store) {
+func sessionsEnd(t *testing.T, s *Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "a")), s.CreateSession(t.Context(), session(u, "b")))
 	_, _, err := s.Session(t.Context(), "a", dbtest.At(100))
@@ -149,7 +145,7 @@ func sessionsEnd(t *testing.T, s *store.Store) {
 	}
 }
 
-func removedUser(t *testing.T, s *store.Store) {
+func removedUser(t *testing.T, s *Store) {
 	u := anna()
 	relaytest.NoError(t, s.CreateUser(t.Context(), u), s.CreateSession(t.Context(), session(u, "h")))
 	got, err := s.RemoveUser(t.Context(), "anna")

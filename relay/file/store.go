@@ -1,11 +1,11 @@
-// Package files keeps files in the record store, for a time, so that every gateway
-// serves what one of them made.
+// Package file provides files that expire. They are stored in the database, so that every
+// gateway serves what one of them made.
 //
 // A file is written as a stream of chunks and can be opened once the last of them
 // is there: its row then names its content. One that is written again is replaced
 // in that moment; what reads the former content reads it to its end. Chunks of a
 // writer that died are swept when their content has not grown for an hour.
-package files
+package file
 
 import (
 	"context"
@@ -31,7 +31,7 @@ const (
 type Store struct{ db *db.DB }
 
 // New returns the store of files in a database.
-func New(database *db.DB) *Store { return &Store{db: database} }
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // Open opens a file to read it once from its beginning, and returns its size in
 // bytes; relay.KindNotFound if there is none or it has expired. What is opened can
