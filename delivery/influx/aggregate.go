@@ -207,9 +207,9 @@ func statistic(of iot.Statistic, field string) string {
 // MinAveMax the minimum and the maximum.
 func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
 	for _, sr := range found {
-		b := iot.Bucket{Type: unclean(sr.name), SensorID: unclean(sr.tags["sensor_id"])}
-		to = slices.Grow(to, len(sr.rows))
-		for _, row := range sr.rows {
+		b := iot.Bucket{Type: unclean(sr.Name), SensorID: unclean(sr.Tags["sensor_id"])}
+		to = slices.Grow(to, len(sr.Values))
+		for _, row := range sr.Values {
 			at, err := row.time()
 			if err == nil {
 				err = setStatistics(row, of, &b)

@@ -52,11 +52,7 @@ func (s *Store) influxQLs(ctx context.Context, st statement) ([][]series, error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := readResults(answer.body)
-	if err != nil {
-		return nil, err
-	}
-	return found.series()
+	return readSeries(answer.body)
 }
 
 // queryResponse is a response in the requested format or in JSON.
@@ -123,19 +119,15 @@ func (s *Store) readInfluxQL(ctx context.Context, q iot.Query) ([]iot.Point, err
 // readPoints returns the points of a JSON response, sent by servers that support
 // no other format.
 func readPoints(acct relay.AccountID, body []byte) ([]iot.Point, error) {
-	answered, err := readResults(body)
-	if err != nil {
-		return nil, err
-	}
-	found, err := answered.series()
+	found, err := readSeries(body)
 	if err != nil {
 		return nil, err
 	}
 	var points []iot.Point
 	for _, sr := range slices.Concat(found...) {
-		p := pointOf(acct, sr.name, func(tag string) string { return sr.tags[tag] })
-		points = slices.Grow(points, len(sr.rows))
-		for _, row := range sr.rows {
+		p := pointOf(acct, sr.Name, func(tag string) string { return sr.Tags[tag] })
+		points = slices.Grow(points, len(sr.Values))
+		for _, row := range sr.Values {
 			if err := setValue(&p, row); err != nil {
 				return nil, err
 			}
@@ -178,7 +170,8 @@ func setValue(p *iot.Point, r row) error {
 	}
 	p.Time, p.Value, p.Text, p.IsText = at, value, "", null
 	if null {
-		p.Text = unclean(r[2].String())
+		text, _ := r[2].(string)
+		p.Text = unclean(text)
 	}
 	return nil
 }

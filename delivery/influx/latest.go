@@ -97,7 +97,7 @@ func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string,
 		return err
 	}
 	return eachRow(all, func(of *series, at time.Time, _ row) error {
-		found(of.tags["device_id"], at)
+		found(of.Tags["device_id"], at)
 		return nil
 	})
 }

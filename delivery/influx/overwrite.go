@@ -137,7 +137,7 @@ func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []stri
 	}
 	var numbers []pointKey
 	err = eachRow(all, func(of *series, at time.Time, _ row) error {
-		numbers = append(numbers, pointKey{q.Account, unclean(of.name), unclean(of.tags["sensor_id"]), at.UnixNano()})
+		numbers = append(numbers, pointKey{q.Account, unclean(of.Name), unclean(of.Tags["sensor_id"]), at.UnixNano()})
 		return nil
 	})
 	return numbers, err

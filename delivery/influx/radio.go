@@ -57,7 +57,7 @@ func (s *Store) radioInfluxQL(ctx context.Context, acct relay.AccountID, ids []s
 	}
 	var out []iot.RadioData
 	err = eachRow(all, func(of *series, at time.Time, r row) error {
-		u, err := radioOf(iot.RadioData{Account: acct, DeviceID: unclean(of.tags["device_id"]), Time: at}, r)
+		u, err := radioOf(iot.RadioData{Account: acct, DeviceID: unclean(of.Tags["device_id"]), Time: at}, r)
 		out = append(out, u)
 		return err
 	})

@@ -101,8 +101,8 @@ func (s *Store) createDatabase(ctx context.Context) error {
 		return err
 	}
 	for _, series := range found {
-		for _, row := range series.rows {
-			if len(row) == 1 && row[0].String() == db {
+		for _, row := range series.Values {
+			if len(row) == 1 && row[0] == any(db) {
 				return nil
 			}
 		}

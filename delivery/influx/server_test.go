@@ -103,8 +103,8 @@ func TestErrorsInResponsesToQueries(t *testing.T) {
 		{"a row of two columns", `{"results":[{"series":[{"name":"t","values":[[1,2]]}]}]}`, "a row of 2 columns"},
 		{"a text in place of a time", `{"results":[{"series":[{"name":"t","values":[["x",1,null]]}]}]}`, `a row whose time is "x"`},
 		{"a text in place of a number", `{"results":[{"series":[{"name":"t","values":[[1,"x",null]]}]}]}`, `a row with "x" for a number`},
-		{"no JSON", `<html>`, "an answer that is no object"},
-		{"incomplete JSON", `{"results":[`, "an answer: "},
+		{"no JSON", `<html>`, "the answer to a query: invalid character"},
+		{"incomplete JSON", `{"results":[`, "the answer to a query: "},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
