@@ -49,7 +49,7 @@ function entries(main, params, signal) {
       const one = (await call("listLedgersOfAccounts", { query: { ...query, limit: 1000 }, signal })).data.find((l) => l.id === params.ledger);
       return one ? [h("div", { class: "sheet" }, pairs([["Account", account(one.account)], ["Name", one.name], ["Hash", code(one.hash)], ["Entries", one.entries], ["Signed", one.signed]])), one.checkpoint ? pre(one.checkpoint) : h("p", { class: "hint" }, "Not signed yet: the first look at a token signs it.")]
         : h("p", { class: "empty" }, "The account has no such ledger.");
-    }, { signal, hint: "The checkpoint of the tree. Keep one elsewhere, and penstock verify --head shows whether the past was changed since." }),
+    }, { signal, hint: "The checkpoint of the tree. Keep one elsewhere, and penstock ledger verify --head shows whether the past was changed since." }),
     section("Entries", async () => {
       const found = await call("listEntriesOfLedger", { path, query: { ...query, cursor: params.cursor, limit: 50 }, signal });
       const rows = found.data.map((e) => [e.sequence, stamp(e.at), words[e.type] || e.type, tokenLink(params.account, e.token), long(cut(e.hash, 16))]);
@@ -73,7 +73,7 @@ async function verdict(t, all, place) {
   const says = t.head.checkpoint.startsWith([t.head.origin, t.head.size, t.head.root, ""].join("\n")) &&
     t.all.startsWith([t.head.origin + "/token/" + t.id, t.head.size, t.entries.length, await rootOf(t.entries.map((e) => e.hash)), ""].join("\n"));
   const bad = !says || head === false || rest === false || all.includes(false);
-  const text = bad ? "The history of this token is NOT proven." : head === null ? "Every entry leads to the root. This browser has no Ed25519, so the signature was not checked here; penstock verify does."
+  const text = bad ? "The history of this token is NOT proven." : head === null ? "Every entry leads to the root. This browser has no Ed25519, so the signature was not checked here; penstock ledger verify does."
     : "Verified in this browser: the head is signed by the ledger's key, every entry leads to its root, and the key says that these are all entries of the token.";
   place.replaceChildren(h("p", { class: bad ? "wrong" : head === null ? "note" : "said", role: bad ? "alert" : false }, text));
 }
@@ -81,7 +81,7 @@ async function verdict(t, all, place) {
 function proofs(t) {
   const place = h("div", { role: "status" }), places = t.entries.map(() => h("div", null, h("p", { class: "hint" }, possible() ? "Verifying…" : "")));
   if (possible()) Promise.all(t.entries.map((e, i) => verified(e, t.head, places[i]))).then((all) => verdict(t, all, place)).catch((error) => place.replaceChildren(h("p", { class: "wrong", role: "alert" }, "The proof cannot be read: " + error.message)));
-  else place.append(h("p", { class: "note" }, "This page was not loaded over TLS, so the browser computes no hashes. The gateway has verified the proofs; penstock verify checks the whole ledger."));
+  else place.append(h("p", { class: "note" }, "This page was not loaded over TLS, so the browser computes no hashes. The gateway has verified the proofs; penstock ledger verify checks the whole ledger."));
   return [place, t.entries.map((e, i) => h("div", { class: "sheet" }, h("h3", null, "Entry " + e.sequence + ": " + (words[e.type] || e.type)), pairs([["At (UTC)", stamp(e.at)], ["Leaf hash", code(e.hash)]]), pre(json(e.data)), places[i])),
     h("h3", null, "Signed head of the ledger"), pre(t.head.checkpoint), h("p", { class: "hint" }, "Verifying key: ", code(t.head.key)), h("h3", null, "Signed: these are all entries of the token"), pre(t.all)];
 }
