@@ -368,7 +368,7 @@ func TestThePictureRefusesWhatItMust(t *testing.T) {
 		"a test of decoders imports the test support": {"decoders/sms/a_test.go", module + "relay/relaytest", false},
 		"a store's suite imports it":                  {"relay/iot/iottest/a.go", module + "relay/relaytest", false},
 		"the domain imports it":                       {"relay/iot/a.go", module + "relay/relaytest", true},
-		"the store imports a domain":                  {"relay/sqlstore/rules/a.go", module + "relay/rule", false},
+		"rules import devices":                        {"relay/rule/a.go", module + "relay/iot", false},
 		"a domain that the picture lacks":             {"relay/billing/a.go", module + "relay/iot", true},
 		"decoders import the domain":                  {"decoders/sms/a.go", module + "relay", true},
 		"a test of decoders imports the domain":       {"decoders/sms/a_test.go", module + "relay", true},

@@ -13,7 +13,6 @@ import (
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/rules"
 )
 
 // recorder is an evaluator that remembers what it was given.
@@ -38,7 +37,7 @@ func newEvaluated(t *testing.T) (*gateway, *recorder) {
 	g, r := newGateway(t), &recorder{}
 	database := dbtest.Open(t, db.Options{})
 	g.records = iot.NewStore(database)
-	relaytest.NoError(t, rules.New(database).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
+	relaytest.NoError(t, rule.NewStore(database).Create(t.Context(), 1, rule.Rule{ID: "r1"}), g.records.CreateDecoder(t.Context(), 1, decoder("d1", "temperature", "humidity")),
 		g.records.CreateDecoder(t.Context(), 2, decoder("d1", "temperature")))
 	g.start()
 	g.EvaluateWith(r)

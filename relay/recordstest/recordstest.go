@@ -19,9 +19,9 @@ import (
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
-	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
 	"github.com/penstock/penstock/relay/user"
@@ -45,7 +45,7 @@ type Records struct {
 	Subscribers *sims.Subscribers
 	Ledgers     *ledgers.Store
 	Usage       *usages.Store
-	Rules       *rules.Store
+	Rules       *rule.Store
 	Users       *user.Store
 	Audit       *audit.Store
 }
@@ -86,7 +86,7 @@ func New(db *db.DB) *Records {
 		Subscribers: sims.NewSubscribers(db),
 		Ledgers:     ledgers.New(db),
 		Usage:       usages.New(db),
-		Rules:       rules.New(db),
+		Rules:       rule.NewStore(db),
 		Users:       user.NewStore(db),
 		Audit:       audit.NewStore(db),
 	}

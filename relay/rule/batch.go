@@ -14,7 +14,7 @@ func (s *Service) collect(ctx context.Context, acct relay.AccountID, set *ruleSe
 	if len(items) == 0 {
 		return nil
 	}
-	full, err := s.deps.Store.Collect(ctx, acct, items)
+	full, err := s.deps.Transactions.Collect(ctx, acct, items)
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}
@@ -38,7 +38,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 	}
 	for {
 		d, b := &pendingDecision{}, s.newBudget(ref.Account)
-		created, more, err := s.deps.Store.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.until(), func(all []Occurrence) ([]outbox.Delivery, error) {
+		created, more, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.until(), func(all []Occurrence) ([]outbox.Delivery, error) {
 			b.rollback()
 			d = &pendingDecision{fired: make([]firing, len(all))}
 			for i := range all {

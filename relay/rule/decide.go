@@ -75,7 +75,7 @@ func (d *pendingDecision) create(b *budget, p *Program, all []Occurrence) []outb
 // be called more than once, each time with an empty pendingDecision; either may be nil.
 func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, begin func(*pendingDecision), evaluate func(*pendingDecision, *PairState)) error {
 	var d *pendingDecision
-	created, err := s.deps.Store.Decide(ctx, b.acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
+	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
 		b.rollback()
 		d = &pendingDecision{}
 		if begin != nil {

@@ -89,7 +89,7 @@ func (s *site) gateway() *gateway {
 	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
 	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{Now: s.clock.Now})
 	var err error
-	g.rules, err = rule.New(rule.Deps{Store: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
+	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
 	relaytest.NoError(s.t, err)
 	g.iot.EvaluateWith(g.rules)
 	return g
@@ -180,7 +180,7 @@ func (g *gateway) wants(what string, alarms []string, deliveries int) {
 // faulty is a store whose changes fail, before or after they were made, as if the
 // process had died there.
 type faulty struct {
-	rule.Store
+	*rule.Store
 	mu     sync.Mutex
 	calls  int
 	failAt int // which change fails, from 1; 0: none

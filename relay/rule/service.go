@@ -17,9 +17,11 @@ import (
 
 // Deps are the dependencies of a Service. Store, Fleet and Dispatcher are required.
 type Deps struct {
-	Store      Store
-	Fleet      Fleet
+	Store      *Store
+	Fleet      *iot.Service // devices and their readings
 	Dispatcher outbox.Dispatcher
+	// Transactions replaces those of Store in tests; nil means Store.
+	Transactions Transactions
 	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
 	CheckURL func(string) error
 	// Behind reports that frames wait to be processed for longer than usual: nothing
@@ -62,6 +64,9 @@ type Service struct {
 func New(d Deps, o Options) (*Service, error) {
 	if d.Store == nil || d.Fleet == nil || d.Dispatcher == nil {
 		return nil, errors.New("rule: store, fleet and dispatcher are needed")
+	}
+	if d.Transactions == nil {
+		d.Transactions = d.Store
 	}
 	if d.CheckURL == nil {
 		d.CheckURL = func(string) error { return nil }

@@ -24,9 +24,9 @@ import (
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sip"
 	"github.com/penstock/penstock/relay/sqlstore/ledgers"
-	"github.com/penstock/penstock/relay/sqlstore/rules"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
 	"github.com/penstock/penstock/relay/user"
@@ -53,7 +53,7 @@ type recordStores struct {
 	Calls       *sip.Calls
 	Files       *file.Store
 	Gateways    *gateway.Store
-	Rules       *rules.Store
+	Rules       *rule.Store
 	Users       *user.Store
 	Audit       *audit.Store
 }
@@ -79,7 +79,7 @@ func newRecords(db *db.DB) *recordStores {
 		Calls:       sip.NewCalls(db),
 		Files:       file.NewStore(db),
 		Gateways:    gateway.NewStore(db),
-		Rules:       rules.New(db),
+		Rules:       rule.NewStore(db),
 		Users:       user.NewStore(db),
 		Audit:       audit.NewStore(db),
 	}

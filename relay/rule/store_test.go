@@ -1,4 +1,4 @@
-package rules_test
+package rule_test
 
 import (
 	"context"
@@ -16,25 +16,24 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
-	"github.com/penstock/penstock/relay/sqlstore/rules"
 )
 
 func at(s float64) time.Time { return dbtest.At(s) }
 
-// rig is the stores over one database.
-type rig struct {
-	*rules.Store
+// storeRig is the stores over one database.
+type storeRig struct {
+	*rule.Store
 	db         *db.DB
 	devices    *iot.Store
 	deliveries *outbox.Store
 }
 
-func rigOf(db *db.DB) rig {
-	return rig{rules.New(db), db, iot.NewStore(db), outbox.NewStore(db)}
+func newStoreRig(db *db.DB) storeRig {
+	return storeRig{rule.NewStore(db), db, iot.NewStore(db), outbox.NewStore(db)}
 }
 
 // addDevices creates devices of an account by id.
-func (r rig) addDevices(t *testing.T, acct relay.AccountID, ids ...string) {
+func (r storeRig) addDevices(t *testing.T, acct relay.AccountID, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		relaytest.NoError(t, r.devices.CreateDevice(t.Context(), acct, iot.Device{ID: id, Identifier: fmt.Sprint(acct, "-", id), CreatedAt: at(0)}, nil))
@@ -50,7 +49,7 @@ func ruleOf(id string) rule.Rule {
 
 func TestStore(t *testing.T) {
 	suite := func(t *testing.T, url func(testing.TB) string) {
-		for name, test := range map[string]func(*testing.T, rig){
+		for name, test := range map[string]func(*testing.T, storeRig){
 			"rules are kept": rulesAreKept, "another account's rules": othersRules, "versions": versions, "failures": failuresAdd,
 			"a decision is one step": decisionIsOneStep, "a decision that fails changes nothing": failedDecision,
 			"rules and devices that are gone": goneAreNotDecided, "deliveries of a decision are created once": deliveriesOnce,
@@ -61,7 +60,7 @@ func TestStore(t *testing.T) {
 			"a batch by count":                       batchByCount, "a batch by time": batchByTime, "a frame is in a batch once": batchOnce,
 		} {
 			t.Run(name, func(t *testing.T) {
-				test(t, rigOf(dbtest.Open(t, db.Options{URL: url(t), Now: func() time.Time { return at(50) }})))
+				test(t, newStoreRig(dbtest.Open(t, db.Options{URL: url(t), Now: func() time.Time { return at(50) }})))
 			})
 		}
 	}
@@ -69,7 +68,7 @@ func TestStore(t *testing.T) {
 	t.Run("on PostgreSQL", func(t *testing.T) { suite(t, dbtest.Shared(t).NewDatabase) })
 }
 
-func unopenedRule(t *testing.T, s rig) {
+func unopenedRule(t *testing.T, s storeRig) {
 	s.db.SetSealer(dbtest.Sealer{})
 	s.addDevices(t, 1, "d")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
@@ -94,7 +93,7 @@ func unopenedRule(t *testing.T, s rig) {
 	relaytest.Equal(t, "rules that were decided", decided, []string{"r2"})
 }
 
-func rulesAreKept(t *testing.T, s rig) {
+func rulesAreKept(t *testing.T, s storeRig) {
 	r := ruleOf("r1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, r))
 	if err := s.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindConflict {
@@ -129,7 +128,7 @@ func rulesAreKept(t *testing.T, s rig) {
 func never(_, _ rule.Rule) bool  { return false }
 func always(_, _ rule.Rule) bool { return true }
 
-func othersRules(t *testing.T, s rig) {
+func othersRules(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	_, err := s.Rule(t.Context(), 2, "r1")
 	_, err2 := s.Change(t.Context(), 2, "r1", func(*rule.Rule) error { return nil }, always, at(3))
@@ -142,7 +141,7 @@ func othersRules(t *testing.T, s rig) {
 	relaytest.Equal(t, "number of results of Rules", len(relaytest.Must(s.Rules(t.Context(), 2))(t)), 0)
 }
 
-func versions(t *testing.T, s rig) {
+func versions(t *testing.T, s storeRig) {
 	version := func() iot.Version {
 		of, err := s.devices.Versions(t.Context(), []relay.AccountID{1})
 		relaytest.NoError(t, err)
@@ -170,7 +169,7 @@ func versions(t *testing.T, s rig) {
 	}
 }
 
-func failuresAdd(t *testing.T, s rig) {
+func failuresAdd(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	for i := range 2 {
 		relaytest.NoError(t, s.Fail(t.Context(), []rule.Failed{
@@ -204,7 +203,7 @@ func deliveryOf(id string) outbox.Delivery {
 	return outbox.Delivery{ID: id, Account: 1, Kind: outbox.KindRelay, CreatedAt: at(1), Request: &outbox.Request{Method: "POST", URL: "https://example.com/"}}
 }
 
-func decisionIsOneStep(t *testing.T, s rig) {
+func decisionIsOneStep(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
 	pairs := []rule.Pair{{RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
@@ -260,7 +259,7 @@ func decisionIsOneStep(t *testing.T, s rig) {
 	}
 }
 
-func failedDecision(t *testing.T, s rig) {
+func failedDecision(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	refused := errors.New("no")
@@ -275,7 +274,7 @@ func failedDecision(t *testing.T, s rig) {
 	relaytest.Equal(t, "number of results of PairStates", len(relaytest.Must(s.PairStates(t.Context(), 1, []string{"d1"}))(t)), 0)
 }
 
-func goneAreNotDecided(t *testing.T, s rig) {
+func goneAreNotDecided(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	pairs := []rule.Pair{{RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d1"}}
@@ -286,7 +285,7 @@ func goneAreNotDecided(t *testing.T, s rig) {
 	relaytest.Equal(t, "of a rule that was disabled: number of results", len(relaytest.Must(s.Decide(t.Context(), 1, pairs, at(90), raising("b")))(t)), 0)
 }
 
-func deliveriesOnce(t *testing.T, s rig) {
+func deliveriesOnce(t *testing.T, s storeRig) {
 	forward := func([]rule.PairState) (rule.Decision, error) {
 		return rule.Decision{Deliveries: []outbox.Delivery{deliveryOf("x"), deliveryOf("y"), deliveryOf("x")}}, nil
 	}
@@ -295,7 +294,7 @@ func deliveriesOnce(t *testing.T, s rig) {
 	relaytest.Equal(t, "result of Get, State", relaytest.Must(s.deliveries.Get(t.Context(), 1, "y"))(t).State, outbox.Queued)
 }
 
-func alarmsAreListed(t *testing.T, s rig) {
+func alarmsAreListed(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2", "d3", "d4", "d5")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")))
 	for i, p := range []rule.Pair{{RuleID: "r1", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d2"}, {RuleID: "r2", DeviceID: "d1"}, {RuleID: "r1", DeviceID: "d3"}, {RuleID: "r1", DeviceID: "d4"}} {
@@ -347,7 +346,7 @@ func alarmsAreListed(t *testing.T, s rig) {
 }
 
 // rulesAndAlarmsOfAll lists what two accounts have, in pages of two.
-func rulesAndAlarmsOfAll(t *testing.T, s rig) {
+func rulesAndAlarmsOfAll(t *testing.T, s storeRig) {
 	for _, acct := range []relay.AccountID{1, 2} {
 		s.addDevices(t, acct, "d1")
 		for i, id := range []string{"r2", "r1"} {
@@ -384,7 +383,7 @@ func rulesAndAlarmsOfAll(t *testing.T, s rig) {
 	}
 }
 
-func alarmIsAcknowledged(t *testing.T, s rig) {
+func alarmIsAcknowledged(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	_, err := s.Decide(t.Context(), 1, []rule.Pair{{RuleID: "r1", DeviceID: "d1"}}, at(80), raising("a"))
@@ -403,7 +402,7 @@ func alarmIsAcknowledged(t *testing.T, s rig) {
 	relaytest.Equal(t, "result of Alarm, Readings[t].Value", a.Readings["t"].Value, 31)
 }
 
-func dueIsLeased(t *testing.T, s rig) {
+func dueIsLeased(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	for i, id := range []string{"d1", "d2"} {
@@ -432,7 +431,7 @@ func silentRule() rule.Rule {
 	return r
 }
 
-func devicesAreWatched(t *testing.T, s rig) {
+func devicesAreWatched(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2", "d3")
 	s.addDevices(t, 2, "d9")
 	relaytest.NoError(t, s.Create(t.Context(), 1, silentRule()))
@@ -464,7 +463,7 @@ func devicesAreWatched(t *testing.T, s rig) {
 	}
 }
 
-func watchesAreLeased(t *testing.T, s rig) {
+func watchesAreLeased(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, silentRule()))
 	s.addDevices(t, 1, "d1", "d2")
 	due := func(now float64) (ids []string) {
@@ -489,7 +488,7 @@ func watchesAreLeased(t *testing.T, s rig) {
 	relaytest.Equal(t, "result of due", due(51), []string{"d2"})
 }
 
-func deletions(t *testing.T, s rig) {
+func deletions(t *testing.T, s storeRig) {
 	s.addDevices(t, 1, "d1", "d2")
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")), s.Create(t.Context(), 1, ruleOf("r2")), s.Create(t.Context(), 1, ruleOf("r3")))
 	_, err := s.Decide(t.Context(), 1, []rule.Pair{
@@ -511,7 +510,7 @@ func itemOf(record string, s float64, b rule.Batch) rule.Item {
 }
 
 // take takes a batch and returns its records, in the id of the delivery.
-func (r rig) take(t *testing.T, b rule.Batch, now float64) (records []string, more bool) {
+func (r storeRig) take(t *testing.T, b rule.Batch, now float64) (records []string, more bool) {
 	t.Helper()
 	created, more, err := r.TakeBatch(t.Context(), rule.BatchRef{Account: 1, RuleID: "r1"}, b, at(now), at(now+30), func(all []rule.Occurrence) ([]outbox.Delivery, error) {
 		for _, o := range all {
@@ -526,7 +525,7 @@ func (r rig) take(t *testing.T, b rule.Batch, now float64) (records []string, mo
 	return records, more
 }
 
-func batchByCount(t *testing.T, s rig) {
+func batchByCount(t *testing.T, s storeRig) {
 	b := rule.Batch{Count: 2}
 	batching := ruleOf("r1")
 	batching.Batch = b
@@ -562,7 +561,7 @@ func batchByCount(t *testing.T, s rig) {
 	}
 }
 
-func batchByTime(t *testing.T, s rig) {
+func batchByTime(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	b := rule.Batch{Every: 10 * time.Second}
 	_, err := s.Collect(t.Context(), 1, []rule.Item{itemOf("a", 1, b)})
@@ -582,7 +581,7 @@ func batchByTime(t *testing.T, s rig) {
 	relaytest.Equal(t, "number of results of DueBatches", len(relaytest.Must(s.DueBatches(t.Context(), at(1e9), 10))(t)), 0)
 }
 
-func batchOnce(t *testing.T, s rig) {
+func batchOnce(t *testing.T, s storeRig) {
 	relaytest.NoError(t, s.Create(t.Context(), 1, ruleOf("r1")))
 	b := rule.Batch{Count: 1}
 	for range 2 {

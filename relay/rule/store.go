@@ -1,9 +1,4 @@
-// Package rules keeps rules, their states for devices, alarms, and the
-// frames that are collected for batches. It implements rule.Store.
-//
-// A decision locks what stands between its rules and devices, in the order of device
-// and rule, before deliveries are created. Steady state writes nothing.
-package rules
+package rule
 
 import (
 	"context"
@@ -14,16 +9,13 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/rule"
 )
 
 // Store keeps rules and alarms. It is safe for concurrent use.
 type Store struct{ db *db.DB }
 
-var _ rule.Store = (*Store)(nil)
-
-// New returns the store in a database.
-func New(database *db.DB) *Store { return &Store{db: database} }
+// NewStore returns the store in a database.
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 
@@ -31,19 +23,19 @@ const ruleColumns = `account, doc, id, created, failures, failed_at, failure`
 // watched.
 const enrolAfter = 3 * time.Second
 
-func ruleFields(r *rule.Rule) []any { return ownedRule(new(relay.AccountID), r) }
+func ruleFields(r *Rule) []any { return ownedRule(new(relay.AccountID), r) }
 
 // ownedRule returns where ruleColumns are read to, with the account of the rule.
-func ownedRule(acct *relay.AccountID, r *rule.Rule) []any {
+func ownedRule(acct *relay.AccountID, r *Rule) []any {
 	return []any{acct, db.SealedOr(&r.Unopened, db.JSON(r), "rule", acct), &r.ID, db.NanoTime(&r.CreatedAt), &r.Failures.Count, db.Time(&r.Failures.LastAt), &r.Failures.Last}
 }
 
 // Create saves a rule.
-func (s *Store) Create(ctx context.Context, acct relay.AccountID, r rule.Rule) error {
+func (s *Store) Create(ctx context.Context, acct relay.AccountID, r Rule) error {
 	noun := "rule " + r.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		insert := db.Do(`
-INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, db.Nanos(r.CreatedAt), r.On == rule.OnSilent, db.Sealed(db.JSON(r), "rule", acct))
+INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`, acct, r.ID, db.Nanos(r.CreatedAt), r.On == OnSilent, db.Sealed(db.JSON(r), "rule", acct))
 		exists := relay.Errorf(relay.KindConflict, "rule %s exists", r.ID)
 		return tx.RunAll(ctx, noun, append([]db.Statement{insert.Or(exists)}, saved(tx, acct, r)...)...)
 	})
@@ -51,8 +43,8 @@ INSERT INTO rule (account, id, created, silent, doc) VALUES ($1, $2, $3, $4, $5)
 
 // saved has devices watched if the rule looks for silent ones, and counts the version
 // of the account's rules up, last of all.
-func saved(tx *db.Tx, acct relay.AccountID, r rule.Rule) (all []db.Statement) {
-	if r.On == rule.OnSilent && r.Enabled {
+func saved(tx *db.Tx, acct relay.AccountID, r Rule) (all []db.Statement) {
+	if r.On == OnSilent && r.Enabled {
 		// The enrolment comes a little later than the rule, when devices that were created without
 		// it have been saved.
 		all = append(all, db.Do(`
@@ -63,14 +55,14 @@ ON CONFLICT (account) DO UPDATE SET due = excluded.due, after = ''`, acct, tx.No
 }
 
 // Change saves what change makes of a rule.
-func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, change func(*rule.Rule) error, forget func(was, is rule.Rule) bool, now time.Time) (rule.Rule, error) {
+func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Rule) error, forget func(was, is Rule) bool, now time.Time) (Rule, error) {
 	noun := "rule " + id
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (r rule.Rule, err error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (r Rule, err error) {
 		doc, err := db.One(ctx, tx, noun, "SELECT account, doc FROM rule WHERE account = $1 AND id = $2 {for update}", db.SealedText("rule"), acct, id)
 		if err != nil {
 			return r, err
 		}
-		var was rule.Rule
+		var was Rule
 		if err := db.Decode([]byte(doc), &was); err != nil {
 			return r, err
 		}
@@ -78,9 +70,9 @@ func (s *Store) Change(ctx context.Context, acct relay.AccountID, id string, cha
 		if err != nil {
 			return r, err
 		}
-		r.Failures = rule.Failures{}
+		r.Failures = Failures{}
 		all := []db.Statement{db.Do(`
-UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == rule.OnSilent, db.Sealed(db.JSON(r), "rule", acct), acct, id)}
+UPDATE rule SET silent = $1, doc = $2, failures = 0, failed_at = 0, failure = '' WHERE account = $3 AND id = $4`, r.On == OnSilent, db.Sealed(db.JSON(r), "rule", acct), acct, id)}
 		if was.Batch != r.Batch { // what was collected is sent at once
 			all = append(all, db.Do("UPDATE rule_batch SET due = $1 WHERE account = $2 AND rule = $3 AND n > 0", now, acct, id))
 		}
@@ -113,25 +105,25 @@ func forgetRule(acct relay.AccountID, id string, now time.Time) []db.Statement {
 }
 
 // Rule loads a rule.
-func (s *Store) Rule(ctx context.Context, acct relay.AccountID, id string) (rule.Rule, error) {
+func (s *Store) Rule(ctx context.Context, acct relay.AccountID, id string) (Rule, error) {
 	r, err := db.One(ctx, s.db, "rule "+id, `SELECT `+ruleColumns+` FROM rule WHERE account = $1 AND id = $2`, ruleFields, acct, id)
 	if err == nil && r.Unopened {
-		return rule.Rule{}, fmt.Errorf("rule %s: %w", id, relay.ErrUnopened)
+		return Rule{}, fmt.Errorf("rule %s: %w", id, relay.ErrUnopened)
 	}
 	return r, err
 }
 
 // Rules lists an account's rules.
-func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]rule.Rule, error) {
+func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error) {
 	return db.List(ctx, s.db, "rules", `SELECT `+ruleColumns+` FROM rule WHERE account = $1 ORDER BY created, id`, ruleFields, acct)
 }
 
 // FindRules returns rules of one or all accounts after one, by account and creation.
-func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, after rule.Ref, limit int) ([]rule.Owned[rule.Rule], error) {
+func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Owned[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
 	w.And("(account, created, id) > (?, ?, ?)", after.Account, db.Nanos(after.CreatedAt), after.ID)
-	return db.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *rule.Owned[rule.Rule]) []any {
+	return db.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *Owned[Rule]) []any {
 		return ownedRule(&r.Account, &r.Of)
 	})
 }
@@ -142,11 +134,11 @@ func (s *Store) CountRules(ctx context.Context, acct relay.AccountID) (int, erro
 }
 
 // Fail adds failures to those of rules.
-func (s *Store) Fail(ctx context.Context, all []rule.Failed) error {
+func (s *Store) Fail(ctx context.Context, all []Failed) error {
 	return s.db.Run(ctx, "rules: failures", `
 UPDATE rule SET failures = rule.failures + b.count, failed_at = b.at, failure = b.reason
 FROM batch AS b WHERE rule.account = b.account AND rule.id = b.id`,
-		db.BatchOf("account, id, count, at, reason", all, func(f *rule.Failed) []any {
+		db.BatchOf("account, id, count, at, reason", all, func(f *Failed) []any {
 			return []any{f.Account, f.RuleID, f.Count, f.LastAt, f.Last}
 		}))
 }

@@ -1,4 +1,4 @@
-package rules_test
+package rule_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/sqlstore/rules"
+	"github.com/penstock/penstock/relay/rule"
 )
 
 // BenchmarkLeaseWatches takes the 500 devices that may be silent out of a million that
@@ -32,7 +32,7 @@ func BenchmarkLeaseWatches(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		s := rules.New(database)
+		s := rule.NewStore(database)
 		for b.Loop() {
 			leased := at(500_000)
 			due, err := s.LeaseWatches(b.Context(), at(2), leased, silent)

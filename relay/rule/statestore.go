@@ -1,4 +1,4 @@
-package rules
+package rule
 
 import (
 	"cmp"
@@ -10,13 +10,12 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/rule"
 )
 
 const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due, s.began`
 
 // stateFields are stateColumns.
-func stateFields(st *rule.PairState) []any {
+func stateFields(st *PairState) []any {
 	return []any{
 		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.At),
 		db.NanoTime(&st.FrameAt), &st.Record, &st.Repeats, db.NanoTime(&st.RanAt), db.Time(&st.Due), db.JSON(&st.Began),
@@ -24,15 +23,15 @@ func stateFields(st *rule.PairState) []any {
 }
 
 // PairStates returns the states of rules for devices.
-func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) ([]rule.PairState, error) {
+func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) ([]PairState, error) {
 	return db.List(ctx, s.db, "rule states", `
 SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`, stateFields,
 		db.AccountColumn(acct, "device", deviceIDs))
 }
 
 // Decide locks states, and saves what decide makes of them.
-func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.Pair, until time.Time, decide func([]rule.PairState) (rule.Decision, error)) ([]outbox.Delivery, error) {
-	pairs = db.FirstOfEach(pairs, func(a, b rule.Pair) int {
+func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
+	pairs = db.FirstOfEach(pairs, func(a, b Pair) int {
 		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
 	return db.Transact(ctx, s.db, "rule states: decide", func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
@@ -40,7 +39,7 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []rule.P
 		if err != nil {
 			return nil, err
 		}
-		keys := db.BatchOf("account, device, rule", pairs, func(p *rule.Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
+		keys := db.BatchOf("account, device, rule", pairs, func(p *Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
 		// Rows are made so that they can be locked; not for devices that were deleted.
 		if err := tx.Run(ctx, "rule states: add", `
 INSERT INTO rule_state (account, device, rule)
@@ -68,7 +67,7 @@ ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 }
 
 // enabled leaves out the pairs whose rule was disabled or deleted meanwhile.
-func enabled(ctx context.Context, tx *db.Tx, acct relay.AccountID, pairs []rule.Pair) (left []rule.Pair, err error) {
+func enabled(ctx context.Context, tx *db.Tx, acct relay.AccountID, pairs []Pair) (left []Pair, err error) {
 	ids := make([]string, len(pairs))
 	for i := range pairs {
 		ids[i] = pairs[i].RuleID
@@ -81,7 +80,7 @@ WHERE (account, id) IN (SELECT account, rule FROM batch) ORDER BY id {for share}
 	if err != nil {
 		return nil, err
 	}
-	is := db.By(rules, func(r rule.Rule) string { return r.ID })
+	is := db.By(rules, func(r Rule) string { return r.ID })
 	for _, p := range pairs {
 		if is[p.RuleID].Enabled {
 			left = append(left, p)
@@ -98,7 +97,7 @@ FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.st
 
 // save saves a decision about states but for its deliveries. A state without a frame is
 // not kept.
-func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *rule.Decision, keys *db.Batch) error {
+func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, keys *db.Batch) error {
 	return tx.RunAll(ctx, "rule states: save", db.Do(`
 UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
   heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
@@ -112,8 +111,8 @@ DELETE FROM rule_state WHERE heard = 0
 AND (account, device, rule) IN (SELECT b.account, b.device, b.rule FROM batch AS b)`, keys))
 }
 
-func stateRows(acct relay.AccountID, all []rule.PairState) *db.Batch {
-	return db.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), all, func(st *rule.PairState) []any {
+func stateRows(acct relay.AccountID, all []PairState) *db.Batch {
+	return db.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), all, func(st *PairState) []any {
 		values := append([]any{acct}, stateFields(st)...)
 		if st.Began == nil {
 			values[len(values)-1] = ""
@@ -122,24 +121,24 @@ func stateRows(acct relay.AccountID, all []rule.PairState) *db.Batch {
 	})
 }
 
-func alarmRows(acct relay.AccountID, all []rule.Alarm) *db.Batch {
-	return db.BatchOf("account, id, rule, device, raised, raised_by, doc", all, func(a *rule.Alarm) []any {
+func alarmRows(acct relay.AccountID, all []Alarm) *db.Batch {
+	return db.BatchOf("account, id, rule, device, raised, raised_by, doc", all, func(a *Alarm) []any {
 		return []any{acct, a.ID, a.RuleID, a.DeviceID, db.Nanos(a.RaisedAt), a.RaisedBy, db.JSON(documentOf(*a))}
 	})
 }
 
-func clearedRows(acct relay.AccountID, all []rule.Alarm) *db.Batch {
-	return db.BatchOf("account, id, cleared, cleared_by", all, func(a *rule.Alarm) []any {
+func clearedRows(acct relay.AccountID, all []Alarm) *db.Batch {
+	return db.BatchOf("account, id, cleared, cleared_by", all, func(a *Alarm) []any {
 		return []any{acct, a.ID, db.Nanos(a.ClearedAt), a.ClearedBy}
 	})
 }
 
 // LeaseDue takes states that are due.
-func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]rule.Owned[rule.PairState], error) {
+func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]Owned[PairState], error) {
 	return lease(ctx, s, "rule states: due", "rule_state", `
 UPDATE rule_state SET due = $1 WHERE (account, device, rule) IN (
   SELECT account, device, rule FROM rule_state WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
-) RETURNING account, device, rule`, func(o *rule.Owned[rule.PairState]) []any {
+) RETURNING account, device, rule`, func(o *Owned[PairState]) []any {
 		return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
 	}, until, now, most)
 }
@@ -154,36 +153,36 @@ func lease[T any](ctx context.Context, s *Store, noun, table, statement string, 
 }
 
 // LeaseWatches takes devices that may be silent.
-func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, most int) ([]rule.Watch, error) {
+func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, most int) ([]Watch, error) {
 	return lease(ctx, s, "silence: due", "rule_watch", `
 UPDATE rule_watch SET due = $1 WHERE (account, device) IN (
   SELECT account, device FROM rule_watch WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
-) RETURNING account, device`, func(w *rule.Watch) []any { return []any{&w.Account, &w.DeviceID} }, until, now, most)
+) RETURNING account, device`, func(w *Watch) []any { return []any{&w.Account, &w.DeviceID} }, until, now, most)
 }
 
 // MoveWatches sets when devices may be silent next.
-func (s *Store) MoveWatches(ctx context.Context, leased time.Time, to []rule.Watch) error {
+func (s *Store) MoveWatches(ctx context.Context, leased time.Time, to []Watch) error {
 	return s.db.Run(ctx, "silence: next", `
 UPDATE rule_watch SET due = b.due
 FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device AND rule_watch.due = $1`, leased,
-		db.BatchOf("account, device, due", to, func(w *rule.Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
+		db.BatchOf("account, device, due", to, func(w *Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
 }
 
 // enrolledAtOnce is how many accounts one call of LeaseEnrolments takes at most.
 const enrolledAtOnce = 100
 
 // LeaseEnrolments takes accounts whose devices have to be watched.
-func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]rule.Enrolment, error) {
+func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]Enrolment, error) {
 	return lease(ctx, s, "silence: accounts", "rule_enrolment", `
 UPDATE rule_enrolment SET due = $1 WHERE account IN (
   SELECT account FROM rule_enrolment WHERE due <= $2 ORDER BY account LIMIT $3 {skip locked}
-) RETURNING account, after`, func(e *rule.Enrolment) []any { return []any{&e.Account, &e.After} },
+) RETURNING account, after`, func(e *Enrolment) []any { return []any{&e.Account, &e.After} },
 		until, now, enrolledAtOnce)
 }
 
 // Enrol watches the next devices of an account. When there are no more, the enrolment
 // ends, unless another rule has begun one meanwhile.
-func (s *Store) Enrol(ctx context.Context, e *rule.Enrolment, now, leased time.Time, most int) (more bool, err error) {
+func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, most int) (more bool, err error) {
 	after, err := db.Transact(ctx, s.db, "silence: enrol", func(ctx context.Context, tx *db.Tx) (string, error) {
 		added, err := db.Values[string](ctx, tx, "silence: enrol", `
 INSERT INTO rule_watch (account, device, due)

@@ -1,4 +1,4 @@
-package rules
+package rule
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/rule"
 )
 
 const (
@@ -21,25 +20,25 @@ const (
 )
 
 // documentOf is what has no column of an alarm.
-func documentOf(a rule.Alarm) rule.Alarm {
-	return rule.Alarm{Readings: a.Readings, AcknowledgedAt: a.AcknowledgedAt, AcknowledgedBy: a.AcknowledgedBy, Note: a.Note}
+func documentOf(a Alarm) Alarm {
+	return Alarm{Readings: a.Readings, AcknowledgedAt: a.AcknowledgedAt, AcknowledgedBy: a.AcknowledgedBy, Note: a.Note}
 }
 
-func alarmFields(a *rule.Alarm) []any {
+func alarmFields(a *Alarm) []any {
 	return []any{
 		db.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, db.NanoTime(&a.RaisedAt), db.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
 	}
 }
 
 // Alarm loads an alarm.
-func (s *Store) Alarm(ctx context.Context, acct relay.AccountID, id string) (rule.Alarm, error) {
+func (s *Store) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
 	return db.One(ctx, s.db, "alarm "+id, getAlarm, alarmFields, acct, id)
 }
 
 // ChangeAlarm saves what change makes of an alarm.
-func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string, change func(*rule.Alarm) error) (rule.Alarm, error) {
+func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string, change func(*Alarm) error) (Alarm, error) {
 	noun := "alarm " + id
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (rule.Alarm, error) {
+	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (Alarm, error) {
 		a, err := db.One(ctx, tx, noun, lockAlarm, alarmFields, acct, id)
 		if err == nil {
 			err = change(&a)
@@ -52,12 +51,12 @@ func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string
 }
 
 // OfRecord returns the alarms that a frame raised or cleared.
-func (s *Store) OfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]rule.Alarm, error) {
+func (s *Store) OfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]Alarm, error) {
 	return db.List(ctx, s.db, "alarms of a frame", `SELECT `+alarmColumns+` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`, alarmFields, acct, deviceID, record, record)
 }
 
 // Alarms lists alarms, newest first.
-func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f rule.AlarmFilter) ([]rule.Owned[rule.Alarm], string, error) {
+func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
 		return nil, "", err
@@ -69,7 +68,7 @@ func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f rule.AlarmFi
 	w.AndSet("state = ?", f.State)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
-	fields := func(a *rule.Owned[rule.Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Of)...) }
+	fields := func(a *Owned[Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Of)...) }
 	all, err := db.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err

@@ -1,4 +1,4 @@
-package rules
+package rule
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/rule"
 )
 
 // itemsKept is how long a frame that was sent in a batch is remembered.
@@ -28,15 +27,15 @@ type tally struct {
 func (t *tally) fields() []any { return []any{&t.rule, &t.n, db.Time(&t.due)} }
 
 // Collect adds frames to batches.
-func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []rule.Item) ([]rule.BatchRef, error) {
-	rules := make(map[string]rule.Item)
+func (s *Store) Collect(ctx context.Context, acct relay.AccountID, items []Item) ([]BatchRef, error) {
+	rules := make(map[string]Item)
 	for _, it := range items {
 		if _, known := rules[it.RuleID]; !known {
 			rules[it.RuleID] = it
 		}
 	}
 	keys := db.AccountColumn(acct, "rule", slices.Sorted(maps.Keys(rules)))
-	return db.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *db.Tx) (full []rule.BatchRef, err error) {
+	return db.Transact(ctx, s.db, "batches: collect", func(ctx context.Context, tx *db.Tx) (full []BatchRef, err error) {
 		if err := tx.Run(ctx, "batches: add", `
 INSERT INTO rule_batch (account, rule)
 SELECT b.account, b.rule FROM batch AS b
@@ -59,7 +58,7 @@ ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`, keys); err != nil {
 				t.due = of.At.Add(of.Batch.Every)
 			}
 			if t.n += added[t.rule]; of.Batch.Count > 0 && t.n >= of.Batch.Count {
-				full = append(full, rule.BatchRef{Account: acct, RuleID: t.rule})
+				full = append(full, BatchRef{Account: acct, RuleID: t.rule})
 			}
 		}
 		return full, setTallies(ctx, tx, acct, tallies)
@@ -67,7 +66,7 @@ ORDER BY b.n ON CONFLICT (account, rule) DO NOTHING`, keys); err != nil {
 }
 
 // addTo adds frames to the batches that are there, and counts the new ones.
-func addTo(ctx context.Context, tx *db.Tx, acct relay.AccountID, there map[string]tally, items []rule.Item) (map[string]int, error) {
+func addTo(ctx context.Context, tx *db.Tx, acct relay.AccountID, there map[string]tally, items []Item) (map[string]int, error) {
 	rows := db.NewBatch("account, rule, record, frame_at, added, doc")
 	for i := range items {
 		if _, ok := there[items[i].RuleID]; ok { // else the rule was deleted
@@ -94,25 +93,25 @@ UPDATE rule_batch SET n = b.count, due = b.due FROM batch AS b WHERE rule_batch.
 }
 
 // DueBatches returns batches that are due.
-func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]rule.BatchRef, error) {
+func (s *Store) DueBatches(ctx context.Context, now time.Time, most int) ([]BatchRef, error) {
 	return db.List(ctx, s.db, "batches: due", "SELECT account, rule FROM rule_batch WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2",
-		func(r *rule.BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, most)
+		func(r *BatchRef) []any { return []any{&r.Account, &r.RuleID} }, now, most)
 }
 
 // item is a frame that waits.
 type item struct {
 	record     string
-	occurrence rule.Occurrence
+	occurrence Occurrence
 }
 
 // TakeBatch takes the frames of a batch and creates their deliveries.
-func (s *Store) TakeBatch(ctx context.Context, ref rule.BatchRef, b rule.Batch, now, until time.Time, send func([]rule.Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error) {
+func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error) {
 	noun := "batch of rule " + ref.RuleID
 	most := mostTaken
 	if b.Count > 0 {
 		most = b.Count
 	}
-	one := db.BatchOf("account, rule", []rule.BatchRef{ref}, func(r *rule.BatchRef) []any { return []any{r.Account, r.RuleID} })
+	one := db.BatchOf("account, rule", []BatchRef{ref}, func(r *BatchRef) []any { return []any{r.Account, r.RuleID} })
 	created, err = db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
 		more = false
 		t, err := db.One(ctx, tx, noun, lockBatches, (*tally).fields, one)
@@ -134,7 +133,7 @@ SELECT record, doc FROM rule_item WHERE account = $1 AND rule = $2 AND taken = 0
 		if more, err = s.leave(ctx, tx, ref, b, &t, now, items); err != nil || len(items) == 0 {
 			return nil, err
 		}
-		occurrences := make([]rule.Occurrence, len(items))
+		occurrences := make([]Occurrence, len(items))
 		for i := range items {
 			occurrences[i] = items[i].occurrence
 		}
@@ -152,7 +151,7 @@ const mostTaken = 1000
 
 // leave marks frames as sent and sets when those that stay are due. It reports whether
 // these make another request.
-func (s *Store) leave(ctx context.Context, tx *db.Tx, ref rule.BatchRef, b rule.Batch, t *tally, now time.Time, items []item) (more bool, err error) {
+func (s *Store) leave(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, now time.Time, items []item) (more bool, err error) {
 	noun := "batch of rule " + ref.RuleID
 	rows := db.BatchOf("account, rule, record", items, func(it *item) []any { return []any{ref.Account, ref.RuleID, it.record} })
 	if err := tx.Run(ctx, noun, `
