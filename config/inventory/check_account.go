@@ -28,6 +28,15 @@ func (t Token) Check() strict.Mistakes {
 	return mistakes
 }
 
+// Check returns what is wrong with the settings of an account by themselves.
+func (a Account) Check(o Options) strict.Mistakes {
+	var mistakes strict.Mistakes
+	c := checker{Options: o, mistakes: &mistakes, kinds: kinds(), plans: map[reflect.Type][]plan{}}
+	c.fields(reflect.ValueOf(&a).Elem(), "")
+	c.callback(a.CallbackURL, "callback_url")
+	return mistakes
+}
+
 // secret checks the secret of a token; an empty one means that its requests are not
 // signed.
 func (c *checker) secret(secret, at string) {

@@ -5,22 +5,61 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/config/inventory"
+	"github.com/penstock/penstock/ingest/httpd"
+	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/user"
 )
 
-// accountJSON names an account.
+// accountJSON is an account as those who may see it see it.
 type accountJSON struct {
-	ID   relay.AccountID `json:"id"`
-	Name string          `json:"name"`
+	ID          relay.AccountID `json:"id"`
+	Name        string          `json:"name"`
+	Permissions []string        `json:"permissions"`
+	CallbackURL string          `json:"callback_url"` // "" for none
+	Signed      bool            `json:"signed"`       // it has a webhook secret
+	Credit      int64           `json:"credit"`
+	Document    *string         `json:"document"` // that declares it; null for none
+	Unopened    bool            `json:"unopened,omitempty"`
 }
 
-// listAccounts names the accounts that the request may see, by id.
+// accountsOf returns accounts as the request may see them.
+func (s *Surface) accountsOf(c *fiber.Ctx, accounts ...account.Account) ([]accountJSON, error) {
+	ids := make([]relay.AccountID, len(accounts))
+	for i, a := range accounts {
+		ids[i] = a.ID
+	}
+	balances, err := s.Credit.Balances(c.UserContext(), ids)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := s.Inventory.Owners(c.UserContext())
+	if err != nil {
+		return nil, err
+	}
+	return httpd.Each(accounts, func(a account.Account) accountJSON {
+		shown := accountJSON{
+			ID: a.ID, Name: a.Name, Permissions: append([]string{}, a.Permissions...), CallbackURL: outbox.MaskTarget(a.CallbackURL),
+			Signed: len(a.WebhookSecrets) > 0, Credit: balances[a.ID], Unopened: a.Unopened,
+			Document: httpd.OrNull(owners.Of(inventory.Account{ID: int64(a.ID), Name: a.Name})),
+		}
+		if hidesTexts(c) {
+			shown.CallbackURL = outbox.MaskPath(a.CallbackURL)
+		}
+		return shown
+	}), nil
+}
+
+// listAccounts lists the accounts that the request may see, by id.
 func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
@@ -29,13 +68,104 @@ func (s *Surface) listAccounts(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out := []accountJSON{}
-	for _, a := range all {
-		if sees(c, a.ID) {
-			out = append(out, accountJSON{ID: a.ID, Name: a.Name})
-		}
+	all = slices.DeleteFunc(all, func(a account.Account) bool { return !sees(c, a.ID) })
+	shown, err := s.accountsOf(c, all...)
+	if err != nil {
+		return err
 	}
-	return c.JSON(fiber.Map{"data": out})
+	return c.JSON(fiber.Map{"data": shown})
+}
+
+// pathAccount returns the account that a request's path names by its name or id.
+func (s *Surface) pathAccount(c *fiber.Ctx) (account.Account, error) {
+	ref := AccountRef(params.Path(c, "account"))
+	id, err := s.findAccount(c.UserContext(), ref)
+	if relay.KindOf(err) == relay.KindInvalid || err == nil && !sees(c, id) {
+		err = relay.Errorf(relay.KindNotFound, "account %s: not found", ref)
+	}
+	if err != nil {
+		return account.Account{}, err
+	}
+	return s.Accounts.Account(c.UserContext(), id)
+}
+
+// sendAccount answers with an account.
+func (s *Surface) sendAccount(c *fiber.Ctx, status int, a account.Account) error {
+	shown, err := s.accountsOf(c, a)
+	if err != nil {
+		return err
+	}
+	return c.Status(status).JSON(fiber.Map{"data": shown[0]})
+}
+
+func (s *Surface) showAccount(c *fiber.Ctx) error {
+	a, err := s.pathAccount(c)
+	if err != nil {
+		return err
+	}
+	return s.sendAccount(c, fiber.StatusOK, a)
+}
+
+func (s *Surface) addAccount(c *fiber.Ctx) error {
+	var in struct {
+		Name           string   `json:"name"`
+		Credit         int64    `json:"credit"`
+		Permissions    []string `json:"permissions"`
+		CallbackURL    string   `json:"callback_url"`
+		WebhookSecrets []string `json:"webhook_secret"`
+	}
+	if err := readJSON(c, maxForm, &in); err != nil {
+		return err
+	}
+	a, err := s.Inventory.AddAccount(c.UserContext(), account.Account{
+		Name: in.Name, Permissions: in.Permissions, CallbackURL: in.CallbackURL, WebhookSecrets: in.WebhookSecrets,
+	}, in.Credit)
+	if err != nil {
+		return err
+	}
+	n := httpd.NoteOf(c)
+	n.Target, n.Account = a.Name, a.ID
+	return s.sendAccount(c, fiber.StatusCreated, a)
+}
+
+func (s *Surface) changeAccount(c *fiber.Ctx) error {
+	var in struct {
+		Permissions    *[]string `json:"permissions"`
+		CallbackURL    *string   `json:"callback_url"`
+		WebhookSecrets *[]string `json:"webhook_secret"`
+	}
+	if err := readJSON(c, maxForm, &in); err != nil {
+		return err
+	}
+	a, err := s.pathAccount(c)
+	if err != nil {
+		return err
+	}
+	oldAccount, newAccount, err := s.Inventory.ChangeAccount(c.UserContext(), a.ID, func(a *account.Account) {
+		relay.Assign(&a.Permissions, in.Permissions)
+		relay.Assign(&a.CallbackURL, in.CallbackURL)
+		relay.Assign(&a.WebhookSecrets, in.WebhookSecrets)
+	})
+	if err != nil {
+		return err
+	}
+	n := httpd.NoteOf(c)
+	n.Target, n.Account, n.Before, n.After = a.Name, a.ID, oldAccount, newAccount
+	return s.sendAccount(c, fiber.StatusOK, newAccount)
+}
+
+func (s *Surface) removeAccount(c *fiber.Ctx) error {
+	a, err := s.pathAccount(c)
+	if err != nil {
+		return err
+	}
+	n := httpd.NoteOf(c)
+	n.Target, n.Account = a.Name, a.ID
+	if a, err = s.Inventory.RemoveAccount(c.UserContext(), a.ID); err != nil {
+		return err
+	}
+	n.Before = a
+	return c.SendStatus(fiber.StatusNoContent)
 }
 
 // accountNames returns the accounts' names by id.

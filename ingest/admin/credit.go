@@ -21,6 +21,47 @@ type creditJSON struct {
 	Reference string        `json:"reference"`
 }
 
+func creditOf(e credit.Entry) creditJSON {
+	return creditJSON{e.Sequence, e.ID, formatTime(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
+}
+
+// maxReason is the longest reason of an adjustment, in bytes.
+const maxReason = 200
+
+// adjustCredit adds an amount, which may be negative, to the credit of an account.
+func (s *Surface) adjustCredit(c *fiber.Ctx) error {
+	var in struct {
+		Amount int64  `json:"amount"`
+		Reason string `json:"reason"`
+	}
+	if err := readJSON(c, maxForm, &in); err != nil {
+		return err
+	}
+	p := relay.Problems{}
+	if in.Amount == 0 {
+		p.Add("amount", "The amount must be a number of credits other than 0.")
+	}
+	p.Require("reason", in.Reason)
+	p.Limit("reason", in.Reason, maxReason)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	a, err := s.pathAccount(c)
+	if err != nil {
+		return err
+	}
+	now := s.Now()
+	entry, err := s.Credit.Apply(c.UserContext(), credit.Change{
+		ID: relay.NewID(now), Account: a.ID, Credits: in.Amount, Reason: credit.Adjusted, Reference: in.Reason, At: now,
+	})
+	if err != nil {
+		return err
+	}
+	n := httpd.NoteOf(c)
+	n.Target, n.Account = a.Name, a.ID
+	return c.JSON(fiber.Map{"data": creditOf(entry)})
+}
+
 // listCredit lists the changes of an account's credit, newest first.
 func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 	acct, limit, before := sel.requiredAccount(), sel.limit(), sel.before()
@@ -38,9 +79,7 @@ func (s *Surface) listCredit(c *fiber.Ctx, sel *selection) error {
 	if err != nil {
 		return err
 	}
-	out, next := httpd.Each(list, func(e credit.Entry) creditJSON {
-		return creditJSON{e.Sequence, e.ID, formatTime(e.At), e.Credits, e.Balance, e.Reason, e.Reference}
-	}), ""
+	out, next := httpd.Each(list, creditOf), ""
 	if n := len(list); n == limit && list[n-1].Sequence > 1 {
 		next = strconv.FormatUint(list[n-1].Sequence, 10)
 	}

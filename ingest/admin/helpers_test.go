@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/journal"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/cache"
 	"github.com/penstock/penstock/relay/cache/cachetest"
 	"github.com/penstock/penstock/relay/cache/redistest"
@@ -121,6 +122,7 @@ func (nowhere) Dispatch([]outbox.Delivery) {}
 func newInventory(db *recordstest.Records, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
 		Rules: rules, Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
+		Holdings:    func(context.Context, relay.AccountID) ([]string, error) { return nil, nil },
 		CheckURL:    checkURL,
 		CheckSource: func(string, string) error { return nil },
 		Now:         func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },

@@ -28,6 +28,13 @@ type Inventory interface {
 	Document(ctx context.Context, name string, present bool) (inventory.Document, error)
 	// Owner returns the name of the document that declares a record, empty if none does.
 	Owner(ctx context.Context, thing string) (string, error)
+	// Owners returns which documents accounts belong to.
+	Owners(ctx context.Context) (inventory.Owners, error)
+	// AddAccount makes an account with its first credit, ChangeAccount changes its settings,
+	// and RemoveAccount deletes it unless it holds anything; see inventory.Service.
+	AddAccount(ctx context.Context, a account.Account, credits int64) (account.Account, error)
+	ChangeAccount(ctx context.Context, id relay.AccountID, change func(*account.Account)) (oldAccount, newAccount account.Account, err error)
+	RemoveAccount(ctx context.Context, id relay.AccountID) (account.Account, error)
 	// Tokens returns the tokens of an account, of all accounts if it is 0.
 	Tokens(ctx context.Context, acct relay.AccountID) ([]account.DeclaredToken, error)
 	// AddToken returns the text of a new token, which is not kept.
@@ -38,20 +45,26 @@ type Inventory interface {
 
 // appliedJSON is what an apply did, or in a dry run would do.
 type appliedJSON struct {
-	Document      string        `json:"document"`
-	DryRun        bool          `json:"dry_run"`
-	Accounts      []accountJSON `json:"accounts"`
-	Added         []string      `json:"added"`
-	Changed       []string      `json:"changed"`
-	Removed       []string      `json:"removed"`
-	Kept          []string      `json:"kept"`
-	AllowRemovals int           `json:"allow_removals"`
+	Document      string               `json:"document"`
+	DryRun        bool                 `json:"dry_run"`
+	Accounts      []appliedAccountJSON `json:"accounts"`
+	Added         []string             `json:"added"`
+	Changed       []string             `json:"changed"`
+	Removed       []string             `json:"removed"`
+	Kept          []string             `json:"kept"`
+	AllowRemovals int                  `json:"allow_removals"`
+}
+
+// appliedAccountJSON names an account of a document.
+type appliedAccountJSON struct {
+	ID   int64  `json:"id"`
+	Name string `json:"name"`
 }
 
 func appliedOf(a inventory.Applied) appliedJSON {
 	return appliedJSON{
 		Document: a.Document, DryRun: a.DryRun, Added: a.Added, Changed: a.Changed, Removed: a.Removed, Kept: a.Kept, AllowRemovals: a.AllowRemovals,
-		Accounts: httpd.Each(a.Accounts, func(one inventory.AppliedAccount) accountJSON { return accountJSON{relay.AccountID(one.ID), one.Name} }),
+		Accounts: httpd.Each(a.Accounts, func(one inventory.AppliedAccount) appliedAccountJSON { return appliedAccountJSON(one) }),
 	}
 }
 

@@ -85,6 +85,7 @@ func rolesOf() map[string]string {
 		"listUsers": "a", "addUser": "a", "showUser": "a", "changeUser": "a", "removeUser": "a", "listAudit": "a",
 		"listTokensOfAccounts": "a", "addToken": "a", "revokeToken": "a",
 		"putInventory": "a", "getInventory": "ao", "recover": "a", "getStatus": "aov", "getTraffic": "aov", "listAccounts": "aovc", "listGateways": "aov", "forgetGateway": "ao",
+		"addAccount": "a", "showAccount": "aovc", "changeAccount": "a", "removeAccount": "a", "adjustCredit": "a",
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",
 		"listRelaysOfAccounts": "aovc", "showRelay": "aovc", "changeRelay": "ao",
@@ -155,7 +156,7 @@ func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 			if p.open || p.id == "signOut" || p.id == "setOwnPassword" {
 				continue
 			}
-			path := strings.NewReplacer(":name", "nobody", ":node", "none", ":event", "none", ":decoder_id", "none", ":alarm_id", "none", ":endpoint", "none", ":iccid", "none", ":ledger_id", "none", ":token_id", "none", ":kind", "geo", ":relay_id", "none", ":device_id", "none").Replace(p.path)
+			path := strings.NewReplacer(":name", "nobody", ":account", "nobody", ":node", "none", ":event", "none", ":decoder_id", "none", ":alarm_id", "none", ":endpoint", "none", ":iccid", "none", ":ledger_id", "none", ":token_id", "none", ":kind", "geo", ":relay_id", "none", ":device_id", "none").Replace(p.path)
 			status, body := v.send(p.method+" /admin"+path, map[bool]string{true: `{}`}[p.method != "GET"])
 			refused := status == 403 && strings.Contains(body, "The role "+string(role)+" may not do this; it takes ")
 			relaytest.Equal(t, fmt.Sprintf("%s is refused to the role %s", p.id, role), refused, !strings.Contains(rolesOf()[p.id], letters()[role]))

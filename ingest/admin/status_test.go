@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
+	"github.com/penstock/penstock/relay/user"
 )
 
 func TestTheWatchReportsSinceWhenABackEndIsUpOrDown(t *testing.T) {
@@ -160,8 +161,40 @@ func TestTrafficIsShownByMinuteAndByFiveMinutes(t *testing.T) {
 
 func TestAccountsAreNamed(t *testing.T) {
 	o := newOffice(t)
-	o.ask("PUT /admin/inventory", `{"accounts":[{"name":"acme"},{"name":"globex"}]}`)
-	if got, want := o.ask("GET /admin/accounts", ""), `200 {"data":[{"id":1,"name":"acme"},{"id":2,"name":"globex"}]}`; got != want {
-		t.Errorf("%s, want %s", got, want)
+	o.ask("PUT /admin/inventory", `{"accounts":[{"name":"acme","credit":7,"permissions":["mvno"],"callback_url":"https://u:pass@example.com/hook?key=abc"}]}`)
+	o.ask("POST /admin/accounts", `{"name":"globex"}`)
+	const acme = `{"id":1,"name":"acme","permissions":["mvno"],"callback_url":"https://u:***@example.com/hook?key=***","signed":false,"credit":7,"document":"default"}`
+	const globex = `{"id":2,"name":"globex","permissions":[],"callback_url":"","signed":false,"credit":0,"document":null}`
+	relaytest.Equal(t, "the accounts", o.ask("GET /admin/accounts", ""), `200 {"data":[`+acme+`,`+globex+`]}`)
+	status, _ := o.as(user.Account, 1).send("GET /admin/accounts/globex", "")
+	relaytest.Equal(t, "the status of another account for the role account", status, 404)
+	_, seen := o.as(user.Viewer, 0).send("GET /admin/accounts/acme", "")
+	relaytest.Equal(t, "the account as a viewer sees it", seen, `{"data":`+strings.Replace(acme, "/hook?key=***", "/…", 1)+`}`)
+}
+
+func TestAccountsAreManaged(t *testing.T) {
+	o := newOffice(t)
+	o.ask("PUT /admin/inventory", `{"accounts":[{"name":"acme"}]}`)
+	for _, step := range []struct{ request, body, want string }{
+		{"POST /admin/accounts", `{"name":"globex","credit":10}`, `"id":2,"name":"globex"`},
+		{"POST /admin/accounts", `{"name":"globex"}`, "409 "},
+		{"POST /admin/accounts", `{"name":"two\nlines"}`, `"name":["expected one line`},
+		{"PATCH /admin/accounts/2", `{"permissions":["mvno"],"callback_url":"https://example.com/hook","webhook_secret":["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}`, `"permissions":["mvno"],"callback_url":"https://example.com/hook","signed":true`},
+		{"PATCH /admin/accounts/globex", `{"callback_url":"http://example.com"}`, "422 "},
+		{"PATCH /admin/accounts/globex", `{"callback_url":"https://10.0.0.1/"}`, "422 "},
+		{"GET /admin/accounts/globex", "", `"permissions":["mvno"],"callback_url":"https://example.com/hook","signed":true,"credit":10,"document":null`},
+		{"POST /admin/accounts/globex/credit", `{"amount":-4,"reason":"Wrong price"}`, `"credits":-4,"balance":6,"reason":"adjusted","reference":"Wrong price"`},
+		{"POST /admin/accounts/globex/credit", `{"amount":-7,"reason":"Wrong price"}`, "402 "},
+		{"POST /admin/accounts/globex/credit", `{"amount":1}`, "422 "},
+		{"DELETE /admin/accounts/acme", "", "The inventory document default declares the account"},
+		{"POST /admin/tokens", `{"account":"globex"}`, "201 "},
+		{"DELETE /admin/accounts/globex", "", "204"},
+		{"GET /admin/accounts/globex", "", "404 "},
+		{"GET /admin/tokens", "", `200 {"data":[]}`},
+		{"POST /admin/accounts", `{"name":"globex"}`, `"id":3,"name":"globex"`},
+		{"GET /admin/audit?operation=adjustCredit&outcome=done", "", `"target":"globex"`},
+		{"GET /admin/audit?operation=changeAccount&outcome=done", "", `"webhook_secrets":["***"]`},
+	} {
+		answertest.Contains(t, step.request+" "+step.body, o.ask(step.request, step.body), step.want)
 	}
 }

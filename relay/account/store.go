@@ -121,6 +121,25 @@ func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (rel
 		a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
 }
 
+// DeleteAccount deletes an account and its logins. Its id is not assigned again.
+func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
+	noun := "account " + id.String()
+	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+		all, err := logins.All(ctx, tx, 0)
+		if err != nil {
+			return err
+		}
+		for _, l := range all {
+			if l.Account == id {
+				if err := logins.Delete(ctx, tx, 0, l.Username); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.RunAll(ctx, noun, db.Do("UPDATE account_id SET last = $1 WHERE last < $1", id), db.Do("DELETE FROM account WHERE id = $1", id), db.Bump("accounts"))
+	})
+}
+
 func conflict(a Account) error {
 	return relay.Errorf(relay.KindConflict, "account %s: id %d belongs to another account", a.Name, a.ID)
 }

@@ -11,11 +11,12 @@ type Reason string
 
 // The reasons.
 const (
-	Opened Reason = "opened" // by the inventory that made the account
-	Reset  Reason = "reset"  // by an inventory that was told to
-	Lookup Reason = "lookup" // a network lookup that was answered
-	Sent   Reason = "sent"   // the parts of an order
-	Refund Reason = "refund" // a part that was not sent after all
+	Opened   Reason = "opened"   // with the account
+	Reset    Reason = "reset"    // by an inventory that was told to
+	Adjusted Reason = "adjusted" // by an admin, who gives the reference
+	Lookup   Reason = "lookup"   // a network lookup that was answered
+	Sent     Reason = "sent"     // the parts of an order
+	Refund   Reason = "refund"   // a part that was not sent after all
 )
 
 // Change is what shall happen to an account's credit.

@@ -20,9 +20,11 @@ type Accounts interface {
 	DeleteToken(ctx context.Context, t account.Token) error
 	PutLogin(ctx context.Context, l account.Login) error
 	DeleteLogin(ctx context.Context, username string) error
+	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
 	AccountByName(ctx context.Context, name string) (account.Account, error)
 	Accounts(ctx context.Context) ([]account.Account, error)
 	PutAccounts(ctx context.Context, all, read []account.Account) ([]relay.AccountID, error)
+	DeleteAccount(ctx context.Context, id relay.AccountID) error
 	Inventory(ctx context.Context) ([]byte, error)
 	DeclaredSIMs(ctx context.Context, which account.WhichSIMs) ([]account.DeclaredSIM, error)
 	PutInventory(ctx context.Context, was, document []byte, sims account.SIMChanges) error
@@ -30,6 +32,7 @@ type Accounts interface {
 
 // Relays keeps relays.
 type Relays interface {
+	List(ctx context.Context, acct relay.AccountID, k inbound.Kind) ([]inbound.Relay, error)
 	Get(ctx context.Context, acct relay.AccountID, k inbound.Kind, id string) (inbound.Relay, error)
 	// Declare saves a relay, or, of one that exists, what merge returns for it.
 	Declare(ctx context.Context, r inbound.Relay, merge func(stored inbound.Relay) inbound.Relay) error
@@ -54,6 +57,7 @@ type Networks interface {
 
 // Ledgers keeps ledgers.
 type Ledgers interface {
+	Ledgers(ctx context.Context, acct relay.AccountID) ([]ledger.Ledger, error)
 	Put(ctx context.Context, acct relay.AccountID, l ledger.Ledger) error
 	Delete(ctx context.Context, acct relay.AccountID, id string) error
 	Log(ctx context.Context, acct relay.AccountID, id string) (ledger.Log, error)

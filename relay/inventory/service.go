@@ -28,6 +28,8 @@ type Deps struct {
 	Ledgers  Ledgers
 	Trunks   *sip.Trunks
 	SIMs     sim.SIMs
+	// Holdings lists what an account holds that its removal would lose: messages, devices.
+	Holdings func(ctx context.Context, acct relay.AccountID) ([]string, error)
 	// CheckURL refuses URLs that requests must not reach.
 	CheckURL func(url string) error
 	// CheckSource refuses a decoder's source that does not compile.

@@ -186,6 +186,7 @@ func (d *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, 
 	return inventory.New(inventory.Deps{
 		Accounts: records.Accounts, Devices: records.Devices, Relays: records.Inbound, Ledgers: records.Ledgers,
 		Networks: records.Lookups, Credit: records.Credit, Trunks: records.Trunks, SIMs: declaredSIMs{records.SIMs, limits}, Rules: rules,
+		Holdings: records.holdings,
 		CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, CheckSource: checkSource(d.codecs),
 		AllowHTTPCallback: d.cfg.Egress.AllowHTTPCallback, Now: time.Now,
 	})

@@ -19,6 +19,7 @@ func createSampleUsers(g *e2e.Gateway) (leaver string) {
 	g.AddUser("viewer-of-acme", "account", "1")
 	g.AddUser("leaver", "viewer", "")
 	g.AddUser("changed", "viewer", "")
+	g.Admin().Post("/admin/accounts", `{"name":"leaving"}`).Mentions(g.T, 201)
 	g.SignedIn("viewer-of-acme")
 	return "leaver"
 }
@@ -58,6 +59,35 @@ func tokenSamples(revoked string) []sample {
 		{"listTokensOfAccounts", "GET", "/admin/tokens?account=acme", "", ""},
 		{"addToken", "POST", "/admin/tokens", "application/json", `{"account":"acme","scopes":["carrier"],"source":"NEW","secret":"shared"}`},
 		{"revokeToken", "DELETE", "/admin/tokens/" + revoked, "", ""},
+	}
+}
+
+// accountSamples are requests about accounts.
+func accountSamples() []sample {
+	const js = "application/json"
+	return []sample{
+		{"addAccount", "POST", "/admin/accounts", js, `{"name":"NEW","credit":5,"permissions":["mvno"],"callback_url":"https://example.com/hook","webhook_secret":["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}`},
+		{"showAccount", "GET", "/admin/accounts/acme", "", ""},
+		{"changeAccount", "PATCH", "/admin/accounts/leaving", js, `{"permissions":[],"callback_url":"","webhook_secret":[]}`},
+		{"adjustCredit", "POST", "/admin/accounts/acme/credit", js, `{"amount":5,"reason":"Goodwill"}`},
+		{"removeAccount", "DELETE", "/admin/accounts/leaving", "", ""},
+	}
+}
+
+// accountMistakes are what the operations on accounts refuse.
+func accountMistakes() []refusedSample {
+	const js = "application/json"
+	return []refusedSample{
+		{sample{"", "POST", "/admin/accounts", js, `{"name":"","credit":-1,"permissions":["root"],"callback_url":"ftp://x","webhook_secret":["x"]}`}, 422},
+		{sample{"", "POST", "/admin/accounts", js, `{"name":"acme"}`}, 409},
+		{sample{"", "GET", "/admin/accounts/nobody", "", ""}, 404},
+		{sample{"", "PATCH", "/admin/accounts/nobody", js, `{}`}, 404},
+		{sample{"", "PATCH", "/admin/accounts/acme", js, `{"name":"other"}`}, 422},
+		{sample{"", "DELETE", "/admin/accounts/nobody", "", ""}, 404},
+		{sample{"", "DELETE", "/admin/accounts/acme", "", ""}, 422},
+		{sample{"", "POST", "/admin/accounts/nobody/credit", js, `{"amount":1,"reason":"x"}`}, 404},
+		{sample{"", "POST", "/admin/accounts/acme/credit", js, `{"amount":0}`}, 422},
+		{sample{"", "POST", "/admin/accounts/acme/credit", js, `{"amount":-1000000,"reason":"x"}`}, 402},
 	}
 }
 
