@@ -6,7 +6,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/inbound"
-	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -53,12 +52,4 @@ type Rules interface {
 type Networks interface {
 	PutNetwork(ctx context.Context, n lookup.Network) error
 	DeleteNetwork(ctx context.Context, prefix string) error
-}
-
-// Ledgers keeps ledgers.
-type Ledgers interface {
-	Ledgers(ctx context.Context, acct relay.AccountID) ([]ledger.Ledger, error)
-	Put(ctx context.Context, acct relay.AccountID, l ledger.Ledger) error
-	Delete(ctx context.Context, acct relay.AccountID, id string) error
-	Log(ctx context.Context, acct relay.AccountID, id string) (ledger.Log, error)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
@@ -25,7 +26,7 @@ type Deps struct {
 	Rules    Rules
 	Networks Networks
 	Credit   *credit.Store
-	Ledgers  Ledgers
+	Ledgers  *ledger.Store
 	Trunks   *sip.Trunks
 	SIMs     sim.SIMs
 	// Holdings lists what an account holds that its removal would lose: messages, devices.

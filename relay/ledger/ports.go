@@ -1,78 +1,10 @@
 package ledger
 
 import (
-	"context"
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/ledger/merkle"
-	"github.com/penstock/penstock/relay/ledger/vault"
 )
-
-// Store keeps ledgers, their tokens and entries.
-type Store interface {
-	vault.Store
-
-	// Ledgers lists an account's ledgers by id.
-	Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, error)
-	// Secret loads something sealed of an account by its name;
-	// relay.KindNotFound if there is none.
-	Secret(ctx context.Context, acct relay.AccountID, name string) ([]byte, error)
-	// KeepSecret saves it unless there is one, and returns the one there is.
-	KeepSecret(ctx context.Context, acct relay.AccountID, name string, sealed []byte) ([]byte, error)
-	// SetPrivate keeps a job's sealed private token for a time; Private loads it,
-	// relay.KindNotFound afterwards.
-	SetPrivate(ctx context.Context, acct relay.AccountID, jobID string, sealed []byte, keep time.Duration) error
-	Private(ctx context.Context, acct relay.AccountID, jobID string) ([]byte, error)
-
-	// SetHome saves the account of a token; Home returns it, relay.KindNotFound if none.
-	SetHome(ctx context.Context, tokenID string, acct relay.AccountID) error
-	Home(ctx context.Context, tokenID string) (relay.AccountID, error)
-	// Token loads a token without its appended metadata; relay.KindNotFound if the
-	// account has none of the id.
-	Token(ctx context.Context, acct relay.AccountID, tokenID string) (Token, error)
-	// Annotations lists the entries that append metadata to a token, in order.
-	Annotations(ctx context.Context, acct relay.AccountID, tokenID string) ([]Row, error)
-
-	// Standing loads a token as Token does, with the entries that say how it stands,
-	// of the same moment.
-	Standing(ctx context.Context, acct relay.AccountID, tokenID string) (Standing, error)
-	// Standings lists the tokens of an account after one, by id, as Standing does.
-	Standings(ctx context.Context, acct relay.AccountID, after string, limit int) ([]Standing, error)
-
-	// Generate, Claim and Annotate add entries with the MAC of the Authenticator. They
-	// return its error, and change nothing, if the entries of a token do not follow from
-	// one another.
-
-	// Generate saves a new token and its entry in one step. A token that exists
-	// is left alone.
-	Generate(ctx context.Context, acct relay.AccountID, g Generation) error
-	// Claim counts one claim of each token of a job and adds their entries, in one
-	// step, unless one of them is used up or expired: then it counts none. For a
-	// job that has claimed a token it returns the result of that time. The entry is
-	// before + the claim's number + after.
-	Claim(ctx context.Context, acct relay.AccountID, all []Claim) ([]ClaimResult, error)
-	// Annotate appends metadata to a token and adds the entry, in one step. For a
-	// job that has done so it does nothing.
-	Annotate(ctx context.Context, acct relay.AccountID, a Annotation) error
-
-	// Log returns the state of a ledger's log.
-	Log(ctx context.Context, acct relay.AccountID, ledgerID string) (Log, error)
-	// Logs returns the states of the logs of all accounts.
-	Logs(ctx context.Context) ([]LogOf, error)
-	// Rows loads the entries from one sequence up to, not including, another, in
-	// their order; those that are not there are left out.
-	Rows(ctx context.Context, acct relay.AccountID, ledgerID string, from, to int64) ([]Row, error)
-	// Entries loads entries by their sequence; nil for one that is not there.
-	Entries(ctx context.Context, acct relay.AccountID, ledgerID string, sequences []int64) ([][]byte, error)
-	// EntriesOf lists the sequences of a token's entries, in order.
-	EntriesOf(ctx context.Context, acct relay.AccountID, tokenID string) ([]int64, error)
-	// Hashes loads stored hashes by their index; one that is not there is zero.
-	Hashes(ctx context.Context, acct relay.AccountID, ledgerID string, indexes []int64) ([]merkle.Hash, error)
-	// Extend adds the hashes of entries from was on, and a head that covers them,
-	// in one step; false if the log had another size by then.
-	Extend(ctx context.Context, acct relay.AccountID, ledgerID string, was int64, next Log, hashes []merkle.Hash) (bool, error)
-}
 
 // Log is the state of a ledger's log.
 type Log struct {

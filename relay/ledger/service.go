@@ -15,7 +15,7 @@ import (
 
 // Deps are the dependencies of a Service; all but Now, Events and Heads are required.
 type Deps struct {
-	Store Store
+	Store *Store
 	Vault *vault.Vault
 	// Jobs returns saved jobs, Submit takes new ones and calls Runners.
 	Jobs   job.Getter

@@ -15,13 +15,13 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
 	"github.com/penstock/penstock/relay/user"
@@ -43,7 +43,7 @@ type Records struct {
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
 	Subscribers *sims.Subscribers
-	Ledgers     *ledgers.Store
+	Ledgers     *ledger.Store
 	Usage       *usages.Store
 	Rules       *rule.Store
 	Users       *user.Store
@@ -84,7 +84,7 @@ func New(db *db.DB) *Records {
 		SIMs:        sims.NewSIMs(db),
 		Pools:       sims.NewPools(db),
 		Subscribers: sims.NewSubscribers(db),
-		Ledgers:     ledgers.New(db),
+		Ledgers:     ledger.NewStore(db),
 		Usage:       usages.New(db),
 		Rules:       rule.NewStore(db),
 		Users:       user.NewStore(db),

@@ -16,8 +16,8 @@ import (
 	"github.com/penstock/penstock/ingest/journal"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/event"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
-	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
 // backupCommand copies the databases of the data directory, also while the gateway runs.
@@ -82,7 +82,7 @@ func checkMasterKey(ctx context.Context, cfg config.Config, dir string) error {
 		return err
 	}
 	defer func() { _ = database.Close() }()
-	keysets, err := ledgers.KeysetsOf(ctx, database)
+	keysets, err := ledger.KeysetsOf(ctx, database)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
-	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
 // ledgerKeyFile is the file of the generated master key, in the data directory.
@@ -110,7 +109,7 @@ func (s *recordSealer) Open(sealed []byte, owner string) ([]byte, error) {
 func (s *recordSealer) Load(ctx context.Context) error { return s.vault.Load(ctx, ofGateway) }
 
 func (s *recordSealer) Verify(ctx context.Context, tx *db.Tx, sealed []byte, owner string) error {
-	keyset, err := ledgers.Keyset(ctx, tx, ofGateway)
+	keyset, err := ledger.Keyset(ctx, tx, ofGateway)
 	if err = db.IgnoreNotFound(err); err != nil {
 		return err
 	}

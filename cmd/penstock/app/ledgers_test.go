@@ -14,9 +14,9 @@ import (
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 )
 
 func TestMasterKeysComeFromOnePlace(t *testing.T) {
@@ -66,7 +66,7 @@ func TestNothingIsSealedWithTheKeyOfADatabaseThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
 		store, ctx, key := open(t), t.Context(), vault.NewMasterKey()
-		keysets := ledgers.New(store)
+		keysets := ledger.NewStore(store)
 		seal := func() *vault.Vault {
 			v, err := vault.New(keysets, []string{key})
 			relaytest.NoError(t, err)

@@ -21,12 +21,12 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/job"
+	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/lookup"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/ledgers"
 	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/sqlstore/usages"
 	"github.com/penstock/penstock/relay/user"
@@ -48,7 +48,7 @@ type recordStores struct {
 	SIMs        *sims.SIMs
 	Pools       *sims.Pools
 	Subscribers *sims.Subscribers
-	Ledgers     *ledgers.Store
+	Ledgers     *ledger.Store
 	Usage       *usages.Store
 	Calls       *sip.Calls
 	Files       *file.Store
@@ -74,7 +74,7 @@ func newRecords(db *db.DB) *recordStores {
 		SIMs:        sims.NewSIMs(db),
 		Pools:       sims.NewPools(db),
 		Subscribers: sims.NewSubscribers(db),
-		Ledgers:     ledgers.New(db),
+		Ledgers:     ledger.NewStore(db),
 		Usage:       usages.New(db),
 		Calls:       sip.NewCalls(db),
 		Files:       file.NewStore(db),

@@ -1,10 +1,4 @@
-// Package ledgers keeps ledgers, their tokens, entries and secrets in the record
-// store; it is a ledger.Store, and with that a vault.Store.
-//
-// An entry is numbered under the lock of its ledger's log, after its token was
-// locked. Its unique key (token, job) is why a job that runs twice adds one entry.
-// The hashes of the tree follow the entries, see docs/adr.
-package ledgers
+package ledger
 
 import (
 	"context"
@@ -14,19 +8,23 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/ledger"
 )
 
-// Store keeps ledgers, tokens and entries. It is safe for concurrent use.
+// Store keeps ledgers, their tokens, entries and secrets in SQL; it is a vault.Store, too.
+// It is safe for concurrent use.
+//
+// An entry is numbered under the lock of its ledger's log, after its token was locked.
+// Because of its unique key (token, job), a job that runs twice adds one entry. The hashes
+// of the tree follow the entries, see docs/adr.
 type Store struct{ db *db.DB }
 
-// New returns the store of ledgers in a database.
-func New(database *db.DB) *Store { return &Store{db: database} }
+// NewStore returns the store of ledgers in a database.
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-const declarations db.Documents[ledger.Ledger] = "ledger"
+const declarations db.Documents[Ledger] = "ledger"
 
 // Put saves a ledger as it is declared. Its hash counts only if it has none.
-func (s *Store) Put(ctx context.Context, acct relay.AccountID, l ledger.Ledger) error {
+func (s *Store) Put(ctx context.Context, acct relay.AccountID, l Ledger) error {
 	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Run(ctx, "ledger "+l.ID, `
 INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, $3, 0, 0, '')
@@ -55,12 +53,12 @@ SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`,
 }
 
 // Ledgers lists an account's ledgers by id.
-func (s *Store) Ledgers(ctx context.Context, acct relay.AccountID) ([]ledger.Ledger, error) {
+func (s *Store) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, error) {
 	return db.List(ctx, s.db, "ledgers of account "+acct.String(), `
 SELECT ledger.doc, ledger_log.hash
 FROM ledger JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
 WHERE ledger.account = $1
-ORDER BY ledger.id`, func(l *ledger.Ledger) []any {
+ORDER BY ledger.id`, func(l *Ledger) []any {
 		return []any{db.JSON(l), &l.Hash}
 	}, acct)
 }

@@ -1,17 +1,16 @@
-package ledgers
+package ledger
 
 import (
 	"context"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 )
 
 // addEntry numbers an entry, which follows a token's chain, and adds it to the log of its
 // ledger, which it locks.
-func addEntry(ctx context.Context, tx *db.Tx, acct relay.AccountID, t ledger.Token, a ledger.Authenticator, c ledger.Chain, r ledger.Row) error {
+func addEntry(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, c Chain, r Row) error {
 	noun := "ledger " + t.Ledger + ": entry"
 	entries, err := db.Value[int64](ctx, tx, noun, `
 INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, '', 1, 0, '')
@@ -29,26 +28,26 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 }
 
 // Log loads the state of a ledger's log.
-func (s *Store) Log(ctx context.Context, acct relay.AccountID, ledgerID string) (ledger.Log, error) {
+func (s *Store) Log(ctx context.Context, acct relay.AccountID, ledgerID string) (Log, error) {
 	return db.OrZero(db.One(ctx, s.db, "ledger "+ledgerID+": log", `
 SELECT entries, sealed, head, sealed_head FROM ledger_log WHERE account = $1 AND ledger = $2`, logFields, acct, ledgerID))
 }
 
-func logFields(l *ledger.Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.SealedHead} }
+func logFields(l *Log) []any { return []any{&l.Entries, &l.Signed, &l.Head, &l.SealedHead} }
 
 // Logs lists the logs of all accounts, by account and ledger.
-func (s *Store) Logs(ctx context.Context) ([]ledger.LogOf, error) {
+func (s *Store) Logs(ctx context.Context) ([]LogOf, error) {
 	return db.List(ctx, s.db, "ledgers: logs", `
 SELECT log.account, log.ledger, log.hash, ledger.id IS NOT NULL, log.entries, log.sealed, log.head, log.sealed_head
 FROM ledger_log log LEFT JOIN ledger ON ledger.account = log.account AND ledger.id = log.ledger
-ORDER BY log.account, log.ledger`, func(l *ledger.LogOf) []any {
+ORDER BY log.account, log.ledger`, func(l *LogOf) []any {
 		return append([]any{&l.Account, &l.Ledger, &l.Hash, &l.Declared}, logFields(&l.Log)...)
 	})
 }
 
 // Rows loads the entries from one sequence up to, not including, another, as they
 // are stored.
-func (s *Store) Rows(ctx context.Context, acct relay.AccountID, ledgerID string, from, to int64) ([]ledger.Row, error) {
+func (s *Store) Rows(ctx context.Context, acct relay.AccountID, ledgerID string, from, to int64) ([]Row, error) {
 	return db.List(ctx, s.db, "ledger "+ledgerID+": entries", `
 SELECT e.sequence, e.token, e.job, e.metadata, e.position, e.claims, e.entry, e.mac, (
   SELECT p.mac FROM ledger_entry p
@@ -56,13 +55,13 @@ SELECT e.sequence, e.token, e.job, e.metadata, e.position, e.claims, e.entry, e.
   ORDER BY p.sequence DESC LIMIT 1), t.id IS NULL
 FROM ledger_entry e LEFT JOIN ledger_token t ON t.account = e.account AND t.id = e.token
 WHERE e.account = $1 AND e.ledger = $2 AND e.sequence >= $3 AND e.sequence < $4
-ORDER BY e.sequence`, func(r *ledger.Row) []any {
+ORDER BY e.sequence`, func(r *Row) []any {
 		return append(rowFields(r), &r.Orphan)
 	}, acct, ledgerID, from, to)
 }
 
 // rowFields are the columns of an entry and the MAC of the entry of its token before it.
-func rowFields(r *ledger.Row) []any {
+func rowFields(r *Row) []any {
 	return []any{&r.Sequence, &r.Token, &r.Job, &r.Metadata, &r.Position, &r.Claims, &r.Bytes, &r.MAC, &r.Previous}
 }
 
@@ -105,7 +104,7 @@ SELECT sequence FROM ledger_entry WHERE account = $1 AND token = $2 ORDER BY seq
 
 // Extend adds the hashes of entries and a head that covers them, unless the log
 // had another size by then.
-func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID string, was int64, next ledger.Log, hashes []merkle.Hash) (bool, error) {
+func (s *Store) Extend(ctx context.Context, acct relay.AccountID, ledgerID string, was int64, next Log, hashes []merkle.Hash) (bool, error) {
 	noun := "ledger " + ledgerID + ": tree"
 	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (bool, error) {
 		if was == 0 { // a log without entries has a head too

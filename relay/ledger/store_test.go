@@ -1,4 +1,4 @@
-package ledgers
+package ledger
 
 import (
 	"context"
@@ -13,16 +13,13 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/merkle"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-var _ ledger.Store = (*Store)(nil)
-
 func TestLedgers(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
-		s := New(open(t))
+		s := NewStore(open(t))
 		testDeclared(t, s)
 		testSecrets(t, s)
 		testToken(t, s)
@@ -31,17 +28,17 @@ func TestLedgers(t *testing.T) {
 		if err := s.Delete(t.Context(), 1, "l1"); relay.KindOf(err) != relay.KindConflict {
 			t.Errorf("a ledger with a history: %v", err)
 		}
-		t.Run("a deleted ledger keeps its hash", func(t *testing.T) { testHashStays(t, New(open(t))) })
-		t.Run("a log without entries has a head", func(t *testing.T) { testEmptyLog(t, New(open(t))) })
-		t.Run("a claim of several counts all or none", func(t *testing.T) { testClaimsOfSeveral(t, New(open(t))) })
+		t.Run("a deleted ledger keeps its hash", func(t *testing.T) { testHashStays(t, NewStore(open(t))) })
+		t.Run("a log without entries has a head", func(t *testing.T) { testEmptyLog(t, NewStore(open(t))) })
+		t.Run("a claim of several counts all or none", func(t *testing.T) { testClaimsOfSeveral(t, NewStore(open(t))) })
 	})
 }
 
 func testHashStays(t *testing.T, s *Store) {
 	ctx := t.Context()
-	must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "first"}))
+	must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "first"}))
 	must(t, s.Delete(ctx, 1, "l"))
-	must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "second"}))
+	must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "second"}))
 	if all, err := s.Ledgers(ctx, 1); err != nil {
 		t.Error(err)
 	} else if len(all) != 1 {
@@ -56,18 +53,18 @@ func testEmptyLog(t *testing.T, s *Store) {
 		was   int64
 		taken bool
 	}{{1, false}, {0, true}} {
-		taken, err := s.Extend(t.Context(), 1, "l", step.was, ledger.Log{Signed: step.was, Head: "head"}, nil)
+		taken, err := s.Extend(t.Context(), 1, "l", step.was, Log{Signed: step.was, Head: "head"}, nil)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "result of Extend", taken, step.taken)
 	}
-	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(t.Context(), 1, "l"))(t), ledger.Log{Head: "head"})
+	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(t.Context(), 1, "l"))(t), Log{Head: "head"})
 }
 
 func TestPrivateTokensExpire(t *testing.T) {
 	test := func(t *testing.T, o db.Options) {
 		now := dbtest.At(0)
 		o.Now = func() time.Time { return now }
-		s := New(dbtest.Open(t, o))
+		s := NewStore(dbtest.Open(t, o))
 		ctx := t.Context()
 		for _, job := range []string{"j1", "j1", "j2"} { // the first job runs twice
 			must(t, s.SetPrivate(ctx, 1, job, []byte("p"), time.Hour))
@@ -93,7 +90,7 @@ func TestPrivateTokensExpire(t *testing.T) {
 // They are neither taken for missing, after which they would be made anew, nor swept.
 func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
-		s, ctx := New(open(t)), t.Context()
+		s, ctx := NewStore(open(t)), t.Context()
 		must(t, s.PutKeyset(ctx, 0, nil, []byte("k")))
 		_, err := s.KeepSecret(ctx, 1, "signer l", []byte("s"))
 		must(t, err)
@@ -122,23 +119,23 @@ func TestAChangedRowOfAKeyIsAnError(t *testing.T) {
 
 // TestTwoGateways lets two gateways claim, annotate and seal at the same time.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, New)
+	gateways := dbtest.Two(t, NewStore)
 	ctx := t.Context()
-	tokens := make([]ledger.Token, 3)
+	tokens := make([]Token, 3)
 	for i := range tokens {
-		tokens[i] = ledger.Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
+		tokens[i] = Token{ID: fmt.Sprint("t", i), Ledger: "l", Limit: 10}
 	}
 	var counted, extended atomic.Int32
 	dbtest.Together(120, func(i int) {
 		s, tok := gateways[i%2], tokens[i/2%3]
-		must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
-		r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job on both
+		must(t, s.Generate(ctx, 1, newGeneration(tok, []byte("generated"))))
+		r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("c", i/6), Now: dbtest.At(0)}) // each job on both
 		must(t, err)
-		if r == ledger.ClaimCounted {
+		if r == ClaimCounted {
 			counted.Add(1)
 		}
-		must(t, s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
-		taken, err := s.Extend(ctx, 1, "l", 0, ledger.Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
+		must(t, s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: fmt.Sprint("m", i/6), Metadata: []byte("{}"), Entry: []byte("m")}))
+		taken, err := s.Extend(ctx, 1, "l", 0, Log{Signed: 1, Head: "head"}, []merkle.Hash{{1}})
 		must(t, err)
 		if taken {
 			extended.Add(1)
@@ -171,14 +168,14 @@ func must(t *testing.T, err error) {
 
 func testDeclared(t *testing.T, s *Store) {
 	ctx := t.Context()
-	l := ledger.Ledger{ID: "l1", Name: "Assets", Hash: "first", Claims: 3, Expiry: time.Hour, Metadata: true}
+	l := Ledger{ID: "l1", Name: "Assets", Hash: "first", Claims: 3, Expiry: time.Hour, Metadata: true}
 	for _, hash := range []string{"first", "second"} { // a ledger keeps its hash
 		l.Hash = hash
 		if err := s.Put(ctx, 1, l); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Put(ctx, 1, ledger.Ledger{ID: "a", Name: "Another", Hash: "h"}); err != nil {
+	if err := s.Put(ctx, 1, Ledger{ID: "a", Name: "Another", Hash: "h"}); err != nil {
 		t.Fatal(err)
 	}
 	l.Hash = "first"
@@ -240,21 +237,21 @@ func testSecrets(t *testing.T, s *Store) {
 
 func testToken(t *testing.T, s *Store) {
 	ctx := t.Context()
-	tok := ledger.Token{
+	tok := Token{
 		ID: "t", Ledger: "l1", CreatedAt: dbtest.At(0), ExpiresAt: dbtest.At(100), Limit: 3, PrivateID: "p", Metadata: []byte(`{"a":"<é>"}`),
 		Sealed: []byte{0, 255}, Certificate: "-----\n", RedirectURL: "https://example.com/?a=1&b=2", RedirectMeta: []byte(`{"x":1}`),
 	}
 	for range 2 {
-		if err := s.Generate(ctx, 1, generation(tok, []byte("generated t"))); err != nil {
+		if err := s.Generate(ctx, 1, newGeneration(tok, []byte("generated t"))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2 {
-		if err := s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m1", Metadata: []byte(`{"b":2}`), Entry: []byte("m1")}); err != nil {
+		if err := s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m1", Metadata: []byte(`{"b":2}`), Entry: []byte("m1")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m2", Metadata: []byte(`{"b":3}`), Entry: []byte("m2")}); err != nil {
+	if err := s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m2", Metadata: []byte(`{"b":3}`), Entry: []byte("m2")}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Annotations(ctx, 1, "t"); err != nil || len(got) != 2 || string(got[0].Bytes) != "m1" || string(got[1].Bytes) != "m2" {
@@ -264,7 +261,7 @@ func testToken(t *testing.T, s *Store) {
 	if _, err := s.Token(ctx, 2, "t"); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
-	if err := s.Annotate(ctx, 2, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m3"}); relay.KindOf(err) != relay.KindNotFound {
+	if err := s.Annotate(ctx, 2, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "m3"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
 }
@@ -278,11 +275,11 @@ func testClaims(t *testing.T, s *Store) {
 	var won atomic.Int32
 	dbtest.Together(100, func(i int) {
 		for range 2 { // each job runs twice and comes to the same
-			r, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Before: "<", After: ">"})
+			r, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: fmt.Sprint("j", i), Now: dbtest.At(1), Before: "<", After: ">"})
 			if err != nil {
 				t.Error(err)
 			}
-			if r == ledger.ClaimCounted {
+			if r == ClaimCounted {
 				won.Add(1)
 			}
 		}
@@ -290,9 +287,9 @@ func testClaims(t *testing.T, s *Store) {
 	if won.Load() != 2*3 {
 		t.Errorf("%d of 100 jobs claimed a token with 3 claims", won.Load()/2)
 	}
-	relaytest.Equal(t, "result of claimOne", relaytest.Must(s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "late", Now: dbtest.At(100)}))(t), ledger.ClaimExpired)
+	relaytest.Equal(t, "result of claimOne", relaytest.Must(s.claimOne(ctx, 1, Claim{Token: tok, JobID: "late", Now: dbtest.At(100)}))(t), ClaimExpired)
 	relaytest.Equal(t, "result of Token, Claimed", relaytest.Must(s.Token(ctx, 1, "t"))(t).Claimed, 3)
-	if _, err := s.claimOne(ctx, 2, ledger.Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
+	if _, err := s.claimOne(ctx, 2, Claim{Token: tok, JobID: "x"}); relay.KindOf(err) != relay.KindNotFound {
 		t.Errorf("another account's: %v", err)
 	}
 	got, err := s.Entries(ctx, 1, "l1", []int64{0, 1, 2, 3, 4, 5, 6})
@@ -305,17 +302,17 @@ func testClaims(t *testing.T, s *Store) {
 // Many jobs claim the same tokens of two ledgers, in both orders, at one time.
 func testClaimsOfSeveral(t *testing.T, s *Store) {
 	ctx := t.Context()
-	tokens := []ledger.Token{
+	tokens := []Token{
 		{ID: "a", Ledger: "l2", Limit: 3, CreatedAt: dbtest.At(0)}, {ID: "b", Ledger: "l1", Limit: 5, CreatedAt: dbtest.At(0)},
 	}
 	for _, tok := range tokens {
-		must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
+		must(t, s.Generate(ctx, 1, newGeneration(tok, []byte("generated"))))
 	}
 	var won atomic.Int32
 	dbtest.Together(20, func(i int) {
-		claims := make([]ledger.Claim, 2)
+		claims := make([]Claim, 2)
 		for n := range claims {
-			claims[n] = ledger.Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1)}
+			claims[n] = Claim{Authenticator: authenticator(tokens[(i+n)%2]), Token: tokens[(i+n)%2], JobID: fmt.Sprint("j", i), Now: dbtest.At(1)}
 		}
 		first, err := s.Claim(ctx, 1, claims)
 		again, err2 := s.Claim(ctx, 1, claims)
@@ -323,9 +320,9 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 			t.Errorf("%v, %v, then %v, %v", first, err, again, err2)
 			return
 		}
-		if first[0] == ledger.ClaimCounted && first[1] == ledger.ClaimCounted {
+		if first[0] == ClaimCounted && first[1] == ClaimCounted {
 			won.Add(1)
-		} else if a, b := first[i%2], first[1-i%2]; a != ledger.ClaimExhausted || b != ledger.ClaimWithheld {
+		} else if a, b := first[i%2], first[1-i%2]; a != ClaimExhausted || b != ClaimWithheld {
 			t.Errorf("a: %s, b: %s", a, b)
 		}
 	})
@@ -339,35 +336,35 @@ func testClaimsOfSeveral(t *testing.T, s *Store) {
 
 func testLog(t *testing.T, s *Store) {
 	ctx := t.Context()
-	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), ledger.Log{Entries: 6})
+	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), Log{Entries: 6})
 	hashes := []merkle.Hash{{1, 0, 255}, {2}, {3}} // of two entries
 	for _, step := range []struct {
 		was   int64
 		to    int64
 		taken bool
 	}{{1, 2, false}, {0, 2, true}, {0, 2, false}, {2, 4, true}} {
-		taken, err := s.Extend(ctx, 1, "l1", step.was, ledger.Log{Signed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
+		taken, err := s.Extend(ctx, 1, "l1", step.was, Log{Signed: step.to, Head: fmt.Sprint("head ", step.to)}, hashes)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "result of Extend", taken, step.taken)
 	}
-	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), ledger.Log{Entries: 6, Signed: 4, Head: "head 4"})
+	relaytest.Equal(t, "result of Log", relaytest.Must(s.Log(ctx, 1, "l1"))(t), Log{Entries: 6, Signed: 4, Head: "head 4"})
 	relaytest.Equal(t, "result of Hashes", relaytest.Must(s.Hashes(ctx, 1, "l1", []int64{0, 2, 3, 5, 9}))(t), []merkle.Hash{{1, 0, 255}, {3}, {1, 0, 255}, {3}, {}})
 }
 
 // TestHowTokensStand holds what verification and validation read.
 func TestHowTokensStand(t *testing.T) {
 	dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
-		s, ctx := New(open(t)), t.Context()
-		must(t, s.Put(ctx, 1, ledger.Ledger{ID: "l", Hash: "h"}))
+		s, ctx := NewStore(open(t)), t.Context()
+		must(t, s.Put(ctx, 1, Ledger{ID: "l", Hash: "h"}))
 		for _, id := range []string{"a", "b", "c"} {
-			must(t, s.Generate(ctx, 1, generation(ledger.Token{ID: id, Ledger: "l"}, []byte("generated "+id))))
+			must(t, s.Generate(ctx, 1, newGeneration(Token{ID: id, Ledger: "l"}, []byte("generated "+id))))
 		}
 		must(t, s.SetHome(ctx, "b", 7))
 		for i, id := range []string{"b", "a", "b"} {
-			_, err := s.claimOne(ctx, 1, ledger.Claim{Token: ledger.Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Before: "<", After: ">"})
+			_, err := s.claimOne(ctx, 1, Claim{Token: Token{ID: id, Ledger: "l"}, JobID: fmt.Sprint("j", i), Before: "<", After: ">"})
 			must(t, err)
 		}
-		must(t, s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(ledger.Token{ID: "b", Ledger: "l"}), Token: ledger.Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
+		must(t, s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(Token{ID: "b", Ledger: "l"}), Token: Token{ID: "b", Ledger: "l"}, JobID: "m", Metadata: []byte("{}"), Entry: []byte("m")}))
 		got, err := s.Standing(ctx, 1, "b")
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, "result of Standing, Token.Claimed", got.Token.Claimed, 2)
@@ -396,14 +393,14 @@ func TestHowTokensStand(t *testing.T) {
 		relaytest.Equal(t, "rows, [1]", rows[1], got.Chain.Last)
 		relaytest.Equal(t, "rows, [1].Previous", rows[1].Previous, rows[0].MAC)
 		rows[0].MAC, rows[0].Previous = nil, nil
-		relaytest.Equal(t, "rows, [0]", rows[0], ledger.Row{Sequence: 5, Token: "b", Job: "j2", Position: 2, Claims: 2, Bytes: []byte("<2>")})
-		_, err = s.Extend(ctx, 2, "gone", 0, ledger.Log{Head: "head", SealedHead: "sealed"}, nil)
+		relaytest.Equal(t, "rows, [0]", rows[0], Row{Sequence: 5, Token: "b", Job: "j2", Position: 2, Claims: 2, Bytes: []byte("<2>")})
+		_, err = s.Extend(ctx, 2, "gone", 0, Log{Head: "head", SealedHead: "sealed"}, nil)
 		must(t, err)
 		logs, err := s.Logs(ctx)
 		relaytest.NoError(t, err)
-		relaytest.Equal(t, "result of Logs", logs, []ledger.LogOf{
-			{Place: ledger.Place{Account: 1, Ledger: "l"}, Hash: "h", Declared: true, Log: ledger.Log{Entries: 7}},
-			{Place: ledger.Place{Account: 2, Ledger: "gone"}, Log: ledger.Log{Head: "head", SealedHead: "sealed"}},
+		relaytest.Equal(t, "result of Logs", logs, []LogOf{
+			{Place: Place{Account: 1, Ledger: "l"}, Hash: "h", Declared: true, Log: Log{Entries: 7}},
+			{Place: Place{Account: 2, Ledger: "gone"}, Log: Log{Head: "head", SealedHead: "sealed"}},
 		})
 	})
 }
@@ -420,21 +417,21 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.OnEvery(t, func(t *testing.T, open func(t *testing.T) *db.DB) {
-				s, ctx := New(open(t)), t.Context()
-				tok := ledger.Token{ID: "t", Ledger: "l"}
-				must(t, s.Generate(ctx, 1, generation(tok, []byte("generated"))))
+				s, ctx := NewStore(open(t)), t.Context()
+				tok := Token{ID: "t", Ledger: "l"}
+				must(t, s.Generate(ctx, 1, newGeneration(tok, []byte("generated"))))
 				for _, job := range []string{"j1", "j2"} {
-					_, err := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: job})
+					_, err := s.claimOne(ctx, 1, Claim{Token: tok, JobID: job})
 					must(t, err)
 				}
 				must(t, s.db.Run(ctx, "test", change))
 				entries := relaytest.Must(s.EntriesOf(ctx, 1, "t"))(t)
-				_, claimed := s.claimOne(ctx, 1, ledger.Claim{Token: tok, JobID: "new"})
-				annotated := s.Annotate(ctx, 1, ledger.Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "new", Metadata: []byte("{}"), Entry: []byte("m")})
+				_, claimed := s.claimOne(ctx, 1, Claim{Token: tok, JobID: "new"})
+				annotated := s.Annotate(ctx, 1, Annotation{Authenticator: authenticator(tok), Token: tok, JobID: "new", Metadata: []byte("{}"), Entry: []byte("m")})
 				must(t, s.db.Run(ctx, "test", "DELETE FROM ledger_token"))
-				generated := s.Generate(ctx, 1, generation(tok, []byte("generated")))
+				generated := s.Generate(ctx, 1, newGeneration(tok, []byte("generated")))
 				for _, err := range []error{claimed, annotated, generated} {
-					if _, ok := errors.AsType[*ledger.Mismatch](err); !ok {
+					if _, ok := errors.AsType[*Mismatch](err); !ok {
 						t.Errorf("the error is %v, want a mismatch", err)
 					}
 				}
@@ -445,9 +442,9 @@ func TestNoEntryFollowsAChainThatWasChanged(t *testing.T) {
 }
 
 // claimOne claims a single token.
-func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c ledger.Claim) (ledger.ClaimResult, error) {
+func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c Claim) (ClaimResult, error) {
 	c.Authenticator = authenticator(c.Token)
-	results, err := s.Claim(ctx, acct, []ledger.Claim{c})
+	results, err := s.Claim(ctx, acct, []Claim{c})
 	if err != nil {
 		return "", err
 	}
@@ -455,14 +452,14 @@ func (s *Store) claimOne(ctx context.Context, acct relay.AccountID, c ledger.Cla
 }
 
 // authenticator is that of the ledger of a token of account 1.
-func authenticator(t ledger.Token) ledger.Authenticator {
-	a, err := ledger.NewAuthenticator(ledger.Place{Account: 1, Ledger: t.Ledger}, []byte("the signing key"))
+func authenticator(t Token) Authenticator {
+	a, err := NewAuthenticator(Place{Account: 1, Ledger: t.Ledger}, []byte("the signing key"))
 	if err != nil {
 		panic(err)
 	}
 	return a
 }
 
-func generation(t ledger.Token, entry []byte) ledger.Generation {
-	return ledger.Generation{Token: t, Entry: entry, Authenticator: authenticator(t)}
+func newGeneration(t Token, entry []byte) Generation {
+	return Generation{Token: t, Entry: entry, Authenticator: authenticator(t)}
 }

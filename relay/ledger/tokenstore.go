@@ -1,4 +1,4 @@
-package ledgers
+package ledger
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/ledger"
 )
 
 // SetHome notes the account of a token.
@@ -23,32 +22,32 @@ SELECT account FROM ledger_home WHERE token = $1`, tokenID)
 }
 
 // Token loads a token.
-func (s *Store) Token(ctx context.Context, acct relay.AccountID, tokenID string) (ledger.Token, error) {
+func (s *Store) Token(ctx context.Context, acct relay.AccountID, tokenID string) (Token, error) {
 	return db.One(ctx, s.db, "token "+tokenID, `
 SELECT doc, claimed FROM ledger_token WHERE account = $1 AND id = $2`, tokenFields, acct, tokenID)
 }
 
 // Annotations lists the entries that append metadata to a token, in order.
-func (s *Store) Annotations(ctx context.Context, acct relay.AccountID, tokenID string) ([]ledger.Row, error) {
+func (s *Store) Annotations(ctx context.Context, acct relay.AccountID, tokenID string) ([]Row, error) {
 	return db.List(ctx, s.db, "token "+tokenID+": metadata", `
 SELECT sequence, entry FROM ledger_entry
 WHERE account = $1 AND token = $2 AND metadata <> ''
-ORDER BY sequence`, func(r *ledger.Row) []any {
+ORDER BY sequence`, func(r *Row) []any {
 		return []any{&r.Sequence, &r.Bytes}
 	}, acct, tokenID)
 }
 
 // tokenFields are columns of a token; doc comes first, as the others count.
-func tokenFields(t *ledger.Token) []any { return []any{db.JSON(t), &t.Claimed} }
+func tokenFields(t *Token) []any { return []any{db.JSON(t), &t.Claimed} }
 
 // Standing loads a token with the entries that say how it stands.
-func (s *Store) Standing(ctx context.Context, acct relay.AccountID, tokenID string) (ledger.Standing, error) {
+func (s *Store) Standing(ctx context.Context, acct relay.AccountID, tokenID string) (Standing, error) {
 	return db.One(ctx, s.db, "token "+tokenID, standings+`
 WHERE t.account = $1 AND t.id = $2`, standingFields, acct, tokenID)
 }
 
 // Standings lists tokens of an account by id, behind one, as Standing does.
-func (s *Store) Standings(ctx context.Context, acct relay.AccountID, after string, limit int) ([]ledger.Standing, error) {
+func (s *Store) Standings(ctx context.Context, acct relay.AccountID, after string, limit int) ([]Standing, error) {
 	return db.List(ctx, s.db, "tokens of account "+acct.String(), standings+`
 WHERE t.account = $1 AND t.id > $2
 ORDER BY t.id LIMIT $3`, standingFields, acct, after, limit)
@@ -72,7 +71,7 @@ LEFT JOIN ledger_entry e ON e.account = t.account AND e.token = t.id AND e.seque
   WHERE l.account = t.account AND l.token = t.id
   ORDER BY l.sequence DESC LIMIT 1)`
 
-func standingFields(st *ledger.Standing) []any {
+func standingFields(st *Standing) []any {
 	fields := []any{&st.ID, db.JSON(&st.Token), &st.Chain.Claimed, &st.Home}
 	fields = append(fields, rowFields(&st.Generation)...)
 	fields = append(append(fields, &st.Chain.Entries), rowFields(&st.Chain.Last)...)
@@ -80,7 +79,7 @@ func standingFields(st *ledger.Standing) []any {
 }
 
 // Generate saves a new token and its entry. A token that exists is left alone.
-func (s *Store) Generate(ctx context.Context, acct relay.AccountID, g ledger.Generation) error {
+func (s *Store) Generate(ctx context.Context, acct relay.AccountID, g Generation) error {
 	noun := "token " + g.Token.ID
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		added, err := tx.Exec(ctx, noun, `
@@ -93,32 +92,32 @@ ON CONFLICT (account, id) DO NOTHING`, acct, g.Token.ID, db.JSON(g.Token))
 		if err != nil {
 			return err
 		}
-		return addEntry(ctx, tx, acct, g.Token, g.Authenticator, c, ledger.Row{Bytes: g.Entry})
+		return addEntry(ctx, tx, acct, g.Token, g.Authenticator, c, Row{Bytes: g.Entry})
 	})
 }
 
 // Claim counts a claim of each token, all or none. That a job has claimed is its
 // entry: it comes to the same when it runs again. One that was refused is refused
 // again, since claims and time never come back.
-func (s *Store) Claim(ctx context.Context, acct relay.AccountID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
-	return db.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *db.Tx) ([]ledger.ClaimResult, error) {
+func (s *Store) Claim(ctx context.Context, acct relay.AccountID, all []Claim) ([]ClaimResult, error) {
+	return db.Transact(ctx, s.db, "claim", func(ctx context.Context, tx *db.Tx) ([]ClaimResult, error) {
 		return claim(ctx, tx, acct, all)
 	})
 }
 
 // claimable is a claim that may be counted, the nth of a job.
 type claimable struct {
-	ledger.Claim
+	Claim
 	n     int
-	chain ledger.Chain // before
+	chain Chain // before
 }
 
-func claim(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []ledger.Claim) ([]ledger.ClaimResult, error) {
-	results := make([]ledger.ClaimResult, len(all))
+func claim(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []Claim) ([]ClaimResult, error) {
+	results := make([]ClaimResult, len(all))
 	var free []claimable
 	// The order in which a transaction with several claims locks their tokens and then the logs
 	// of their ledgers.
-	order := func(a, b ledger.Claim) int {
+	order := func(a, b Claim) int {
 		return cmp.Or(cmp.Compare(a.Token.Ledger, b.Token.Ledger), cmp.Compare(a.Token.ID, b.Token.ID))
 	}
 	for _, n := range db.PlacesInOrder(all, order) {
@@ -128,22 +127,22 @@ func claim(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []ledger.Cl
 		case err != nil:
 			return nil, err
 		case before:
-			results[n] = ledger.ClaimCounted
+			results[n] = ClaimCounted
 		case !c.Token.Valid(c.Now):
-			results[n] = ledger.ClaimExpired
+			results[n] = ClaimExpired
 		case c.Token.Limit != 0 && chain.Claimed >= c.Token.Limit:
-			results[n] = ledger.ClaimExhausted
+			results[n] = ClaimExhausted
 		default:
-			results[n] = ledger.ClaimWithheld
+			results[n] = ClaimWithheld
 			free = append(free, claimable{c, n, chain})
 		}
 	}
-	refused := func(r ledger.ClaimResult) bool { return r == ledger.ClaimExpired || r == ledger.ClaimExhausted }
+	refused := func(r ClaimResult) bool { return r == ClaimExpired || r == ClaimExhausted }
 	if slices.ContainsFunc(results, refused) {
 		return results, nil
 	}
 	for _, c := range free {
-		results[c.n] = ledger.ClaimCounted
+		results[c.n] = ClaimCounted
 		if err := countOne(ctx, tx, acct, c); err != nil {
 			return nil, err
 		}
@@ -158,12 +157,12 @@ UPDATE ledger_token SET claimed = claimed + 1 WHERE account = $1 AND id = $2`, a
 	}
 	claims := c.chain.Claimed + 1
 	entry := c.Before + strconv.FormatInt(claims, 10) + c.After
-	return addEntry(ctx, tx, acct, c.Token, c.Authenticator, c.chain, ledger.Row{Job: c.JobID, Claims: claims, Bytes: []byte(entry)})
+	return addEntry(ctx, tx, acct, c.Token, c.Authenticator, c.chain, Row{Job: c.JobID, Claims: claims, Bytes: []byte(entry)})
 }
 
 // lock locks a token, checks its entries, and returns them and whether the job, empty: that
 // which generates it, has added one of them.
-func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID, t ledger.Token, a ledger.Authenticator, job string) (c ledger.Chain, before bool, err error) {
+func lock(ctx context.Context, tx *db.Tx, acct relay.AccountID, t Token, a Authenticator, job string) (c Chain, before bool, err error) {
 	noun := "token " + t.ID
 	claimed, err := db.Value[int64](ctx, tx, noun, `
 SELECT claimed FROM ledger_token WHERE account = $1 AND id = $2 {for update}`, acct, t.ID)
@@ -184,7 +183,7 @@ FROM (
 LEFT JOIN ledger_entry e ON e.account = $1 AND e.token = $2 AND e.sequence = (
   SELECT l.sequence FROM ledger_entry l
   WHERE l.account = $1 AND l.token = $2
-  ORDER BY l.sequence DESC LIMIT 1)`, func(c *ledger.Chain) []any {
+  ORDER BY l.sequence DESC LIMIT 1)`, func(c *Chain) []any {
 		return append([]any{&c.Entries, &before}, rowFields(&c.Last)...)
 	}, acct, t.ID, job)
 	if err != nil {
@@ -195,12 +194,12 @@ LEFT JOIN ledger_entry e ON e.account = $1 AND e.token = $2 AND e.sequence = (
 }
 
 // Annotate appends metadata to a token, once for a job.
-func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a ledger.Annotation) error {
+func (s *Store) Annotate(ctx context.Context, acct relay.AccountID, a Annotation) error {
 	return s.db.Write(ctx, "token "+a.Token.ID, func(ctx context.Context, tx *db.Tx) error {
 		c, before, err := lock(ctx, tx, acct, a.Token, a.Authenticator, a.JobID)
 		if err != nil || before {
 			return err
 		}
-		return addEntry(ctx, tx, acct, a.Token, a.Authenticator, c, ledger.Row{Job: a.JobID, Metadata: string(a.Metadata), Claims: c.Claimed, Bytes: a.Entry})
+		return addEntry(ctx, tx, acct, a.Token, a.Authenticator, c, Row{Job: a.JobID, Metadata: string(a.Metadata), Claims: c.Claimed, Bytes: a.Entry})
 	})
 }
