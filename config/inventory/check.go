@@ -1,11 +1,12 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/penstock/penstock/config/strict"
 )
@@ -17,65 +18,131 @@ type checker struct {
 	standing known // what stays beside the document
 	mistakes *strict.Mistakes
 	claims   map[string]string // what only one may have → the first place that took it
+	types    []string          // the ids of the sensor types
 	kinds    map[string]kind
-	plans    map[reflect.Type][]plan
-	failed   error // of HasDecoder
+	fields   map[reflect.Type][]field // there may be very many SIMs
+	failed   error                    // of HasDecoder
 }
 
 func (c *checker) document(d *Document) {
-	c.fields(reflect.ValueOf(d).Elem(), "")
-	for i := range d.SensorTypes {
-		c.sensorType(&d.SensorTypes[i], fmt.Sprintf("sensor_types[%d].", i))
-		c.standing.types[d.SensorTypes[i].ID] = true
+	c.tags(reflect.ValueOf(d).Elem(), "")
+	for i, s := range d.SensorTypes {
+		path := fmt.Sprintf("sensor_types[%d].", i)
+		c.claim("sensor type", s.ID, path+"id")
+		c.mistakes.AddIf(s.ImperialSlope < 0, path+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
 	}
-	for i := range d.Networks {
-		c.network(&d.Networks[i], fmt.Sprintf("networks[%d].", i))
+	for _, s := range slices.Concat(d.SensorTypes, c.standing.SensorTypes) {
+		c.types = append(c.types, s.ID)
+	}
+	for i, n := range d.Networks {
+		c.claim("network", n.Prefix, fmt.Sprintf("networks[%d].prefix", i))
 	}
 	for i := range d.Accounts {
-		c.account(&d.Accounts[i], fmt.Sprintf("accounts[%d]", i))
+		c.account(&d.Accounts[i], fmt.Sprintf("accounts[%d].", i))
 	}
-	for _, part := range c.Standing {
-		c.claimsOf(part, *d)
-	}
-}
-
-func (c *checker) sensorType(s *SensorType, at string) {
-	c.claim("sensor type", s.ID, at+"id")
-	c.mistakes.AddIf(s.ImperialSlope < 0, at+"imperial_slope", "expected a number above 0, got %g", s.ImperialSlope)
-}
-
-func (c *checker) network(n *Network, at string) {
-	c.claim("network", n.Prefix, at+"prefix")
 }
 
 func (c *checker) account(a *Account, at string) {
-	at += "."
-	c.identity(a, at)
-	for i := range a.Tokens {
-		c.token(&a.Tokens[i], fmt.Sprintf("%stokens[%d].", at, i))
-	}
-	c.login(a.SOAP, at+"soap.")
-	c.callback(a.CallbackURL, at+"callback_url")
-	for i := range a.SIMs {
-		c.sim(&a.SIMs[i], fmt.Sprintf("%ssims[%d].", at, i))
-	}
-	c.relays(a, at)
-	c.locations(a, at)
-	c.decoders(a, at)
-	c.rules(a, at)
-	c.trunks(a, at)
-	c.ledgers(a, at)
-}
-
-func (c *checker) identity(a *Account, at string) {
 	c.claim("account name", a.Name, at+"name")
 	c.mistakes.AddIf(a.ID < 0, at+"id", "expected more than 0, got %d", a.ID)
-	if a.ID == 0 {
+	if a.ID != 0 {
+		c.claim("account id", fmt.Sprint(a.ID), at+"id")
+		old := c.known.account(Account{Name: a.Name})
+		c.mistakes.AddIf(old.ID != 0 && old.ID != a.ID, at+"id", "expected %d, the id of the account of this name", old.ID)
+	}
+	for i, t := range a.Tokens {
+		path := fmt.Sprintf("%stokens[%d].", at, i)
+		if !c.mistakes.Has(path + "token") {
+			c.claim("token", t.Hash(), path+"token")
+		}
+		c.secret(t, path)
+		c.claim("source", t.Source, path+"source")
+	}
+	if a.SOAP != nil {
+		c.claim("SOAP username", a.SOAP.Username, at+"soap.username")
+		c.mistakes.AddIf(strings.TrimSpace(a.SOAP.Password) == "", at+"soap.password", "expected a password")
+	}
+	c.callback(a.CallbackURL, at+"callback_url")
+	for i := range a.SIMs {
+		s, path := &a.SIMs[i], fmt.Sprintf("%ssims[%d].", at, i)
+		c.claim("SIM", s.ICCID, path+"iccid")
+		c.claim("IMSI", s.IMSI, path+"imsi")
+		c.claim("MSISDN", s.MSISDN, path+"msisdn")
+		s.CurrentState = cmp.Or(s.CurrentState, "pending")
+	}
+	c.relays(a, at)
+	imported := ""
+	for i, l := range a.Locations {
+		path := fmt.Sprintf("%slocations[%d]", at, i)
+		c.claim(at+"location", l.ID, path+".id")
+		if l.Imported {
+			c.mistakes.AddIf(imported != "", path+".imported", "expected one imported location, the first is %s", imported)
+			imported = path
+		}
+	}
+	for i := range a.Decoders {
+		c.decoder(&a.Decoders[i], at, fmt.Sprintf("%sdecoders[%d].", at, i))
+	}
+	for i := range a.Rules {
+		c.rule(a, &a.Rules[i], at, fmt.Sprintf("%srules[%d].", at, i))
+	}
+	for i, trunk := range a.SIP.Trunks {
+		c.mistakes.AddIf(len(trunk.SourceIPs) == 0, fmt.Sprintf("%ssip.trunks[%d].source_ips", at, i), "expected at least one address")
+	}
+	for i, l := range a.Ledgers {
+		path := fmt.Sprintf("%sledgers[%d].", at, i)
+		c.claim(at+"ledger", l.ID, path+"id")
+		c.mistakes.AddIf(l.Expiry < 0, path+"expiry", "expected 0s (never) or more")
+	}
+}
+
+// Check returns what is wrong with a token by itself.
+func (t Token) Check() strict.Mistakes {
+	var mistakes strict.Mistakes
+	c := checker{mistakes: &mistakes}
+	c.tags(reflect.ValueOf(t), "")
+	c.secret(t, "")
+	return mistakes
+}
+
+// Check returns what is wrong with the settings of an account by themselves.
+func (a Account) Check(o Options) strict.Mistakes {
+	var mistakes strict.Mistakes
+	c := checker{Options: o, mistakes: &mistakes}
+	c.tags(reflect.ValueOf(&a).Elem(), "")
+	c.callback(a.CallbackURL, "callback_url")
+	return mistakes
+}
+
+// secret checks the secret of a token; an empty one means that its requests are not
+// signed.
+func (c *checker) secret(t Token, at string) {
+	c.mistakes.AddIf(t.Secret != "" && strings.TrimSpace(t.Secret) == "", at+"secret", "expected a secret that is not only blanks")
+}
+
+// maxCallback is how long a callback's URL may be, in bytes, as over REST.
+const maxCallback = 2048
+
+func (c *checker) callback(raw, path string) {
+	if raw == "" {
 		return
 	}
-	c.claim("account id", fmt.Sprint(a.ID), at+"id")
-	if old, ok := c.known.accounts[a.Name]; ok && old.ID != 0 && old.ID != a.ID {
-		c.mistakes.Add(at+"id", "expected %d, the id of the account of this name", old.ID)
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || u.Scheme != "https" && !(u.Scheme == "http" && c.AllowHTTPCallback) ||
+		len(raw) > maxCallback || u.Fragment != "" || strings.ContainsFunc(raw, blank) {
+		c.mistakes.Add(path, "expected an https URL, got %q", clipValue(raw))
+		return
+	}
+	c.guard(u.Scheme+"://"+u.Host+"/", path)
+}
+
+// guard checks that requests may reach an origin.
+func (c *checker) guard(origin, path string) {
+	if c.CheckURL == nil {
+		return
+	}
+	if err := c.CheckURL(origin); err != nil {
+		c.mistakes.Add(path, "expected a URL that may be reached: %s", err)
 	}
 }
 
@@ -92,48 +159,48 @@ func (c *checker) claim(kind, value, path string) {
 	}
 }
 
-// maxID bounds identifiers.
-const maxID = 64
-
-// id checks an identifier, which stands in paths and keys.
-func (c *checker) id(s, path string) {
-	if s == "" {
-		c.mistakes.Add(path, "expected an id")
-		return
+// standingClaims compares the document's claims with those of an earlier one: of every
+// record that it does not declare anew.
+func (c *checker) standingClaims(part, d Document) {
+	source := "an earlier inventory"
+	if part.Owner() != d.Owner() {
+		source = fmt.Sprintf("the document %q", part.Owner())
 	}
-	if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return !idRune(r) }) {
-		c.mistakes.Add(path, "expected 1 to %d letters, digits, dots, hyphens or underscores, got %q", maxID, clipValue(s))
+	named := IndexOf(d.Accounts)
+	for _, old := range Omitted(part, d).Accounts {
+		taken := func(kind, value string) {
+			if path, claimed := c.claims[kind+" "+value]; claimed && value != "" {
+				c.mistakes.Add(path, "already taken by account %q of %s", old.Name, source)
+			}
+		}
+		for _, t := range old.Tokens {
+			taken("token", t.Hash())
+			taken("source", t.Source)
+		}
+		for _, r := range old.Relays.Geo {
+			taken("prefix", r.Prefix)
+		}
+		for _, r := range old.Relays.VMN {
+			taken("number", r.Number)
+		}
+		for _, s := range old.SIMs {
+			taken("SIM", s.ICCID)
+			taken("IMSI", s.IMSI)
+			taken("MSISDN", s.MSISDN)
+		}
+		if old.SOAP != nil {
+			taken("SOAP username", old.SOAP.Username)
+		}
+		i := named.Find(old)
+		standing := slices.IndexFunc(old.Locations, func(l Location) bool { return l.Imported })
+		if i < 0 || standing < 0 {
+			continue
+		}
+		for j, l := range d.Accounts[i].Locations {
+			c.mistakes.AddIf(l.Imported, fmt.Sprintf("accounts[%d].locations[%d].imported", i, j),
+				"expected one imported location, %q stands from an earlier inventory", old.Locations[standing].ID)
+		}
 	}
 }
-
-func idRune(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_'
-}
-
-func (c *checker) name(s, path string) {
-	switch {
-	case s == "":
-		c.mistakes.Add(path, "expected a name")
-	case len(s) > maxNameBytes || strings.ContainsFunc(s, unicode.IsControl):
-		c.mistakes.Add(path, "expected one line of at most %d bytes, got %q", maxNameBytes, clipValue(s))
-	}
-}
-
-func (c *checker) oneOf(s string, want []string, path string) {
-	if !slices.Contains(want, s) {
-		c.mistakes.Add(path, "expected %s, got %q", either(want), clipValue(s))
-	}
-}
-
-// either writes a choice in words: a, b or c.
-func either(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
-
-func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 func clipValue(s string) string { return strict.Clip(s, 60) }

@@ -13,7 +13,8 @@ import (
 type parameterKind int
 
 const (
-	noParameters parameterKind = iota
+	unknownAction parameterKind = iota
+	noParameters
 	endpoints
 	mailboxes
 	labels
@@ -30,95 +31,77 @@ func numberActions() map[string]parameterKind {
 	}
 }
 
-// A relay's id is one id for both kinds: deliveries name a relay by it alone.
 func (c *checker) relays(a *Account, at string) {
-	for i := range a.Relays.Geo {
-		r := &a.Relays.Geo[i]
+	for i, r := range a.Relays.Geo {
 		path := fmt.Sprintf("%srelays.geo[%d].", at, i)
-		c.claim(at+"relay", r.ID, path+"id")
 		c.claim("prefix", r.Prefix, path+"prefix")
-		c.action("geo", r.Action, r.Parameters, geoActions(), path)
-		c.filter(r.Filter, path+"filter")
-		c.servedSIM(a, r, path+"iccid")
-		c.pace(r.Pace, path+"pace.")
+		c.relay("geo", NumberRelay{ID: r.ID, Action: r.Action, Parameters: r.Parameters, Filter: r.Filter, Pace: r.Pace}, geoActions()[r.Action], at, path)
+		hasICCID := func(s SIM) bool { return s.ICCID == r.ICCID }
+		switch {
+		case r.ICCID == "":
+			c.mistakes.AddIf(r.Action == "mvno", path+"iccid", "expected the ICCID of the SIM that mvno serves")
+		case !slices.ContainsFunc(a.SIMs, hasICCID) && !slices.ContainsFunc(c.standing.account(*a).SIMs, hasICCID):
+			c.mistakes.Add(path+"iccid", "expected the ICCID of a SIM of this account, got %q", clipValue(r.ICCID))
+		}
 	}
-	for i := range a.Relays.VMN {
-		r := &a.Relays.VMN[i]
+	for i, r := range a.Relays.VMN {
 		path := fmt.Sprintf("%srelays.vmn[%d].", at, i)
-		c.claim(at+"relay", r.ID, path+"id")
 		c.claim("number", r.Number, path+"number")
-		c.action("vmn", r.Action, r.Parameters, numberActions(), path)
-		c.filter(r.Filter, path+"filter")
-		c.pace(r.Pace, path+"pace.")
+		c.relay("vmn", r, numberActions()[r.Action], at, path)
 	}
 }
 
 // The most a pace may ask for; the least is one request in an hour.
 const (
-	mostAtOnce    = 1000
-	mostPerSecond = 10_000
-	leastPerHour  = 1.0 / 3600
+	maxConcurrency = 1000
+	maxPerSecond   = 10_000
+	minPerSecond   = 1.0 / 3600
 )
 
-func (c *checker) pace(p Pace, at string) {
-	c.mistakes.AddIf(p.Concurrency < 0 || p.Concurrency > mostAtOnce, at+"concurrency", "expected 1 to %d, or 0 for no bound, got %d", mostAtOnce, p.Concurrency)
-	if p.PerSecond != 0 && !(p.PerSecond >= leastPerHour && p.PerSecond <= mostPerSecond) {
-		c.mistakes.Add(at+"per_second", "expected 1/3600 to %d, or 0 for no bound, got %v", mostPerSecond, p.PerSecond)
-	}
-}
-
-func (c *checker) filter(source, path string) {
-	if source == "" || c.CheckFilter == nil {
-		return
-	}
-	if err := c.CheckFilter(source); err != nil {
-		c.mistakes.Add(path, "expected a condition that compiles: %s", err)
-	}
-}
-
-func (c *checker) action(relay, name string, parameters []string, known map[string]parameterKind, at string) {
-	kind, ok := known[name]
-	switch {
-	case !ok:
-		return
-	case kind == noParameters && len(parameters) > 0:
-		c.mistakes.Add(at+"parameters", "expected none for the action %s", name)
-	case kind != noParameters && len(parameters) == 0:
-		c.mistakes.Add(at+"parameters", "expected at least one for the action %s", name)
-	}
-	for i, p := range parameters {
-		c.parameter(relay, kind, p, fmt.Sprintf("%sparameters[%d]", at, i))
-	}
-}
-
-func (c *checker) parameter(relay string, kind parameterKind, p, path string) {
-	switch kind {
-	case endpoints:
-		c.endpoint(relay, p, path)
-	case mailboxes:
-		if _, err := mail.ParseAddress(p); err != nil || strings.ContainsFunc(p, func(r rune) bool { return r > unicode.MaxASCII }) {
-			c.mistakes.Add(path, "expected a mail address, got %q", clipValue(p))
+// relay checks what relays of both kinds have. An id is unique over both kinds: deliveries
+// name a relay by it alone.
+func (c *checker) relay(kind string, r NumberRelay, takes parameterKind, account, at string) {
+	c.claim(account+"relay", r.ID, at+"id")
+	c.mistakes.AddIf(takes == noParameters && len(r.Parameters) > 0, at+"parameters", "expected none for the action %s", r.Action)
+	c.mistakes.AddIf(takes > noParameters && len(r.Parameters) == 0, at+"parameters", "expected at least one for the action %s", r.Action)
+	for i, p := range r.Parameters {
+		path := fmt.Sprintf("%sparameters[%d]", at, i)
+		switch takes {
+		case endpoints:
+			if !c.origin(p, path) || c.CheckEndpoint == nil {
+				continue
+			}
+			if err := c.CheckEndpoint(kind, p); err != nil {
+				c.mistakes.Add(path, "expected a URL that can be called: %s", err)
+			}
+		case mailboxes:
+			if _, err := mail.ParseAddress(p); err != nil || strings.ContainsFunc(p, func(r rune) bool { return r > unicode.MaxASCII }) {
+				c.mistakes.Add(path, "expected a mail address, got %q", clipValue(p))
+			}
+		case labels:
+			if problem := checkName(p, nil); problem != "" {
+				c.mistakes.Add(path, "%s", problem)
+			}
 		}
-	case labels:
-		c.name(p, path)
 	}
+	if r.Filter != "" && c.CheckFilter != nil {
+		if err := c.CheckFilter(r.Filter); err != nil {
+			c.mistakes.Add(at+"filter", "expected a condition that compiles: %s", err)
+		}
+	}
+	p := r.Pace
+	c.mistakes.AddIf(p.Concurrency < 0 || p.Concurrency > maxConcurrency, at+"pace.concurrency", "expected 1 to %d, or 0 for no bound, got %d", maxConcurrency, p.Concurrency)
+	c.mistakes.AddIf(p.PerSecond != 0 && !(p.PerSecond >= minPerSecond && p.PerSecond <= maxPerSecond), at+"pace.per_second",
+		"expected 1/3600 to %d, or 0 for no bound, got %v", maxPerSecond, p.PerSecond)
 }
 
-// endpoint checks a URL with placeholders. Those may stand in path and query
-// only, where net/url would take some of them for broken escapes: so only the
-// part before them is parsed.
-func (c *checker) endpoint(relay, raw, path string) {
-	if c.origin(raw, path) {
-		c.asREST(relay, raw, path)
-	}
-}
-
-// origin checks the part of a URL before its path, and reports whether it is one.
+// origin checks a URL with placeholders, and reports whether it is one. Placeholders may
+// stand in path and query only, where net/url would take some of them for broken escapes:
+// so only the part before them is parsed.
 func (c *checker) origin(raw, path string) bool {
-	scheme, rest, _ := strings.Cut(raw, "://")
-	host := rest
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		host = rest[:end]
+	scheme, host, _ := strings.Cut(raw, "://")
+	if end := strings.IndexAny(host, "/?#"); end >= 0 {
+		host = host[:end]
 	}
 	scheme = strings.ToLower(scheme)
 	origin := scheme + "://" + host + "/"
@@ -133,26 +116,4 @@ func (c *checker) origin(raw, path string) bool {
 		return true
 	}
 	return false
-}
-
-// asREST refuses what REST refuses.
-func (c *checker) asREST(relay, raw, path string) {
-	if c.CheckEndpoint == nil {
-		return
-	}
-	if err := c.CheckEndpoint(relay, raw); err != nil {
-		c.mistakes.Add(path, "expected a URL that can be called: %s", err)
-	}
-}
-
-// servedSIM checks the SIM of a geographic relay, which mvno needs.
-func (c *checker) servedSIM(a *Account, r *GeoRelay, path string) {
-	if r.ICCID == "" {
-		c.mistakes.AddIf(r.Action == "mvno", path, "expected the ICCID of the SIM that mvno serves")
-		return
-	}
-	is := func(s SIM) bool { return s.ICCID == r.ICCID }
-	if !slices.ContainsFunc(a.SIMs, is) && !slices.ContainsFunc(c.standing.account(*a).SIMs, is) {
-		c.mistakes.Add(path, "expected the ICCID of a SIM of this account, got %q", clipValue(r.ICCID))
-	}
 }

@@ -6,42 +6,89 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/penstock/penstock/config/strict"
 )
 
-func (c *checker) rules(a *Account, at string) {
-	for i := range a.Rules {
-		r := &a.Rules[i]
-		path := fmt.Sprintf("%srules[%d].", at, i)
-		c.claim(at+"rule", r.ID, path+"id")
-		if r.Enabled == nil {
-			enabled := true
-			r.Enabled = &enabled
+// The longest sources, in bytes, that the decoders take.
+const (
+	maxExpr       = 4 << 10
+	maxJavaScript = 1 << 20
+)
+
+func (c *checker) decoder(d *Decoder, account, at string) {
+	c.claim(account+"decoder", d.ID, at+"id")
+	d.Codec = cmp.Or(d.Codec, "json")
+	maxBytes, script := map[string]int{"expr": maxExpr, "javascript": maxJavaScript}[d.Codec]
+	switch {
+	case !script && d.Source != "":
+		c.mistakes.Add(at+"source", "expected none for the codec %s", clipValue(d.Codec))
+	case script && d.Source == "":
+		c.mistakes.Add(at+"source", "expected a source for the codec %s", d.Codec)
+	case script && len(d.Source) > maxBytes:
+		c.mistakes.Add(at+"source", "expected at most %d bytes, got %d", maxBytes, len(d.Source))
+	case script && c.CheckSource != nil:
+		if err := c.CheckSource(d.Codec, d.Source); err != nil {
+			c.mistakes.Add(at+"source", "expected a source that compiles: %s", err)
 		}
-		c.ruleTimes(r, path)
-		c.ruleDevices(a, r.Devices, path+"devices.")
-		for j, action := range r.Actions {
-			c.ruleAction(action, fmt.Sprintf("%sactions[%d].", path, j))
+	}
+	for i, s := range d.Sensors {
+		path := fmt.Sprintf("%ssensors[%d].", at, i)
+		c.claim(at+"key", s.Key, path+"key")
+		if !slices.Contains(c.types, s.SensorTypeID) {
+			c.unknownID(s.SensorTypeID, "sensor type", c.types, path+"sensor_type_id")
 		}
-		c.compiledRule(*r, path)
 	}
 }
 
-// ruleDevices checks that the decoder and the location of a rule exist. Devices are not
-// checked: they come and go over REST and with frames, and no document declares them.
-func (c *checker) ruleDevices(a *Account, d RuleDevices, at string) {
+// unknownID refuses an id that nothing has, and suggests the nearest one.
+func (c *checker) unknownID(id, kind string, ids []string, path string) {
+	suggestion := ""
+	if near, ok := strict.Nearest(id, ids); ok {
+		suggestion = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	c.mistakes.Add(path, "expected the id of a %s%s, got %q", kind, suggestion, clipValue(id))
+}
+
+// rule checks a rule and fills in its defaults. Its devices are not checked: they come
+// and go over REST and with frames, and no document declares them.
+func (c *checker) rule(a *Account, r *Rule, account, at string) {
+	c.claim(account+"rule", r.ID, at+"id")
+	enabled := true
+	r.Enabled, r.Repeat = cmp.Or(r.Enabled, &enabled), cmp.Or(r.Repeat, "never")
+	for name, d := range map[string]Duration{"for": r.For, "silent_for": r.SilentFor, "batch.every": r.Batch.Every} {
+		c.mistakes.AddIf(d < 0, at+name, "expected a duration such as 10m, got %s", time.Duration(d))
+	}
+	c.mistakes.AddIf(r.Batch.Count < 0, at+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
 	standing := c.standing.account(*a)
 	var decoders, locations []string
-	for _, one := range slices.Concat(a.Decoders, standing.Decoders) {
-		decoders = append(decoders, one.ID)
+	for _, d := range slices.Concat(a.Decoders, standing.Decoders) {
+		decoders = append(decoders, d.ID)
 	}
-	for _, one := range slices.Concat(a.Locations, standing.Locations) {
-		locations = append(locations, one.ID)
+	for _, l := range slices.Concat(a.Locations, standing.Locations) {
+		locations = append(locations, l.ID)
 	}
-	if d.DecoderID != "" && !slices.Contains(decoders, d.DecoderID) && !c.hasDecoder(*a, d.DecoderID) {
-		c.mistakes.Add(at+"decoder_id", "expected the id of a decoder of this account%s, got %q", meant(d.DecoderID, decoders), clipValue(d.DecoderID))
+	if id := r.Devices.DecoderID; id != "" && !slices.Contains(decoders, id) && !c.hasDecoder(*a, id) {
+		c.unknownID(id, "decoder of this account", decoders, at+"devices.decoder_id")
 	}
-	if d.LocationID != "" && !slices.Contains(locations, d.LocationID) {
-		c.mistakes.Add(at+"location_id", "expected the id of a location of this account%s, got %q", meant(d.LocationID, locations), clipValue(d.LocationID))
+	if id := r.Devices.LocationID; id != "" && !slices.Contains(locations, id) {
+		c.unknownID(id, "location of this account", locations, at+"devices.location_id")
+	}
+	for i, action := range r.Actions { // CheckRule checks what the other actions take
+		if action.Action == "http_get" || action.Action == "http_post" {
+			for j, p := range action.Parameters {
+				c.origin(p, fmt.Sprintf("%sactions[%d].parameters[%d]", at, i, j))
+			}
+		}
+	}
+	if c.CheckRule == nil {
+		return
+	}
+	problems := c.CheckRule(*r)
+	for _, field := range slices.Sorted(maps.Keys(problems)) {
+		for _, problem := range problems[field] {
+			c.mistakes.Add(at+field, "%s", problem)
+		}
 	}
 }
 
@@ -55,36 +102,4 @@ func (c *checker) hasDecoder(a Account, id string) bool {
 	has, err := c.HasDecoder(a, id)
 	c.failed = err
 	return has
-}
-
-// ruleTimes checks the durations of a rule and fills in its repeat.
-func (c *checker) ruleTimes(r *Rule, at string) {
-	for name, d := range map[string]Duration{"for": r.For, "silent_for": r.SilentFor, "batch.every": r.Batch.Every} {
-		c.mistakes.AddIf(d < 0, at+name, "expected a duration such as 10m, got %s", time.Duration(d))
-	}
-	c.mistakes.AddIf(r.Batch.Count < 0, at+"batch.count", "expected 1 or more, got %d", r.Batch.Count)
-	r.Repeat = cmp.Or(r.Repeat, "never")
-}
-
-// ruleAction checks the shape of an action; CheckRule knows what it takes.
-func (c *checker) ruleAction(a RuleAction, at string) {
-	if a.Action != "http_get" && a.Action != "http_post" {
-		return
-	}
-	for i, p := range a.Parameters {
-		c.origin(p, fmt.Sprintf("%sparameters[%d]", at, i))
-	}
-}
-
-// compiledRule adds the mistakes that are found when a rule is compiled.
-func (c *checker) compiledRule(r Rule, at string) {
-	if c.CheckRule == nil {
-		return
-	}
-	found := c.CheckRule(r)
-	for _, field := range slices.Sorted(maps.Keys(found)) {
-		for _, problem := range found[field] {
-			c.mistakes.Add(at+field, "%s", problem)
-		}
-	}
 }

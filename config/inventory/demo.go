@@ -5,18 +5,12 @@ import (
 	"time"
 )
 
-// DemoOptions says what the demo inventory cannot know.
-type DemoOptions struct {
-	Token string // the account's only token
-	Sink  string // where the geographic relay sends: a URL without path, default http://127.0.0.1:9099
-}
+// demoSink is where the relays and rules of the demo send.
+const demoSink = "http://127.0.0.1:9099"
 
 // Demo returns the inventory of a daemon with nothing configured: one account
-// that can be played with.
-func Demo(o DemoOptions) Document {
-	if o.Sink == "" {
-		o.Sink = "http://127.0.0.1:9099"
-	}
+// that can be played with, and its only token.
+func Demo(token string) Document {
 	credit := int64(1000)
 	return Document{
 		SensorTypes: demoSensorTypes(),
@@ -25,12 +19,12 @@ func Demo(o DemoOptions) Document {
 			{Prefix: "49", MCC: "262", MNC: "02", Name: "Beispiel Mobil", Country: "Germany"},
 		},
 		Accounts: []Account{{
-			Name: "demo", Credit: &credit, SOAP: &SOAP{Username: "demo", Password: o.Token},
-			Tokens:    []Token{{Token: o.Token, Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}}},
+			Name: "demo", Credit: &credit, SOAP: &SOAP{Username: "demo", Password: token},
+			Tokens:    []Token{{Token: token, Scopes: []string{"messaging", "cellular", "iot", "ledger", "webhook", "carrier"}}},
 			Locations: []Location{{ID: "loc-imported", Name: "Imported", Imported: true}, {ID: "loc-default", Name: "Default"}},
 			Decoders:  demoDecoders(),
-			Rules:     demoRules(o.Sink),
-			Relays:    demoRelays(o.Sink),
+			Rules:     demoRules(),
+			Relays:    demoRelays(),
 			SIMs:      demoSIMs(),
 			SIP:       SIP{Trunks: []Trunk{{SourceIPs: []string{"192.0.2.1", "192.0.2.2"}}}},
 			Ledgers: []Ledger{
@@ -44,15 +38,15 @@ func Demo(o DemoOptions) Document {
 // demoSIMs are SIMs in every state that leads on.
 func demoSIMs() []SIM {
 	states := []string{"pending", "pending", "pending", "active", "active", "suspended"}
-	out := make([]SIM, len(states))
+	sims := make([]SIM, len(states))
 	for i, state := range states {
 		n := fmt.Sprintf("%04d", i+1)
-		out[i] = SIM{
+		sims[i] = SIM{
 			ICCID: "894450000000000" + n, IMSI: "23415000000" + n, MSISDN: "44770090" + n,
 			PIN: "1234", PIN2: "5678", PUK: "12345678", PUK2: "87654321", CurrentState: state, Service4G: state != "pending",
 		}
 	}
-	return out
+	return sims
 }
 
 func demoSensorTypes() []SensorType {
@@ -97,7 +91,7 @@ counter = len(bytes) > 1 ? bytes[1] : nil
 // demoRules are a rule that raises an alarm with the frame of docs/examples, and one
 // that forwards every frame. That is disabled: until the gateway may call the sink,
 // each of its deliveries would be dead.
-func demoRules(sink string) []Rule {
+func demoRules() []Rule {
 	enabled, disabled := true, false
 	return []Rule{
 		{
@@ -107,16 +101,16 @@ func demoRules(sink string) []Rule {
 		},
 		{
 			ID: "demo-forward", Name: "Forward readings to the sink", Enabled: &disabled, On: "reading", Repeat: "never",
-			Actions: []RuleAction{{Action: "http_post", Parameters: []string{sink + "/readings"}}},
+			Actions: []RuleAction{{Action: "http_post", Parameters: []string{demoSink + "/readings"}}},
 		},
 	}
 }
 
-func demoRelays(sink string) Relays {
+func demoRelays() Relays {
 	return Relays{
 		Geo: []GeoRelay{{
 			ID: "demo-geo", Prefix: "4478000", Action: "http_get",
-			Parameters: []string{sink + "/sms?m=%m&o=%o&d=%d&t=%t&x=%x&u=%u&i=%i"},
+			Parameters: []string{demoSink + "/sms?m=%m&o=%o&d=%d&t=%t&x=%x&u=%u&i=%i"},
 		}},
 		VMN: []NumberRelay{
 			{ID: "demo-mail", Number: "447860000001", Action: "email", Parameters: []string{"ops@example.com"}},

@@ -1,6 +1,6 @@
 // Package inventory reads the document that declares accounts and what belongs
-// to them: tokens, relays, locations, decoders, SIMs, trunks and ledgers, beside
-// sensor types and the networks of the simulated lookup.
+// to them: tokens, relays, locations, decoders, SIMs, trunks and ledgers, in
+// addition to sensor types and the networks of the simulated lookup.
 //
 // It is plain data: strings and numbers, checked for shape and for references
 // and claims within itself and against what earlier inventories declared. The

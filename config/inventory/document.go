@@ -1,9 +1,7 @@
 package inventory
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/penstock/penstock/config/strict"
@@ -219,22 +217,13 @@ type Duration time.Duration
 // MarshalText writes the span in Go's form.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// Encode writes the document as JSON, the same bytes for the same document.
-func Encode(d Document) ([]byte, error) { return json.Marshal(d) }
-
 // EncodeYAML writes the document as people write it, with a comment of one line
 // before it.
 func EncodeYAML(d Document, comment string) ([]byte, error) {
-	text, err := Encode(d)
+	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
 	}
 	body, err := strict.YAML(text)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	_, _ = fmt.Fprintf(&out, "# %s\n", comment)
-	out.Write(body)
-	return out.Bytes(), nil
+	return append([]byte("# "+comment+"\n"), body...), err
 }

@@ -15,13 +15,17 @@ func FieldTable() string {
 }
 
 func addRows(out *strings.Builder, t reflect.Type, path string) {
-	for _, f := range fieldsOf(t, path) {
-		meaning := meanings()[f.path]
+	if path != "" {
+		path += "."
+	}
+	for _, f := range fieldsOf(t) {
+		at := path + f.name
+		meaning := meanings()[at]
 		if f.required {
 			meaning = "required: " + meaning
 		}
-		_, _ = fmt.Fprintf(out, "| `%s` | %s |\n", f.path, meaning)
-		inner, at := f.field.Type, f.path
+		_, _ = fmt.Fprintf(out, "| `%s` | %s |\n", at, meaning)
+		inner := f.Type
 		for inner.Kind() == reflect.Slice || inner.Kind() == reflect.Pointer {
 			if inner.Kind() == reflect.Slice {
 				at += "[]"

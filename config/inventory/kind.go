@@ -7,64 +7,51 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
 
-// kind is what a field may hold: a check of the document, and the same as JSON
-// Schema. Fields name theirs in the tag check, with arguments: `check:"digits 1 15"`;
-// "each" before it is for the entries of a list. Empty fields that need not be given
-// are not checked.
+// kind is what a field may hold: a check of its value, which returns what is wrong with
+// it, and the same as JSON Schema. Fields name theirs in the tag check, with arguments:
+// `check:"digits 1 15"`; "each" before it is for the entries of a list. Empty fields that
+// need not be given are not checked.
 type kind struct {
-	check  func(c *checker, v reflect.Value, path string, args []string)
+	check  func(v reflect.Value, args []string) (problem string)
 	schema func(args []string) map[string]any
 }
 
-// minToken is the least number of characters of a token: one that is shorter can be
-// guessed.
-const minToken = 16
-
-// maxNameBytes bounds names.
-const maxNameBytes = 200
+const (
+	minToken     = 16 // characters; a token that is shorter can be guessed
+	maxNameBytes = 200
+	maxID        = 64
+	secretPrefix = "whsec_" // begins a secret of Standard Webhooks
+)
 
 func kinds() map[string]kind {
+	text := func(check func(s string, args []string) string) func(reflect.Value, []string) string {
+		return func(v reflect.Value, args []string) string { return check(v.String(), args) }
+	}
+	pattern := func(format string, values ...any) func([]string) map[string]any {
+		return func([]string) map[string]any { return map[string]any{"pattern": fmt.Sprintf(format, values...)} }
+	}
 	return map[string]kind{
-		"id": {
-			func(c *checker, v reflect.Value, path string, _ []string) { c.id(v.String(), path) },
-			func([]string) map[string]any { return pattern(fmt.Sprintf("^[A-Za-z0-9._-]{1,%d}$", maxID)) },
-		},
-		"name": {
-			func(c *checker, v reflect.Value, path string, _ []string) { c.name(v.String(), path) },
-			func([]string) map[string]any { return map[string]any{"minLength": 1, "maxLength": maxNameBytes} },
-		},
-		"digits": {checkDigits, func(args []string) map[string]any {
-			return pattern(fmt.Sprintf(`^\+?[0-9]{%s,%s}$`, args[0], args[1]))
+		"id": {text(checkID), pattern("^[A-Za-z0-9._-]{1,%d}$", maxID)},
+		"name": {text(checkName), func([]string) map[string]any {
+			return map[string]any{"minLength": 1, "maxLength": maxNameBytes}
 		}},
-		"one": {
-			func(c *checker, v reflect.Value, path string, args []string) {
-				c.oneOf(v.String(), choices(args), path)
-			},
-			func(args []string) map[string]any { return map[string]any{"enum": choices(args)} },
-		},
-		"token": {checkToken, func([]string) map[string]any { return map[string]any{"minLength": minToken, "pattern": `^\S+$`} }},
-		"secret": {checkSecret, func([]string) map[string]any {
-			return pattern("^(" + secretPrefix + "[A-Za-z0-9+/]+=*|" + masked + "[0-9a-f]+)$")
+		"digits": {checkDigits, func(args []string) map[string]any { return pattern(`^\+?[0-9]{%s,%s}$`, args[0], args[1])(nil) }},
+		"one":    {text(checkOne), func(args []string) map[string]any { return map[string]any{"enum": choices(args)} }},
+		"token": {text(checkToken), func([]string) map[string]any {
+			return map[string]any{"minLength": minToken, "pattern": `^\S+$`}
 		}},
-		"code": {checkCode, func([]string) map[string]any { return pattern("^([0-9]{4,8}|" + masked + ")$") }},
-		"ip": {
-			func(c *checker, v reflect.Value, path string, _ []string) {
-				if _, err := netip.ParseAddr(v.String()); err != nil {
-					c.mistakes.Add(path, "expected an IP address, got %q", clipValue(v.String()))
-				}
-			},
-			func([]string) map[string]any { return pattern("^[0-9A-Fa-f:.]+(%.+)?$") },
-		},
-		"repeat": {checkRepeat, func([]string) map[string]any { return pattern("^(never|always|" + durationPattern + ")$") }},
+		"secret": {text(checkSecret), pattern("^(%s[A-Za-z0-9+/]+=*|%s[0-9a-f]+)$", secretPrefix, masked)},
+		"code":   {text(checkCode), pattern("^([0-9]{4,8}|%s)$", masked)},
+		"ip":     {text(checkIP), pattern("^[0-9A-Fa-f:.]+(%%.+)?$")},
+		"repeat": {text(checkRepeat), pattern("^(never|always|%s)$", durationPattern)},
 		"least":  {checkLeast, func(args []string) map[string]any { return map[string]any{"minimum": atoi(args[0])} }},
 	}
 }
-
-func pattern(p string) map[string]any { return map[string]any{"pattern": p} }
 
 // choices are the words of "one": given in the tag, or those of an action.
 func choices(args []string) []string {
@@ -77,119 +64,145 @@ func choices(args []string) []string {
 	return args
 }
 
-func atoi(s string) (n int64) {
-	_, _ = fmt.Sscan(s, &n)
+func atoi(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
-// plan is how a field of a struct is checked.
-type plan struct {
-	name     string
-	check    []string // nil: by its fields or entries only
-	optional bool
-}
-
-// plansOf returns how the fields of a struct are checked; the tags of a type are read
-// once, for there may be very many SIMs.
-func (c *checker) plansOf(t reflect.Type) []plan {
-	if known, ok := c.plans[t]; ok {
-		return known
+// tags checks a value, and those within it, by the tags of their fields.
+func (c *checker) tags(v reflect.Value, at string) {
+	if c.kinds == nil {
+		c.kinds, c.fields = kinds(), map[reflect.Type][]field{}
 	}
-	out := make([]plan, t.NumField())
-	for i := range out {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		out[i] = plan{name, strings.Fields(f.Tag.Get("check")), options != ""}
+	fields, known := c.fields[v.Type()]
+	if !known {
+		fields = fieldsOf(v.Type())
+		c.fields[v.Type()] = fields
 	}
-	c.plans[t] = out
-	return out
-}
-
-// fields checks the fields of a struct, and of the structs within it, by their tags.
-func (c *checker) fields(v reflect.Value, at string) {
-	for i, p := range c.plansOf(v.Type()) {
-		f := v.Field(i)
-		nested := f.Kind() == reflect.Struct || f.Kind() == reflect.Slice
-		if (nested || len(p.check) > 0) && !(p.optional && f.IsZero()) {
-			c.field(f, at+p.name, p.check)
+	for i, f := range fields {
+		value := v.Field(i)
+		nested := value.Kind() == reflect.Struct || value.Kind() == reflect.Slice
+		if (nested || len(f.check) > 0) && (f.required || !value.IsZero()) {
+			c.value(value, at+f.name, f.check)
 		}
 	}
 }
 
-func (c *checker) field(v reflect.Value, path string, check []string) {
+func (c *checker) value(v reflect.Value, path string, check []string) {
 	switch {
 	case v.Kind() == reflect.Pointer && !v.IsNil():
-		c.field(v.Elem(), path, check)
+		c.value(v.Elem(), path, check)
 	case v.Kind() == reflect.Struct:
-		c.fields(v, path+".")
+		c.tags(v, path+".")
 	case v.Kind() == reflect.Slice:
-		if len(check) > 0 && check[0] == "each" {
-			check = check[1:]
-		}
 		for i := range v.Len() {
-			c.field(v.Index(i), fmt.Sprintf("%s[%d]", path, i), check)
+			c.value(v.Index(i), fmt.Sprintf("%s[%d]", path, i), check)
 		}
 	case len(check) > 0 && !c.mistakes.Has(path):
-		c.kinds[check[0]].check(c, v, path, check[1:])
+		if problem := c.kinds[check[0]].check(v, check[1:]); problem != "" {
+			c.mistakes.Add(path, "%s", problem)
+		}
 	}
 }
 
-// checkDigits checks a number and takes the plus off its front.
-func checkDigits(c *checker, v reflect.Value, path string, args []string) {
+// checkID checks an identifier, which stands in paths and keys.
+func checkID(s string, _ []string) string {
+	if s == "" {
+		return "expected an id"
+	}
+	invalid := func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-", r)
+	}
+	if len(s) > maxID || strings.ContainsFunc(s, invalid) {
+		return fmt.Sprintf("expected 1 to %d letters, digits, dots, hyphens or underscores, got %q", maxID, clipValue(s))
+	}
+	return ""
+}
+
+func checkName(s string, _ []string) string {
+	switch {
+	case s == "":
+		return "expected a name"
+	case len(s) > maxNameBytes || strings.ContainsFunc(s, unicode.IsControl):
+		return fmt.Sprintf("expected one line of at most %d bytes, got %q", maxNameBytes, clipValue(s))
+	}
+	return ""
+}
+
+func checkOne(s string, args []string) string {
+	words := choices(args)
+	if slices.Contains(words, s) {
+		return ""
+	}
+	choice := words[len(words)-1]
+	if len(words) > 1 {
+		choice = strings.Join(words[:len(words)-1], ", ") + " or " + choice
+	}
+	return fmt.Sprintf("expected %s, got %q", choice, clipValue(s))
+}
+
+// checkDigits checks a number and removes the plus in front of it.
+func checkDigits(v reflect.Value, args []string) string {
 	s := strings.TrimPrefix(v.String(), "+")
 	v.SetString(s)
-	least, most := int(atoi(args[0])), int(atoi(args[1]))
-	if allDigits(s) && len(s) >= least && len(s) <= most {
-		return
+	if isDigits(s, int(atoi(args[0])), int(atoi(args[1]))) {
+		return ""
 	}
-	want := fmt.Sprintf("%d to %d digits", least, most)
-	if least == most {
-		want = fmt.Sprintf("%d digits", least)
-	}
-	c.mistakes.Add(path, "expected %s, got %q", want, clipValue(s))
+	return fmt.Sprintf("expected %s digits, got %q", strings.Join(slices.Compact(slices.Clone(args)), " to "), clipValue(s))
 }
 
-func checkToken(c *checker, v reflect.Value, path string, _ []string) {
-	s := v.String()
+func isDigits(s string, minimum, maximum int) bool {
+	return len(s) >= minimum && len(s) <= maximum && strings.Trim(s, "0123456789") == ""
+}
+
+func checkToken(s string, _ []string) string {
 	if s == "" || strings.ContainsFunc(s, blank) {
-		c.mistakes.Add(path, "expected a token without blanks")
-	} else if n := len([]rune(s)); n < minToken {
-		c.mistakes.Add(path, "expected at least %d characters, got %d", minToken, n)
+		return "expected a token without blanks"
 	}
+	if n := len([]rune(s)); n < minToken {
+		return fmt.Sprintf("expected at least %d characters, got %d", minToken, n)
+	}
+	return ""
 }
 
 // blank reports what no header or query can carry unharmed.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
-// secretPrefix begins a secret of Standard Webhooks.
-const secretPrefix = "whsec_"
-
-func checkSecret(c *checker, v reflect.Value, path string, _ []string) {
-	digits, ok := strings.CutPrefix(v.String(), secretPrefix)
+func checkSecret(s string, _ []string) string {
+	digits, ok := strings.CutPrefix(s, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(digits)
-	c.mistakes.AddIf(err != nil || !ok || len(key) < 24 || len(key) > 64, path, "expected whsec_ and the base64 of 24 to 64 bytes")
+	if err != nil || !ok || len(key) < 24 || len(key) > 64 {
+		return "expected whsec_ and the base64 of 24 to 64 bytes"
+	}
+	return ""
 }
 
-func checkCode(c *checker, v reflect.Value, path string, _ []string) {
-	if s := v.String(); !allDigits(s) || len(s) < 4 || len(s) > 8 {
-		c.mistakes.Add(path, "expected 4 to 8 digits")
+func checkCode(s string, _ []string) string {
+	if !isDigits(s, 4, 8) {
+		return "expected 4 to 8 digits"
 	}
+	return ""
 }
 
-func checkRepeat(c *checker, v reflect.Value, path string, _ []string) {
-	s := v.String()
-	if s == "never" || s == "always" {
-		return
+func checkIP(s string, _ []string) string {
+	if _, err := netip.ParseAddr(s); err != nil {
+		return fmt.Sprintf("expected an IP address, got %q", clipValue(s))
 	}
+	return ""
+}
+
+func checkRepeat(s string, _ []string) string {
 	var d Duration
-	if err := d.UnmarshalText([]byte(s)); err != nil || d <= 0 {
-		c.mistakes.Add(path, "expected never, always or a duration such as 10m, got %q", clipValue(s))
+	if err := d.UnmarshalText([]byte(s)); s != "never" && s != "always" && (err != nil || d <= 0) {
+		return fmt.Sprintf("expected never, always or a duration such as 10m, got %q", clipValue(s))
 	}
+	return ""
 }
 
 // checkLeast checks a whole number; further arguments explain the least.
-func checkLeast(c *checker, v reflect.Value, path string, args []string) {
+func checkLeast(v reflect.Value, args []string) string {
 	if v.Int() < atoi(args[0]) {
-		c.mistakes.Add(path, "expected %s or more, got %d", strings.Join(args, " "), v.Int())
+		return fmt.Sprintf("expected %s or more, got %d", strings.Join(args, " "), v.Int())
 	}
+	return ""
 }

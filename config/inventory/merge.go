@@ -5,18 +5,13 @@ import (
 	"reflect"
 )
 
-// Merge returns what is declared once the new document has been applied over
-// the old one. A record that the new document names stands as it says, an
+// Merge returns what is declared once each document has been applied over those
+// before it. A record that the later document names stands as it says, an
 // account's own fields only where it gives them; what it omits stays. Records
 // are the same by their key: accounts by id or name, tokens by hash, SIMs by
 // ICCID, networks by prefix, trunks by their addresses, all else by id.
 // A decoder's sensors are joined by key, and secrets that a record omits stay.
-func Merge(old, fresh Document) Document {
-	return mergeAll(old, fresh)
-}
-
-// mergeAll merges each document over those before it.
-func mergeAll(parts ...Document) (whole Document) {
+func Merge(parts ...Document) (whole Document) {
 	for i, part := range parts {
 		part = clone(part)
 		if i == 0 {
@@ -27,7 +22,16 @@ func mergeAll(parts ...Document) (whole Document) {
 		for _, list := range recordsOfDocument() {
 			list.merge(&whole, &part)
 		}
-		whole.Accounts = mergeAccounts(whole.Accounts, part.Accounts)
+		index := IndexOf(whole.Accounts)
+		for _, a := range part.Accounts {
+			i := index.Find(a)
+			if i < 0 {
+				i, whole.Accounts = len(whole.Accounts), append(whole.Accounts, a)
+			} else {
+				whole.Accounts[i] = mergeAccount(whole.Accounts[i], a)
+			}
+			index.add(i, whole.Accounts[i])
+		}
 	}
 	return whole
 }
@@ -63,8 +67,8 @@ func Without(old, gone Document) Document {
 	}
 	named := IndexOf(gone.Accounts)
 	for i, a := range old.Accounts {
-		if at := named.Find(a); at >= 0 {
-			old.Accounts[i] = mergeAccount(a.settings(), omittedOf(a, gone.Accounts[at]))
+		if j := named.Find(a); j >= 0 {
+			old.Accounts[i] = mergeAccount(a.settings(), omittedOf(a, gone.Accounts[j]))
 		}
 	}
 	return old
@@ -79,20 +83,6 @@ func (a Account) settings() Account {
 func (a Account) bare() Account {
 	a.Credit, a.Permissions, a.WebhookSecrets, a.CallbackURL = nil, nil, nil, ""
 	return a
-}
-
-func mergeAccounts(old, fresh []Account) []Account {
-	index := IndexOf(old)
-	for _, a := range fresh {
-		if i := index.Find(a); i >= 0 {
-			old[i] = mergeAccount(old[i], a)
-			index.add(i, old[i])
-		} else {
-			old = append(old, a)
-			index.add(len(old)-1, a)
-		}
-	}
-	return old
 }
 
 func mergeAccount(old, fresh Account) Account {

@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"bytes"
-	"reflect"
 	"slices"
 
 	"github.com/penstock/penstock/config/strict"
@@ -11,17 +10,12 @@ import (
 // Options says what a document is checked against. The zero value checks it by
 // itself.
 type Options struct {
-	// Known is what earlier inventories declared, sealed: masks of its secrets are
-	// understood, and its accounts keep their ids.
-	Known Document
-	// Standing is what stays beside the document, by the document that declared it:
-	// references to it are good, and its claims stand. nil: Known.
-	Standing []Document
-	// Load returns Known and Standing as one for a document, where they are not at
-	// hand: what concerns it of them. nil: they are given.
+	// Load returns what earlier inventories declared, sealed, as far as it concerns a
+	// document: masks of its secrets are understood, its accounts keep their ids,
+	// references to it are valid and its claims stand. nil: nothing was declared.
 	Load func(d Document) (Set, error)
-	// Prune says that the records go which an earlier document of the same name
-	// declared and this one omits.
+	// Prune removes the records that an earlier document of the same name declared
+	// and this one omits.
 	Prune bool
 	// CheckURL refuses what requests must not reach; it gets scheme and host.
 	CheckURL func(url string) error
@@ -51,25 +45,24 @@ func Parse(data []byte, o Options) (*Document, error) {
 	if d.Name == Default {
 		d.Name = ""
 	}
+	var set Set
 	if o.Load != nil {
-		set, err := o.Load(d)
-		if err != nil {
+		var err error
+		if set, err = o.Load(d); err != nil {
 			return nil, err
 		}
-		o.Known, o.Standing = set.Whole(), set.Parts()
 	}
-	if o.Standing == nil {
-		o.Standing = []Document{o.Known}
-	}
+	known := newKnown(set.Whole())
+	known.unmask(&d, &mistakes)
+	parts := set.Parts()
 	if o.Prune {
-		o.Standing = slices.DeleteFunc(slices.Clone(o.Standing), func(part Document) bool { return part.Owner() == d.Owner() })
+		parts = slices.DeleteFunc(parts, func(part Document) bool { return part.Owner() == d.Owner() })
 	}
-	newKnown(o.Known).unmask(&d, &mistakes)
-	c := checker{
-		Options: o, known: newKnown(o.Known), standing: newKnown(o.Standing...), mistakes: &mistakes,
-		claims: map[string]string{}, kinds: kinds(), plans: map[reflect.Type][]plan{},
-	}
+	c := checker{Options: o, known: known, standing: newKnown(Merge(parts...)), mistakes: &mistakes, claims: map[string]string{}}
 	c.document(&d)
+	for _, part := range parts {
+		c.standingClaims(part, d)
+	}
 	if c.failed != nil {
 		return nil, c.failed
 	}
@@ -86,36 +79,18 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// known finds what earlier inventories declared.
+// known is what earlier inventories declared, as one document.
 type known struct {
-	types    map[string]bool
-	accounts map[string]Account
-	byID     map[int64]Account
+	Document
+	index Index
 }
 
-func newKnown(parts ...Document) known {
-	d := mergeAll(parts...)
-	k := known{types: map[string]bool{}, accounts: map[string]Account{}, byID: map[int64]Account{}}
-	for _, s := range d.SensorTypes {
-		k.types[s.ID] = true
-	}
-	for _, a := range d.Accounts {
-		k.accounts[a.Name] = a
-		if a.ID != 0 {
-			k.byID[a.ID] = a
-		}
-	}
-	return k
-}
+func newKnown(d Document) known { return known{d, IndexOf(d.Accounts)} }
 
 // account returns the earlier declaration of an account, by id or by name.
 func (k known) account(a Account) Account {
-	if old, ok := k.byID[a.ID]; ok {
-		return old
+	if i := k.index.Find(a); i >= 0 {
+		return k.Accounts[i]
 	}
-	old := k.accounts[a.Name]
-	if a.ID != 0 && old.ID != 0 && old.ID != a.ID {
-		return Account{}
-	}
-	return old
+	return Account{}
 }

@@ -6,46 +6,46 @@ import (
 	"strings"
 )
 
-// records is a list of records that an owner, a document or an account, declares.
+// recordList is a list of records that an owner, a document or an account, declares.
 // Whatever treats all records alike goes through these lists.
-type records[O any] struct {
-	merge   func(old, fresh *O)           // puts the records of fresh over those of old
-	omitted func(old, fresh *O)           // leaves of old the records that fresh does not name
-	things  func(o *O, at string) []Thing // lists the records, their paths below at
+type recordList[O any] struct {
+	merge   func(old, fresh *O)             // puts the records of fresh over those of old
+	omitted func(old, fresh *O)             // leaves of old the records that fresh does not name
+	things  func(o *O, path string) []Thing // lists the records, their paths below path
 }
 
 // list describes the records of one kind: kind and path are those of a Thing, key
 // returns the unique key of a record, label its name in messages, and join merges a
 // fresh record into an old one.
-func list[O, T any](kind, path string, of func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) records[O] {
-	return records[O]{
-		merge:   func(old, fresh *O) { *of(old) = merge(*of(old), *of(fresh), key, join) },
-		omitted: func(old, fresh *O) { *of(old) = omitted(*of(old), *of(fresh), key) },
-		things: func(o *O, at string) (out []Thing) {
-			for i, r := range *of(o) {
-				out = append(out, Thing{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", at, path, i), key: key(r)})
+func list[O, T any](kind, path string, records func(*O) *[]T, key, label func(T) string, join func(old, fresh T) T) recordList[O] {
+	return recordList[O]{
+		merge:   func(old, fresh *O) { *records(old) = merge(*records(old), *records(fresh), key, join) },
+		omitted: func(old, fresh *O) { *records(old) = omitted(*records(old), *records(fresh), key) },
+		things: func(o *O, at string) (things []Thing) {
+			for i, r := range *records(o) {
+				things = append(things, Thing{Kind: kind, Name: label(r), Path: fmt.Sprintf("%s%s[%d]", at, path, i), key: key(r)})
 			}
-			return out
+			return things
 		},
 	}
 }
 
 // named is list for records whose key is also their label; a fresh record replaces the
 // old one.
-func named[O, T any](kind, path string, of func(*O) *[]T, key func(T) string) records[O] {
-	return list(kind, path, of, key, key, func(_, fresh T) T { return fresh })
+func named[O, T any](kind, path string, records func(*O) *[]T, key func(T) string) recordList[O] {
+	return list(kind, path, records, key, key, func(_, fresh T) T { return fresh })
 }
 
 // recordsOfDocument are the records beside those of accounts.
-func recordsOfDocument() []records[Document] {
-	return []records[Document]{
+func recordsOfDocument() []recordList[Document] {
+	return []recordList[Document]{
 		named("sensor type", "sensor_types", func(d *Document) *[]SensorType { return &d.SensorTypes }, func(s SensorType) string { return s.ID }),
 		named("network", "networks", func(d *Document) *[]Network { return &d.Networks }, func(n Network) string { return n.Prefix }),
 	}
 }
 
-func recordsOfAccount() []records[Account] {
-	return []records[Account]{
+func recordsOfAccount() []recordList[Account] {
+	return []recordList[Account]{
 		list("token", "tokens", func(a *Account) *[]Token { return &a.Tokens }, Token.Hash, Token.Label, mergeToken),
 		login(),
 		named("geo relay", "relays.geo", func(a *Account) *[]GeoRelay { return &a.Relays.Geo }, func(r GeoRelay) string { return r.ID }),
@@ -60,8 +60,8 @@ func recordsOfAccount() []records[Account] {
 }
 
 // login is the SOAP login, of which an account has one or none.
-func login() records[Account] {
-	return records[Account]{
+func login() recordList[Account] {
+	return recordList[Account]{
 		merge: func(old, fresh *Account) { old.SOAP = cmp.Or(fresh.SOAP, old.SOAP) },
 		omitted: func(old, fresh *Account) {
 			if fresh.SOAP != nil {
@@ -92,9 +92,9 @@ func mergeDecoder(old, fresh Decoder) Decoder {
 }
 
 func mergeSIM(old, fresh SIM) SIM {
-	before := old.codes()
+	oldCodes := old.codes()
 	for i, code := range fresh.codes() {
-		*code.value = cmp.Or(*code.value, *before[i].value)
+		*code.value = cmp.Or(*code.value, *oldCodes[i].value)
 	}
 	return fresh
 }
@@ -125,20 +125,20 @@ func (t Thing) identity() identity { return identity{t.Kind, t.Account, t.key} }
 // Things lists the records of a document. Accounts are not among them: an
 // account is never removed.
 func Things(d Document) []Thing {
-	var out []Thing
+	var things []Thing
 	for _, list := range recordsOfDocument() {
-		out = append(out, list.things(&d, "")...)
+		things = append(things, list.things(&d, "")...)
 	}
 	for i := range d.Accounts {
 		a := &d.Accounts[i]
 		for _, list := range recordsOfAccount() {
 			for _, t := range list.things(a, fmt.Sprintf("accounts[%d].", i)) {
 				t.Account = a.Name
-				out = append(out, t)
+				things = append(things, t)
 			}
 		}
 	}
-	return out
+	return things
 }
 
 // Label names the token without showing it, by the digits of its mask.

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
-
-	"github.com/penstock/penstock/config/strict"
 )
 
 // durationPattern is Go's form of a duration.
@@ -26,86 +23,77 @@ func Schema() ([]byte, error) {
 }
 
 func schemaOf(t reflect.Type, path string, check []string) map[string]any {
-	switch {
-	case t == reflect.TypeFor[Duration]():
-		return map[string]any{"type": "string", "pattern": "^(0|" + durationPattern + ")$"}
-	case t.Kind() == reflect.Pointer:
+	schema := map[string]any{}
+	switch t.Kind() {
+	case reflect.Pointer:
 		return schemaOf(t.Elem(), path, check)
-	case t.Kind() == reflect.Struct:
+	case reflect.Struct:
 		return structSchema(t, path)
-	case t.Kind() == reflect.Slice:
-		if len(check) > 0 && check[0] == "each" {
-			check = check[1:]
-		}
+	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), path+"[]", check)}
-	}
-	out := map[string]any{"type": jsonTypes(t.Kind())}
-	if len(check) > 0 {
-		maps.Copy(out, kinds()[check[0]].schema(check[1:]))
-	}
-	return out
-}
-
-// jsonTypes are the JSON types that a Go value is read from: digits may stand for text
-// without quotes.
-func jsonTypes(k reflect.Kind) any {
-	switch k {
 	case reflect.Bool:
-		return "boolean"
+		schema["type"] = "boolean"
 	case reflect.Int, reflect.Int64:
-		return "integer"
+		schema["type"] = "integer"
 	case reflect.Float64:
-		return "number"
+		schema["type"] = "number"
+	default: // digits may stand for text without quotes
+		schema["type"] = []string{"string", "integer"}
 	}
-	return []string{"string", "integer"}
+	if t == reflect.TypeFor[Duration]() {
+		return map[string]any{"type": "string", "pattern": "^(0|" + durationPattern + ")$"}
+	}
+	if len(check) > 0 {
+		maps.Copy(schema, kinds()[check[0]].schema(check[1:]))
+	}
+	return schema
 }
 
 func structSchema(t reflect.Type, path string) map[string]any {
-	properties, required := map[string]any{}, []string{}
-	for _, f := range fieldsOf(t, path) {
-		one := schemaOf(f.field.Type, f.path, strings.Fields(f.field.Tag.Get("check")))
-		if f.field.Tag.Get("strict") == "one" {
-			one = map[string]any{"anyOf": []any{one["items"], one}}
-		}
-		if f.required {
-			required = append(required, f.name)
-			if one["type"] == "array" {
-				one["minItems"] = 1
-			}
-		}
-		if text := meanings()[f.path]; text != "" {
-			one["description"] = text
-		}
-		properties[f.name] = one
-	}
-	out := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
-	if len(required) > 0 {
-		out["required"] = required
-	}
-	return out
-}
-
-// documented is a field of the document.
-type documented struct {
-	name, path string
-	required   bool
-	field      reflect.StructField
-}
-
-// fieldsOf lists the fields of a struct in their order.
-func fieldsOf(t reflect.Type, path string) []documented {
 	if path != "" {
 		path += "."
 	}
-	var out []documented
-	byName := strict.Fields(t)
-	names := slices.SortedFunc(maps.Keys(byName), func(a, b string) int { return byName[a] - byName[b] })
-	for _, name := range names {
-		f := t.Field(byName[name])
-		_, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		out = append(out, documented{name, path + name, options == "", f})
+	properties, required := map[string]any{}, []string{}
+	for _, f := range fieldsOf(t) {
+		property := schemaOf(f.Type, path+f.name, f.check)
+		if f.Tag.Get("strict") == "one" {
+			property = map[string]any{"anyOf": []any{property["items"], property}}
+		}
+		if f.required {
+			required = append(required, f.name)
+			if property["type"] == "array" {
+				property["minItems"] = 1
+			}
+		}
+		if text := meanings()[path+f.name]; text != "" {
+			property["description"] = text
+		}
+		properties[f.name] = property
 	}
-	return out
+	schema := map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return schema
+}
+
+// field is a field of a document or of a record.
+type field struct {
+	reflect.StructField
+	name     string
+	required bool
+	check    []string // the words of the tag, without "each"; nil: by its fields or entries only
+}
+
+// fieldsOf lists the fields of a struct in their order.
+func fieldsOf(t reflect.Type) []field {
+	fields := make([]field, t.NumField())
+	for i := range fields {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[i] = field{f, name, options == "", strings.Fields(strings.TrimPrefix(f.Tag.Get("check"), "each "))}
+	}
+	return fields
 }
 
 //go:embed fields.txt
@@ -113,10 +101,10 @@ var fieldMeanings string
 
 // meanings says of each field what it is for; a path ends its lists with [].
 func meanings() map[string]string {
-	out := map[string]string{}
+	texts := map[string]string{}
 	for line := range strings.Lines(fieldMeanings) {
 		path, meaning, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		out[path] = meaning
+		texts[path] = meaning
 	}
-	return out
+	return texts
 }

@@ -41,7 +41,7 @@ func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
 	_, page, _ := strings.Cut(read(t, "../../docs/inventory.md"), "```yaml\n")
 	page, _, _ = strings.Cut(page, "```")
 	exported := relaytest.Must(inventory.EncodeYAML(inventory.Mask(contract(t)), "exported"))(t)
-	demo := encode(t, inventory.Demo(inventory.DemoOptions{Token: "random-token-0123456"}))
+	demo := encode(t, inventory.Demo("random-token-0123456"))
 	s := schema(t)
 	for name, text := range map[string]string{
 		"the contract's": read(t, "testdata/contract.yaml"), "the example": read(t, "../../deploy/inventory.example.yaml"),
@@ -58,7 +58,7 @@ func TestTheSchemaTakesWhatParseTakes(t *testing.T) {
 			if name == "an export" {
 				known = contract(t)
 			}
-			if _, err := inventory.Parse([]byte(text), inventory.Options{Known: known}); err != nil {
+			if _, err := inventory.Parse([]byte(text), inventory.Options{Load: earlier(known)}); err != nil {
 				t.Errorf("parsed: %v", err)
 			}
 		})

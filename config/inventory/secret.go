@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -50,51 +51,50 @@ func isStretched(s string) bool {
 // Seal returns the document with tokens and SOAP passwords as hashes, for
 // keeping. A password that is stretched stays so. What must sign or be shown again (secrets, SIM codes) stays.
 func Seal(d Document) Document {
-	return replaceSecrets(d, secretChange{hashed: func(s string) string {
+	return replaceSecrets(d, func(s string) string {
 		if isStretched(s) {
 			return s
 		}
 		return sealed + hash(s)
-	}})
+	}, nil, nil)
 }
 
 // Mask returns the document with every secret hidden, for showing. SIM codes
 // have too few digits for a hash to hide them: their mask says nothing.
 func Mask(d Document) Document {
-	mask := func(s string) string { return masked + hash(s)[:maskDigits] }
-	return replaceSecrets(d, secretChange{hashed: mask, kept: mask, code: func(string) string { return masked }})
+	return replaceSecrets(d, mask, mask, func(string) string { return masked })
 }
 
-// secretChange says what becomes of each sort of secret; nil: nothing.
-type secretChange struct{ hashed, kept, code func(string) string }
+func mask(secret string) string { return masked + hash(secret)[:maskDigits] }
 
-func replaceSecrets(d Document, c secretChange) Document {
+// replaceSecrets replaces the secrets that are only compared, those that are needed as
+// they are, and the codes of SIMs; nil leaves them. Masks stay.
+func replaceSecrets(d Document, compared, needed, code func(string) string) Document {
+	replace := func(f func(string) string, s *string) {
+		if f != nil && *s != "" && !strings.HasPrefix(*s, masked) {
+			*s = f(*s)
+		}
+	}
 	d = clone(d)
 	for i := range d.Accounts {
 		a := &d.Accounts[i]
 		for j := range a.Tokens {
-			change(c.hashed, &a.Tokens[j].Token)
-			change(c.kept, &a.Tokens[j].Secret)
+			replace(compared, &a.Tokens[j].Token)
+			replace(needed, &a.Tokens[j].Secret)
 		}
 		if a.SOAP != nil {
-			change(c.hashed, &a.SOAP.Password)
+			replace(compared, &a.SOAP.Password)
 		}
 		for j := range a.WebhookSecrets {
-			change(c.kept, &a.WebhookSecrets[j])
+			replace(needed, &a.WebhookSecrets[j])
 		}
 		for j := range a.SIMs {
-			for _, code := range a.SIMs[j].codes() {
-				change(c.code, code.value)
+			for _, c := range a.SIMs[j].codes() {
+				replace(code, c.value)
 			}
 		}
 	}
 	return d
-}
-
-func change(f func(string) string, s *string) {
-	if f != nil && *s != "" && !strings.HasPrefix(*s, masked) {
-		*s = f(*s)
-	}
 }
 
 type code struct {
@@ -117,74 +117,52 @@ func clone(d Document) Document {
 
 // unmask puts the known secret back where its mask was handed in.
 func (k known) unmask(d *Document, m *strict.Mistakes) {
-	for i := range d.Accounts {
-		a := &d.Accounts[i]
-		old := k.account(*a)
-		at := fmt.Sprintf("accounts[%d].", i)
-		for j := range a.Tokens {
-			unmaskToken(&a.Tokens[j], old, fmt.Sprintf("%stokens[%d].", at, j), m)
-		}
-		if a.SOAP != nil {
-			var was []string
-			if old.SOAP != nil {
-				was = []string{old.SOAP.Password}
-			}
-			unmaskOne(&a.SOAP.Password, was, at+"soap.password", m)
-		}
-		for j := range a.WebhookSecrets {
-			unmaskOne(&a.WebhookSecrets[j], old.WebhookSecrets, fmt.Sprintf("%swebhook_secret[%d]", at, j), m)
-		}
-		was := make(map[string]SIM, len(old.SIMs))
-		for _, one := range old.SIMs {
-			was[one.ICCID] = one
-		}
-		for j := range a.SIMs {
-			unmaskSIM(&a.SIMs[j], was[a.SIMs[j].ICCID], fmt.Sprintf("%ssims[%d].", at, j), m)
-		}
-	}
-}
-
-func unmaskToken(t *Token, old Account, at string, m *strict.Mistakes) {
-	var was []string
-	for _, o := range old.Tokens {
-		was = append(was, sealed+o.Hash())
-	}
-	unmaskOne(&t.Token, was, at+"token", m)
-	was = nil
-	for _, o := range old.Tokens {
-		if o.Hash() == t.Hash() {
-			was = []string{o.Secret}
-		}
-	}
-	unmaskOne(&t.Secret, was, at+"secret", m)
-}
-
-func unmaskSIM(s *SIM, was SIM, at string, m *strict.Mistakes) {
-	if !slices.ContainsFunc(s.codes(), func(c code) bool { return *c.value == masked }) {
-		return
-	}
-	before := was.codes()
-	for i, code := range s.codes() {
-		switch {
-		case *code.value != masked:
-		case *before[i].value == "":
-			m.Add(at+code.name, "this mask hides no known secret")
-		default:
-			*code.value = *before[i].value
-		}
-	}
-}
-
-func unmaskOne(s *string, was []string, path string, m *strict.Mistakes) {
-	digits, isMask := strings.CutPrefix(*s, masked)
-	if !isMask {
-		return
-	}
-	for _, w := range was {
-		if w != "" && hash(w)[:maskDigits] == digits {
-			*s = w
+	const unknown = "this mask hides no known secret"
+	restore := func(s *string, path string, secrets ...string) {
+		if !strings.HasPrefix(*s, masked) {
 			return
 		}
+		i := slices.IndexFunc(secrets, func(secret string) bool { return secret != "" && mask(secret) == *s })
+		if i < 0 {
+			m.Add(path, unknown)
+			return
+		}
+		*s = secrets[i]
 	}
-	m.Add(path, "this mask hides no known secret")
+	for i := range d.Accounts {
+		a, at := &d.Accounts[i], fmt.Sprintf("accounts[%d].", i)
+		old := k.account(*a)
+		tokens, secretByHash := make([]string, len(old.Tokens)), make(map[string]string)
+		for j, t := range old.Tokens {
+			tokens[j], secretByHash[t.Hash()] = sealed+t.Hash(), t.Secret
+		}
+		for j := range a.Tokens {
+			t, path := &a.Tokens[j], fmt.Sprintf("%stokens[%d].", at, j)
+			restore(&t.Token, path+"token", tokens...)
+			restore(&t.Secret, path+"secret", secretByHash[t.Hash()])
+		}
+		if a.SOAP != nil {
+			restore(&a.SOAP.Password, at+"soap.password", cmp.Or(old.SOAP, &SOAP{}).Password)
+		}
+		for j := range a.WebhookSecrets {
+			restore(&a.WebhookSecrets[j], fmt.Sprintf("%swebhook_secret[%d]", at, j), old.WebhookSecrets...)
+		}
+		simByICCID := make(map[string]SIM, len(old.SIMs))
+		for _, s := range old.SIMs {
+			simByICCID[s.ICCID] = s
+		}
+		for j := range a.SIMs {
+			s := simByICCID[a.SIMs[j].ICCID]
+			oldCodes := s.codes()
+			for n, c := range a.SIMs[j].codes() {
+				switch oldCode := *oldCodes[n].value; {
+				case *c.value != masked:
+				case oldCode == "":
+					m.Add(fmt.Sprintf("%ssims[%d].%s", at, j, c.name), unknown)
+				default:
+					*c.value = oldCode
+				}
+			}
+		}
+	}
 }

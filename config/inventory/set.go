@@ -33,13 +33,13 @@ func (s Set) Parts() []Document { return append([]Document{s.Document}, s.Named.
 
 // Names lists the documents that declare something.
 func (s Set) Names() []string {
-	var out []string
+	var names []string
 	for _, part := range s.Parts() {
 		if len(part.SensorTypes)+len(part.Networks)+len(part.Accounts) > 0 {
-			out = append(out, part.Owner())
+			names = append(names, part.Owner())
 		}
 	}
-	return out
+	return names
 }
 
 // Whole returns what all documents declare, as one.
@@ -48,7 +48,7 @@ func (s Set) Whole() Document {
 	for i := range parts {
 		parts[i].Name = ""
 	}
-	return mergeAll(parts...)
+	return Merge(parts...)
 }
 
 // Part returns what a document declares, nothing if it is not known.
@@ -77,12 +77,11 @@ func (s Set) With(part Document) Set {
 		return s
 	}
 	s.Named = slices.Clone(s.Named)
-	at := slices.IndexFunc(s.Named, func(have Document) bool { return have.Name == part.Name })
-	if at < 0 {
-		s.Named = append(s.Named, part)
-	} else {
-		s.Named[at] = part
+	i := slices.IndexFunc(s.Named, func(d Document) bool { return d.Name == part.Name })
+	if i < 0 {
+		i, s.Named = len(s.Named), append(s.Named, part)
 	}
+	s.Named[i] = part
 	return s
 }
 
@@ -170,29 +169,16 @@ func (s Set) Conflicts(fresh Document) strict.Mistakes {
 	owners := others.Owners()
 	for i, a := range fresh.Accounts {
 		if owner := owners.Of(a); owner != "" {
-			for _, field := range a.given() {
-				mistakes.Add(fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
+			refuse := func(isGiven bool, field string) {
+				mistakes.AddIf(isGiven, fmt.Sprintf("accounts[%d].%s", i, field), "account %s belongs to the document %q", a.Name, owner)
 			}
+			refuse(a.Credit != nil, "credit")
+			refuse(len(a.Permissions) > 0, "permissions")
+			refuse(len(a.WebhookSecrets) > 0, "webhook_secret")
+			refuse(a.CallbackURL != "", "callback_url")
 		}
 	}
 	return mistakes
-}
-
-// given lists the account's own settings that a document gives.
-func (a Account) given() []string {
-	var out []string
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{
-		{"credit", a.Credit != nil}, {"permissions", len(a.Permissions) > 0},
-		{"webhook_secret", len(a.WebhookSecrets) > 0}, {"callback_url", a.CallbackURL != ""},
-	} {
-		if f.given {
-			out = append(out, f.name)
-		}
-	}
-	return out
 }
 
 // Adopt returns the set in which the document owns whatever it declares, and what
@@ -238,17 +224,17 @@ func (s Set) Adopt(fresh Document) (Set, []string) {
 // accounts that the fresh document does not name. An account in which a record
 // stays is still there, without its settings.
 func Prune(old, gone, fresh Document) Document {
-	kept := Without(old, gone)
-	left := kept.Accounts
-	kept.Accounts = nil
-	named := IndexOf(fresh.Accounts)
-	for _, a := range left {
-		if named.Find(a) < 0 {
-			if a = a.bare(); !a.holdsRecords() {
-				continue
-			}
+	pruned := Without(old, gone)
+	accounts, named := pruned.Accounts, IndexOf(fresh.Accounts)
+	pruned.Accounts = nil
+	for _, a := range accounts {
+		isNamed := named.Find(a) >= 0
+		if !isNamed {
+			a = a.bare()
 		}
-		kept.Accounts = append(kept.Accounts, a)
+		if isNamed || a.holdsRecords() {
+			pruned.Accounts = append(pruned.Accounts, a)
+		}
 	}
-	return kept
+	return pruned
 }

@@ -16,38 +16,38 @@ type DeclaredSIM struct {
 // SplitSIMs returns the set without SIMs, and them. There may be very many, of which
 // a document names few.
 func (s Set) SplitSIMs() (Set, []DeclaredSIM) {
-	var all []DeclaredSIM
+	var sims []DeclaredSIM
 	for _, part := range s.Parts() {
 		part.Accounts = slices.Clone(part.Accounts)
 		for i := range part.Accounts {
 			a := &part.Accounts[i]
-			for _, one := range a.SIMs {
-				all = append(all, DeclaredSIM{one, part.Owner(), a.Name})
+			for _, sim := range a.SIMs {
+				sims = append(sims, DeclaredSIM{sim, part.Owner(), a.Name})
 			}
 			a.SIMs = nil
 		}
 		s = s.With(part)
 	}
-	return s, all
+	return s, sims
 }
 
 // JoinSIMs returns the set with the SIMs in their places.
-func (s Set) JoinSIMs(all []DeclaredSIM) Set {
+func (s Set) JoinSIMs(sims []DeclaredSIM) Set {
 	byDocument := make(map[string][]DeclaredSIM)
-	for _, one := range all {
-		byDocument[one.Document] = append(byDocument[one.Document], one)
+	for _, sim := range sims {
+		byDocument[sim.Document] = append(byDocument[sim.Document], sim)
 	}
 	for _, owner := range slices.Sorted(maps.Keys(byDocument)) {
 		part := s.Part(owner)
 		part.Accounts = slices.Clone(part.Accounts)
 		index := IndexOf(part.Accounts)
-		for _, one := range byDocument[owner] {
-			i := index.Find(Account{Name: one.Account})
+		for _, sim := range byDocument[owner] {
+			i := index.Find(Account{Name: sim.Account})
 			if i < 0 {
-				i, part.Accounts = len(part.Accounts), append(part.Accounts, Account{Name: one.Account})
+				i, part.Accounts = len(part.Accounts), append(part.Accounts, Account{Name: sim.Account})
 				index.add(i, part.Accounts[i])
 			}
-			part.Accounts[i].SIMs = append(part.Accounts[i].SIMs, one.SIM)
+			part.Accounts[i].SIMs = append(part.Accounts[i].SIMs, sim.SIM)
 		}
 		s = s.With(part)
 	}
@@ -65,10 +65,10 @@ func (d Document) SIMKeys() (k SIMKeys) {
 		}
 	}
 	for _, a := range d.Accounts {
-		for _, one := range a.SIMs {
-			add(&k.ICCIDs, one.ICCID)
-			add(&k.IMSIs, one.IMSI)
-			add(&k.MSISDNs, one.MSISDN)
+		for _, sim := range a.SIMs {
+			add(&k.ICCIDs, sim.ICCID)
+			add(&k.IMSIs, sim.IMSI)
+			add(&k.MSISDNs, sim.MSISDN)
 		}
 		for _, r := range a.Relays.Geo {
 			add(&k.ICCIDs, r.ICCID)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,13 +116,13 @@ func (d *Gateway) declareDemo(ctx context.Context, inv *inventory.Service) error
 // demoOf returns the demo inventory. The SOAP password is the token, whose hash need not be
 // slow: it would be half of the start and 19 MiB of its memory.
 func demoOf(token string) document.Document {
-	demo := document.Demo(document.DemoOptions{Token: token})
+	demo := document.Demo(token)
 	demo.Accounts[0].SOAP.Password = account.HashGenerated(account.HashToken(token))
 	return demo
 }
 
 func applyDemo(ctx context.Context, inv *inventory.Service, demo document.Document) error {
-	data, err := document.Encode(demo)
+	data, err := json.Marshal(demo)
 	if err != nil {
 		return err
 	}
