@@ -41,7 +41,11 @@ type picky struct {
 	seen  int
 }
 
-func (p *picky) Process(_ context.Context, items []intake.Item) ([]event.Status, error) {
+func (p *picky) Parse(*intake.Item) (struct{}, []uint64, error) { return struct{}{}, nil, nil }
+
+func (p *picky) Describe(intake.Parsed[struct{}]) string { return "" }
+
+func (p *picky) Process(_ context.Context, items []intake.Parsed[struct{}]) ([]event.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var statuses []event.Status

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -21,7 +22,7 @@ func TestAPostIsDescribedByItsNumbersAndNotItsText(t *testing.T) {
 		{"one of an SMSC", SMPPEntry("one", "2-receiver", "s-1", deliver{from: "447700900123", text: "secret"}.pdu(t)), "from 447700900123 to 447800000001 over bind 2-receiver of carrier one"},
 		{"one of a carrier that is gone", intake.Entry{Source: "gone"}, ""},
 	} {
-		if got := p.Describe(&tc.entry); got != tc.want {
+		if got := intaketest.Describe(p, &tc.entry); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
@@ -38,6 +39,6 @@ func TestAReceiptIsDescribedByItsMessage(t *testing.T) {
 		{"of a JSON carrier", intake.Entry{Source: "json", Path: "/inbound/dlr/json/partner", ContentType: "application/json", Body: []byte(`{"ref":"1-77-0","state":"UNDELIV"}`)}, `undelivered: message "1-77-0" of carrier partner`},
 		{"one that cannot be read", intake.Entry{Source: "json", Path: "/inbound/dlr/json", ContentType: "application/json", Body: []byte(`{`)}, ""},
 	} {
-		relaytest.Equal(t, tc.name, p.Describe(&tc.entry), tc.want)
+		relaytest.Equal(t, tc.name, intaketest.Describe(p, &tc.entry), tc.want)
 	}
 }

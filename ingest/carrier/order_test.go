@@ -48,10 +48,10 @@ func TestMessagesOfDifferentCarriersHaveDifferentKeys(t *testing.T) {
 	p := NewProcessor(&receiver{})
 	key := func(e intake.Entry) string {
 		it := item("n-1", 1, e)
-		keys := p.Keys(&it, nil)
-		if found, err := p.prepared(&it); len(found) == 1 {
-			relaytest.NoError(t, err)
-			relaytest.Equal(t, "the id of the prepared message", found[0].ID, "n-1")
+		content, keys, err := p.Parse(&it)
+		relaytest.NoError(t, err)
+		if len(content.messages) == 1 {
+			relaytest.Equal(t, "the id of the message", content.messages[0].ID, "n-1")
 		}
 		return fmt.Sprint(keys)
 	}

@@ -21,7 +21,7 @@ type Receiver interface {
 	Receive(ctx context.Context, msgs []inbound.Message) ([]inbound.Result, error)
 }
 
-// Processor passes journalled messages to their relays. It implements intake.Orderly.
+// Processor passes journalled messages to their relays. It implements intake.Processor.
 type Processor struct {
 	receiver Receiver
 	adapters map[string]Adapter
@@ -37,24 +37,49 @@ func NewProcessor(r Receiver) *Processor {
 // Process.
 func (p *Processor) Add(source string, a Adapter) { p.adapters[source] = a }
 
-// Process parses each post again and passes on all messages in one batch.
-func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
-	msgs := make([]inbound.Message, 0, len(items)) // most posts are one
-	origins := make([]int, 0, len(items))          // the item of each message
-	statuses := make(map[int]event.Status)
-	for i := range items {
-		found, err := p.prepared(&items[i])
-		if n, ok := errors.AsType[notMessage](err); ok {
-			done := items[i].Status(event.Done, "")
-			done.Notes.Add(string(n))
-			statuses[i] = done
-		} else if err != nil {
-			statuses[i] = items[i].Status(event.Quarantined, why(err))
+// post is the content of a journalled post.
+type post struct {
+	messages []inbound.Message
+	err      error // why it, or a part of it, is not a message
+}
+
+// Parse reads the messages of a post. Each carrier message id is a key, so that posts with
+// the same id are processed in order: the first is the message.
+func (p *Processor) Parse(it *intake.Item) (content post, keys []uint64, err error) {
+	content.messages, content.err = p.messages(it)
+	for i := range content.messages {
+		if m := &content.messages[i]; m.CarrierID != "" {
+			keys = append(keys, hashKey(p.seed, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
 		}
-		for range found {
+	}
+	return content, keys, nil
+}
+
+// hashKey returns the hash of a formatted key.
+func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = fmt.Fprintf(&h, format, values...)
+	return h.Sum64()
+}
+
+// Process passes on the messages of all posts in one batch.
+func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[post]) ([]event.Status, error) {
+	msgs := make([]inbound.Message, 0, len(posts)) // most posts have one
+	origins := make([]int, 0, len(posts))          // the post of each message
+	statuses := make(map[int]event.Status)
+	for i, it := range posts {
+		if notice, ok := errors.AsType[notMessage](it.Content.err); ok {
+			done := it.Status(event.Done, "")
+			done.Notes.Add(string(notice))
+			statuses[i] = done
+		} else if it.Content.err != nil {
+			statuses[i] = it.Status(event.Quarantined, why(it.Content.err))
+		}
+		for range it.Content.messages {
 			origins = append(origins, i)
 		}
-		msgs = append(msgs, found...)
+		msgs = append(msgs, it.Content.messages...)
 	}
 	results, err := p.receiver.Receive(ctx, msgs)
 	if err != nil {
@@ -62,13 +87,13 @@ func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.S
 	}
 	for n, r := range results {
 		if r.State != event.Done || r.Outcome != "" || len(r.Notes) > 0 {
-			at := origins[n]
-			m := items[at].Status(r.State, r.Reason)
+			i := origins[n]
+			m := posts[i].Status(r.State, r.Reason)
 			m.Outcome, m.Notes = r.Outcome, r.Notes
-			statuses[at] = merge(statuses[at], m)
+			statuses[i] = merge(statuses[i], m)
 		}
 	}
-	return inOrder(statuses, len(items)), nil
+	return inOrder(statuses, len(posts)), nil
 }
 
 // Messages parses a journalled post like Process. notice describes a post without
@@ -83,21 +108,21 @@ func (p *Processor) Messages(it *intake.Item) (found []inbound.Message, notice s
 
 // Describe returns the numbers of the messages of a post, and which parts they are,
 // without their texts: lists show it to users who may not read messages.
-func (p *Processor) Describe(e *intake.Entry) string {
-	found, err := p.messages(&intake.Item{Entry: *e})
-	if n, ok := errors.AsType[notMessage](err); ok {
-		return string(n)
+func (p *Processor) Describe(it intake.Parsed[post]) string {
+	if notice, ok := errors.AsType[notMessage](it.Content.err); ok {
+		return string(notice)
 	}
 	var parts []string
-	for i := range found {
-		description := "from " + found[i].From + " to " + found[i].To
-		if part, ok := inbound.PartOf(&found[i]); ok {
+	for i := range it.Content.messages {
+		m := &it.Content.messages[i]
+		description := "from " + m.From + " to " + m.To
+		if part, ok := inbound.PartOf(m); ok {
 			description = fmt.Sprintf("part %d of %d, delivered with the others, %s", part.Number, part.Total, description)
 		}
 		parts = append(parts, description)
 	}
 	description := strings.Join(parts, "; ")
-	if carrier, bind := carrierAndBind(e); e.Source == SMPP && bind != "" && description != "" {
+	if carrier, bind := carrierAndBind(&it.Entry); it.Entry.Source == SMPP && bind != "" && description != "" {
 		description += " over bind " + bind + " of carrier " + carrier
 	}
 	return description
@@ -167,39 +192,4 @@ func why(err error) string {
 		parts = append(parts, fields[name]...)
 	}
 	return strings.Join(parts, " ")
-}
-
-// parsed is the result of parsing a post.
-type parsed struct {
-	messages []inbound.Message
-	err      error
-}
-
-// Keys returns a key per carrier message id, so that posts with the same id are
-// processed in order: the first is the message. It keeps the parsed post for Process.
-func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	found, err := p.messages(it)
-	it.Prepared = parsed{found, err}
-	for i := range found {
-		if m := &found[i]; m.CarrierID != "" {
-			keys = append(keys, hashKey(p.seed, "%d %q %q", m.Account, m.Carrier, m.CarrierID))
-		}
-	}
-	return keys
-}
-
-// hashKey returns the hash of a formatted key.
-func hashKey(seed maphash.Seed, format string, values ...any) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_, _ = fmt.Fprintf(&h, format, values...)
-	return h.Sum64()
-}
-
-// prepared returns the messages of a post, which Keys may have read already.
-func (p *Processor) prepared(it *intake.Item) ([]inbound.Message, error) {
-	if in, ok := it.Prepared.(parsed); ok {
-		return in.messages, in.err
-	}
-	return p.messages(it)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -49,11 +50,9 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 		"lost": {State: event.Unrouted, Reason: "no relay for 2"},
 		"bad":  {State: event.Quarantined, Reason: "geo relay g1 cannot be performed"},
 	}}
-	statuses, err := NewProcessor(r).Process(t.Context(), []intake.Item{
-		item("n-1", 1, posted("good")), item("n-2", 2, posted("lost")), item("n-3", 3, intake.Entry{Body: []byte("{")}),
+	statuses, err := intaketest.Process(t.Context(), NewProcessor(r), item("n-1", 1, posted("good")), item("n-2", 2, posted("lost")), item("n-3", 3, intake.Entry{Body: []byte("{")}),
 		item("n-4", 4, posted("bad")), item("n-5", 5, intake.Entry{Source: "pigeon"}),
-		item("n-6", 6, intake.Entry{Source: "kannel", Path: "/inbound/sms/kannel/k1", Query: "id=k&from=1&to=2&text=a&coding=9"}),
-	})
+		item("n-6", 6, intake.Entry{Source: "kannel", Path: "/inbound/sms/kannel/k1", Query: "id=k&from=1&to=2&text=a&coding=9"}))
 	relaytest.NoError(t, err)
 	base := event.Status{Account: 1, Source: "json"}
 	want := []event.Status{base, base, base, base, base}
@@ -74,7 +73,7 @@ func TestProcessReportsQuarantinedPosts(t *testing.T) {
 
 func TestProcessShowsWhatAMessageRepeats(t *testing.T) {
 	r := &receiver{results: map[string]inbound.Result{"again": {State: event.Done, Outcome: "duplicate of n-1"}}}
-	got, err := NewProcessor(r).Process(t.Context(), []intake.Item{item("n-1", 1, posted("first")), item("n-2", 2, posted("again"))})
+	got, err := intaketest.Process(t.Context(), NewProcessor(r), item("n-1", 1, posted("first")), item("n-2", 2, posted("again")))
 	want := []event.Status{{ID: "n-2", Seq: 2, State: event.Done, Outcome: "duplicate of n-1", Account: 1, Source: "json"}}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", got, want)
@@ -99,7 +98,7 @@ func TestTheStatusesOfAPostAreMerged(t *testing.T) {
 
 func TestProcessReturnsThatABackEndIsDown(t *testing.T) {
 	down := errors.New("down")
-	if _, err := NewProcessor(&receiver{err: down}).Process(t.Context(), []intake.Item{item("n-1", 1, posted("a"))}); !errors.Is(err, down) {
+	if _, err := intaketest.Process(t.Context(), NewProcessor(&receiver{err: down}), item("n-1", 1, posted("a"))); !errors.Is(err, down) {
 		t.Errorf("got %v", err)
 	}
 }

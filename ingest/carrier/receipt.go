@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -22,7 +23,7 @@ type ReceiptHandler interface {
 
 // ReceiptProcessor applies journalled delivery receipts to their messages. A receipt that
 // matches no message is unrouted; if it arrived before the carrier's answer, it is
-// applied when the answer arrives. It is an intake.Processor.
+// applied when the answer arrives. It implements intake.Processor.
 type ReceiptProcessor struct {
 	handler ReceiptHandler
 	seed    maphash.Seed
@@ -35,75 +36,54 @@ func NewReceiptProcessor(h ReceiptHandler) *ReceiptProcessor {
 
 // parsedReceipt is the receipt of an entry.
 type parsedReceipt struct {
-	receipt message.Receipt
-	notes   decoders.Notes
-	err     error
+	message.Receipt
+	notes decoders.Notes
 }
 
-// Keys returns a key per id of the receipt, so that the receipts of a part are
-// applied in order: one that is overtaken by the final one is not reported. It
-// keeps the parsed receipt for Process.
-func (r *ReceiptProcessor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	parsed := readReceipt(&it.Entry)
-	it.Prepared = parsed
-	for _, id := range slices.Concat(parsed.receipt.IDs, parsed.receipt.OtherBases) {
-		keys = append(keys, hashKey(r.seed, "%q %q", parsed.receipt.Carrier, id))
+// Parse reads a receipt. Each of its ids is a key, so that the receipts of a part are
+// applied in order: one that is overtaken by the final one is not reported.
+func (r *ReceiptProcessor) Parse(it *intake.Item) (receipt parsedReceipt, keys []uint64, err error) {
+	if receipt, err = readReceipt(&it.Entry); err != nil {
+		return receipt, nil, errors.New(why(err))
 	}
-	return keys
-}
-
-// prepared returns the receipt of an entry, which Keys may have read already.
-func (r *ReceiptProcessor) prepared(it *intake.Item) parsedReceipt {
-	if in, ok := it.Prepared.(parsedReceipt); ok {
-		return in
+	receipt.Event = it.ID
+	for _, id := range slices.Concat(receipt.IDs, receipt.OtherBases) {
+		keys = append(keys, hashKey(r.seed, "%q %q", receipt.Carrier, id))
 	}
-	return readReceipt(&it.Entry)
+	return receipt, keys, nil
 }
 
-// Process parses each receipt and passes on all in one batch.
-func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
+// Process passes on all receipts in one batch.
+func (r *ReceiptProcessor) Process(ctx context.Context, items []intake.Parsed[parsedReceipt]) ([]event.Status, error) {
 	statuses := make(map[int]event.Status)
-	var receipts []message.Receipt
-	var origins []int // the item of each receipt
-	for i := range items {
-		parsed := r.prepared(&items[i])
-		if parsed.err != nil {
-			statuses[i] = items[i].Status(event.Quarantined, why(parsed.err))
-			continue
-		}
-		if len(parsed.notes) > 0 {
-			done := items[i].Status(event.Done, "")
-			done.Notes = parsed.notes
+	receipts := make([]message.Receipt, len(items))
+	for i, it := range items {
+		receipts[i] = it.Content.Receipt
+		if len(it.Content.notes) > 0 {
+			done := it.Status(event.Done, "")
+			done.Notes = it.Content.notes
 			statuses[i] = done
 		}
-		one := parsed.receipt
-		one.Event = items[i].ID
-		receipts, origins = append(receipts, one), append(origins, i)
 	}
 	found, err := r.handler.Receive(ctx, receipts)
 	if err != nil {
 		return nil, err
 	}
-	for n := range found {
-		if one := &found[n]; !one.Found {
-			reason := fmt.Sprintf("receipt %s: unknown %s", one.State, messageOf(one))
-			unrouted := items[origins[n]].Status(event.Unrouted, intake.ClipReason(reason))
-			unrouted.Notes = statuses[origins[n]].Notes
-			statuses[origins[n]] = unrouted
+	for i := range found {
+		if receipt := &found[i]; !receipt.Found {
+			reason := fmt.Sprintf("receipt %s: unknown %s", receipt.State, messageOf(receipt))
+			unrouted := items[i].Status(event.Unrouted, intake.ClipReason(reason))
+			unrouted.Notes = items[i].Content.notes
+			statuses[i] = unrouted
 		}
 	}
 	return inOrder(statuses, len(items)), nil
 }
 
-// Describe returns the state of a receipt and the message that it names, empty if the
-// receipt cannot be read.
-func (r *ReceiptProcessor) Describe(e *intake.Entry) string {
-	parsed := readReceipt(e)
-	if parsed.err != nil {
-		return ""
-	}
-	description := fmt.Sprintf("%s: %s", parsed.receipt.State, messageOf(&parsed.receipt))
-	if _, bind := carrierAndBind(e); e.Source == SMPP && bind != "" {
+// Describe returns the state of a receipt and the message that it names.
+func (r *ReceiptProcessor) Describe(it intake.Parsed[parsedReceipt]) string {
+	description := fmt.Sprintf("%s: %s", it.Content.State, messageOf(&it.Content.Receipt))
+	if _, bind := carrierAndBind(&it.Entry); it.Entry.Source == SMPP && bind != "" {
 		description += " over bind " + bind
 	}
 	return description
@@ -119,22 +99,22 @@ func messageOf(r *message.Receipt) string {
 }
 
 // readReceipt parses a journalled receipt.
-func readReceipt(e *intake.Entry) (parsed parsedReceipt) {
-	r, err := &parsed.receipt, &parsed.err
-	_, rest, _ := strings.Cut(e.Path, receiptPath)
-	_, r.Carrier, _ = strings.Cut(rest, "/")
+func readReceipt(e *intake.Entry) (parsed parsedReceipt, err error) {
+	r := &parsed.Receipt
+	_, path, _ := strings.Cut(e.Path, receiptPath)
+	_, r.Carrier, _ = strings.Cut(path, "/")
 	r.At = e.ReceivedAt
 	switch e.Source {
 	case SMPP:
-		parsed.notes, *err = smppReceipt(r, e)
+		parsed.notes, err = smppReceipt(r, e)
 	case "kannel":
-		*err = kannelReceipt(r, e)
+		err = kannelReceipt(r, e)
 	case "json", Simulator:
-		parsed.notes, *err = jsonReceipt(r, e)
+		parsed.notes, err = jsonReceipt(r, e)
 	default:
-		*err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
+		err = relay.Errorf(relay.KindInvalid, "no adapter for the receipts of %q", e.Source)
 	}
-	return parsed
+	return parsed, err
 }
 
 // smppReceipt parses a deliver_sm or data_sm: the optional parameters, or the text if

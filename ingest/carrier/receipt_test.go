@@ -15,6 +15,7 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -124,7 +125,7 @@ func TestReceiptsAreRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := &receipted{known: map[string]bool{"1a": true, "7a": true, "x1": true, "x": true}}
 			tc.entry.ReceivedAt = now
-			statuses, err := NewReceiptProcessor(n).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			statuses, err := intaketest.Process(t.Context(), NewReceiptProcessor(n), intake.Item{ID: "n-r1", Seq: 1, Entry: tc.entry})
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the statuses", statuses, nil)
 			if len(n.got) != 1 {
@@ -153,7 +154,7 @@ func TestStatesOfReceipts(t *testing.T) {
 func TestAReceiptWithOctetsBehindItIsNoted(t *testing.T) {
 	p := NewReceiptProcessor(&receipted{known: map[string]bool{"x": true}})
 	it := intake.Item{ID: "n-r1", Seq: 1, Entry: SMPPReceiptEntry("one", "1-transceiver", "s-1", deliver{from: "1", class: 4, text: "id:x stat:DELIVRD", tlvs: "00"}.pdu(t))}
-	statuses, err := p.Process(t.Context(), []intake.Item{it})
+	statuses, err := intaketest.Process(t.Context(), p, it)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{{
 		ID: "n-r1", Seq: 1, State: event.Done, Source: "smpp", Notes: decoders.Notes{"smpp: octets behind the message that are not optional parameters, ignored: 1"},
@@ -178,7 +179,7 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 		"one of an unknown carrier":  {intake.Entry{Source: "pigeon"}, event.Quarantined, `no adapter for the receipts of "pigeon"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			statuses, err := NewReceiptProcessor(&receipted{}).Process(t.Context(), []intake.Item{{ID: "n-r1", Seq: 1, Entry: tc.entry}})
+			statuses, err := intaketest.Process(t.Context(), NewReceiptProcessor(&receipted{}), intake.Item{ID: "n-r1", Seq: 1, Entry: tc.entry})
 			relaytest.NoError(t, err)
 			if len(statuses) != 1 {
 				t.Fatalf("%d statuses, want 1", len(statuses))
@@ -188,7 +189,7 @@ func TestReceiptsThatCannotBeApplied(t *testing.T) {
 		})
 	}
 	down := errors.New("down")
-	if _, err := NewReceiptProcessor(&receipted{err: down}).Process(t.Context(), nil); !errors.Is(err, down) {
+	if _, err := intaketest.Process(t.Context(), NewReceiptProcessor(&receipted{err: down})); !errors.Is(err, down) {
 		t.Errorf("while the store is away: %v", err)
 	}
 }
@@ -264,8 +265,7 @@ func FuzzReceipt(f *testing.F) {
 	f.Add("json", "ref=7-1001-0", []byte(`{"code":4}`))
 	f.Fuzz(func(t *testing.T, source, query string, body []byte) {
 		e := intake.Entry{Source: source, Path: receiptPath + source + "/k", Query: query, Body: body}
-		parsed := readReceipt(&e)
-		r, err := parsed.receipt, parsed.err
+		r, err := readReceipt(&e)
 		if err != nil {
 			return
 		}

@@ -85,7 +85,7 @@ func (s *Surface) receive(in Intake, kind string) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		if err := readReceipt(&entry).err; err != nil {
+		if _, err := readReceipt(&entry); err != nil {
 			return refuse(c, err)
 		}
 		id, err := in.Accept(c.UserContext(), &entry)

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock/penstock/decoders/smpp"
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -140,7 +141,7 @@ func TestSMPPMessagesThatAreQuarantined(t *testing.T) {
 			p := NewProcessor(&receiver{})
 			p.Add(SMPP, NewSMPP(nil))
 			it := intake.Item{ID: "n-s1", Seq: 1, Entry: SMPPEntry("one", "1-transceiver", "s-1", tc.pdu)}
-			statuses, err := p.Process(t.Context(), []intake.Item{it})
+			statuses, err := intaketest.Process(t.Context(), p, it)
 			want := []event.Status{{ID: "n-s1", Seq: 1, State: event.Quarantined, Reason: tc.want, Source: "smpp"}}
 			relaytest.NoError(t, err)
 			relaytest.Equal(t, "the statuses", statuses, want)

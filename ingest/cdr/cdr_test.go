@@ -16,6 +16,7 @@ import (
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/event"
@@ -131,7 +132,7 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 		{ID: "n1-c5", Seq: 5, Entry: intake.Entry{Account: 5, Source: "json", Body: []byte(`{"id":"b","start":"2026-11-20T00:00:00Z","cost":1}`)}},
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "asterisk", Body: []byte(fixture(t, "asterisk.csv"))}},
 	}
-	statuses, err := NewProcessor(k, nil).Process(t.Context(), items)
+	statuses, err := intaketest.Process(t.Context(), NewProcessor(k, nil), items...)
 	want := event.Status{ID: "n1-c1", Seq: 1, State: event.Quarantined, Reason: "json: id: offset 42: is missing", Account: 3, Source: "json"}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the statuses", statuses, []event.Status{want, {
@@ -146,7 +147,7 @@ func TestTheProcessorKeepsRecords(t *testing.T) {
 	relaytest.Equal(t, "the account of the first record", k.kept[0].Account, 3)
 	relaytest.Equal(t, "the account of the last record", k.kept[len(k.kept)-1].Account, 5)
 	k.err = relay.Errorf(relay.KindUnavailable, "full")
-	if _, err := NewProcessor(k, nil).Process(t.Context(), items); !errors.Is(err, k.err) {
+	if _, err := intaketest.Process(t.Context(), NewProcessor(k, nil), items...); !errors.Is(err, k.err) {
 		t.Error(err)
 	}
 }
@@ -198,7 +199,7 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 		{ID: "n1-c3", Seq: 3, Entry: intake.Entry{Account: 5, Source: "json", Path: simPath, Body: []byte(strings.Repeat(line, maxBatch))}},
 		{ID: "n1-c4", Seq: 4, Entry: intake.Entry{Account: 6, Source: "csv", Path: simPath, Body: []byte(fixture(t, "uses.csv"))}},
 	}
-	statuses, err := NewProcessor(k, m).Process(t.Context(), items)
+	statuses, err := intaketest.Process(t.Context(), NewProcessor(k, m), items...)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of usage records", len(m.taken), 6+maxBatch)
 	relaytest.Equal(t, "the number of batches of usage records", m.takes, 2)
@@ -218,7 +219,7 @@ func TestTheProcessorCountsWhatSIMsUsed(t *testing.T) {
 	relaytest.Equal(t, "the third state", statuses[2].State, event.Quarantined)
 	relaytest.Equal(t, "the third account", statuses[2].Account, 6)
 	m.err = relay.Errorf(relay.KindUnavailable, "redis: down")
-	if _, err := NewProcessor(k, m).Process(t.Context(), items); !errors.Is(err, m.err) {
+	if _, err := intaketest.Process(t.Context(), NewProcessor(k, m), items...); !errors.Is(err, m.err) {
 		t.Error(err)
 	}
 }

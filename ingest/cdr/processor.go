@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/decoders/cdr"
@@ -40,87 +41,77 @@ const (
 	maxReported = 20
 )
 
-// Process parses each post again and saves its records; those of an earlier attempt are
-// saved already.
-func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
-	b := batch{Processor: p, notes: make([]decoders.Notes, len(items)), problems: make([][]error, len(items))}
-	for i := range items {
-		b.parse(i, &items[i].Entry)
-		if len(b.calls)+len(b.uses) >= maxBatch {
-			if err := b.save(ctx); err != nil {
+// post is the content of a journalled post.
+type post struct {
+	calls    []cdr.Call
+	uses     []cdr.Use
+	notes    decoders.Notes
+	problems []error
+}
+
+// Parse reads the records of a post; its path says which it has. Records need no order.
+func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err error) {
+	content = &post{}
+	if it.Entry.Path == simPath {
+		content.uses, content.notes, content.problems = cdr.ParseUses(it.Entry.Body)
+	} else {
+		content.calls, content.notes, content.problems = cdr.Parse(it.Entry.Body)
+	}
+	return content, nil, nil
+}
+
+// Describe returns an empty text: the records of a post are not described.
+func (p *Processor) Describe(intake.Parsed[*post]) string { return "" }
+
+// Process saves the records of posts; those of an earlier attempt are saved already.
+func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) ([]event.Status, error) {
+	unknown := make([][]error, len(posts)) // records of unknown SIMs, by post
+	var calls []sip.Record
+	var uses []usage.Record
+	var origins []int // the post of each use
+	for i, it := range posts {
+		for _, call := range it.Content.calls {
+			calls = append(calls, sip.Record{Account: it.Entry.Account, Call: call})
+		}
+		for _, use := range it.Content.uses {
+			uses, origins = append(uses, usage.Record{Account: it.Entry.Account, Use: use}), append(origins, i)
+		}
+		if len(calls)+len(uses) < maxBatch && i < len(posts)-1 {
+			continue
+		}
+		if len(calls) > 0 {
+			if err := p.store.Put(ctx, calls); err != nil {
 				return nil, err
 			}
 		}
-	}
-	if err := b.save(ctx); err != nil {
-		return nil, err
-	}
-	return b.statuses(items), nil
-}
-
-// batch is the records of some posts.
-type batch struct {
-	*Processor
-	calls    []sip.Record
-	uses     []usage.Record
-	posts    []int            // the post of each use
-	notes    []decoders.Notes // by post
-	problems [][]error        // by post
-}
-
-// parse parses a post; its path says which records it has.
-func (b *batch) parse(post int, e *intake.Entry) {
-	if e.Path == simPath {
-		uses, notes, problems := cdr.ParseUses(e.Body)
-		for _, u := range uses {
-			b.uses, b.posts = append(b.uses, usage.Record{Account: e.Account, Use: u}), append(b.posts, post)
-		}
-		b.notes[post], b.problems[post] = notes, problems
-		return
-	}
-	calls, notes, problems := cdr.Parse(e.Body)
-	for _, c := range calls {
-		b.calls = append(b.calls, sip.Record{Account: e.Account, Call: c})
-	}
-	b.notes[post], b.problems[post] = notes, problems
-}
-
-// save saves the records.
-func (b *batch) save(ctx context.Context) error {
-	if len(b.calls) > 0 {
-		if err := b.store.Put(ctx, b.calls); err != nil {
-			return err
-		}
-	}
-	if len(b.uses) > 0 {
-		unknown, err := b.meter.Take(ctx, b.uses)
-		if err != nil {
-			return err
-		}
-		for _, i := range unknown {
-			if post := b.posts[i]; len(b.problems[post]) < maxReported {
-				b.problems[post] = append(b.problems[post], fmt.Errorf("record %q: the account has no SIM %s", b.uses[i].Use.ID, b.uses[i].Use.ICCID))
+		if len(uses) > 0 {
+			indexes, err := p.meter.Take(ctx, uses)
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range indexes {
+				k := origins[n]
+				if len(posts[k].Content.problems)+len(unknown[k]) < maxReported {
+					unknown[k] = append(unknown[k], fmt.Errorf("record %q: the account has no SIM %s", uses[n].Use.ID, uses[n].Use.ICCID))
+				}
 			}
 		}
+		calls, uses, origins = calls[:0], uses[:0], origins[:0]
 	}
-	b.calls, b.uses, b.posts = b.calls[:0], b.uses[:0], b.posts[:0]
-	return nil
-}
 
-// statuses quarantines the posts with a record that was not saved, and has the notes of
-// the others.
-func (b *batch) statuses(items []intake.Item) []event.Status {
+	// Posts with a record that was not saved are quarantined, the others may have notes.
 	var statuses []event.Status
-	for i, problems := range b.problems {
-		if len(problems)+len(b.notes[i]) == 0 {
+	for i, it := range posts {
+		problems := slices.Concat(it.Content.problems, unknown[i])
+		if len(problems)+len(it.Content.notes) == 0 {
 			continue
 		}
-		status := items[i].Status(event.Done, "")
+		status := it.Status(event.Done, "")
 		if len(problems) > 0 {
-			status = items[i].Status(event.Quarantined, errors.Join(problems...).Error())
+			status = it.Status(event.Quarantined, errors.Join(problems...).Error())
 		}
-		status.Notes = b.notes[i]
+		status.Notes = it.Content.notes
 		statuses = append(statuses, status)
 	}
-	return statuses
+	return statuses, nil
 }

@@ -120,7 +120,12 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 	}
 	setWaitForEarlier(items, b.earlier)
 	i.beginSpans(items)
-	i.waitForKeys(ctx, b, items)
+	items, keys, unread, statuses := i.parse(items)
+	b.setKeys(keys)
+	if len(unread) > 0 {
+		unsaved = errors.Join(unsaved, i.complete(ctx, unread, statuses))
+	}
+	b.waitForKeys(ctx, keys)
 	b.err = errors.Join(unsaved, i.processAll(ctx, b.earlier, items))
 	b.took = time.Since(start)
 	b.earlier = nil // otherwise each batch would keep all earlier ones in memory

@@ -81,7 +81,6 @@ func (i *Intake) deferredTurn(ctx context.Context, after relay.AccountID) (relay
 	if err := i.statuses.Set(ctx, i.kind, ended); err != nil {
 		return noAccount, err
 	}
-	i.beginSpans(items)
 	return last, i.reprocess(ctx, items)
 }
 

@@ -214,34 +214,31 @@ func (i *Intake) event(r journal.Record, m event.Status) (event.Event, Item) {
 	return e, it
 }
 
-// Describer is a Processor that describes the content of an entry in one line.
-type Describer interface {
-	Describe(e *Entry) string
-}
-
 // selects reports whether a filter selects an event, and describes the event.
 func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 	if !matches(f, e, it) {
 		return false
 	}
 	if e.Outcome == "" {
-		e.Outcome = i.describe(&it.Entry)
+		e.Outcome = i.describe(*it)
 	}
 	return f.Query == "" || it.holds(e, f.Query) || contains([]byte(e.ID+"\n"+e.Reason+"\n"+e.Outcome+"\n"+strings.Join(e.Notes, "\n")), f.Query)
 }
 
-// describe calls the processor's Describe. A panic must not hide the event.
-func (i *Intake) describe(e *Entry) (text string) {
-	p, ok := i.processor.(Describer)
-	if !ok {
-		return ""
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			text = fmt.Sprintf("cannot be described: %v", v)
+// describe describes the content of an item; empty if it cannot be read. A panic must not
+// hide the event.
+func (i *Intake) describe(it Item) (text string) {
+	err := i.recovered(func() error {
+		if _, err := i.processor.parse(&it); err != nil {
+			return nil
 		}
-	}()
-	return ClipReason(p.Describe(e))
+		text = i.processor.describe(&it)
+		return nil
+	})
+	if err != nil {
+		text = "cannot be described: " + err.Error()
+	}
+	return ClipReason(text)
 }
 
 // matches checks the fields that need no description.

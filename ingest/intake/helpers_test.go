@@ -51,6 +51,7 @@ func (s *testStatuses) reasons() map[uint64]string {
 
 // script is a processor whose answer to each item is written by the test.
 type script struct {
+	key   func(it *Item) uint64 // nil: no keys
 	mu    sync.Mutex
 	seen  map[uint64]int // how often each came to an end
 	order []uint64
@@ -63,7 +64,23 @@ type script struct {
 	each func(it Item) (*event.Status, error)
 }
 
-func (p *script) Process(ctx context.Context, items []Item) ([]event.Status, error) {
+// Parse returns the content "seen" and the key that the test gives.
+func (p *script) Parse(it *Item) (content string, keys []uint64, err error) {
+	if p.key != nil {
+		keys = []uint64{p.key(it)}
+	}
+	return "seen", keys, nil
+}
+
+func (p *script) Describe(Parsed[string]) string { return "" }
+
+func (p *script) Process(ctx context.Context, parsed []Parsed[string]) ([]event.Status, error) {
+	items := make([]Item, len(parsed))
+	for n, it := range parsed {
+		if items[n] = *it.Item; it.Content != "seen" {
+			return nil, fmt.Errorf("%s has the content %q", it.ID, it.Content)
+		}
+	}
 	p.mu.Lock()
 	p.calls++
 	p.busy++
@@ -122,7 +139,6 @@ type rig struct {
 	log      *journal.Log
 	statuses *testStatuses
 	p        *script
-	keys     func(*Item) uint64 // makes the processor an orderly one
 }
 
 func newRig(t *testing.T, o Options) *rig {
@@ -143,11 +159,7 @@ func (r *rig) open(o Options) {
 	if r.log, err = journal.Open(r.dir, journal.Options{Logger: slog.New(slog.DiscardHandler), CommitWindow: -1}); err != nil {
 		r.t.Fatal(err)
 	}
-	var p Processor = r.p
-	if r.keys != nil {
-		p = orderly{r.p, r.keys}
-	}
-	if r.Intake, err = New(event.Uplink, "n1", r.log, r.statuses.Statuses, p, o); err != nil {
+	if r.Intake, err = New(event.Uplink, "n1", r.log, r.statuses.Statuses, r.p, o); err != nil {
 		r.t.Fatal(err)
 	}
 }

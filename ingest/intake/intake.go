@@ -34,10 +34,9 @@ type Item struct {
 	WaitForEarlier func(ctx context.Context) error
 	// Trace is the span of its processing; empty for none.
 	Trace tracing.Parent
-	// Prepared holds results of Orderly.Keys for Process.
-	Prepared any
 
-	span *tracing.Active
+	content any // of the Processor's type, after Intake.parse
+	span    *tracing.Active
 }
 
 // Status returns a status of the item's event.
@@ -45,19 +44,60 @@ func (it *Item) Status(s event.State, reason string) event.Status {
 	return event.Status{ID: it.ID, Seq: it.Seq, State: s, Reason: reason, Account: it.Entry.Account, Source: it.Entry.Source}
 }
 
-// Processor processes entries.
-//
-// The entries of one call are in journal order. Calls may overlap, and repeat
-// after a crash or in a replay. Process returns a status for each entry that is not
-// simply done: quarantined, unrouted, pending, or done with an outcome to show. An entry
-// without a status is done. A Provisional status may be caused by an earlier entry that
-// is still being processed; its entry is then processed again. An event.Pending status
-// defers its entry: the entry is processed again with NoDefer, alternating with entries
-// of other accounts. An error of relay.KindUnavailable means that a back end is down:
-// the batch is retried until it succeeds. After any other error the batch is
-// bisected, and the entries that fail are quarantined.
-type Processor interface {
-	Process(ctx context.Context, items []Item) ([]event.Status, error)
+// Parsed is an item with its content.
+type Parsed[T any] struct {
+	*Item
+	Content T
+}
+
+// Processor reads entries as values of type T, and processes them.
+type Processor[T any] interface {
+	// Parse reads an entry, once before it is processed and once for each description. Of
+	// two entries with the same key, the later is processed when the earlier is done. Keys
+	// are hashes; a collision only costs a wait. An error, or a panic, quarantines the entry.
+	Parse(it *Item) (content T, keys []uint64, err error)
+
+	// Process processes entries.
+	//
+	// The entries of one call are in journal order. Calls may overlap, and repeat
+	// after a crash or in a replay. Process returns a status for each entry that is not
+	// simply done: quarantined, unrouted, pending, or done with an outcome to show. An entry
+	// without a status is done. A Provisional status may be caused by an earlier entry that
+	// is still being processed; its entry is then processed again. An event.Pending status
+	// defers its entry: the entry is processed again with NoDefer, alternating with entries
+	// of other accounts. An error of relay.KindUnavailable means that a back end is down:
+	// the batch is retried until it succeeds. After any other error the batch is
+	// bisected, and the entries that fail are quarantined.
+	Process(ctx context.Context, items []Parsed[T]) ([]event.Status, error)
+
+	// Describe describes an entry in one line; empty if there is nothing to say.
+	Describe(it Parsed[T]) string
+}
+
+// processor is a Processor whose type of content is hidden. parse sets Item.content, which
+// the other functions read.
+type processor struct {
+	parse    func(it *Item) (keys []uint64, err error)
+	process  func(ctx context.Context, items []Item) ([]event.Status, error)
+	describe func(it *Item) string
+}
+
+func processorOf[T any](p Processor[T]) processor {
+	return processor{
+		parse: func(it *Item) ([]uint64, error) {
+			content, keys, err := p.Parse(it)
+			it.content = content
+			return keys, err
+		},
+		process: func(ctx context.Context, items []Item) ([]event.Status, error) {
+			parsed := make([]Parsed[T], len(items))
+			for n := range items {
+				parsed[n] = Parsed[T]{&items[n], items[n].content.(T)}
+			}
+			return p.Process(ctx, parsed)
+		},
+		describe: func(it *Item) string { return p.Describe(Parsed[T]{it, it.content.(T)}) },
+	}
 }
 
 // Options configures an Intake; the zero value works.
@@ -90,7 +130,7 @@ type Intake struct {
 	log         *journal.Log
 	consumer    *journal.Consumer
 	statuses    *event.Statuses
-	processor   Processor
+	processor   processor
 	options     Options
 	logger      *slog.Logger
 	buffers     sync.Pool
@@ -110,7 +150,7 @@ type Intake struct {
 }
 
 // New returns the intake of a kind over its journal. Run starts processing.
-func New(kind event.Kind, node string, log *journal.Log, statuses *event.Statuses, p Processor, o Options) (*Intake, error) {
+func New[T any](kind event.Kind, node string, log *journal.Log, statuses *event.Statuses, p Processor[T], o Options) (*Intake, error) {
 	consumer, err := log.Consumer("processor")
 	if err != nil {
 		return nil, fmt.Errorf("intake %s: consumer: %w", kind, err)
@@ -123,7 +163,7 @@ func New(kind event.Kind, node string, log *journal.Log, statuses *event.Statuse
 		o.Now = time.Now
 	}
 	return &Intake{
-		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: p, options: o,
+		kind: kind, node: node, log: log, consumer: consumer, statuses: statuses, processor: processorOf(p), options: o,
 		logger:        o.Logger.With("kind", string(kind)),
 		memory:        semaphore.NewWeighted(maxWeight),
 		large:         semaphore.NewWeighted(maxLarge),

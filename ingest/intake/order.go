@@ -2,23 +2,11 @@ package intake
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 )
-
-// Orderly is a Processor that needs the order of some entries although batches are
-// processed concurrently: of two entries with the same key, the later waits until
-// the earlier is done.
-type Orderly interface {
-	Processor
-	// Keys appends the hashed keys of an entry. A hash collision only costs a wait.
-	// Keys may store results for Process in Item.Prepared.
-	Keys(it *Item, keys []uint64) []uint64
-}
 
 // unfinished returns the batches that have not ended.
 func unfinished(batches []*batch) []*batch {
@@ -34,30 +22,18 @@ func closed(ch <-chan struct{}) bool {
 	}
 }
 
-// waitForKeys sets the keys of a batch and waits for earlier batches that share one.
-// A batch waits for earlier ones only, so there is no deadlock.
-func (i *Intake) waitForKeys(ctx context.Context, b *batch, items []Item) {
-	defer func() {
-		if !closed(b.keyed) {
-			close(b.keyed) // processAll handles a processor that panics
-		}
-		if p := recover(); p != nil {
-			i.logger.Error("panic while reading the keys of a batch; its order is not kept", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
-	}()
-	p, ok := i.processor.(Orderly)
-	if !ok {
-		return
-	}
-	var keys []uint64
-	for n := range items {
-		keys = p.Keys(&items[n], keys)
-	}
+// setKeys publishes the keys of a batch.
+func (b *batch) setKeys(keys []uint64) {
 	b.keys = make(map[uint64]struct{}, len(keys))
 	for _, k := range keys {
 		b.keys[k] = struct{}{}
 	}
 	close(b.keyed)
+}
+
+// waitForKeys waits for earlier batches that share one of the keys. A batch waits for earlier
+// ones only, so there is no deadlock.
+func (b *batch) waitForKeys(ctx context.Context, keys []uint64) {
 	for _, e := range b.earlier {
 		if relay.Wait(ctx, e.keyed) && e.shares(keys) {
 			relay.Wait(ctx, e.ended)

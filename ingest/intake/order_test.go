@@ -14,23 +14,12 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// orderly is a script that names keys.
-type orderly struct {
-	*script
-	key func(*Item) uint64
-}
-
-func (o orderly) Keys(it *Item, keys []uint64) []uint64 {
-	it.Prepared = "seen"
-	return append(keys, o.key(it))
-}
-
 // newOrderly is a rig whose batches have one entry each.
 func newOrderly(t *testing.T, workers int, key func(*Item) uint64) *rig {
 	t.Helper()
 	r := newRig(t, Options{Batch: 1, Workers: workers})
 	relaytest.NoError(t, r.log.Close())
-	r.keys = key
+	r.p.key = key
 	r.open(r.options)
 	return r
 }
@@ -49,9 +38,6 @@ func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
 			release := make(chan struct{})
 			var second atomic.Bool
 			r.p.set(func(ctx context.Context, items []Item) error {
-				if items[0].Prepared != "seen" {
-					t.Error("what was prepared is gone")
-				}
 				if items[0].Seq == 1 {
 					<-release
 				} else {
@@ -77,7 +63,7 @@ func TestEntriesOfOneKeyEndInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestAPanicWhileKeysAreReadIsLogged(t *testing.T) {
+func TestAPanicOfParseIsLogged(t *testing.T) {
 	r := newOrderly(t, 2, func(*Item) uint64 { panic("a key without a lock") })
 	relaytest.NoError(t, r.log.Close())
 	var log bytes.Buffer
@@ -87,7 +73,8 @@ func TestAPanicWhileKeysAreReadIsLogged(t *testing.T) {
 	stop := r.run()
 	r.settled()
 	stop()
-	relaytest.Equal(t, "how often the entry was processed", r.p.ended(1), 1)
+	relaytest.Equal(t, "how often the entry was processed", r.p.ended(1), 0)
+	relaytest.Equal(t, "the reasons", r.statuses.reasons(), map[uint64]string{1: "quarantined: internal error: a key without a lock"})
 	if !strings.Contains(log.String(), "a key without a lock") {
 		t.Errorf("the log is %q, want the panic", log.String())
 	}
@@ -149,7 +136,7 @@ func TestAnEarlyVerdictIsGivenAgainAfterTheEntriesBefore(t *testing.T) {
 	relaytest.Equal(t, "the number of entries quarantined", s.Quarantined, 1)
 }
 
-func TestAPanicInKeysLosesNoEntry(t *testing.T) {
+func TestAPanicOfParseQuarantinesItsEntryOnly(t *testing.T) {
 	r := newOrderly(t, 2, func(it *Item) uint64 {
 		if it.Seq == 2 {
 			panic("poison")
@@ -159,7 +146,13 @@ func TestAPanicInKeysLosesNoEntry(t *testing.T) {
 	r.accept(5)
 	r.run()
 	r.settled()
-	relaytest.Equal(t, "the number of entries processed", r.Status().Processed, 5)
+	relaytest.Equal(t, "the number of entries that ended", r.Status().Processed, 5)
+	relaytest.Equal(t, "the reasons", r.statuses.reasons(), map[uint64]string{2: "quarantined: internal error: poison"})
+	relaytest.Equal(t, "the entries processed", r.p.order, []uint64{1, 3, 4, 5})
+
+	// A replay quarantines it again.
+	relaytest.Must(r.Replay(t.Context(), event.Filter{State: event.Quarantined}, false))(t)
+	relaytest.Equal(t, "the reasons after a replay", r.statuses.reasons(), map[uint64]string{2: "quarantined: internal error: poison"})
 }
 
 func TestAStopEndsEntriesThatWaitForTheirTurn(t *testing.T) {

@@ -52,15 +52,44 @@ func (i *Intake) bisect(ctx context.Context, earlier []*batch, items []Item) err
 	return i.processAll(ctx, earlier, items[half:])
 }
 
-// process calls the processor and turns a panic into an error.
+// parse reads the content of items. It returns those that can be processed with the keys
+// that they wait for, and those that are quarantined with their statuses.
+func (i *Intake) parse(items []Item) (parsed []Item, keys []uint64, unread []Item, statuses []event.Status) {
+	parsed = items[:0]
+	for n := range items {
+		it := items[n]
+		var itemKeys []uint64
+		err := i.recovered(func() (err error) {
+			itemKeys, err = i.processor.parse(&it)
+			return err
+		})
+		if err != nil {
+			unread, statuses = append(unread, it), append(statuses, quarantine(it, err))
+			continue
+		}
+		parsed, keys = append(parsed, it), append(keys, itemKeys...)
+	}
+	return parsed, keys, unread, statuses
+}
+
+// process calls the processor.
 func (i *Intake) process(ctx context.Context, items []Item) (statuses []event.Status, err error) {
+	err = i.recovered(func() (err error) {
+		statuses, err = i.processor.process(ctx, items)
+		return err
+	})
+	return statuses, err
+}
+
+// recovered calls a function of the processor, logs a panic and turns it into an error.
+func (i *Intake) recovered(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			i.logger.Error("processor panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = fmt.Errorf("internal error: %v", p)
 		}
 	}()
-	return i.processor.Process(ctx, items)
+	return call()
 }
 
 // complete records the statuses of items and clears the outage. Items that were in the

@@ -144,7 +144,6 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 		}
 		w := weight(r.Payload)
 		if sum+w > maxBatchWeight {
-			i.beginSpans(items)
 			if err := i.reprocess(ctx, items); err != nil {
 				return err
 			}
@@ -159,13 +158,22 @@ func (i *Intake) reprocessSeqs(ctx context.Context, seqs []uint64, rules bool) e
 		it.NoDefer, it.NoRules = true, !rules && statuses[seq].State != event.Pending
 		items = append(items, it)
 	}
-	i.beginSpans(items)
 	return i.reprocess(ctx, items)
 }
 
 // reprocess processes items once more. An item that fails by itself is quarantined;
 // a back end that is down ends the replay.
 func (i *Intake) reprocess(ctx context.Context, items []Item) error {
+	i.beginSpans(items)
+	items, _, unread, statuses := i.parse(items)
+	i.endSpans(unread, statuses)
+	if err := i.statuses.Set(ctx, i.kind, statuses); err != nil {
+		return err
+	}
+	return i.reprocessParsed(ctx, items)
+}
+
+func (i *Intake) reprocessParsed(ctx context.Context, items []Item) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -177,10 +185,10 @@ func (i *Intake) reprocess(ctx context.Context, items []Item) error {
 	case len(items) == 1:
 		statuses = []event.Status{quarantine(items[0], err)}
 	default:
-		if err := i.reprocess(ctx, items[:half]); err != nil {
+		if err := i.reprocessParsed(ctx, items[:half]); err != nil {
 			return err
 		}
-		return i.reprocess(ctx, items[half:])
+		return i.reprocessParsed(ctx, items[half:])
 	}
 	i.endSpans(items, statuses)
 	return i.statuses.Set(ctx, i.kind, withDone(items, statuses))

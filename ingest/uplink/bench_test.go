@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -18,32 +19,17 @@ func (nowhere) Ingest(_ context.Context, a []iot.Arrival) ([]iot.Outcome, error)
 	return make([]iot.Outcome, len(a)), nil
 }
 
-// BenchmarkProcess measures what reading a batch costs, with and without the
-// keys that keep its order.
+// BenchmarkProcess measures what reading a batch costs.
 func BenchmarkProcess(b *testing.B) {
 	items := uplinks(b, 1000)
 	p := NewProcessor(nowhere{}, nil)
-	for name, keyed := range map[string]bool{"with keys": true, "without": false} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				var keys []uint64
-				for i := range items {
-					if items[i].Prepared = nil; keyed {
-						keys = p.Keys(&items[i], keys)
-					}
-				}
-				set := make(map[uint64]struct{}, len(keys))
-				for _, k := range keys {
-					set[k] = struct{}{}
-				}
-				if _, err := p.Process(b.Context(), items); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/frame")
-		})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := intaketest.Process(b.Context(), p, items...); err != nil {
+			b.Fatal(err)
+		}
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(items)), "ns/frame")
 }
 
 // uplinks are posts of as many devices.
@@ -66,14 +52,8 @@ func uplinks(tb testing.TB, n int) []intake.Item {
 func TestAFrameAllocatesLittle(t *testing.T) {
 	const frames, most = 100, 54
 	items, p := uplinks(t, frames), NewProcessor(nowhere{}, nil)
-	var keys []uint64
 	allocs := testing.AllocsPerRun(20, func() {
-		keys = keys[:0]
-		for i := range items {
-			items[i].Prepared = nil
-			keys = p.Keys(&items[i], keys)
-		}
-		if _, err := p.Process(t.Context(), items); err != nil {
+		if _, err := intaketest.Process(t.Context(), p, items...); err != nil {
 			t.Fatal(err)
 		}
 	})

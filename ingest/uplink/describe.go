@@ -2,7 +2,6 @@ package uplink
 
 import (
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -15,18 +14,18 @@ const maxDescribed = 5
 
 // Describe describes a post: the kind, device and content of each frame. Only
 // uplinks become readings; the content of other events is visible only here.
-func (p *Processor) Describe(e *intake.Entry) string {
-	in := parsePost(e, parseQuery(e.Query), "")
-	if len(in.frames) == 0 && in.err == nil {
+func (p *Processor) Describe(it intake.Parsed[*post]) string {
+	frames := it.Content.frames
+	if len(frames) == 0 && it.Content.err == nil {
 		return "no frames" // a sender's test, a command of no interest
 	}
 	var parts []string
-	for i := range in.frames {
+	for i := range frames {
 		if i == maxDescribed {
-			parts = append(parts, fmt.Sprintf("and %d more", len(in.frames)-i))
+			parts = append(parts, fmt.Sprintf("and %d more", len(frames)-i))
 			break
 		}
-		parts = append(parts, describe(&in.frames[i]))
+		parts = append(parts, describe(&frames[i]))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -86,9 +85,3 @@ func radioFacts(f *decoders.Frame) (facts []string) {
 }
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-// parseQuery parses a query and ignores malformed parameters.
-func parseQuery(raw string) url.Values {
-	values, _ := url.ParseQuery(raw)
-	return values
-}

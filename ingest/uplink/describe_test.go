@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/ingest/intake/intaketest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -36,7 +37,7 @@ func TestEventsAreDescribed(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			e := intake.Entry{Path: "/webhooks/lorawan", Query: tc.query, Body: []byte(tc.body), ReceivedAt: received}
-			if got := p.Describe(&e); got != tc.want {
+			if got := intaketest.Describe(p, &e); got != tc.want {
 				t.Errorf("%s\nwant %s", got, tc.want)
 			}
 		})
@@ -72,15 +73,14 @@ func FuzzEntry(f *testing.F) {
 	p := NewProcessor(nil, nil)
 	f.Fuzz(func(t *testing.T, path, query, kind string, body []byte) {
 		it := intake.Item{Entry: intake.Entry{Path: path, Query: query, ContentType: kind, Body: body, ReceivedAt: time.Unix(1_772_366_400, 0)}}
-		keys := p.Keys(&it, nil)
-		again := p.Keys(&it, nil)
-		in := it.Prepared.(*parsed)
+		in, keys, _ := p.Parse(&it)
+		_, again, _ := p.Parse(&it)
 		relaytest.Equal(t, "the number of keys when asked again", len(again), len(keys))
 		if len(keys) > len(in.frames) {
 			t.Fatalf("%d keys for %d frames", len(keys), len(in.frames))
 		}
-		text := p.Describe(&it.Entry)
-		relaytest.Equal(t, "the description when asked again", p.Describe(&it.Entry), text)
+		text := intaketest.Describe(p, &it.Entry)
+		relaytest.Equal(t, "the description when asked again", intaketest.Describe(p, &it.Entry), text)
 		if len(in.frames) > 0 && text == "" {
 			t.Fatalf("%d frames have no description", len(in.frames))
 		}

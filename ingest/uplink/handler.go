@@ -134,7 +134,7 @@ func (s *Surface) readRequest(c *fiber.Ctx) (request, error) {
 // post extracts the parts of a request that identify its sender.
 func (s *Surface) post(c *fiber.Ctx, query string) (netserver.Post, error) {
 	body, err := httpd.Body(c, s.bodyLimit)
-	q := parseQuery(query)
+	q, _ := url.ParseQuery(query) // without the malformed parameters
 	return netserver.Post{
 		Path: webhookName(c.Path()), DeviceID: deviceOf(c.Path(), q), ContentType: c.Get(fiber.HeaderContentType),
 		Query: q, Body: body,

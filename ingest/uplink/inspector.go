@@ -34,7 +34,11 @@ func (i *Inspector) NewPreview() *Preview { return &Preview{i.iot.NewPreview()} 
 
 // Posts returns the expected results of processing posts.
 func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.PreviewedPost, error) {
-	arrivals, origins, results := parsePosts(items)
+	posts := make([]intake.Parsed[*post], len(items))
+	for i := range items {
+		posts[i] = intake.Parsed[*post]{Item: &items[i], Content: readPost(&items[i].Entry, "")} // as a replay does
+	}
+	arrivals, origins, results := arrivalsOf(posts)
 	previews, err := p.frames.Frames(ctx, arrivals)
 	if err != nil {
 		return nil, err
@@ -98,7 +102,7 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 	left := maxScanned
 	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
 	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
-		for _, a := range arrivalsOf(it, d.Identifier) {
+		for _, a := range uplinksOf(it, d.Identifier) {
 			if !slices.ContainsFunc(out, func(other iot.Arrival) bool { return a.Repeats(&other) }) {
 				out = append(out, a)
 			}
@@ -117,17 +121,17 @@ func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Devi
 	return out[:min(most, len(out))], nil
 }
 
-// arrivalsOf returns the uplinks of a device in a post.
-func arrivalsOf(it *intake.Item, identifier string) []iot.Arrival {
-	in := parsePost(&it.Entry, parseQuery(it.Entry.Query), "")
-	var out []iot.Arrival
-	for n, f := range in.frames {
+// uplinksOf returns the uplinks of a device in a post, the last one first.
+func uplinksOf(it *intake.Item, identifier string) []iot.Arrival {
+	frames := readPost(&it.Entry, "").frames
+	var uplinks []iot.Arrival
+	for n, f := range frames {
 		if id, _ := iot.NormalizeIdentifier(f.Identifier); id == identifier && f.Kind == decoders.Uplink {
-			out = append(out, arrival(it, f, n, len(in.frames)))
+			uplinks = append(uplinks, arrival(it, f, n, len(frames)))
 		}
 	}
-	slices.Reverse(out)
-	return out
+	slices.Reverse(uplinks)
+	return uplinks
 }
 
 // addLogged adds logged raw frames of a device that are not among the given ones.

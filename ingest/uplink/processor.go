@@ -22,7 +22,7 @@ type Ingester interface {
 	Ingest(ctx context.Context, arrivals []iot.Arrival) ([]iot.Outcome, error)
 }
 
-// Processor converts journalled posts to readings. It implements intake.Orderly.
+// Processor converts journalled posts to readings. It implements intake.Processor.
 type Processor struct {
 	iot     Ingester
 	waiters *waiters
@@ -35,38 +35,42 @@ func NewProcessor(i Ingester, logger *slog.Logger) *Processor {
 	return &Processor{iot: i, waiters: newWaiters(), logger: cmp.Or(logger, slog.Default()), seed: maphash.MakeSeed()}
 }
 
-// parsed is the parsed content of a post.
-type parsed struct {
+// post is the content of a journalled post.
+type post struct {
 	decoderID string
 	frames    []decoders.Frame
 	notes     decoders.Notes // about the post itself
-	err       error
+	err       error          // why it, or a part of it, cannot be read
 }
 
-// parsePost parses a journalled post. An empty sender is detected from the body.
-func parsePost(e *intake.Entry, query url.Values, sender netserver.Sender) *parsed {
+// readPost reads a journalled post. An empty sender is detected from the body.
+func readPost(e *intake.Entry, sender netserver.Sender) *post {
 	if e.Source == string(netserver.Submission) {
 		frames, err := submitted(e)
-		return &parsed{frames: frames, err: err}
+		return &post{frames: frames, err: err}
 	}
+	query, _ := url.ParseQuery(e.Query) // without the malformed parameters
 	frames, err := netserver.Parse(netserver.Post{
 		Path: webhookName(e.Path), Query: query, ContentType: e.ContentType, Sender: sender,
 		DeviceID: deviceOf(e.Path, query), Body: e.Body, ReceivedAt: e.ReceivedAt,
 	})
-	in := &parsed{decoderID: query.Get("decoder_id"), frames: frames, err: err, notes: unknownParameters(e, query)}
+	content := &post{decoderID: query.Get("decoder_id"), frames: frames, err: err, notes: unknownParameters(e, query)}
 	if len(frames) == 0 && err == nil {
-		in.notes.Add("the post has no frame that is read")
+		content.notes.Add("the post has no frame that is read")
 	}
-	return in
+	return content
 }
 
-// Keys returns a key per frame, so that two posts of the same frame are processed in
-// order. It keeps the parsed post for Process.
-func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
-	in := parsePost(&it.Entry, parseQuery(it.Entry.Query), netserver.Sender(it.Entry.Source))
-	it.Prepared = in
-	for i := range in.frames {
-		f := &in.frames[i]
+// Parse reads the frames of a post. Each has a key, so that two posts of the same frame are
+// processed in order. A part that cannot be read is quarantined by Process.
+func (p *Processor) Parse(it *intake.Item) (content *post, keys []uint64, err error) {
+	sender := netserver.Sender(it.Entry.Source)
+	if it.NoDefer {
+		sender = "" // the entry is processed again, and this version may detect another sender
+	}
+	content = readPost(&it.Entry, sender)
+	for i := range content.frames {
+		f := &content.frames[i]
 		if f.DedupID == "" {
 			continue
 		}
@@ -77,46 +81,46 @@ func (p *Processor) Keys(it *intake.Item, keys []uint64) []uint64 {
 		_, _ = h.WriteString(f.DedupID)
 		keys = append(keys, h.Sum64())
 	}
-	return keys
+	return content, keys, nil
 }
 
 // Process ingests the frames of the posts in one batch.
-func (p *Processor) Process(ctx context.Context, items []intake.Item) ([]event.Status, error) {
-	arrivals, origins, results := parsePosts(items)
+func (p *Processor) Process(ctx context.Context, posts []intake.Parsed[*post]) ([]event.Status, error) {
+	arrivals, origins, results := arrivalsOf(posts)
 	outcomes, err := p.iot.Ingest(ctx, arrivals)
 	if err != nil {
 		return nil, err
 	}
-	points := make([][]iot.Point, len(items))
-	for n, out := range outcomes {
-		at := origins[n]
-		points[at] = append(points[at], out.Points...)
-		results[at].outcome(arrivals[n].Frame.Identifier, out)
-		results[at].addDuplicate(&arrivals[n], out)
+	points := make([][]iot.Point, len(posts))
+	for n, outcome := range outcomes {
+		i := origins[n]
+		points[i] = append(points[i], outcome.Points...)
+		results[i].outcome(arrivals[n].Frame.Identifier, outcome)
+		results[i].addDuplicate(&arrivals[n], outcome)
 	}
-	p.notify(items, points, results)
+	for i := range posts { // requests that wait for the result of their post
+		if name := posts[i].Entry.Waiter; name != "" {
+			p.waiters.notify(name, answer{points: points[i], notes: results[i].answerNotes()})
+		}
+	}
 	p.logNotes(arrivals, outcomes)
-	return p.statuses(items, results), nil
+	return p.statuses(posts, results), nil
 }
 
-// parsePosts parses posts. It returns their frames, the index of each frame's item,
-// and the errors of each item.
-func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, results []postResult) {
-	arrivals, origins = make([]iot.Arrival, 0, len(items)), make([]int, 0, len(items))
-	results = make([]postResult, len(items))
-	for i := range items {
-		in, ok := items[i].Prepared.(*parsed)
-		if !ok {
-			in = parsePost(&items[i].Entry, parseQuery(items[i].Entry.Query), "") // this version may detect another sender
+// arrivalsOf returns the frames of posts, the index of each frame's post, and a result for
+// each post.
+func arrivalsOf(posts []intake.Parsed[*post]) (arrivals []iot.Arrival, origins []int, results []postResult) {
+	arrivals, origins = make([]iot.Arrival, 0, len(posts)), make([]int, 0, len(posts))
+	results = make([]postResult, len(posts))
+	for i, it := range posts {
+		results[i].notes = it.Content.notes
+		if it.Content.err != nil {
+			results[i].add("", it.Content.err.Error())
 		}
-		results[i].notes = in.notes
-		if in.err != nil {
-			results[i].add("", in.err.Error())
-		}
-		for n := range in.frames {
-			a := arrival(&items[i], in.frames[n], n, len(in.frames))
-			a.DecoderID, a.NoDefer, a.NoRules = in.decoderID, items[i].NoDefer, items[i].NoRules
-			a.WaitForEarlier = items[i].WaitForEarlier
+		for n := range it.Content.frames {
+			a := arrival(it.Item, it.Content.frames[n], n, len(it.Content.frames))
+			a.DecoderID, a.NoDefer, a.NoRules = it.Content.decoderID, it.NoDefer, it.NoRules
+			a.WaitForEarlier = it.WaitForEarlier
 			arrivals, origins = append(arrivals, a), append(origins, i)
 		}
 	}
@@ -127,8 +131,8 @@ func parsePosts(items []intake.Item) (arrivals []iot.Arrival, origins []int, res
 // note as an example, so that a device with a wrong clock does not fill the disk.
 func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	count, first := 0, -1
-	for n, out := range outcomes {
-		if len(out.Notes) > 0 && out.Refused == "" && arrivals[n].Frame.Kind == decoders.Uplink {
+	for n, outcome := range outcomes {
+		if len(outcome.Notes) > 0 && outcome.Refused == "" && arrivals[n].Frame.Kind == decoders.Uplink {
 			if count++; first < 0 {
 				first = n
 			}
@@ -140,21 +144,12 @@ func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
 	}
 }
 
-// notify sends the results of posts to the requests that wait for them.
-func (p *Processor) notify(items []intake.Item, points [][]iot.Point, results []postResult) {
-	for i := range items {
-		if name := items[i].Entry.Waiter; name != "" {
-			p.waiters.notify(name, answer{points: points[i], notes: results[i].answerNotes()})
-		}
-	}
-}
-
 // arrival returns the n-th frame of a post as an arrival. Frames of one post get
 // distinct record ids and are received a nanosecond apart, so that frames without a
 // time do not overwrite each other, and a replay assigns the same times.
-func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
+func arrival(it *intake.Item, f decoders.Frame, n, count int) iot.Arrival {
 	a := iot.Arrival{Account: it.Entry.Account, ReceivedAt: it.Entry.ReceivedAt, Frame: f, Trace: it.Trace}
-	if a.Record = RecordOf(it, n, of); of > 1 {
+	if a.Record = RecordOf(it, n, count); count > 1 {
 		a.Post = it.ID
 		a.ReceivedAt = a.ReceivedAt.Add(time.Duration(n))
 	}
@@ -163,8 +158,8 @@ func arrival(it *intake.Item, f decoders.Frame, n, of int) iot.Arrival {
 
 // RecordOf is the record id of the n-th frame of a post: its event's, if it is the
 // only one.
-func RecordOf(it *intake.Item, n, of int) string {
-	if of > 1 {
+func RecordOf(it *intake.Item, n, count int) string {
+	if count > 1 {
 		return it.ID + "." + strconv.Itoa(n)
 	}
 	return it.ID
@@ -187,14 +182,14 @@ func (r *postResult) add(device, reason string) {
 	r.reasons = append(r.reasons, reason)
 }
 
-func (r *postResult) outcome(device string, out iot.Outcome) {
-	r.provisional = r.provisional || out.Provisional
-	r.deferred = r.deferred || out.Deferred
-	r.notes.Add(out.Notes...)
-	if out.Refused != "" {
-		r.add(device, out.Refused)
+func (r *postResult) outcome(device string, outcome iot.Outcome) {
+	r.provisional = r.provisional || outcome.Provisional
+	r.deferred = r.deferred || outcome.Deferred
+	r.notes.Add(outcome.Notes...)
+	if outcome.Refused != "" {
+		r.add(device, outcome.Refused)
 	}
-	for _, lost := range out.Lost {
+	for _, lost := range outcome.Lost {
 		r.add(device, lost)
 	}
 }
@@ -213,11 +208,11 @@ func (r *postResult) answerNotes() (notes decoders.Notes) {
 
 // addDuplicate notes that a frame was dropped as a duplicate of an earlier event.
 // Supplements of a frame are not duplicates.
-func (r *postResult) addDuplicate(a *iot.Arrival, out iot.Outcome) {
-	if !out.Duplicate || a.Frame.Supplement {
+func (r *postResult) addDuplicate(a *iot.Arrival, outcome iot.Outcome) {
+	if !outcome.Duplicate || a.Frame.Supplement {
 		return
 	}
-	note := "repeats " + eventOf(out.Repeats) + ", dropped"
+	note := "repeats " + eventOf(outcome.Repeats) + ", dropped"
 	if a.Post != "" {
 		note = "frame " + strings.TrimPrefix(a.Record, a.Post+".") + " " + note
 	}
@@ -234,14 +229,14 @@ func eventOf(record string) string {
 // deferredReason is the reason of a pending event whose frames were deferred.
 const deferredReason = "waits for its turn: the account's codecs need more time than is their share, or exceed a limit"
 
-// statuses defers items with a deferred frame, quarantines items with errors, and
+// statuses defers posts with a deferred frame, quarantines posts with errors, and
 // returns what is noted about the others: notes, and which events they repeat.
-func (p *Processor) statuses(items []intake.Item, results []postResult) []event.Status {
-	var out []event.Status
+func (p *Processor) statuses(posts []intake.Parsed[*post], results []postResult) []event.Status {
+	var statuses []event.Status
 	for i, r := range results {
-		it := &items[i]
+		it := posts[i]
 		if r.deferred {
-			out = append(out, it.Status(event.Pending, deferredReason))
+			statuses = append(statuses, it.Status(event.Pending, deferredReason))
 			continue
 		}
 		if len(r.reasons)+len(r.repeated)+len(r.notes) == 0 {
@@ -253,9 +248,9 @@ func (p *Processor) statuses(items []intake.Item, results []postResult) []event.
 			m.State = event.Done
 		}
 		if len(r.repeated) > 0 {
-			m.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(&it.Entry))
+			m.Outcome = intake.ClipReason(strings.Join(r.repeated, "; ") + "; " + p.Describe(it))
 		}
-		out = append(out, m)
+		statuses = append(statuses, m)
 	}
-	return out
+	return statuses
 }

@@ -103,7 +103,11 @@ type processed struct {
 	counts map[string]int
 }
 
-func (p *processed) Process(_ context.Context, items []intake.Item) ([]event.Status, error) {
+func (p *processed) Parse(*intake.Item) (struct{}, []uint64, error) { return struct{}{}, nil, nil }
+
+func (p *processed) Describe(intake.Parsed[struct{}]) string { return "" }
+
+func (p *processed) Process(_ context.Context, items []intake.Parsed[struct{}]) ([]event.Status, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range items {

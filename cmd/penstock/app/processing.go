@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -53,18 +54,16 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	p.messages = carrier.NewProcessor(p.inbound)
 	p.messages.Add(carrier.SMPP, carrier.NewSMPP(alphabets(d.cfg.Carriers)))
 	p.intakes = make(map[event.Kind]*intake.Intake)
-	for kind, one := range map[event.Kind]intake.Processor{
-		event.Uplink: p.frames, event.SMS: p.messages, event.Receipt: carrier.NewReceiptProcessor(receipts), event.CDR: cdr.NewProcessor(back.records.Calls, meter),
-	} {
-		if p.intakes[kind], err = d.openIntake(kind, one, back.records.statuses(d.node)); err != nil {
-			return p, err
-		}
-	}
-	return p, nil
+	var errs [4]error
+	p.intakes[event.Uplink], errs[0] = openIntake(d, event.Uplink, p.frames, back.records.statuses(d.node))
+	p.intakes[event.SMS], errs[1] = openIntake(d, event.SMS, p.messages, back.records.statuses(d.node))
+	p.intakes[event.Receipt], errs[2] = openIntake(d, event.Receipt, carrier.NewReceiptProcessor(receipts), back.records.statuses(d.node))
+	p.intakes[event.CDR], errs[3] = openIntake(d, event.CDR, cdr.NewProcessor(back.records.Calls, meter), back.records.statuses(d.node))
+	return p, errors.Join(errs[:]...)
 }
 
 // openIntake opens a journal and what processes it.
-func (d *Gateway) openIntake(kind event.Kind, p intake.Processor, statuses *event.Statuses) (*intake.Intake, error) {
+func openIntake[T any](d *Gateway, kind event.Kind, p intake.Processor[T], statuses *event.Statuses) (*intake.Intake, error) {
 	log, err := journal.Open(filepath.Join(d.cfg.DataDir, "journal", string(kind)), journal.Options{
 		Retention: d.cfg.Journal.Retention, MaxBytes: int64(d.cfg.Journal.MaxBytes), Logger: d.log.With("kind", string(kind)),
 		Synced: d.timings.Fsync(string(kind)), KeepAll: d.clock.jumps, Need: intake.Need(kind, statuses),

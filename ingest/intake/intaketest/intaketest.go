@@ -1,0 +1,35 @@
+// Package intaketest gives tests what an intake does with the entries of a processor.
+package intaketest
+
+import (
+	"context"
+
+	"github.com/penstock/penstock/ingest/intake"
+	"github.com/penstock/penstock/relay/event"
+)
+
+// Process parses and processes items once. Those that cannot be parsed are quarantined.
+func Process[T any](ctx context.Context, p intake.Processor[T], items ...intake.Item) ([]event.Status, error) {
+	var parsed []intake.Parsed[T]
+	var quarantined []event.Status
+	for i := range items {
+		content, _, err := p.Parse(&items[i])
+		if err != nil {
+			quarantined = append(quarantined, items[i].Status(event.Quarantined, intake.ClipReason(err.Error())))
+			continue
+		}
+		parsed = append(parsed, intake.Parsed[T]{Item: &items[i], Content: content})
+	}
+	statuses, err := p.Process(ctx, parsed)
+	return append(quarantined, statuses...), err
+}
+
+// Describe describes an entry; empty if it cannot be parsed.
+func Describe[T any](p intake.Processor[T], e *intake.Entry) string {
+	it := intake.Item{Entry: *e}
+	content, _, err := p.Parse(&it)
+	if err != nil {
+		return ""
+	}
+	return p.Describe(intake.Parsed[T]{Item: &it, Content: content})
+}
