@@ -125,7 +125,7 @@ func (nowhere) Dispatch([]outbox.Delivery) {}
 // newInventory applies documents to the records.
 func newInventory(db *recordstest.Records, rules *rule.Service) *inventory.Service {
 	return inventory.New(inventory.Deps{
-		Rules: rules, Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
+		Rules: rules, Store: inventory.NewStore(db.DB), Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit, Trunks: db.Trunks, SIMs: db.SIMs,
 		Holdings:    func(context.Context, relay.AccountID) ([]string, error) { return nil, nil },
 		CheckURL:    checkURL,
 		CheckSource: func(string, string) error { return nil },

@@ -12,8 +12,8 @@ import (
 // Scope is a part of the service a token may use.
 type Scope string
 
-// The scopes. A token without any has the customer's four; webhook and carrier
-// must be named.
+// The scopes. A token that is declared without scopes has the first four; webhook and
+// carrier must be named.
 const (
 	Messaging Scope = "messaging"
 	Cellular  Scope = "cellular"
@@ -31,11 +31,11 @@ type Account struct {
 	ID          relay.AccountID `json:"id"`
 	Name        string          `json:"name"`
 	Permissions []string        `json:"permissions,omitempty"`
-	// WebhookSecrets sign the gateway's requests (Standard Webhooks, whsec_…);
-	// several while rotating, newest first.
+	// WebhookSecrets sign the gateway's requests (Standard Webhooks, whsec_…). There are
+	// several during a rotation, newest first.
 	WebhookSecrets []string `json:"webhook_secrets,omitempty"`
 	CallbackURL    string   `json:"callback_url,omitempty"`
-	// Unopened means that the record does not open: only ID and Name are known.
+	// Unopened is set if the record cannot be decrypted: only ID and Name are known.
 	Unopened bool `json:"-"`
 }
 
@@ -51,31 +51,29 @@ type Token struct {
 	Scopes  []Scope         `json:"scopes"`
 	// Secret verifies the signatures of senders that only sign.
 	Secret string `json:"secret,omitempty"`
-	// Unopened means that the secret does not open, and is left out.
+	// Unopened is set if the secret cannot be decrypted; Secret is empty then.
 	Unopened bool `json:"-"`
 	// Source names this token in the path of such senders.
 	Source string `json:"source,omitempty"`
-	// CreatedAt is when it was made over the admin API; zero if an inventory declared it.
+	// CreatedAt is the time at which the admin API made the token; zero if an inventory
+	// declares it.
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// DeclaredToken is a token, and the document that declares it: empty for none.
+// DeclaredToken is a token and the document that declares it, empty if none does.
 type DeclaredToken struct {
 	Token
 	Document string
 }
 
-// idDigits is how many digits of its hash name a token.
-const idDigits = 12
-
-// ID names the token where its text must not be shown: the first digits of its hash.
-func (t Token) ID() string { return t.Hash[:min(idDigits, len(t.Hash))] }
+// ID identifies the token where its text must not be shown: the first 12 digits of its
+// hash.
+func (t Token) ID() string { return t.Hash[:min(12, len(t.Hash))] }
 
 // Has reports whether the token has a scope.
 func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
-// HashToken returns the lower-case hex SHA-256 of a token, under which it is stored
-// and looked up.
+// HashToken returns the lower-case hex SHA-256 of a token, its key in the store.
 func HashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

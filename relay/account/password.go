@@ -13,11 +13,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Login is a username of the SOAP interface and whose it is.
+// Login is a username of the SOAP interface and its account.
 type Login struct {
 	Username string          `json:"username"`
 	Account  relay.AccountID `json:"account"`
-	// Password is what HashPassword made of the password.
+	// Password is a result of HashPassword or HashGenerated.
 	Password string `json:"password"`
 }
 
@@ -29,41 +29,40 @@ const (
 	saltLength = 16
 	keyLength  = 32
 	maxMemory  = 1 << 20 // KiB, of a stored hash
-	// leastMemory is the least that Argon2 has in one lane.
-	leastMemory = 8 // KiB
-	maxPasses   = 64
+	minMemory  = 8       // KiB, the minimum of Argon2 with one lane
+	maxPasses  = 64
 )
 
-// passwordPrefix begins what HashPassword returns.
+// passwordPrefix is the beginning of a stored hash.
 const passwordPrefix = "$argon2id$v="
 
 // HashPassword returns the hash of a password for storage: Argon2id (RFC 9106), in the
-// string format of the Password Hashing Competition, with a new salt, over the
-// lower-case hex SHA-256 of the password, which is the form that a sealed inventory has.
+// string format of the Password Hashing Competition, with a new salt. sum is the
+// lower-case hex SHA-256 of the password; a sealed inventory contains only that.
 func HashPassword(sum string) string {
-	return hashed(sum, hashMemory, hashPasses)
+	return hashPassword(sum, hashMemory, hashPasses)
 }
 
-// HashGenerated is HashPassword for a password of at least 128 random bits, which
-// cannot be guessed: the hash is cheap.
+// HashGenerated is HashPassword for a password of at least 128 random bits. Nobody can
+// guess it, so the hash is cheap.
 func HashGenerated(sum string) string {
-	return hashed(sum, leastMemory, 1)
+	return hashPassword(sum, minMemory, 1)
 }
 
-// IsGenerated reports whether a text is what HashGenerated returns.
+// IsGenerated reports whether text is a result of HashGenerated.
 func IsGenerated(text string) bool {
 	h, err := parseHash(text)
-	return err == nil && h.memory == leastMemory
+	return err == nil && h.memory == minMemory
 }
 
-func hashed(sum string, memory, passes uint32) string {
+func hashPassword(sum string, memory, passes uint32) string {
 	h := passwordHash{memory: memory, passes: passes, salt: random(saltLength)}
 	h.key = h.derive(sum)
 	return h.String()
 }
 
-// DummyHash returns a hash that no password matches. Comparing with it where a
-// username is unknown makes the response take as long as for a known one.
+// DummyHash returns a hash that no password matches. A caller compares with it if a
+// username is unknown, so that the response takes as long as for a known one.
 func DummyHash() string {
 	return passwordHash{memory: hashMemory, passes: hashPasses, salt: random(saltLength), key: random(keyLength)}.String()
 }
@@ -74,13 +73,15 @@ func random(n int) []byte {
 	return b
 }
 
-// IsPasswordHash reports whether a text is what HashPassword returns.
-func IsPasswordHash(text string) bool { _, err := parseHash(text); return err == nil }
+// IsPasswordHash reports whether text is a result of HashPassword or HashGenerated.
+func IsPasswordHash(text string) bool {
+	_, err := parseHash(text)
+	return err == nil
+}
 
-// VerifyPassword reports whether a password, as the lower-case hex SHA-256 of
-// its text, is the one that was hashed. It takes as long as HashPassword, and no
-// longer for a password that is nearly right. The error says that the stored
-// hash is none.
+// VerifyPassword reports whether hash was made of sum, the lower-case hex SHA-256 of a
+// password. It takes as long as HashPassword, whichever characters differ. The error says
+// that the stored hash is invalid.
 func VerifyPassword(hash, sum string) (bool, error) {
 	h, err := parseHash(hash)
 	if err != nil {
@@ -106,10 +107,10 @@ func (h passwordHash) String() string {
 }
 
 func parseHash(text string) (h passwordHash, err error) {
-	wrong := errors.New("password: the stored hash is none of Argon2id with one lane")
+	invalid := errors.New("password: the stored hash is not an Argon2id hash with one lane")
 	fields := strings.Split(text, "$")
 	if !strings.HasPrefix(text, passwordPrefix) || len(fields) != 6 {
-		return h, wrong
+		return h, invalid
 	}
 	if _, err := fmt.Sscanf(fields[3], "m=%d,t=%d,p=1", &h.memory, &h.passes); err != nil {
 		return h, fmt.Errorf("password: the stored hash's costs: %w", err)
@@ -121,7 +122,7 @@ func parseHash(text string) (h passwordHash, err error) {
 		return h, fmt.Errorf("password: the stored key: %w", err)
 	}
 	if len(h.key) != keyLength || h.memory == 0 || h.memory > maxMemory || h.passes == 0 || h.passes > maxPasses || h.String() != text {
-		return h, wrong
+		return h, invalid
 	}
 	return h, nil
 }

@@ -58,9 +58,8 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 		relaytest.NoError(t, err)
 	}
 	relaytest.NoError(t,
-		s.PutTokens(ctx, []Token{{Hash: "a", Account: 1, Source: "a", Secret: "one"}, {Hash: "b", Account: 2, Source: "b", Secret: "two"}}),
-		s.PutInventory(ctx, nil, []byte("{}"), SIMChanges{Put: []DeclaredSIM{{ICCID: "1", Declared: `{}`}, {ICCID: "2", Declared: `{}`}}}))
-	for _, row := range [][3]string{{"account", "doc", "id = 1"}, {"token", "secret", "hash = 'a'"}, {"declared_sim", "doc", "iccid = '1'"}} {
+		s.PutTokens(ctx, []Token{{Hash: "a", Account: 1, Source: "a", Secret: "one"}, {Hash: "b", Account: 2, Source: "b", Secret: "two"}}))
+	for _, row := range [][3]string{{"account", "doc", "id = 1"}, {"token", "secret", "hash = 'a'"}} {
 		dbtest.Tamper(t, s.db, row[0], row[1], row[2])
 	}
 	all, err := s.Accounts(ctx)
@@ -75,9 +74,6 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 	if !errors.Is(err, relay.ErrUnopened) {
 		t.Errorf("the token that does not open: error %v", err)
 	}
-	sims, err := s.DeclaredSIMs(ctx, WhichSIMs{All: true})
-	relaytest.NoError(t, err)
-	relaytest.Equal(t, "SIMs of the inventory", []any{sims[0].Declared, sims[0].Unopened, sims[1].Declared, sims[1].Unopened}, []any{"", true, "{}", false})
 
 	// Gateways cache the others.
 	watching, stop := context.WithCancel(ctx)
@@ -90,11 +86,10 @@ func otherRecordsOpen(t *testing.T, s *Store) {
 // secretsAreSealed saves secrets: they come back, and the database shows none.
 func secretsAreSealed(t *testing.T, s *Store) {
 	ctx := t.Context()
-	save := func(was []byte) {
+	save := func() {
 		_, err := s.PutAccount(ctx, Account{ID: 7, Name: "acme", WebhookSecrets: []string{"whsec_new", "whsec_old"}})
 		relaytest.NoError(t, err,
 			s.PutTokens(ctx, []Token{{Hash: "h", Account: 7, Source: "hq", Secret: "signs"}}),
-			s.PutInventory(ctx, was, []byte(`{"secret":"whsec_new"}`), SIMChanges{Put: []DeclaredSIM{{ICCID: "1", Declared: `{"puk":"signs"}`}}}),
 			s.SetCallback(ctx, 7, "https://example.com/"))
 	}
 	comesBack := func() {
@@ -112,21 +107,12 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		relaytest.NoError(t, err)
 		bySource, err := s.TokenBySource(ctx, "hq")
 		relaytest.NoError(t, err)
-		document, err := s.Inventory(ctx)
-		relaytest.NoError(t, err)
-		sims, err := s.DeclaredSIMs(ctx, WhichSIMs{All: true})
-		relaytest.NoError(t, err)
-		if len(sims) != 1 {
-			t.Fatalf("sims: %d results, want %d", len(sims), 1)
-		}
-		relaytest.Equal(t, "sims[0].Declared", sims[0].Declared, `{"puk":"signs"}`)
 		relaytest.Equal(t, "byHash.Secret", byHash.Secret, "signs")
 		relaytest.Equal(t, "bySource.Secret", bySource.Secret, "signs")
-		relaytest.Equal(t, "the document", string(document), `{"secret":"whsec_new"}`)
 	}
 	shows := func() (secrets int) {
 		t.Helper()
-		for _, table := range []string{"account", "token", "inventory", "declared_sim"} {
+		for _, table := range []string{"account", "token"} {
 			doc, err := db.Value[[]byte](ctx, s.db, table, "SELECT doc FROM "+table)
 			relaytest.NoError(t, err)
 			for _, secret := range []string{"whsec_new", "whsec_old", "signs"} {
@@ -136,9 +122,9 @@ func secretsAreSealed(t *testing.T, s *Store) {
 		return secrets
 	}
 	s.db.SetSealer(dbtest.Sealer{})
-	save(nil)
+	save()
 	comesBack()
-	save([]byte(`{"secret":"whsec_new"}`))
+	save()
 	comesBack()
 	if n := shows(); n != 0 {
 		t.Errorf("the database shows %d secrets", n)

@@ -11,57 +11,66 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps accounts, tokens, logins and the inventory; it is an Store
-// and a sim.Callbacks.
+// Store stores accounts, tokens, logins and the inventory. It is safe for concurrent use.
 type Store struct {
-	// Poll is how often Changes looks for changes that other gateways made; 0
-	// means each second. It is set before the store is used.
-	Poll    time.Duration
-	db      *db.DB
+	db   *db.DB
+	poll time.Duration // how often Changes looks for changes of other gateways
+
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next change of a token here
 }
 
-// New returns the store of accounts.
-func NewStore(db *db.DB) *Store {
-	return &Store{db: db, changed: make(chan struct{})}
+// NewStore returns the store of accounts.
+func NewStore(database *db.DB) *Store {
+	return &Store{db: database, poll: time.Second, changed: make(chan struct{})}
 }
 
-// Account loads an account.
+// Account loads an account. It returns relay.KindNotFound if there is none, and
+// relay.ErrUnopened, with the id and the name, if the record does not open.
 func (s *Store) Account(ctx context.Context, id relay.AccountID) (Account, error) {
-	return s.account(ctx, "account "+id.String(), "id = $1", id)
+	const query = `
+		SELECT id, doc, name
+		FROM account
+		WHERE id = $1`
+	return s.account(ctx, "account "+id.String(), query, id)
 }
 
-// AccountByName loads an account by its name.
+// AccountByName is Account by the name.
 func (s *Store) AccountByName(ctx context.Context, name string) (Account, error) {
-	return s.account(ctx, "account "+name, "name = $1", name)
+	const query = `
+		SELECT id, doc, name
+		FROM account
+		WHERE name = $1`
+	return s.account(ctx, "account "+name, query, name)
 }
 
-func readAccount(a *Account) []any { return db.SealedDoc(a, "account") }
-
-const selectAccounts = "SELECT id, doc, name FROM account"
-
-// listedAccount returns where the columns of selectAccounts are read to.
-func listedAccount(a *Account) []any {
-	return []any{&a.ID, db.SealedOr(&a.Unopened, db.JSON(a), "account", &a.ID), &a.Name}
-}
-
-// account loads an account; relay.ErrUnopened, with the id and the name, if it does not
-// open.
-func (s *Store) account(ctx context.Context, noun, condition string, value any) (Account, error) {
-	a, err := db.One(ctx, s.db, noun, selectAccounts+" WHERE "+condition, listedAccount, value)
+func (s *Store) account(ctx context.Context, label, query string, key any) (Account, error) {
+	a, err := db.One(ctx, s.db, label, query, accountFields, key)
 	if err == nil && a.Unopened {
-		err = fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
+		err = fmt.Errorf("%s: %w", label, relay.ErrUnopened)
 	}
 	return a, err
 }
 
-// Accounts lists every account by id.
+// Accounts lists every account by id, including those that do not open.
 func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
-	return db.List(ctx, s.db, "accounts", selectAccounts+" ORDER BY id", listedAccount)
+	const query = `
+		SELECT id, doc, name
+		FROM account
+		ORDER BY id`
+	return db.List(ctx, s.db, "accounts", query, accountFields)
 }
 
-// PutAccount saves an account as it is given, see PutAccounts.
+// accountFields returns pointers for the columns id, doc and name.
+func accountFields(a *Account) []any {
+	return []any{&a.ID, db.SealedOr(&a.Unopened, db.JSON(a), "account", &a.ID), &a.Name}
+}
+
+// lockedFields returns pointers for the columns id and doc. A document that does not open
+// is an error, because the caller is about to replace it.
+func lockedFields(a *Account) []any { return db.SealedDoc(a, "account") }
+
+// PutAccount saves one account, see PutAccounts.
 func (s *Store) PutAccount(ctx context.Context, a Account) (relay.AccountID, error) {
 	ids, err := s.PutAccounts(ctx, []Account{a}, nil)
 	if err != nil {
@@ -70,21 +79,22 @@ func (s *Store) PutAccount(ctx context.Context, a Account) (relay.AccountID, err
 	return ids[0], nil
 }
 
-// PutAccounts saves accounts, at most some hundreds, and returns their ids, in their
-// order; id 0 asks for the one that the name has, or the next free one. It returns
-// relay.KindConflict if an id belongs to another name or a name to another id.
+// PutAccounts saves accounts, at most some hundreds, and returns their ids in the same
+// order. The id 0 requests the id that the name has, or the next free one. PutAccounts
+// returns relay.KindConflict if an id belongs to another name or a name to another id.
 //
-// Account i replaces read[i], as it was loaded before: a callback URL that SetCallback
-// has saved since then is kept. With nil for read, accounts are saved as they are given.
-func (s *Store) PutAccounts(ctx context.Context, all, read []Account) (ids []relay.AccountID, err error) {
+// loaded holds each account as the caller loaded it before: a callback URL that
+// SetCallback has saved since then is kept. With nil for loaded, PutAccounts saves the
+// accounts as they are.
+func (s *Store) PutAccounts(ctx context.Context, accounts, loaded []Account) ([]relay.AccountID, error) {
 	return db.Transact(ctx, s.db, "accounts", func(ctx context.Context, tx *db.Tx) (ids []relay.AccountID, err error) {
-		ids = make([]relay.AccountID, len(all))
-		for i, a := range all {
-			var loaded *Account
-			if read != nil {
-				loaded = &read[i]
+		ids = make([]relay.AccountID, len(accounts))
+		for i, a := range accounts {
+			var old *Account
+			if loaded != nil {
+				old = &loaded[i]
 			}
-			if ids[i], err = putAccount(ctx, tx, a, loaded); err != nil {
+			if ids[i], err = putAccount(ctx, tx, a, old); err != nil {
 				return nil, err
 			}
 		}
@@ -92,15 +102,33 @@ func (s *Store) PutAccounts(ctx context.Context, all, read []Account) (ids []rel
 	})
 }
 
-// putAccount holds the lock of account_id, so no other PutAccounts saves an account, and
-// that of the row, so SetCallback does not.
+// putAccount saves an account. Its lock of account_id excludes other calls of PutAccounts,
+// its lock of the row excludes SetCallback.
 func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (relay.AccountID, error) {
-	noun := "account " + a.Name
-	last, err := db.Value[int64](ctx, tx, noun, "SELECT last FROM account_id {for update}")
+	const (
+		lockIDs = `
+			SELECT last
+			FROM account_id
+			{for update}`
+		lockAccount = `
+			SELECT id, doc
+			FROM account
+			WHERE name = $1
+			{for update}`
+		save = `
+			INSERT INTO account (id, name, doc)
+			VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE
+			SET name = excluded.name, doc = excluded.doc
+			WHERE account.name = excluded.name`
+	)
+	label := "account " + a.Name
+	conflict := relay.Errorf(relay.KindConflict, "account %s: id %d belongs to another account", a.Name, a.ID)
+	lastID, err := db.Value[int64](ctx, tx, label, lockIDs)
 	if err != nil {
 		return 0, err
 	}
-	stored, err := db.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE name = $1 {for update}", readAccount, a.Name)
+	stored, err := db.One(ctx, tx, label, lockAccount, lockedFields, a.Name)
 	exists := err == nil
 	switch {
 	case err != nil && !db.IsNotFound(err):
@@ -108,71 +136,99 @@ func putAccount(ctx context.Context, tx *db.Tx, a Account, loaded *Account) (rel
 	case exists && a.ID == 0:
 		a.ID = stored.ID
 	case exists && a.ID != stored.ID:
-		return 0, conflict(a)
+		return 0, conflict
 	case a.ID == 0:
-		if a.ID, err = nextID(ctx, tx, last); err != nil {
+		if a.ID, err = nextID(ctx, tx, lastID); err != nil {
 			return 0, err
 		}
 	}
 	if exists && loaded != nil && stored.CallbackURL != loaded.CallbackURL {
 		a.CallbackURL = stored.CallbackURL
 	}
-	return a.ID, db.ChangeOr(ctx, tx, conflict(a), noun, db.Upsert("account", "id", "name, doc")+" WHERE account.name = excluded.name",
-		a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
+	return a.ID, db.ChangeOr(ctx, tx, conflict, label, save, a.ID, a.Name, db.Sealed(db.JSON(a), "account", a.ID))
 }
 
 // DeleteAccount deletes an account and its logins. Its id is not assigned again.
 func (s *Store) DeleteAccount(ctx context.Context, id relay.AccountID) error {
-	noun := "account " + id.String()
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
-		all, err := logins.All(ctx, tx, 0)
+	const (
+		keepID = `
+			UPDATE account_id
+			SET last = $1
+			WHERE last < $1`
+		deleteAccount = `
+			DELETE FROM account
+			WHERE id = $1`
+	)
+	label := "account " + id.String()
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		allLogins, err := logins.All(ctx, tx, 0)
 		if err != nil {
 			return err
 		}
-		for _, l := range all {
-			if l.Account == id {
-				if err := logins.Delete(ctx, tx, 0, l.Username); err != nil {
-					return err
-				}
+		for _, l := range allLogins {
+			if l.Account != id {
+				continue
+			}
+			if err := logins.Delete(ctx, tx, 0, l.Username); err != nil {
+				return err
 			}
 		}
-		return tx.RunAll(ctx, noun, db.Do("UPDATE account_id SET last = $1 WHERE last < $1", id), db.Do("DELETE FROM account WHERE id = $1", id), db.Bump("accounts"))
+		return tx.RunAll(ctx, label, db.Do(keepID, id), db.Do(deleteAccount, id), db.Bump("accounts"))
 	})
 }
 
-func conflict(a Account) error {
-	return relay.Errorf(relay.KindConflict, "account %s: id %d belongs to another account", a.Name, a.ID)
-}
-
-// nextID takes the next id after the last one given that no account declared for
-// itself. An id is given once, even if its account is deleted.
-func nextID(ctx context.Context, tx *db.Tx, last int64) (relay.AccountID, error) {
-	id, err := db.Value[relay.AccountID](ctx, tx, "account id", `
-SELECT MIN(free.id)
-FROM (SELECT CAST($1 AS BIGINT) AS id UNION ALL SELECT id + 1 FROM account WHERE id >= $1 AND id < $2) free
-WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = free.id)`, last+1, math.MaxInt64)
+// nextID assigns the next id after lastID that no account has declared for itself. An id
+// is assigned once, even if its account is deleted.
+func nextID(ctx context.Context, tx *db.Tx, lastID int64) (relay.AccountID, error) {
+	const (
+		firstFree = `
+			SELECT MIN(candidate.id)
+			FROM (
+			  SELECT CAST($1 AS BIGINT) AS id
+			  UNION ALL
+			  SELECT id + 1 FROM account WHERE id >= $1 AND id < $2
+			) candidate
+			WHERE NOT EXISTS (SELECT 1 FROM account WHERE account.id = candidate.id)`
+		setLast = `
+			UPDATE account_id
+			SET last = $1`
+	)
+	id, err := db.Value[relay.AccountID](ctx, tx, "account id", firstFree, lastID+1, math.MaxInt64)
 	if err != nil {
 		return 0, err
 	}
-	return id, tx.Run(ctx, "account id", "UPDATE account_id SET last = $1", id)
+	return id, tx.Run(ctx, "account id", setLast, id)
 }
 
 // SetCallback saves the callback URL of an account.
 func (s *Store) SetCallback(ctx context.Context, id relay.AccountID, url string) error {
-	noun := "account " + id.String()
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
-		a, err := db.One(ctx, tx, noun, "SELECT id, doc FROM account WHERE id = $1 {for update}", readAccount, id)
+	const (
+		lock = `
+			SELECT id, doc
+			FROM account
+			WHERE id = $1
+			{for update}`
+		save = `
+			UPDATE account
+			SET doc = $1
+			WHERE id = $2`
+	)
+	label := "account " + id.String()
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		a, err := db.One(ctx, tx, label, lock, lockedFields, id)
 		if err != nil || a.CallbackURL == url {
 			return err
 		}
 		a.CallbackURL = url
-		return tx.RunAll(ctx, noun, db.Do("UPDATE account SET doc = $1 WHERE id = $2", db.Sealed(db.JSON(a), "account", id), id), db.Bump("accounts"))
+		return tx.RunAll(ctx, label, db.Do(save, db.Sealed(db.JSON(a), "account", id), id), db.Bump("accounts"))
 	})
 }
 
+// logins stores logins by username. They belong to account 0: the username selects the
+// account.
 const logins db.Documents[Login] = "login"
 
-// Login loads the login of a username.
+// Login loads the login of a username; relay.KindNotFound if there is none.
 func (s *Store) Login(ctx context.Context, username string) (Login, error) {
 	return logins.Get(ctx, s.db, 0, username)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/penstock/penstock/relay"
@@ -26,12 +25,10 @@ func TestStore(t *testing.T) {
 		"of tokens in one batch the last one counts":         lastTokenCounts,
 		"every change of a token is heard":                   changesAreHeard,
 		"a username is found until it is deleted":            loginIsFound,
-		"the inventory is saved over what it was read as":    inventoryIsSaved,
-		"SIMs of the inventory are found by their values":    simsAreDeclared,
 		"secrets are sealed":                                 secretsAreSealed,
 		"keys of sealed records are loaded if one is closed": keysAreLoaded,
 		"a record that does not open ends no list":           otherRecordsOpen,
-		"one of many saves an account or inventory":          func(t *testing.T, s *Store) { raceOf(t, s, s) },
+		"one of many saves an account":                       func(t *testing.T, s *Store) { raceOf(t, s, s) },
 	})
 }
 
@@ -127,61 +124,9 @@ func loginIsFound(t *testing.T, s *Store) {
 	dbtest.WantKind(t, err, relay.KindNotFound)
 }
 
-func inventoryIsSaved(t *testing.T, s *Store) {
-	none, err := s.Inventory(t.Context())
-	if none != nil || err != nil {
-		t.Fatalf("%q, %v", none, err)
-	}
-	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("zero"), []byte("one"), SIMChanges{}), relay.KindConflict)
-	for range 2 { // the second changes nothing
-		relaytest.NoError(t, s.PutInventory(t.Context(), nil, []byte("one"), SIMChanges{}))
-	}
-	dbtest.WantKind(t, s.PutInventory(t.Context(), nil, []byte("raced"), SIMChanges{}), relay.KindConflict)
-	for range 2 {
-		relaytest.NoError(t, s.PutInventory(t.Context(), []byte("one"), []byte("two\x00\xff"), SIMChanges{}))
-	}
-	dbtest.WantKind(t, s.PutInventory(t.Context(), []byte("one"), []byte("raced"), SIMChanges{}), relay.KindConflict)
-	if got, err := s.Inventory(t.Context()); string(got) != "two\x00\xff" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
-}
-
-// simsAreDeclared saves SIMs of the inventory, with it or not at all, and finds them by
-// each of their values.
-func simsAreDeclared(t *testing.T, s *Store) {
-	ctx := t.Context()
-	one := DeclaredSIM{ICCID: "1", IMSI: "i1", MSISDN: "m1", Document: "a", Account: "acme", Declared: `{"pin":"1234"}`}
-	two := DeclaredSIM{ICCID: "2", Document: "a", Account: "globex", Declared: `{}`}
-	three := DeclaredSIM{ICCID: "3", IMSI: "i3", MSISDN: "m3", Document: "b", Account: "acme", Declared: `{}`}
-	relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), SIMChanges{Put: []DeclaredSIM{three, one, two}}))
-	dbtest.WantKind(t, s.PutInventory(ctx, nil, []byte("2"), SIMChanges{Delete: []DeclaredSIM{one, two, three}}), relay.KindConflict)
-	for range 2 { // the second changes nothing
-		for name, tc := range map[string]struct {
-			which WhichSIMs
-			want  []DeclaredSIM
-		}{
-			"none":                  {WhichSIMs{}, nil},
-			"all":                   {WhichSIMs{All: true}, []DeclaredSIM{one, two, three}},
-			"by ICCID":              {WhichSIMs{ICCIDs: []string{"2", "4", "2"}}, []DeclaredSIM{two}},
-			"by IMSI":               {WhichSIMs{IMSIs: []string{"i3", ""}}, []DeclaredSIM{three}},
-			"by MSISDN":             {WhichSIMs{MSISDNs: []string{"m1", ""}}, []DeclaredSIM{one}},
-			"of a document":         {WhichSIMs{Documents: []string{"a"}}, []DeclaredSIM{one, two}},
-			"of an account":         {WhichSIMs{Accounts: []string{"acme"}}, []DeclaredSIM{one, three}},
-			"by several, each once": {WhichSIMs{ICCIDs: []string{"3"}, MSISDNs: []string{"m3"}, Documents: []string{"b"}}, []DeclaredSIM{three}},
-		} {
-			relaytest.Equal(t, name+": result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, tc.which))(t), tc.want)
-		}
-		relaytest.NoError(t, s.PutInventory(ctx, nil, []byte("1"), SIMChanges{Put: []DeclaredSIM{three, one, two}}))
-	}
-	two.MSISDN, two.Document, two.Declared = "m2", "b", `{"msisdn":"m2"}`
-	relaytest.NoError(t, s.PutInventory(ctx, []byte("1"), []byte("2"), SIMChanges{Put: []DeclaredSIM{two}, Delete: []DeclaredSIM{one, {ICCID: "3", Account: "globex"}}}))
-	relaytest.Equal(t, "result of DeclaredSIMs", relaytest.Must(s.DeclaredSIMs(ctx, WhichSIMs{All: true}))(t), []DeclaredSIM{two, three})
-}
-
-// raceOf creates accounts and saves inventories at two gateways at once.
+// raceOf creates accounts at two gateways at once.
 func raceOf(t *testing.T, one, two *Store) {
 	var running sync.WaitGroup
-	var saved atomic.Int64
 	same, own := make([]relay.AccountID, 20), make([]relay.AccountID, 20)
 	for i := range same {
 		s := []*Store{one, two}[i%2]
@@ -192,26 +137,19 @@ func raceOf(t *testing.T, one, two *Store) {
 			if err != nil || err2 != nil {
 				t.Error(err, err2)
 			}
-			err = s.PutInventory(t.Context(), nil, fmt.Append(nil, i), SIMChanges{})
-			switch {
-			case err == nil:
-				saved.Add(1)
-			case relay.KindOf(err) != relay.KindConflict:
-				t.Error(err)
-			}
 		})
 	}
 	running.Wait()
 	slices.Sort(own)
-	if len(slices.Compact(same)) != 1 || len(slices.Compact(own)) != len(own) || saved.Load() != 1 {
-		t.Errorf("one account has the ids %v, others have %v, %d inventories were saved", same, own, saved.Load())
+	if len(slices.Compact(same)) != 1 || len(slices.Compact(own)) != len(own) {
+		t.Errorf("one account has the ids %v, others have %v", same, own)
 	}
 }
 
 func TestTwoGateways(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, one, two *Store){
-		"one of them saves an account or inventory": raceOf,
-		"tokens that share sources":                 tokensRace,
+		"one of them saves an account": raceOf,
+		"tokens that share sources":    tokensRace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			gateways := dbtest.Two(t, NewStore)

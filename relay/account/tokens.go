@@ -10,36 +10,57 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// tokensVersion counts the changes of tokens.
+// tokensVersion is the version that every change of a token increments.
 const tokensVersion = "tokens"
 
-// Token loads a token by its hash.
+// saveTokens saves the tokens of a batch.
+const saveTokens = `
+	INSERT INTO token (hash, source, doc, secret)
+	SELECT hash, source, doc, secret FROM batch WHERE true
+	ON CONFLICT (hash) DO UPDATE
+	SET source = excluded.source, doc = excluded.doc, secret = excluded.secret`
+
+// Token loads a token by its hash. It returns relay.KindNotFound if there is none, and
+// relay.ErrUnopened if its secret does not open.
 func (s *Store) Token(ctx context.Context, hash string) (Token, error) {
-	return s.token(ctx, "token", "hash = $1", hash)
+	const query = `
+		SELECT doc, secret
+		FROM token
+		WHERE hash = $1`
+	return s.token(ctx, "token", query, hash)
 }
 
-// TokenBySource loads the token that a source names: the last one that was saved
-// with it.
+// TokenBySource is Token by the source that names it: the last token that was saved with
+// that source.
 func (s *Store) TokenBySource(ctx context.Context, source string) (Token, error) {
-	return s.token(ctx, "source", "source = $1 AND source <> ''", source)
+	const query = `
+		SELECT doc, secret
+		FROM token
+		WHERE source = $1
+		  AND source <> ''`
+	return s.token(ctx, "source", query, source)
 }
 
-func (s *Store) token(ctx context.Context, noun, condition, value string) (Token, error) {
-	t, err := db.One(ctx, s.db, noun, "SELECT doc, secret FROM token WHERE "+condition, readToken, value)
+func (s *Store) token(ctx context.Context, label, query, key string) (Token, error) {
+	t, err := db.One(ctx, s.db, label, query, tokenFields, key)
 	if err == nil && t.Unopened {
-		return Token{}, fmt.Errorf("%s: %w", noun, relay.ErrUnopened)
+		return Token{}, fmt.Errorf("%s: %w", label, relay.ErrUnopened)
 	}
 	return t, err
 }
 
-// Tokens lists every token by its hash.
+// Tokens lists every token by its hash, including those that do not open.
 func (s *Store) Tokens(ctx context.Context) ([]Token, error) {
-	return db.List(ctx, s.db, "tokens", "SELECT doc, secret FROM token ORDER BY hash", readToken)
+	const query = `
+		SELECT doc, secret
+		FROM token
+		ORDER BY hash`
+	return db.List(ctx, s.db, "tokens", query, tokenFields)
 }
 
-// readToken reads a token. Its secret alone is sealed, so that tokens without one are
-// accepted also while the master key is another one.
-func readToken(t *Token) []any {
+// tokenFields returns pointers for the columns doc and secret. The secret alone is sealed,
+// so that tokens without one are accepted even if the master key is missing.
+func tokenFields(t *Token) []any {
 	return []any{db.JSON(t), sealedSecret(t)}
 }
 
@@ -47,37 +68,45 @@ func sealedSecret(t *Token) any {
 	return db.SealedOr(&t.Unopened, &t.Secret, "token", &t.Account)
 }
 
-// PutTokens saves tokens; every gateway drops its cached tokens.
+// PutTokens saves tokens. A token takes its source from the token that had it.
 func (s *Store) PutTokens(ctx context.Context, tokens []Token) error {
+	const takeSources = `
+		UPDATE token
+		SET source = ''
+		WHERE source <> ''
+		  AND source IN (SELECT source FROM batch)`
 	if len(tokens) == 0 {
 		return nil
 	}
 	rows := tokenRows(tokens)
 	return s.changeTokens(ctx, "tokens", func(ctx context.Context, tx *db.Tx) error {
-		return tx.RunAll(ctx, "tokens",
-			db.Do("UPDATE token SET source = '' WHERE source <> '' AND source IN (SELECT source FROM batch)", rows),
-			db.Do(db.UpsertAll("token", "hash", "source, doc, secret"), rows))
+		return tx.RunAll(ctx, "tokens", db.Do(takeSources, rows), db.Do(saveTokens, rows))
 	})
 }
 
-// AddToken saves a new token. It returns relay.KindConflict if another one has its
+// AddToken saves a new token. It returns relay.KindConflict if another token has its
 // source.
 func (s *Store) AddToken(ctx context.Context, t Token) error {
+	const countSource = `
+		SELECT COUNT(*)
+		FROM token
+		WHERE source = $1
+		  AND source <> ''`
 	rows := tokenRows([]Token{t})
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
-		taken, err := db.Value[int64](ctx, tx, "token", "SELECT COUNT(*) FROM token WHERE source = $1 AND source <> ''", t.Source)
-		if err == nil && taken > 0 {
-			err = relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
+		count, err := db.Value[int64](ctx, tx, "token", countSource, t.Source)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = tx.Run(ctx, "token", db.UpsertAll("token", "hash", "source, doc, secret"), rows)
+		if count > 0 {
+			return relay.Errorf(relay.KindConflict, "There is a token with the source %s already.", t.Source)
 		}
-		return err
+		return tx.Run(ctx, "token", saveTokens, rows)
 	})
 }
 
-// tokenRows returns tokens as they are saved: each once, and each source with one token;
-// of several the last one counts.
+// tokenRows returns the rows of tokens: one for each hash, and each source in one row. Of
+// several tokens with the same hash or source, the last one wins.
 func tokenRows(tokens []Token) *db.Batch {
 	b := db.NewBatch("hash, source, doc, secret")
 	hashes, sources := make(map[string]bool, len(tokens)), make(map[string]bool)
@@ -97,47 +126,51 @@ func tokenRows(tokens []Token) *db.Batch {
 	return b
 }
 
-// DeleteToken revokes a token; every gateway drops its cached tokens.
+// DeleteToken revokes a token.
 func (s *Store) DeleteToken(ctx context.Context, t Token) error {
+	const statement = `
+		DELETE FROM token
+		WHERE hash = $1`
 	return s.changeTokens(ctx, "token", func(ctx context.Context, tx *db.Tx) error {
-		return tx.Run(ctx, "token", "DELETE FROM token WHERE hash = $1", t.Hash)
+		return tx.Run(ctx, "token", statement, t.Hash)
 	})
 }
 
-// changeTokens makes a change and counts up the version. It does so first: the
-// lock of that row makes changes of tokens run one after another.
-func (s *Store) changeTokens(ctx context.Context, noun string, change func(context.Context, *db.Tx) error) error {
-	err := s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+// changeTokens makes a change and increments the version, so that every gateway drops its
+// cached tokens. It increments first: the lock of that row orders the changes of tokens.
+func (s *Store) changeTokens(ctx context.Context, label string, change func(context.Context, *db.Tx) error) error {
+	err := s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		if err := tx.Bump(ctx, tokensVersion); err != nil {
 			return err
 		}
 		return change(ctx, tx)
 	})
-	// After an error the change may have been made nevertheless.
-	s.notify()
+	// Even if err is set, the change may be committed: its answer can be lost.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
 	return err
 }
 
 // Changes calls back with all tokens when it begins and whenever one may have changed,
-// until ctx is done: at once after a change through this store, within Poll after one
-// of another gateway. An error while it reads the version is not a change: a gateway goes
-// on with its cached tokens while the database is down. If the tokens cannot be read
-// after a change, Changes tries again.
+// until ctx is done: at once after a change through this store, within a second after a
+// change by another gateway. Tokens that do not open are left out: they are refused when
+// they are used.
+//
+// An error while Changes reads the version is not a change: a gateway continues with its
+// cached tokens while the database is down. If the tokens cannot be read after a change,
+// Changes tries again.
 func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
 	changedHere := s.nextChange()
-	every := s.Poll
-	if every <= 0 {
-		every = time.Second
-	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(s.poll)
 	defer tick.Stop()
 	report := func() bool {
-		all, err := s.Tokens(ctx)
+		tokens, err := s.Tokens(ctx)
 		if relay.KindOf(err) == relay.KindUnavailable {
 			return false
 		}
-		// Those that do not open are refused when they are used.
-		changed(slices.DeleteFunc(all, func(t Token) bool { return t.Unopened }))
+		changed(slices.DeleteFunc(tokens, func(t Token) bool { return t.Unopened }))
 		return true
 	}
 	for seen := int64(-1); ; {
@@ -157,16 +190,9 @@ func (s *Store) Changes(ctx context.Context, changed func([]Token)) {
 	}
 }
 
-// nextChange is closed by the next change of a token through this store.
+// nextChange returns a channel that the next change of a token through this store closes.
 func (s *Store) nextChange() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
-}
-
-func (s *Store) notify() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.changed)
-	s.changed = make(chan struct{})
 }

@@ -148,7 +148,7 @@ func hear(t *testing.T, c <-chan struct{}, what string) {
 
 func changesAreHeard(t *testing.T, s *Store) {
 	other := NewStore(s.db) // of another gateway
-	s.Poll, other.Poll = time.Hour, 5*time.Millisecond
+	s.poll, other.poll = time.Hour, 5*time.Millisecond
 	here, there := make(chan struct{}, 100), make(chan struct{}, 100)
 	listen(t, s, func([]Token) { here <- struct{}{} })
 	listen(t, other, func([]Token) { there <- struct{}{} })
@@ -175,7 +175,7 @@ func TestChangesAreHeardAfterARestart(t *testing.T) {
 	server := dbtest.StartPostgres(t)
 	url := server.NewDatabase(t)
 	s, other := NewStore(dbtest.Open(t, db.Options{URL: url})), NewStore(dbtest.Open(t, db.Options{URL: url}))
-	s.Poll = 5 * time.Millisecond
+	s.poll = 5 * time.Millisecond
 	heard := make(chan struct{}, 100)
 	readable := make(chan error, 100)
 	listen(t, s, func([]Token) {

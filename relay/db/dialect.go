@@ -60,7 +60,7 @@ func (sqlite) name() string { return "sqlite" }
 
 // There is one writer: no other transaction changes the rows that it reads.
 func (sqlite) words() *strings.Replacer {
-	return strings.NewReplacer(" {for update}", "", " {for share}", "", " {skip locked}", "", "{least}", "MIN", "{greatest}", "MAX", "{bytea}", "BLOB", "{position}", "instr")
+	return strings.NewReplacer("{for update}", "", "{for share}", "", "{skip locked}", "", "{least}", "MIN", "{greatest}", "MAX", "{bytea}", "BLOB", "{position}", "instr")
 }
 
 // jsonb_each gives each row parsed; json_each would write it as text, to be parsed

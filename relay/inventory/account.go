@@ -93,6 +93,7 @@ func (a *apply) saveSome(ctx context.Context, some []document.Account) ([]*accou
 	recs, read := make([]account.Account, 0, len(some)), make([]account.Account, 0, len(some))
 	for i, want := range some {
 		was, err := a.Accounts.AccountByName(ctx, want.Name)
+		a.didRead("account " + want.Name)
 		exists := relay.KindOf(err) != relay.KindNotFound
 		one := &accountApply{
 			Service: a.Service, notes: notes{mode: a.mode}, want: want, before: a.before(want), id: was.ID, exists: exists, at: "account " + want.Name + ": ",
@@ -388,7 +389,9 @@ func (a *accountApply) rule(ctx context.Context, want document.Rule) error {
 		return declared != nil && !sameRule(*stored, *declared)
 	}
 	var stored *rule.Rule
-	if r, err := a.Rules.Rule(ctx, a.id, want.ID); err == nil {
+	r, err := a.Rules.Rule(ctx, a.id, want.ID)
+	a.didRead("rule " + want.ID)
+	if err == nil {
 		stored = &r
 	} else if relay.KindOf(err) != relay.KindNotFound {
 		return a.keepUnopened(a.at+"rules."+want.ID, err)
@@ -436,6 +439,7 @@ func (a *accountApply) relay(ctx context.Context, want inbound.Relay) error {
 		return merged
 	}
 	stored, err := a.Relays.Get(ctx, want.Account, want.Kind, want.ID)
+	a.didRead("relay " + want.ID)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return a.keepUnopened(a.at+"relays."+want.ID, err)
 	}

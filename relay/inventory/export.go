@@ -37,7 +37,7 @@ func (s *Service) Document(ctx context.Context, name string, present bool) (docu
 	case name != "" && !slices.Contains(names, name):
 		return document.Document{}, relay.Errorf(relay.KindNotFound, "inventory: no document %s", name)
 	}
-	if err := s.load(ctx, &st, account.WhichSIMs{Documents: []string{name}}); err != nil {
+	if err := s.load(ctx, &st, SIMSelection{Documents: []string{name}}); err != nil {
 		return document.Document{}, err
 	}
 	part := st.set.Part(name)

@@ -78,7 +78,7 @@ func TestAPasswordIsKeptStretched(t *testing.T) {
 	for range 3 { // the second time with its mask
 		f.applied(shown, document.Mode{})
 		l, err := f.db.Accounts.Login(t.Context(), "u")
-		raw, err2 := f.db.Accounts.Inventory(t.Context())
+		raw, err2 := f.Store.Merged(t.Context())
 		relaytest.NoError(t, err, err2)
 		kept = append(kept, l.Password)
 		if !account.IsPasswordHash(l.Password) || !strings.Contains(string(raw), l.Password) || strings.Contains(string(raw), account.HashToken("p-4711")) {

@@ -14,17 +14,20 @@ import (
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/iot"
 	"github.com/penstock/penstock/relay/ledger"
+	"github.com/penstock/penstock/relay/lookup"
+	"github.com/penstock/penstock/relay/rule"
 	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
 )
 
 // Deps are what an inventory is applied to and checked against.
 type Deps struct {
-	Accounts Accounts
+	Store    *Store
+	Accounts *account.Store
 	Devices  *iot.Store
-	Relays   Relays
-	Rules    Rules
-	Networks Networks
+	Relays   *inbound.Store
+	Rules    *rule.Service
+	Networks *lookup.Store
 	Credit   *credit.Store
 	Ledgers  *ledger.Store
 	Trunks   *sip.Trunks
@@ -43,6 +46,15 @@ type Deps struct {
 type Service struct {
 	Deps
 	mu sync.Mutex // one apply at a time
+	// afterRead lets a test change a record between the read and the save of an apply;
+	// nil outside of tests.
+	afterRead func(record string)
+}
+
+func (s *Service) didRead(record string) {
+	if s.afterRead != nil {
+		s.afterRead(record)
+	}
 }
 
 // New returns a Service.
@@ -143,7 +155,7 @@ func checkActions(d *document.Document) error {
 func (s *Service) Declared(ctx context.Context) (document.Document, error) {
 	st, err := s.standing(ctx)
 	if err == nil {
-		err = s.load(ctx, &st, account.WhichSIMs{All: true})
+		err = s.load(ctx, &st, SIMSelection{All: true})
 	}
 	if err != nil {
 		return document.Document{}, err
@@ -153,7 +165,7 @@ func (s *Service) Declared(ctx context.Context) (document.Document, error) {
 
 // Empty reports whether no inventory was ever applied.
 func (s *Service) Empty(ctx context.Context) (bool, error) {
-	b, err := s.Accounts.Inventory(ctx)
+	b, err := s.Store.Merged(ctx)
 	return b == nil, err
 }
 

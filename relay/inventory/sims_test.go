@@ -134,7 +134,7 @@ func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 	relaytest.Equal(t, "the number of records kept and removed", []int{len(done.Kept), len(done.Removed)}, []int{1, 0})
 	for range 2 {
 		f.applied(relay, document.Mode{}) // it still finds its SIM
-		sims, err := f.db.Accounts.DeclaredSIMs(t.Context(), account.WhichSIMs{All: true})
+		sims, err := f.Store.SIMs(t.Context(), SIMSelection{All: true})
 		relaytest.NoError(t, err)
 		var accounts []string
 		for _, s := range sims {
@@ -149,11 +149,11 @@ func TestASIMThatAnotherDocumentNeedsIsInBothAccounts(t *testing.T) {
 func TestAnApplyThatChangesNothingConflictsWithNone(t *testing.T) {
 	f := newFixture(t)
 	f.applied(simDocument("a", "acme", "01"), document.Mode{})
-	kept, err := f.db.Accounts.Inventory(t.Context())
+	kept, err := f.Store.Merged(t.Context())
 	relaytest.NoError(t, err)
 	f.applied(simDocument("a", "acme", "01"), document.Mode{})
 	relaytest.NoError(t, f.Revoke(t.Context(), account.HashToken("no-token-of-anyone")))
-	again, err := f.db.Accounts.Inventory(t.Context())
+	again, err := f.Store.Merged(t.Context())
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the stored inventory", string(again), string(kept))
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	document "github.com/penstock/penstock/config/inventory"
-	"github.com/penstock/penstock/relay/account"
 )
 
 // standing is what earlier inventories declare, as it is kept. Its SIMs are kept one by
@@ -18,7 +17,7 @@ import (
 type standing struct {
 	kept []byte // without SIMs, as JSON; nil: nothing was ever applied
 	set  document.Set
-	sims map[simKey]account.DeclaredSIM // of the set, as they are kept
+	sims map[simKey]SIMRow // of the set, as they are kept
 }
 
 // simKey is a SIM of an account: one that moves to another may be declared in both.
@@ -28,7 +27,7 @@ func keyOf(one document.DeclaredSIM) simKey { return simKey{one.ICCID, one.Accou
 
 // standing returns what is declared, without SIMs.
 func (s *Service) standing(ctx context.Context) (st standing, err error) {
-	if st.kept, err = s.Accounts.Inventory(ctx); err != nil || st.kept == nil {
+	if st.kept, err = s.Store.Merged(ctx); err != nil || st.kept == nil {
 		return standing{}, err
 	}
 	if err := json.Unmarshal(st.kept, &st.set); err != nil {
@@ -38,14 +37,14 @@ func (s *Service) standing(ctx context.Context) (st standing, err error) {
 }
 
 // load adds SIMs to the set that st was made with, which has none yet.
-func (s *Service) load(ctx context.Context, st *standing, which account.WhichSIMs) error {
-	rows, err := s.Accounts.DeclaredSIMs(ctx, which)
+func (s *Service) load(ctx context.Context, st *standing, which SIMSelection) error {
+	rows, err := s.Store.SIMs(ctx, which)
 	if err != nil {
 		return err
 	}
 	// One that does not open stays as it is until it is declared again.
-	rows = slices.DeleteFunc(rows, func(row account.DeclaredSIM) bool { return row.Unopened })
-	st.sims = make(map[simKey]account.DeclaredSIM, len(rows))
+	rows = slices.DeleteFunc(rows, func(row SIMRow) bool { return row.Unopened })
+	st.sims = make(map[simKey]SIMRow, len(rows))
 	sims := make([]document.DeclaredSIM, len(rows))
 	for i, row := range rows {
 		st.sims[simKey{row.ICCID, row.Account}] = row
@@ -61,9 +60,9 @@ func (s *Service) load(ctx context.Context, st *standing, which account.WhichSIM
 // concerning selects the SIMs that an apply of a document may compare or change: those
 // that it names or whose numbers it claims; with a prune all that it declared before,
 // and all of its accounts where it takes them over.
-func concerning(fresh document.Document, m document.Mode) account.WhichSIMs {
+func concerning(fresh document.Document, m document.Mode) SIMSelection {
 	keys := fresh.SIMKeys()
-	which := account.WhichSIMs{ICCIDs: keys.ICCIDs, IMSIs: keys.IMSIs, MSISDNs: keys.MSISDNs}
+	which := SIMSelection{ICCIDs: keys.ICCIDs, IMSIs: keys.IMSIs, MSISDNs: keys.MSISDNs}
 	if m.Prune {
 		which.Documents = []string{fresh.Owner()}
 	}
@@ -84,25 +83,25 @@ func (s *Service) keep(ctx context.Context, st standing, set document.Set) error
 	}
 	same, err := json.Marshal(bare)
 	if err == nil && bytes.Equal(same, st.kept) && len(changes.Put)+len(changes.Delete) == 0 {
-		return s.Accounts.PutInventory(ctx, st.kept, same, changes) // no change that others have to see
+		return s.Store.Put(ctx, st.kept, same, changes) // no change that others have to see
 	}
 	bare.Revision = rand.Text()
 	fresh, err2 := json.Marshal(bare)
 	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("inventory: encode: %w", err)
 	}
-	return s.Accounts.PutInventory(ctx, st.kept, fresh, changes)
+	return s.Store.Put(ctx, st.kept, fresh, changes)
 }
 
 // changes compares SIMs with those that are kept.
-func (st standing) changes(sims []document.DeclaredSIM) (c account.SIMChanges, err error) {
+func (st standing) changes(sims []document.DeclaredSIM) (c SIMChanges, err error) {
 	stays := make(map[simKey]bool, len(sims))
 	for _, one := range sims {
 		declared, err := json.Marshal(one.SIM)
 		if err != nil {
 			return c, fmt.Errorf("inventory: encode: %w", err)
 		}
-		row := account.DeclaredSIM{
+		row := SIMRow{
 			ICCID: one.ICCID, IMSI: one.IMSI, MSISDN: one.MSISDN, Document: one.Document, Account: one.Account, Declared: string(declared),
 		}
 		if st.sims[keyOf(one)] != row && !stays[keyOf(one)] {

@@ -1,34 +1,19 @@
 package app
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/config"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/inventory"
 	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
-
-// absentAccounts are accounts in a database that is down until it is there.
-type absentAccounts struct {
-	*account.Store
-	there *atomic.Bool
-}
-
-func (a absentAccounts) Inventory(ctx context.Context) ([]byte, error) {
-	if !a.there.Load() {
-		return nil, relay.Errorf(relay.KindUnavailable, "down")
-	}
-	return a.Store.Inventory(ctx)
-}
 
 // Wrong credentials are unsure from the start until the inventory is applied or refused.
 func TestCredentialsAreUnsureWhileTheInventoryIsNotApplied(t *testing.T) {
@@ -39,18 +24,21 @@ func TestCredentialsAreUnsureWhileTheInventoryIsNotApplied(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db, there := recordstest.Open(t), new(atomic.Bool)
+			server := dbtest.StartPostgres(t)
+			db := recordstest.OpenURL(t, server.NewDatabase(t))
 			inv := inventory.New(inventory.Deps{
-				Accounts: absentAccounts{db.Accounts, there}, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit,
+				Store: inventory.NewStore(db.DB), Accounts: db.Accounts, Devices: db.Devices, Relays: db.Inbound, Ledgers: db.Ledgers, Networks: db.Lookups, Credit: db.Credit,
 				Trunks: db.Trunks, SIMs: db.SIMs, Now: time.Now,
 			})
 			path := filepath.Join(t.TempDir(), "inventory.yaml")
 			relaytest.NoError(t, os.WriteFile(path, []byte(body), 0o600))
 			d := &Gateway{cfg: config.Config{Inventory: path}, log: slog.New(slog.DiscardHandler), life: t.Context()}
 			_, err := db.Accounts.PutAccount(t.Context(), account.Account{ID: 1, Name: "other"})
-			relaytest.NoError(t, err, d.declareConfigured(t.Context(), inv))
+			relaytest.NoError(t, err)
+			server.Kill()
+			relaytest.NoError(t, d.declareConfigured(t.Context(), inv))
 			relaytest.Equal(t, "undeclared while the database is down", d.undeclared.Load(), true)
-			there.Store(true)
+			server.Start()
 			d.running.Wait()
 			relaytest.Equal(t, "undeclared afterwards", d.undeclared.Load(), false)
 		})
