@@ -23,11 +23,23 @@ const (
 	permitNone                  // none: the delivery is parked
 )
 
+// Breakers stores the open breakers, for all gateways and across restarts. The breakers of
+// relay/cache implement it; tests of breakers use a store without Redis.
+type Breakers interface {
+	Open(ctx context.Context, b outbox.Breaker) error // also a change to one that is open
+	Close(ctx context.Context, endpoint string) error
+	List(ctx context.Context) ([]outbox.Breaker, error) // by time of opening
+	// Lost reports whether the store may have lost breakers since Restored.
+	Lost(ctx context.Context) (bool, error)
+	// Restored records that the store has all open breakers again.
+	Restored(ctx context.Context) error
+}
+
 // breakers tracks which endpoints fail. Each gateway counts consecutive failures
 // by itself; open breakers are shared through the store, so that they survive a
 // restart and a probe of one gateway counts for all.
 type breakers struct {
-	store  outbox.Breakers // nil disables sharing
+	store  Breakers // nil disables sharing
 	opts   Options
 	now    func() time.Time
 	random func() float64

@@ -61,7 +61,7 @@ type panel struct {
 	clock *relaytest.Clock
 }
 
-func newPanel(store outbox.Breakers) *panel {
+func newPanel(store Breakers) *panel {
 	p := &panel{clock: relaytest.NewClock(time.Unix(1_800_000_000, 0))}
 	p.breakers = newBreakers(withDefaultDeps(Deps{
 		Breakers: store, Now: p.clock.Now, Rand: func() float64 { return 0.5 }, Logger: quiet(),

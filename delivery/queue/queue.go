@@ -43,7 +43,7 @@ type Deps struct {
 	Redis timer.Redis
 	Send  Sender
 	// Breakers shares open breakers between gateways; nil disables sharing.
-	Breakers outbox.Breakers
+	Breakers Breakers
 	// Schedule is the retry schedule; nil means delivery.DefaultSchedule.
 	Schedule delivery.Schedule
 	Now      func() time.Time

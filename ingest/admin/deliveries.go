@@ -115,7 +115,7 @@ func (s *Surface) replayDeliveries(c *fiber.Ctx, sel *selection) error {
 	if err := sel.Err(); err != nil {
 		return err
 	}
-	n, err := outbox.Replay(c.UserContext(), s.Deliveries, f, delivered, s.Now)
+	n, err := s.Deliveries.ReplayAll(c.UserContext(), f, delivered, s.Now)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func newOffice(t *testing.T) *office {
 	)
 	o.app = httpd.New(httpd.Options{Logger: quiet})
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{Logger: quiet})
-	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
+	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Deliveries: outbox.Sender{Dispatcher: nowhere{}, Now: func() time.Time { return o.now }}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
 	relaytest.NoError(t, err)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{Records: o.db.Inbound, Accounts: o.db.Accounts, Inbox: o.db.Inbound, Now: func() time.Time { return o.now }, CheckURL: checkURL})
 	relaytest.NoError(t, err)

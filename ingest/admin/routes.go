@@ -36,7 +36,7 @@ type Deps struct {
 	Accounts   Accounts
 	Inventory  Inventory
 	Intakes    []*intake.Intake
-	Deliveries Outbox
+	Deliveries *outbox.Store
 	Breakers   Breakers
 	Relays     *inbound.RelayService
 	Credit     *credit.Store
@@ -100,12 +100,6 @@ type Accounts interface {
 	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
 	AccountByName(ctx context.Context, name string) (account.Account, error)
 	Accounts(ctx context.Context) ([]account.Account, error)
-}
-
-// Outbox lists deliveries and queues them again.
-type Outbox interface {
-	outbox.Replayable
-	CountParked(ctx context.Context) (map[string]int, error)
 }
 
 // Breakers lists the breakers that are open, and closes them.

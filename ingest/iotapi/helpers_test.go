@@ -86,7 +86,7 @@ func newRules(t *testing.T, a *api) *rule.Service {
 	t.Helper()
 	next := 0
 	s, err := rule.New(rule.Deps{
-		Store: a.db.Rules, Fleet: a.service, Dispatcher: a,
+		Store: a.db.Rules, Fleet: a.service, Deliveries: outbox.Sender{Dispatcher: a, Lease: 30 * time.Second},
 		CheckURL: func(url string) error {
 			if strings.Contains(url, "10.0.0.1") {
 				return errors.New("a private address")

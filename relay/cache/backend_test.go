@@ -11,13 +11,11 @@ import (
 	embedded "github.com/penstock/penstock/delivery/embedded/redis"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/iot"
-	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
 var (
 	_ iot.Cache          = (*IoT)(nil)
-	_ outbox.Breakers    = (*Breakers)(nil)
 	_ asynq.RedisConnOpt = (*DB)(nil)
 )
 

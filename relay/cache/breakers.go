@@ -15,7 +15,7 @@ import (
 // breakersKept is how long breakers are kept after the last change to any.
 const breakersKept = 30 * 24 * time.Hour
 
-// Breakers keeps the breakers that are open; it is an outbox.Breakers.
+// Breakers keeps the breakers that are open.
 type Breakers struct{ db *DB }
 
 // Breakers returns the store of open breakers.

@@ -23,10 +23,9 @@ import (
 type Deps struct {
 	Relays     Relays
 	Claims     Claims
-	Deliveries outbox.Creator
+	Deliveries outbox.Sender
 	Inbox      Inbox
 	Parts      Parts
-	Dispatcher outbox.Dispatcher
 	// LateStatuses sets the statuses of the events of reassembled messages, for
 	// example that no relay takes one; nil disables it.
 	LateStatuses LateStatuses
@@ -37,8 +36,8 @@ type Deps struct {
 // Options has the settings of Service; the zero value works.
 type Options struct {
 	Settings
-	// Lease is how long a delivery is leased for its first attempt, which is
-	// dispatched at once; 0 means one minute.
+	// Lease is how long a message that was joined of parts is leased until it is routed; 0
+	// means one minute.
 	Lease time.Duration
 	// Remember is how long a carrier's id is remembered; 0 means seven days.
 	Remember time.Duration
@@ -67,7 +66,7 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Relays == nil || d.Claims == nil || d.Deliveries == nil || d.Inbox == nil || d.Parts == nil || d.Dispatcher == nil {
+	if d.Relays == nil || d.Claims == nil || d.Deliveries.Store == nil || d.Inbox == nil || d.Parts == nil {
 		return nil, errors.New("inbound: a dependency is missing")
 	}
 	o.Lease = cmp.Or(max(o.Lease, 0), time.Minute)
@@ -92,9 +91,6 @@ type Result struct {
 	// duplicate, or the parts that are missing.
 	Outcome string
 	Notes   decoders.Notes
-	// Deliveries counts the deliveries created now, Existing those that existed.
-	Deliveries int
-	Existing   int
 }
 
 // Receive routes a batch of messages and returns the result of each, in order.
@@ -114,9 +110,7 @@ func (s *Service) Receive(ctx context.Context, msgs []Message) ([]Result, error)
 	if err != nil {
 		return nil, err
 	}
-	p := plan{
-		results: make([]Result, len(msgs)), deliveries: make([]outbox.Delivery, 0, len(msgs)), owners: make([]int, 0, len(msgs)), // most have one
-	}
+	p := plan{results: make([]Result, len(msgs)), deliveries: make([]outbox.Delivery, 0, len(msgs))} // most have one
 	for i := range msgs {
 		m := &msgs[i]
 		if holders[i] != m.ID {

@@ -39,7 +39,7 @@ func newFixture(t *testing.T) *fixture {
 func newRules(t *testing.T, db *recordstest.Records) *rule.Service {
 	t.Helper()
 	devices := iot.New(db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{})
-	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Dispatcher: nowhere{}}, rule.Options{})
+	s, err := rule.New(rule.Deps{Store: db.Rules, Fleet: devices, Deliveries: outbox.Sender{Dispatcher: nowhere{}}}, rule.Options{})
 	relaytest.NoError(t, err)
 	return s
 }

@@ -25,17 +25,13 @@ type ReceiptHandlerDeps struct {
 	Events     Events // nil disables it
 	Receipts   receiptStore
 	Reports    reportStore
-	Deliveries outbox.Creator
-	Dispatcher outbox.Dispatcher
+	Deliveries outbox.Sender
 	Logger     *slog.Logger     // nil means slog.Default
 	Now        func() time.Time // nil means time.Now
 }
 
 // ReceiptHandlerOptions are the options of ReceiptHandler; the zero value works.
 type ReceiptHandlerOptions struct {
-	// Lease is how long a new delivery is leased for its first attempt; 0 means a
-	// minute.
-	Lease time.Duration
 	// SweepEvery is the interval of the sweep for changes that a crash left
 	// unreported; 0 means 10 s.
 	SweepEvery time.Duration
@@ -64,14 +60,14 @@ const maxHeld = 10_000
 // NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash
 // left unsent.
 func NewReceiptHandler(deps ReceiptHandlerDeps, o ReceiptHandlerOptions) (*ReceiptHandler, error) {
-	if deps.Receipts == nil || deps.Reports == nil || deps.Deliveries == nil || deps.Dispatcher == nil {
+	if deps.Receipts == nil || deps.Reports == nil || deps.Deliveries.Store == nil {
 		return nil, errors.New("messages: receipts, reports, deliveries and dispatcher are needed")
 	}
 	deps.Logger = cmp.Or(deps.Logger, slog.Default())
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	o.Lease, o.SweepEvery = cmp.Or(o.Lease, time.Minute), cmp.Or(o.SweepEvery, 10*time.Second)
+	o.SweepEvery = cmp.Or(o.SweepEvery, 10*time.Second)
 	return &ReceiptHandler{deps: deps, o: o}, nil
 }
 
@@ -230,7 +226,7 @@ func (h *ReceiptHandler) SendReports(ctx context.Context, ms []Message) error {
 		return nil
 	}
 	if len(all) > 0 {
-		if err := outbox.Send(ctx, h.deps.Deliveries, h.deps.Dispatcher, all, h.deps.Now().Add(h.o.Lease)); err != nil {
+		if err := h.deps.Deliveries.Send(ctx, all); err != nil {
 			return fmt.Errorf("reports: %w", err)
 		}
 	}

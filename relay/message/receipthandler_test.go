@@ -73,15 +73,14 @@ func (x *exchange) MarkReported(_ context.Context, ms []Message) error {
 	return nil
 }
 
-func (x *exchange) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
-	for i, d := range ds {
-		if slices.ContainsFunc(x.created, func(old outbox.Delivery) bool { return old.ID == d.ID }) {
-			existing = append(existing, i)
-			continue
+func (x *exchange) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (created []outbox.Delivery, err error) {
+	for _, d := range ds {
+		if !slices.ContainsFunc(x.created, func(old outbox.Delivery) bool { return old.ID == d.ID }) {
+			created = append(created, d)
 		}
-		x.created = append(x.created, d)
 	}
-	return existing, x.down
+	x.created = append(x.created, created...)
+	return created, x.down
 }
 
 func (x *exchange) Dispatch(ds []outbox.Delivery) {
@@ -102,7 +101,7 @@ func newExchange(t *testing.T, parts int, url string) (*ReceiptHandler, *exchang
 	}
 	now := time.Unix(1_700_000_060, 0)
 	n, err := NewReceiptHandler(ReceiptHandlerDeps{
-		Receipts: x, Reports: x, Deliveries: x, Dispatcher: x, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+		Receipts: x, Reports: x, Deliveries: outbox.Sender{Store: x, Dispatcher: x}, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 	}, ReceiptHandlerOptions{})
 	relaytest.NoError(t, err)
 	return n, x

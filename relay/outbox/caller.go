@@ -18,18 +18,14 @@ type Notifier interface {
 }
 
 // Caller sends events to accounts' callback URLs as deliveries: retried, signed
-// and listed.
+// and listed. It implements Notifier.
 type Caller struct {
+	Sender
 	// CallbackURL returns an account's callback URL, empty if it has none.
 	CallbackURL func(ctx context.Context, acct relay.AccountID) (string, error)
-	Store       Creator
-	Dispatcher  Dispatcher
-	// Lease is how long a new delivery is leased for its first attempt.
-	Lease time.Duration
-	Now   func() time.Time
 }
 
-// Notify implements Notifier.
+// Notify sends an event to the account's callback URL, see Notifier.
 func (c Caller) Notify(ctx context.Context, acct relay.AccountID, e Event) error {
 	send, err := c.Prepare(ctx, acct, e)
 	if err == nil && send != nil {
@@ -50,15 +46,14 @@ func (c Caller) Prepare(ctx context.Context, acct relay.AccountID, e Event) (sen
 	if err != nil {
 		return nil, err
 	}
-	ds := []Delivery{d}
-	known, err := c.Store.Create(ctx, ds, c.Now().Add(c.Lease))
+	created, err := c.Store.Create(ctx, []Delivery{d}, c.LeaseUntil())
 	if err != nil {
 		return nil, fmt.Errorf("event %s: %w", e.ID, err)
 	}
-	if len(known) > 0 {
+	if len(created) == 0 {
 		return nil, nil
 	}
-	return func() { c.Dispatcher.Dispatch(ds) }, nil
+	return func() { c.Dispatch(created) }, nil
 }
 
 // Event is an event of an account, sent to its callback URL.

@@ -3,110 +3,98 @@ package outbox
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// creations is a Creator and a Dispatcher.
-type creations struct {
-	made       []Delivery
-	until      time.Time
-	dispatched int
-	err        error
+// dispatched notes the ids of deliveries.
+type dispatched struct{ ids []string }
+
+func (d *dispatched) Dispatch(ds []Delivery) {
+	for i := range ds {
+		d.ids = append(d.ids, ds[i].ID)
+	}
 }
 
-func (c *creations) Create(_ context.Context, ds []Delivery, until time.Time) ([]int, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	c.until = until
-	var existing []int
-	for i, d := range ds {
-		if slices.ContainsFunc(c.made, func(m Delivery) bool { return m.ID == d.ID }) {
-			existing = append(existing, i)
-		} else {
-			c.made = append(c.made, d)
+// newSender returns a sender over a new database, with a lease of a minute from at(0).
+func newSender(t *testing.T) (Sender, *Store, *dispatched) {
+	t.Helper()
+	store, d := NewStore(dbtest.Open(t, db.Options{Now: func() time.Time { return at(0) }})), &dispatched{}
+	return Sender{Store: store, Dispatcher: d, Lease: time.Minute, Now: func() time.Time { return at(0) }}, store, d
+}
+
+func callbackOf(url string, err error) func(context.Context, relay.AccountID) (string, error) {
+	return func(_ context.Context, acct relay.AccountID) (string, error) {
+		if acct != 1 {
+			return "", err
 		}
+		return url, err
 	}
-	return existing, nil
 }
-
-func (c *creations) Dispatch(ds []Delivery) { c.dispatched += len(ds) }
 
 func TestOnlyNewDeliveriesAreDispatched(t *testing.T) {
-	s, until := &creations{}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for _, ids := range [][]string{{"a"}, {"b", "a", "c"}, {"c", "b"}} {
+	s, store, sent := newSender(t)
+	for _, ids := range [][]string{{"a"}, {"b", "a", "c"}, {"c", "b"}, {"d", "d"}, {}} {
 		var ds []Delivery
 		for _, id := range ids {
-			ds = append(ds, Delivery{ID: id})
+			ds = append(ds, post(id))
 		}
-		relaytest.NoError(t, Send(t.Context(), s, s, ds, until))
+		relaytest.NoError(t, s.Send(t.Context(), ds))
 	}
-	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{3, 3})
-	relaytest.Equal(t, "the end of the lease", s.until, until)
-	s.err = errors.New("down")
-	if err := Send(t.Context(), s, s, []Delivery{{ID: "d"}}, until); !errors.Is(err, s.err) || s.dispatched != 3 {
-		t.Errorf("error %v, %d dispatched; want the store's error and 3", err, s.dispatched)
+	relaytest.Equal(t, "the dispatched deliveries", sent.ids, []string{"a", "b", "c", "d"})
+	d := relaytest.Must(store.Get(t.Context(), 1, "c"))(t)
+	relaytest.Equal(t, "the end of the lease", d.NextAttemptAt, at(60).UTC())
+	relaytest.NoError(t, store.db.Close())
+	if err := s.Send(t.Context(), []Delivery{post("e")}); err == nil || len(sent.ids) != 4 {
+		t.Errorf("error %v, %d dispatched; want the store's error and 4", err, len(sent.ids))
 	}
 }
 
 func TestAnEventIsSentOnce(t *testing.T) {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s := &creations{}
-	caller := Caller{
-		CallbackURL: func(_ context.Context, acct relay.AccountID) (string, error) {
-			return map[relay.AccountID]string{1: "https://example.com/cb"}[acct], nil
-		},
-		Store: s, Dispatcher: s, Lease: time.Minute, Now: func() time.Time { return at },
-	}
-	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at, About: "j1", Data: map[string]any{"n": 1}}
+	s, store, sent := newSender(t)
+	caller := Caller{Sender: s, CallbackURL: callbackOf("https://example.com/cb", nil)}
+	e := Event{ID: "claim-j1", Type: "token.claimed", CreatedAt: at(0), About: "j1", Data: map[string]any{"n": 1}}
 	for _, acct := range []relay.AccountID{1, 1, 2} { // new, existing, without a callback
 		relaytest.NoError(t, caller.Notify(t.Context(), acct, e))
 	}
-	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{1, 1})
-	relaytest.Equal(t, "the end of the lease", s.until, at.Add(time.Minute))
-	d := s.made[0]
-	const body = `{"created_at":"2026-03-01T12:00:00Z","data":{"n":1},"id":"claim-j1","type":"token.claimed"}`
-	relaytest.Equal(t, "id, kind, object and account", []any{d.ID, d.Kind, d.MessageID, int(d.Account)}, []any{"claim-j1", KindCallback, "j1", 1})
+	relaytest.Equal(t, "the dispatched deliveries", sent.ids, []string{"claim-j1"})
+	d := relaytest.Must(store.Get(t.Context(), 1, "claim-j1"))(t)
+	const body = `{"created_at":"2026-11-21T12:00:00Z","data":{"n":1},"id":"claim-j1","type":"token.claimed"}`
+	relaytest.Equal(t, "kind and object", []any{d.Kind, d.MessageID}, []any{KindCallback, "j1"})
 	relaytest.Equal(t, "the request", []string{d.Request.Method, d.Request.URL, string(d.Request.Body)}, []string{"POST", "https://example.com/cb", body})
 }
 
 func TestAnEventThatIsNotSavedIsAnError(t *testing.T) {
-	down := errors.New("redis is down")
-	s := &creations{err: down}
-	caller := Caller{
-		CallbackURL: func(context.Context, relay.AccountID) (string, error) { return "https://example.com/", nil },
-		Store:       s, Dispatcher: s, Now: time.Now,
-	}
-	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) || s.dispatched != 0 {
-		t.Error(err)
-	}
+	s, store, sent := newSender(t)
+	caller := Caller{Sender: s, CallbackURL: callbackOf("https://example.com/", nil)}
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e", Data: make(chan int)}); err == nil {
-		t.Error("data that is no JSON")
+		t.Error("data that is not valid JSON was accepted")
 	}
-	caller.CallbackURL = func(context.Context, relay.AccountID) (string, error) { return "", down }
+	relaytest.NoError(t, store.db.Close())
+	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); err == nil || len(sent.ids) != 0 {
+		t.Errorf("error %v, %d dispatched; want the store's error", err, len(sent.ids))
+	}
+	down := errors.New("down")
+	caller.CallbackURL = callbackOf("", down)
 	if err := caller.Notify(t.Context(), 1, Event{ID: "e"}); !errors.Is(err, down) {
-		t.Error(err)
+		t.Errorf("got error %v, want that of the account", err)
 	}
 }
 
 func TestAnEventIsPreparedAndSentLater(t *testing.T) {
-	s := &creations{}
-	caller := Caller{
-		CallbackURL: func(context.Context, relay.AccountID) (string, error) { return "https://example.com/cb", nil },
-		Store:       s, Dispatcher: s, Lease: time.Minute, Now: time.Now,
-	}
+	s, _, sent := newSender(t)
+	caller := Caller{Sender: s, CallbackURL: callbackOf("https://example.com/cb", nil)}
 	send, err := caller.Prepare(t.Context(), 1, Event{ID: "e1", Type: "job.completed"})
 	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the created and dispatched deliveries", []int{len(s.made), s.dispatched}, []int{1, 0})
-	if send(); s.dispatched != 1 {
-		t.Errorf("dispatched %d", s.dispatched)
-	}
+	relaytest.Equal(t, "the dispatched deliveries", len(sent.ids), 0)
+	send()
+	relaytest.Equal(t, "the deliveries dispatched by send", sent.ids, []string{"e1"})
 	if again, err := caller.Prepare(t.Context(), 1, Event{ID: "e1", Type: "job.completed"}); again != nil || err != nil {
-		t.Errorf("told twice: %v", err)
+		t.Errorf("an event is sent twice, error %v", err)
 	}
 }

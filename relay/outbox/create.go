@@ -8,84 +8,73 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Create saves new deliveries with a lease. Those to ordered endpoints are given
-// their places in a second step.
-func (s *Store) Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (existing []int, err error) {
+const createLabel = "deliveries: create"
+
+// Create saves deliveries in a transaction of its own, see the function Create. After an
+// error the same deliveries may be created again.
+func (s *Store) Create(ctx context.Context, ds []Delivery, leaseUntil time.Time) (created []Delivery, err error) {
 	if len(ds) == 0 {
 		return nil, nil
 	}
-	return db.Transact(ctx, s.db, "deliveries: create", func(ctx context.Context, tx *db.Tx) ([]int, error) {
-		return create(ctx, tx, ds, leaseUntil)
+	return db.Transact(ctx, s.db, createLabel, func(ctx context.Context, tx *db.Tx) ([]Delivery, error) {
+		return Create(ctx, tx, ds, leaseUntil)
 	})
 }
 
-// Create saves new deliveries like the store's Create, in the transaction of a caller,
-// and returns those that are new.
-func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) ([]Delivery, error) {
-	ds = slices.Clone(ds)
-	existing, err := create(ctx, tx, ds, leaseUntil)
+// Create saves deliveries, queued and leased until a time, because the caller has the first
+// attempts made at once. It returns those that are new, and sets their State and
+// NextAttemptAt. A delivery that has to wait for its turn gets no lease: its Waits is set,
+// and Dispatch passes over it. One whose id exists is unchanged and not returned.
+func Create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) (created []Delivery, err error) {
+	const insert = `
+		INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)
+		SELECT id, account, created, kind, relay, message_id, originator, destination, doc, 'queued', CAST($1 AS BIGINT), 1
+		FROM batch
+		WHERE true
+		ON CONFLICT (id, account) DO NOTHING
+		RETURNING id, account`
+	columns := "id, account, created, kind, relay, message_id, originator, destination, doc"
+	rows := db.BatchOf(columns, ds, func(d *Delivery) []any {
+		doc := db.Sealed(db.JSON(unchanging(*d)), "delivery", d.Account)
+		return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, doc}
+	})
+	added, err := db.List(ctx, tx, createLabel, insert, refFields, leaseUntil, rows)
 	if err != nil {
 		return nil, err
 	}
-	added := ds[:0]
-	for i := range ds {
-		if _, found := slices.BinarySearch(existing, i); !found {
-			added = append(added, ds[i])
+	created = ds
+	if len(added) < len(ds) {
+		isNew := refSet(added)
+		created = slices.DeleteFunc(slices.Clone(ds), func(d Delivery) bool {
+			ref := refOf(&d)
+			existed := !isNew[ref]
+			delete(isNew, ref) // the second delivery of an id exists
+			return existed
+		})
+	}
+	var members []member
+	for i := range created {
+		d := &created[i]
+		d.State, d.Waits, d.NextAttemptAt = Queued, "", leaseUntil
+		if d.Pace.Ordered {
+			members = append(members, member{refOf(d), d.EndpointName()})
 		}
 	}
-	return added, nil
-}
-
-// create saves new deliveries and sets their states. It returns the places of those that
-// exist, in their order.
-func create(ctx context.Context, tx *db.Tx, ds []Delivery, leaseUntil time.Time) (existing []int, err error) {
-	rows := db.BatchOf("id, account, created, kind, relay, message_id, originator, destination, doc",
-		ds, func(d *Delivery) []any {
-			return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), d.Kind, d.Relay, d.MessageID, d.Originator, d.Destination, db.Sealed(db.JSON(kept(*d)), "delivery", d.Account)}
-		})
-	added, err := db.List(ctx, tx, "deliveries: create", `
-INSERT INTO delivery (id, account, created, kind, relay, message_id, originator, destination, doc, state, due, leased)
-SELECT id, account, created, kind, relay, message_id, originator, destination, doc, 'queued', CAST($1 AS BIGINT), 1 FROM batch WHERE true
-ON CONFLICT (id, account) DO NOTHING
-RETURNING id, account`, refFields, leaseUntil, rows)
-	if err != nil {
-		return nil, err
-	}
-	existing = without(ds, added)
-	waiting, err := enqueue(ctx, tx, ordered(ds, existing))
-	for i := range ds {
-		d := &ds[i]
-		d.State, d.Waits, d.NextAttemptAt = Queued, "", leaseUntil
-		if waiting[refOf(d)] {
+	waiting, err := enqueue(ctx, tx, members)
+	for i := range created {
+		if d := &created[i]; waiting[refOf(d)] {
 			d.Waits, d.NextAttemptAt = WaitsForTurn, time.Time{}
 		}
 	}
-	return existing, err
+	return created, err
 }
 
-// without returns the places of the deliveries that were not added.
-func without(ds []Delivery, added []Ref) (places []int) {
-	if len(added) == len(ds) {
-		return nil
-	}
-	left := db.By(added, func(r Ref) Ref { return r })
-	for i := range ds {
-		r := refOf(&ds[i])
-		if _, is := left[r]; !is {
-			places = append(places, i)
-		}
-		delete(left, r) // the same once more is one that exists
-	}
-	return places
-}
-
-// ordered returns the deliveries to ordered endpoints, but for those at the given
-// places.
-func ordered(ds []Delivery, but []int) (all []member) {
-	for i := range ds {
-		if d := &ds[i]; d.Pace.Ordered && !slices.Contains(but, i) {
-			all = append(all, member{refOf(d), d.EndpointName()})
-		}
-	}
-	return all
+// unchanging returns what never changes of a delivery and has no column of its own. The
+// account stays: it is read before doc, which would overwrite it.
+func unchanging(d Delivery) Delivery {
+	d.ID, d.Kind, d.Relay, d.MessageID = "", "", "", ""
+	d.Originator, d.Destination = "", ""
+	d.State, d.Reason, d.NextAttemptAt, d.Waits, d.ParkedUntil = "", "", time.Time{}, "", time.Time{}
+	d.Tries, d.Attempts = 0, nil
+	return d
 }

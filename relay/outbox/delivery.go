@@ -23,7 +23,7 @@ const (
 	Dead State = "dead"
 )
 
-// States lists them all.
+// States lists all states.
 func States() []State { return []State{Queued, Retrying, Delivered, Simulated, Dead} }
 
 // Ended reports whether the state is final unless the delivery is replayed.
@@ -37,11 +37,11 @@ const (
 	KindRelay    Kind = "relay"    // an inbound SMS to a relay's endpoint
 	KindReport   Kind = "receipt"  // a delivery report to a dlr_url; the value is the API's
 	KindCallback Kind = "callback" // an event to the account's callback URL
-	KindNotice   Kind = "notice"   // a mail that what was asked for is ready
-	KindRule     Kind = "rule"     // what a rule says of a device
+	KindNotice   Kind = "notice"   // a mail that a requested result is ready
+	KindRule     Kind = "rule"     // an alarm, or a frame that a rule forwards
 )
 
-// Kinds lists them all.
+// Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{KindRelay, KindReport, KindCallback, KindNotice, KindRule} }
 
 // Delivery is one request, mail or message to one target.
@@ -50,7 +50,7 @@ type Delivery struct {
 	Account   relay.AccountID `json:"account"`
 	Kind      Kind            `json:"kind"`
 	Relay     string          `json:"relay,omitempty"` // the id of the relay or the rule
-	MessageID string          `json:"message_id"`      // the message, alarm or frame it is about
+	MessageID string          `json:"message_id"`      // the message, alarm or frame
 	Request   *Request        `json:"request,omitempty"`
 	Mail      *Mail           `json:"mail,omitempty"`
 	SIM       *SIM            `json:"sim,omitempty"`
@@ -59,28 +59,29 @@ type Delivery struct {
 	// Originator and Destination are those of an inbound message, or of SMS.
 	Originator  string `json:"originator,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	// Endpoint names the relay's endpoint that this is for; see EndpointName. What goes
-	// to one endpoint shares its pace and its breaker.
+	// Endpoint names the endpoint of the relay; see EndpointName. The deliveries to one
+	// endpoint share its pace and its breaker.
 	Endpoint string `json:"endpoint,omitempty"`
 	Pace     Pace   `json:"pace,omitzero"`
-	// Trace is the span that led to it; empty for none.
+	// Trace is the span of the message or frame; empty for none.
 	Trace tracing.Parent `json:"trace,omitempty"`
-	// Unopened means that what is sealed of its record does not open, and is left out: the
-	// target, the content and the pace.
+	// Unopened means that the sealed part of the record does not open. The target, the
+	// content and the pace are missing.
 	Unopened bool `json:"-"`
 
-	// What changes with every attempt.
+	// The fields below change with every attempt.
 	State State `json:"state"`
-	// Reason is why it retries or is dead, in words that users of the account may read.
+	// Reason says why the delivery retries or is dead, in words that users of the account may
+	// read.
 	Reason        string    `json:"reason,omitempty"`
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
-	// Waits is the condition it waits for while it has no due time.
+	// Waits is the condition that the delivery waits for while it has no due time.
 	Waits Wait `json:"waits_for,omitempty"`
-	// ParkedUntil is when breakers hold it no longer, open or not; zero if none has
-	// held it since its creation or the last replay.
+	// ParkedUntil is when the delivery is attempted although its breaker is open; zero if no
+	// breaker has parked it since its creation or the last replay.
 	ParkedUntil time.Time `json:"held_until,omitzero"`
-	// Tries counts attempts since creation or the last replay; Attempts keeps
-	// them all, oldest first.
+	// Tries counts attempts since creation or the last replay; Attempts has all of them,
+	// oldest first.
 	Tries    int       `json:"tries"`
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
@@ -148,21 +149,21 @@ type Attempt struct {
 	At       time.Time     `json:"at"`
 	Duration time.Duration `json:"duration"` // ns
 	Status   int           `json:"status,omitempty"`
-	// Error is why there was no answer, in the words of the network; it may name hosts and
-	// addresses that only operators may see. Reason is the same for users of the account.
+	// Error says why there was no answer, in the words of the network; it may name hosts and
+	// addresses that only operators may see. Reason is its form for users of the account.
 	Error  string `json:"error,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Response is the start of the answer, at most 1 KiB of valid UTF-8.
 	Response string `json:"response,omitempty"`
 }
 
-// Outcome is what the store records after an attempt, or after parking without one:
-// the log entry, and the delivery's new state.
+// Outcome is the result of an attempt, or of parking without one: the log entry, and the
+// delivery's new state.
 type Outcome struct {
 	ID      string
 	Account relay.AccountID
-	// Attempt is zero if none was made, or if it is not stored because an earlier one failed
-	// for the same reason and neither counts.
+	// Attempt is zero if no attempt was made. It is also zero if neither this nor an earlier
+	// attempt with the same reason counts: only the earlier one is stored.
 	Attempt       Attempt
 	State         State
 	Reason        string
@@ -172,7 +173,16 @@ type Outcome struct {
 	Uncounted bool
 	// Endpoint is the delivery's EndpointName.
 	Endpoint string
-	// ParkedUntil is set if the delivery now waits for its endpoint's breaker, at
-	// most until then.
+	// ParkedUntil is set if the delivery now waits for its endpoint's breaker, until then at
+	// most.
 	ParkedUntil time.Time
 }
+
+// Ref names a delivery.
+type Ref struct {
+	Account relay.AccountID
+	ID      string
+}
+
+// Lease is the right to make the next attempt of a delivery.
+type Lease = relay.Lease[Ref]

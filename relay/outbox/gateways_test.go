@@ -172,10 +172,10 @@ func createdOnce(g *gateways) {
 		if gateway == 1 {
 			slices.Reverse(ds)
 		}
-		existing, err := s.Create(g.Context(), ds, at(30))
+		created, err := s.Create(g.Context(), ds, at(30))
 		mu.Lock()
 		defer mu.Unlock()
-		added += batch - len(existing)
+		added += len(created)
 		return err
 	})
 	places, err := db.Values[int](g.Context(), g.db, "test", "SELECT place FROM delivery ORDER BY place")
@@ -294,7 +294,7 @@ func finishedDuringReplay(g *gateways) {
 	g.create(30, d)
 	g.finished(outcome(d, 1, Delivered))
 	g.finishedDuring(func(s *Store, tx *db.Tx) error {
-		_, err := s.replay(g.Context(), tx, refs("a"), at(2), true)
+		_, err := replay(g.Context(), tx, refs("a"), at(2), true)
 		return err
 	}, func(*Store, *db.Tx) error { return nil }, outcome(d, 3, Delivered))
 	if got := g.get("a"); got.State != Delivered || len(got.Attempts) != 2 {
@@ -310,7 +310,7 @@ func finishedAfterDeadlock(g *gateways) {
 	g.finished(outcome(b, 1, Delivered))
 	lock := func(id string) func(s *Store, tx *db.Tx) error {
 		return func(_ *Store, tx *db.Tx) error {
-			_, err := db.List(g.Context(), tx, "test", lockUnmoved, refFields, keys(refs(id)))
+			_, err := db.List(g.Context(), tx, "test", "SELECT id, account FROM delivery WHERE account = 1 AND id = $1 FOR UPDATE", refFields, id)
 			return err
 		}
 	}

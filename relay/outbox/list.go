@@ -20,14 +20,32 @@ const listLabel = "deliveries: list"
 // defaultLimit is the length of a page whose filter has no limit.
 const defaultLimit = 100
 
-// position is a place in the order of lists: newest first, then by id and
-// account, downwards.
+// Filter selects deliveries; zero fields select all.
+type Filter struct {
+	IDs     []string
+	State   State
+	Account relay.AccountID
+	Kind    Kind
+	Relay   string
+	Waits   Wait
+	Number  string // the whole originator or destination
+	Target  string // a part of the target, case-insensitive
+	Reason  string // a part of the reason, case-insensitive
+	From    time.Time
+	To      time.Time
+	Query   string // a part of id, message id, target, reason or text
+	Limit   int
+	Cursor  string
+}
+
+// position is a place in the order of lists: newest first, then by descending id and
+// account.
 type position struct {
 	created int64
 	Ref
 }
 
-// fields are the columns created, id and account.
+// fields returns pointers to the columns created, id and account.
 func (p *position) fields() []any { return []any{&p.created, &p.ID, &p.Account} }
 
 func positionOf(d *Delivery) position {
@@ -44,69 +62,64 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", p.created, p.Account, p.ID))
 }
 
-// parseCursor reads a cursor; the empty one is nil.
-func parseCursor(s string) (*position, error) {
-	if s == "" {
-		return nil, nil
-	}
+// parseCursor parses a cursor that is not empty.
+func parseCursor(s string) (position, error) {
+	invalid := relay.Invalid("cursor", "This is not a cursor of this list.")
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	parts := strings.SplitN(string(b), " ", 3)
 	if err != nil || len(parts) != 3 {
-		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
+		return position{}, invalid
 	}
 	created, err1 := strconv.ParseInt(parts[0], 10, 64)
 	acct, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err1 != nil || err2 != nil {
-		return nil, relay.Invalid("cursor", "This is not a cursor of this list.")
+		return position{}, invalid
 	}
-	return &position{created, Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
+	return position{created, Ref{Account: relay.AccountID(acct), ID: parts[2]}}, nil
 }
 
-// List returns a page of deliveries, newest first.
-func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, string, error) {
+// List returns deliveries, newest first, and the cursor of the next page, "" at the end. A
+// page whose filter has texts may not be full although its cursor is not empty.
+func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, next string, err error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultLimit
 	}
-	from, err := start(f)
+	// 1. Begin behind the cursor, or with the newest delivery that the filter selects.
+	after := position{created: math.MaxInt64}
+	if !f.To.IsZero() {
+		after.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
+	}
+	if f.Cursor != "" {
+		cursor, err := parseCursor(f.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		if compare(after, cursor) < 0 {
+			after = cursor
+		}
+	}
+	// 2. Find the positions of the page, and load their deliveries.
+	page, next, err := s.page(ctx, f, after)
 	if err != nil {
 		return nil, "", err
 	}
-	page, next, err := s.page(ctx, f, from)
-	if err != nil {
-		return nil, "", err
-	}
-	ds, err := read(ctx, s.db, listLabel, load, s.db.Now(), positionKeys(page))
+	ds, err = read(ctx, s.db, listLabel, selectByKeys, s.db.Now(), positionKeys(page))
 	slices.SortFunc(ds, func(a, b Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
 	return ds, next, err
 }
 
-// start is the position before the first that a page may have.
-func start(f Filter) (position, error) {
-	from, err := parseCursor(f.Cursor)
-	if err != nil {
-		return position{}, err
-	}
-	first := position{created: math.MaxInt64}
-	if !f.To.IsZero() {
-		first.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
-	}
-	if from != nil && compare(first, *from) < 0 {
-		first = *from
-	}
-	return first, nil
-}
-
-// page finds the positions of a page and the next one's cursor. Columns that no index has
-// are compared by the database, texts are read and matched here. A page ends, even if it
-// is not full, once s.compareMost deliveries were compared or s.scanMost read.
-func (s *Store) page(ctx context.Context, f Filter, from position) (page []position, next string, err error) {
+// page finds the positions of a page after a position, and the cursor of the next page.
+// The database compares columns that no index has; texts are read and matched here. A page
+// ends, even if it is not full, once s.maxCompared deliveries were compared or s.maxScanned
+// read.
+func (s *Store) page(ctx context.Context, f Filter, after position) (page []position, next string, err error) {
 	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
 	compared, scanned := 0, 0
-	for n := min(f.Limit+1, s.step); compared < s.compareMost && scanned < s.scanMost; n = min(4*n, s.step) {
+	for n := min(f.Limit+1, s.step); compared < s.maxCompared && scanned < s.maxScanned; n = min(4*n, s.step) {
 		if hasTexts {
 			n = min(n, chunkSize)
 		}
-		candidates, err := s.candidates(ctx, f, from, n)
+		candidates, err := s.candidates(ctx, f, after, n)
 		if err != nil {
 			return nil, "", err
 		}
@@ -130,25 +143,25 @@ func (s *Store) page(ctx context.Context, f Filter, from position) (page []posit
 		if len(candidates) < n {
 			return page, "", nil
 		}
-		from = candidates[n-1].position
+		after = candidates[n-1].position
 	}
-	return page, from.String(), nil
+	return page, after.String(), nil
 }
 
-// match returns those of positions whose deliveries a filter selects.
+// match returns the positions whose deliveries a filter selects.
 func (s *Store) match(ctx context.Context, f Filter, found []position) ([]position, error) {
-	ds, err := db.List(ctx, s.db, listLabel, load, fields, s.db.Now(), positionKeys(found))
+	ds, err := db.List(ctx, s.db, listLabel, selectByKeys, fields, s.db.Now(), positionKeys(found))
 	if err != nil {
 		return nil, err
 	}
-	var match []position
+	var matching []position
 	for i := range ds {
-		if selects(f, &ds[i]) {
-			match = append(match, positionOf(&ds[i]))
+		if f.selects(&ds[i]) {
+			matching = append(matching, positionOf(&ds[i]))
 		}
 	}
-	slices.SortFunc(match, compare)
-	return match, nil
+	slices.SortFunc(matching, compare)
+	return matching, nil
 }
 
 func positionKeys(ps []position) *db.Batch {
@@ -178,8 +191,8 @@ func (s *Store) candidates(ctx context.Context, f Filter, after position, n int)
 		ids := db.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
 		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
 	}
-	// 2. Dead ones by their texts. The texts may be elsewhere than the filter says, and lack
-	// what may be secret of a target.
+	// 2. Dead ones by their texts, in any of which the text may be. They lack what may be
+	// secret of a target.
 	if f.State == Dead && (f.Query != "" || f.Reason != "") {
 		const search = `
 			SELECT created, id, account, 1
@@ -215,8 +228,8 @@ func oldest(f Filter) int64 {
 }
 
 // scanOf returns the statement that reads the next deliveries of each state that a filter
-// may select, each in the order of an index, and takes the first of all; "" if the filter
-// selects no state.
+// may select, each in the order of an index, and selects the first of them; "" if the
+// filter selects no state.
 func scanOf(f Filter) string {
 	const scan = `
 		SELECT created, id, account,
@@ -252,9 +265,9 @@ func scanOf(f Filter) string {
 	return strings.Join(scans, "\nUNION ALL ") + newestFirst
 }
 
-// inState returns the condition of a state, of one account or of all (0). Of an account's
-// deliveries most are delivered, and few are under way: an expression keeps the engine
-// from the index that does not help.
+// inState returns the condition of a state, of one account or of all (0). Most deliveries
+// of an account are delivered, and few are under way: an expression keeps the engine from
+// the index that does not help.
 func inState(state State, acct relay.AccountID) string {
 	equal := " = '" + string(state) + "'"
 	switch {

@@ -10,11 +10,8 @@ import (
 
 // Mailer sends notices by e-mail as deliveries: retried and listed.
 type Mailer struct {
-	Store      Creator
-	Dispatcher Dispatcher
-	Domain     string        // the right side of Message-IDs; empty means localhost
-	Lease      time.Duration // of a mail's first attempt
-	Now        func() time.Time
+	Sender
+	Domain string // the right side of Message-IDs; empty means localhost
 }
 
 // Notice is a mail to one address.
@@ -37,5 +34,5 @@ func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, no
 			Mail: &Mail{To: n.To, Subject: n.Subject, Text: n.Text, MessageID: n.ID + "@" + cmp.Or(m.Domain, "localhost")},
 		}
 	}
-	return Send(ctx, m.Store, m.Dispatcher, mails, now.Add(m.Lease))
+	return m.Sender.Send(ctx, mails)
 }

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// MaskTarget hides what can be a secret in a URL: the password, the values of the
-// query and the fragment. Names and order stay. Anything else, an address for
-// example, is shown as it is. It works on the text, because a URL that does not
-// parse holds secrets too.
+// MaskTarget hides the parts of a URL that may be secret: the password, the values of the
+// query and the fragment. Names and order stay. A target that is not a URL, such as an
+// address, is unchanged. MaskTarget works on the text, because a URL that does not
+// parse has secrets too.
 func MaskTarget(target string) string {
-	scheme, rest, ok := strings.Cut(target, "://")
+	scheme, location, ok := strings.Cut(target, "://")
 	if !ok {
 		return target
 	}
-	rest, fragment, hasFragment := strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	out := scheme + "://" + maskUser(rest)
+	location, fragment, _ := strings.Cut(location, "#")
+	location, query, hasQuery := strings.Cut(location, "?")
+	masked := scheme + "://" + maskUser(location)
 	if hasQuery {
-		out += "?" + maskQuery(query, func(string) bool { return true })
+		masked += "?" + maskQuery(query, func(string) bool { return true })
 	}
-	if hasFragment && fragment != "" {
-		out += "#***"
+	if fragment != "" {
+		masked += "#***"
 	}
-	return out
+	return masked
 }
 
 // MaskPath hides of a URL the password, the path and what follows it. Anything else is
@@ -40,17 +40,18 @@ func MaskPath(target string) string {
 	return scheme + "://" + maskUser(authority) + "/…"
 }
 
-// SearchableTarget returns what of a target is kept in plain text for searches: of a URL the
-// host and the query, because the text of a message may be there, but for the values of
-// parameters that are named like credentials. A path may be a secret, and so may a user name.
+// SearchableTarget returns the part of a target that is stored in plain text for searches:
+// the host of a URL, and its query, because it may have the text of a message, without the
+// values of parameters that are named like credentials. The path and the user name may be
+// secret.
 func SearchableTarget(target string) string {
-	scheme, rest, ok := strings.Cut(target, "://")
+	scheme, location, ok := strings.Cut(target, "://")
 	if !ok {
 		return target
 	}
-	rest, _, _ = strings.Cut(rest, "#")
-	rest, query, hasQuery := strings.Cut(rest, "?")
-	host, _, _ := strings.Cut(rest, "/")
+	location, _, _ = strings.Cut(location, "#")
+	location, query, hasQuery := strings.Cut(location, "?")
+	host, _, _ := strings.Cut(location, "/")
 	searchable := scheme + "://" + host[strings.LastIndexByte(host, '@')+1:]
 	if !hasQuery {
 		return searchable
@@ -63,14 +64,14 @@ func SearchableTarget(target string) string {
 }
 
 // maskUser hides the password before the host of a URL without its scheme.
-func maskUser(rest string) string {
-	host, path, hasPath := strings.Cut(rest, "/")
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
-		user, _, hasPassword := strings.Cut(host[:at], ":")
+func maskUser(location string) string {
+	host, path, hasPath := strings.Cut(location, "/")
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		user, _, hasPassword := strings.Cut(host[:i], ":")
 		if hasPassword {
 			user += ":***"
 		}
-		host = user + host[at:]
+		host = user + host[i:]
 	}
 	if hasPath {
 		return host + "/" + path
@@ -78,8 +79,8 @@ func maskUser(rest string) string {
 	return host
 }
 
-// maskQuery hides the values of a query whose names hidden selects; a part without a name
-// is a value, and hidden.
+// maskQuery hides the values of a query whose names hidden selects, and parts without a
+// name.
 func maskQuery(query string, hidden func(name string) bool) string {
 	parts := strings.Split(query, "&")
 	for i, part := range parts {

@@ -55,44 +55,44 @@ type OutgoingSMS struct {
 // OutgoingOf returns what would go out for a delivery; refused says why its request
 // would not be made, "" if it would.
 func OutgoingOf(d *Delivery, refused string) Outgoing {
-	out := Outgoing{DeliveryID: d.ID}
+	o := Outgoing{DeliveryID: d.ID}
 	switch {
 	case d.Mail != nil:
 		headers := maps.Clone(d.Mail.Header)
 		if headers == nil {
 			headers = map[string]string{}
 		}
-		out.Mail = &OutgoingMail{To: d.Mail.To, Subject: d.Mail.Subject, Text: d.Mail.Text, MessageID: d.Mail.MessageID, Headers: headers}
+		o.Mail = &OutgoingMail{To: d.Mail.To, Subject: d.Mail.Subject, Text: d.Mail.Text, MessageID: d.Mail.MessageID, Headers: headers}
 	case d.SIM != nil:
 		m := d.SIM
-		out.SIM = &OutgoingSIM{m.ICCID, Content{m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}}
+		o.SIM = &OutgoingSIM{m.ICCID, Content{m.From, m.To, m.Text, hex.EncodeToString(m.Data), hex.EncodeToString(m.UDH), m.Coding}}
 	case d.SMS != nil:
-		out.SMS = &OutgoingSMS{d.SMS.Originator, d.SMS.To, d.SMS.Text}
+		o.SMS = &OutgoingSMS{d.SMS.Originator, d.SMS.To, d.SMS.Text}
 	case d.Request != nil:
-		out.Method, out.URL, out.Headers, out.Refused = d.Request.Method, d.Request.URL, d.Request.Headers, refused
-		out.Body = strings.ToValidUTF8(string(d.Request.Body), "\uFFFD")
+		o.Method, o.URL, o.Headers, o.Refused = d.Request.Method, d.Request.URL, d.Request.Headers, refused
+		o.Body = strings.ToValidUTF8(string(d.Request.Body), "\uFFFD")
 	}
-	return out
+	return o
 }
 
 // Previewer returns the request of a delivery as it would go out now, signed and with
 // every header, and why it would not be made, "" if it would.
 type Previewer func(ctx context.Context, d Delivery) (req Request, refused string, err error)
 
-// Preview returns what would go out for deliveries that are not saved; a nil Previewer
+// Preview returns what would go out for deliveries that are not saved. A nil Previewer
 // shows requests as they are.
 func Preview(ctx context.Context, ds []Delivery, preview Previewer) ([]Outgoing, error) {
-	out := make([]Outgoing, len(ds))
+	list := make([]Outgoing, len(ds))
 	for i, d := range ds {
 		refused := ""
 		if d.Request != nil && preview != nil {
-			req, why, err := preview(ctx, d)
+			req, reason, err := preview(ctx, d)
 			if err != nil {
 				return nil, err
 			}
-			d.Request, refused = &req, why
+			d.Request, refused = &req, reason
 		}
-		out[i] = OutgoingOf(&d, refused)
+		list[i] = OutgoingOf(&d, refused)
 	}
-	return out, nil
+	return list, nil
 }

@@ -103,7 +103,7 @@ func TestDeliveriesThatWaitForABreaker(t *testing.T) {
 
 // The scheduler asks every second, and hundreds of thousands of deliveries may be parked.
 func TestEndpointsOfParkedDeliveriesAreFoundInTheIndex(t *testing.T) {
-	plan, err := db.List(t.Context(), dbtest.Open(t, db.Options{}), "test", "EXPLAIN QUERY PLAN "+parked, func(v *string) []any {
+	plan, err := db.List(t.Context(), dbtest.Open(t, db.Options{}), "test", "EXPLAIN QUERY PLAN "+selectParked, func(v *string) []any {
 		var skip any
 		return []any{&skip, &skip, &skip, v}
 	})

@@ -1,35 +1,30 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
+
+	"github.com/penstock/penstock/relay/db"
 )
 
-// Replayable is the part of Store that a replay needs.
-type Replayable interface {
-	List(ctx context.Context, f Filter) ([]Delivery, string, error)
-	Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error)
-}
-
-// replayPage is the number of deliveries that are queued again at a time.
-const replayPage = 1000
-
-// Replay queues deliveries that have ended again, a page of the filter at a time,
-// and returns their number. Only dead ones, unless includeDelivered; the filter's
-// Limit and Cursor are ignored. After an error, the previous pages stay queued.
-func Replay(ctx context.Context, s Replayable, f Filter, includeDelivered bool, now func() time.Time) (int, error) {
+// ReplayAll queues the deliveries of a filter again that have ended, a chunk at a time, and
+// returns their number. Only dead ones, unless includeDelivered; the filter's
+// Limit and Cursor are ignored. After an error, the previous chunks stay queued.
+func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, now func() time.Time) (int, error) {
 	if f.State == "" && !includeDelivered {
 		f.State = Dead
 	}
 	count := 0
-	for f.Limit, f.Cursor = replayPage, ""; ; {
-		found, next, err := s.List(ctx, f)
+	for f.Limit, f.Cursor = chunkSize, ""; ; {
+		ds, next, err := s.List(ctx, f)
 		if err != nil {
 			return count, err
 		}
-		refs := make([]Ref, len(found))
-		for i, d := range found {
-			refs[i] = Ref{Account: d.Account, ID: d.ID}
+		refs := make([]Ref, len(ds))
+		for i := range ds {
+			refs[i] = refOf(&ds[i])
 		}
 		replayed, err := s.Replay(ctx, refs, now(), includeDelivered)
 		count += len(replayed)
@@ -37,4 +32,74 @@ func Replay(ctx context.Context, s Replayable, f Filter, includeDelivered bool, 
 			return count, err
 		}
 	}
+}
+
+// Replay queues deliveries again that have ended, due now, with Tries 0, and returns those
+// that it changed, in the order of refs. Only dead ones, unless includeDelivered.
+func (s *Store) Replay(ctx context.Context, refs []Ref, now time.Time, includeDelivered bool) (replayed []Ref, err error) {
+	for chunk := range slices.Chunk(refs, chunkSize) {
+		changed, err := db.Transact(ctx, s.db, "deliveries: replay", func(ctx context.Context, tx *db.Tx) ([]Ref, error) {
+			return replay(ctx, tx, chunk, now, includeDelivered)
+		})
+		if err != nil {
+			return replayed, err
+		}
+		replayed = append(replayed, changed...)
+	}
+	return replayed, nil
+}
+
+// endedMember is a delivery that has ended, with its ordered queue if it has one.
+type endedMember struct {
+	member
+	state State
+}
+
+func (e *endedMember) fields() []any { return append(e.member.fields(), &e.state) }
+
+func replay(ctx context.Context, tx *db.Tx, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error) {
+	const label = "deliveries: replay"
+	const lock = `
+		SELECT d.id, d.account, d.queue, d.state
+		FROM batch AS b
+		JOIN delivery AS d ON d.id = b.id AND d.account = b.account
+		WHERE d.state NOT IN ('queued', 'retrying')
+		  AND ($1 = 1 OR d.state NOT IN ('delivered', 'simulated'))
+		  AND (d.expires = 0 OR d.expires > $2)
+		ORDER BY d.id, d.account {for update}`
+	const requeue = `
+		UPDATE delivery
+		SET state = 'queued', reason = '', due = $1, leased = 0, tries = 0,
+		  waits = '', endpoint = '', held_until = 0, expires = 0
+		FROM batch AS b
+		WHERE delivery.id = b.id AND delivery.account = b.account`
+	ended, err := db.List(ctx, tx, label, lock, (*endedMember).fields, includeDelivered, tx.Now(), keys(refs))
+	if err != nil {
+		return nil, err
+	}
+	place := make(map[Ref]int, len(refs))
+	for i, ref := range slices.Backward(refs) {
+		place[ref] = i
+	}
+	slices.SortFunc(ended, func(a, b endedMember) int { return cmp.Compare(place[a.ref], place[b.ref]) })
+	ended = slices.Compact(ended) // refs may name a delivery twice
+
+	changed := make([]Ref, len(ended))
+	counts := make(map[State]int64)
+	var members []member
+	for i, e := range ended {
+		changed[i] = e.ref
+		counts[e.state]--
+		if e.queue != "" {
+			members = append(members, e.member)
+		}
+	}
+	rows := keys(changed)
+	if err := tx.RunAll(ctx, label, db.Do(requeue, now, rows), db.Do(deleteDeadTexts, rows)); err != nil {
+		return nil, err
+	}
+	if _, err := enqueue(ctx, tx, members); err != nil {
+		return nil, err
+	}
+	return changed, addEnded(ctx, tx, counts)
 }

@@ -1,74 +1,57 @@
 package outbox
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// pages is a store that lists deliveries in pages and notes what is replayed.
-type pages struct {
-	lists  [][]Delivery
-	asked  []Filter
-	given  []string
-	broken error // of Replay
+func TestReplayAllReadsAllPages(t *testing.T) {
+	onEvery(t, db.Options{}, []testCase{{"a chunk at a time, whatever the limit and the cursor are", func(r *rig) {
+		var ds []Delivery
+		var outcomes []Outcome
+		for i := range 2*chunkSize + 1 {
+			d := created(post(fmt.Sprintf("%04d", i)), float64(i))
+			ds, outcomes = append(ds, d), append(outcomes, outcome(d, 1, Dead))
+		}
+		r.create(30, ds...)
+		r.finished(outcomes...)
+		n, err := r.ReplayAll(r.Context(), Filter{Relay: "g1", Limit: 1, Cursor: "x"}, true, func() time.Time { return at(60) })
+		r.must(err)
+		relaytest.Equal(r, "the number of replayed deliveries", n, len(ds))
+		relaytest.Equal(r, "the number of queued deliveries", relaytest.Must(r.Counts(r.Context()))(r.T)[Queued], len(ds))
+	}}})
 }
 
-func (p *pages) List(_ context.Context, f Filter) ([]Delivery, string, error) {
-	p.asked = append(p.asked, f)
-	n := len(p.asked)
-	if n > len(p.lists) {
-		return nil, "", errors.New("no such page")
-	}
-	next := ""
-	if n < len(p.lists) {
-		next = fmt.Sprint("page ", n)
-	}
-	return p.lists[n-1], next, nil
+func TestReplayAllReplaysDeadOnesUnlessAStateIsNamed(t *testing.T) {
+	onEvery(t, db.Options{}, []testCase{{"by state", func(r *rig) {
+		for _, tc := range []struct {
+			state     State
+			delivered bool
+			want      []string
+		}{{"", false, []string{"dead"}}, {"", true, []string{"dead", "delivered", "simulated"}}, {Delivered, true, []string{"delivered"}}, {Simulated, false, nil}} {
+			r.must(r.db.Run(r.Context(), "test", "DELETE FROM delivery"))
+			r.must(r.db.Run(r.Context(), "test", "DELETE FROM delivery_attempt"))
+			for _, state := range []State{Dead, Delivered, Simulated} {
+				d := post(string(state))
+				r.create(30, d)
+				r.finished(outcome(d, 1, state))
+			}
+			_, err := r.ReplayAll(r.Context(), Filter{State: tc.state}, tc.delivered, func() time.Time { return at(60) })
+			r.must(err)
+			relaytest.Equal(r, fmt.Sprintf("what is due for state %q, delivered %v", tc.state, tc.delivered), slices.Sorted(slices.Values(r.due(60, 9))), slices.Sorted(slices.Values(tc.want)))
+		}
+	}}})
 }
 
-func (p *pages) Replay(_ context.Context, refs []Ref, now time.Time, includeDelivered bool) ([]Ref, error) {
-	for _, r := range refs {
-		p.given = append(p.given, fmt.Sprint(r.Account, " ", r.ID, " ", now.Unix(), " ", includeDelivered))
-	}
-	return refs, p.broken
-}
-
-func TestReplayGoesThroughAllPages(t *testing.T) {
-	p := &pages{lists: [][]Delivery{{{Account: 1, ID: "a"}, {Account: 2, ID: "b"}}, {}, {{Account: 1, ID: "c"}}}}
-	n, err := Replay(t.Context(), p, Filter{Relay: "g1", Limit: 1, Cursor: "x"}, true, func() time.Time { return time.Unix(7, 0) })
-	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of replayed deliveries", n, 3)
-	relaytest.Equal(t, "the replayed deliveries", p.given, []string{"1 a 7 true", "2 b 7 true", "1 c 7 true"})
-	for i, cursor := range []string{"", "page 1", "page 2"} {
-		f := p.asked[i]
-		relaytest.Equal(t, fmt.Sprintf("cursor, relay and state of page %d", i), []string{f.Cursor, f.Relay, string(f.State)}, []string{cursor, "g1", ""})
-	}
-}
-
-func TestReplayTakesTheDeadUnlessAStateIsNamed(t *testing.T) {
-	for _, tc := range []struct {
-		state     State
-		delivered bool
-		want      State
-	}{{"", false, Dead}, {"", true, ""}, {Delivered, true, Delivered}, {Simulated, false, Simulated}} {
-		p := &pages{lists: [][]Delivery{{}}}
-		_, err := Replay(t.Context(), p, Filter{State: tc.state}, tc.delivered, time.Now)
-		relaytest.NoError(t, err)
-		relaytest.Equal(t, fmt.Sprintf("the state that is listed for %q, delivered %v", tc.state, tc.delivered), p.asked[0].State, tc.want)
-	}
-}
-
-func TestReplayEndsWithAnError(t *testing.T) {
-	p := &pages{lists: [][]Delivery{{{ID: "a"}}, {{ID: "b"}}}, broken: errors.New("down")}
-	if _, err := Replay(t.Context(), p, Filter{}, false, time.Now); !errors.Is(err, p.broken) || len(p.asked) != 1 {
-		t.Errorf("%v after %d pages", err, len(p.asked))
-	}
-	if _, err := Replay(t.Context(), &pages{}, Filter{}, false, time.Now); err == nil {
-		t.Error("a list that fails was passed over")
+func TestReplayAllEndsWithAnError(t *testing.T) {
+	s, store, _ := newSender(t)
+	relaytest.NoError(t, s.Send(t.Context(), []Delivery{post("a")}), store.db.Close())
+	if n, err := store.ReplayAll(t.Context(), Filter{}, false, time.Now); err == nil || n != 0 {
+		t.Errorf("%d were replayed, error %v; want none, and the store's error", n, err)
 	}
 }

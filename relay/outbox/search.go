@@ -8,31 +8,34 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// separator stands between the texts of a dead delivery. No query holds it.
+// separator stands between the texts of a dead delivery. No query contains it.
 const separator = "\x1f"
 
-const unsetDead = `DELETE FROM delivery_dead WHERE (id, account) IN (SELECT id, account FROM batch)`
+const deleteDeadTexts = `
+		DELETE FROM delivery_dead
+		WHERE (id, account) IN (SELECT id, account FROM batch)`
 
-// indexDead saves the texts by which deliveries that are dead now are searched.
-func indexDead(ctx context.Context, tx *db.Tx, round []ending) error {
-	var refs []Ref
-	for i := range round {
-		if e := &round[i]; e.moved && e.State == Dead {
-			refs = append(refs, e.ref())
-		}
-	}
-	ds, err := db.List(ctx, tx, "dead deliveries", load, fields, 0, keys(refs))
+// saveDeadTexts saves the texts by which dead deliveries are searched.
+func saveDeadTexts(ctx context.Context, tx *db.Tx, dead []Ref) error {
+	const label = "dead deliveries"
+	const upsert = `
+		INSERT INTO delivery_dead (id, account, created, text)
+		SELECT id, account, created, text
+		FROM batch
+		WHERE true
+		ON CONFLICT (id, account) DO UPDATE SET created = excluded.created, text = excluded.text`
+	ds, err := db.List(ctx, tx, label, selectByKeys, fields, 0, keys(dead))
 	if err != nil {
 		return err
 	}
 	rows := db.BatchOf("id, account, created, text", ds, func(d *Delivery) []any {
 		return []any{d.ID, d.Account, db.Nanos(d.CreatedAt), strings.ToLower(strings.Join(texts(d), separator))}
 	})
-	return tx.Run(ctx, "dead deliveries", db.UpsertAll("delivery_dead", "id, account", "created, text"), rows)
+	return tx.Run(ctx, label, upsert, rows)
 }
 
-// selects reports whether a filter wants a delivery.
-func selects(f Filter, d *Delivery) bool {
+// selects reports whether a filter selects a delivery.
+func (f *Filter) selects(d *Delivery) bool {
 	switch {
 	case len(f.IDs) > 0 && !slices.Contains(f.IDs, d.ID),
 		f.State != "" && f.State != d.State,
@@ -43,33 +46,34 @@ func selects(f Filter, d *Delivery) bool {
 		!f.From.IsZero() && d.CreatedAt.Before(f.From),
 		!f.To.IsZero() && d.CreatedAt.After(f.To),
 		f.Number != "" && f.Number != d.Originator && f.Number != d.Destination,
-		!holds(d.Reason, f.Reason),
-		!holds(MaskTarget(d.Target()), f.Target):
+		!containsFold(d.Reason, f.Reason),
+		!containsFold(MaskTarget(d.Target()), f.Target):
 		return false
 	}
-	return f.Query == "" || slices.ContainsFunc(texts(d), func(s string) bool { return holds(s, f.Query) })
+	return slices.ContainsFunc(texts(d), func(text string) bool { return containsFold(text, f.Query) })
 }
 
-// texts is where a query is looked for.
+// texts returns the texts that a query is looked for in. The table delivery_dead has them
+// in plain, so they lack what may be secret of the target; filters by target compare the
+// masked target.
 func texts(d *Delivery) []string {
-	// delivery_dead has these texts in plain; filters by target look at it as it is shown.
-	out := []string{d.ID, d.MessageID, SearchableTarget(d.Target()), d.Reason}
+	list := []string{d.ID, d.MessageID, SearchableTarget(d.Target()), d.Reason}
 	if d.Request != nil {
-		out = append(out, string(d.Request.Body))
+		list = append(list, string(d.Request.Body))
 	}
 	if d.SIM != nil {
-		out = append(out, d.SIM.Text)
+		list = append(list, d.SIM.Text)
 	}
 	if d.SMS != nil {
-		out = append(out, d.SMS.Text)
+		list = append(list, d.SMS.Text)
 	}
 	if d.Mail != nil {
-		out = append(out, d.Mail.Subject, d.Mail.Text)
+		list = append(list, d.Mail.Subject, d.Mail.Text)
 	}
-	return out
+	return list
 }
 
-// holds reports whether s has part in it, in any case.
-func holds(s, part string) bool {
-	return part == "" || strings.Contains(strings.ToLower(s), strings.ToLower(part))
+// containsFold reports whether a text contains a part, in any case.
+func containsFold(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }

@@ -11,156 +11,228 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// chunkSize is how many deliveries one statement changes or loads where no caller
+// chunkSize is the number of deliveries that one statement changes or loads unless a caller
 // sets a bound.
 const chunkSize = 500
 
 // Store keeps deliveries. It is safe for concurrent use.
 type Store struct {
 	db *db.DB
-	// scanMost is how many deliveries one page of a list reads for texts that no
+	// maxScanned is how many deliveries one page of a list reads for texts that no
 	// index has.
-	scanMost int
-	// compareMost is how many deliveries one page compares with a filter that no index
-	// has, and step how many one statement does.
-	compareMost, step int
+	maxScanned int
+	// maxCompared is how many deliveries one page compares with a filter that no index
+	// has, and step how many one statement compares.
+	maxCompared, step int
 }
 
 // NewStore returns the store of deliveries in a database.
 func NewStore(db *db.DB) *Store {
-	return &Store{db: db, scanMost: 20_000, compareMost: 50_000, step: 10_000}
+	return &Store{db: db, maxScanned: 20_000, maxCompared: 50_000, step: 10_000}
 }
 
-// columns are what fields reads.
-const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_id, d.originator, d.destination, d.state,
-d.reason, d.due, d.waits, d.held_until, d.tries `
+const columns = `d.account, d.doc, d.id, d.created, d.kind, d.relay, d.message_id, d.originator, d.destination,
+		  d.state, d.reason, d.due, d.waits, d.held_until, d.tries`
 
-const load = `SELECT ` + columns + `FROM batch AS b JOIN delivery AS d ON d.id = b.id AND d.account = b.account
-WHERE d.expires = 0 OR d.expires > $1`
+// fields returns pointers to the fields of d in the order of columns. The fields after doc
+// replace what it says.
+func fields(d *Delivery) []any {
+	doc := db.SealedOr(&d.Unopened, db.JSON(d), "delivery", &d.Account)
+	return []any{
+		&d.Account, doc, &d.ID, db.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination,
+		&d.State, &d.Reason, db.Time(&d.NextAttemptAt), &d.Waits, db.Time(&d.ParkedUntil), &d.Tries,
+	}
+}
 
-// Get loads one delivery.
+const selectByKeys = `
+		SELECT ` + columns + `
+		FROM batch AS b
+		JOIN delivery AS d ON d.id = b.id AND d.account = b.account
+		WHERE d.expires = 0 OR d.expires > $1`
+
+// Get loads one delivery; relay.KindNotFound if there is none.
 func (s *Store) Get(ctx context.Context, acct relay.AccountID, id string) (Delivery, error) {
 	return readOne(ctx, s.db, "delivery "+id, acct, id, s.db.Now())
 }
 
 // OfMessage returns the deliveries of a message, of all accounts, oldest first.
 func (s *Store) OfMessage(ctx context.Context, messageID string) ([]Delivery, error) {
-	ds, err := read(ctx, s.db, "deliveries of message "+messageID, `
-SELECT `+columns+`FROM delivery AS d
-WHERE d.message_id = $1 AND d.message_id <> '' AND (d.expires = 0 OR d.expires > $2)`, messageID, s.db.Now())
+	const query = `
+		SELECT ` + columns + `
+		FROM delivery AS d
+		WHERE d.message_id = $1 AND d.message_id <> ''
+		  AND (d.expires = 0 OR d.expires > $2)`
+	ds, err := read(ctx, s.db, "deliveries of message "+messageID, query, messageID, s.db.Now())
 	slices.SortFunc(ds, func(a, b Delivery) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return ds, err
 }
 
-// kept is what never changes of a delivery, without what has a column. The account stays:
-// it is read before doc, which would overwrite it.
-func kept(d Delivery) Delivery {
-	d.ID, d.Kind, d.Relay, d.MessageID = "", "", "", ""
-	d.Originator, d.Destination = "", ""
-	d.State, d.Reason, d.NextAttemptAt, d.Waits, d.ParkedUntil = "", "", time.Time{}, "", time.Time{}
-	d.Tries, d.Attempts = 0, nil
-	return d
+// readOne loads a delivery with its attempts.
+func readOne(ctx context.Context, c db.Conn, label string, acct relay.AccountID, id string, now time.Time) (Delivery, error) {
+	const query = `
+		SELECT ` + columns + `
+		FROM delivery AS d
+		WHERE d.id = $1 AND d.account = $2
+		  AND (d.expires = 0 OR d.expires > $3)`
+	ds, err := read(ctx, c, label, query, id, acct, now)
+	if err == nil && len(ds) == 0 {
+		err = db.NotFound(label)
+	}
+	if err != nil {
+		return Delivery{}, err
+	}
+	return ds[0], nil
 }
 
-// fields are columns; those after doc count more than it does.
-func fields(d *Delivery) []any {
-	return []any{
-		&d.Account, db.SealedOr(&d.Unopened, db.JSON(d), "delivery", &d.Account), &d.ID, db.NanoTime(&d.CreatedAt), &d.Kind, &d.Relay, &d.MessageID, &d.Originator, &d.Destination, &d.State,
-		&d.Reason, db.Time(&d.NextAttemptAt), &d.Waits, db.Time(&d.ParkedUntil), &d.Tries,
+// read runs a query for the columns of deliveries, and loads their attempts. An attempt that
+// ends meanwhile may be included although its outcome is not.
+func read(ctx context.Context, c db.Conn, label, query string, args ...any) ([]Delivery, error) {
+	const attempts = `
+		SELECT a.delivery, a.account, a.at, a.duration, a.status, a.error, a.reason, a.response
+		FROM batch AS b
+		JOIN delivery_attempt AS a ON a.delivery = b.id AND a.account = b.account
+		ORDER BY b.n, a.at`
+	ds, err := db.List(ctx, c, label, query, fields, args...)
+	if err != nil {
+		return nil, err
 	}
+	byRef := make(map[Ref]*Delivery, len(ds))
+	for i := range ds {
+		byRef[refOf(&ds[i])] = &ds[i]
+	}
+	type row struct {
+		Ref
+		Attempt
+	}
+	rows, err := db.List(ctx, c, label, attempts, func(r *row) []any {
+		return []any{&r.ID, &r.Account, db.NanoTime(&r.At), &r.Duration, &r.Status, &r.Error, &r.Reason, &r.Response}
+	}, keysOf(ds))
+	for _, r := range rows {
+		d := byRef[r.Ref]
+		d.Attempts = append(d.Attempts, r.Attempt)
+	}
+	return ds, err
 }
 
 func refOf(d *Delivery) Ref { return Ref{Account: d.Account, ID: d.ID} }
 
-// keys is the keys of deliveries as a batch; refFields are the columns of one.
-func keys(refs []Ref) *db.Batch {
-	return db.BatchOf("id, account", refs, refFields)
+func refSet(refs []Ref) map[Ref]bool {
+	set := make(map[Ref]bool, len(refs))
+	for _, ref := range refs {
+		set[ref] = true
+	}
+	return set
 }
+
+// refFields returns pointers to the columns id and account of a delivery.
+func refFields(r *Ref) []any { return []any{&r.ID, &r.Account} }
+
+// keys returns a batch of the keys of deliveries.
+func keys(refs []Ref) *db.Batch { return db.BatchOf("id, account", refs, refFields) }
 
 func keysOf(ds []Delivery) *db.Batch {
 	return db.BatchOf("id, account", ds, func(d *Delivery) []any { return []any{d.ID, d.Account} })
 }
 
-func refFields(r *Ref) []any { return []any{&r.ID, &r.Account} }
-
-// countParts is among how many rows the count of a state is spread.
+// countParts is the number of rows over which the count of a state is spread.
 const countParts = 64
 
 // Counts returns how many deliveries there are by state. Those under way are few
 // enough to be counted; those that have ended are counted when they end, and
 // until they are swept.
 func (s *Store) Counts(ctx context.Context) (map[State]int, error) {
-	found, err := db.Map[State, int](ctx, s.db, "deliveries: count", `
-SELECT state, CAST(SUM(ended) AS BIGINT) FROM delivery_count GROUP BY state
-UNION ALL SELECT state, COUNT(*) FROM delivery WHERE state IN ('queued', 'retrying') GROUP BY state`)
+	const query = `
+		SELECT state, CAST(SUM(ended) AS BIGINT)
+		FROM delivery_count
+		GROUP BY state
+		UNION ALL
+		SELECT state, COUNT(*)
+		FROM delivery
+		WHERE state IN ('queued', 'retrying')
+		GROUP BY state`
+	counts, err := db.Map[State, int](ctx, s.db, "deliveries: count", query)
 	for _, state := range States() {
-		found[state] += 0 // each state is there
+		counts[state] += 0 // so that the map has every state
 	}
-	return found, err
+	return counts, err
 }
 
 // addEnded adds to the counts of deliveries that have ended. It is the last of a
-// transaction, as others may wait for its row.
-func addEnded(ctx context.Context, tx *db.Tx, added map[State]int64) error {
+// transaction, because others may wait for its row.
+func addEnded(ctx context.Context, tx *db.Tx, counts map[State]int64) error {
+	const upsert = `
+		INSERT INTO delivery_count (part, state, ended)
+		SELECT CAST($1 AS BIGINT), state, added
+		FROM batch
+		WHERE true
+		ORDER BY n
+		ON CONFLICT (part, state) DO UPDATE SET ended = delivery_count.ended + excluded.ended`
 	rows := db.NewBatch("state, added")
 	for _, state := range States() { // in one order, against deadlocks
-		if added[state] != 0 {
-			rows.Add(state, added[state])
+		if counts[state] != 0 {
+			rows.Add(state, counts[state])
 		}
 	}
-	return tx.Run(ctx, "deliveries: count", `
-INSERT INTO delivery_count (part, state, ended)
-SELECT CAST($1 AS BIGINT), state, added FROM batch WHERE true ORDER BY n
-ON CONFLICT (part, state) DO UPDATE SET ended = delivery_count.ended + excluded.ended`, rand.Int64N(countParts), rows)
+	return tx.Run(ctx, "deliveries: count", upsert, rand.Int64N(countParts), rows)
 }
 
 // Sweep deletes the deliveries that have expired.
 func (s *Store) Sweep(ctx context.Context) error {
+	const expiredDead = `
+		SELECT id, account
+		FROM delivery
+		WHERE state = 'dead' AND expires > 0 AND expires <= $1
+		ORDER BY expires
+		LIMIT $2 {skip locked}`
+	// The time of creation finds these without a further index: what was created later than
+	// the retention has not expired.
+	const expired = `
+		SELECT id, account
+		FROM delivery
+		WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3
+		ORDER BY created
+		LIMIT $4 {skip locked}`
 	now := s.db.Now()
-	err := s.sweep(ctx, `
-SELECT id, account FROM delivery
-WHERE state = 'dead' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked}`, now, db.SweepMost)
-	if err != nil {
+	if err := s.sweep(ctx, expiredDead, now, db.SweepMost); err != nil {
 		return err
 	}
-	// These are found by the time of creation, which needs no further index: what was created
-	// so late has not expired.
 	for _, state := range []State{Delivered, Simulated} {
-		err = s.sweep(ctx, `
-SELECT id, account FROM delivery
-WHERE state = $1 AND created <= $2 AND expires > 0 AND expires <= $3 ORDER BY created LIMIT $4 {skip locked}`,
-			state, db.Nanos(now.Add(-s.db.Retention())), now, db.SweepMost)
-		if err != nil {
+		if err := s.sweep(ctx, expired, state, db.Nanos(now.Add(-s.db.Retention())), now, db.SweepMost); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sweep deletes what a query finds, until it finds less than it may.
+// sweep deletes the deliveries that a query finds, until it finds fewer than its limit.
 func (s *Store) sweep(ctx context.Context, query string, args ...any) error {
-	const noun = "deliveries: sweep"
-	return s.db.Repeat(ctx, noun, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
-		refs, err := db.List(ctx, tx, noun, query, refFields, args...)
+	const label = "deliveries: sweep"
+	const deleteAttempts = `
+		DELETE FROM delivery_attempt
+		WHERE (delivery, account) IN (SELECT id, account FROM batch)`
+	const deleteDeliveries = `
+		DELETE FROM delivery
+		WHERE (id, account) IN (SELECT id, account FROM batch)
+		RETURNING state`
+	return s.db.Repeat(ctx, label, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
+		refs, err := db.List(ctx, tx, label, query, refFields, args...)
 		if err != nil {
 			return 0, err
 		}
 		rows := keys(refs)
-		if err := tx.RunAll(ctx, noun, db.Do(unsetDead, rows), db.Do(deleteAttempts, rows)); err != nil {
+		if err := tx.RunAll(ctx, label, db.Do(deleteDeadTexts, rows), db.Do(deleteAttempts, rows)); err != nil {
 			return 0, err
 		}
-		states, err := db.Values[State](ctx, tx, noun, `
-DELETE FROM delivery WHERE (id, account) IN (SELECT id, account FROM batch)
-RETURNING state`, rows)
+		states, err := db.Values[State](ctx, tx, label, deleteDeliveries, rows)
 		if err != nil {
 			return 0, err
 		}
-		added := make(map[State]int64)
+		counts := make(map[State]int64)
 		for _, state := range states {
-			added[state]--
+			counts[state]--
 		}
-		return len(refs), addEnded(ctx, tx, added)
+		return len(refs), addEnded(ctx, tx, counts)
 	})
 }

@@ -38,7 +38,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 	}
 	for {
 		d, b := &pendingDecision{}, s.newBudget(ref.Account)
-		created, more, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.until(), func(all []Occurrence) ([]outbox.Delivery, error) {
+		created, more, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.deps.Deliveries.LeaseUntil(), func(all []Occurrence) ([]outbox.Delivery, error) {
 			b.rollback()
 			d = &pendingDecision{fired: make([]firing, len(all))}
 			for i := range all {

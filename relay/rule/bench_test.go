@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/rule"
 )
@@ -16,7 +17,7 @@ import (
 func BenchmarkEvaluate(b *testing.B) {
 	const devices, rules, batch = 10_000, 1000, 5000
 	store := recordstest.Open(b)
-	service, err := rule.New(rule.Deps{Store: store.Rules, Fleet: &iot.Service{}, Dispatcher: &dispatched{}}, rule.Options{})
+	service, err := rule.New(rule.Deps{Store: store.Rules, Fleet: &iot.Service{}, Deliveries: outbox.Sender{Dispatcher: &dispatched{}}}, rule.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

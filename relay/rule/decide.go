@@ -3,8 +3,6 @@ package rule
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
@@ -75,7 +73,7 @@ func (d *pendingDecision) create(b *budget, p *Program, all []Occurrence) []outb
 // be called more than once, each time with an empty pendingDecision; either may be nil.
 func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, begin func(*pendingDecision), evaluate func(*pendingDecision, *PairState)) error {
 	var d *pendingDecision
-	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.until(), func(locked []PairState) (Decision, error) {
+	created, err := s.deps.Transactions.Decide(ctx, b.acct, pairs, s.deps.Deliveries.LeaseUntil(), func(locked []PairState) (Decision, error) {
 		b.rollback()
 		d = &pendingDecision{}
 		if begin != nil {
@@ -107,14 +105,5 @@ func (s *Service) conclude(acct relay.AccountID, d *pendingDecision, created []o
 		}
 		s.counted.add(d)
 	}
-	s.dispatch(created)
+	s.deps.Deliveries.Dispatch(created)
 }
-
-func (s *Service) dispatch(created []outbox.Delivery) {
-	if len(created) > 0 {
-		s.deps.Dispatcher.Dispatch(slices.Clone(created))
-	}
-}
-
-// until is the end of a new delivery's lease.
-func (s *Service) until() time.Time { return s.o.Now().Add(s.o.Lease) }

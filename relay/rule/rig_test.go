@@ -78,6 +78,10 @@ func newSite(t *testing.T, open func(now func() time.Time) *recordstest.Records)
 	return s
 }
 
+func (s *site) sender() outbox.Sender {
+	return outbox.Sender{Dispatcher: s.sent, Lease: 30 * time.Second, Now: s.clock.Now}
+}
+
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	return newSite(t, func(now func() time.Time) *recordstest.Records { return recordstest.OpenAt(t, now) }).gateway()
@@ -89,7 +93,7 @@ func (s *site) gateway() *gateway {
 	g := &gateway{site: s, store: &faulty{Store: s.records.Rules}}
 	g.iot = iot.New(s.records.Devices, s.cache, s.readings, catalogtest.Compile, iot.Options{Now: s.clock.Now})
 	var err error
-	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: s.sent}, rule.Options{Now: s.clock.Now})
+	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: s.sender()}, rule.Options{Now: s.clock.Now})
 	relaytest.NoError(s.t, err)
 	g.iot.EvaluateWith(g.rules)
 	return g

@@ -15,11 +15,11 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
-// Deps are the dependencies of a Service. Store, Fleet and Dispatcher are required.
+// Deps are the dependencies of a Service. Store, Fleet and Deliveries are required.
 type Deps struct {
 	Store      *Store
 	Fleet      *iot.Service // devices and their readings
-	Dispatcher outbox.Dispatcher
+	Deliveries outbox.Sender
 	// Transactions replaces those of Store in tests; nil means Store.
 	Transactions Transactions
 	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
@@ -32,9 +32,6 @@ type Deps struct {
 // Options configures a Service; the zero value works.
 type Options struct {
 	Settings Settings
-	// Lease is how long new deliveries are leased for their first attempt; 0 means
-	// 30 s.
-	Lease time.Duration
 	// Tick is how often the clock is looked at; 0 means 1 s.
 	Tick time.Duration
 	// MaxRules is how many rules an account may have; 0 means 2,000.
@@ -62,8 +59,8 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Store == nil || d.Fleet == nil || d.Dispatcher == nil {
-		return nil, errors.New("rule: store, fleet and dispatcher are needed")
+	if d.Store == nil || d.Fleet == nil || d.Deliveries.Dispatcher == nil {
+		return nil, errors.New("rule: store, fleet and deliveries are needed")
 	}
 	if d.Transactions == nil {
 		d.Transactions = d.Store
@@ -74,8 +71,7 @@ func New(d Deps, o Options) (*Service, error) {
 	if d.Behind == nil {
 		d.Behind = func() bool { return false }
 	}
-	o.Lease, o.Tick = cmp.Or(o.Lease, 30*time.Second), cmp.Or(o.Tick, time.Second)
-	o.MaxRules = cmp.Or(o.MaxRules, 2000)
+	o.Tick, o.MaxRules = cmp.Or(o.Tick, time.Second), cmp.Or(o.MaxRules, 2000)
 	o.ActionsPerFrame, o.ActionsPerMinute = cmp.Or(o.ActionsPerFrame, 100), cmp.Or(o.ActionsPerMinute, 6000)
 	if o.Now == nil {
 		o.Now = time.Now

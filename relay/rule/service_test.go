@@ -164,7 +164,7 @@ func TestAFrameHasSoManyActions(t *testing.T) {
 func TestAnAccountHasSoManyActionsInAMinute(t *testing.T) {
 	g := newGateway(t)
 	var err error
-	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: g.sent}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 3})
+	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 3})
 	relaytest.NoError(t, err)
 	g.iot.EvaluateWith(g.rules)
 	g.create(rule.Rule{When: "values.t > 30", Repeat: rule.Repeat{Always: true}})
@@ -237,7 +237,7 @@ func TestNothingIsDecidedByTheClockWhileBehind(t *testing.T) {
 	g := newGateway(t)
 	behind := true
 	var err error
-	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: g.sent, Behind: func() bool { return behind }}, rule.Options{Now: g.clock.Now})
+	g.rules, err = rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender(), Behind: func() bool { return behind }}, rule.Options{Now: g.clock.Now})
 	relaytest.NoError(t, err)
 	g.ingest(warm("a", 0, 1))
 	g.create(rule.Rule{On: rule.OnSilent, SilentFor: time.Minute})
@@ -275,7 +275,7 @@ func TestBatches(t *testing.T) {
 // A batch that the account's limit does not allow waits for another minute.
 func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 	g := newGateway(t)
-	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: g.sent}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
+	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
 	g.iot.EvaluateWith(g.rules)
 	g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
 	for n := range 4 {
@@ -300,7 +300,7 @@ func TestBatchesBeyondTheLimitOfAMinuteAreSentLater(t *testing.T) {
 // account's batch in its time.
 func TestBatchesAtTheLimitDoNotHideThoseOfOthers(t *testing.T) {
 	g := newGateway(t)
-	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: g.sent}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
+	g.rules = relaytest.Must(rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender()}, rule.Options{Now: g.clock.Now, ActionsPerMinute: 1}))(t)
 	g.iot.EvaluateWith(g.rules)
 	for range 110 {
 		g.create(rule.Rule{Batch: rule.Batch{Count: 2, Every: time.Second}})
@@ -463,7 +463,7 @@ func TestWarningsAndLimits(t *testing.T) {
 	relaytest.Equal(t, "the warnings of a rule of an unknown location and device", warnings, []string{
 		`There is no location "nowhere": the rule has no devices.`, `There is no device "none".`,
 	})
-	small, err := rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Dispatcher: g.sent, CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
+	small, err := rule.New(rule.Deps{Store: g.store.Store, Transactions: g.store, Fleet: g.iot, Deliveries: g.sender(), CheckURL: func(string) error { return fmt.Errorf("a private address") }}, rule.Options{MaxRules: 1})
 	relaytest.NoError(t, err)
 	if _, _, err := small.Create(t.Context(), 1, r); relay.KindOf(err) != relay.KindInvalid {
 		t.Errorf("too many: %v", err)

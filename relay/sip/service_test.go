@@ -41,14 +41,14 @@ func (h *world) Make(_ context.Context, o Order) (int64, error) {
 	return 7, h.err
 }
 
-func (h *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+func (h *world) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (created []outbox.Delivery, err error) {
 	for _, m := range h.mails {
 		if m.ID == ds[0].ID {
-			return []int{0}, nil
+			return nil, nil
 		}
 	}
 	h.mails = append(h.mails, ds...)
-	return nil, nil
+	return ds, nil
 }
 
 func (h *world) Dispatch(ds []outbox.Delivery) { h.sent += len(ds) }
@@ -57,7 +57,7 @@ func newService(t *testing.T) (*Service, *world) {
 	t.Helper()
 	h := &world{jobs: map[string]job.Job{}, now: noon()}
 	now := func() time.Time { return h.now }
-	s, err := New(Deps{Jobs: h, Archives: h, Mails: outbox.Mailer{Store: h, Dispatcher: h, Domain: "gw", Now: now}, Now: now},
+	s, err := New(Deps{Jobs: h, Archives: h, Mails: outbox.Mailer{Sender: outbox.Sender{Store: h, Dispatcher: h, Now: now}, Domain: "gw"}, Now: now},
 		Options{PublicURL: "https://gw"})
 	relaytest.NoError(t, err)
 	return s, h

@@ -51,7 +51,7 @@ func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0
 func (w *fixture) meter() *Meter {
 	w.t.Helper()
 	m, err := NewMeter(MeterDeps{
-		Counters: w, SIMs: w, Pools: w.pools, Events: w, Mails: outbox.Mailer{Store: w, Dispatcher: w, Now: w.clock.Now}, Suspender: w, Jobs: w, Now: w.clock.Now,
+		Counters: w, SIMs: w, Pools: w.pools, Events: w, Mails: outbox.Mailer{Sender: outbox.Sender{Store: w, Dispatcher: w, Now: w.clock.Now}}, Suspender: w, Jobs: w, Now: w.clock.Now,
 	})
 	relaytest.NoError(w.t, err)
 	return m
@@ -273,18 +273,17 @@ func (w *fixture) Notify(_ context.Context, _ relay.AccountID, e outbox.Event) e
 	return err
 }
 
-func (w *fixture) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (existing []int, err error) {
+func (w *fixture) Create(_ context.Context, ds []outbox.Delivery, _ time.Time) (created []outbox.Delivery, err error) {
 	if err := w.fails("create"); err != nil {
 		return nil, err
 	}
-	for i, d := range ds {
-		if w.sent[d.ID].ID != "" {
-			existing = append(existing, i)
-			continue
+	for _, d := range ds {
+		if w.sent[d.ID].ID == "" {
+			created = append(created, d)
 		}
 		w.sent[d.ID] = d
 	}
-	return existing, nil
+	return created, nil
 }
 
 func (w *fixture) Dispatch(ds []outbox.Delivery) {

@@ -43,7 +43,7 @@ func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err erro
 	if err != nil {
 		return c, err
 	}
-	reports, err := d.openReceipts(ctx, back.records, out.queue)
+	reports, err := d.openReceipts(ctx, back.records, out.sender)
 	if err != nil {
 		return c, err
 	}
@@ -51,7 +51,7 @@ func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err erro
 	if err != nil {
 		return c, err
 	}
-	rules, err := d.openRules(back.records, out.queue, in)
+	rules, err := d.openRules(back.records, out.sender, in)
 	if err != nil {
 		return c, err
 	}
@@ -120,6 +120,7 @@ type outbound struct {
 	operator simOperator
 	prober   prober
 	preview  outbox.Previewer
+	sender   outbox.Sender
 	events   outbox.Caller // sends events to accounts' callback URLs
 	mails    outbox.Mailer
 }
@@ -159,10 +160,9 @@ func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err
 		a, err := back.records.Accounts.Account(ctx, acct)
 		return a.CallbackURL, err // empty if it has none
 	}
-	out.events = outbox.Caller{CallbackURL: callbackURL, Store: back.records.Deliveries, Dispatcher: out.queue, Lease: out.queue.Lease(), Now: time.Now}
-	out.mails = outbox.Mailer{
-		Store: back.records.Deliveries, Dispatcher: out.queue, Domain: mailDomain(d.cfg.SMTP.From), Lease: out.queue.Lease(), Now: time.Now,
-	}
+	out.sender = outbox.Sender{Store: back.records.Deliveries, Dispatcher: out.queue, Lease: out.queue.Lease(), Now: time.Now}
+	out.events = outbox.Caller{Sender: out.sender, CallbackURL: callbackURL}
+	out.mails = outbox.Mailer{Sender: out.sender, Domain: mailDomain(d.cfg.SMTP.From)}
 	return out, nil
 }
 

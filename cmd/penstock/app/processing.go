@@ -35,7 +35,7 @@ func (p processing) inOrder() []*intake.Intake {
 func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
 	store := back.records.Inbound
 	p.inbound, err = inbound.New(inbound.Deps{
-		Relays: store, Claims: store, Deliveries: back.records.Deliveries, Inbox: store, Parts: store, Dispatcher: out.queue,
+		Relays: store, Claims: store, Deliveries: out.sender, Inbox: store, Parts: store,
 		LateStatuses: carrier.NewLateStatuses(back.records.statuses), Preview: out.preview,
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},

@@ -7,23 +7,23 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery/guard"
-	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/ingest/uplink"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
 )
 
 // openRules opens the service for rules, which evaluates stored frames.
-func (d *Gateway) openRules(r *recordStores, out *queue.Queue, in processing) (*rule.Service, error) {
+func (d *Gateway) openRules(r *recordStores, sender outbox.Sender, in processing) (*rule.Service, error) {
 	frames := &backlog{of: in.intakes[event.Uplink].Status, now: time.Now, behind: true}
 	rules, err := rule.New(rule.Deps{
-		Store: r.Rules, Fleet: in.devices, Dispatcher: out, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
+		Store: r.Rules, Fleet: in.devices, Deliveries: sender, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL, Behind: frames.Behind,
 	}, rule.Options{
-		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Lease: out.Lease(), Logger: d.log,
+		Settings: rule.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From), PublicURL: d.cfg.PublicURL}, Logger: d.log,
 		ActionsPerFrame: d.cfg.Rules.ActionsPerFrame, ActionsPerMinute: d.cfg.Rules.ActionsPerMinute,
 	})
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/penstock/penstock/delivery/carrier/smpp"
 	"github.com/penstock/penstock/delivery/guard"
 	"github.com/penstock/penstock/delivery/httpout"
-	"github.com/penstock/penstock/delivery/queue"
 	"github.com/penstock/penstock/delivery/submit"
 	"github.com/penstock/penstock/ingest/admin"
 	"github.com/penstock/penstock/ingest/carrier"
 	"github.com/penstock/penstock/ingest/intake"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // receipts are the handler of receipts and delivery reports, and what signs the
@@ -30,7 +30,7 @@ type receipts struct {
 	signer  carrier.Signer
 }
 
-func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, out *queue.Queue) (r receipts, err error) {
+func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, sender outbox.Sender) (r receipts, err error) {
 	secret := d.cfg.ReceiptSecret
 	if secret == "" {
 		if secret, err = records.Gateways.Setting(ctx, "receipt_secret", rand.Text); err != nil {
@@ -40,9 +40,9 @@ func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, out *
 	r.signer = carrier.NewSigner(secret)
 	store := records.Messages
 	r.handler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
-		Receipts: store, Reports: store, Deliveries: records.Deliveries, Dispatcher: out, Logger: d.log,
+		Receipts: store, Reports: store, Deliveries: sender, Logger: d.log,
 		Events: carrier.NewLateStatuses(records.statuses),
-	}, message.ReceiptHandlerOptions{Lease: out.Lease()})
+	}, message.ReceiptHandlerOptions{})
 	if err == nil {
 		d.whileOpen(r.handler.Run)
 	}

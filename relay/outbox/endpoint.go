@@ -27,14 +27,14 @@ type Wait string
 
 // The conditions that a delivery may wait for.
 const (
-	// WaitsForBreaker: its endpoint fails, and its breaker is open.
+	// WaitsForBreaker means that the endpoint fails, and its breaker is open.
 	WaitsForBreaker Wait = "breaker"
-	// WaitsForTurn: an earlier one to the same ordered endpoint has not ended.
+	// WaitsForTurn means that an earlier delivery to the same ordered endpoint has not ended.
 	WaitsForTurn Wait = "turn"
 )
 
-// EndpointName names the endpoint that a delivery is for: Endpoint where it is set, else
-// its account, kind and host.
+// EndpointName names the endpoint of a delivery: Endpoint if it is set, else a hash of
+// account, kind and host.
 func (d *Delivery) EndpointName() string {
 	if d.Endpoint != "" {
 		return d.Endpoint
@@ -64,7 +64,7 @@ func EndpointID(acct relay.AccountID, parts ...string) string {
 type ParkedEndpoint struct {
 	Account  relay.AccountID
 	Endpoint string
-	// First is when the first of them has waited long enough.
+	// First is the earliest ParkedUntil of the deliveries.
 	First time.Time
 }
 
@@ -73,12 +73,12 @@ type Breaker struct {
 	Endpoint string          `json:"endpoint"`
 	Account  relay.AccountID `json:"account"`
 	Relay    string          `json:"relay,omitempty"`
-	// Target is where the last attempt went, without secrets.
+	// Target is the target of the last attempt, without secrets.
 	Target string `json:"target"`
-	// Reason is why that failed, in words that users of the account may read.
+	// Reason says why the last attempt failed, in words that users of the account may read.
 	Reason   string    `json:"reason"`
 	OpenedAt time.Time `json:"opened_at"`
-	// Probes counts the attempts made since; the next may be made at ProbeAt.
+	// Probes counts the attempts since OpenedAt; the next may be made at ProbeAt.
 	Probes  int       `json:"probes"`
 	ProbeAt time.Time `json:"probe_at"`
 }
