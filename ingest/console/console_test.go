@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -21,13 +22,13 @@ import (
 
 // assets are the files and what they are served as.
 func assets() map[string]string {
-	out := map[string]string{"/console": "text/html; charset=utf-8"}
+	served := map[string]string{"/console": "text/html; charset=utf-8"}
 	for name, f := range load() {
 		if name != "console.html" {
-			out["/console/"+name] = f.kind
+			served["/console/"+name] = f.kind
 		}
 	}
-	return out
+	return served
 }
 
 // ours are the files that we wrote, as one text for each ending.
@@ -89,6 +90,12 @@ func TestEveryFileIsServedOpenlyAndStrictly(t *testing.T) {
 	}
 }
 
+func TestTheRootLeadsToTheConsole(t *testing.T) {
+	resp, _ := ask(t, "GET", "/")
+	relaytest.Equal(t, "the status", resp.StatusCode, 302)
+	relaytest.Equal(t, "the address", resp.Header.Get("Location"), "/console")
+}
+
 func TestACachedFileIsAnswered304(t *testing.T) {
 	tags := map[string]bool{}
 	for path := range assets() {
@@ -124,25 +131,87 @@ func TestACachedFileIsAnswered304(t *testing.T) {
 	}
 }
 
-// Every module is served under the name by which another imports it, or the page
-// stays empty.
-func TestEveryImportIsServed(t *testing.T) {
-	imports := regexp.MustCompile(`(?m)(?:^import .* from |import\()"([^"]+)"`)
-	n := 0
+// importsOf returns the modules that each of our modules imports, as they are called below web.
+// Those imported when they are needed are included only if lazy is true.
+func importsOf(lazy bool) map[string][]string {
+	static, dynamic := regexp.MustCompile(`(?s)\bimport (?:[^"';]* from )?"([^"]+)"`), regexp.MustCompile(`\bimport\("([^"]+)"\)`)
+	imports := make(map[string][]string)
 	for name, f := range load() {
 		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "uplot-") {
 			continue
 		}
-		for _, found := range imports.FindAllSubmatch(f.content, -1) {
+		found := static.FindAllSubmatch(f.content, -1)
+		if lazy {
+			found = append(found, dynamic.FindAllSubmatch(f.content, -1)...)
+		}
+		for _, m := range found {
+			imports[name] = append(imports[name], path.Join(path.Dir(name), string(m[1])))
+		}
+	}
+	return imports
+}
+
+// Every module is served under the name by which another imports it, or the page
+// stays empty.
+func TestEveryImportIsServed(t *testing.T) {
+	n := 0
+	for name, imported := range importsOf(true) {
+		for _, to := range imported {
 			n++
-			to := "/console/" + path.Join(path.Dir(name), string(found[1]))
-			if kind := assets()[to]; !strings.HasPrefix(kind, "text/javascript") {
+			if kind := assets()["/console/"+to]; !strings.HasPrefix(kind, "text/javascript") {
 				t.Errorf("%s imports %s, which is served as %q", name, to, kind)
 			}
 		}
 	}
-	if n < 20 {
+	if n < 100 {
 		t.Errorf("only %d imports were found", n)
+	}
+}
+
+func TestModulesDoNotImportEachOtherInACircle(t *testing.T) {
+	imports, done := importsOf(false), make(map[string]bool)
+	var visit func(name string, trail []string)
+	visit = func(name string, trail []string) {
+		if slices.Contains(trail, name) {
+			t.Errorf("a circle of imports: %s", strings.Join(append(trail, name), " imports "))
+			return
+		}
+		if done[name] {
+			return
+		}
+		for _, to := range imports[name] {
+			visit(to, append(slices.Clone(trail), name))
+		}
+		done[name] = true
+	}
+	for name := range imports {
+		visit(name, nil)
+	}
+}
+
+func TestLinesHaveAtMost120Columns(t *testing.T) {
+	for name, f := range load() {
+		if strings.HasPrefix(name, "uplot-") {
+			continue
+		}
+		for i, line := range strings.Split(string(f.content), "\n") {
+			if n := utf8.RuneCountInString(line); n > 120 {
+				t.Errorf("%s:%d has %d columns", name, i+1, n)
+			}
+		}
+	}
+}
+
+// A reader of the console clicks; what curl needs is in the API's documentation.
+func TestTextsNameNoMethodAndNoPath(t *testing.T) {
+	sends := regexp.MustCompile(`["'\x60][^"'\x60\n]*\b(?:GET|POST|PUT|PATCH|DELETE) /?[a-z{][^"'\x60\n]*["'\x60]|would be here`)
+	for name, f := range load() {
+		if strings.HasPrefix(name, "uplot-") || name == "core/api.js" || name == "core/snippets.js" {
+			continue
+		}
+		for _, found := range sends.FindAll(f.content, -1) {
+			t.Errorf("%s: %s", name, found)
+		}
 	}
 }
 

@@ -12,7 +12,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/penstock/penstock/ingest/admin"
+	"github.com/penstock/penstock/ingest/iotapi"
+	"github.com/penstock/penstock/ingest/ledgerapi"
 	"github.com/penstock/penstock/ingest/openapi"
+	"github.com/penstock/penstock/ingest/restv2"
+	"github.com/penstock/penstock/ingest/restv3"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
@@ -31,7 +35,7 @@ func constant(t *testing.T, name string, into any) {
 // operations are those of the gateway that the page may ask for, by their id.
 func operations(t *testing.T) (list map[string]*openapi3.Operation, at map[string]string) {
 	t.Helper()
-	doc, err := openapi.Merge(admin.OpenAPI(), OpenAPI())
+	doc, err := openapi.Merge(admin.OpenAPI(), OpenAPI(), iotapi.OpenAPI(), restv2.OpenAPI(), restv3.OpenAPI(), ledgerapi.OpenAPI())
 	relaytest.NoError(t, err)
 	list, at = map[string]*openapi3.Operation{}, map[string]string{}
 	for path, item := range doc.Paths.Map() {
@@ -54,7 +58,7 @@ func TestEveryOperationOfThePageIsInTheContract(t *testing.T) {
 			t.Errorf("the page never asks for %s", id)
 		}
 	}
-	for _, path := range regexp.MustCompile(`["'\x60]([A-Z]+ )?/(?:admin|readyz|metrics|healthz)[^"'\x60]*["'\x60]`).FindAllString(string(ours(".js")), -1) {
+	for _, path := range regexp.MustCompile(`["'\x60]([A-Z]+ )?/(?:admin|iot|v2|v3|ledgers|readyz|metrics|healthz)\b[^"'\x60]*["'\x60]`).FindAllString(string(ours(".js")), -1) {
 		path = strings.Trim(path, "\"'`")
 		if path == "/admin" || path == "/readyz" { // what takes the token
 			continue

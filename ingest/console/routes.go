@@ -28,6 +28,7 @@ type file struct {
 // Mount adds the page and what it loads to the app. None takes a token.
 func Mount(app fiber.Router) {
 	files := load()
+	app.Get("/", func(c *fiber.Ctx) error { return c.Redirect("/console", fiber.StatusFound) })
 	app.Get("/console", func(c *fiber.Ctx) error { return serve(c, files["console.html"]) })
 	app.Get("/console/:file", func(c *fiber.Ctx) error { return serve(c, files[c.Params("file")]) })
 	app.Get("/console/:folder/:file", func(c *fiber.Ctx) error { return serve(c, files[c.Params("folder")+"/"+c.Params("file")]) })
@@ -38,6 +39,7 @@ func Mount(app fiber.Router) {
 func load() map[string]*file {
 	kinds := map[string]string{
 		".html": fiber.MIMETextHTMLCharsetUTF8, ".js": fiber.MIMETextJavaScriptCharsetUTF8, ".css": "text/css; charset=utf-8",
+		".svg": "image/svg+xml",
 	}
 	files := make(map[string]*file)
 	_ = fs.WalkDir(web, "web", func(name string, entry fs.DirEntry, _ error) error {

@@ -67,7 +67,10 @@ func Routes(app *fiber.App, doc *openapi3.T) []string {
 
 // normalRoute writes a route of fiber without the names of its parameters.
 func normalRoute(path string) string {
-	segments := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	if path != "/" {
+		path = strings.TrimSuffix(path, "/")
+	}
+	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		switch {
 		case strings.HasPrefix(s, ":"):

@@ -1,32 +1,52 @@
-// Accounts by name: everything else in the console knows them by id.
+// Accounts by name: records hold their ids.
 
 import { call } from "./api.js";
 import { h } from "./dom.js";
 
 const retryAfter = 30_000;
-let names = new Map(), asked = 0, loading = null;
+let known = [],
+  askedAt = 0,
+  loading = null;
 
-// load asks for the names, at most each half minute. Without an answer, ids stay ids.
+// load asks for the accounts, at most each half minute. Without an answer, ids stay ids.
 function load() {
-  if (loading || Date.now() - asked < retryAfter) return loading || Promise.resolve();
-  asked = Date.now();
-  loading = call("listAccounts").then(({ data }) => { names = new Map(data.map((a) => [a.id, a.name])); }).catch(() => {}).finally(() => { loading = null; });
+  if (loading || Date.now() - askedAt < retryAfter) return loading || Promise.resolve();
+  askedAt = Date.now();
+  loading = call("listAccounts")
+    .then(({ data }) => {
+      known = data;
+    })
+    .catch(() => {})
+    .finally(() => {
+      loading = null;
+    });
   return loading;
 }
 
-const text = (id) => (names.has(id) ? names.get(id) + " (" + id + ")" : String(id));
+const nameOf = (id) => known.find((a) => a.id === Number(id))?.name || String(id);
 
-// account shows the account of an id as "name (id)"; nothing for none.
+// account shows the account of an id by name, with the id on hover; nothing for none.
 export function account(id) {
   if (!id) return "";
-  const shown = h("span", { class: "account" }, text(id));
-  if (!names.has(id)) load().then(() => { shown.textContent = text(id); });
+  const shown = h("span", { class: "account", title: "Account " + id }, nameOf(id));
+  if (!known.some((a) => a.id === Number(id)))
+    load().then(() => {
+      shown.textContent = nameOf(id);
+    });
   return shown;
 }
 
-// accounts returns all of them, [{ id, name }], by name.
+// accounts returns all of them, by name. forget has the next call ask again.
 export async function accounts() {
-  if (names.size === 0) asked = 0;
+  if (known.length === 0) askedAt = 0;
   await load();
-  return [...names].map(([id, name]) => ({ id, name })).sort((a, b) => a.name.localeCompare(b.name));
+  return [...known].sort((a, b) => a.name.localeCompare(b.name));
 }
+
+export function forget() {
+  known = [];
+  askedAt = 0;
+}
+
+// accountNames are the accounts for a list to pick from: [[id, name]].
+export const accountNames = async () => (await accounts()).map((a) => [String(a.id), a.name]);

@@ -7,6 +7,12 @@ export const api = {
   "getStatus": "GET /admin/status",
   "getTraffic": "GET /admin/traffic",
   "listAccounts": "GET /admin/accounts",
+  "addAccount": "POST /admin/accounts",
+  "removeAccount": "DELETE /admin/accounts/{account}",
+  "adjustCredit": "POST /admin/accounts/{account}/credit",
+  "listTokensOfAccounts": "GET /admin/tokens",
+  "addToken": "POST /admin/tokens",
+  "revokeToken": "DELETE /admin/tokens/{token_id}",
   "signIn": "POST /admin/session",
   "showSession": "GET /admin/session",
   "signOut": "DELETE /admin/session",
@@ -27,68 +33,135 @@ export const api = {
   "replayDeliveries": "POST /admin/deliveries/replay",
   "listMessages": "GET /admin/messages",
   "resendMessages": "POST /admin/messages/resend",
+  "sendMessage": "POST /v2/sms/send",
   "listCredit": "GET /admin/credit",
+  "listBalances": "GET /admin/balances",
   "listRelaysOfAccounts": "GET /admin/relays",
   "showRelay": "GET /admin/relays/{kind}/{relay_id}",
-  "changeRelay": "PATCH /admin/relays/{kind}/{relay_id}",
   "explainRelay": "POST /admin/relays/explain",
+  "patchGeographicRelay": "PATCH /v2/sms-relay/geo/{relay}",
+  "patchNumberRelay": "PATCH /v2/sms-relay/vmn/{relay}",
   "listRulesOfAccount": "GET /admin/rules",
   "tryRuleOfAccount": "POST /admin/rules/try",
+  "createRule": "POST /iot/rules",
+  "patchRule": "PATCH /iot/rules/{rule_id}",
+  "deleteRule": "DELETE /iot/rules/{rule_id}",
   "listAlarmsOfAccount": "GET /admin/alarms",
-  "acknowledgeAlarm": "PATCH /admin/alarms/{alarm_id}",
+  "patchAlarm": "PATCH /iot/alarms/{alarm_id}",
   "listDevicesOfAccounts": "GET /admin/devices",
   "showDevice": "GET /admin/devices/{device_id}",
   "aggregateDeviceOfAccount": "GET /admin/devices/{device_id}/readings/aggregate",
   "listFramesOfDevice": "GET /admin/devices/{device_id}/frames",
   "listMarkersOfDevice": "GET /admin/devices/{device_id}/markers",
+  "createLorawanDevice": "POST /iot/devices/lorawan",
+  "createBluetoothDevice": "POST /iot/devices/bluetooth",
+  "createOtherDevice": "POST /iot/devices/other",
+  "patchDevice": "PATCH /iot/devices/{device_id}",
+  "deleteDevice": "DELETE /iot/devices/{device_id}",
+  "addEventMarker": "POST /iot/devices/{device_id}/event-markers",
   "listDecodersOfAccounts": "GET /admin/decoders",
-  "changeDecoder": "PATCH /admin/decoders/{decoder_id}",
   "tryDecoder": "POST /admin/decoders/try",
   "showDecoder": "GET /admin/decoders/{decoder_id}",
+  "createDecoder": "POST /iot/decoders",
+  "patchDecoder": "PATCH /iot/decoders/{decoder_id}",
+  "addDecoderSensor": "POST /iot/decoders/{decoder_id}/sensors",
+  "deleteDecoderSensor": "DELETE /iot/decoders/{decoder_id}/sensors/{key}",
   "listSIMsOfAccounts": "GET /admin/sims",
   "showSIM": "GET /admin/sims/{iccid}",
   "usageOfSIM": "GET /admin/sims/{iccid}/usage",
+  "activateSIM": "POST /v3/mno/{iccid}/activate",
+  "suspendSIM": "POST /v3/mno/{iccid}/suspend",
+  "unsuspendSIM": "POST /v3/mno/{iccid}/unsuspend",
+  "terminateSIM": "POST /v3/mno/{iccid}/terminate",
+  "setUsageLimit": "PUT /v3/mno/{iccid}/usage-limit",
+  "reassignSIMs": "POST /v3/mno/sim/bulk-reassign",
+  "listSubscribers": "GET /v3/mno/subscriber",
+  "registerSubscriber": "POST /v3/mno/subscriber/register",
   "listJobsOfAccounts": "GET /admin/jobs",
   "listLedgersOfAccounts": "GET /admin/ledgers",
   "listEntriesOfLedger": "GET /admin/ledgers/{ledger_id}/entries",
   "showLedgerToken": "GET /admin/ledger-tokens/{token_id}",
-  "listBalances": "GET /admin/balances",
   "getInventory": "GET /admin/inventory"
 };
 
 // The headers that sign a request in, and what to do when the gateway refuses
 // them; session.js sets both.
 let credentials = { headers: () => ({}), refused: () => {} };
-export const signWith = (given) => { credentials = given; };
+export const signWith = (signer) => {
+  credentials = signer;
+};
 
-// words says what an answer that is no success means.
-function words(status, data) {
-  const lines = [data && data.message ? data.message : "The gateway answered " + status + "."];
-  for (const [name, problems] of Object.entries((data && data.errors) || {})) lines.push(name + ": " + problems.join("; "));
-  if (status === 503) lines.push("What this needs does not answer at the moment; the overview shows what is down. Nothing was changed.");
-  return lines.join("\n");
+// remedies are what the reader can do about a status.
+const remedies = {
+  403: "Your role may not do this, or the record belongs to another account.",
+  404: "The record does not exist any more. Reload the list.",
+  405: "This gateway does not offer the operation. It may run an older version than this page.",
+  503: "A back end does not answer at the moment; System shows which. Nothing was changed."
+};
+
+// fieldsOf are the errors of single fields. The messaging API names the fields in one text and
+// says why in the message.
+function fieldsOf(data) {
+  const errors = (data && data.errors) || {};
+  if (typeof errors !== "string") return errors;
+  return Object.fromEntries(errors.split(", ").map((name) => [name, data.message]));
 }
 
-// call asks for an operation of the table. An error's message is for the reader.
-export async function call(name, { path = {}, query = {}, body, accept = [], signal } = {}) {
+// problemOf is the error of an answer without success. Its message is for the reader; brief
+// is its first line, fields the errors of single fields.
+function problemOf(status, data) {
+  const message = data && data.message ? data.message : "";
+  const brief =
+    message && message !== "Not found." ? message : remedies[status] || "The gateway answered " + status + ".";
+  const fields = fieldsOf(data),
+    lines = [brief];
+  for (const [name, problems] of Object.entries(fields)) lines.push(name + ": " + [problems].flat().join("; "));
+  if (status === 503 && brief !== remedies[503]) lines.push(remedies[503]);
+  return Object.assign(new Error(lines.join("\n")), { status, brief, fields });
+}
+
+export const unreachable = "The gateway does not answer. Is it running, and can this machine reach it?";
+
+// call asks for an operation of the table; as is the account to act as, needed outside the
+// admin API. An error's message is for the reader.
+export async function call(name, { path = {}, query = {}, body, accept = [], as, signal } = {}) {
   const [method, template] = api[name].split(" ");
-  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "" && value !== undefined)).toString();
+  const asked = new URLSearchParams(
+    Object.entries(query).filter(([, value]) => value !== "" && value !== undefined)
+  ).toString();
   const url = template.replace(/\{(\w+)\}/g, (_, key) => encodeURIComponent(path[key])) + (asked && "?" + asked);
-  const headers = {};
+  const headers = as === undefined ? {} : { "X-Account": String(as) };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer, text;
   try {
     Object.assign(headers, credentials.headers());
-    answer = await fetch(url, { method, headers, signal, cache: "no-store", credentials: "same-origin", body: body === undefined ? undefined : JSON.stringify(body) });
+    answer = await fetch(url, {
+      method,
+      headers,
+      signal,
+      cache: "no-store",
+      credentials: "same-origin",
+      body: body === undefined ? undefined : JSON.stringify(body)
+    });
     text = await answer.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The gateway does not answer. Is it running, and can this machine reach it?");
+    throw new Error(unreachable);
   }
-  const data = (answer.headers.get("Content-Type") || "").startsWith("application/json") && text ? JSON.parse(text) : text;
+  const isJSON = (answer.headers.get("Content-Type") || "").startsWith("application/json");
+  const data = isJSON && text ? JSON.parse(text) : text;
   if (answer.status === 401 && !accept.includes(401)) credentials.refused();
-  if (!answer.ok && !accept.includes(answer.status)) {
-    throw Object.assign(new Error(words(answer.status, data)), { status: answer.status });
-  }
+  if (!answer.ok && !accept.includes(answer.status)) throw problemOf(answer.status, data);
   return data;
+}
+
+// all returns the records of every page of a list, at most limit.
+export async function all(name, { query = {}, limit = 1000, ...options } = {}) {
+  const records = [];
+  for (let cursor = ""; ;) {
+    const found = await call(name, { ...options, query: { ...query, cursor, limit: Math.min(limit, 1000) } });
+    records.push(...found.data);
+    cursor = found.meta && found.meta.next;
+    if (!cursor || records.length >= limit) return records;
+  }
 }

@@ -1,13 +1,56 @@
 // Elements of the page. What comes from outside (texts, payloads, reasons,
 // answers) becomes text nodes and never markup.
 
+import { ago, capital, exact } from "./format.js";
+
 const colours = {
-  ok: "good", taken: "good", ready: "good", done: "good", delivered: "good", accepted: "good", added: "good",
-  raised: "bad", cleared: "good", forwarded: "good", enabled: "good", disabled: "plain",
-  down: "bad", "not ready": "bad", dead: "bad", quarantined: "bad", rejected: "bad", undelivered: "bad",
-  completed: "good", active: "good", "all signed": "good", failed: "bad", "limit reached": "bad", suspended: "warn", warning: "warn",
-  unrouted: "warn", retrying: "warn", pending: "warn", unknown: "warn", simulated: "warn", embedded: "plain", changed: "warn"
+  good: [
+    "ok",
+    "taken",
+    "ready",
+    "done",
+    "delivered",
+    "accepted",
+    "added",
+    "cleared",
+    "forwarded",
+    "enabled",
+    "completed",
+    "active",
+    "all signed",
+    "online"
+  ],
+  bad: [
+    "raised",
+    "down",
+    "not ready",
+    "dead",
+    "quarantined",
+    "rejected",
+    "undelivered",
+    "failed",
+    "limit reached",
+    "fails",
+    "refused",
+    "battery low",
+    "no decoder"
+  ],
+  warn: [
+    "suspended",
+    "warning",
+    "unrouted",
+    "retrying",
+    "pending",
+    "unknown",
+    "simulated",
+    "changed",
+    "silent",
+    "muted",
+    "paused",
+    "differs"
+  ]
 };
+const colourOf = (word) => Object.keys(colours).find((colour) => colours[colour].includes(word)) || "plain";
 
 export const byId = (id) => document.getElementById(id);
 
@@ -24,8 +67,11 @@ export function h(tag, props, ...children) {
   return el;
 }
 
-export const state = (word) => word && h("span", { class: "state " + (colours[word] || "plain") }, word);
-export const stamp = (text) => text && h("time", { datetime: text, title: text }, text.replace("T", " ").replace(/(\.\d+)?Z$/, ""));
+// state is a word of a record's state in its colour; text stands in its place.
+export const state = (word, text) => word && h("span", { class: "state " + colourOf(word) }, capital(text || word));
+// stamp is an exact time, when is one relative to now with the exact one on hover.
+export const stamp = (text) => text && h("time", { datetime: text, title: exact(text) + " UTC" }, exact(text));
+export const when = (text) => text && h("time", { datetime: text, title: exact(text) + " UTC" }, ago(text));
 export const code = (text) => text && h("code", null, text);
 export const pre = (text) => h("pre", { tabindex: 0 }, text);
 export const long = (text) => text && h("span", { class: "long" }, text);
@@ -35,8 +81,14 @@ export const wrong = (error) => h("p", { class: "wrong", role: "alert" }, error.
 
 // pairs is a list of names and what they are; what is empty is left out.
 export function pairs(entries) {
-  const shown = entries.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false);
-  return h("dl", null, shown.map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+  const filled = entries.filter(
+    ([, value]) => value !== "" && value !== null && value !== undefined && value !== false
+  );
+  return h(
+    "dl",
+    null,
+    filled.map(([name, value]) => [h("dt", null, name), h("dd", null, value)])
+  );
 }
 
 // cell is one of a table; on a phone it names its column.
@@ -51,19 +103,38 @@ export function table(label, heads, rows, empty) {
   if (rows.length === 0) return h("p", { class: "empty" }, empty);
   const name = (i) => heads[i].replace("#", "");
   const kind = (i) => (heads[i].endsWith("#") ? "number" : false);
-  const head = h("tr", { role: "row" }, heads.map((_, i) => h("th", { scope: "col", role: "columnheader", class: kind(i) }, name(i))));
-  const line = (cells) => (cells instanceof Node ? cells : h("tr", { role: "row" },
-    cells.map((c, i) => cell(c, name(i), kind(i)))));
-  return h("div", { class: "scroll" }, h("table", { role: "table", "aria-label": label },
-    h("thead", { role: "rowgroup" }, head), h("tbody", { role: "rowgroup" }, rows.map(line))));
+  const head = heads.map((_, i) => h("th", { scope: "col", role: "columnheader", class: kind(i) }, name(i)));
+  const line = (cells) =>
+    cells instanceof Node
+      ? cells
+      : h(
+          "tr",
+          { role: "row" },
+          cells.map((c, i) => cell(c, name(i), kind(i)))
+        );
+  return frame(label, head, rows.map(line));
 }
+
+// frame is a table of finished header cells and rows.
+export const frame = (label, head, rows) =>
+  h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      { role: "table", "aria-label": label },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head)),
+      h("tbody", { role: "rowgroup" }, rows)
+    )
+  );
 
 // redraw replaces what a place shows and leaves the focus where it was.
 export function redraw(place, nodes) {
-  const all = () => [...place.querySelectorAll("a, button, input, summary, pre")];
-  const held = document.activeElement, at = all().indexOf(held);
+  const targets = () => [...place.querySelectorAll("a, button, input, summary, pre")];
+  const focused = document.activeElement,
+    i = targets().indexOf(focused);
   place.replaceChildren(...nodes.flat(Infinity).filter(Boolean));
-  if (at >= 0) ((held.id && byId(held.id)) || all()[at] || byId("main")).focus({ preventScroll: true });
+  if (i >= 0) ((focused.id && byId(focused.id)) || targets()[i] || byId("main")).focus({ preventScroll: true });
 }
 
 // reading reports whether the reader has selected text in a place.

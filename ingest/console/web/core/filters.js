@@ -1,43 +1,147 @@
-// What the lists are filtered by: the words there are, or a kind of input. A test
-// compares this table with the parameters of the contract, both ways.
+// What the lists are filtered by: the words there are, a kind of input, or the kind of
+// record to pick. A test compares this table with the parameters of the contract, both ways.
 
 export const filters = {
   "listEvents": {
-    "state": ["done", "quarantined", "unrouted", "pending"], "kind": ["uplink", "sms", "receipt", "cdr"],
-    "account": "text", "source": "text", "device": "text", "from": "time", "to": "time", "q": "text"
+    "q": "text",
+    "state": ["done", "quarantined", "unrouted", "pending"],
+    "kind": ["uplink", "sms", "receipt", "cdr"],
+    "account": "account",
+    "source": "text",
+    "device": "text",
+    "from": "time",
+    "to": "time"
   },
   "listDeliveries": {
-    "state": ["queued", "retrying", "delivered", "simulated", "dead"], "kind": ["relay", "receipt", "callback", "notice", "rule"],
-    "waits_for": ["breaker", "turn"], "account": "text", "relay": "text", "number": "text", "target": "text", "reason": "text",
-    "from": "time", "to": "time", "q": "text"
+    "q": "text",
+    "state": ["queued", "retrying", "delivered", "simulated", "dead"],
+    "kind": ["relay", "receipt", "callback", "notice", "rule"],
+    "account": "account",
+    "waits_for": ["breaker", "turn"],
+    "relay": "text",
+    "number": "text",
+    "target": "text",
+    "reason": "text",
+    "from": "time",
+    "to": "time"
   },
   "listMessages": {
-    "account": "text",
-    "state": ["pending", "sending", "accepted", "buffered", "delivered", "undelivered", "rejected", "unknown", "removed"],
-    "number": "text"
+    "number": "text",
+    "state": [
+      "pending",
+      "sending",
+      "accepted",
+      "buffered",
+      "delivered",
+      "undelivered",
+      "rejected",
+      "unknown",
+      "removed"
+    ],
+    "account": "account"
   },
-  "listRulesOfAccount": { "account": "text" },
-  "listRelaysOfAccounts": { "account": "text", "kind": ["geo", "vmn"], "q": "text" },
-  "listSIMsOfAccounts": { "q": "text", "account": "text", "state": ["pending", "active", "suspended", "terminated"], "pool": "text" },
+  "listDevicesOfAccounts": {
+    "q": "text",
+    "alarmed": ["true"],
+    "order": ["account", "silent"],
+    "account": "account",
+    "decoder": "decoder"
+  },
+  "listDecodersOfAccounts": { "account": "account" },
+  "listRulesOfAccount": { "account": "account" },
+  "listRelaysOfAccounts": { "q": "text", "kind": ["geo", "vmn"], "account": "account" },
+  "listSIMsOfAccounts": {
+    "q": "text",
+    "state": ["pending", "active", "suspended", "terminated"],
+    "account": "account",
+    "pool": "text"
+  },
   "listJobsOfAccounts": {
-    "account": "text", "state": ["queued", "processing", "completed", "failed"],
+    "state": ["queued", "processing", "completed", "failed"],
+    "account": "account",
     "kind": [
-      "sim.activate_sim", "sim.suspend_sim", "sim.unsuspend_sim", "sim.terminate_sim", "sim.add_service", "sim.remove_service", "sim.bulk_reassign", "sim.cdr_report",
-      "sim.usage_report", "usage.block", "sip.cdr", "token.generate", "token.claim", "token.metadata"
+      "sim.activate_sim",
+      "sim.suspend_sim",
+      "sim.unsuspend_sim",
+      "sim.terminate_sim",
+      "sim.add_service",
+      "sim.remove_service",
+      "sim.bulk_reassign",
+      "sim.cdr_report",
+      "sim.usage_report",
+      "usage.block",
+      "sip.cdr",
+      "token.generate",
+      "token.claim",
+      "token.metadata"
     ]
   },
-  "listCredit": { "account": "text" },
+  "listCredit": { "account": "account" },
   "listAlarmsOfAccount": {
-    "account": "text", "state": ["raised", "cleared"], "rule_id": "text", "device_id": "text", "from": "time", "to": "time"
+    "state": ["raised", "cleared"],
+    "account": "account",
+    "rule_id": "rule",
+    "device_id": "device",
+    "from": "time",
+    "to": "time"
   },
   "listAudit": {
-    "actor": "text", "operation": "text", "target": "text", "account": "text", "outcome": ["started", "done", "refused", "failed"], "from": "time", "to": "time"
+    "actor": "text",
+    "outcome": ["started", "done", "refused", "failed"],
+    "account": "account",
+    "operation": "text",
+    "target": "text",
+    "from": "time",
+    "to": "time"
   }
 };
 
 export const labels = {
-  state: "State", kind: "Kind", account: "Account (name or id)", source: "Source", device: "Device", from: "From (UTC)", to: "To (UTC)", q: "Holds the text",
-  waits_for: "Waits for", relay: "Relay", number: "Originator or destination", target: "Target", reason: "Reason",
-  pool: "Pool (its id)", rule_id: "Rule", device_id: "Device (its id)",
-  actor: "Who (a user, or admin token)", operation: "Operation", outcome: "Outcome"
+  state: "State",
+  kind: "Kind",
+  account: "Account",
+  source: "Source",
+  device: "Device (identifier)",
+  from: "From (UTC)",
+  to: "To (UTC)",
+  q: "Search",
+  waits_for: "Waits for",
+  relay: "Relay or rule",
+  number: "Number",
+  target: "Target",
+  reason: "Reason",
+  pool: "Pool",
+  rule_id: "Rule",
+  device_id: "Device",
+  decoder: "Decoder",
+  actor: "User",
+  operation: "Operation",
+  outcome: "Outcome",
+  direction: "Direction",
+  alarmed: "Alarms",
+  order: "Order"
 };
+
+// optionTexts are words of filters in the reader's language, where they differ.
+export const optionTexts = {
+  true: "raised only",
+  geo: "prefix",
+  vmn: "virtual number",
+  silent: "longest silent first",
+  account: "by account"
+};
+
+// foremost stand in one line above a list; the other filters fold out.
+export const foremost = [
+  "q",
+  "number",
+  "actor",
+  "state",
+  "kind",
+  "direction",
+  "alarmed",
+  "order",
+  "account",
+  "outcome",
+  "rule_id"
+];

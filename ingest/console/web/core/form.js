@@ -1,43 +1,255 @@
-// Inputs, questions to the operator, and views of a form with an answer below it.
+// Inputs, forms that save, questions to the operator, and views of a form with an answer
+// below it.
 
-import { h, redraw, told, wrong } from "./dom.js";
-import { address } from "./router.js";
+import { address } from "./address.js";
+import { button, h, redraw, told, wrong } from "./dom.js";
+import { guard, saved, unsaved } from "./unsaved.js";
 
-// field is a labelled input of a filter or a form.
+const inputTypes = {
+  number: { inputmode: "numeric" },
+  time: { type: "datetime-local", step: 1 },
+  area: { spellcheck: "false" },
+  password: { type: "password" },
+  check: { type: "checkbox" },
+  tel: { inputmode: "tel" }
+};
+
+let fieldNumber = 0;
+
+// field is a labelled input of a filter or a form. kind is a key of inputTypes, "text", or
+// the options of a list: words, or [value, text]. props may hold a hint, blank (the text
+// of an empty option), wide, and attributes of the input.
 export function field(name, text, kind, value, props) {
-  const { blank = "any", ...rest } = props || {};
+  const { blank = "Any", hint, wide, id = "field-" + ++fieldNumber, ...attributes } = props || {};
+  const hinted = hint && { "aria-describedby": id + "-hint" };
   let input;
   if (Array.isArray(kind)) {
-    input = h("select", { name, ...rest }, kind.map((word) => h("option", { value: word }, word || blank)));
-    input.value = value || kind[0];
+    const options = kind.map((option) => [option].flat()).map(([v, label]) => [v, label || v || blank]);
+    input = h(
+      "select",
+      { name, id, ...hinted, ...attributes },
+      options.map(([v, label]) => h("option", { value: v }, label))
+    );
+    input.value = options.some(([v]) => v === value) ? value : options[0][0];
   } else {
-    const types = { number: { inputmode: "numeric" }, time: { type: "datetime-local", step: 1 }, area: { spellcheck: "false" } };
-    input = h(kind === "area" ? "textarea" : "input", { name, autocomplete: "off", ...types[kind], ...rest });
-    input.value = kind === "time" ? (value || "").replace(/Z$/, "") : value || "";
+    const tag = kind === "area" ? "textarea" : "input";
+    input = h(tag, { name, id, autocomplete: "off", ...inputTypes[kind], ...hinted, ...attributes });
+    if (kind === "check") input.checked = Boolean(value);
+    else input.value = kind === "time" ? (value || "").replace(/Z$/, "") : (value ?? "");
   }
-  return h("label", { class: kind === "area" ? "wide" : false }, text, input);
+  const label = h("label", { for: id }, text),
+    about = hint && h("p", { class: "hint", id: id + "-hint" }, hint);
+  return h(
+    "div",
+    { class: "field" + (kind === "area" || wide ? " wide" : "") + (kind === "check" ? " check" : "") },
+    kind === "check" ? [input, label] : [label, input],
+    about
+  );
 }
 
-// valuesOf reads a form; times become RFC 3339 in UTC, what is empty is left out.
-export function valuesOf(form) {
-  const out = {};
-  for (const input of form.elements) {
-    let value = input.name ? input.value : "";
-    if (input.type === "datetime-local" && value) value = (value.length === 16 ? value + ":00" : value) + "Z";
-    if (input.tagName !== "TEXTAREA") value = value.trim();
-    if (value !== "") out[input.name] = value;
-  }
-  return out;
+// pick is a list of records by name. load returns [[id, name]]; an empty id is offered
+// under the text blank unless the field is required. changed(id) follows the choice.
+export function pick(name, text, load, value, { blank = "Any", changed, ...props } = {}) {
+  const made = field(name, text, [["", blank], ...(value ? [[value, value]] : [])], value, props);
+  const select = made.querySelector("select");
+  made.ready = load()
+    .then((records) => {
+      const chosen = select.value;
+      const known = !chosen || records.some(([id]) => String(id) === chosen);
+      const options = [
+        ...(props.required && records.length ? [] : [["", blank]]),
+        ...(known ? [] : [[chosen, chosen]]),
+        ...records
+      ];
+      select.replaceChildren(...options.map(([id, label]) => h("option", { value: id }, label)));
+      select.value = chosen || (props.required && records.length ? records[0][0] : "");
+      if (changed) changed(select.value);
+    })
+    .catch((error) => {
+      if (error.name !== "AbortError") made.append(h("p", { class: "problem" }, error.message));
+    });
+  if (changed) select.addEventListener("change", () => changed(select.value));
+  return made;
 }
+
+// valuesOf reads a form; times become RFC 3339 in UTC, empty inputs are omitted.
+export function valuesOf(form) {
+  const values = {};
+  for (const input of form.elements) {
+    if (!input.name || input.closest("[hidden]")) continue;
+    let value = input.type === "checkbox" ? input.checked : input.value;
+    if (input.type === "datetime-local" && value) value = (value.length === 16 ? value + ":00" : value) + "Z";
+    if (typeof value === "string" && input.tagName !== "TEXTAREA" && input.type !== "password") value = value.trim();
+    if (value !== "") values[input.name] = value;
+  }
+  return values;
+}
+
+// linesOf are the lines of a text area that are not empty.
+export const linesOf = (text) =>
+  (text || "")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+
+// inputOf finds the input of an error's path: "parameters.0" is in the input parameters.
+function inputOf(form, path, aliases) {
+  for (let name = aliases[path] || path; name; name = name.slice(0, Math.max(0, name.lastIndexOf(".")))) {
+    const found = form.elements[aliases[name] || name];
+    if (found && found.name && !found.closest("[hidden]")) return found;
+  }
+  return null;
+}
+
+function clearProblems(form) {
+  for (const p of form.querySelectorAll(".problem")) p.remove();
+  for (const input of form.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    input.removeAttribute("aria-errormessage");
+  }
+}
+
+// showProblems writes the errors of the API's fields beside their inputs and returns those
+// that belong to none.
+function showProblems(form, fields, aliases) {
+  const unplaced = [];
+  let first = null;
+  for (const [path, problems] of Object.entries(fields || {})) {
+    const input = inputOf(form, path, aliases),
+      text = [problems].flat().join(" ");
+    if (!input) {
+      unplaced.push(path + ": " + text);
+      continue;
+    }
+    const id = input.id + "-problem-" + input.parentElement.querySelectorAll(".problem").length;
+    input.parentElement.append(h("p", { class: "problem", id }, text));
+    input.setAttribute("aria-invalid", "true");
+    input.setAttribute("aria-errormessage", id);
+    first = first || input;
+  }
+  if (first) first.focus();
+  return unplaced;
+}
+
+// editor is a form that saves. o has:
+//   label    its name
+//   fields   its inputs
+//   go       the text of its button
+//   save     async (values, form) => what to say, or an element; refusals of the API are
+//            written beside the inputs
+//   aliases  inputs of error paths with another name: { "data.name": "name" }
+//   more     further buttons
+//   free     true: leaving it does not ask
+export function editor(o) {
+  const note = told();
+  const form = h(
+    "form",
+    {
+      class: "fields" + (o.sheet === false ? "" : " sheet"),
+      "aria-label": o.label,
+      novalidate: o.novalidate || false,
+      submit: (e) => {
+        e.preventDefault();
+        submit();
+      }
+    },
+    o.fields,
+    h("p", { class: "bar wide" }, h("button", { type: "submit", class: "main" }, o.go), o.more),
+    note
+  );
+  const submit = () =>
+    during(form.querySelector("button[type=submit]"), note, async () => {
+      clearProblems(form);
+      try {
+        const outcome = await o.save(valuesOf(form), form);
+        saved(form);
+        return outcome;
+      } catch (error) {
+        if (!error.fields || !Object.keys(error.fields).length) throw error;
+        const unplaced = showProblems(form, error.fields, o.aliases || {});
+        throw Object.assign(
+          new Error(unplaced.length ? [error.brief, ...unplaced].join("\n") : "Not saved. See the marked fields."),
+          { status: error.status }
+        );
+      }
+    });
+  if (!o.free) guard(form);
+  return form;
+}
+
+// overlay shows content in a dialog until close is called or the reader closes it, and asks
+// before edited content is lost. content is a function of close.
+export function overlay(title, content) {
+  const dialog = h("dialog", { "aria-labelledby": "overlay-title" });
+  const close = () => {
+    dialog.close();
+  };
+  const dismiss = async () => {
+    if (!unsaved(dialog) || (await confirmLoss())) close();
+  };
+  dialog.addEventListener("cancel", (e) => {
+    e.preventDefault();
+    dismiss();
+  });
+  dialog.addEventListener("close", () => dialog.remove());
+  const cancel = button("Cancel", dismiss);
+  dialog.append(h("h2", { id: "overlay-title" }, title), ...[content(close, cancel)].flat(Infinity).filter(Boolean));
+  if (!cancel.isConnected && !dialog.contains(cancel))
+    dialog.append(h("p", { class: "bar" }, button("Close", dismiss)));
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+// editIn shows a form in a dialog, which closes after it was saved; done(outcome) follows.
+export function editIn(title, o, done) {
+  return overlay(title, (close, cancel) => [
+    o.intro && h("p", { class: "intro" }, o.intro),
+    editor({
+      ...o,
+      label: title,
+      sheet: false,
+      more: [o.more, cancel],
+      save: async (values, form) => {
+        const outcome = await o.save(values, form);
+        saved(form);
+        close();
+        done(outcome);
+        return "";
+      }
+    })
+  ]);
+}
+
+export const confirmLoss = () => ask("Leave without saving?", "Your changes are not saved.", "Leave");
 
 // ask has the operator confirm; it holds true only after the button was pressed.
 // Each question is a dialog of its own, so that none hears another's end.
 export function ask(title, text, yes) {
-  const dialog = h("dialog", { "aria-labelledby": "asked" }, h("form", { method: "dialog" }, h("h2", { id: "asked" }, title), [text].flat().map((t) => h("p", null, t)),
-    h("p", { class: "bar" }, h("button", { type: "submit", value: "yes", class: "main" }, yes), h("button", { type: "submit", value: "no" }, "Cancel"))));
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": "question" },
+    h(
+      "form",
+      { method: "dialog" },
+      h("h2", { id: "question" }, title),
+      [text].flat().map((t) => h("p", null, t)),
+      h(
+        "p",
+        { class: "bar" },
+        h("button", { type: "submit", value: "yes", class: "main" }, yes),
+        h("button", { type: "submit", value: "no" }, "Cancel")
+      )
+    )
+  );
   document.body.append(dialog);
   dialog.showModal();
-  return new Promise((done) => dialog.addEventListener("close", () => { dialog.remove(); done(dialog.returnValue === "yes"); }));
+  return new Promise((done) =>
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      done(dialog.returnValue === "yes");
+    })
+  );
 }
 
 // during shows beside its button what became of an action, good or bad.
@@ -47,9 +259,11 @@ export async function during(clicked, place, action) {
   place.replaceChildren(h("p", { class: "hint" }, "Working…"));
   try {
     const outcome = await action();
-    place.replaceChildren(...!outcome ? [] : [outcome instanceof Node ? outcome : h("p", { class: "said" }, outcome)]);
+    place.replaceChildren(
+      ...(!outcome ? [] : [outcome instanceof Node ? outcome : h("p", { class: "said" }, outcome)])
+    );
   } catch (error) {
-    place.replaceChildren(...error.name === "AbortError" ? [] : [wrong(error)]);
+    place.replaceChildren(...(error.name === "AbortError" ? [] : [wrong(error)]));
   } finally {
     if (place.firstChild) place.scrollIntoView({ block: "nearest" });
     clicked.removeAttribute("aria-busy");
@@ -60,17 +274,38 @@ export async function during(clicked, place, action) {
 // holds is asked at once.
 export function asking(o) {
   return async (main, params, signal) => {
-    const said = told(), answer = h("div", { id: "answer" });
-    const form = h("form", { class: "fields sheet", "aria-label": o.title, submit: (e) => { e.preventDefault(); run(true); } }, o.fields(params),
-      h("p", { class: "bar wide" }, h("button", { type: "submit", class: "main", id: "go" }, o.go), o.more && o.more(() => form, said, signal)));
-    const run = (remember) => during(form.querySelector("#go"), said, async () => {
-      answer.replaceChildren();
-      const values = valuesOf(form);
-      const here = address(o.view, Object.fromEntries(Object.entries(values).filter(([name]) => name !== "source")));
-      if (remember && here !== location.hash) history.pushState(null, "", here);
-      redraw(answer, await o.ask(values, signal));
-    });
-    main.append(h("h1", null, o.title), h("p", { class: "intro" }, o.intro), form, said, answer);
+    const note = told(),
+      answer = h("div", { id: "answer" });
+    const form = h(
+      "form",
+      {
+        class: "fields sheet",
+        "aria-label": o.title,
+        submit: (e) => {
+          e.preventDefault();
+          run(true);
+        }
+      },
+      o.fields(params),
+      h(
+        "p",
+        { class: "bar wide" },
+        h("button", { type: "submit", class: "main", id: "go" }, o.go),
+        o.more && o.more(() => form, note, signal)
+      )
+    );
+    const run = (remember) =>
+      during(form.querySelector("#go"), note, async () => {
+        answer.replaceChildren();
+        const values = valuesOf(form);
+        const here = address(
+          o.view,
+          Object.fromEntries(Object.entries(values).filter(([name]) => name !== "source"))
+        );
+        if (remember && here !== location.hash) history.pushState(null, "", here);
+        redraw(answer, await o.ask(values, signal));
+      });
+    main.append(h("h1", null, o.title), h("p", { class: "intro" }, o.intro), form, note, answer);
     if (o.ready(params)) await run(false);
   };
 }

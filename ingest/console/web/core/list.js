@@ -1,105 +1,187 @@
-// A list of records: filters, a page of rows that open, and what can be done with
-// those that are selected or with all that match.
+// A list of records: filters in the address, columns that sort, rows that open or lead to a
+// page, export, and what can be done with those that are selected or with all that match.
 
-import { accounts } from "./accounts.js";
-import { call } from "./api.js";
-import { button, cell, h, reading, redraw, stamp, table, told, wrong } from "./dom.js";
-import { filters, labels } from "./filters.js";
-import { field, valuesOf } from "./form.js";
+import { accountNames } from "./accounts.js";
+import { address, go, link } from "./address.js";
+import { all, call } from "./api.js";
+import { button, cell, frame, h, reading, redraw, stamp, told, wrong } from "./dom.js";
+import { filters, foremost, labels, optionTexts } from "./filters.js";
+import { field, pick, valuesOf } from "./form.js";
 import { clock } from "./format.js";
 import { poll } from "./live.js";
-import { address, go, link } from "./router.js";
 import { stale } from "./section.js";
 import { may, ownAccount } from "./session.js";
 
-export const pageSize = 50;
-const liveEvery = 5000;  // milliseconds between two reads of the first page
-const newFor = 30_000;   // how long a row that came meanwhile is marked
+const pageSize = 50;
+const liveEvery = 5000; // milliseconds between two reads of the first page
+const newFor = 30_000; // how long a row that came meanwhile is marked
+const exportLimit = 10_000; // rows of a file
 
-// Lists of one account.
-const ofAccount = ["listMessages", "listCredit"];
+// pickers are the kinds of filters whose values are records: what to pick from, within an
+// account if one is chosen.
+const pickers = {
+  account: accountNames,
+  decoder: async (query) => (await all("listDecodersOfAccounts", { query })).map((d) => [d.id, d.name || d.id]),
+  device: async (query) => (await all("listDevicesOfAccounts", { query })).map((d) => [d.id, d.name || d.identifier]),
+  rule: async (query) => (await all("listRulesOfAccount", { query })).map((r) => [r.id, r.name || r.id])
+};
 
-// filterForm shows an operation's filters; applying them is a new address.
-export function filterForm(view, op, params) {
-  const inputs = Object.entries(filters[op]).filter(([name]) => name !== "account" || !ownAccount()).map(([name, kind]) => field(name, labels[name], Array.isArray(kind) ? ["", ...kind] : kind, params[name]));
-  if (inputs.length === 0) return "";
-  const submit = (e) => { e.preventDefault(); go(view, valuesOf(e.target)); };
-  const form = h("form", { class: "fields", submit, "aria-label": "Filters" }, inputs,
-    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Show"), " ", link(view, {}, "Clear")));
-  if (form.elements.account) suggestAccounts(form);
-  const set = Object.entries(filterOf(op, params)).filter(([name]) => name !== "account" || !ownAccount()).map(([name, value]) => labels[name].replace(/ \(.*/, "") + " " + value).join(", ");
-  return h("details", { class: "sheet", open: matchMedia("(min-width: 48rem)").matches || !params.account && ofAccount.includes(op) }, h("summary", null, "Filters", set && ": " + set), form);
+// input is the input of a filter.
+function input(name, kind, params) {
+  if (pickers[kind]) return pick(name, labels[name], () => pickers[kind]({ account: params.account }), params[name]);
+  return field(
+    name,
+    labels[name],
+    Array.isArray(kind) ? ["", ...kind.map((word) => [word, optionTexts[word]])] : kind,
+    params[name],
+    kind === "text" && foremost.includes(name) ? { type: "search" } : {}
+  );
 }
 
-// suggestAccounts offers the names of accounts where one is asked for.
-function suggestAccounts(form) {
-  const list = h("datalist", { id: "accounts" });
-  form.append(list);
-  form.elements.account.setAttribute("list", "accounts");
-  accounts().then((all) => list.append(...all.map((a) => h("option", { value: a.name }))));
-}
-
-// ofWhich asks for an account, where a list is of one, and offers those there are.
-function ofWhich(o, text) {
-  const offered = h("p", { class: "bar" });
-  accounts().then((all) => offered.append(...all.map((a) => link(o.view, { account: a.name }, a.name))));
-  return h("div", { class: "empty" }, text, offered);
+// filterForm shows an operation's filters; applying them is a new address. The foremost
+// stand in one line, the others fold out.
+export function filterForm(view, op, params, extra = {}) {
+  const kinds = { ...filters[op], ...extra },
+    names = Object.keys(kinds).filter((name) => name !== "account" || !ownAccount());
+  if (names.length === 0) return "";
+  const first = names.filter((name) => foremost.includes(name)),
+    further = names.filter((name) => !foremost.includes(name));
+  const set = names.filter((name) => params[name]),
+    open = further.some((name) => params[name]);
+  const apply = (form) => go(view, { ...valuesOf(form), sort: params.sort });
+  const make = (name) => input(name, kinds[name], params);
+  const form = h(
+    "form",
+    {
+      class: "filters",
+      "aria-label": "Filters",
+      submit: (e) => {
+        e.preventDefault();
+        apply(form);
+      },
+      change: (e) => {
+        if (e.target.tagName === "SELECT") apply(form);
+      }
+    },
+    first.map(make),
+    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show"), set.length > 0 && link(view, {}, "Clear")),
+    further.length > 0 &&
+      h(
+        "details",
+        { open, class: "wide" },
+        h("summary", null, "More filters"),
+        h("div", { class: "filters" }, further.map(make))
+      )
+  );
+  return form;
 }
 
 // filterOf is the part of an address that selects records.
-const filterOf = (op, params) => Object.fromEntries(Object.entries(params).filter(([name]) => name in filters[op]));
+const filterOf = (o, params) =>
+  Object.fromEntries(
+    Object.entries(params).filter(
+      ([name, value]) => (name in filters[o.op] || name in (o.filters || {})) && value !== ""
+    )
+  );
 
-// listing makes a view of a list: filters, a page of rows that open, and what can
-// be done with those that are selected or with all that match. act is the operation
-// for which rows are selected, if there is one.
+// listing makes a view of a list. o has:
+//   view, op, title    the view, the operation that lists, the heading
+//   intro, empty       one sentence each; empty may be a function that returns nodes
+//   columns            [{ head, cell: (x) => nodes, value: (x) => what to sort by and export,
+//                      number, rest }]: rest columns are left out on a phone
+//   name, detail       name: the text of the button that opens a row; detail: what it shows.
+//                      Without them the first column is a cell like the others
+//   key                the id of a row, if it is not x.id
+//   act, selectable    the operation for which rows are selected, or a function that reports
+//                      whether they are; and which rows can be selected
+//   actions            (ctx) => buttons above the list
+//   add                () => a button beside the heading, or nothing
+//   head               (filter, signal) => what stands above the list
+//   filters            further filters than those of the operation, for load
+//   adapt              (query) => query, before the operation is asked
+//   load               (query, signal) => { data, meta }, in the place of the operation
+//   group              (records) => records, some of which stand for several
 export function listing(o) {
   return (main, asked, signal) => {
     const params = ownAccount() && "account" in filters[o.op] ? { ...asked, account: ownAccount() } : asked;
-    const chosen = new Map(), said = told(), body = h("div"), acts = h("p", { class: "bar" });
-    const opened = new Set([params.open]);
-    const filter = filterOf(o.op, params);
-    const ctx = { chosen, filter, said, signal, again: () => {} };
-    main.append(h("h1", null, o.title), h("p", { class: "intro" }, o.intro), filterForm(o.view, o.op, params));
-    if (o.lacks && o.lacks(filter)) return void main.append(ofWhich(o, o.lacks(filter)));
+    const chosen = new Map(),
+      note = told(),
+      body = h("div", { class: "listing" }),
+      acts = h("p", { class: "bar" });
+    const opened = new Set([params.open].filter(Boolean)),
+      filter = filterOf(o, params);
+    const query = o.adapt ? o.adapt(filter) : filter;
+    const fetchPage = o.load || ((q, s) => call(o.op, { query: q, signal: s }));
+    const ctx = { chosen, filter, query, said: note, signal, again: () => {} };
+    const state = { o, ctx, params, opened, found: null };
+    main.append(
+      h("div", { class: "heading" }, h("h1", null, o.title), o.add && o.add(() => ctx.again(), note)),
+      o.intro ? h("p", { class: "intro" }, o.intro) : "",
+      filterForm(o.view, o.op, params, o.filters)
+    );
     if (o.head) main.append(o.head(filter, signal));
-    const note = h("div", { role: "status" }), live = h("span", { class: "hint live" }), marks = newRows();
-    main.append(acts, said, note, body);
-    const recount = () => redraw(acts, [o.actions ? o.actions(ctx) : [], button("Refresh", load), live]);
-    let since = null, requested = 0, drawn = 0;
+    const status = h("div", { role: "status" }),
+      live = h("span", { class: "hint live" }),
+      marks = newRows();
+    main.append(acts, note, status, body);
+    const file = button("Export CSV", () => exportRows(o, query, fetchPage, note), { class: "quiet" });
+    state.recount = () =>
+      redraw(acts, [o.actions ? o.actions(ctx) : [], file, button("Refresh", load, { class: "quiet" }), live]);
+    state.draw = () => redraw(body, drawPage(state));
+    let since = null,
+      requested = 0,
+      drawn = 0;
     const load = async () => {
       const number = ++requested;
       try {
-        const found = await call(o.op, { query: { ...filter, cursor: params.cursor, limit: pageSize }, signal });
-        if (number < drawn) return; // a later request was answered before
+        const found = await fetchPage({ ...query, cursor: params.cursor, limit: pageSize }, signal);
+        if (number < drawn || signal.aborted) return; // a later request was answered before
         drawn = number;
         since = new Date();
         ctx.fresh = params.cursor ? new Set() : marks(found.data.map((x) => keyOf(o, x)));
-        redraw(body, drawPage(o, ctx, params, found, opened, recount));
+        state.found = found;
+        state.draw();
         body.classList.remove("stale");
-        note.replaceChildren(...found.meta.stale ? [h("p", { class: "note stale-note" }, found.meta.stale)] : [], ...away(found.meta.away || []));
-        live.textContent = (params.cursor ? "An older page, as of " : "Live: asked every " + liveEvery / 1000 + " seconds; as of ") + clock(since) + " UTC";
+        const meta = found.meta || {};
+        status.replaceChildren(
+          ...(meta.stale ? [h("p", { class: "note stale-note" }, meta.stale)] : []),
+          ...away(meta.away || [])
+        );
+        live.textContent = params.cursor
+          ? "As of " + clock(since)
+          : "Updated " + clock(since) + " (every " + liveEvery / 1000 + " s)";
       } catch (error) {
         if (error.name === "AbortError" || signal.aborted) return;
         if (!since) return body.replaceChildren(wrong(error));
-        note.replaceChildren(stale(since, error));
+        status.replaceChildren(stale(since, error));
         body.classList.add("stale");
       }
     };
     // What a person reads, writes or has opened stays as it is.
-    const inUse = () => reading(body) || opened.size > (opened.has(undefined) ? 1 : 0) || (body.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), textarea"));
+    const inUse = () =>
+      reading(body) ||
+      opened.size > 0 ||
+      (body.contains(document.activeElement) &&
+        document.activeElement.matches("input:not([type=checkbox]), textarea, select"));
     const follow = () => {
       if (!since || !inUse()) return load();
-      live.textContent = "Live updates wait while a row is open; as of " + clock(since) + " UTC";
+      live.textContent = "Updates wait while a row is open. As of " + clock(since);
     };
     // What was put back to work shows its end some seconds later.
-    ctx.again = () => { chosen.clear(); [0, 1000, 4000].forEach((wait) => setTimeout(() => signal.aborted || load(), wait)); };
-    recount();
+    ctx.again = () => {
+      chosen.clear();
+      [0, 1000, 4000].forEach((wait) => setTimeout(() => signal.aborted || load(), wait));
+    };
+    state.recount();
     return params.cursor ? load() : poll(follow, { every: liveEvery, signal });
   };
 }
 
 // away names the gateways whose records a list lacks.
-const away = (gateways) => gateways.map((g) => h("p", { class: "note" }, "Gateway " + g.node + " does not answer, so what it has is missing: " + g.error));
+const away = (gateways) =>
+  gateways.map((g) =>
+    h("p", { class: "note" }, "Gateway " + g.node + " does not answer, so its records are missing: " + g.error)
+  );
 
 // keyOf names a record of a list.
 const keyOf = (o, x) => String(o.key ? o.key(x) : x.id);
@@ -117,51 +199,180 @@ function newRows() {
   };
 }
 
-// picks reports whether rows can be selected, for the operation that is done with them.
-const picks = (o) => Boolean(o.act) && may(o.act);
-const headsOf = (o) => (picks(o) ? ["Select", ...o.heads] : o.heads);
+// allowed reports whether the reader may use an operation, or what a function reports.
+const allowed = (operation) => (typeof operation === "function" ? operation() : may(operation));
 
-function drawPage(o, ctx, params, found, opened, recount) {
-  const present = new Map(found.data.map((x) => [keyOf(o, x), x]));
-  for (const id of ctx.chosen.keys()) present.has(id) && o.selectable(present.get(id)) ? ctx.chosen.set(id, present.get(id)) : ctx.chosen.delete(id);
-  const boxes = [];
-  const heads = headsOf(o);
-  const rows = found.data.flatMap((x) => drawRow(o, ctx, params, x, opened, boxes, recount));
-  const all = h("input", { type: "checkbox", id: "all", change: (e) => {
-    for (const box of boxes) if (box.checked !== e.target.checked) box.click();
-  } });
-  recount();
+// picks reports whether rows can be selected, for the operation that is done with them.
+const picks = (o) => Boolean(o.act) && allowed(o.act);
+
+// compare orders two values of a column: numbers by size, everything else as text.
+function compare(a, b) {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a ?? "").localeCompare(String(b ?? ""), "en", { numeric: true });
+}
+
+// sorted orders the records of a page by the column that the address names.
+function sorted(o, records, sort) {
+  const column = sort && o.columns.find((c) => c.value && c.head === sort.replace(/^-/, ""));
+  if (!column) return records;
+  const order = [...records].sort((a, b) => compare(column.value(a), column.value(b)));
+  return sort.startsWith("-") ? order.reverse() : order;
+}
+
+// headCells are the headers; those of columns with a value sort.
+function headCells(state) {
+  const { o, params } = state,
+    current = (params.sort || "").replace(/^-/, ""),
+    descends = (params.sort || "").startsWith("-");
+  const cells = o.columns.map((c) => {
+    const attributes = { scope: "col", role: "columnheader", class: c.number ? "number" : false };
+    if (!c.value) return h("th", attributes, c.head);
+    const active = c.head === current;
+    const sort = () => {
+      params.sort = active && !descends ? "-" + c.head : active ? "" : c.head;
+      history.replaceState(null, "", address(o.view, params));
+      state.draw();
+    };
+    return h(
+      "th",
+      { ...attributes, "aria-sort": active ? (descends ? "descending" : "ascending") : "none" },
+      button(c.head, sort, { class: "sort", id: "sort-" + c.head.replace(/\W/g, "-") })
+    );
+  });
+  return state.picking ? [h("th", { scope: "col", role: "columnheader" }, "Select"), ...cells] : cells;
+}
+
+function drawPage(state) {
+  const { o, ctx, params, found } = state;
+  const records = sorted(o, o.group ? o.group(found.data) : found.data, params.sort);
+  state.picking = picks(o) && records.some((x) => o.selectable(x));
+  const present = new Map(records.map((x) => [keyOf(o, x), x]));
+  for (const id of ctx.chosen.keys()) {
+    if (present.has(id) && o.selectable(present.get(id))) ctx.chosen.set(id, present.get(id));
+    else ctx.chosen.delete(id);
+  }
+  const boxes = [],
+    rows = records.flatMap((x) => drawRow(state, x, boxes));
+  const every = h("input", {
+    type: "checkbox",
+    id: "all",
+    change: (e) => {
+      for (const box of boxes) if (box.checked !== e.target.checked) box.click();
+    }
+  });
+  state.recount();
+  const { cursor, open, sort, ...rest } = params,
+    meta = found.meta || {};
+  const nothing = meta.searched_to
+    ? "Nothing found so far."
+    : cursor
+      ? "No further records."
+      : typeof o.empty === "function"
+        ? o.empty(ctx.filter)
+        : o.empty;
   return [
-    boxes.length > 0 && h("p", { class: "bar" }, h("label", { for: "all" }, all, " Select all on this page")),
-    table(o.title, heads, rows, found.meta.searched_to ? "Nothing found so far." : params.cursor ? "Nothing more." : o.empty),
-    found.meta.searched_to && h("p", { class: "hint" }, "Searched back to ", stamp(found.meta.searched_to), ". “Older” goes on from there."),
-    h("p", { class: "bar" }, params.cursor && link(o.view, { ...ctx.filter }, "Newest"),
-      found.meta.next && link(o.view, { ...ctx.filter, cursor: found.meta.next }, "Older")),
+    boxes.length > 0 && h("p", { class: "bar" }, h("label", { for: "all" }, every, " Select all on this page")),
+    rows.length ? frame(o.title, headCells(state), rows) : h("div", { class: "empty" }, nothing),
+    meta.searched_to &&
+      h("p", { class: "hint" }, "Searched back to ", stamp(meta.searched_to), " UTC. “Older” continues there."),
+    params.sort && meta.next && h("p", { class: "hint" }, "Sorted within this page."),
+    h(
+      "p",
+      { class: "bar" },
+      cursor && link(o.view, { ...rest, sort }, "First page"),
+      meta.next && link(o.view, { ...rest, sort, cursor: meta.next }, "Older")
+    )
   ];
 }
 
 // drawRow is the row of a record, and under it, when it is open, all of it.
-function drawRow(o, ctx, params, x, opened, boxes, recount) {
-  const id = keyOf(o, x), below = h("tr", { class: "detail", role: "row", hidden: !opened.has(id), id: "of-" + id });
-  const fill = () => below.replaceChildren(h("td", { colspan: headsOf(o).length, role: "cell" }, o.detail(x, ctx)));
-  const open = button(o.name(x), () => {
+function drawRow(state, x, boxes) {
+  const { o, ctx, params, opened } = state,
+    id = keyOf(o, x),
+    fresh = ctx.fresh && ctx.fresh.has(id);
+  const box =
+    picks(o) &&
+    o.selectable(x) &&
+    h("input", {
+      type: "checkbox",
+      "aria-label": "Select " + id,
+      change: (e) => {
+        e.target.checked ? ctx.chosen.set(id, x) : ctx.chosen.delete(id);
+        state.recount();
+      }
+    });
+  if (box) {
+    box.checked = ctx.chosen.has(id);
+    boxes.push(box);
+  }
+  const toggle = o.detail && button(o.name(x), () => unfold(), { class: "open", id: "open-" + id, title: id });
+  const mark = fresh && h("span", { class: "state good" }, "new");
+  const cells = o.columns.map((c, i) =>
+    cell(
+      i === 0 ? [toggle, " ", c.cell(x), mark] : c.cell(x),
+      c.head,
+      [c.number && "number", c.rest && "rest", i === 0 && "lead"].filter(Boolean).join(" ") || false
+    )
+  );
+  const selects = state.picking && cell(box || "", "Select", "selects");
+  const row = h("tr", { role: "row", class: fresh && "fresh" }, selects, cells);
+  if (!o.detail) return [row];
+  const below = h("tr", { class: "detail", role: "row", hidden: !opened.has(id), id: "of-" + id });
+  const fill = () => {
+    const span = o.columns.length + (state.picking ? 1 : 0);
+    below.replaceChildren(h("td", { colspan: span, role: "cell" }, o.detail(x, ctx)));
+  };
+  const unfold = () => {
     opened.has(id) ? opened.delete(id) : opened.add(id);
     below.hidden = !opened.has(id);
-    open.setAttribute("aria-expanded", String(!below.hidden));
+    toggle.setAttribute("aria-expanded", String(!below.hidden));
     if (!below.hidden) fill();
     history.replaceState(null, "", address(o.view, { ...params, open: below.hidden ? "" : id }));
-  }, { class: "open", id: "open-" + id, "aria-expanded": String(opened.has(id)), "aria-controls": "of-" + id, title: id });
+  };
+  toggle.setAttribute("aria-expanded", String(opened.has(id)));
+  toggle.setAttribute("aria-controls", "of-" + id);
   if (opened.has(id)) fill();
-  const box = picks(o) && o.selectable(x) && h("input", { type: "checkbox", "aria-label": "Select " + id, change: (e) => {
-    e.target.checked ? ctx.chosen.set(id, x) : ctx.chosen.delete(id);
-    recount();
-  } });
-  if (box) { box.checked = ctx.chosen.has(id); boxes.push(box); }
-  const fresh = ctx.fresh.has(id);
-  const cells = [...picks(o) ? [box || ""] : [], [open, fresh && h("span", { class: "state good" }, "new")], ...o.cells(x)];
-  return [h("tr", { role: "row", class: fresh && "fresh" }, cells.map((c, i) => cell(c, headsOf(o)[i]))), below];
+  return [row, below];
+}
+
+// csvCell writes a value for a file. A text that a spreadsheet would run as a formula is
+// prefixed with an apostrophe.
+function csvCell(value) {
+  let text = value === null || value === undefined ? "" : String(value);
+  if (/^[=+\-@\t\r]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text)) text = "'" + text;
+  return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+}
+
+// exportRows saves all records that match as a file.
+async function exportRows(o, query, fetchPage, note) {
+  try {
+    note.replaceChildren(h("p", { class: "hint" }, "Reading…"));
+    const columns = o.columns.filter((c) => c.value),
+      lines = [columns.map((c) => csvCell(c.head)).join(",")];
+    for (let cursor = ""; ;) {
+      const found = await fetchPage({ ...query, cursor, limit: 500 });
+      lines.push(...found.data.map((x) => columns.map((c) => csvCell(c.value(x))).join(",")));
+      cursor = found.meta && found.meta.next;
+      if (!cursor || lines.length > exportLimit) break;
+    }
+    const url = URL.createObjectURL(new Blob([lines.join("\r\n") + "\r\n"], { type: "text/csv" }));
+    const anchor = h("a", { href: url, download: o.view + ".csv", hidden: true });
+    document.body.append(anchor);
+    anchor.click();
+    anchor.remove();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    note.replaceChildren(
+      h("p", { class: "said" }, "Exported " + (lines.length - 1) + (lines.length === 2 ? " row." : " rows."))
+    );
+  } catch (error) {
+    note.replaceChildren(wrong(error));
+  }
 }
 
 // onSelected and onAll are the buttons above a list, of who may use the operation.
-export const onSelected = (ctx, operation, text, act) => may(operation) && button(text + " (" + ctx.chosen.size + ")", (e) => act(e.target), { disabled: ctx.chosen.size === 0, class: "main" });
-export const onAll = (ctx, operation, text, act) => may(operation) && button(text, (e) => act(e.target), Object.keys(ctx.filter).length ? {} : { disabled: true, title: "Set a filter first" });
+export const onSelected = (ctx, operation, text, act) =>
+  allowed(operation) &&
+  ctx.chosen.size > 0 &&
+  button(text + " (" + ctx.chosen.size + ")", (e) => act(e.target), { class: "main" });
+export const onAll = (ctx, operation, text, act) =>
+  allowed(operation) && Object.keys(ctx.filter).length > 0 && button(text, (e) => act(e.target));

@@ -8,11 +8,17 @@ export function poll(refresh, { every = 5000, signal }) {
   const once = async () => {
     if (busy || document.hidden || signal.aborted) return;
     busy = true;
-    try { await refresh(); } finally { busy = false; }
+    try {
+      await refresh();
+    } finally {
+      busy = false;
+    }
   };
   const timer = setInterval(once, every);
   signal.addEventListener("abort", () => clearInterval(timer));
   document.addEventListener("visibilitychange", once, { signal });
   busy = true;
-  return Promise.resolve(refresh()).finally(() => { busy = false; });
+  return Promise.resolve(refresh()).finally(() => {
+    busy = false;
+  });
 }

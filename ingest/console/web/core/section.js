@@ -1,5 +1,5 @@
-// Parts of a view that load by themselves, so that one whose back end is down says
-// so, marks what it showed before as old, and leaves the others as they are.
+// Parts of a view that load by themselves. One whose back end is down says so, marks what
+// it showed before as stale, and leaves the other parts as they are.
 
 import { button, h, redraw, reading, wrong } from "./dom.js";
 import { clock } from "./format.js";
@@ -9,9 +9,18 @@ import { poll } from "./live.js";
 // returns the nodes to show. every: load again after so many milliseconds while
 // somebody looks, unless the reader is selecting text. The element's again() loads at
 // once.
-export function section(title, load, { signal, every, hint } = {}) {
-  const body = h("div", null, h("p", { class: "hint" }, "Loading…")), note = h("div", { role: "status" });
-  const place = h("section", { "aria-label": title || false }, title && h("h2", null, title), hint && h("p", { class: "hint" }, hint), note, body);
+export function section(title, load, { signal, every, hint, actions } = {}) {
+  const body = h("div", null, h("p", { class: "hint" }, "Loading…")),
+    note = h("div", { role: "status" });
+  const head = title && h("div", { class: "heading" }, h("h2", null, title), actions);
+  const place = h(
+    "section",
+    { "aria-label": title || false },
+    head,
+    hint && h("p", { class: "hint" }, hint),
+    note,
+    body
+  );
   let since = null;
   place.again = async () => {
     try {
@@ -23,7 +32,8 @@ export function section(title, load, { signal, every, hint } = {}) {
       body.classList.remove("stale");
     } catch (error) {
       if (error.name === "AbortError" || signal.aborted) return;
-      if (!since) return void body.replaceChildren(wrong(error), h("p", { class: "bar" }, button("Try again", place.again)));
+      if (!since)
+        return void body.replaceChildren(wrong(error), h("p", { class: "bar" }, button("Try again", place.again)));
       note.replaceChildren(stale(since, error));
       body.classList.add("stale");
     }
@@ -34,4 +44,5 @@ export function section(title, load, { signal, every, hint } = {}) {
 }
 
 // stale says that what is shown is old, since when, and why.
-export const stale = (since, error) => h("p", { class: "note stale-note" }, "Stale: not refreshed since " + clock(since) + " UTC. " + error.message);
+export const stale = (since, error) =>
+  h("p", { class: "note stale-note" }, "Stale: not refreshed since " + clock(since) + " UTC. " + error.message);

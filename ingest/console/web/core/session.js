@@ -13,12 +13,24 @@ const token = () => sessionStorage.getItem(tokenKey) || "";
 // the page asks only then.
 const mayHaveSession = "penstock-session";
 
-let onLeave = () => {}, onSignedIn = () => {};
+let onLeave = () => {},
+  onSignedIn = () => {};
 let session = null; // who has signed in, as the gateway says
 
-// may reports whether the reader may use an operation; the admin token may use all but
-// those of a user.
-export const may = (operation) => (session ? session.operations.includes(operation) && (operation !== "setOwnPassword" || session.provider === "password") : operation !== "setOwnPassword");
+// may reports whether the reader may use an operation that the console has; the admin token
+// may use all but those of a user.
+export function may(operation) {
+  if (!(operation in api)) return false;
+  if (!session) return operation !== "setOwnPassword";
+  return (
+    session.operations.includes(operation) && (operation !== "setOwnPassword" || session.provider === "password")
+  );
+}
+
+// mayChange reports whether the reader may change the records of accounts, mayAdmin whether
+// accounts, tokens, credit and users as well. The admin token may do both.
+export const mayChange = () => !session || session.role === "operator" || session.role === "admin";
+export const mayAdmin = () => !session || session.role === "admin";
 
 // ownAccount is the account of a reader who sees one alone, "" for others.
 export const ownAccount = () => (session && session.account !== null ? String(session.account) : "");
@@ -26,13 +38,20 @@ export const ownAccount = () => (session && session.account !== null ? String(se
 export const signedIn = () => token() !== "" || session !== null;
 
 // headers sign a request in: with the token, or as one of this page beside the cookie.
-const headers = () => token() ? { Authorization: "Bearer " + token() } : session ? { "X-CSRF-Token": session.csrf_token } : {};
+function headers() {
+  if (token()) return { Authorization: "Bearer " + token() };
+  return session ? { "X-CSRF-Token": session.csrf_token } : {};
+}
 
 // start says what to do when the operator has signed in, and when the session ends.
 export function start(signed, left) {
   onSignedIn = signed;
   onLeave = left;
-  signWith({ headers, refused: () => leave(token() ? "The gateway refused the token. Sign in again." : "The session has ended. Sign in again.") });
+  const refusal = () =>
+    token()
+      ? "Admin token refused. An account's token cannot sign in here."
+      : "The session has ended. Sign in again.";
+  signWith({ headers, refused: () => leave(refusal()) });
   byId("leave").addEventListener("click", async () => {
     if (session) await call("signOut", { accept: [401] }).catch(() => {});
     leave("");
@@ -47,7 +66,12 @@ export async function leave(why) {
   sessionStorage.removeItem(tokenKey);
   session = null;
   byId("leave").hidden = true;
-  if (!left && localStorage.getItem(mayHaveSession)) session = await call("showSession", { accept: [401] }).then((found) => found.data || null, () => null);
+  if (!left && localStorage.getItem(mayHaveSession)) {
+    session = await call("showSession", { accept: [401] }).then(
+      (found) => found.data || null,
+      () => null
+    );
+  }
   if (!session) localStorage.removeItem(mayHaveSession);
   session ? arrived() : signIn(why);
 }
@@ -60,7 +84,10 @@ function arrived() {
 }
 
 // refusals are what the gateway says of a sign-in through the provider, in the address.
-const refusals = { refused: "The provider did not let you in, or your role is not known here. The reason is in the gateway's log.", unavailable: "The provider or the database does not answer. Try again later." };
+const refusals = {
+  refused: "The provider refused the sign-in, or your role is not known here. The gateway's log has the reason.",
+  unavailable: "The provider or the database does not answer. Try again later."
+};
 
 // signIn asks who it is; where to go on is in the address.
 function signIn(why) {
@@ -69,39 +96,67 @@ function signIn(why) {
     why = refusals[back];
     history.replaceState(null, "", location.pathname);
   }
-  const said = told();
-  const provider = h("a", { href: api["startProviderSignIn"].split(" ")[1], hidden: true, click: () => localStorage.setItem(mayHaveSession, "1") }, "Sign in through the provider");
-  if (why) said.append(wrong(new Error(why)));
-  const submit = (e) => {
+  const note = told();
+  const provider = h(
+    "a",
+    {
+      href: api["startProviderSignIn"].split(" ")[1],
+      hidden: true,
+      click: () => localStorage.setItem(mayHaveSession, "1")
+    },
+    "Sign in through the provider"
+  );
+  if (why) note.append(wrong(new Error(why)));
+  const withToken = (e) => {
     e.preventDefault();
-    during(form.querySelector("button"), said, () => enter(form.elements.token.value.trim()));
+    during(form.querySelector("button"), note, () => enter(form.elements.token.value.trim()));
   };
   const withName = (e) => {
     e.preventDefault();
     const { name, password } = user.elements;
-    during(user.querySelector("button"), said, async () => {
-      session = (await call("signIn", { body: { name: name.value.trim(), password: password.value }, accept: [401] })).data || null;
+    during(user.querySelector("button"), note, async () => {
+      const body = { name: name.value.trim(), password: password.value };
+      session = (await call("signIn", { body, accept: [401] })).data || null;
       if (!session) throw new Error("The name or the password is wrong.");
       localStorage.setItem(mayHaveSession, "1");
       arrived();
     });
   };
-  const user = h("form", { class: "sheet narrow", submit: withName, "aria-label": "Sign in with a name" }, h("h1", null, "Sign in"),
+  const user = h(
+    "form",
+    { class: "sheet", submit: withName, "aria-label": "Sign in with a name" },
     field("name", "Name", "text", "", { id: "name", required: true, autocomplete: "username" }),
-    field("password", "Password", "text", "", { type: "password", id: "password", required: true, autocomplete: "current-password" }),
-    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Sign in"), provider), said);
-  const form = h("form", { class: "sheet narrow", submit, "aria-label": "Sign in with the admin token" },
-    field("token", "Admin token", "text", "", { type: "password", id: "token", required: true, autocomplete: "off" }),
-    h("p", { class: "hint" }, "It is in the file admin-token of the data directory, or what PENSTOCK_ADMIN_TOKEN says. This tab keeps it until it is closed. With it you add the first user: penstock user add NAME --role admin."),
-    h("p", { class: "bar" }, h("button", { type: "submit" }, "Sign in with the token")));
-  byId("main").replaceChildren(user, form);
+    field("password", "Password", "password", "", {
+      id: "password",
+      required: true,
+      autocomplete: "current-password"
+    }),
+    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Sign in"), provider)
+  );
+  const form = h(
+    "form",
+    { class: "sheet", submit: withToken, "aria-label": "Sign in with the admin token" },
+    field("token", "Admin token", "password", "", {
+      id: "token",
+      required: true,
+      autocomplete: "off",
+      hint: "Find it in data/admin-token or PENSTOCK_ADMIN_TOKEN. Kept until you close this tab."
+    }),
+    h("p", { class: "bar" }, h("button", { type: "submit" }, "Sign in with the token"))
+  );
+  byId("main").replaceChildren(h("div", { class: "narrow" }, h("h1", null, "Sign in"), note, user, form));
   user.elements.name.focus();
-  call("showProvider").then((found) => { provider.hidden = !found.data.enabled; }, () => {});
+  call("showProvider").then(
+    (found) => {
+      provider.hidden = !found.data.enabled;
+    },
+    () => {}
+  );
 }
 
-async function enter(given) {
-  if (!/^[\x21-\x7e]+$/.test(given)) throw new Error("A token has no blanks and no letters beyond ASCII.");
-  sessionStorage.setItem(tokenKey, given);
+async function enter(text) {
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new Error("The token must not contain spaces or non-ASCII characters.");
+  sessionStorage.setItem(tokenKey, text);
   try {
     await call("getStatus"); // answered whatever is down
   } catch (error) {

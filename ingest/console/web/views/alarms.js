@@ -1,40 +1,128 @@
-// Alarms of one or all accounts, and their acknowledgement.
+// Alarms of one or all accounts, their acknowledgement, and mutes.
 
-import { call } from "../core/api.js";
-import { button, code, h, long, pairs, stamp, state, table } from "../core/dom.js";
-import { during, field } from "../core/form.js";
-import { cut, plural } from "../core/format.js";
-import { listing, onSelected } from "../core/list.js";
-import { link } from "../core/router.js";
-import { may } from "../core/session.js";
 import { account } from "../core/accounts.js";
+import { link } from "../core/address.js";
+import { all, call } from "../core/api.js";
+import { button, code, h, long, pairs, stamp, state, table, when } from "../core/dom.js";
+import { during, field } from "../core/form.js";
+import { cut, lasted, plural } from "../core/format.js";
+import { listing, onSelected } from "../core/list.js";
+import { may, mayChange } from "../core/session.js";
 import { valueOf } from "./try.js";
 
 async function acknowledge(clicked, ctx, chosen, note) {
   await during(clicked, ctx.said, async () => {
-    for (const a of chosen) await call("acknowledgeAlarm", { path: { alarm_id: a.id }, body: { account: a.account, acknowledged: true, note } });
+    for (const a of chosen)
+      await call("patchAlarm", {
+        path: { alarm_id: a.id },
+        body: { acknowledged: true, note },
+        as: String(a.account)
+      });
     ctx.again();
     return plural(chosen.length, "alarm is", "alarms are") + " acknowledged.";
   });
 }
 
-const device = (a, text) => link("devices", { id: a.device_id, account: String(a.account) }, text);
+// ruleNames are the names of the rules of all accounts, asked for once in a while.
+const ruleNames = new Map();
+let namesAt = 0;
+async function loadNames(signal) {
+  if (Date.now() - namesAt < 30_000 || !may("listRulesOfAccount")) return;
+  namesAt = Date.now();
+  for (const r of await all("listRulesOfAccount", { signal })) ruleNames.set(r.account + "-" + r.id, r.name || r.id);
+}
+const ruleName = (a) => ruleNames.get(a.account + "-" + a.rule_id) || a.rule_id;
+const ruleLink = (a) => link("rules", { id: a.rule_id, account: String(a.account) }, ruleName(a));
+
+const deviceName = (a) => a.device_name || a.device_id;
+const device = (a) => link("devices", { id: a.device_id, account: String(a.account) }, deviceName(a));
 const readings = (a) => Object.entries(a.readings).map(([key, v]) => [key, valueOf(v) + (v.units && " " + v.units)]);
+const summary = (a) =>
+  readings(a)
+    .slice(0, 3)
+    .map(([key, value]) => key + " " + value)
+    .join(", ");
 
 function alarmDetail(a, ctx) {
-  const note = field("note", "Note", "text", a.note, { maxlength: 500 });
-  return [pairs([["Alarm", code(a.id)], ["Account", account(a.account)], ["Rule", code(a.rule_id)], ["Device", device(a, a.device_name || a.device_id)], ["State", state(a.state)], ["Raised", stamp(a.raised_at)], ["Cleared", stamp(a.cleared_at)],
-    ["Acknowledged", a.acknowledged_at && [stamp(a.acknowledged_at), " by " + a.acknowledged_by]], ["Note", a.note]]),
-  h("h3", null, "Readings of the uplink that raised it"), table("Readings of " + a.id, ["Key", "Value"], readings(a), "None: no uplink raised it."),
-  may("acknowledgeAlarm") && note, h("p", { class: "bar" }, may("acknowledgeAlarm") && button(a.acknowledged_at ? "Acknowledge again" : "Acknowledge", (x) => acknowledge(x.target, ctx, [a], note.querySelector("input").value.trim()), { class: "main" }),
-    link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Its deliveries"), may("tryRuleOfAccount") && link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Try its rule"))];
+  const note = field("note", "Note", "text", a.note, { maxlength: 500, wide: true });
+  return [
+    pairs([
+      ["Rule", ruleLink(a)],
+      ["Device", device(a)],
+      ["Account", account(a.account)],
+      ["State", state(a.state)],
+      ["Raised", [stamp(a.raised_at), " UTC"]],
+      ["Cleared", a.cleared_at && [stamp(a.cleared_at), " UTC"]],
+      ["Acknowledged", a.acknowledged_at && [stamp(a.acknowledged_at), " UTC by " + a.acknowledged_by]],
+      ["Note", a.note],
+      ["Alarm", code(a.id)]
+    ]),
+    h("h3", null, "Readings that raised it"),
+    table("Readings of " + a.id, ["Key", "Value"], readings(a), "No readings."),
+    mayChange() && note,
+    h(
+      "p",
+      { class: "bar" },
+      mayChange() &&
+        button(
+          a.acknowledged_at ? "Acknowledge again" : "Acknowledge",
+          (x) => acknowledge(x.target, ctx, [a], note.querySelector("input").value.trim()),
+          { class: "main" }
+        ),
+      link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Its deliveries"),
+      may("tryRuleOfAccount") &&
+        link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Try its rule")
+    )
+  ];
 }
 
-export const show = listing({
-  view: "alarms", op: "listAlarmsOfAccount", title: "Alarms", intro: "What rules have raised, newest first. Open one for its readings, and to acknowledge it with a note.",
-  act: "acknowledgeAlarm",
-  empty: "No alarm matches. What rules raise would be here, with its history.",
-  heads: ["Alarm", "Raised (UTC)", "Account", "Rule", "Device", "Readings", "State", "Acknowledged"], name: (a) => cut(a.id, 12), selectable: (a) => !a.acknowledged_at, detail: alarmDetail,
-  cells: (a) => [stamp(a.raised_at), account(a.account), link("rules", { account: String(a.account), open: a.account + "-" + a.rule_id }, a.rule_id), device(a, cut(a.device_name || a.device_id, 24)), readings(a).slice(0, 3).map(([key, value]) => h("div", null, key + " " + value)), [state(a.state), a.cleared_at && h("div", null, stamp(a.cleared_at))], a.acknowledged_by && [a.acknowledged_by, a.note && h("div", { class: "hint" }, long(cut(a.note, 80)))]],
-  actions: (ctx) => [onSelected(ctx, "acknowledgeAlarm", "Acknowledge selected", (b) => acknowledge(b, ctx, [...ctx.chosen.values()], ""))],
-});
+const rowActions = (a, ctx) =>
+  mayChange() &&
+  !a.acknowledged_at &&
+  button("Acknowledge", (e) => acknowledge(e.target, ctx, [a], ""), {
+    "aria-label": "Acknowledge " + ruleName(a) + " of " + deviceName(a)
+  });
+
+export const show = (main, params, signal) => {
+  let ctxNow = null;
+  return listing({
+    view: "alarms",
+    op: "listAlarmsOfAccount",
+    title: "Alarms",
+    intro: "Alarms of rules, newest first.",
+    act: mayChange,
+    empty: "No alarms match the filters.",
+    name: deviceName,
+    selectable: (a) => !a.acknowledged_at,
+    detail: alarmDetail,
+    load: async (query, stop) => {
+      await loadNames(stop).catch(() => {});
+      return call("listAlarmsOfAccount", { query, signal: stop });
+    },
+    columns: [
+      { head: "Device", value: deviceName, cell: () => "" },
+      { head: "Rule", value: ruleName, cell: ruleLink },
+      { head: "Readings", value: summary, cell: (a) => long(cut(summary(a), 90)) },
+      {
+        head: "State",
+        value: (a) => a.state,
+        cell: (a) => [state(a.state), a.acknowledged_at && h("span", { class: "hint" }, " " + a.acknowledged_by)]
+      },
+      { head: "Raised", value: (a) => a.raised_at, cell: (a) => when(a.raised_at) },
+      {
+        head: "Lasted",
+        value: (a) => Date.parse(a.cleared_at || new Date()) - Date.parse(a.raised_at),
+        cell: (a) => lasted(a.raised_at, a.cleared_at),
+        rest: true
+      },
+      { head: "Account", value: (a) => a.account, cell: (a) => account(a.account), rest: true },
+      { head: "Action", cell: (a) => rowActions(a, ctxNow) }
+    ],
+    actions: (ctx) => {
+      ctxNow = ctx;
+      return [
+        onSelected(ctx, mayChange, "Acknowledge selected", (b) => acknowledge(b, ctx, [...ctx.chosen.values()], ""))
+      ];
+    }
+  })(main, params, signal);
+};

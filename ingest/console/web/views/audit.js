@@ -1,19 +1,43 @@
-// What was changed over the admin API, and who did.
+// The audit log: who changed what.
 
 import { account } from "../core/accounts.js";
-import { code, h, long, pairs, pre, stamp, state } from "../core/dom.js";
-import { cut } from "../core/format.js";
+import { code, h, long, pairs, pre, stamp, state, when } from "../core/dom.js";
+import { cut, json } from "../core/format.js";
 import { listing } from "../core/list.js";
 
-const json = (value) => value !== null && pre(JSON.stringify(value, null, 2));
+const document = (title, value) => value !== null && [h("h3", null, title), pre(json(value))];
 
-const detail = (e) => [pairs([["Entry", code(e.id)], ["At (UTC)", stamp(e.at)], ["Who", e.actor + ", " + e.role], ["From", e.address], ["Operation", code(e.operation)],
-  ["Target", e.target], ["Account", account(e.account)], ["Outcome", [state(e.outcome), " ", String(e.status)]]]),
-e.request !== null && [h("h3", null, "Request"), json(e.request)], e.before !== null && [h("h3", null, "Before"), json(e.before)], e.after !== null && [h("h3", null, "After"), json(e.after)]];
+const detail = (e) => [
+  pairs([
+    ["Entry", code(e.id)],
+    ["Time", [stamp(e.at), " UTC"]],
+    ["User", e.actor + ", " + e.role],
+    ["Address", e.address],
+    ["Operation", code(e.operation)],
+    ["Target", e.target],
+    ["Account", account(e.account)],
+    ["Outcome", [state(e.outcome), " ", String(e.status)]]
+  ]),
+  document("Request", e.request),
+  document("Before", e.before),
+  document("After", e.after)
+];
 
 export const show = listing({
-  view: "audit", op: "listAudit", title: "Audit log", intro: "What was changed over the admin API, newest first: by users and with the admin token. Open an entry for what differs before and after. Secrets are masked.",
-  empty: "No entry matches. Every change over the admin API would be here.",
-  heads: ["Entry", "At (UTC)", "Who", "Role", "Operation", "Target", "Account", "Outcome"], name: (e) => cut(e.id, 12), detail,
-  cells: (e) => [stamp(e.at), e.actor, e.role, code(e.operation), long(cut(e.target, 40)), account(e.account), state(e.outcome)],
+  view: "audit",
+  op: "listAudit",
+  title: "Audit log",
+  intro: "Open an entry to compare before and after. Secrets are masked.",
+  empty: "No entries match the filters.",
+  name: (e) => e.operation,
+  detail,
+  columns: [
+    { head: "Operation", cell: () => "", value: (e) => e.operation },
+    { head: "Time", cell: (e) => when(e.at), value: (e) => e.at },
+    { head: "User", cell: (e) => e.actor, value: (e) => e.actor },
+    { head: "Role", cell: (e) => e.role, value: (e) => e.role, rest: true },
+    { head: "Target", cell: (e) => long(cut(e.target, 40)), value: (e) => e.target },
+    { head: "Account", cell: (e) => account(e.account), value: (e) => e.account, rest: true },
+    { head: "Outcome", cell: (e) => state(e.outcome), value: (e) => e.outcome }
+  ]
 });

@@ -1,18 +1,21 @@
-// The page of a device: newest values, charts, frames, markers and alarms. Each part
-// loads by itself.
+// The page of a device: its state and newest values, then tabs with readings, events,
+// alarms and settings. Each part loads by itself.
 
+import { account } from "../core/accounts.js";
+import { address, go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { chart } from "../core/chart.js";
-import { button, code, h, long, pairs, pre, stamp, state, table } from "../core/dom.js";
-import { field, valuesOf } from "../core/form.js";
-import { cut, json } from "../core/format.js";
-import { go, link } from "../core/router.js";
+import { button, code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
+import { ask, during, editor, field, pick, valuesOf } from "../core/form.js";
+import { cut, iso, json, number } from "../core/format.js";
 import { section } from "../core/section.js";
-import { accountOf, battery, seen, signal as strength } from "./devices.js";
+import { mayChange } from "../core/session.js";
+import { acknowledgeIn } from "./alarmparts.js";
+import { battery, deviceState, seen, strength, typeName } from "./deviceparts.js";
+import { decodersOf, locationsOf } from "./pickers.js";
 import { valueOf } from "./try.js";
 
 const spans = { hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400 };
-const iso = (ms) => new Date(ms).toISOString().slice(0, 19) + "Z";
 
 // rangeOf is what the address names: a span that ends now, or its own times.
 function rangeOf(params) {
@@ -21,83 +24,404 @@ function rangeOf(params) {
   return { from: iso(to - (spans[params.span] || spans.day) * 1000), to: iso(to) };
 }
 
-const number = (v) => (v === null ? "" : String(Math.round(v * 1000) / 1000));
+// head is the state of a device and what it is.
+function head(d) {
+  return [
+    d.missing.map((m) => h("p", { class: "note" }, "Not shown, " + m)),
+    h("p", { class: "bar" }, deviceState(d), h("span", { class: "hint" }, "heard ", seen(d.last_seen_at))),
+    h(
+      "div",
+      { class: "tiles values" },
+      d.sensors.map((s) =>
+        h(
+          "div",
+          { class: "tile" },
+          h("b", null, s.at ? (s.value === null ? cut(s.text, 24) : number(s.value) + " " + s.metric_units) : "–"),
+          s.name || s.key,
+          h("div", { class: "hint" }, s.at ? when(s.at) : "no reading yet")
+        )
+      )
+    ),
+    d.sensors.length === 0 &&
+      h(
+        "p",
+        { class: "empty" },
+        "No sensors: the decoder maps no keys. ",
+        d.decoder_id &&
+          link("decoders", { id: d.decoder_id, account: String(d.account), device: d.id }, "Open the decoder")
+      )
+  ];
+}
 
 function about(d) {
-  return [d.missing.map((m) => h("p", { class: "note" }, "Not shown, " + m)), pairs([["Identifier", code(d.identifier)], ["Account", accountOf(d)], ["Type", d.type], ["Last heard", [seen(d.last_seen_at), d.last_seen_at && [" (", stamp(d.last_seen_at), " UTC)"]]],
-    ["Battery", battery(d.radio)], ["Signal", strength(d.radio)], ["Received by", d.radio && d.radio.gateways !== null && d.radio.gateways + " LoRaWAN gateways"],
-    ["Position", d.position && d.position.latitude + ", " + d.position.longitude + (d.position.source === "network" ? " (from its network)" : "")],
-    ["Alarms", d.alarms > 0 && link("alarms", { account: String(d.account), device_id: d.id, state: "raised" }, d.alarms + " raised")],
-    ["Decoder", d.decoder_id ? link("decoders", { id: d.decoder_id, account: String(d.account), device: d.id }, d.decoder_name || d.decoder_id) : "none: its payloads are not decoded"],
-    ["Comment", d.comment], ["Id", code(d.id)], ["Created", stamp(d.created_at)]])];
+  return h(
+    "details",
+    { class: "sheet" },
+    h("summary", null, "About this device"),
+    pairs([
+      ["Identifier", code(d.identifier)],
+      ["Account", account(d.account)],
+      ["Type", typeName(d.type)],
+      ["Last heard", d.last_seen_at && [stamp(d.last_seen_at), " UTC"]],
+      ["Battery", battery(d.radio)],
+      ["Signal", strength(d.radio)],
+      ["Received by", d.radio && d.radio.gateways !== null && d.radio.gateways + " LoRaWAN gateways"],
+      [
+        "Position",
+        d.position &&
+          d.position.latitude +
+            ", " +
+            d.position.longitude +
+            (d.position.source === "network" ? " (from its network)" : "")
+      ],
+      [
+        "Decoder",
+        d.decoder_id
+          ? link(
+              "decoders",
+              { id: d.decoder_id, account: String(d.account), device: d.id },
+              d.decoder_name || d.decoder_id
+            )
+          : "none"
+      ],
+      ["Comment", d.comment],
+      ["Id", code(d.id)],
+      ["Created", [stamp(d.created_at), " UTC"]]
+    ])
+  );
 }
 
-function newest(d) {
-  const rows = d.sensors.map((s) => [s.name || s.key, s.at ? (s.value === null ? long(s.text) : number(s.value) + " " + s.metric_units) : h("span", { class: "hint" }, "no reading yet"), seen(s.at), s.type_name || s.sensor_type_id, code(s.key)]);
-  return table("Newest values", ["Sensor", "Value", "Measured", "Measures", "Key"], rows, "The device has no sensors: its decoder maps no keys, or it has none. The decoder's page shows what its frames decode to.");
-}
-
-// drawn makes a chart of each sensor. A gap is left where a stretch has no readings.
-function drawn(found, params, signal, charts) {
-  charts.splice(0).forEach((one) => one.end());
-  const from = Date.parse(found.meta.from) / 1000, to = Date.parse(found.meta.to) / 1000;
-  const ranged = (a, b) => go("devices", { id: params.id, account: params.account, from: iso(a * 1000), to: iso(b * 1000) });
-  const out = found.data.map((s) => {
-    const times = s.buckets.map((b) => Date.parse(b.at) / 1000);
-    const lines = [{ label: "mean", values: s.buckets.map((b) => b.mean) }, { label: "min", values: s.buckets.map((b) => b.min) }, { label: "max", values: s.buckets.map((b) => b.max) }];
-    const made = chart((s.name || s.key) + " over time: minimum, mean and maximum", times, lines, { signal, unit: s.metric_units && " " + s.metric_units, from, to, ranged });
+// drawn makes a chart of each sensor: the mean with a band from minimum to maximum, and a
+// line where an alarm was raised. A gap is left where a stretch has no readings.
+function drawn(found, raised, params, signal, charts) {
+  charts.splice(0).forEach((made) => made.end());
+  const from = Date.parse(found.meta.from) / 1000,
+    to = Date.parse(found.meta.to) / 1000;
+  const ranged = (a, b) =>
+    go("devices", { id: params.id, account: params.account, from: iso(a * 1000), to: iso(b * 1000) });
+  const marks = raised.map((a) => Date.parse(a.raised_at) / 1000).filter((t) => t >= from && t <= to);
+  const figures = found.data.map((s) => {
+    const times = s.buckets.map((b) => Date.parse(b.at) / 1000),
+      line = (label, key) => ({ label, values: s.buckets.map((b) => b[key]) });
+    const made = chart(
+      (s.name || s.key) + " over time: minimum, mean and maximum",
+      times,
+      [line("mean", "mean"), line("min", "min"), line("max", "max")],
+      { signal, unit: s.metric_units && " " + s.metric_units, from, to, ranged, between: [2, 1], marks }
+    );
     charts.push(made);
-    return h("div", { class: "sheet" }, h("h3", null, s.name ? s.name + " " : "", code(s.key), s.metric_units && " in " + s.metric_units), made);
+    return h(
+      "div",
+      { class: "sheet" },
+      h("h3", null, s.name || s.key, s.metric_units && " in " + s.metric_units),
+      made
+    );
   });
-  if (!out.length) return h("p", { class: "empty" }, "No numbers were stored in this range. Choose a longer one, or see below whether frames arrived that could not be decoded.");
-  return [h("p", { class: "hint" }, "Minimum, mean and maximum of each " + found.meta.granularity.replace(/_/g, " ") + ", in UTC. Drag across a chart to look closer."), out];
+  if (!figures.length)
+    return h("p", { class: "empty" }, "No readings in this range. The tab Events shows whether frames arrived.");
+  return [
+    figures,
+    h(
+      "p",
+      { class: "hint" },
+      "Mean of each " +
+        found.meta.granularity.replace(/_/g, " ") +
+        " with a band from minimum to maximum, in UTC." +
+        (marks.length ? " Red lines mark alarms." : "") +
+        " Drag across a chart to zoom."
+    )
+  ];
 }
 
 function rangeForm(params) {
-  const here = { id: params.id, account: params.account };
-  const now = params.from ? "" : params.span || "day";
-  const buttons = Object.keys(spans).map((name) => button("Last " + name, () => go("devices", { ...here, span: name }), { class: name === now ? "main" : false, "aria-pressed": String(name === now) }));
-  const range = rangeOf(params);
-  const own = h("form", { class: "fields", "aria-label": "Own range", submit: (e) => { e.preventDefault(); go("devices", { ...here, ...valuesOf(e.target) }); } },
-    field("from", "From (UTC)", "time", range.from, { required: true }), field("to", "To (UTC)", "time", range.to, { required: true }), h("p", { class: "bar" }, h("button", { type: "submit" }, "Show this range")));
-  return h("div", null, h("p", { class: "bar" }, buttons), h("details", { open: Boolean(params.from) }, h("summary", null, "Own range"), own));
+  const here = { id: params.id, account: params.account },
+    chosen = params.from ? "" : params.span || "day",
+    range = rangeOf(params);
+  const buttons = Object.keys(spans).map((name) =>
+    button("Last " + name, () => go("devices", { ...here, span: name }), { "aria-pressed": String(name === chosen) })
+  );
+  const own = h(
+    "form",
+    {
+      class: "fields",
+      "aria-label": "Other range",
+      submit: (e) => {
+        e.preventDefault();
+        go("devices", { ...here, ...valuesOf(e.target) });
+      }
+    },
+    field("from", "From (UTC)", "time", range.from, { required: true }),
+    field("to", "To (UTC)", "time", range.to, { required: true }),
+    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show this range"))
+  );
+  return h(
+    "div",
+    null,
+    h("p", { class: "bar" }, buttons),
+    h("details", { open: Boolean(params.from) }, h("summary", null, "Other range"), own)
+  );
 }
+
+const timeline = (event) => event && link("trace", { id: event }, "Timeline");
 
 function frames(found) {
-  const rows = found.map((f) => [stamp(f.received_at), f.kind, f.f_port, f.f_cnt, f.encrypted ? "encrypted" : code(f.payload), f.object || f.samples ? h("details", null, h("summary", null, "values"), pre(json(f.object || f.samples))) : "",
-    f.rssi !== null && f.rssi + " dBm" + (f.snr === null ? "" : ", SNR " + f.snr), f.refused ? [state("refused"), " ", f.refused] : f.note || "stored", link("trace", { id: f.event }, "trace")]);
-  return table("Raw frames", ["Received (UTC)", "Kind", "fPort#", "fCnt#", "Payload (hex)", "Decoded by the network", "Signal", "Result", "Event"], rows,
-    "No raw frame is kept. Frames are kept for 7 days once frame logging is on: PATCH /iot/devices/{device_id} with {\"frame_logging\":\"enabled\"}.");
+  const rows = found.map((f) => [
+    when(f.received_at),
+    f.kind,
+    f.f_port,
+    f.f_cnt,
+    f.encrypted ? "encrypted" : code(f.payload),
+    f.object || f.samples ? h("details", null, h("summary", null, "values"), pre(json(f.object || f.samples))) : "",
+    f.rssi !== null && f.rssi + " dBm" + (f.snr === null ? "" : ", SNR " + f.snr),
+    f.refused ? [state("refused"), " ", f.refused] : f.note || "stored",
+    timeline(f.event)
+  ]);
+  return table(
+    "Raw frames",
+    ["Received", "Kind", "fPort#", "fCnt#", "Payload (hex)", "Decoded by the network", "Signal", "Result", "Event"],
+    rows,
+    "No raw frames. Enable frame logging in the tab Settings to keep frames for 7 days."
+  );
 }
 
-// recent are the last events that brought frames, as the decoder reads them now.
-function recent(found) {
-  const rows = found.map((f) => [stamp(f.time), f.event && link("trace", { id: f.event }, f.event), f.sender, code(cut(f.payload, 60)),
-    f.errors.length ? [state("fails"), " ", f.errors[0].message] : f.refused ? [state("refused"), " ", f.refused] : f.readings.map((r) => h("div", null, r.key + " " + valueOf(r)))]);
-  return table("Events", ["Time (UTC)", "Event", "Sender", "Payload (hex)", "Decodes now to"], rows, "No frame of this device is in the journal of this gateway any more. The next one will be here.");
-}
-
-const alarms = (found) => table("Alarms", ["Raised (UTC)", "Rule", "State", "Cleared (UTC)", "Acknowledged by", "Note"],
-  found.map((a) => [stamp(a.raised_at), link("alarms", { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id }, a.rule_id), state(a.state), stamp(a.cleared_at), a.acknowledged_by, a.note]), "No alarm was raised for this device.");
-
-export async function showDevice(main, params, signal) {
-  const path = { device_id: params.id }, query = { account: params.account }, charts = [];
-  main.append(h("p", null, link("devices", {}, "← All devices")));
-  const title = h("h1", null, params.id);
-  const load = async () => {
-    const { data } = await call("showDevice", { path, query, signal });
-    title.replaceChildren(data.name || data.identifier);
-    return data;
+// recent are the last events that brought frames, as the decoder reads them now. Why a frame
+// has no reading stands in the row.
+function recent(found, d) {
+  const decoder =
+    d.decoder_id &&
+    link("decoders", { id: d.decoder_id, account: String(d.account), device: d.id }, "Fix the decoder");
+  const result = (f) => {
+    if (f.errors.length) return [state("fails"), " ", f.errors[0].message, " ", decoder];
+    if (f.refused) return [state("refused"), " ", f.refused];
+    if (!f.readings.length)
+      return [
+        state("unknown", "no reading"),
+        " ",
+        f.values.length
+          ? "No key of its values is mapped: " + f.values.map((v) => v.key).join(", ") + ". "
+          : "The decoder returned no values. ",
+        decoder
+      ];
+    return f.readings.map((r) => h("div", null, r.key + " " + valueOf(r)));
   };
-  const readings = section("Readings over time", async () => drawn(await call("aggregateDeviceOfAccount", { path, query: { ...query, ...rangeOf(params) }, signal }), params, signal, charts), { signal, every: params.from ? 0 : 30000 });
-  readings.insertBefore(rangeForm(params), readings.children[1]);
+  return table(
+    "Events",
+    ["Time", "Decodes now to", "Sender", "Payload (hex)", "Event"],
+    found.map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.event)]),
+    "No frames in this gateway's journal."
+  );
+}
+
+const alarmRows = (found, again, note) =>
+  table(
+    "Alarms",
+    ["Raised", "Rule", "State", "Cleared", "Acknowledged by", "Note", "Action"],
+    found.map((a) => [
+      when(a.raised_at),
+      link(
+        "alarms",
+        { account: String(a.account), device_id: a.device_id, rule_id: a.rule_id, open: a.id },
+        a.rule_id
+      ),
+      state(a.state),
+      when(a.cleared_at),
+      a.acknowledged_by,
+      a.note,
+      acknowledgeIn(a, note, again)
+    ]),
+    "No alarms."
+  );
+
+// settings are the forms that change a device.
+function settings(d, params, again) {
+  const acct = String(d.account),
+    note = told(),
+    path = { device_id: d.id },
+    at = d.position && d.position.source === "device" ? d.position : {};
+  const form = editor({
+    label: "Settings",
+    go: "Save",
+    fields: [
+      field("name", "Name", "text", d.name, { required: true, maxlength: 255 }),
+      field("comment", "Comment", "text", d.comment, { maxlength: 2000 }),
+      pick("decoder_id", "Decoder", () => decodersOf(acct), d.decoder_id, { blank: "None" }),
+      pick("location_id", "Location", () => locationsOf(acct), d.location_id, { blank: "None" }),
+      field("latitude", "Latitude", "text", at.latitude, { inputmode: "decimal", hint: "Degrees, north positive." }),
+      field("longitude", "Longitude", "text", at.longitude, {
+        inputmode: "decimal",
+        hint: "Degrees, east positive."
+      }),
+      field("frame_logging", "Frame logging: keep raw frames for 7 days", "check", d.frame_logging)
+    ],
+    save: async (v) => {
+      const body = {
+        name: v.name,
+        comment: v.comment || "",
+        frame_logging: v.frame_logging ? "enabled" : "disabled"
+      };
+      for (const key of ["decoder_id", "location_id", "latitude", "longitude"])
+        if (v[key] && v[key] !== String(d[key] ?? "")) body[key] = v[key];
+      await call("patchDevice", { path, body, as: acct });
+      again();
+      return "Saved.";
+    }
+  });
+  const remove = async (e) => {
+    const sure = await ask(
+      "Delete " + (d.name || d.identifier) + "?",
+      "Its readings and markers are deleted too. A new frame creates the device again.",
+      "Delete"
+    );
+    if (sure)
+      during(e.target, note, async () => {
+        await call("deleteDevice", { path: { device_id: d.id }, as: acct });
+        go("devices", {});
+      });
+  };
+  return [
+    form,
+    h("h2", null, "Delete"),
+    h("p", { class: "bar" }, button("Delete device", remove, { class: "danger" })),
+    note
+  ];
+}
+
+// markers are the notes of a device with the form that adds one.
+function markers(d, found, again) {
+  const form = editor({
+    label: "Add a marker",
+    go: "Add marker",
+    fields: [
+      field("comment", "Comment", "text", "", { required: true, maxlength: 2000, wide: true }),
+      field("date_published", "Time (UTC)", "time", "", { hint: "Empty: now." })
+    ],
+    save: async (v, f) => {
+      await call("addEventMarker", {
+        path: { device_id: d.id },
+        as: String(d.account),
+        body: {
+          event_marker_id: "console-" + Date.now(),
+          comment: v.comment,
+          ...(v.date_published ? { date_published: v.date_published } : {})
+        }
+      });
+      f.reset();
+      again();
+      return "Marker added.";
+    }
+  });
+  return [
+    table(
+      "Markers",
+      ["Time (UTC)", "Comment"],
+      found.map((m) => [stamp(m.at), long(m.comment)]),
+      "No markers."
+    ),
+    mayChange() && form
+  ];
+}
+
+const tabs = [
+  ["", "Readings"],
+  ["events", "Events"],
+  ["alarms", "Alarms"],
+  ["settings", "Settings"]
+];
+
+export function showDevice(main, params, signal) {
+  const path = { device_id: params.id },
+    query = { account: params.account },
+    charts = [],
+    tab = params.tab || "",
+    note = told();
+  const title = h("h1", null, "…");
   let device = null;
-  const first = section("About", async () => { device = load(); return about(await device); }, { signal, every: 10000 });
-  main.append(title, first,
-    section("Newest values", async () => newest(await (device || load())), { signal, every: 10000 }), readings,
-    section("Alarms", async () => alarms((await call("listAlarmsOfAccount", { query: { account: params.account, device_id: params.id, limit: 20 }, signal })).data), { signal, every: 15000 }),
-    section("Event markers", async () => table("Event markers", ["At (UTC)", "Comment", "Id"], (await call("listMarkersOfDevice", { path, query, signal })).data.map((m) => [stamp(m.at), long(m.comment), code(m.id)]),
-      "Nobody noted anything. POST /iot/devices/{device_id}/event-markers adds a dated comment, such as a change of its battery."), { signal }),
-    section("Events", async () => recent((await call("tryDecoder", { body: { account: params.account, device_id: params.id, last: 20 }, signal })).data), { signal, hint: "The last frames in the journal of this gateway, decoded as the decoder is now. Nothing is stored by looking." }),
-    section("Raw frames", async () => frames((await call("listFramesOfDevice", { path, query, signal })).data), { signal }));
+  const load = () => {
+    device = call("showDevice", { path, query, signal }).then(({ data }) => {
+      title.replaceChildren(data.name || data.identifier);
+      return data;
+    });
+    return device;
+  };
+  const top = section("", async () => head(await load()), { signal, every: 10000 });
+  const bar = h(
+    "nav",
+    { class: "tabs", "aria-label": "Parts of the device" },
+    tabs.map(([name, text]) =>
+      h(
+        "a",
+        {
+          href: address("devices", { id: params.id, account: params.account, tab: name }),
+          "aria-current": name === tab ? "page" : false
+        },
+        text
+      )
+    )
+  );
+  main.append(h("p", { class: "back" }, link("devices", {}, "← Devices")), title, top, bar, note);
+  const current = async () => device || load();
+  const alarmsOf = async () =>
+    (
+      await call("listAlarmsOfAccount", {
+        query: { account: params.account, device_id: params.id, limit: 50 },
+        signal
+      })
+    ).data;
+  if (tab === "events") {
+    main.append(
+      section(
+        "Events",
+        async () =>
+          recent(
+            (await call("tryDecoder", { body: { account: params.account, device_id: params.id, last: 20 }, signal }))
+              .data,
+            await current()
+          ),
+        {
+          signal,
+          hint: "The last frames in this gateway's journal, read with the decoder as it is now. Preview only."
+        }
+      ),
+      section("Raw frames", async () => frames((await call("listFramesOfDevice", { path, query, signal })).data), {
+        signal
+      })
+    );
+  } else if (tab === "alarms") {
+    const list = section("", async () => alarmRows(await alarmsOf(), () => list.again(), note), {
+      signal,
+      every: 15000
+    });
+    main.append(list);
+  } else if (tab === "settings") {
+    const notes = section(
+      "Markers",
+      async () =>
+        markers(await current(), (await call("listMarkersOfDevice", { path, query, signal })).data, () =>
+          notes.again()
+        ),
+      { signal }
+    );
+    if (mayChange())
+      main.append(section("", async () => settings(await current(), params, () => top.again()), { signal }));
+    main.append(notes);
+  } else {
+    main.append(
+      rangeForm(params),
+      section(
+        "",
+        async () => {
+          const raised = await alarmsOf().catch(() => []);
+          return drawn(
+            await call("aggregateDeviceOfAccount", { path, query: { ...query, ...rangeOf(params) }, signal }),
+            raised,
+            params,
+            signal,
+            charts
+          );
+        },
+        { signal, every: params.from ? 0 : 30000 }
+      ),
+      section("", async () => about(await current()), { signal })
+    );
+  }
 }

@@ -1,89 +1,225 @@
-// Devices: all that were heard or declared, the silent ones first, and where they
-// are. One device has a page of its own, device.js.
+// Devices: all that were heard or added, the longest silent first, and where they are. One
+// device has a page of its own, device.js.
 
+import { account, accountNames } from "../core/accounts.js";
+import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, h, redraw, reading, stamp, state, table, told, wrong } from "../core/dom.js";
-import { field, valuesOf } from "../core/form.js";
-import { plural } from "../core/format.js";
-import { poll } from "../core/live.js";
+import { button, h, wrong } from "../core/dom.js";
+import { editIn, field, pick } from "../core/form.js";
+import { number, plural } from "../core/format.js";
+import { listing } from "../core/list.js";
 import { places } from "../core/plot.js";
-import { go, link } from "../core/router.js";
-import { ownAccount } from "../core/session.js";
+import { mayChange, ownAccount } from "../core/session.js";
 import { showDevice } from "./device.js";
+import {
+  battery,
+  deviceLink,
+  deviceName,
+  deviceState,
+  deviceTypes,
+  isSilent,
+  seen,
+  strength,
+  typeName
+} from "./deviceparts.js";
+import { decodersOf, locationsOf } from "./pickers.js";
 
-const pageSize = 100;
-const silentAfter = 24 * 3600e3;
+const shownValues = 2; // of a row
 
-// ago is how long a time is past, in words.
-export function ago(at) {
-  const s = Math.max(0, (Date.now() - Date.parse(at)) / 1000);
-  if (s < 90) return Math.round(s) + " s ago";
-  if (s < 5400) return Math.round(s / 60) + " min ago";
-  return s < 129600 ? Math.round(s / 3600) + " h ago" : Math.round(s / 86400) + " days ago";
-}
-
-export const seen = (at) => (at ? h("time", { datetime: at, title: at }, ago(at)) : "never");
-export const accountOf = (x) => (x.account_name ? x.account_name + " (" + x.account + ")" : String(x.account));
-export const deviceLink = (d) => link("devices", { id: d.id, account: String(d.account) }, d.name || d.identifier);
-const silent = (d) => !d.last_seen_at || Date.now() - Date.parse(d.last_seen_at) > silentAfter;
-
-// battery and signal are what the last uplinks say, "" for nothing.
-export const battery = (r) => r && r.battery !== null && Math.round(r.battery) + " %";
-export const signal = (r) => r && r.rssi !== null && [r.rssi + " dBm", r.snr !== null && "SNR " + r.snr + " dB"].filter(Boolean).join(", ");
-
-function filterForm(params) {
-  const submit = (e) => { e.preventDefault(); go("devices", valuesOf(e.target)); };
-  const select = (name, text, words, value) => {
-    const made = field(name, text, words.map(([word]) => word), value);
-    made.querySelectorAll("option").forEach((option, i) => { option.textContent = words[i][1]; });
-    return made;
-  };
-  return h("form", { class: "fields sheet", submit, "aria-label": "Filters" },
-    field("q", ownAccount() ? "Search (identifier, name)" : "Search (identifier, name, account)", "text", params.q), !ownAccount() && field("account", "Account (name or id)", "text", params.account),
-    select("alarmed", "Alarms", [["", "with and without"], ["true", "raised only"]], params.alarmed),
-    select("order", "Order", [["silent", "silent longest first"], ["account", "account, then creation"]], params.order || "silent"),
-    field("decoder", "Decoder (its id)", "text", params.decoder),
-    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Show"), " ", link("devices", {}, "Clear")));
-}
-
-const row = (d) => [[h("div", null, deviceLink(d)), d.name && d.name !== d.identifier && h("div", { class: "hint" }, d.identifier)], accountOf(d),
-  [seen(d.last_seen_at), silent(d) && [" ", state("silent")]], battery(d.radio), signal(d.radio),
-  d.alarms > 0 && link("alarms", { account: String(d.account), device_id: d.id, state: "raised" }, plural(d.alarms, "alarm") + " raised"),
-  d.decoder_id && link("decoders", { id: d.decoder_id, account: String(d.account) }, d.decoder_id)];
-
-function plot(found) {
-  const placed = found.filter((d) => d.position);
-  if (!placed.length) return h("p", { class: "hint" }, "None of these devices has a known position. PATCH /iot/devices/{device_id} sets longitude and latitude; some networks report them.");
-  const points = placed.map((d) => ({ ...d.position, name: (d.name || d.identifier) + " · heard " + (d.last_seen_at ? ago(d.last_seen_at) : "never"), warn: d.alarms > 0 || silent(d), href: deviceLink(d).getAttribute("href") }));
-  return [h("p", { class: "hint" }, plural(placed.length, "device") + " of this page with a known position. A triangle is a device with a raised alarm, or not heard for a day. The plot has no map: north is up."), places(points)];
-}
-
-const none = (filtered) => (filtered ? "No device matches these filters." :
-  [h("p", null, "There is no device yet. A device is made by its first frame: have a LoRaWAN network server, or any program, post to the gateway with a token that has the scope webhook:"),
-    code("curl -H \"Authorization: Bearer TOKEN\" " + location.origin + "/webhooks/generic/my-device --json '{\"temperature\":21.5}'"),
-    h("p", null, "The account needs an imported location (imported: true in the inventory) and a decoder for the values; docs/inventory.md shows both.")]);
-
-function page(found, params) {
-  const { id, cursor, ...filter } = params;
-  const filtered = cursor || Object.keys(filter).some((name) => name !== "order");
-  return [found.meta.missing && h("p", { class: "note" }, "Battery and signal are missing: " + found.meta.missing),
-    found.data.length ? table("Devices", ["Device", "Account", "Last heard", "Battery", "Signal", "Alarms", "Decoder"], found.data.map(row), "") : h("div", { class: "empty" }, none(filtered)),
-    h("p", { class: "bar" }, cursor && link("devices", filter, "First page"), found.meta.next && link("devices", { ...filter, cursor: found.meta.next }, "More devices")),
-    found.data.length > 0 && [h("h2", null, "Where they are"), plot(found.data)]];
-}
-
-export async function show(main, params, signal) {
-  if (params.id) return showDevice(main, params, signal);
-  const body = h("div", null, h("p", { class: "hint" }, "Loading…")), said = told();
-  const load = async () => {
-    try {
-      const found = await call("listDevicesOfAccounts", { query: { order: "silent", ...params, limit: pageSize }, signal });
-      redraw(body, page(found, params));
-    } catch (error) {
-      if (error.name !== "AbortError") body.replaceChildren(wrong(error));
+// values asks for the newest values of the devices of a page, one device at a time, and
+// writes them into their places.
+function values(signal) {
+  const known = new Map(),
+    waiting = [];
+  let busy = false;
+  const work = async () => {
+    if (busy) return;
+    busy = true;
+    for (let next; (next = waiting.shift()) && !signal.aborted;) {
+      const [d, place] = next;
+      if (!place.isConnected) continue;
+      try {
+        const { data } = await call("showDevice", {
+          path: { device_id: d.id },
+          query: { account: String(d.account) },
+          signal
+        });
+        known.set(
+          d.id,
+          data.sensors
+            .filter((s) => s.at)
+            .slice(0, shownValues)
+            .map(
+              (s) => (s.name || s.key) + " " + (s.value === null ? s.text : number(s.value) + " " + s.metric_units)
+            )
+        );
+        place.replaceChildren(...known.get(d.id).map((text) => h("div", null, text)));
+      } catch (error) {
+        if (error.name === "AbortError") break;
+        place.replaceChildren();
+      }
     }
+    busy = false;
   };
-  main.append(h("h1", null, "Devices"), h("p", { class: "intro" }, (ownAccount() ? "Every device of your account." : "Every device of every account.") + " Those that have been silent longest come first; a device that was not heard for a day is marked silent."),
-    filterForm(params), h("p", { class: "bar" }, button("Refresh", load)), said, body);
-  await poll(() => (reading(body) ? undefined : load()), { every: 15000, signal });
+  return (d) => {
+    const place = h(
+      "div",
+      { class: "values" },
+      (known.get(d.id) || []).map((text) => h("div", null, text))
+    );
+    waiting.push([d, place]);
+    setTimeout(work);
+    return place;
+  };
+}
+
+// identifierOf says what identifies a device of a type, and how it is created.
+const identifierOf = {
+  lorawan: ["Device EUI", "identifier", "createLorawanDevice", "16 hexadecimal digits, as on the label."],
+  bluetooth: ["MAC address", "mac_address", "createBluetoothDevice", "12 hexadecimal digits."],
+  other: ["Identifier", "identifier", "createOtherDevice", "The name that the device has in its frames."]
+};
+
+// addDevice asks for a new device and opens its page.
+export function addDevice(presets = {}) {
+  const decoder = h("div"),
+    place = h("div");
+  const follow = (acct) => {
+    decoder.replaceChildren(
+      pick("decoder_id", "Decoder", () => decodersOf(acct), presets.decoder, {
+        required: true,
+        blank: "This account has no decoder yet"
+      })
+    );
+    place.replaceChildren(
+      pick("location_id", "Location", () => locationsOf(acct), "", {
+        required: true,
+        blank: "This account has no location yet"
+      })
+    );
+  };
+  const type = field("type", "Type", deviceTypes, presets.type || "lorawan");
+  const identifier = field("identifier", "Device EUI", "text", presets.identifier, {
+    required: true,
+    hint: identifierOf.lorawan[3]
+  });
+  const rename = () => {
+    const [label, , , hint] = identifierOf[type.querySelector("select").value];
+    identifier.querySelector("label").textContent = label;
+    identifier.querySelector(".hint").textContent = hint;
+  };
+  type.addEventListener("change", rename);
+  rename();
+  if (ownAccount()) follow(ownAccount());
+  editIn(
+    "Add a device",
+    {
+      go: "Add device",
+      aliases: { mac_address: "identifier" },
+      fields: [
+        !ownAccount() &&
+          pick("account", "Account", accountNames, presets.account, { required: true, changed: follow }),
+        type,
+        identifier,
+        field("name", "Name", "text", presets.name, { required: true }),
+        decoder,
+        place
+      ],
+      save: async (v) => {
+        const [, key, op] = identifierOf[v.type],
+          acct = ownAccount() || v.account;
+        const body = { [key]: v.identifier, name: v.name, decoder_id: v.decoder_id, location_id: v.location_id };
+        return { acct, data: (await call(op, { body, as: acct })).data };
+      }
+    },
+    ({ acct, data }) => go("devices", { id: data.id || data.device_id, account: String(acct) })
+  );
+}
+
+// map draws the devices that have a known position.
+function map(found) {
+  const placed = found.filter((d) => d.position);
+  if (!placed.length) return "";
+  const heard = (d) => (d.last_seen_at ? "heard " + seen(d.last_seen_at).textContent : "never heard");
+  const points = placed.map((d) => ({
+    ...d.position,
+    name: deviceName(d) + " · " + heard(d),
+    warn: d.alarms > 0 || isSilent(d),
+    href: deviceLink(d).getAttribute("href")
+  }));
+  return h(
+    "details",
+    { open: true },
+    h("summary", null, "Map (" + plural(placed.length, "device") + " with a position)"),
+    h(
+      "p",
+      { class: "hint" },
+      "A triangle is a device with a raised alarm, or one not heard for 24 hours. North is up."
+    ),
+    places(points)
+  );
+}
+
+function list(main, params, signal) {
+  const place = h("div"),
+    valueCell = values(signal);
+  const show = listing({
+    view: "devices",
+    op: "listDevicesOfAccounts",
+    title: "Devices",
+    intro: "All devices, longest silent first. Devices not heard for 24 hours are marked.",
+    adapt: (query) => ({ order: "silent", ...query }),
+    load: async (query, stop) => {
+      const found = await call("listDevicesOfAccounts", { query: { ...query, limit: 100 }, signal: stop });
+      place.replaceChildren(...[map(found.data)].filter(Boolean));
+      if (found.meta.missing)
+        place.prepend(h("p", { class: "note" }, "Battery and signal are missing: " + found.meta.missing));
+      return found;
+    },
+    add: () => mayChange() && button("Add device", () => addDevice({ account: params.account }), { class: "main" }),
+    empty: (filter) =>
+      Object.keys(filter).length
+        ? "No devices match the filters."
+        : [
+            h("p", null, "No devices yet. A device appears with its first frame, or when you add it."),
+            h("p", { class: "bar" }, mayChange() && button("Add device", () => addDevice(), { class: "main" }))
+          ],
+    columns: [
+      {
+        head: "Device",
+        value: deviceName,
+        cell: (d) => [deviceLink(d), d.name && d.name !== d.identifier && h("div", { class: "hint" }, d.identifier)]
+      },
+      {
+        head: "State",
+        value: (d) => (d.alarms > 0 ? "alarm" : isSilent(d) ? "silent" : "online"),
+        cell: deviceState
+      },
+      { head: "Last heard", value: (d) => d.last_seen_at || "", cell: (d) => seen(d.last_seen_at) },
+      { head: "Last values", cell: valueCell },
+      { head: "Account", value: (d) => d.account_name, cell: (d) => account(d.account), rest: true },
+      { head: "Type", value: (d) => d.type, cell: (d) => typeName(d.type), rest: true },
+      {
+        head: "Battery",
+        value: (d) => (d.radio ? d.radio.battery : null),
+        cell: (d) => battery(d.radio),
+        number: true,
+        rest: true
+      },
+      { head: "Signal", value: (d) => (d.radio ? d.radio.rssi : null), cell: (d) => strength(d.radio), rest: true },
+      {
+        head: "Decoder",
+        value: (d) => d.decoder_id,
+        rest: true,
+        cell: (d) => d.decoder_id && link("decoders", { id: d.decoder_id, account: String(d.account) }, d.decoder_id)
+      }
+    ]
+  });
+  const shown = show(main, params, signal);
+  main.append(place);
+  return shown;
+}
+
+export function show(main, params, signal) {
+  return params.id ? showDevice(main, params, signal) : list(main, params, signal);
 }

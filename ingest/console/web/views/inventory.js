@@ -1,48 +1,123 @@
 // Inventory: what was declared, secrets masked.
 
+import { link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { code, h, pre, table, wrong } from "../core/dom.js";
 import { json, plural } from "../core/format.js";
-import { link } from "../core/router.js";
 
-const showAtMost = 200;
+const rowLimit = 200;
 
 function relays(account) {
-  const all = Object.entries(account.relays || {}).flatMap(([kind, list]) => (list || []).map((r) => ({ kind, ...r })));
-  const rows = all.slice(0, showAtMost).map((r) => [r.kind, r.id, r.number || r.prefix, r.action, (r.parameters || []).map((p) => h("div", null, code(p))), code(r.filter),
-    link("explain", { account: String(account.id), to: r.number || r.prefix }, "Explain")]);
-  return [h("h3", null, "Relays"), table("Relays", ["Kind", "Relay", "Number or prefix", "Action", "Parameters", "Condition", "Action"], rows, "None.")];
+  const declared = Object.entries(account.relays || {}).flatMap(([kind, list]) =>
+    (list || []).map((r) => ({ kind, ...r }))
+  );
+  const rows = declared
+    .slice(0, rowLimit)
+    .map((r) => [
+      link("relays", { id: r.id, kind: r.kind, account: String(account.id) }, r.id),
+      r.number || r.prefix,
+      r.action,
+      (r.parameters || []).map((p) => h("div", null, code(p))),
+      code(r.filter)
+    ]);
+  return [
+    h("h3", null, "Relays"),
+    table("Relays", ["Relay", "Number or prefix", "Action", "Parameters", "Condition"], rows, "No relays.")
+  ];
 }
 
 function decoders(account) {
-  const rows = (account.decoders || []).slice(0, showAtMost).map((d) => [link("try", { account: String(account.id), decoder_id: d.id }, d.id), d.name, d.type, d.codec || "json", (d.sensors || []).map((s) => s.key + " → " + s.sensor_type_id).join(", ")]);
-  return [h("h3", null, "Decoders"), table("Decoders", ["Decoder", "Name", "Type", "Codec", "Sensors"], rows, "None.")];
+  const rows = (account.decoders || [])
+    .slice(0, rowLimit)
+    .map((d) => [
+      link("decoders", { account: String(account.id), id: d.id }, d.id),
+      d.name,
+      d.type,
+      d.codec || "json",
+      (d.sensors || []).map((s) => s.key + " → " + s.sensor_type_id).join(", ")
+    ]);
+  return [
+    h("h3", null, "Decoders"),
+    table("Decoders", ["Decoder", "Name", "Type", "Codec", "Sensors"], rows, "No decoders.")
+  ];
 }
 
-// asDeclared is the rest of an account; long lists are cut.
-function asDeclared(account) {
-  const rest = Object.entries(account).filter(([name]) => name !== "relays" && name !== "decoders")
-    .map(([name, value]) => [name, Array.isArray(value) && value.length > showAtMost ? [...value.slice(0, showAtMost), "… " + (value.length - showAtMost) + " more"] : value]);
-  return [h("h3", null, "The rest, as declared"), pre(json(Object.fromEntries(rest)))];
+// document shows the rest of an account; long lists are cut.
+function document(account) {
+  const shorten = (value) =>
+    Array.isArray(value) && value.length > rowLimit
+      ? [...value.slice(0, rowLimit), "… " + (value.length - rowLimit) + " more"]
+      : value;
+  const remaining = Object.entries(account)
+    .filter(([name]) => name !== "relays" && name !== "decoders")
+    .map(([name, value]) => [name, shorten(value)]);
+  return h(
+    "details",
+    null,
+    h("summary", null, "Everything else, as declared"),
+    pre(json(Object.fromEntries(remaining)))
+  );
 }
 
 function accountSheet(a) {
-  const n = (list) => (list || []).length;
-  const of = a.relays || {};
-  const told = [plural(n(a.tokens), "token"), plural(n(of.geo) + n(of.vmn), "relay"), plural(n(a.decoders), "decoder"), plural(n(a.rules), "rule"), plural(n(a.locations), "location"), plural(n(a.sims), "SIM"), plural(n(a.ledgers), "ledger")].join(", ");
+  const n = (list) => (list || []).length,
+    declared = a.relays || {};
+  const counts = [
+    plural(n(a.tokens), "token"),
+    plural(n(declared.geo) + n(declared.vmn), "relay"),
+    plural(n(a.decoders), "decoder"),
+    plural(n(a.rules), "rule"),
+    plural(n(a.locations), "location"),
+    plural(n(a.sims), "SIM"),
+    plural(n(a.ledgers), "ledger")
+  ].join(", ");
   const inside = h("div");
-  return h("details", { class: "sheet", toggle: (e) => { if (e.target.open && !inside.firstChild) inside.append(...[relays(a), decoders(a), asDeclared(a)].flat()); } },
-    h("summary", null, h("b", null, a.name + " (" + a.id + ")"), " — " + told), inside);
+  const fill = (e) => {
+    if (e.target.open && !inside.firstChild) inside.append(...[relays(a), decoders(a), document(a)].flat());
+  };
+  return h(
+    "details",
+    { class: "sheet", toggle: fill },
+    h("summary", null, h("b", null, a.name), " — " + counts),
+    inside
+  );
 }
 
 export async function show(main, params, signal) {
   const body = h("div", null, h("p", { class: "hint" }, "Loading…"));
-  main.append(h("h1", null, "Inventory"), h("p", { class: "intro" }, "What was declared, secrets masked. It is read only: applying a document changes it (penstock apply), and a mistake in one refuses it whole."), body);
+  main.append(
+    h("h1", null, "Inventory"),
+    h(
+      "p",
+      { class: "intro" },
+      "Read only. Change it with ",
+      code("penstock apply"),
+      "; a document with an error is rejected completely. ",
+      "Values changed in the console or over the API differ from those declared."
+    ),
+    body
+  );
   try {
-    const found = await call("getInventory", { signal });
+    const found = await call("getInventory", { signal }),
+      declared = found.accounts || [];
     const types = (found.sensor_types || []).map((s) => [s.id, s.name, s.metric_units, s.imperial_units]);
-    body.replaceChildren(h("h2", null, "Accounts"), ...(found.accounts || []).map(accountSheet), ...(found.accounts || []).length ? [] : [h("p", { class: "empty" }, "No account is declared yet. Write an inventory (deploy/inventory.example.yaml shows every field) and apply it: penstock apply -f inventory.yaml")],
-      h("h2", null, "Sensor types"), table("Sensor types", ["Id", "Name", "Metric", "Imperial"], types, "None is declared."));
+    body.replaceChildren(
+      h("h2", null, "Accounts"),
+      ...declared.map(accountSheet),
+      ...(declared.length
+        ? []
+        : [
+            h(
+              "p",
+              { class: "empty" },
+              "No accounts are declared. ",
+              link("accounts", {}, "Add an account"),
+              " here, or apply a document."
+            )
+          ]),
+      h("h2", null, "Sensor types"),
+      table("Sensor types", ["Id", "Name", "Metric", "Imperial"], types, "No sensor types are declared.")
+    );
   } catch (error) {
     if (error.name !== "AbortError") body.replaceChildren(wrong(error));
   }

@@ -1,98 +1,313 @@
 // Ledgers, their entries, and tokens whose history is proven in the reader's browser.
 
-import { account, accounts } from "../core/accounts.js";
+import { account, accountNames } from "../core/accounts.js";
+import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { code, h, long, pairs, pre, stamp, state, table, told } from "../core/dom.js";
-import { during, field } from "../core/form.js";
+import { code, h, long, pairs, pre, stamp, state, table, told, when } from "../core/dom.js";
+import { during, field, pick } from "../core/form.js";
 import { cut, duration, json, plural } from "../core/format.js";
 import { climb, idOf, possible, rootOf, signedBy } from "../core/proof.js";
-import { go, link } from "../core/router.js";
 import { section } from "../core/section.js";
 import { ownAccount } from "../core/session.js";
 
-const words = { generated: "token made", claimed: "claimed", metadata: "metadata added" };
+const words = { generated: "token generated", claimed: "claimed", metadata: "metadata added" };
 const tokenLink = (acct, id, text) => link("ledgers", { token: id, account: String(acct) }, text || cut(id, 16));
 
 // finder leads to a token by its text, which does not leave the page, or by its id.
 function finder(params) {
-  const said = told();
+  const note = told();
   const submit = (e) => {
     e.preventDefault();
-    during(form.querySelector("button"), said, async () => {
-      const text = form.elements.token.value.trim(), id = /^[0-9a-f]{64}$/.test(text) ? text : "";
-      if (!id && !possible()) throw new Error("This page was not loaded over TLS, so it cannot compute the token's id. Give the id: the SHA-256 of its text, in hex.");
-      go("ledgers", { token: id || await idOf(text), account: ownAccount() || form.elements.account.value.trim() });
+    during(form.querySelector("button"), note, async () => {
+      const text = form.elements.token.value.trim(),
+        id = /^[0-9a-f]{64}$/.test(text) ? text : "";
+      if (!id && !possible())
+        throw new Error(
+          "Without TLS this page cannot compute the token's id. Enter the SHA-256 of its text, in hex."
+        );
+      go("ledgers", { token: id || (await idOf(text)), account: ownAccount() || form.elements.account.value });
     });
   };
-  const form = h("form", { class: "fields sheet", submit, "aria-label": "Find a token" }, field("token", "Token (its text, or its id)", "text", "", { required: true }),
-    !ownAccount() && field("account", "Account (name or id)", "text", params.account, { required: true, list: "accounts" }), h("datalist", { id: "accounts" }),
-    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Show the token")), said);
-  if (!ownAccount()) accounts().then((all) => form.querySelector("datalist").append(...all.map((a) => h("option", { value: a.name }))));
-  return form;
+  const form = h(
+    "form",
+    { class: "filters", submit, "aria-label": "Find a token" },
+    field("token", "Find a token (its text or id)", "text", "", { required: true }),
+    !ownAccount() && pick("account", "Account", accountNames, params.account, { required: true }),
+    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show the token"))
+  );
+  return [form, note];
 }
 
 function list(main, params, signal) {
-  main.append(h("h1", null, "Ledgers"), h("p", { class: "intro" }, "Ledgers of tokens. Every entry is a leaf of a Merkle tree whose head is signed, so that a change of the past shows. Open a ledger for its entries, or a token for its history with proofs."), finder(params),
-    section("", async () => {
-      const found = await call("listLedgersOfAccounts", { query: { account: params.account, cursor: params.cursor, limit: 100 }, signal });
-      const rows = found.data.map((l) => [link("ledgers", { ledger: l.id, account: String(l.account) }, l.name || l.id), code(l.id), account(l.account), l.entries, l.signed === l.entries ? state("all signed") : l.signed + " signed",
-        l.claims || "any number", l.expiry ? "after " + duration(l.expiry) : "never", l.declared ? "" : state("declared no more")]);
-      return [table("Ledgers", ["Ledger", "Id", "Account", "Entries#", "Signed", "Claims of a token", "Tokens expire", "Note"], rows, "There is no ledger yet. An inventory declares those of an account (ledgers:, docs/inventory.md)."),
-        h("p", { class: "bar" }, params.cursor && link("ledgers", {}, "First page"), found.meta.next && link("ledgers", { cursor: found.meta.next }, "More ledgers"))];
-    }, { signal, every: 15_000 }));
+  main.append(
+    h("h1", null, "Ledgers"),
+    h("p", { class: "intro" }, "Ledgers of tokens. The head of a ledger is signed, so tampering is detectable."),
+    ...finder(params),
+    section(
+      "",
+      async () => {
+        const found = await call("listLedgersOfAccounts", {
+          query: { account: params.account, cursor: params.cursor, limit: 100 },
+          signal
+        });
+        const rows = found.data.map((l) => [
+          [
+            link("ledgers", { ledger: l.id, account: String(l.account) }, l.name || l.id),
+            h("div", { class: "hint" }, l.id)
+          ],
+          account(l.account),
+          l.entries,
+          l.signed === l.entries ? state("all signed") : l.signed + " signed",
+          l.claims || "any number",
+          l.expiry ? "after " + duration(l.expiry) : "never",
+          l.declared ? "" : state("no longer declared")
+        ]);
+        return [
+          table(
+            "Ledgers",
+            ["Ledger", "Account", "Entries#", "Signed", "Claims per token", "Tokens expire", "Note"],
+            rows,
+            "No ledgers yet. Declare them in the inventory (ledgers:)."
+          ),
+          h(
+            "p",
+            { class: "bar" },
+            params.cursor && link("ledgers", {}, "First page"),
+            found.meta.next && link("ledgers", { cursor: found.meta.next }, "More ledgers")
+          )
+        ];
+      },
+      { signal, every: 15_000 }
+    )
+  );
 }
 
+// entries lists a ledger's entries. With a search it goes through all pages for tokens whose
+// id begins with it.
 function entries(main, params, signal) {
-  const path = { ledger_id: params.ledger }, query = { account: params.account };
-  main.append(h("p", null, link("ledgers", {}, "← All ledgers")), h("h1", null, "Ledger " + params.ledger),
-    section("Signed head", async () => {
-      const one = (await call("listLedgersOfAccounts", { query: { ...query, limit: 1000 }, signal })).data.find((l) => l.id === params.ledger);
-      return one ? [h("div", { class: "sheet" }, pairs([["Account", account(one.account)], ["Name", one.name], ["Hash", code(one.hash)], ["Entries", one.entries], ["Signed", one.signed]])), one.checkpoint ? pre(one.checkpoint) : h("p", { class: "hint" }, "Not signed yet: the first look at a token signs it.")]
-        : h("p", { class: "empty" }, "The account has no such ledger.");
-    }, { signal, hint: "The checkpoint of the tree. Keep one elsewhere, and penstock ledger verify --head shows whether the past was changed since." }),
-    section("Entries", async () => {
-      const found = await call("listEntriesOfLedger", { path, query: { ...query, cursor: params.cursor, limit: 50 }, signal });
-      const rows = found.data.map((e) => [e.sequence, stamp(e.at), words[e.type] || e.type, tokenLink(params.account, e.token), long(cut(e.hash, 16))]);
-      return [table("Entries", ["No.#", "At (UTC)", "What", "Token", "Leaf hash"], rows, "No entry yet. A token that is made, claimed or annotated adds one."),
-        h("p", { class: "bar" }, params.cursor && link("ledgers", { ledger: params.ledger, account: params.account }, "Newest"), found.meta.next && link("ledgers", { ledger: params.ledger, account: params.account, cursor: found.meta.next }, "Older"))];
-    }, { signal, every: params.cursor ? 0 : 10_000 }));
+  const path = { ledger_id: params.ledger },
+    query = { account: params.account },
+    here = { ledger: params.ledger, account: params.account };
+  const title = h("h1", null, "Ledger " + params.ledger);
+  const search = h(
+    "form",
+    {
+      class: "filters",
+      "aria-label": "Filters",
+      submit: (e) => {
+        e.preventDefault();
+        go("ledgers", { ...here, q: e.target.elements.q.value.trim() });
+      }
+    },
+    field("q", "Token (its text or the start of its id)", "text", params.q, { type: "search" }),
+    h("p", { class: "bar" }, h("button", { type: "submit" }, "Show"), params.q && link("ledgers", here, "Clear"))
+  );
+  const load = async () => {
+    if (!params.q)
+      return call("listEntriesOfLedger", { path, query: { ...query, cursor: params.cursor, limit: 50 }, signal });
+    const wanted = /^[0-9a-f]{4,64}$/.test(params.q) || !possible() ? params.q : await idOf(params.q),
+      data = [];
+    for (let cursor = ""; ;) {
+      const found = await call("listEntriesOfLedger", { path, query: { ...query, cursor, limit: 1000 }, signal });
+      data.push(...found.data.filter((e) => e.token.startsWith(wanted)));
+      cursor = found.meta.next;
+      if (!cursor) return { data, meta: {} };
+    }
+  };
+  main.append(
+    h("p", { class: "back" }, link("ledgers", {}, "← Ledgers")),
+    title,
+    search,
+    section(
+      "Entries",
+      async () => {
+        const found = await load();
+        const rows = found.data.map((e) => [
+          tokenLink(params.account, e.token),
+          words[e.type] || e.type,
+          when(e.at),
+          e.sequence,
+          long(cut(e.hash, 16))
+        ]);
+        return [
+          table(
+            "Entries",
+            ["Token", "Entry", "Time", "No.#", "Leaf hash"],
+            rows,
+            params.q ? "No entries of such a token." : "No entries yet."
+          ),
+          h(
+            "p",
+            { class: "bar" },
+            params.cursor && link("ledgers", here, "First page"),
+            found.meta.next && link("ledgers", { ...here, cursor: found.meta.next }, "Older")
+          )
+        ];
+      },
+      { signal, every: params.cursor || params.q ? 0 : 10_000 }
+    ),
+    section(
+      "Signed head",
+      async () => {
+        const ledger = (await call("listLedgersOfAccounts", { query: { ...query, limit: 1000 }, signal })).data.find(
+          (l) => l.id === params.ledger
+        );
+        if (!ledger) return h("p", { class: "empty" }, "The account has no such ledger.");
+        title.replaceChildren(ledger.name || ledger.id);
+        return [
+          h(
+            "div",
+            { class: "sheet" },
+            pairs([
+              ["Account", account(ledger.account)],
+              ["Hash", code(ledger.hash)],
+              ["Entries", ledger.entries],
+              ["Signed", ledger.signed]
+            ])
+          ),
+          ledger.checkpoint
+            ? pre(ledger.checkpoint)
+            : h("p", { class: "hint" }, "Not signed yet. Opening a token signs it.")
+        ];
+      },
+      {
+        signal,
+        hint: "Keep a copy of the checkpoint elsewhere: penstock ledger verify --head compares the ledger with it."
+      }
+    )
+  );
 }
 
 // verified computes the path of an entry and says whether it leads to the signed root.
 async function verified(e, head, place) {
-  const steps = await climb(e.leaf, e.sequence, head.size, e.proof), fits = steps[0].hash === e.hash && steps.at(-1).hash === head.root;
-  const rows = steps.map((s, i) => [i === 0 ? "leaf" : String(i), i === 0 ? "SHA-256 of a zero byte and the entry" : "SHA-256 of a one byte, " + (s.side === "left" ? "the hash of the proof, the hash above" : "the hash above, the hash of the proof"), s.other ? code(s.other) : "", code(s.hash)]);
-  place.replaceChildren(h("p", { class: fits ? "said" : "wrong" }, fits ? "Verified in this browser: the entry leads to the signed root in " + plural(e.proof.length, "step") + "." : "The entry does not lead to the signed root."),
-    h("details", null, h("summary", null, "The steps of the proof"), table("Proof of entry " + e.sequence, ["Step", "Computed as", "Hash of the proof", "Result"], rows, ""), h("p", { class: "hint" }, "The last result has to be the root " + head.root + ".")));
+  const steps = await climb(e.leaf, e.sequence, head.size, e.proof),
+    fits = steps[0].hash === e.hash && steps.at(-1).hash === head.root;
+  const formula = (s, i) => {
+    if (i === 0) return "SHA-256 of a zero byte and the entry";
+    return (
+      "SHA-256 of a one byte, " +
+      (s.side === "left" ? "the hash of the proof, the hash above" : "the hash above, the hash of the proof")
+    );
+  };
+  const rows = steps.map((s, i) => [
+    i === 0 ? "leaf" : String(i),
+    formula(s, i),
+    s.other ? code(s.other) : "",
+    code(s.hash)
+  ]);
+  const text = fits
+    ? "Verified in this browser: the entry leads to the signed root in " + plural(e.proof.length, "step") + "."
+    : "The entry does not lead to the signed root.";
+  place.replaceChildren(
+    h("p", { class: fits ? "said" : "wrong" }, text),
+    h(
+      "details",
+      null,
+      h("summary", null, "Steps of the proof"),
+      table("Proof of entry " + e.sequence, ["Step", "Computed as", "Hash of the proof", "Result"], rows, ""),
+      h("p", { class: "hint" }, "The last result must be the root " + head.root + ".")
+    )
+  );
   return fits;
 }
 
 // verdict says whether the head and the list of entries are signed by the ledger's key.
-async function verdict(t, all, place) {
-  const head = await signedBy(t.head.checkpoint, t.head.key), rest = await signedBy(t.all, t.head.key);
-  const says = t.head.checkpoint.startsWith([t.head.origin, t.head.size, t.head.root, ""].join("\n")) &&
-    t.all.startsWith([t.head.origin + "/token/" + t.id, t.head.size, t.entries.length, await rootOf(t.entries.map((e) => e.hash)), ""].join("\n"));
-  const bad = !says || head === false || rest === false || all.includes(false);
-  const text = bad ? "The history of this token is NOT proven." : head === null ? "Every entry leads to the root. This browser has no Ed25519, so the signature was not checked here; penstock ledger verify does."
-    : "Verified in this browser: the head is signed by the ledger's key, every entry leads to its root, and the key says that these are all entries of the token.";
-  place.replaceChildren(h("p", { class: bad ? "wrong" : head === null ? "note" : "said", role: bad ? "alert" : false }, text));
+async function verdict(t, fits, place) {
+  const head = await signedBy(t.head.checkpoint, t.head.key),
+    list = await signedBy(t.all, t.head.key);
+  const root = await rootOf(t.entries.map((e) => e.hash));
+  const matches =
+    t.head.checkpoint.startsWith([t.head.origin, t.head.size, t.head.root, ""].join("\n")) &&
+    t.all.startsWith([t.head.origin + "/token/" + t.id, t.head.size, t.entries.length, root, ""].join("\n"));
+  const bad = !matches || head === false || list === false || fits.includes(false);
+  const unchecked =
+    "Every entry leads to the root. This browser has no Ed25519; check the signature with penstock ledger verify.";
+  const good =
+    "Verified in this browser: the head is signed by the ledger's key, every entry leads to its root, " +
+    "and the list of entries is complete.";
+  const text = bad ? "The history of this token is NOT proven." : head === null ? unchecked : good;
+  place.replaceChildren(
+    h("p", { class: bad ? "wrong" : head === null ? "note" : "said", role: bad ? "alert" : false }, text)
+  );
 }
 
 function proofs(t) {
-  const place = h("div", { role: "status" }), places = t.entries.map(() => h("div", null, h("p", { class: "hint" }, possible() ? "Verifying…" : "")));
-  if (possible()) Promise.all(t.entries.map((e, i) => verified(e, t.head, places[i]))).then((all) => verdict(t, all, place)).catch((error) => place.replaceChildren(h("p", { class: "wrong", role: "alert" }, "The proof cannot be read: " + error.message)));
-  else place.append(h("p", { class: "note" }, "This page was not loaded over TLS, so the browser computes no hashes. The gateway has verified the proofs; penstock ledger verify checks the whole ledger."));
-  return [place, t.entries.map((e, i) => h("div", { class: "sheet" }, h("h3", null, "Entry " + e.sequence + ": " + (words[e.type] || e.type)), pairs([["At (UTC)", stamp(e.at)], ["Leaf hash", code(e.hash)]]), pre(json(e.data)), places[i])),
-    h("h3", null, "Signed head of the ledger"), pre(t.head.checkpoint), h("p", { class: "hint" }, "Verifying key: ", code(t.head.key)), h("h3", null, "Signed: these are all entries of the token"), pre(t.all)];
+  const place = h("div", { role: "status" }),
+    places = t.entries.map(() => h("div", null, h("p", { class: "hint" }, possible() ? "Verifying…" : "")));
+  const unreadable = (error) =>
+    place.replaceChildren(h("p", { class: "wrong", role: "alert" }, "The proof cannot be read: " + error.message));
+  if (possible())
+    Promise.all(t.entries.map((e, i) => verified(e, t.head, places[i])))
+      .then((fits) => verdict(t, fits, place))
+      .catch(unreadable);
+  else
+    place.append(
+      h(
+        "p",
+        { class: "note" },
+        "Without TLS the browser computes no hashes. The gateway verified the proofs; " +
+          "penstock ledger verify checks the whole ledger."
+      )
+    );
+  const entry = (e, i) =>
+    h(
+      "div",
+      { class: "sheet" },
+      h("h3", null, "Entry " + e.sequence + ": " + (words[e.type] || e.type)),
+      pairs([
+        ["Time", [stamp(e.at), " UTC"]],
+        ["Leaf hash", code(e.hash)]
+      ]),
+      pre(json(e.data)),
+      places[i]
+    );
+  return [
+    place,
+    t.entries.map(entry),
+    h("h3", null, "Signed head of the ledger"),
+    pre(t.head.checkpoint),
+    h("p", { class: "hint" }, "Verifying key: ", code(t.head.key)),
+    h("h3", null, "Signed list of the token's entries"),
+    pre(t.all)
+  ];
 }
 
 function token(main, params, signal) {
-  main.append(h("p", null, link("ledgers", {}, "← All ledgers")), h("h1", null, "Token"), section("", async () => {
-    const { data: t } = await call("showLedgerToken", { path: { token_id: params.token }, query: { account: params.account }, signal });
-    return [h("div", { class: "sheet" }, pairs([["Id", code(t.id)], ["Ledger", link("ledgers", { ledger: t.ledger, account: String(t.account) }, t.ledger)], ["Account", account(t.account)], ["Made (UTC)", stamp(t.created_at)], ["Expires", stamp(t.expires_at) || "never"],
-      ["Claimed", plural(t.claimed, "time")], ["Claims left", t.remaining === null ? "any number" : String(t.remaining)], ["Private token", t.needs_private ? "needed for claims" : "not needed"], ["Metadata", t.metadata && pre(json(t.metadata))]])),
-    h("h2", null, "History, with its proofs"), proofs(t)];
-  }, { signal }));
+  main.append(
+    h("p", { class: "back" }, link("ledgers", {}, "← Ledgers")),
+    h("h1", null, "Token " + cut(params.token, 16)),
+    section(
+      "",
+      async () => {
+        const { data: t } = await call("showLedgerToken", {
+          path: { token_id: params.token },
+          query: { account: params.account },
+          signal
+        });
+        return [
+          h(
+            "div",
+            { class: "sheet" },
+            pairs([
+              ["Id", code(t.id)],
+              ["Ledger", link("ledgers", { ledger: t.ledger, account: String(t.account) }, t.ledger)],
+              ["Account", account(t.account)],
+              ["Generated", [stamp(t.created_at), " UTC"]],
+              ["Expires", t.expires_at ? [stamp(t.expires_at), " UTC"] : "never"],
+              ["Claimed", plural(t.claimed, "time")],
+              ["Claims left", t.remaining === null ? "any number" : String(t.remaining)],
+              ["Private token", t.needs_private ? "needed for claims" : "not needed"],
+              ["Metadata", t.metadata && pre(json(t.metadata))]
+            ])
+          ),
+          h("h2", null, "History, with its proofs"),
+          proofs(t)
+        ];
+      },
+      { signal }
+    )
+  );
 }
 
-export const show = (main, params, signal) => (params.token ? token : params.ledger ? entries : list)(main, params, signal);
+export const show = (main, params, signal) =>
+  (params.token ? token : params.ledger ? entries : list)(main, params, signal);

@@ -1,65 +1,222 @@
-// Messages: what an account sends, and the parts whose answer was lost.
+// Messages of all accounts, sent and received, newest first.
 
-import { account } from "../core/accounts.js";
+import { account, accounts } from "../core/accounts.js";
+import { link } from "../core/address.js";
 import { call } from "../core/api.js";
-import { button, code, h, long, pairs, pre, stamp, state, table, wrong } from "../core/dom.js";
+import { button, code, h, long, pairs, pre, stamp, state, table, when } from "../core/dom.js";
 import { ask, during } from "../core/form.js";
 import { cut, plural } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
-import { link } from "../core/router.js";
-import { may } from "../core/session.js";
+import { may, mayChange, ownAccount } from "../core/session.js";
+import { eventDetail } from "./events.js";
 
-const lost = (m) => m.parts.filter((p) => p.state === "unknown").length;
+const lost = (m) => (m.parts || []).filter((p) => p.state === "unknown").length;
+const failedStates = ["undelivered", "rejected"];
+const failed = (m) => (m.parts || []).some((p) => failedStates.includes(p.state));
+const textOf = (m) => m.parts.map((p) => p.data).join("");
 
 async function resend(clicked, ctx, chosen) {
   const parts = chosen.reduce((n, m) => n + lost(m), 0);
   await during(clicked, ctx.said, async () => {
-    const sure = await ask("Send " + plural(parts, "part") + " of " + plural(chosen.length, "message") + " again?",
-      "The carrier's answer was lost, so the phone may have them already and get them twice. Nothing is charged.", "Send " + parts);
+    const sure = await ask(
+      "Send " + plural(parts, "part") + " of " + plural(chosen.length, "message") + " again?",
+      "The carrier's answer was lost, so the phone may receive them twice. Nothing is charged.",
+      "Send " + parts
+    );
     if (!sure) return "";
-    const { count } = await call("resendMessages", { body: { account: ctx.filter.account, ids: chosen.map((m) => String(m.id)) } });
+    let sum = 0;
+    for (const acct of new Set(chosen.map((m) => m.account))) {
+      const ids = chosen.filter((m) => m.account === acct).map((m) => String(m.id));
+      sum += (await call("resendMessages", { body: { account: acct, ids } })).count;
+    }
     ctx.again();
-    return plural(count, "part is", "parts are") + " sent again.";
+    return plural(sum, "part is", "parts are") + " sent again.";
   });
 }
 
-// What a message is reported as, in words (specification 1, states and transitions).
-const codes = { 1: "delivered", 2: "not delivered: the phone rejected it", 4: "buffered by the carrier", 8: "accepted by the carrier", 16: "refused by the carrier" };
-const codeWords = (code) => (code ? (codes[code] || "state") + " (code " + code + ")" : "nothing yet");
+// repeat sends the text of a message that failed as a new one.
+async function repeat(clicked, ctx, m) {
+  await during(clicked, ctx.said, async () => {
+    const sure = await ask(
+      "Send this message to " + m.destination + " again?",
+      "It is sent as a new message and charged as one.",
+      "Send"
+    );
+    if (!sure) return "";
+    await call("sendMessage", {
+      as: String(m.account),
+      body: {
+        destinations: [m.destination],
+        message: textOf(m),
+        ...(m.originator ? { originator: m.originator } : {})
+      }
+    });
+    ctx.again();
+    return "The message is sent again as a new one.";
+  });
+}
+
+// codes are the results that a message as a whole is reported with.
+const codes = {
+  1: "delivered",
+  2: "not delivered: rejected by the phone",
+  4: "buffered by the carrier",
+  8: "accepted by the carrier",
+  16: "refused by the carrier"
+};
+const codeWords = (n) => (n ? (codes[n] || "state") + " (code " + n + ")" : "nothing yet");
 
 const codings = { 7: "GSM alphabet (7 bits)", 8: "binary (8 bits)", 16: "UCS-2 (16 bits)" };
 
-const partOf = (m, i) => (m.parts.length === 1 ? "the only one" : i + 1 + " of " + m.parts.length);
-
-function messageDetail(m, ctx) {
-  const rows = m.parts.map((p, i) => [[h("b", null, partOf(m, i)), h("span", { class: "hint" }, " " + p.id)], [state(p.state), " ", p.simulated && p.state !== "simulated" && state("simulated")], p.carrier, code(p.carrier_id), p.reason, p.report, stamp(p.changed_at), pre(p.data)]);
-  return [pairs([["Message", m.id], ["From", m.originator || "the carrier's own"], ["To", m.destination], ["Coding", codings[m.coding] || m.coding], ["Taken over", m.origin + ", from " + m.ip],
-    ["Received", stamp(m.received_at)], ["To be sent", stamp(m.scheduled_for)], ["Reports to", code(m.report_to)], ["Reported as", codeWords(m.code)], ["Account", account(m.account)]]),
-  h("h3", null, "Parts"), table("Parts of " + m.id, ["Part", "State", "Carrier", "Carrier's id", "Reason", "Report", "Changed (UTC)", "Text"], rows, "No parts."),
-  lost(m) > 0 && may("resendMessages") && h("p", { class: "bar" }, button("Send the lost parts again", (x) => resend(x.target, ctx, [m])))];
+function outboundDetail(m, ctx) {
+  const reasons = [...new Set(m.parts.map((p) => p.reason).filter(Boolean))];
+  const rows = m.parts.map((p, i) => [
+    [h("b", null, "Part " + (i + 1) + " of " + m.parts.length), h("span", { class: "hint" }, " " + p.id)],
+    [state(p.state), " ", p.simulated && p.state !== "simulated" && state("simulated")],
+    p.carrier,
+    code(p.carrier_id),
+    p.reason,
+    p.report,
+    stamp(p.changed_at),
+    pre(p.data)
+  ]);
+  return [
+    failed(m) && h("p", { class: "wrong" }, "Not delivered: " + (reasons.join("; ") || codeWords(m.code)) + "."),
+    pairs([
+      ["Message", m.id],
+      ["From", m.originator || "the carrier's own originator"],
+      ["To", m.destination],
+      ["Coding", codings[m.coding] || m.coding],
+      ["Received via", m.origin.toUpperCase() + " (" + m.ip + ")"],
+      ["Received", [stamp(m.received_at), " UTC"]],
+      ["Scheduled for", [stamp(m.scheduled_for), " UTC"]],
+      ["Reports to", code(m.report_to)],
+      ["Reported as", codeWords(m.code)],
+      ["Account", account(m.account)]
+    ]),
+    h("h3", null, "Parts"),
+    table(
+      "Parts of " + m.id,
+      ["Part", "State", "Carrier", "Carrier's id", "Reason", "Report", "Changed (UTC)", "Text"],
+      rows,
+      "No parts."
+    ),
+    h(
+      "p",
+      { class: "bar" },
+      lost(m) > 0 && may("resendMessages") && button("Send the lost parts again", (x) => resend(x.target, ctx, [m])),
+      failed(m) && mayChange() && !m.hidden && button("Send again as a new message", (x) => repeat(x.target, ctx, m))
+    )
+  ];
 }
 
 // states are those of the parts, with how many have each where they differ.
 function states(m) {
-  const counted = new Map();
-  for (const p of m.parts) counted.set(p.state, (counted.get(p.state) || 0) + 1);
-  return [...counted].map(([s, n]) => [state(s), counted.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
+  if (m.event) return state(m.event.state);
+  const counts = new Map();
+  for (const p of m.parts) counts.set(p.state, (counts.get(p.state) || 0) + 1);
+  return [...counts].map(([s, n]) => [state(s), counts.size > 1 ? " " + n + " of " + m.parts.length + " " : " "]);
+}
+const stateText = (m) => (m.event ? m.event.state : [...new Set(m.parts.map((p) => p.state))].join(" "));
+const reasonOf = (m) =>
+  m.event ? m.event.reason || m.event.outcome : m.parts.map((p) => p.reason).find(Boolean) || "";
+
+// numbersOf reads originator, destination and text of the body of an inbound event.
+function numbersOf(raw) {
+  let body = {};
+  try {
+    body = JSON.parse(raw);
+  } catch {
+    body = Object.fromEntries(new URLSearchParams(raw || ""));
+  }
+  const value = (...names) =>
+    String(names.map((name) => body[name]).find((v) => typeof v === "string" || typeof v === "number") ?? "");
+  return {
+    originator: value("from", "From", "msisdn", "sender"),
+    destination: value("to", "To", "receiver"),
+    text: value("text", "Body", "body", "message", "content")
+  };
+}
+
+const inbound = (e) => ({
+  id: e.id,
+  account: e.account,
+  received_at: e.received_at,
+  event: e,
+  parts: [],
+  ...numbersOf(e.raw)
+});
+
+const perAccount = 20; // accounts that are asked for their newest messages
+
+// load merges the newest messages of the accounts with the inbound ones.
+async function load(query, signal) {
+  const { direction, cursor, ...filter } = query,
+    paged = filter.account && direction === "out";
+  if (paged) return call("listMessages", { query: { ...filter, cursor }, signal });
+  const eventQuery = {
+    kind: "sms",
+    account: filter.account,
+    q: filter.number,
+    limit: filter.limit,
+    cursor: direction === "in" ? cursor : ""
+  };
+  const wantIn = direction !== "out" && (!filter.state || filter.state === "unknown") && may("listEvents");
+  const received = wantIn ? await call("listEvents", { query: eventQuery, signal }) : { data: [], meta: {} };
+  if (direction === "in") return { data: received.data.map(inbound), meta: received.meta };
+  const owners = filter.account ? [{ id: filter.account }] : (await accounts()).slice(0, perAccount);
+  const sent = await Promise.all(
+    owners.map((a) => call("listMessages", { query: { ...filter, account: String(a.id) }, signal }))
+  );
+  const merged = [...received.data.map(inbound), ...sent.flatMap((found) => found.data)];
+  merged.sort((a, b) => (a.received_at < b.received_at ? 1 : -1));
+  return { data: merged.slice(0, filter.limit), meta: { next: "", away: (received.meta || {}).away } };
 }
 
 // balance shows what an account has left.
 function balance(filter, signal) {
-  const place = h("p", { class: "sheet" });
-  call("listCredit", { query: { account: filter.account, limit: 1 }, signal }).then(
-    (found) => place.replaceChildren(/^[0-9]+$/.test(filter.account) ? account(Number(filter.account)) : filter.account, " has ", link("credit", { account: filter.account }, plural(found.meta.balance, "credit")), "."),
-    (error) => error.name !== "AbortError" && place.replaceChildren(wrong(error)));
+  const acct = filter.account || ownAccount();
+  if (!acct || !may("listCredit")) return "";
+  const place = h("p", { class: "hint" });
+  call("listCredit", { query: { account: acct, limit: 1 }, signal }).then(
+    (found) =>
+      place.replaceChildren(
+        link("accounts", { id: acct, tab: "credit" }, plural(found.meta.balance, "credit") + " left")
+      ),
+    () => {}
+  );
   return place;
 }
 
 export const show = listing({
-  view: "messages", op: "listMessages", title: "Messages", intro: "What an account sends, newest first, and what became of each part. Lost answers (unknown) need a person; what a carrier rejected is not sent again.",
-  lacks: (filter) => !filter.account && "Give an account's name or id: messages are listed by account.", head: balance,
-  empty: "No message matches. What this account sends over REST or SOAP would be here, with the state of each part.",
-  heads: ["Message", "Received (UTC)", "From", "To", "Parts", "States", "Text"], name: (m) => String(m.id), act: "resendMessages", selectable: (m) => lost(m) > 0, detail: messageDetail,
-  cells: (m) => [stamp(m.received_at), m.originator, m.destination, m.parts.length, states(m), long(cut(m.parts.map((p) => p.data).join(""), 80))],
-  actions: (ctx) => [onSelected(ctx, "resendMessages", "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))],
+  view: "messages",
+  op: "listMessages",
+  title: "Messages",
+  filters: { direction: ["in", "out"] },
+  load,
+  head: balance,
+  intro: "Messages in the state “unknown” need a decision. Rejected messages are not resent.",
+  empty: "No messages match the filters.",
+  act: "resendMessages",
+  selectable: (m) => lost(m) > 0,
+  name: (m) => (m.event ? "In" : "Out"),
+  detail: (m, ctx) => (m.event ? eventDetail(m.event, ctx) : outboundDetail(m, ctx)),
+  columns: [
+    { head: "Message", value: (m) => (m.event ? "in" : "out"), cell: () => "" },
+    { head: "Time", value: (m) => m.received_at, cell: (m) => when(m.received_at) },
+    { head: "From", value: (m) => m.originator, cell: (m) => m.originator },
+    { head: "To", value: (m) => m.destination, cell: (m) => m.destination },
+    { head: "State", value: stateText, cell: states },
+    { head: "Reason", value: reasonOf, cell: (m) => long(cut(reasonOf(m), 100)) },
+    {
+      head: "Text",
+      value: (m) => (m.event ? m.text : textOf(m)),
+      cell: (m) => long(cut(m.event ? m.text : textOf(m), 80)),
+      rest: true
+    },
+    { head: "Account", value: (m) => m.account, cell: (m) => account(m.account), rest: true }
+  ],
+  actions: (ctx) => [
+    onSelected(ctx, "resendMessages", "Send lost parts again", (b) => resend(b, ctx, [...ctx.chosen.values()]))
+  ]
 });

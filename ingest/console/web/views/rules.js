@@ -1,27 +1,100 @@
-// Rules of one or all accounts: conditions and actions.
+// Rules of one or all accounts. One opens to be changed and tried.
 
 import { account } from "../core/accounts.js";
-
-import { code, h, pairs, stamp, state, table } from "../core/dom.js";
-import { cut, plural } from "../core/format.js";
+import { go, link } from "../core/address.js";
+import { call } from "../core/api.js";
+import { button, code, h, state, when } from "../core/dom.js";
+import { during } from "../core/form.js";
+import { cut } from "../core/format.js";
 import { listing } from "../core/list.js";
-import { link } from "../core/router.js";
+import { mayChange } from "../core/session.js";
+import { showRule } from "./rule.js";
 
-const devicesOf = (d) => Object.entries(d).map(([name, value]) => name + " " + [value].flat().join(", ")).join("; ") || "all";
+const devicesOf = (r) =>
+  Object.entries(r.devices)
+    .map(([name, value]) => (name === "ids" ? value.length + " chosen" : name.replace("_id", "") + " " + value))
+    .join(", ") || "all";
+const actionsOf = (r) => [...new Set(r.actions.map((a) => a.action))].join(", ");
+const conditionOf = (r) => r.when || (r.on === "silent" ? "silent for " + r.silent_for : "always");
 
-function ruleDetail(r) {
-  const rows = r.actions.map((a) => [a.action, a.parameters.map((p) => h("div", null, code(p))), code(a.body), a.originator]);
-  return [pairs([["Rule", code(r.id)], ["Name", r.name], ["Account", account(r.account)], ["Looks at", r.on], ["Devices", devicesOf(r.devices)], ["When", code(r.when)], ["Clear", code(r.clear)], ["For", r.for], ["Silent for", r.silent_for],
-    ["Repeat", r.repeat], ["Batch", r.batch && [r.batch.count && plural(r.batch.count, "frame"), r.batch.every].filter(Boolean).join(" or ")], ["Ordered", r.ordered && "yes"],
-    ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last], ["Created", stamp(r.created_at)], ["Changed", stamp(r.updated_at)]]),
-  h("h3", null, "Actions"), table("Actions of " + r.id, ["Action", "Parameters", "Body", "Originator"], rows, "None."),
-  h("p", { class: "bar" }, link("alarms", { account: r.account, rule_id: r.id }, "Its alarms"), link("deliveries", { account: r.account, relay: r.id, kind: "rule" }, "Its deliveries"),
-    link("tryrule", { account: r.account, rule_id: r.id }, "Try it"))];
+// toggle is the button that enables or disables a rule.
+function toggle(r, ctx) {
+  if (!mayChange()) return state(r.enabled ? "enabled" : "disabled");
+  return button(
+    r.enabled ? "Enabled" : "Disabled",
+    (e) =>
+      during(e.target, ctx.said, async () => {
+        await call("patchRule", { path: { rule_id: r.id }, body: { enabled: !r.enabled }, as: String(r.account) });
+        ctx.again();
+        return (r.name || r.id) + " is " + (r.enabled ? "disabled." : "enabled.");
+      }),
+    {
+      role: "switch",
+      "aria-checked": String(r.enabled),
+      "aria-label": (r.name || r.id) + " enabled",
+      class: "switch"
+    }
+  );
 }
 
-export const show = listing({
-  view: "rules", op: "listRulesOfAccount", title: "Rules", intro: "What follows from the frames of devices, their events and their silence. Accounts change their rules over REST, an inventory declares them.",
-  empty: "No rule matches. One that raises alarms or forwards readings would be here.",
-  heads: ["Rule", "Account", "Name", "Looks at", "Condition", "Actions", "State", "Failures"], name: (r) => cut(r.id, 26), key: (r) => r.account + "-" + r.id, detail: ruleDetail,
-  cells: (r) => [account(r.account), r.name, r.on, code(r.when ? cut(r.when, 80) : r.silent_for || ""), [...new Set(r.actions.map((a) => a.action))].join(", "), state(r.enabled ? "enabled" : "disabled"), r.failures.count || ""],
-});
+function list(main, params, signal) {
+  let current = null;
+  const newest = new Map(); // the newest alarm of each rule
+  return listing({
+    view: "rules",
+    op: "listRulesOfAccount",
+    title: "Rules",
+    intro: "Rules raise alarms or forward readings.",
+    empty: () => [
+      h("p", null, "No rules yet."),
+      mayChange() &&
+        h(
+          "p",
+          { class: "bar" },
+          button("New rule", () => go("rules", { id: "new" }), { class: "main" })
+        )
+    ],
+    add: () =>
+      mayChange() && button("New rule", () => go("rules", { id: "new", account: params.account }), { class: "main" }),
+    key: (r) => r.account + "-" + r.id,
+    load: async (query, stop) => {
+      const alarms = await call("listAlarmsOfAccount", {
+        query: { account: query.account, limit: 500 },
+        signal: stop
+      }).catch(() => ({ data: [] }));
+      for (const a of alarms.data)
+        if (!newest.has(a.account + "-" + a.rule_id) || newest.get(a.account + "-" + a.rule_id) < a.raised_at)
+          newest.set(a.account + "-" + a.rule_id, a.raised_at);
+      return call("listRulesOfAccount", { query, signal: stop });
+    },
+    columns: [
+      {
+        head: "Rule",
+        value: (r) => r.name || r.id,
+        cell: (r) => link("rules", { id: r.id, account: String(r.account) }, r.name || r.id)
+      },
+      { head: "Enabled", value: (r) => String(r.enabled), cell: (r) => toggle(r, current) },
+      { head: "Condition", value: conditionOf, cell: (r) => code(cut(conditionOf(r), 80)) },
+      { head: "Devices", value: devicesOf, cell: (r) => cut(devicesOf(r), 40), rest: true },
+      { head: "Actions", value: actionsOf, cell: actionsOf, rest: true },
+      {
+        head: "Last raised",
+        value: (r) => newest.get(r.account + "-" + r.id) || "",
+        cell: (r) => when(newest.get(r.account + "-" + r.id))
+      },
+      { head: "Account", value: (r) => r.account, cell: (r) => account(r.account), rest: true },
+      {
+        head: "Failures",
+        value: (r) => r.failures.count,
+        cell: (r) => r.failures.count > 0 && [state("fails", r.failures.count + " failures"), " ", r.failures.last],
+        rest: true
+      }
+    ],
+    actions: (ctx) => {
+      current = ctx;
+      return [];
+    }
+  })(main, params, signal);
+}
+
+export const show = (main, params, signal) => (params.id ? showRule : list)(main, params, signal);

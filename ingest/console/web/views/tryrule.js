@@ -1,26 +1,58 @@
-// Try a rule: on the last frames of a device, as it would judge them.
+// Try a rule on the last frames of a device.
 
-import { call } from "../core/api.js";
+import { accountNames } from "../core/accounts.js";
+import { all, call } from "../core/api.js";
 import { h, pairs, stamp, state } from "../core/dom.js";
-import { asking, field } from "../core/form.js";
+import { asking, field, pick } from "../core/form.js";
 import { request } from "./explain.js";
 
-function ruleTrialOf(v) {
+function trialOf(v) {
   const body = { account: v.account, device_id: v.device_id };
   if (v.last) body.last = Number(v.last);
   if (!v.rule) return { ...body, rule_id: v.rule_id };
-  try { return { ...body, rule: JSON.parse(v.rule) }; } catch (error) { throw new Error("A rule is a JSON object: " + error.message); }
+  try {
+    return { ...body, rule: JSON.parse(v.rule) };
+  } catch (error) {
+    throw new Error("The rule must be a JSON object: " + error.message);
+  }
 }
 
-const triedRule = (f) => h("div", { class: "sheet" }, pairs([["Time", stamp(f.time)], ["Condition", f.matched ? "holds" : "does not hold"], ["What would happen", f.state ? state(f.state) : "nothing"], ["Why", f.why]]), f.requests.map(request));
+// triedRule shows what a rule would do with a frame.
+export const triedRule = (f) =>
+  h(
+    "div",
+    { class: "sheet" },
+    pairs([
+      ["Time", [stamp(f.time), " UTC"]],
+      ["Condition", f.matched ? "holds" : "does not hold"],
+      ["Effect", f.state ? state(f.state) : "none"],
+      ["Reason", f.why]
+    ]),
+    f.requests.map(request)
+  );
+
+const devices = async (account) =>
+  (await all("listDevicesOfAccounts", { query: { account } })).map((d) => [d.id, d.name || d.identifier]);
+const rules = async (account) =>
+  (await all("listRulesOfAccount", { query: { account } })).map((r) => [r.id, r.name || r.id]);
 
 export const show = asking({
-  view: "tryrule", title: "Try a rule", intro: "A rule on the last frames of a device, as it would judge them. Nothing is saved or sent. Name a stored rule, or give one as JSON.", go: "Try",
-  fields: (p) => [field("account", "Account (name or id)", "text", p.account, { required: true }), field("device_id", "Device (its id)", "text", p.device_id, { required: true }), field("last", "Last frames", "number", p.last || "10"),
-    field("rule_id", "Rule", "text", p.rule_id), field("rule", "or a rule, as POST /iot/rules takes it", "area", p.rule)],
+  view: "tryrule",
+  title: "Try a rule",
+  intro: "Test a rule on a device's last frames. Nothing is saved or sent.",
+  go: "Try",
+  fields: (p) => [
+    pick("account", "Account", accountNames, p.account, { required: true }),
+    pick("device_id", "Device", () => devices(p.account), p.device_id, { required: true }),
+    field("last", "Last frames", "number", p.last || "10"),
+    pick("rule_id", "Rule", () => rules(p.account), p.rule_id, { blank: "The one below" }),
+    field("rule", "or a rule as JSON", "area", p.rule)
+  ],
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
   ask: async (v, signal) => {
-    const found = (await call("tryRuleOfAccount", { body: ruleTrialOf(v), signal })).data;
-    return found.length ? found.map(triedRule) : [h("p", { class: "empty" }, "The device has no frames that this rule would look at.")];
-  },
+    const found = (await call("tryRuleOfAccount", { body: trialOf(v), signal })).data;
+    return found.length
+      ? found.map(triedRule)
+      : [h("p", { class: "empty" }, "The device has no frames for this rule.")];
+  }
 });

@@ -1,51 +1,121 @@
-// Who may sign in, and with which role.
+// Users: who may sign in, and with which role.
 
+import { account, accountNames } from "../core/accounts.js";
 import { call } from "../core/api.js";
-import { button, h, redraw, stamp, state, table, told, wrong } from "../core/dom.js";
-import { ask, during, field, valuesOf } from "../core/form.js";
+import { button, h, redraw, state, table, told, when, wrong } from "../core/dom.js";
+import { ask, during, editIn, field, pick } from "../core/form.js";
 
-const roles = ["viewer", "operator", "admin", "account"];
+const roles = [
+  ["viewer", "viewer: reads, without message texts"],
+  ["operator", "operator: also changes devices, rules, relays, SIMs"],
+  ["admin", "admin: also accounts, tokens, credit, users"],
+  ["account", "account: reads one account"]
+];
 
-// addition is the form that adds a user.
-function addition(said, again) {
-  const submit = (e) => {
-    e.preventDefault();
-    during(form.querySelector("button"), said, async () => {
-      const { data } = await call("addUser", { body: valuesOf(form) });
-      form.reset();
-      again();
-      return data.name + " may sign in as " + data.role + ".";
-    });
+// addUser asks for a new user.
+function addUser(again, note) {
+  const acct = pick("account", "Account", accountNames, "", { required: true });
+  const role = field("role", "Role", roles, "viewer");
+  const follow = () => {
+    acct.hidden = role.querySelector("select").value !== "account";
   };
-  const form = h("form", { class: "fields", submit, "aria-label": "Add a user" },
-    field("name", "Name", "text", "", { required: true }), field("role", "Role", roles, "viewer"),
-    field("account", "Account (for the role account)", "text", ""),
-    field("password", "Password, 12 characters or more", "text", "", { type: "password", required: true, minlength: 12, autocomplete: "new-password" }),
-    h("p", { class: "bar" }, h("button", { type: "submit", class: "main" }, "Add")));
-  return h("details", { class: "sheet" }, h("summary", null, "Add a user"), form);
+  role.addEventListener("change", follow);
+  follow();
+  editIn(
+    "Add a user",
+    {
+      go: "Add user",
+      fields: [
+        field("name", "Name", "text", "", { required: true }),
+        role,
+        acct,
+        field("password", "Password", "password", "", {
+          required: true,
+          minlength: 12,
+          autocomplete: "new-password",
+          hint: "12 characters or more."
+        })
+      ],
+      save: async (v) => (await call("addUser", { body: v })).data
+    },
+    (user) => {
+      note.replaceChildren(h("p", { class: "said" }, user.name + " may sign in as " + user.role + "."));
+      again();
+    }
+  );
 }
 
 export async function show(main, _, signal) {
-  const said = told(), body = h("div");
-  const change = (clicked, name, question, act, done) => during(clicked, said, async () => {
-    if (!await ask(question, "The user's sessions end at once.", "Yes")) return "";
-    await act();
-    load();
-    return done;
-  });
-  const row = (u) => [u.name, u.role, u.account === null ? "" : u.account, u.provider, state(u.disabled ? "disabled" : "enabled"), u.signed_in_at ? stamp(u.signed_in_at) : "never", [
-    button(u.disabled ? "Enable" : "Disable", (e) => change(e.target, u.name, (u.disabled ? "Enable " : "Disable ") + u.name + "?",
-      () => call("changeUser", { path: { name: u.name }, body: { disabled: !u.disabled } }), u.name + " is " + (u.disabled ? "enabled." : "disabled.")), { "aria-label": (u.disabled ? "Enable " : "Disable ") + u.name }), " ",
-    button("Remove", (e) => change(e.target, u.name, "Remove " + u.name + "?", () => call("removeUser", { path: { name: u.name } }), u.name + " is removed."), { "aria-label": "Remove " + u.name })]];
+  const note = told(),
+    body = h("div");
+  const change = (clicked, question, act, done) =>
+    during(clicked, note, async () => {
+      if (!(await ask(question, "The user's sessions end at once.", "Yes"))) return "";
+      await act();
+      load();
+      return done;
+    });
+  const row = (u) => {
+    const verb = u.disabled ? "Enable" : "Disable";
+    return [
+      u.name,
+      u.role,
+      u.account === null ? "all" : account(u.account),
+      u.provider,
+      state(u.disabled ? "disabled" : "enabled"),
+      u.signed_in_at ? when(u.signed_in_at) : "never",
+      h(
+        "span",
+        { class: "bar tight" },
+        button(
+          verb,
+          (e) =>
+            change(
+              e.target,
+              verb + " " + u.name + "?",
+              () => call("changeUser", { path: { name: u.name }, body: { disabled: !u.disabled } }),
+              u.name + " is " + verb.toLowerCase() + "d."
+            ),
+          { "aria-label": verb + " " + u.name }
+        ),
+        button(
+          "Remove",
+          (e) =>
+            change(
+              e.target,
+              "Remove " + u.name + "?",
+              () => call("removeUser", { path: { name: u.name } }),
+              u.name + " is removed."
+            ),
+          { "aria-label": "Remove " + u.name }
+        )
+      )
+    ];
+  };
   const load = async () => {
     try {
       const { data } = await call("listUsers", { signal });
-      redraw(body, [table("Users", ["Name", "Role", "Account", "Provider", "State", "Last sign-in (UTC)", "Change"], data.map(row), "No user yet. Add one, and keep the admin token for machines.")]);
+      redraw(body, [
+        table(
+          "Users",
+          ["Name", "Role", "Account", "Provider", "State", "Last sign-in", "Change"],
+          data.map(row),
+          "No users yet. Add one, and keep the admin token for programs."
+        )
+      ]);
     } catch (error) {
       if (error.name !== "AbortError") body.replaceChildren(wrong(error));
     }
   };
-  main.append(h("h1", null, "Users"), h("p", { class: "intro" }, "Who may sign in here. A viewer sees everything but the texts of messages, an operator also replays, an admin also manages users; the role account sees one account."),
-    addition(said, load), said, body);
+  main.append(
+    h(
+      "div",
+      { class: "heading" },
+      h("h1", null, "Users"),
+      button("Add user", () => addUser(load, note), { class: "main" })
+    ),
+    note,
+    body
+  );
   await load();
 }

@@ -1,0 +1,206 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/ledger"
+)
+
+// maxClicks is the largest number of clicks that a job may take from the navigation to the
+// visible effect, without those that sign in.
+const maxClicks = 6
+
+// worker does jobs in the console and counts its clicks.
+type worker struct {
+	*e2e.Browser
+	clicks int
+}
+
+func (w *worker) Press(text string)     { w.T.Helper(); w.clicks++; w.Browser.Press(text) }
+func (w *worker) Click(selector string) { w.T.Helper(); w.clicks++; w.Browser.Click(selector) }
+
+// submit sends the form of the open dialog.
+func (w *worker) submit() { w.T.Helper(); w.Click("dialog button[type=submit]") }
+
+// confirm answers the open question with yes.
+func (w *worker) confirm() { w.T.Helper(); w.Click("dialog button[value=yes]") }
+
+// do runs a job as a subtest.
+func (w *worker) do(t *testing.T, name string, job func(w *worker)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		w.T, w.clicks = t, 0
+		job(w)
+		if w.clicks > maxClicks {
+			t.Errorf("%d clicks, want at most %d", w.clicks, maxClicks)
+		}
+	})
+}
+
+// TestConsoleDoesTheJobsOfAnOperator does what operators do every day by clicking alone.
+func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, e2e.Embedded(), e2e.Fixture(t, "contract.yaml"))
+	acme := g.As("acme-all-0123456")
+	acme.Post("/webhooks/generic/shed?decoder_id=sent", `{"temperature":21}`).Mentions(t, 200, "21")
+	g.AwaitProcessed()
+	token := ledger.TokenID(g.MintToken().Token)
+	w := &worker{Browser: e2e.NewBrowser(t)}
+	w.Open(g.URL() + "/")
+	w.SignIn()
+	w.AwaitText("Back ends ready")
+
+	w.do(t, "create an account and its token", func(w *worker) {
+		w.Press("Accounts")
+		w.Press("Add account")
+		w.Write("dialog input[name=name]", "initech")
+		w.submit()
+		w.AwaitText("initech", "No tokens yet.")
+		w.Press("New token")
+		w.submit()
+		w.AwaitText("Copy it now. It is not shown again.")
+		w.AwaitCondition("the token is shown", `document.getElementById("new-token").textContent.length >= 16`)
+		w.Browser.Press("Close")
+		w.AwaitText("messaging, cellular, iot, ledger, webhook, carrier")
+	})
+	w.do(t, "refuse a name that is taken", func(w *worker) {
+		w.Press("Accounts")
+		w.Press("Add account")
+		w.Write("dialog input[name=name]", "initech")
+		w.submit()
+		w.AwaitText("initech")
+		w.AwaitCondition("the refusal is shown in the dialog", `document.querySelector("dialog .wrong, dialog .problem") !== null`)
+		w.Press("Cancel")
+		w.AwaitText("Leave without saving?")
+		w.confirm()
+		w.AwaitCondition("no dialog is open", `document.querySelector("dialog") === null`)
+	})
+	w.do(t, "top up credit with a reason", func(w *worker) {
+		w.Press("Accounts")
+		w.Press("acme")
+		w.Press("Credit")
+		w.Press("Change credit")
+		w.Write("dialog input[name=amount]", "250")
+		w.Write("dialog input[name=reason]", "invoice 17")
+		w.submit()
+		w.AwaitText("+250", "changed by an admin", "invoice 17")
+	})
+	w.do(t, "add a device", func(w *worker) {
+		w.Press("Devices")
+		w.Press("Add device")
+		w.AwaitCondition("decoders are offered", `document.querySelector("dialog select[name=decoder_id]")?.value !== ""`)
+		w.Write("dialog input[name=identifier]", "wrong")
+		w.Write("dialog input[name=name]", "Cold room 4")
+		w.submit()
+		w.AwaitText("Not saved. See the marked fields.")
+		w.Set("dialog input[name=identifier]", "70b3d57ed000abcd")
+		w.submit()
+		w.AwaitText("Cold room 4", "Readings", "Settings")
+	})
+	w.do(t, "rename a device and log its frames", func(w *worker) {
+		w.Press("Settings")
+		w.AwaitText("Frame logging")
+		w.Set("input[name=name]", "Cold room 5")
+		w.Set("input[name=latitude]", "57.15")
+		w.Set("input[name=longitude]", "-2.09")
+		w.Click("input[name=frame_logging]")
+		w.Press("Save")
+		w.AwaitText("Saved.")
+		w.AwaitCondition("the heading has the name", `document.querySelector("h1").textContent === "Cold room 5"`)
+		acme.Get("/iot/devices").Mentions(w.T, 200, `"Cold room 5"`)
+	})
+	w.do(t, "add a marker to a device", func(w *worker) {
+		w.Press("Settings")
+		w.Write(`form[aria-label="Add a marker"] input[name=comment]`, "New battery")
+		w.Press("Add marker")
+		w.AwaitCondition("the marker is listed", `document.querySelector('table[aria-label="Markers"]')?.innerText.includes("New battery") ?? false`)
+	})
+	w.do(t, "delete a device", func(w *worker) {
+		w.Press("Delete device")
+		w.confirm()
+		w.AwaitText("All devices, longest silent first.", "shed")
+		w.AwaitCondition("the device is gone", `!document.body.innerText.includes("Cold room 5")`)
+	})
+	w.do(t, "create a rule", func(w *worker) {
+		w.Press("Rules")
+		w.Press("New rule")
+		w.Write("input[name=name]", "Too warm")
+		w.Write("input[name=key]", "temperature")
+		w.Write("input[name=limit]", "30")
+		w.Write("textarea[name=parameters]", "ops@example.com")
+		w.AwaitCondition("devices are offered", `document.querySelector("select[name=trial_device]")?.value !== ""`)
+		w.Press("Try on last frames")
+		w.AwaitText("The condition holds for 0 of the last 1 frames.")
+		w.Press("Create rule")
+		w.AwaitText("Rule created.", "Delete rule")
+	})
+	w.do(t, "edit a rule", func(w *worker) {
+		w.Set("input[name=limit]", "25")
+		w.Press("Save")
+		w.AwaitText("Saved.")
+		acme.Get("/iot/rules").Mentions(w.T, 200, `"values.temperature > 25"`)
+	})
+	w.do(t, "disable and enable a rule", func(w *worker) {
+		w.Press("Rules")
+		w.Click("button[role=switch]")
+		w.AwaitText("Too warm is disabled.")
+		w.AwaitCondition("the switch is off", `document.querySelector("button[role=switch]").getAttribute("aria-checked") === "false"`)
+		w.Click("button[role=switch]")
+		w.AwaitText("Too warm is enabled.")
+	})
+	acme.Post("/webhooks/generic/shed", `{"temperature":31}`).Mentions(t, 200, "31")
+	g.AwaitProcessed()
+	w.do(t, "acknowledge an alarm", func(w *worker) {
+		w.Press("Alarms")
+		w.AwaitText("Too warm", "temperature 31 °C")
+		w.Press("Acknowledge")
+		w.AwaitText("1 alarm is acknowledged.")
+		acme.Get("/iot/alarms").Mentions(w.T, 200, `"acknowledged_by":"operator"`)
+	})
+	w.do(t, "limit a SIM", func(w *worker) {
+		w.Press("SIMs")
+		w.Click(fmt.Sprintf(`button[aria-label="Limit SIM %s"]`, e2e.ActiveSIM))
+		w.Set("dialog input[name=limit]", "10")
+		w.submit()
+		w.AwaitText("The limit of "+e2e.ActiveSIM+" is set.", "of 10 MB")
+	})
+	w.do(t, "suspend a SIM", func(w *worker) {
+		w.Press("SIMs")
+		w.Click(fmt.Sprintf(`button[aria-label="Suspend SIM %s"]`, e2e.ActiveSIM))
+		w.confirm()
+		w.AwaitText("Suspend requested for "+e2e.ActiveSIM+".", "Suspended")
+		w.AwaitCondition("it can be resumed", fmt.Sprintf(`document.querySelector('button[aria-label="Resume SIM %s"]') !== null`, e2e.ActiveSIM))
+	})
+	w.do(t, "assign a SIM to a new subscriber", func(w *worker) {
+		w.Click(fmt.Sprintf(`button[aria-label="Assign SIM %s"]`, e2e.ActiveSIM))
+		for name, value := range map[string]string{"forename": "Ada", "surname": "Byron", "address": "1 Quay", "post_code": "AB1", "contact_no": "447700900555"} {
+			w.Write("dialog input[name="+name+"]", value)
+		}
+		w.submit()
+		w.AwaitText("Assignment of " + e2e.ActiveSIM + " requested.")
+	})
+	w.do(t, "find a ledger token and its history", func(w *worker) {
+		w.Press("Ledgers")
+		w.Click(`table[aria-label="Ledgers"] a`)
+		w.Write("input[name=q]", token[:12]+kb.Enter)
+		w.Click(`table[aria-label="Entries"] a`)
+		w.AwaitText("Verified in this browser: the head is signed", "token generated")
+	})
+	w.do(t, "see why a message was not delivered", func(w *worker) {
+		e2e.CustomerOf(g).Post("/v2/sms/send", `{"destinations":["447700909001"],"message":"Hello"}`).Mentions(w.T, 200, "id")
+		w.Press("Messages")
+		w.Write("input[name=number]", "447700909001"+kb.Enter)
+		w.AwaitText("Rejected")
+		w.Click("button.open")
+		w.AwaitText("Not delivered: simulated: numbers that end in 9001 are rejected")
+		w.Press("Send again as a new message")
+		w.confirm()
+		w.AwaitText("The message is sent again as a new one.")
+	})
+	w.T = t
+	w.ExpectNoComplaints("status of 422", "status of 409")
+}

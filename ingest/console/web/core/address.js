@@ -1,0 +1,19 @@
+// Addresses of the console: "#view?what=it+shows". A reload, the back button and a link
+// sent to a colleague show the same.
+
+import { h } from "./dom.js";
+
+// address returns the address of a view with its parameters; empty ones are omitted.
+export function address(view, params = {}) {
+  const set = Object.entries(params).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+  const query = new URLSearchParams(set).toString();
+  return "#" + view + (query && "?" + query);
+}
+
+export const link = (view, params, ...text) => h("a", { href: address(view, params) }, text);
+
+// go opens a view; the present one is drawn again.
+export function go(view, params) {
+  if (location.hash === address(view, params)) window.dispatchEvent(new HashChangeEvent("hashchange"));
+  else location.hash = address(view, params);
+}

@@ -1,0 +1,343 @@
+// Accounts: their tokens, credit and users. One has a page of its own.
+
+import { forget } from "../core/accounts.js";
+import { address, go, link } from "../core/address.js";
+import { all, call } from "../core/api.js";
+import { button, code, h, pairs, state, table, told, when } from "../core/dom.js";
+import { ask, during, editIn, field, overlay } from "../core/form.js";
+import { plural } from "../core/format.js";
+import { section } from "../core/section.js";
+import { may, mayAdmin, ownAccount } from "../core/session.js";
+
+// reasons say what changed a balance.
+const reasons = {
+  opened: "first credit, from the inventory",
+  reset: "set by the inventory",
+  adjusted: "changed by an admin",
+  lookup: "number lookup",
+  sent: "message sent",
+  refund: "refund of a part that was not sent"
+};
+
+const scopes = [
+  ["messaging", "SMS"],
+  ["cellular", "SIMs"],
+  ["iot", "devices"],
+  ["ledger", "ledgers"],
+  ["webhook", "frames of network servers"],
+  ["carrier", "inbound SMS of carriers"]
+];
+
+// showToken shows the text of a new token, which is not shown again, and its use.
+export function showToken(made) {
+  overlay("New token", () => [
+    h("p", null, "Copy it now. It is not shown again."),
+    h("pre", { tabindex: 0, id: "new-token" }, made.token),
+    h(
+      "p",
+      { class: "bar" },
+      button(
+        "Copy",
+        (e) => {
+          navigator.clipboard?.writeText(made.token);
+          e.target.textContent = "Copied";
+        },
+        { class: "main" }
+      )
+    )
+  ]);
+}
+
+// addToken asks for the scopes of a new token and shows it.
+export function addToken(acct, again) {
+  editIn(
+    "New token",
+    {
+      go: "Create token",
+      fields: [
+        h(
+          "fieldset",
+          { class: "wide" },
+          h("legend", null, "It may be used for"),
+          scopes.map(([name, text]) => field("scope_" + name, name + ": " + text, "check", true))
+        )
+      ],
+      save: async (v) =>
+        (
+          await call("addToken", {
+            body: { account: acct, scopes: scopes.map(([name]) => name).filter((name) => v["scope_" + name]) }
+          })
+        ).data
+    },
+    (made) => {
+      showToken(made);
+      again();
+    }
+  );
+}
+
+// addAccount asks for a new account and opens its page.
+export function addAccount() {
+  editIn(
+    "Add an account",
+    {
+      go: "Add account",
+      fields: [
+        field("name", "Name", "text", "", { required: true, hint: "It cannot be changed later." }),
+        field("credit", "Credit", "number", "0", { hint: "For messages and lookups." })
+      ],
+      save: async (v) => {
+        const body = { name: v.name, ...(Number(v.credit) ? { credit: Number(v.credit) } : {}) };
+        return (await call("addAccount", { body })).data;
+      }
+    },
+    (data) => {
+      forget();
+      go("accounts", { id: String(data.id) });
+    }
+  );
+}
+
+// topUp asks for an amount or a new balance, and the reason.
+function topUp(acct, balance, again) {
+  editIn(
+    "Change credit",
+    {
+      go: "Change credit",
+      intro: "The balance is " + plural(balance, "credit") + ".",
+      aliases: { credit: "amount" },
+      fields: [
+        field(
+          "mode",
+          "Change",
+          [
+            ["add", "add credits"],
+            ["set", "set the balance"]
+          ],
+          "add"
+        ),
+        field("amount", "Credits", "number", "", { required: true }),
+        field("reason", "Reason", "text", "", { required: true, maxlength: 200, wide: true })
+      ],
+      save: (v) =>
+        call("adjustCredit", {
+          path: { account: String(acct) },
+          body: { amount: v.mode === "set" ? Number(v.amount) - balance : Number(v.amount), reason: v.reason }
+        })
+    },
+    again
+  );
+}
+
+function list(main, params, signal) {
+  main.append(
+    h(
+      "div",
+      { class: "heading" },
+      h("h1", null, "Accounts"),
+      mayAdmin() && button("Add account", addAccount, { class: "main" })
+    ),
+    section(
+      "",
+      async () => {
+        const [names, balances] = await Promise.all([
+          call("listAccounts", { signal }),
+          may("listBalances") ? all("listBalances", { signal }) : []
+        ]);
+        const creditOf = new Map(balances.map((b) => [b.account, b.balance]));
+        const rows = names.data.map((a) => [
+          link("accounts", { id: String(a.id) }, a.name),
+          creditOf.get(a.id) ?? 0,
+          a.id
+        ]);
+        if (params.sort === "Credit") rows.sort((a, b) => a[1] - b[1]);
+        return table("Accounts", ["Account", "Credit#", "Id#"], rows, "No accounts yet.");
+      },
+      { signal, every: 30_000 }
+    )
+  );
+}
+
+function credit(acct, params, signal) {
+  const part = section(
+    "",
+    async () => {
+      const found = await call("listCredit", { query: { account: acct, cursor: params.cursor, limit: 50 }, signal });
+      const rows = found.data.map((c) => [
+        when(c.at),
+        c.credits > 0 ? "+" + c.credits : c.credits,
+        c.balance,
+        reasons[c.reason] || c.reason,
+        code(c.reference)
+      ]);
+      const here = { id: params.id, tab: "credit" };
+      return [
+        h(
+          "div",
+          { class: "heading" },
+          h("p", { class: "figure" }, plural(found.meta.balance, "credit")),
+          mayAdmin() &&
+            button("Change credit", () => topUp(acct, found.meta.balance, () => part.again()), { class: "main" })
+        ),
+        h("h2", null, "History"),
+        table("History of credit", ["Time", "Credits#", "Balance#", "Reason", "For"], rows, "No changes yet."),
+        h(
+          "p",
+          { class: "bar" },
+          params.cursor && link("accounts", here, "First page"),
+          found.meta.next && link("accounts", { ...here, cursor: found.meta.next }, "Older")
+        )
+      ];
+    },
+    { signal, every: params.cursor ? 0 : 10_000 }
+  );
+  return part;
+}
+
+function tokens(acct, signal) {
+  const note = told();
+  const part = section(
+    "",
+    async () => {
+      const found = (await call("listTokensOfAccounts", { query: { account: acct }, signal })).data;
+      const revoke = (t) =>
+        button(
+          "Revoke",
+          async (e) => {
+            if (!(await ask("Revoke the token " + t.id + "?", "Requests with it are refused at once.", "Revoke")))
+              return;
+            during(e.target, note, async () => {
+              await call("revokeToken", { path: { token_id: t.id } });
+              part.again();
+              return "The token is revoked.";
+            });
+          },
+          { "aria-label": "Revoke the token " + t.id }
+        );
+      const rows = found.map((t) => [
+        code(t.id),
+        t.scopes.join(", "),
+        t.source,
+        t.created_at && when(t.created_at),
+        t.document && "inventory " + t.document,
+        !t.document && revoke(t)
+      ]);
+      return [
+        h(
+          "p",
+          { class: "bar" },
+          button("New token", () => addToken(acct, () => part.again()), { class: "main" })
+        ),
+        table("Tokens", ["Id", "Scopes", "Source", "Created", "Declared by", "Change"], rows, "No tokens yet.")
+      ];
+    },
+    { signal }
+  );
+  return [note, part];
+}
+
+function users(acct, signal) {
+  return section(
+    "",
+    async () => {
+      const { data } = await call("listUsers", { signal });
+      return [
+        table(
+          "Users of the account",
+          ["Name", "State", "Last sign-in"],
+          data
+            .filter((u) => String(u.account) === acct)
+            .map((u) => [
+              u.name,
+              state(u.disabled ? "disabled" : "enabled"),
+              u.signed_in_at ? when(u.signed_in_at) : "never"
+            ]),
+          "No users of this account alone."
+        ),
+        h("p", { class: "bar" }, link("users", {}, "All users"))
+      ];
+    },
+    { signal }
+  );
+}
+
+function settings(a, note) {
+  const remove = async (e) => {
+    if (
+      !(await ask(
+        "Delete the account " + a.name + "?",
+        "An account with messages, history or credit cannot be deleted.",
+        "Delete"
+      ))
+    )
+      return;
+    during(e.target, note, async () => {
+      await call("removeAccount", { path: { account: String(a.id) } });
+      forget();
+      go("accounts", {});
+    });
+  };
+  return [h("p", { class: "bar" }, button("Delete account", remove, { class: "danger" })), note];
+}
+
+async function one(main, params, signal) {
+  const acct = params.id,
+    found = (await call("listAccounts", { signal })).data.find((a) => String(a.id) === acct || a.name === acct);
+  if (!found) return void main.append(h("p", { class: "empty" }, "This account does not exist."));
+  const id = String(found.id),
+    tab = params.tab || (mayAdmin() ? "" : "credit");
+  const tabs = [
+    mayAdmin() && ["", "Tokens"],
+    may("listCredit") && ["credit", "Credit"],
+    mayAdmin() && ["users", "Users"],
+    mayAdmin() && ["settings", "Settings"]
+  ].filter(Boolean);
+  main.append(
+    ownAccount() ? "" : h("p", { class: "back" }, link("accounts", {}, "← Accounts")),
+    h("h1", null, found.name),
+    h(
+      "div",
+      { class: "sheet" },
+      pairs([
+        ["Id", found.id],
+        [
+          "See",
+          h(
+            "span",
+            { class: "bar tight" },
+            link("devices", { account: id }, "Devices"),
+            link("relays", { account: id }, "Relays"),
+            link("rules", { account: id }, "Rules"),
+            link("messages", { account: id }, "Messages"),
+            link("sims", { account: id }, "SIMs")
+          )
+        ]
+      ])
+    ),
+    h(
+      "nav",
+      { class: "tabs", "aria-label": "Parts of the account" },
+      tabs.map(([name, text]) =>
+        h(
+          "a",
+          { href: address("accounts", { id: acct, tab: name }), "aria-current": name === tab ? "page" : false },
+          text
+        )
+      )
+    )
+  );
+  const parts = {
+    "": () => tokens(id, signal),
+    credit: () => [credit(id, params, signal)],
+    users: () => [users(id, signal)],
+    settings: () => settings(found, told())
+  };
+  main.append(...(parts[tab] || parts[""])());
+}
+
+export const show = (main, params, signal) => {
+  const own = ownAccount();
+  return own
+    ? one(main, { ...params, id: own, tab: "credit" }, signal)
+    : (params.id ? one : list)(main, params, signal);
+};

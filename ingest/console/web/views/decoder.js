@@ -1,0 +1,330 @@
+// The page of a decoder: its codec, which is edited, tried on the frames of its devices and
+// saved; the keys that it maps; and the replay of history.
+
+import { account, accountNames } from "../core/accounts.js";
+import { go, link } from "../core/address.js";
+import { call } from "../core/api.js";
+import { button, code, h, pairs, stamp, table, told, when, wrong } from "../core/dom.js";
+import { during, editIn, editor, field, pick, valuesOf } from "../core/form.js";
+import { exact, iso, plural } from "../core/format.js";
+import { section } from "../core/section.js";
+import { may, mayChange, ownAccount } from "../core/session.js";
+import { guard, saved } from "../core/unsaved.js";
+import { deviceTypes } from "./deviceparts.js";
+import { foretell, replayEvents } from "./events.js";
+import { sensorTypes } from "./pickers.js";
+import { tried } from "./try.js";
+
+const codecs = [
+  ["json", "Values that the network decoded"],
+  ["cayenne_lpp", "Cayenne LPP"],
+  ["senml", "SenML"],
+  ["expr", "Expressions"],
+  ["javascript", "JavaScript"]
+];
+const hasSource = (codec) => codec === "expr" || codec === "javascript";
+const lastFrames = 20;
+
+const fails = (frames) => frames.filter((f) => f.errors.length || f.refused);
+
+// addDecoder asks for a new decoder and opens its page.
+export function addDecoder(presets = {}) {
+  editIn(
+    "Add a decoder",
+    {
+      go: "Add decoder",
+      fields: [
+        !ownAccount() && pick("account", "Account", accountNames, presets.account, { required: true }),
+        field("name", "Name", "text", presets.name, { required: true }),
+        field("type", "Type of devices", deviceTypes, presets.type || "lorawan"),
+        field("codec", "Codec", codecs, presets.codec || "json"),
+        field("source", "Source of expressions or JavaScript", "area", presets.source, {
+          rows: 6,
+          hint: "You can edit and test it on the next page."
+        })
+      ],
+      save: async (v) => {
+        const acct = ownAccount() || v.account,
+          body = { name: v.name, type: v.type, codec: v.codec };
+        if (hasSource(v.codec))
+          body.source =
+            v.source ||
+            (v.codec === "expr" ? "value = bytes[0]" : "function decodeUplink(input) {\n  return { data: {} };\n}\n");
+        return { acct, data: (await call("createDecoder", { body, as: acct })).data };
+      }
+    },
+    ({ acct, data }) => go("decoders", { id: data.id, account: String(acct) })
+  );
+}
+
+// summaryOf is the line of a frame that was tried.
+const effectOf = (r) =>
+  r.key +
+  " " +
+  (r.text === undefined ? r.value : r.text) +
+  (r.effect && r.effect !== "unchanged" ? " (" + r.effect + ")" : "");
+function summaryOf(f) {
+  const result = f.errors.length
+    ? f.errors[0].message
+    : f.refused || f.readings.map(effectOf).join(", ") || "no readings";
+  return exact(f.time).slice(0, 19) + " — " + result;
+}
+
+// results shows what came of a trial, the failures first.
+function results(frames) {
+  if (!frames.length)
+    return h(
+      "p",
+      { class: "empty" },
+      "No frames of this device in this gateway's journal. Use “Test with a payload” below."
+    );
+  const failing = fails(frames),
+    differing = frames.filter((f) => f.readings.some((r) => r.effect === "changed" || r.effect === "added"));
+  const words = [
+    plural(frames.length, "frame") + ": " + (failing.length ? plural(failing.length, "fails", "fail") : "none fails"),
+    differing.length && differing.length + " would store other readings than today"
+  ]
+    .filter(Boolean)
+    .join(", ");
+  return [
+    h("p", { class: failing.length ? "wrong" : "said" }, words + "."),
+    [...failing, ...frames.filter((f) => !failing.includes(f))].map((f, i) =>
+      h("details", { open: i === 0 }, h("summary", null, summaryOf(f)), tried(f))
+    )
+  ];
+}
+
+// codecForm is the form of a codec, its trial and its saving.
+function codecForm(d, devices, params, signal) {
+  const answer = h("div"),
+    note = told(),
+    known = codecs.some(([name]) => name === d.codec) ? codecs : [[d.codec, d.codec], ...codecs];
+  const form = h(
+    "form",
+    {
+      class: "fields sheet",
+      "aria-label": "Decoder",
+      submit: (e) => {
+        e.preventDefault();
+        attempt(form.querySelector("button"));
+      }
+    },
+    field("codec", "Codec", known, d.codec),
+    field("source", "Source", "area", d.source, {
+      rows: Math.min(30, Math.max(10, (d.source || "").split("\n").length + 1)),
+      class: "source"
+    })
+  );
+  const source = form.elements.source.closest(".field");
+  const follow = () => {
+    source.hidden = !hasSource(form.elements.codec.value);
+  };
+  form.elements.codec.addEventListener("change", follow);
+  follow();
+  const names = devices.map((x) => [
+    x.id,
+    (x.name || x.identifier) + (!x.name || x.name === x.identifier ? "" : " " + x.identifier)
+  ]);
+  const edited = () => ({
+    codec: form.elements.codec.value,
+    ...(hasSource(form.elements.codec.value) ? { source: form.elements.source.value } : {})
+  });
+  const attempt = (clicked) =>
+    during(clicked, note, async () => {
+      const body = {
+        account: d.account,
+        decoder_id: d.id,
+        device_id: form.elements.device.value,
+        ...edited(),
+        last: lastFrames
+      };
+      answer.replaceChildren(...[results((await call("tryDecoder", { body, signal })).data)].flat(3));
+    });
+  const save = (clicked) =>
+    during(clicked, note, async () => {
+      await call("patchDecoder", { path: { decoder_id: d.id }, body: edited(), as: String(d.account) });
+      saved(form);
+      return "Saved. New frames use it. Replay to correct stored readings.";
+    });
+  const trial = h("button", { type: "submit", disabled: !devices.length }, "Try on the last frames");
+  form.append(
+    devices.length
+      ? field("device", "Frames of the device", names, params.device, { wide: true })
+      : h("p", { class: "hint wide" }, "No device uses this decoder."),
+    h(
+      "p",
+      { class: "bar wide" },
+      trial,
+      mayChange() && button("Save", (e) => save(e.target), { class: "main" }),
+      link("try", { account: String(d.account), decoder_id: d.id }, "Test with a payload")
+    )
+  );
+  guard(form);
+  if (devices.length) attempt(trial);
+  return [form, note, answer];
+}
+
+// replayForm has events read again, after a look at what would change.
+function replayForm(d, devices, params, signal) {
+  const note = told(),
+    ctx = { said: note, signal, again: () => {} };
+  const device = devices.find((x) => x.id === params.device) || devices[0];
+  const form = h(
+    "form",
+    {
+      class: "fields sheet",
+      "aria-label": "Replay history",
+      submit: (e) => {
+        e.preventDefault();
+        foretell(form.querySelector("button"), ctx, selection());
+      }
+    },
+    field("from", "From (UTC)", "time", iso(Date.now() - 7 * 86400e3), { required: true }),
+    field("to", "To (UTC)", "time", "", {}),
+    field(
+      "device",
+      "Frames of",
+      devices.length === 1
+        ? [[device.identifier, device.name || device.identifier]]
+        : [["", "all devices of the account"], ...devices.map((x) => [x.identifier, x.name || x.identifier])],
+      params.device && device ? device.identifier : ""
+    ),
+    field(
+      "state",
+      "Events",
+      [
+        ["", "All"],
+        ["quarantined", "Only those that failed"],
+        ["done", "Only those that were read"]
+      ],
+      ""
+    ),
+    h(
+      "p",
+      { class: "bar wide" },
+      h("button", { type: "submit" }, "Preview the replay"),
+      button("Replay", (e) => replayEvents(e.target, ctx, selection()), { class: "main" })
+    )
+  );
+  const selection = () => {
+    const { device: identifier, ...v } = valuesOf(form);
+    return { ...v, ...(identifier ? { q: identifier } : {}), kind: "uplink", account: String(d.account) };
+  };
+  return [form, note];
+}
+
+// keysForm shows the keys that a decoder maps, and maps others.
+function keysForm(d, again) {
+  const note = told(),
+    acct = String(d.account),
+    path = { decoder_id: d.id };
+  const remove = (key) =>
+    button(
+      "Remove",
+      (e) =>
+        during(e.target, note, async () => {
+          await call("deleteDecoderSensor", { path: { ...path, key }, as: acct });
+          again();
+          return key + " is no longer mapped.";
+        }),
+      { "aria-label": "Remove the key " + key }
+    );
+  const rows = d.sensors.map((s) => [
+    code(s.key),
+    s.name || s.sensor_type_id,
+    s.metric_units,
+    mayChange() && remove(s.key)
+  ]);
+  const unmapped = (d.unmapped || []).filter((k) => !d.sensors.some((s) => s.key === k.key));
+  const add =
+    mayChange() &&
+    editor({
+      label: "Map a key",
+      go: "Map key",
+      fields: [
+        field("key", "Key", "text", unmapped.length ? unmapped[0].key : "", { required: true, list: "unmapped" }),
+        h(
+          "datalist",
+          { id: "unmapped" },
+          unmapped.map((k) => h("option", { value: k.key }))
+        ),
+        pick("sensor_type_id", "Measures", sensorTypes, "", { required: true, blank: "No sensor type is declared" })
+      ],
+      save: async (v) => {
+        await call("addDecoderSensor", { path, body: v, as: acct });
+        again();
+        return v.key + " is mapped. New frames store it; replay to store it for earlier ones.";
+      }
+    });
+  return [
+    table("Keys", ["Key", "Measures", "Unit", "Change"], rows, "No key is mapped, so nothing is stored."),
+    unmapped.length > 0 && [
+      h("h3", null, "Seen, but not mapped"),
+      table(
+        "Keys without a mapping",
+        ["Key", "Last seen", "Readings#"],
+        unmapped.map((k) => [code(k.key), when(k.last_seen), k.count]),
+        ""
+      )
+    ],
+    add,
+    note
+  ];
+}
+
+export async function showDecoder(main, params, signal) {
+  const title = h("h1", null, "…");
+  main.append(h("p", { class: "back" }, link("decoders", {}, "← Decoders")), title);
+  const load = () =>
+    call("showDecoder", { path: { decoder_id: params.id }, query: { account: params.account }, signal });
+  let d,
+    devices = [];
+  try {
+    d = await load();
+    title.replaceChildren(d.name || d.id);
+    devices = (
+      await call("listDevicesOfAccounts", { query: { account: d.account, decoder: d.id, limit: 50 }, signal })
+    ).data;
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    main.append(wrong(error));
+    if (!d) return;
+  }
+  const reads = d.use_raw_payload
+    ? "the payload, even if the network decoded it"
+    : "what the network decoded, else the payload";
+  const count = plural(devices.length, "device") + (devices.length === 50 ? " or more" : "");
+  const keys = section(
+    "Keys",
+    async () => {
+      d = await load();
+      return keysForm(d, () => keys.again());
+    },
+    { signal }
+  );
+  main.append(
+    ...[
+      h(
+        "div",
+        { class: "sheet" },
+        pairs([
+          ["Id", code(d.id)],
+          ["Account", account(d.account)],
+          ["Description", d.description],
+          ["Type of devices", d.type],
+          ["Reads", reads],
+          [
+            "Used by",
+            devices.length ? link("devices", { decoder: d.id, account: String(d.account) }, count) : "no device"
+          ]
+        ])
+      ),
+      h("h2", null, "Codec"),
+      codecForm(d, devices, params, signal),
+      keys,
+      may("replayEvents") && [h("h2", null, "Replay history"), replayForm(d, devices, params, signal)]
+    ]
+      .flat(3)
+      .filter(Boolean)
+  );
+}

@@ -1,0 +1,280 @@
+// The page of a relay: what it takes and where it sends, its change, a trial, its removal.
+
+import { account, accountNames } from "../core/accounts.js";
+import { go, link } from "../core/address.js";
+import { call } from "../core/api.js";
+import { button, code, h, pairs, stamp, told } from "../core/dom.js";
+import { ask, during, editIn, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
+import { section } from "../core/section.js";
+import { may, mayChange, ownAccount } from "../core/session.js";
+import { explained } from "./explain.js";
+
+const takes = { geo: "prefix", vmn: "number" };
+const wants = { urls: "URLs, one a line", addresses: "Mail addresses, one a line", labels: "Labels, one a line" };
+const hints = {
+  urls: "%m, %o, %d and other placeholders stand for parts of the message (docs/api/relays.md).",
+  labels: "Applications read the messages under these labels.",
+  addresses: ""
+};
+const operations = {
+  geo: {
+    create: "createGeographicRelay",
+    patch: "patchGeographicRelay",
+    remove: "deleteGeographicRelay",
+    actions: "listGeographicActions"
+  },
+  vmn: {
+    create: "createNumberRelay",
+    patch: "patchNumberRelay",
+    remove: "deleteNumberRelay",
+    actions: "listNumberActions"
+  }
+};
+
+// destinations are the parameters of a relay, as far as the reader may see them.
+export const destinations = (r) => [
+  (r.parameters || []).map((p) => h("div", null, code(p))),
+  r.hidden && r.parameters.length > 0 && h("div", { class: "hint" }, "paths are hidden from your role"),
+  r.unopened && h("div", { class: "hint" }, "The record cannot be decrypted. Restore it or its key from a backup.")
+];
+
+const exampleOf = (r) =>
+  r.kind === "geo" ? (r.number + "000000000000").slice(0, Math.max(12, r.number.length)) : r.number;
+
+// actionFields are the inputs of an action and its parameters. actions is [{ name,
+// description, takes }].
+function actionFields(actions, r) {
+  const names = actions.map((a) => a.name),
+    known = names.includes(r.action) ? names : [r.action, ...names];
+  const action = field("action", "Action", known.filter(Boolean), r.action, { hint: " " });
+  const parameters = field("parameters", "Parameters", "area", r.parameters.join("\n"), {
+    rows: Math.max(2, r.parameters.length)
+  });
+  const follow = () => {
+    const chosen = actions.find((a) => a.name === action.querySelector("select").value) || {
+      description: "",
+      takes: ""
+    };
+    action.querySelector(".hint").textContent = [chosen.description && chosen.description + ".", hints[chosen.takes]]
+      .filter(Boolean)
+      .join(" ");
+    parameters.hidden = !chosen.takes;
+    parameters.querySelector("label").textContent = wants[chosen.takes] || "Parameters";
+  };
+  action.querySelector("select").addEventListener("change", follow);
+  follow();
+  return [action, parameters];
+}
+
+const takesOf = {
+  http_get: "urls",
+  http_post: "urls",
+  dialogue_get: "urls",
+  dialogue_post: "urls",
+  inbound_gw: "urls",
+  email: "addresses",
+  ms_outlook: "addresses",
+  desktopsms: "labels"
+};
+
+// addRelay asks for a new relay and opens its page.
+export function addRelay(presets = {}) {
+  const place = h("div", { class: "wide fields" });
+  const number = field("number", "Virtual number", "tel", presets.number, {
+    required: true,
+    hint: "With the country code, digits alone."
+  });
+  const kind = field(
+    "kind",
+    "Takes",
+    [
+      ["vmn", "a virtual number"],
+      ["geo", "every number with a prefix"]
+    ],
+    presets.kind || "vmn"
+  );
+  const acctNow = () => ownAccount() || kind.closest("form")?.elements.account?.value || presets.account;
+  const follow = async () => {
+    const word = kind.querySelector("select").value,
+      acct = acctNow();
+    number.querySelector("label").textContent = word === "vmn" ? "Virtual number" : "Prefix";
+    if (!acct) return;
+    const { data } = await call(operations[word].actions, { as: acct });
+    const actions = (
+      Array.isArray(data) ? data : Object.entries(data).map(([name, description]) => ({ name, description }))
+    ).map((a) => ({
+      name: a.name || a.action,
+      description: a.description || "",
+      takes: takesOf[a.name || a.action] || ""
+    }));
+    place.replaceChildren(...actionFields(actions, { action: "http_post", parameters: [] }));
+  };
+  kind.addEventListener("change", follow);
+  editIn(
+    "New relay",
+    {
+      go: "Create relay",
+      aliases: { prefix: "number" },
+      fields: [
+        !ownAccount() &&
+          pick("account", "Account", accountNames, presets.account, { required: true, changed: follow }),
+        kind,
+        number,
+        place
+      ],
+      save: async (v) => {
+        const acct = acctNow(),
+          body = { [takes[v.kind]]: v.number, action: v.action, parameters: linesOf(v.parameters) };
+        return { acct, kind: v.kind, data: (await call(operations[v.kind].create, { body, as: acct })).data };
+      }
+    },
+    ({ acct, kind: word, data }) => go("relays", { id: String(data.id), kind: word, account: String(acct) })
+  );
+  if (ownAccount()) follow();
+}
+
+// change is the form that changes what a message leads to.
+function change(r, stored) {
+  return editor({
+    label: "Relay",
+    go: "Save",
+    fields: [
+      actionFields(r.actions, r),
+      field("filter", "Condition (empty: all messages)", "text", r.filter, {
+        maxlength: 1024,
+        wide: true,
+        hint: 'Such as text startsWith "STOP".'
+      })
+    ],
+    save: async (v) => {
+      await call(operations[r.kind].patch, {
+        path: { relay: r.id },
+        as: String(r.account),
+        body: { action: v.action, parameters: linesOf(v.parameters), filter: v.filter || "" }
+      });
+      stored();
+      return "Saved. The next message follows it; existing deliveries stay as they are.";
+    }
+  });
+}
+
+// trial shows which relay takes a message.
+function trial(r, signal) {
+  const note = told(),
+    answer = h("div");
+  const form = h(
+    "form",
+    {
+      class: "fields sheet",
+      "aria-label": "Try a message",
+      submit: (e) => {
+        e.preventDefault();
+        run(form.querySelector("button"));
+      }
+    },
+    field("to", "To", "tel", exampleOf(r), { required: true }),
+    field("from", "From", "text", "447700900123", { required: true }),
+    field("text", "Text", "text", "Test"),
+    h("p", { class: "bar wide" }, h("button", { type: "submit" }, "Try this message"))
+  );
+  const run = (clicked) =>
+    during(clicked, note, async () => {
+      answer.replaceChildren(
+        ...explained(await call("explainRelay", { body: valuesOf(form), signal }))
+          .flat(3)
+          .filter(Boolean)
+      );
+    });
+  return [
+    h("h2", null, "Try it"),
+    h("p", { class: "hint" }, "Uses the saved relays of all accounts. Nothing is saved or sent."),
+    form,
+    note,
+    answer
+  ];
+}
+
+const pace = (r) =>
+  [
+    r.pace.concurrency && r.pace.concurrency + " requests at a time",
+    r.pace.per_second && r.pace.per_second + " a second",
+    r.pace.ordered && "in order"
+  ]
+    .filter(Boolean)
+    .join(", ");
+
+const facts = (r) =>
+  pairs([
+    ["Account", account(r.account)],
+    [
+      "Takes",
+      [
+        "messages to the " + takes[r.kind] + " ",
+        code(r.number),
+        r.kind === "geo" ? ", unless a longer prefix or a virtual number takes them" : ""
+      ]
+    ],
+    ["Action", r.action],
+    ["To", destinations(r)],
+    ["Condition", r.filter ? code(r.filter) : "none"],
+    ["SIM", r.iccid && link("sims", { id: r.iccid, account: String(r.account) }, r.iccid)],
+    ["Pace", pace(r)],
+    ["Changed", r.updated_at && [stamp(r.updated_at), " UTC"]],
+    [
+      "Declared by",
+      r.document && [
+        "inventory document ",
+        h("b", null, r.document),
+        ". Applying it again keeps action, parameters and condition as they are here."
+      ]
+    ],
+    ["See", link("deliveries", { account: String(r.account), relay: r.id, kind: "relay" }, "its deliveries")]
+  ]);
+
+export function showRelay(main, params, signal) {
+  const sheet = h("div", { class: "sheet" }),
+    note = told();
+  const load = async () =>
+    (
+      await call("showRelay", {
+        path: { kind: params.kind, relay_id: params.id },
+        query: { account: params.account },
+        signal
+      })
+    ).data;
+  const remove = async (e) => {
+    const sure = await ask(
+      "Delete the relay " + params.id + "?",
+      "Messages to its " + takes[params.kind] + " go to another matching relay, or stay without one.",
+      "Delete"
+    );
+    if (sure)
+      during(e.target, note, async () => {
+        await call(operations[params.kind].remove, { path: { relay: params.id }, as: params.account });
+        go("relays", {});
+      });
+  };
+  main.append(
+    h("p", { class: "back" }, link("relays", {}, "← Relays")),
+    h("h1", null, "Relay " + params.id),
+    section(
+      "",
+      async () => {
+        const r = await load();
+        sheet.replaceChildren(facts(r));
+        const again = async () => sheet.replaceChildren(facts(await load()));
+        return [
+          sheet,
+          mayChange() && [h("h2", null, "Change it"), change(r, again)],
+          may("explainRelay") && trial(r, signal),
+          may("deleteNumberRelay") && [
+            h("h2", null, "Delete"),
+            h("p", { class: "bar" }, button("Delete relay", remove, { class: "danger" })),
+            note
+          ]
+        ];
+      },
+      { signal }
+    )
+  );
+}

@@ -1,0 +1,289 @@
+// The form of a rule: which devices, which condition, what happens; with a trial on the last
+// frames of a device.
+
+import { account, accountNames } from "../core/accounts.js";
+import { go, link } from "../core/address.js";
+import { all, call } from "../core/api.js";
+import { button, h, pairs, stamp, told } from "../core/dom.js";
+import { ask, during, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
+import { mayChange, ownAccount } from "../core/session.js";
+import { decodersOf, devicesOf, locationsOf } from "./pickers.js";
+import { triedRule } from "./tryrule.js";
+
+const comparisons = [
+  [">", "is above"],
+  [">=", "is at least"],
+  ["<", "is below"],
+  ["<=", "is at most"],
+  ["==", "equals"],
+  ["!=", "differs from"]
+];
+const triggers = [
+  ["reading", "a reading arrives"],
+  ["silent", "a device is silent"],
+  ["event", "a device sends an event"]
+];
+const actionNames = [
+  ["email", "Send an e-mail"],
+  ["http_post", "HTTP POST"],
+  ["http_get", "HTTP GET"],
+  ["sms", "Send an SMS"]
+];
+const targets = {
+  email: "Mail addresses, one a line",
+  http_post: "URLs, one a line",
+  http_get: "URLs, one a line",
+  sms: "Numbers, one a line"
+};
+const scopes = [
+  ["", "All devices"],
+  ["ids", "One device"],
+  ["decoder_id", "Devices with a decoder"],
+  ["location_id", "Devices at a location"]
+];
+
+// simple takes a condition apart that compares one value with a number; null for others.
+function simple(when) {
+  const found = /^values\.([\w.]+|\["[^"]+"\]) (>=|<=|==|!=|>|<) (-?\d+(?:\.\d+)?)$/.exec(when || "");
+  return found && { key: found[1], compare: found[2], limit: found[3] };
+}
+
+// bodyOf is the rule that a form describes. original has what the form does not show.
+function bodyOf(v, original) {
+  const rule = { name: v.name, on: v.on, enabled: original ? original.enabled : true };
+  if (v.id) rule.id = v.id;
+  if (v.scope) rule.devices = { [v.scope]: v.scope === "ids" ? [v.ids] : v[v.scope] };
+  else if (original) rule.devices = {};
+  if (v.on === "silent") rule.silent_for = v.silent_for;
+  const condition =
+    v.mode === "expression" ? v.when || "" : v.key ? "values." + v.key + " " + v.compare + " " + v.limit : "";
+  if (condition || original) rule.when = condition;
+  if (v.for || original) rule.for = v.for || "";
+  if (v.on === "reading" && v.mode === "expression" && (v.clear || original)) rule.clear = v.clear || "";
+  rule.repeat = v.repeat || "never";
+  const first = original && original.actions[0] && original.actions[0].action === v.action ? original.actions[0] : {};
+  const action = { ...first, action: v.action, parameters: linesOf(v.parameters) };
+  if (v.action === "sms" && v.originator) action.originator = v.originator;
+  rule.actions = [action, ...(original ? original.actions.slice(1) : [])];
+  return rule;
+}
+
+// keysOf are the keys that the decoders of an account map.
+const keysOf = async (acct) =>
+  [...new Set((await all("listDecodersOfAccounts", { query: { account: acct } })).flatMap((d) => d.keys))].sort();
+
+function ruleForm(r, params, signal) {
+  const acctNow = () =>
+    r ? String(r.account) : ownAccount() || (form.elements.account && form.elements.account.value) || "";
+  const compared = r ? simple(r.when) : { key: "", compare: ">", limit: "" },
+    devices = (r && r.devices) || {};
+  const scope = Object.keys(devices).find((name) => scopes.some(([word]) => word === name)) || "";
+  const first = (r && r.actions[0]) || { action: "email", parameters: [] };
+  const scopePlaces = h("div", { class: "field" }),
+    keys = h("datalist", { id: "keys" }),
+    trialDevice = h("div", { class: "field" });
+  const drawScope = () => {
+    const kind = form.elements.scope.value,
+      acct = acctNow(),
+      options = { required: true, blank: "None" };
+    scopePlaces.hidden = !kind;
+    scopePlaces.replaceChildren(
+      ...{
+        ids: () => [pick("ids", "Device", () => devicesOf(acct), (devices.ids || [])[0] || params.device, options)],
+        decoder_id: () => [pick("decoder_id", "Decoder", () => decodersOf(acct), devices.decoder_id, options)],
+        location_id: () => [pick("location_id", "Location", () => locationsOf(acct), devices.location_id, options)],
+        "": () => []
+      }[kind]()
+    );
+  };
+  const ofAccount = () => {
+    const acct = acctNow();
+    drawScope();
+    trialDevice.replaceChildren(
+      pick("trial_device", "Device for the trial", () => devicesOf(acct), params.device, {
+        required: true,
+        blank: "No device"
+      })
+    );
+    if (acct)
+      keysOf(acct).then(
+        (list) => keys.replaceChildren(...list.map((key) => h("option", { value: key }))),
+        () => {}
+      );
+  };
+  const answer = h("div"),
+    note = told();
+  const trial = (e) =>
+    during(e.target, note, async () => {
+      const v = valuesOf(form),
+        rule = bodyOf(v, r);
+      if (!v.trial_device) throw new Error("Choose a device for the trial.");
+      const found = (
+        await call("tryRuleOfAccount", {
+          body: { account: acctNow(), device_id: v.trial_device, last: 10, rule },
+          signal
+        })
+      ).data;
+      const matched = found.filter((f) => f.matched).length;
+      answer.replaceChildren(
+        h(
+          "p",
+          { class: "said" },
+          found.length
+            ? "The condition holds for " +
+                matched +
+                " of the last " +
+                found.length +
+                " frames. Nothing was saved or sent."
+            : "The device has no frames for this rule."
+        ),
+        ...found.slice(0, 5).map(triedRule)
+      );
+    });
+  const form = editor({
+    label: "Rule",
+    go: r ? "Save" : "Create rule",
+    aliases: {
+      when: "limit",
+      "actions.0.parameters": "parameters",
+      "actions.0": "parameters",
+      actions: "parameters",
+      "actions.0.originator": "originator",
+      "devices.ids": "ids",
+      "devices.decoder_id": "decoder_id",
+      "devices.location_id": "location_id"
+    },
+    more: button("Try on last frames", trial),
+    fields: [
+      !r &&
+        !ownAccount() &&
+        pick("account", "Account", accountNames, params.account, { required: true, changed: () => ofAccount() }),
+      field("name", "Name", "text", r ? r.name : "", { required: true }),
+      field("on", "When", triggers, r ? r.on : "reading"),
+      field("silent_for", "Silent for", "text", r ? r.silent_for : "", {
+        placeholder: "2h",
+        hint: "A duration: 30m, 2h, 24h."
+      }),
+      field("scope", "Devices", scopes, params.device && !r ? "ids" : scope),
+      scopePlaces,
+      field(
+        "mode",
+        "Condition",
+        [
+          ["simple", "compare a value"],
+          ["expression", "an expression"]
+        ],
+        compared ? "simple" : "expression"
+      ),
+      field("key", "Value", "text", compared && compared.key, { list: "keys", hint: "The key of a reading." }),
+      keys,
+      field("compare", "Comparison", comparisons, compared && compared.compare),
+      field("limit", "Threshold", "text", compared && compared.limit, { inputmode: "decimal" }),
+      field("when", "Expression", "area", r ? r.when : "", {
+        rows: 2,
+        hint: "Such as values.temperature > 30 and hour < 6. Empty: always."
+      }),
+      field("clear", "Clears when", "text", r ? r.clear : "", { hint: "Empty: when the condition no longer holds." }),
+      field("for", "For at least", "text", r ? r.for : "", { placeholder: "10m", hint: "Empty: at once." }),
+      field(
+        "repeat",
+        "Repeat",
+        [
+          ["never", "never"],
+          ["1h", "each hour"],
+          ["24h", "each day"],
+          ["always", "with every frame"],
+          ...(r && !["never", "1h", "24h", "always"].includes(r.repeat) ? [[r.repeat, r.repeat]] : [])
+        ],
+        r ? r.repeat : "never"
+      ),
+      field("action", "Action", actionNames, first.action),
+      field("parameters", targets[first.action], "area", first.parameters.join("\n"), { rows: 2, required: true }),
+      field("originator", "Originator of the SMS", "text", first.originator),
+      trialDevice
+    ],
+    save: async (v) => {
+      const acct = acctNow(),
+        rule = bodyOf(v, r);
+      const { data, warnings } = r
+        ? await call("patchRule", { path: { rule_id: r.id }, body: rule, as: acct })
+        : await call("createRule", { body: rule, as: acct });
+      if (!r) setTimeout(() => go("rules", { id: data.id, account: acct, created: "1" }));
+      return ["Saved.", ...(warnings || [])].join("\n");
+    }
+  });
+  const box = (name) => form.elements[name].closest(".field");
+  const follow = () => {
+    const { on, mode, action } = form.elements,
+      isSimple = mode.value === "simple";
+    box("silent_for").hidden = on.value !== "silent";
+    for (const name of ["key", "compare", "limit"]) box(name).hidden = on.value !== "reading" || !isSimple;
+    box("mode").hidden = on.value !== "reading";
+    for (const name of ["when", "clear"])
+      box(name).hidden = on.value === "silent" || (on.value === "reading" && isSimple);
+    box("for").hidden = on.value !== "reading";
+    box("originator").hidden = action.value !== "sms";
+    box("parameters").querySelector("label").textContent = targets[action.value];
+  };
+  form.addEventListener("change", (e) => {
+    follow();
+    if (e.target.name === "scope") drawScope();
+  });
+  follow();
+  ofAccount();
+  return [form, note, answer];
+}
+
+function remove(r, note) {
+  return button(
+    "Delete rule",
+    async (e) => {
+      const sure = await ask("Delete " + (r.name || r.id) + "?", "Its alarms stay listed.", "Delete");
+      if (sure)
+        during(e.target, note, async () => {
+          await call("deleteRule", { path: { rule_id: r.id }, as: String(r.account) });
+          go("rules", {});
+        });
+    },
+    { class: "danger" }
+  );
+}
+
+export async function showRule(main, params, signal) {
+  main.append(h("p", { class: "back" }, link("rules", {}, "← Rules")));
+  if (params.id === "new") return void main.append(h("h1", null, "New rule"), ...ruleForm(null, params, signal));
+  const r = (await all("listRulesOfAccount", { query: { account: params.account }, signal })).find(
+    (x) => x.id === params.id
+  );
+  if (!r) return void main.append(h("p", { class: "empty" }, "This rule does not exist any more."));
+  const note = told();
+  main.append(
+    h("h1", null, r.name || r.id),
+    params.created ? h("p", { class: "said" }, "Rule created. It looks at the frames that arrive from now on.") : "",
+    h(
+      "p",
+      { class: "bar" },
+      link("alarms", { account: String(r.account), rule_id: r.id }, "Its alarms"),
+      link("deliveries", { account: String(r.account), relay: r.id, kind: "rule" }, "Its deliveries"),
+      link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it")
+    ),
+    h(
+      "div",
+      { class: "sheet" },
+      pairs([
+        ["Account", account(r.account)],
+        ["Id", r.id],
+        ["Changed", [stamp(r.updated_at), " UTC"]],
+        ["Clears when", r.clear],
+        ["Failures", r.failures.count > 0 && r.failures.count + " since it was changed; the last: " + r.failures.last]
+      ])
+    )
+  );
+  if (mayChange())
+    main.append(
+      ...ruleForm(r, params, signal),
+      h("h2", null, "Delete"),
+      h("p", { class: "bar" }, remove(r, note)),
+      note
+    );
+}

@@ -1,0 +1,258 @@
+// System: back ends, gateways, carriers, journal and queue of this gateway.
+
+import { link } from "../core/address.js";
+import { call } from "../core/api.js";
+import { h, long, stamp, state, table, when } from "../core/dom.js";
+import { bytes, clock, plural } from "../core/format.js";
+import { section } from "../core/section.js";
+
+const simulates = (note) => /simulat/.test(note);
+const since = (at) => when(at);
+
+// meaning says what back ends are for; the names are the gateway's.
+const meaning = {
+  records: "Database: accounts, devices, messages, deliveries",
+  queue: "Redis: timers and what can be rebuilt",
+  readings: "Readings of devices",
+  mail: "Outgoing mail",
+  lookup: "Number lookups",
+  operator: "SIM operator",
+  gateways: "The gateways of this database",
+  ledgers: "Ledgers and their keys",
+  "carrier simulator": "Accepts sent SMS instead of a carrier",
+  "journal uplink": "Frames as they arrived",
+  "journal sms": "Inbound SMS as they arrived",
+  "journal receipt": "Delivery receipts as they arrived",
+  "journal cdr": "Call and usage records as they arrived"
+};
+
+// outage says what is down, since when and what follows from it; null if nothing is.
+export function outage(status) {
+  const down = status.backends.filter((b) => b.status === "down");
+  if (down.length === 0) return null;
+  const line = (b) =>
+    h(
+      "p",
+      null,
+      h("b", null, b.name),
+      b.note && " (" + b.note + ")",
+      " is down since ",
+      stamp(b.since),
+      " UTC, ",
+      when(b.since),
+      ": ",
+      b.error
+    );
+  return h(
+    "div",
+    { class: "wrong outage", role: "alert" },
+    down.map(line),
+    !status.ready &&
+      h(
+        "p",
+        null,
+        "The gateway goes on accepting: what arrives is safe in its journal and is processed later. ",
+        link("events", {}, "Events"),
+        " shows the journal."
+      )
+  );
+}
+
+// simulated says which back ends are simulated; null if none is.
+export function simulated(status) {
+  const names = status.backends
+    .filter((b) => simulates(b.note))
+    .map((b) => b.name)
+    .sort();
+  if (!names.length) return null;
+  return h(
+    "p",
+    { class: "note" },
+    "Simulated: " + names.join(", ") + ". Nothing is sent to real phones, mailboxes or operators."
+  );
+}
+
+function backends(status) {
+  const rows = status.backends.map((b) => [
+    b.name,
+    [state(b.status), b.optional && b.status === "down" && " not needed"],
+    since(b.since),
+    [b.note.replace(/(, )?simulated$/, ""), " ", simulates(b.note) && state("simulated")],
+    meaning[b.name] || "",
+    b.last_error && [long(b.last_error), " ", when(b.last_error_at)]
+  ]);
+  return [
+    h("h2", null, "Back ends ", state(status.ready ? "ready" : "not ready")),
+    simulated(status),
+    table(
+      "Back ends",
+      ["Back end", "State", "Since", "Type", "Purpose", "Last error since the start"],
+      rows,
+      "No back ends."
+    )
+  ];
+}
+
+function gateways(status) {
+  const heading = h("h2", null, "Gateways");
+  if (status.gateways_error)
+    return [heading, h("p", { class: "note" }, "The other gateways are unknown: " + status.gateways_error)];
+  const rows = status.gateways.map((g) => [
+    [g.node, g.node === status.node && " (this one)"],
+    state(g.away ? "down" : "ok", g.away ? "away" : "ok"),
+    g.url,
+    g.version,
+    when(g.started_at),
+    when(g.seen_at)
+  ]);
+  return (
+    rows.length > 1 && [
+      heading,
+      table("Gateways", ["Node", "State", "Address", "Version", "Started", "Last heartbeat"], rows, "")
+    ]
+  );
+}
+
+function journals(status) {
+  const rows = status.journals.map((j) => [
+    link("events", { kind: j.kind }, j.kind),
+    j.accepted,
+    j.processed,
+    j.quarantined,
+    j.lag,
+    long(j.waiting || "nothing"),
+    bytes(j.bytes),
+    j.gaps ? h("span", { class: "state bad" }, j.gaps) : 0
+  ]);
+  return [
+    h("h2", null, "Journal"),
+    h(
+      "p",
+      { class: "hint" },
+      "Everything that arrives is written here before it is acknowledged. Counted since the start. " +
+        "Gaps are unreadable parts."
+    ),
+    table(
+      "Journal",
+      ["Traffic", "Accepted#", "Processed#", "Quarantined#", "Backlog#", "Waits for", "On disk#", "Gaps#"],
+      rows,
+      "No journal."
+    )
+  ];
+}
+
+function queue({ queue: q }) {
+  const row = [q.running, q.waiting, q.parked, q.delivered, q.retried, q.dead, q.unsaved];
+  return [
+    h("h2", null, "Delivery queue"),
+    h("p", { class: "hint" }, "Of this gateway. Delivered, retried and failed are counted since its start."),
+    table(
+      "Delivery queue",
+      ["Running#", "Waiting#", "At paused endpoints#", "Delivered#", "Retried#", "Failed#", "Results not saved#"],
+      [row],
+      ""
+    )
+  ];
+}
+
+function carriers(status) {
+  const note = (name) => (status.backends.find((b) => b.name === "carrier " + name) || { note: "" }).note;
+  const bound = (c) => [
+    state(c.bound ? "ok" : "down"),
+    c.binds.length > 1 && " " + c.binds.filter((b) => b.bound).length + " of " + c.binds.length
+  ];
+  const rows = status.carriers.map((c) => [
+    [c.name, " ", simulates(note(c.name)) && state("simulated")],
+    c.bound === null ? "no bind" : bound(c),
+    c.messages,
+    c.receipts,
+    c.waiting,
+    c.accepted,
+    c.rejected,
+    c.unknown
+  ]);
+  const binds = status.carriers.flatMap((c) =>
+    c.binds.map((b) => [
+      c.name,
+      b.name,
+      b.addr,
+      [state(b.bound ? "ok" : "down"), b.error && " " + b.error],
+      since(b.since),
+      b.messages,
+      b.receipts
+    ])
+  );
+  return [
+    h("h2", null, "Carriers"),
+    table(
+      "Carriers",
+      [
+        "Carrier",
+        "Binds",
+        "Messages in#",
+        "Receipts in#",
+        "Parts waiting#",
+        "Parts accepted#",
+        "Rejected#",
+        "Answer lost#"
+      ],
+      rows,
+      "No carriers are configured. Carriers that post over HTTP are listed under Events."
+    ),
+    binds.length > 0 &&
+      table("Binds", ["Carrier", "Bind", "Address", "State", "Since", "Messages in#", "Receipts in#"], binds, "")
+  ];
+}
+
+function stored({ stored_bytes: sizes }) {
+  const kinds = Object.entries(sizes).sort((a, b) => b[1] - a[1]),
+    total = kinds.reduce((sum, [, n]) => sum + n, 0);
+  return [
+    h("h2", null, "Records on disk"),
+    h(
+      "p",
+      { class: "hint" },
+      (kinds.length ? bytes(total) + " with indexes, measured each hour. " : "") + "Without the journal."
+    ),
+    h(
+      "details",
+      null,
+      h("summary", null, plural(kinds.length, "kind")),
+      table(
+        "Records on disk",
+        ["Kind", "Size#"],
+        kinds.map(([kind, n]) => [kind, bytes(n)]),
+        "Measured ten seconds after the start."
+      )
+    )
+  ];
+}
+
+export function show(main, params, signal) {
+  main.append(
+    h("h1", null, "System"),
+    section(
+      "",
+      async () => {
+        const s = (await call("getStatus", { signal })).data;
+        return [
+          h(
+            "p",
+            { class: "intro" },
+            "Gateway " + s.node + ", version " + s.version + ", started ",
+            when(s.started_at),
+            ". Updated " + clock(new Date(s.at)) + " (every 5 s)."
+          ),
+          outage(s),
+          backends(s),
+          gateways(s),
+          carriers(s),
+          journals(s),
+          queue(s),
+          stored(s)
+        ];
+      },
+      { signal, every: 5000 }
+    )
+  );
+}
