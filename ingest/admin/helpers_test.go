@@ -98,7 +98,7 @@ func newOffice(t *testing.T) *office {
 	devices := iot.New(o.db.Devices, cachetest.Open(t).IoT(), nil, catalogtest.Compile, iot.Options{Logger: quiet})
 	rules, err := rule.New(rule.Deps{Store: o.db.Rules, Fleet: devices, Deliveries: outbox.Sender{Dispatcher: nowhere{}, Now: func() time.Time { return o.now }}}, rule.Options{Now: func() time.Time { return o.now }, Logger: quiet})
 	relaytest.NoError(t, err)
-	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{Records: o.db.Inbound, Accounts: o.db.Accounts, Inbox: o.db.Inbound, Now: func() time.Time { return o.now }, CheckURL: checkURL})
+	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{Store: o.db.Inbound, Accounts: o.db.Accounts, Now: func() time.Time { return o.now }, CheckURL: checkURL})
 	relaytest.NoError(t, err)
 	o.users = user.New(o.db.Users, user.Options{})
 	o.surface = New(Deps{

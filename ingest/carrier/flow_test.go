@@ -101,7 +101,7 @@ func newReplica(t *testing.T, db *recordstest.Records, node string, relays ...in
 		relaytest.NoError(t, f.db.Inbound.Put(t.Context(), r))
 	}
 	f.service, err = inbound.New(inbound.Deps{
-		Relays: f.db.Inbound, Claims: f.db.Inbound, Deliveries: outbox.Sender{Store: f.db.Deliveries, Dispatcher: f, Lease: time.Minute}, Inbox: f.db.Inbound, Parts: f.db.Inbound,
+		Store: f.db.Inbound, Deliveries: outbox.Sender{Store: f.db.Deliveries, Dispatcher: f, Lease: time.Minute},
 		LateStatuses: NewLateStatuses(func(node string) *event.Statuses { return f.db.Statuses(node) }),
 	}, inbound.Options{Now: func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }})
 	relaytest.NoError(t, err)

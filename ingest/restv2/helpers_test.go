@@ -39,7 +39,7 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 		relaytest.NoError(t, a.db.Inbound.Put(t.Context(), r))
 	}
 	relayService, err := inbound.NewRelayService(inbound.RelayServiceDeps{
-		Records: a.db.Inbound, Accounts: a.db.Accounts, Inbox: a.db.Inbound, CheckURL: noPrivate, Now: clock,
+		Store: a.db.Inbound, Accounts: a.db.Accounts, CheckURL: noPrivate, Now: clock,
 	})
 	relaytest.NoError(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})

@@ -148,10 +148,10 @@ func TestDesktopMessagesAreKept(t *testing.T) {
 	relaytest.Equal(t, "the number of labels", len(d.InboxMessage.Labels), 2)
 	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 0)
 	relaytest.Equal(t, "the outcome", d.Outcome, "vmn relay v1: desktopsms, kept in the inbox")
-	w := newWorld(vmn("v1", "447860000001", DesktopSMS, "front"))
-	got := receive(t, w.service(t), numbered("e1", "447860000001"))
+	w := newWorld(t, vmn("v1", "447860000001", DesktopSMS, "front"))
+	got := receive(t, w.service(), numbered("e1", "447860000001"))
 	relaytest.Equal(t, "the state of the event", got[0].State, event.Done)
-	relaytest.Equal(t, "the number of messages in the inbox", len(w.kept), 1)
+	relaytest.Equal(t, "the number of messages in the inbox", w.rows("inbox"), 1)
 }
 
 func TestEachParameterOfARelayIsAnEndpointWithItsPace(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://10.0.0.1/?m=%m"), vmn("v2", "447860000002", Email, "a@example.com"))
-	s := w.service(t)
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://10.0.0.1/?m=%m"), vmn("v2", "447860000002", Email, "a@example.com"))
+	s := w.service()
 	s.deps.Preview = func(_ context.Context, d outbox.Delivery) (outbox.Request, string, error) {
 		req := *d.Request
 		req.Headers = map[string]string{"X-Signed": "yes"}

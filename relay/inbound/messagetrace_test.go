@@ -1,7 +1,6 @@
 package inbound
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/penstock/penstock/decoders/sms"
@@ -10,12 +9,12 @@ import (
 )
 
 func TestTraceMessage(t *testing.T) {
-	w := newWorld(geo("g1", "4478", HTTPGet, "http://h/?m=%m"))
-	s := w.service(t)
+	w := newWorld(t, geo("g1", "4478", HTTPGet, "http://h/?m=%m"))
+	s := w.service()
 	first, again := numbered("e1", "447860000001"), numbered("e2", "447860000001")
 	first.CarrierID, again.CarrierID = "c1", "c1"
 	receive(t, s, first, again)
-	saved := len(w.saved)
+	saved := w.rows("delivery")
 
 	f, err := s.TraceMessage(t.Context(), first)
 	relaytest.NoError(t, err)
@@ -43,15 +42,13 @@ func TestTraceMessage(t *testing.T) {
 	if f.Part == nil {
 		t.Error("a part that was joined is not traced as a part")
 	}
-	relaytest.Equal(t, "the message of a part that was joined", f.MessageID, "J")
-	if len(w.saved) != saved+1 {
-		t.Errorf("%d deliveries after %d", len(w.saved), saved)
-	}
+	relaytest.Equal(t, "the message of a part that was joined", f.MessageID, "p1")
+	relaytest.Equal(t, "the number of deliveries", w.rows("delivery"), saved+1)
 }
 
 func TestExplainChangesNothing(t *testing.T) {
-	w := newWorld(geo("g1", "4478", HTTPGet, "http://h/?m=%m&i=%i"))
-	s := w.service(t)
+	w := newWorld(t, geo("g1", "4478", HTTPGet, "http://h/?m=%m&i=%i"))
+	s := w.service()
 	e, err := s.Explain(t.Context(), Message{From: "1", To: "447860000001", Text: "hi", Coding: sms.GSM})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the state", e.State, event.Done)
@@ -69,28 +66,28 @@ func TestExplainChangesNothing(t *testing.T) {
 	relaytest.Equal(t, "the missing parts", e.Part.Missing, []int{1, 3})
 	relaytest.Equal(t, "the text of the message", e.Message.Text, "[…]two[…]")
 	relaytest.Equal(t, "the status of the message", e.Message.Status, Concatenated)
-	if len(w.saved)+len(w.sent)+len(w.holders) != 0 || len(w.heap.parts) != 0 {
-		t.Error("something was kept")
+	for _, table := range []string{"delivery", "carrier_id", "part"} {
+		relaytest.Equal(t, "the rows of "+table, w.rows(table), 0)
 	}
 }
 
 func TestTraceMessageAndExplainReportAFailedBackEnd(t *testing.T) {
 	m := numbered("e1", "447860000001")
 	m.CarrierID = "c1"
-	for _, broken := range []string{"holder", "version", "whole"} {
-		w := newWorld()
-		w.down = broken
-		about := m
-		if broken == "whole" {
-			about = piece("p1", "447860000001", 1, 2, "a")
+	for _, table := range []string{"carrier_id", "version", "part"} {
+		w := newWorld(t)
+		traced := m
+		if table == "part" {
+			traced = piece("p1", "447860000001", 1, 2, "a")
 		}
-		if _, err := w.service(t).TraceMessage(t.Context(), about); !errors.Is(err, errDown) {
-			t.Errorf("follow, %s: %v", broken, err)
+		w.breaks(table)
+		if _, err := w.service().TraceMessage(t.Context(), traced); err == nil {
+			t.Errorf("%s: TraceMessage returns no error", table)
 		}
 	}
-	w := newWorld()
-	w.down = "version"
-	if _, err := w.service(t).Explain(t.Context(), m); !errors.Is(err, errDown) {
-		t.Errorf("explain: %v", err)
+	w := newWorld(t)
+	w.breaks("version")
+	if _, err := w.service().Explain(t.Context(), m); err == nil {
+		t.Error("Explain returns no error")
 	}
 }

@@ -36,7 +36,7 @@ func (p *plan) add(i int, m *Message, d Decision) {
 // perform saves a plan and dispatches its new deliveries. It is idempotent.
 func (s *Service) perform(ctx context.Context, p *plan) error {
 	if len(p.inboxMessages) > 0 {
-		if err := s.deps.Inbox.Keep(ctx, p.inboxMessages); err != nil {
+		if err := s.deps.Store.Keep(ctx, p.inboxMessages); err != nil {
 			return fmt.Errorf("inbound: inbox: %w", err)
 		}
 	}

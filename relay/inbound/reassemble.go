@@ -9,29 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/event"
 )
 
-// Parts stores the parts of concatenated messages until all parts of a message
-// have arrived or the wait for missing parts ends. All gateways share it.
-type Parts interface {
-	// Add adds parts in order, each in one atomic step, and returns the result of
-	// each.
-	Add(ctx context.Context, parts []Arrival, t Times) ([]Added, error)
-	// Due leases groups that are due: those that have waited too long for missing
-	// parts, and those whose lease expired before End. A lease has one holder. It
-	// also returns, once, the groups that were dropped because they Repeat.
-	Due(ctx context.Context, t Times, limit int) ([]ReassembledMessage, error)
-	// End removes groups that have been routed.
-	End(ctx context.Context, all []ReassembledMessage) error
-	// Park stores a group that no relay takes under g.Event, so that adding that
-	// event's part again returns the whole group. For a day after a group has ended,
-	// adding any of its parts again returns it with the state Again.
-	Park(ctx context.Context, g ReassembledMessage, keep time.Duration) error
-	// MessageOf returns the id of the reassembled message that a part belongs to,
-	// "" while parts are missing or if the part is not stored any more.
-	MessageOf(ctx context.Context, group, part string) (string, error)
-	// Unpark removes a parked group.
-	Unpark(ctx context.Context, g ReassembledMessage) error
-}
-
 // Times are the clock and the time limits of a store of parts.
 type Times struct {
 	Now time.Time
@@ -118,7 +95,7 @@ func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string
 	if len(arrivals) == 0 {
 		return nil, nil
 	}
-	added, err := s.deps.Parts.Add(ctx, arrivals, s.times())
+	added, err := s.deps.Store.Add(ctx, arrivals, s.times())
 	if err != nil {
 		return nil, fmt.Errorf("inbound: parts: %w", err)
 	}
@@ -218,9 +195,9 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 		routed := p.results[e.result].State == event.Done
 		switch {
 		case !routed:
-			err = s.deps.Parts.Park(ctx, e.group, s.o.Remember)
+			err = s.deps.Store.Park(ctx, e.group, s.o.Remember)
 		case e.again:
-			err = s.deps.Parts.Unpark(ctx, e.group)
+			err = s.deps.Store.Unpark(ctx, e.group)
 		}
 		if err != nil {
 			return fmt.Errorf("inbound: parts: %w", err)
@@ -232,7 +209,7 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 	if len(done) == 0 {
 		return nil
 	}
-	if err := s.deps.Parts.End(ctx, done); err != nil {
+	if err := s.deps.Store.End(ctx, done); err != nil {
 		return fmt.Errorf("inbound: parts: %w", err)
 	}
 	return nil

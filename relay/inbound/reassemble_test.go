@@ -1,8 +1,6 @@
 package inbound
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -12,83 +10,6 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// heap is a store of parts in memory.
-type heap struct {
-	w      *world
-	parts  map[string][]Message
-	due    []ReassembledMessage
-	parked map[string]ReassembledMessage // by event
-	ended  []string
-	times  Times
-}
-
-func (h *heap) Add(_ context.Context, all []Arrival, t Times) ([]Added, error) {
-	if err := h.w.fails("parts"); err != nil {
-		return nil, err
-	}
-	h.times = t
-	out := make([]Added, len(all))
-	for i, a := range all {
-		if g, ok := h.parked[a.Message.ID]; ok {
-			out[i] = Added{State: Again, Holder: g.ID, Group: g}
-			continue
-		}
-		h.parts[a.Group] = append(h.parts[a.Group], a.Message)
-		out[i].State = Waiting
-		if len(h.parts[a.Group]) == a.Total {
-			out[i] = Added{State: Completed, Holder: "J", Group: ReassembledMessage{Group: a.Group, ID: "J", Parts: h.parts[a.Group]}}
-		}
-	}
-	return out, nil
-}
-
-func (h *heap) Due(context.Context, Times, int) ([]ReassembledMessage, error) {
-	due := h.due
-	h.due = nil
-	return due, h.w.fails("due")
-}
-
-func (h *heap) End(_ context.Context, all []ReassembledMessage) error {
-	for _, g := range all {
-		h.ended = append(h.ended, g.ID)
-	}
-	return h.w.fails("end")
-}
-
-func (h *heap) Park(_ context.Context, g ReassembledMessage, keep time.Duration) error {
-	if keep != 7*24*time.Hour {
-		return errors.New("want seven days")
-	}
-	h.parked[g.Event] = g
-	return nil
-}
-
-func (h *heap) MessageOf(_ context.Context, group, part string) (string, error) {
-	for _, m := range h.parts[group] {
-		if m.ID == part && len(h.ended) > 0 {
-			return "J", nil
-		}
-	}
-	return "", h.w.fails("whole")
-}
-
-func (h *heap) Unpark(_ context.Context, g ReassembledMessage) error {
-	delete(h.parked, g.Event)
-	return nil
-}
-
-// Put records a quarantined event with its reason.
-func (h *heap) Put(_ context.Context, m *Message, r Result) error {
-	h.w.quarantined = append(h.w.quarantined, m.ID+": "+cmp.Or(r.Reason, r.Outcome))
-	return h.w.fails("aside")
-}
-
-// target returns the target of the n-th dispatched delivery.
-func (w *world) target(n int) string {
-	d := w.saved[w.sent[n]]
-	return d.Target()
-}
-
 // piece is part n of total, with the reference cc.
 func piece(id, to string, n, total byte, text string) Message {
 	m := numbered(id, to)
@@ -96,108 +17,107 @@ func piece(id, to string, n, total byte, text string) Message {
 	return m
 }
 
+// joinWait is the time for which a message waits for its missing parts, and a bit.
+const joinWait = 5*time.Minute + time.Second
+
 func TestPartsAreJoinedAndSentOn(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat&u=%udh"))
-	s := w.service(t)
-	got := receive(t, s, piece("e1", "447860000001", 2, 2, "world"), numbered("e2", "447860000001"), piece("e3", "447860000001", 1, 2, "hello "))
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat&u=%udh"))
+	got := receive(t, w.service(), piece("e1", "447860000001", 2, 2, "world"), numbered("e2", "447860000001"), piece("e3", "447860000001", 1, 2, "hello "))
 	relaytest.Equal(t, "note and state of the first part", []any{got[0].Outcome, got[0].State}, []any{"", event.Done})
-	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e2", "J"})
-	relaytest.Equal(t, "message id and note of the last part", []string{got[2].MessageID, got[2].Outcome}, []string{"J", ""})
-	relaytest.Equal(t, "the target of the joined message", w.target(1), "http://a/J?m=hello%20world&s=1&u=")
-	relaytest.Equal(t, "the message id of the joined message", w.saved[w.sent[1]].MessageID, "J")
-	relaytest.Equal(t, "the number of ended groups", len(w.heap.ended), 1)
-	relaytest.Equal(t, "the number of parked messages", len(w.heap.parked), 0)
-	relaytest.Equal(t, "the times", w.heap.times, Times{now(), 5 * time.Minute, time.Minute})
+	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e2", "e3"})
+	relaytest.Equal(t, "message id and note of the last part", []string{got[2].MessageID, got[2].Outcome}, []string{"e3", ""})
+	relaytest.Equal(t, "the target of the joined message", w.sent[1].Target(), "http://a/e3?m=hello%20world&s=1&u=")
+	relaytest.Equal(t, "the messages that wait to be routed, and the parked ones", []int{w.rows("part_ready"), w.rows("part_parked")}, []int{0, 0})
 }
 
 func TestAGroupEndsOnlyAfterItWasSaved(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"))
-	s := w.service(t)
-	w.down = "deliveries"
-	if _, err := s.Receive(t.Context(), []Message{piece("e1", "447860000001", 1, 2, "a"), piece("e2", "447860000001", 2, 2, "b")}); !errors.Is(err, errDown) {
-		t.Fatalf("got %v", err)
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"))
+	s := w.service()
+	mend := w.breaks("delivery")
+	if _, err := s.Receive(t.Context(), []Message{piece("e1", "447860000001", 1, 2, "a"), piece("e2", "447860000001", 2, 2, "b")}); err == nil {
+		t.Fatal("a delivery that was not saved is no error")
 	}
-	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
-	if _, err := s.RouteDue(t.Context()); !errors.Is(err, errDown) {
-		t.Fatalf("got %v", err)
+	w.clock = w.clock.Add(2 * time.Minute) // the lease has expired
+	if _, err := s.RouteDue(t.Context()); err == nil {
+		t.Fatal("a delivery that was not saved is no error of RouteDue")
 	}
-	if len(w.heap.ended) != 0 {
-		t.Errorf("groups %v were ended although the sweep failed", w.heap.ended)
-	}
-	for _, port := range []string{"parts", "due", "end"} {
-		w.down = port
-		_, received := s.Receive(t.Context(), []Message{piece("e1", "447860000001", 1, 2, "a")})
-		w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
-		_, swept := s.RouteDue(t.Context())
-		if !errors.Is(errors.Join(received, swept), errDown) {
-			t.Errorf("%s: %v, %v", port, received, swept)
+	relaytest.Equal(t, "the messages that wait to be routed", w.rows("part_ready"), 1)
+	mend()
+	w.clock = w.clock.Add(2 * time.Minute)
+	relaytest.Equal(t, "the number of routed messages", relaytest.Must(s.RouteDue(t.Context()))(t), 1)
+	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e1"})
+	relaytest.Equal(t, "the messages that wait to be routed at the end", w.rows("part_ready"), 0)
+}
+
+func TestAFailureOfTheStoreOfPartsIsReported(t *testing.T) {
+	for _, table := range []string{"part", "part_group", "part_ready"} {
+		w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"))
+		s := w.service()
+		receive(t, s, piece("e1", "447860000001", 1, 3, "a"))
+		w.clock = w.clock.Add(joinWait)
+		w.breaks(table)
+		if _, err := s.Receive(t.Context(), []Message{piece("e2", "447860000001", 2, 3, "b")}); err == nil {
+			t.Errorf("%s: Receive returns no error", table)
+		}
+		if _, err := s.RouteDue(t.Context()); err == nil {
+			t.Errorf("%s: RouteDue returns no error", table)
 		}
 	}
 }
 
 func TestAnIncompleteMessageIsRelayedWithAGapAfterTheTimeout(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat"))
-	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 3, "a"), piece("e3", "447860000001", 3, 3, "c")}}}
-	if n, err := w.service(t).RouteDue(t.Context()); n != 1 || err != nil {
-		t.Fatalf("swept %d, %v", n, err)
-	}
-	if len(w.sent) != 1 {
-		t.Fatalf("%d deliveries, want 1", len(w.sent))
-	}
-	relaytest.Equal(t, "the target", w.target(0), "http://a/e1?m=a%5B%E2%80%A6%5Dc&s=1")
-	relaytest.Equal(t, "the number of ended groups", len(w.heap.ended), 1)
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/%id?m=%msg&s=%stat"))
+	s := w.service()
+	receive(t, s, piece("e1", "447860000001", 1, 3, "a"), piece("e3", "447860000001", 3, 3, "c"))
+	w.clock = w.clock.Add(joinWait)
+	relaytest.Equal(t, "the number of routed messages", relaytest.Must(s.RouteDue(t.Context()))(t), 1)
+	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e1"})
+	relaytest.Equal(t, "the target", w.sent[0].Target(), "http://a/e1?m=a%5B%E2%80%A6%5Dc&s=1")
+	relaytest.Equal(t, "the messages that wait to be routed", w.rows("part_ready"), 0)
 }
 
 func TestAnUnroutedJoinedMessageIsParkedAndTriedAgain(t *testing.T) {
-	w := newWorld()
-	s := w.service(t)
+	w := newWorld(t)
+	s := w.service()
 	last := piece("e2", "447860000001", 2, 2, "b")
 	got := receive(t, s, piece("e1", "447860000001", 1, 2, "a"), last)
-	counts := func() []int { return []int{len(w.heap.parked), len(w.heap.ended)} }
+	counts := func() []int { return []int{w.rows("part_parked"), w.rows("part_ready")} }
 	relaytest.Equal(t, "the state of the last part", got[1].State, event.Unrouted)
-	relaytest.Equal(t, "the number of parked messages and ended groups", counts(), []int{1, 1})
+	relaytest.Equal(t, "the number of parked and of waiting messages", counts(), []int{1, 0})
 	relaytest.Equal(t, "the state of the last part, received again", receive(t, s, last)[0].State, event.Unrouted)
-	relaytest.Equal(t, "the number of parked messages and ended groups after it", counts(), []int{1, 1})
-	w.relays, w.version = []Relay{vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg")}, 2
+	relaytest.Equal(t, "the number of parked and of waiting messages after it", counts(), []int{1, 0})
+	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg")))
 	routed := receive(t, s, last)
 	relaytest.Equal(t, "the state with a relay", routed[0].State, event.Done)
-	relaytest.Equal(t, "the target", w.target(0), "http://a/?m=ab")
-	relaytest.Equal(t, "the number of parked messages and ended groups at the end", counts(), []int{0, 1})
+	relaytest.Equal(t, "the target", w.sent[0].Target(), "http://a/?m=ab")
+	relaytest.Equal(t, "the number of parked and of waiting messages at the end", counts(), []int{0, 0})
 }
 
-func TestASweepQuarantinesUnroutedMessages(t *testing.T) {
-	w := newWorld()
-	w.heap.due = []ReassembledMessage{{Group: "g", ID: "e1", Parts: []Message{piece("e1", "447860000001", 1, 2, "a")}}}
-	if n, err := w.service(t).RouteDue(t.Context()); n != 1 || err != nil {
-		t.Fatalf("swept %d, %v", n, err)
-	}
-	relaytest.Equal(t, "the id of the parked message", w.heap.parked["e1"].ID, "e1")
-	relaytest.Equal(t, "the quarantined events", w.quarantined, []string{"e1: no relay for 447860000001"})
+func TestRouteDueNotesUnroutedMessages(t *testing.T) {
+	w := newWorld(t)
+	s := w.service()
+	receive(t, s, piece("e1", "447860000001", 1, 2, "a"))
+	w.clock = w.clock.Add(joinWait)
+	relaytest.Equal(t, "the number of routed messages", relaytest.Must(s.RouteDue(t.Context()))(t), 1)
+	relaytest.Equal(t, "the number of parked messages", w.rows("part_parked"), 1)
+	relaytest.Equal(t, "the noted events", w.notes, []string{"e1: no relay for 447860000001"})
 }
 
 // The store of parts returns a dropped repetition once, also if its note fails.
 func TestTheNoteOfADroppedRepetitionIsTriedAgain(t *testing.T) {
-	w := newWorld()
-	s := w.service(t)
-	w.heap.due = []ReassembledMessage{{Group: "g", Repeats: "e1", Parts: []Message{piece("e3", "447860000001", 2, 2, "b")}}}
-	w.down = "aside"
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"))
+	s := w.service()
+	receive(t, s, piece("e1", "447860000001", 1, 2, "a"), piece("e2", "447860000001", 2, 2, "b"), piece("e3", "447860000001", 2, 2, "b"))
+	w.clock = w.clock.Add(joinWait)
+	w.noteErr = errDown
 	if _, err := s.RouteDue(t.Context()); !errors.Is(err, errDown) {
 		t.Errorf("the error is %v, want %v", err, errDown)
 	}
-	w.down, w.quarantined = "", nil
+	w.noteErr = nil
 	relaytest.Must(s.RouteDue(t.Context()))(t)
 	relaytest.Must(s.RouteDue(t.Context()))(t)
-	relaytest.Equal(t, "the notes", w.quarantined, []string{"e3: duplicate of e1"})
-}
-
-func TestPartsThatWereDroppedAreNoted(t *testing.T) {
-	w := newWorld()
-	w.heap.due = []ReassembledMessage{{Group: "g", Repeats: "e1", Parts: []Message{piece("e3", "447860000001", 2, 2, "b")}}}
-	n, err := w.service(t).RouteDue(t.Context())
-	relaytest.NoError(t, err)
-	relaytest.Equal(t, "the number of groups", n, 1)
-	relaytest.Equal(t, "the noted events", w.quarantined, []string{"e3: duplicate of e1"})
-	relaytest.Equal(t, "the number of deliveries", len(w.sent), 0)
+	relaytest.Equal(t, "the noted events", w.notes, []string{"e3: duplicate of e1"})
+	relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e1"})
 }
 
 func TestPartOf(t *testing.T) {

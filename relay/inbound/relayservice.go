@@ -12,32 +12,15 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// Records stores the relays of accounts.
-type Records interface {
-	// Get loads a relay; relay.KindNotFound if the account has none of that kind
-	// and id.
-	Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error)
-	// List returns an account's relays of a kind by number or prefix.
-	List(ctx context.Context, acct relay.AccountID, k Kind) ([]Relay, error)
-	// Scan returns at most limit relays of an account, 0 for all accounts, after one,
-	// by account, kind and id.
-	Scan(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Relay, error)
-	// Change applies change to a relay and saves the result. It calls change
-	// again after a concurrent update and returns its errors unwrapped.
-	Change(ctx context.Context, acct relay.AccountID, k Kind, id string, change func(*Relay) error) (Relay, error)
-}
-
 // Accounts returns accounts and their permissions.
 type Accounts interface {
 	Account(ctx context.Context, id relay.AccountID) (account.Account, error)
 }
 
-// RelayServiceDeps are the dependencies of RelayService. Records, Accounts and
-// Inbox are required.
+// RelayServiceDeps are the dependencies of RelayService. Store and Accounts are required.
 type RelayServiceDeps struct {
-	Records  Records
+	Store    *Store
 	Accounts Accounts
-	Inbox    Inbox
 	// CheckURL reports why the gateway may not call a URL; nil allows all URLs.
 	CheckURL func(string) error
 	Now      func() time.Time // nil means time.Now
@@ -49,7 +32,7 @@ type RelayService struct{ RelayServiceDeps }
 
 // NewRelayService returns a RelayService.
 func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
-	if d.Records == nil || d.Accounts == nil || d.Inbox == nil {
+	if d.Store == nil || d.Accounts == nil {
 		return nil, errors.New("inbound: relays: a dependency is missing")
 	}
 	if d.Now == nil {
@@ -62,7 +45,7 @@ func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
 // pattern, sorted by number. In the pattern * matches any digits, including none;
 // an empty pattern matches all relays.
 func (s *RelayService) List(ctx context.Context, acct relay.AccountID, k Kind, pattern string) ([]Relay, error) {
-	all, err := s.Records.List(ctx, acct, k)
+	all, err := s.Store.List(ctx, acct, k)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: list: %w", err)
 	}
@@ -72,7 +55,7 @@ func (s *RelayService) List(ctx context.Context, acct relay.AccountID, k Kind, p
 // Get returns a relay; relay.KindNotFound if the account has none of that kind
 // and id.
 func (s *RelayService) Get(ctx context.Context, acct relay.AccountID, k Kind, id string) (Relay, error) {
-	return s.Records.Get(ctx, acct, k, id)
+	return s.Store.Get(ctx, acct, k, id)
 }
 
 // Change is an account's update of a relay.
@@ -90,7 +73,7 @@ type Change struct {
 // action, parameters or filter.
 func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind, id string, c Change) (Relay, error) {
 	a := c.Action
-	if _, err := s.Records.Get(ctx, acct, k, id); err != nil {
+	if _, err := s.Store.Get(ctx, acct, k, id); err != nil {
 		return Relay{}, err
 	}
 	if err := s.permitted(ctx, acct, k, a.Name); err != nil {
@@ -107,7 +90,7 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 	if info, _ := actionOf(k, a.Name); info.takes == noParameters {
 		a.Parameters = nil
 	}
-	return s.Records.Change(ctx, acct, k, id, func(r *Relay) error {
+	return s.Store.Change(ctx, acct, k, id, func(r *Relay) error {
 		r.Action, r.UpdatedAt = a, s.Now().UTC()
 		r.ChangedAt = r.UpdatedAt
 		if err := r.servesSIM(); err != nil {
@@ -169,7 +152,7 @@ const scanPage = 500
 // accepts, by account, kind and id, beginning after one.
 func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, after Ref, limit int, keep func(Relay) bool) (found []Relay, err error) {
 	for {
-		page, err := s.Records.Scan(ctx, acct, after, scanPage)
+		page, err := s.Store.Scan(ctx, acct, after, scanPage)
 		if err != nil {
 			return nil, fmt.Errorf("inbound: find: %w", err)
 		}
@@ -200,17 +183,17 @@ const rememberAcknowledged = 8 * 24 * time.Hour
 // first, and the total; relay.KindNotFound if the account has no such relay.
 // Messages stay in the inbox until acknowledged, also when the action changes.
 func (s *RelayService) ReadInbox(ctx context.Context, acct relay.AccountID, id string, offset, limit int) ([]InboxMessage, int, error) {
-	if _, err := s.Records.Get(ctx, acct, VirtualNumber, id); err != nil {
+	if _, err := s.Store.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return nil, 0, err
 	}
-	return s.Inbox.Read(ctx, acct, id, offset, limit)
+	return s.Store.Read(ctx, acct, id, offset, limit)
 }
 
 // Acknowledge removes a message from a virtual number's inbox;
 // relay.KindNotFound if there is no such relay or message.
 func (s *RelayService) Acknowledge(ctx context.Context, acct relay.AccountID, id, message string) error {
-	if _, err := s.Records.Get(ctx, acct, VirtualNumber, id); err != nil {
+	if _, err := s.Store.Get(ctx, acct, VirtualNumber, id); err != nil {
 		return err
 	}
-	return s.Inbox.Acknowledge(ctx, acct, id, message, rememberAcknowledged)
+	return s.Store.Acknowledge(ctx, acct, id, message, rememberAcknowledged)
 }

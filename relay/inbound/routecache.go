@@ -14,7 +14,7 @@ const maxCachedNumbers = 50_000
 // routeCache caches the routes of numbers until any relay changes. Every batch
 // reads the version, so that a change takes effect with the next message.
 type routeCache struct {
-	relays Relays
+	store *Store
 
 	mu       sync.Mutex
 	version  int64
@@ -26,7 +26,7 @@ type routeCache struct {
 func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][]*Route, error) {
 	// The version is read before the relays: entries cached under it are never
 	// older than it.
-	version, err := c.relays.Version(ctx)
+	version, err := c.store.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,11 +34,11 @@ func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][
 	if len(missing) == 0 {
 		return out, nil
 	}
-	found, err := c.relays.Candidates(ctx, missing)
+	found, err := c.store.Candidates(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
-	c.store(version, missing, found, out)
+	c.add(version, missing, found, out)
 	return out, nil
 }
 
@@ -64,9 +64,9 @@ func (c *routeCache) lookup(version int64, numbers []string) (out map[string][]*
 	return out, missing
 }
 
-// store compiles relays and caches their routes, unless the version has changed
+// add compiles relays and caches their routes, unless the version has changed
 // meanwhile, or one does not open, which may change without a version.
-func (c *routeCache) store(version int64, numbers []string, found [][]Relay, out map[string][]*Route) {
+func (c *routeCache) add(version int64, numbers []string, found [][]Relay, out map[string][]*Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	unchanged := c.version == version

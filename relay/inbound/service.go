@@ -21,11 +21,8 @@ import (
 // Deps are the dependencies of Service. All but LateStatuses and Preview are
 // required.
 type Deps struct {
-	Relays     Relays
-	Claims     Claims
+	Store      *Store
 	Deliveries outbox.Sender
-	Inbox      Inbox
-	Parts      Parts
 	// LateStatuses sets the statuses of the events of reassembled messages, for
 	// example that no relay takes one; nil disables it.
 	LateStatuses LateStatuses
@@ -66,7 +63,7 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Relays == nil || d.Claims == nil || d.Deliveries.Store == nil || d.Inbox == nil || d.Parts == nil {
+	if d.Store == nil || d.Deliveries.Store == nil {
 		return nil, errors.New("inbound: a dependency is missing")
 	}
 	o.Lease = cmp.Or(max(o.Lease, 0), time.Minute)
@@ -77,7 +74,7 @@ func New(d Deps, o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Service{deps: d, o: o, routeCache: routeCache{relays: d.Relays}, assembler: assembler{sms.NewAlphabet()}}, nil
+	return &Service{deps: d, o: o, routeCache: routeCache{store: d.Store}, assembler: assembler{sms.NewAlphabet()}}, nil
 }
 
 // Result is the result of routing one message.
@@ -144,7 +141,7 @@ func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 	if len(claims) == 0 {
 		return holders, nil
 	}
-	held, err := s.deps.Claims.Claim(ctx, claims, s.o.Remember)
+	held, err := s.deps.Store.Claim(ctx, claims, s.o.Remember)
 	if err != nil {
 		return nil, err
 	}

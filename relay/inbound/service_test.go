@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,134 +9,86 @@ import (
 	"testing"
 	"time"
 
-	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// world is everything around a Service, in memory.
+// world is everything around a Service: a store on SQLite, whose clock the test moves, and
+// a dispatcher.
 type world struct {
-	relays      []Relay
-	version     int64
-	lookups     int
-	holders     map[string]string
-	saved       map[string]outbox.Delivery
-	leases      map[string]time.Time
-	sent        []string // ids, as dispatched
-	kept        []InboxMessage
-	heap        *heap
-	quarantined []string
-	down        string // the port that fails
-	duringIt    func() // called while candidates are looked up
-}
-
-func newWorld(relays ...Relay) *world {
-	w := &world{
-		relays: relays, version: 1, holders: make(map[string]string),
-		saved: make(map[string]outbox.Delivery), leases: make(map[string]time.Time),
-	}
-	w.heap = &heap{w: w, parts: make(map[string][]Message), parked: make(map[string]ReassembledMessage)}
-	return w
-}
-
-var errDown = errors.New("down")
-
-func (w *world) fails(port string) error {
-	if w.down == port {
-		return errDown
-	}
-	return nil
-}
-
-func (w *world) Version(context.Context) (int64, error) { return w.version, w.fails("version") }
-
-func (w *world) Candidates(_ context.Context, numbers []string) ([][]Relay, error) {
-	w.lookups++
-	out := make([][]Relay, len(numbers))
-	for i, n := range numbers {
-		for _, r := range w.relays {
-			if r.Number == n || r.Kind == Geographic && strings.HasPrefix(n, r.Number) {
-				out[i] = append(out[i], r)
-			}
-		}
-	}
-	if w.duringIt != nil {
-		w.duringIt()
-	}
-	return out, w.fails("candidates")
-}
-
-func (w *world) Claim(_ context.Context, claims []Claim, ttl time.Duration) ([]string, error) {
-	if err := w.fails("claims"); err != nil {
-		return nil, err
-	}
-	if ttl != 7*24*time.Hour {
-		return nil, errors.New("want seven days")
-	}
-	var out []string
-	for _, c := range claims {
-		if _, taken := w.holders[c.Key]; !taken {
-			w.holders[c.Key] = c.Holder
-		}
-		out = append(out, w.holders[c.Key])
-	}
-	return out, nil
-}
-
-func (w *world) Holder(_ context.Context, key string) (string, error) {
-	return w.holders[key], w.fails("holder")
-}
-
-func (w *world) Create(_ context.Context, ds []outbox.Delivery, lease time.Time) (created []outbox.Delivery, err error) {
-	if err := w.fails("deliveries"); err != nil {
-		return nil, err
-	}
-	for _, d := range ds {
-		if _, exists := w.saved[d.ID]; !exists {
-			w.saved[d.ID], w.leases[d.ID] = d, lease
-			created = append(created, d)
-		}
-	}
-	return created, nil
-}
-
-// messages returns the ids of the messages of the dispatched deliveries.
-func (w *world) messages() (ids []string) {
-	for _, id := range w.sent {
-		ids = append(ids, w.saved[id].MessageID)
-	}
-	return ids
-}
-
-func (w *world) Keep(_ context.Context, all []InboxMessage) error {
-	w.kept = append(w.kept, all...)
-	return w.fails("inbox")
-}
-
-func (w *world) Read(context.Context, relay.AccountID, string, int, int) ([]InboxMessage, int, error) {
-	return w.kept, len(w.kept), w.fails("inbox")
-}
-
-func (w *world) Acknowledge(context.Context, relay.AccountID, string, string, time.Duration) error {
-	return w.fails("inbox")
-}
-
-func (w *world) Dispatch(ds []outbox.Delivery) {
-	for _, d := range ds {
-		w.sent = append(w.sent, d.ID)
-	}
+	t          *testing.T
+	store      *Store
+	deliveries *outbox.Store
+	clock      time.Time
+	sent       []outbox.Delivery // as dispatched
+	notes      []string          // of events
+	noteErr    error
 }
 
 func now() time.Time { return time.Date(2026, 7, 1, 11, 0, 3, 0, time.UTC) }
 
-func (w *world) service(t *testing.T) *Service {
+func newWorld(t *testing.T, relays ...Relay) *world {
 	t.Helper()
-	s, err := New(Deps{Relays: w, Claims: w, Deliveries: outbox.Sender{Store: w, Dispatcher: w, Lease: time.Minute, Now: now}, Inbox: w, Parts: w.heap, LateStatuses: w.heap},
-		Options{Settings: Settings{Zone: london(t), MailDomain: "gw.example"}, Now: now})
-	relaytest.NoError(t, err)
+	w := &world{t: t, clock: now()}
+	database := dbtest.Open(t, db.Options{Now: w.now})
+	w.store, w.deliveries = NewStore(database), outbox.NewStore(database)
+	for _, r := range relays {
+		relaytest.NoError(t, w.store.Put(t.Context(), r))
+	}
+	return w
+}
+
+func (w *world) now() time.Time { return w.clock }
+
+func (w *world) service() *Service {
+	w.t.Helper()
+	sender := outbox.Sender{Store: w.deliveries, Dispatcher: w, Lease: time.Minute, Now: w.now}
+	s, err := New(Deps{Store: w.store, Deliveries: sender, LateStatuses: w},
+		Options{Settings: Settings{Zone: london(w.t), MailDomain: "gw.example"}, Now: w.now})
+	relaytest.NoError(w.t, err)
 	return s
 }
+
+func (w *world) Dispatch(ds []outbox.Delivery) { w.sent = append(w.sent, ds...) }
+
+// Put notes the status of an event.
+func (w *world) Put(_ context.Context, m *Message, r Result) error {
+	if w.noteErr == nil {
+		w.notes = append(w.notes, m.ID+": "+cmp.Or(r.Reason, r.Outcome))
+	}
+	return w.noteErr
+}
+
+// messages returns the ids of the messages of the dispatched deliveries.
+func (w *world) messages() (ids []string) {
+	for i := range w.sent {
+		ids = append(ids, w.sent[i].MessageID)
+	}
+	return ids
+}
+
+// rows counts the rows of a table.
+func (w *world) rows(table string) int {
+	w.t.Helper()
+	return relaytest.Must(db.Value[int](w.t.Context(), w.store.db, table, "SELECT COUNT(*) FROM "+table))(w.t)
+}
+
+// breaks has every statement on a table fail until mend is called.
+func (w *world) breaks(table string) (mend func()) {
+	w.t.Helper()
+	rename := func(from, to string) {
+		w.t.Helper()
+		relaytest.NoError(w.t, w.store.db.Run(w.t.Context(), "test", "ALTER TABLE "+from+" RENAME TO "+to))
+	}
+	rename(table, "broken_"+table)
+	return func() { w.t.Helper(); rename("broken_"+table, table) }
+}
+
+// errDown is an error of a back end.
+var errDown = errors.New("down")
 
 func vmn(id, number, action string, parameters ...string) Relay {
 	return Relay{ID: id, Account: 1, Kind: VirtualNumber, Number: number, Action: Action{action, parameters}}
@@ -159,42 +112,41 @@ func numbered(id, to string) Message {
 }
 
 func TestReceiveSendsToEveryParameter(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg", "http://b/%orig"), geo("g1", "4477", HTTPPost, "http://c/?i=%i"))
-	got := receive(t, w.service(t), numbered("e1", "447860000001"), numbered("e2", "447712345678"))
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/?m=%msg", "http://b/%orig"), geo("g1", "4477", HTTPPost, "http://c/?i=%i"))
+	got := receive(t, w.service(), numbered("e1", "447860000001"), numbered("e2", "447712345678"))
 	want := []Result{
 		{MessageID: "e1", Account: 1, State: event.Done},
 		{MessageID: "e2", Account: 1, State: event.Done},
 	}
 	relaytest.Equal(t, "the results", got, want)
 	var targets []string
-	for i, id := range w.sent {
-		d := w.saved[id]
+	for i, d := range w.sent {
 		targets = append(targets, d.Request.Method+" "+d.Request.URL)
-		relaytest.Equal(t, "state, kind, time and lease of delivery "+id, []any{d.State, d.Kind, d.CreatedAt, w.leases[id]},
+		relaytest.Equal(t, "state, kind, time and lease of delivery "+d.ID, []any{d.State, d.Kind, d.CreatedAt, d.NextAttemptAt},
 			[]any{outbox.Queued, outbox.KindRelay, now().Add(time.Duration(i)), now().Add(time.Minute)}) // in the order of the messages
 	}
 	relaytest.Equal(t, "the requests", targets, []string{"GET http://a/?m=h%C3%A9llo%20%26%20bye", "GET http://b/447700900123", "POST http://c/?i=e2"})
 }
 
 func TestReceiveAgainAfterACrash(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/", "http://b/"))
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/", "http://b/"))
 	batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000001")}
 
-	w.down = "deliveries" // the crash comes after the claim
-	if _, err := w.service(t).Receive(t.Context(), batch); !errors.Is(err, errDown) {
-		t.Fatalf("got %v", err)
+	mend := w.breaks("delivery") // the crash comes after the claim
+	if _, err := w.service().Receive(t.Context(), batch); err == nil {
+		t.Fatal("deliveries that were not saved are no error")
 	}
-	w.down = ""
+	mend()
 	for range 2 { // the second time adds nothing
-		receive(t, w.service(t), batch...)
+		receive(t, w.service(), batch...)
 		relaytest.Equal(t, "the messages of the dispatched deliveries", w.messages(), []string{"e1", "e1", "e2", "e2"})
 	}
 }
 
 func TestReceiveTakesACarriersIDOnce(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"))
+	w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"))
 	change := func(id string, f func(*Message)) Message { m := numbered(id, "447860000001"); f(&m); return m }
-	got := receive(t, w.service(t),
+	got := receive(t, w.service(),
 		change("e1", func(m *Message) { m.CarrierID = "x" }),
 		change("e2", func(m *Message) { m.CarrierID = "x" }),
 		change("e3", func(m *Message) { m.CarrierID, m.Carrier = "x", "kannel" }),
@@ -207,13 +159,13 @@ func TestReceiveTakesACarriersIDOnce(t *testing.T) {
 }
 
 func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
-	for _, port := range []string{"version", "candidates", "claims", "deliveries", "inbox"} {
-		t.Run(port, func(t *testing.T) {
-			w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://a/"), vmn("v2", "447860000002", DesktopSMS, "desk"))
-			w.down = port
+	for _, table := range []string{"version", "relay", "carrier_id", "delivery", "inbox"} {
+		t.Run(table, func(t *testing.T) {
+			w := newWorld(t, vmn("v1", "447860000001", HTTPGet, "http://a/"), vmn("v2", "447860000002", DesktopSMS, "desk"))
+			w.breaks(table)
 			batch := []Message{numbered("e1", "447860000001"), numbered("e2", "447860000002")}
-			if _, err := w.service(t).Receive(t.Context(), batch); !errors.Is(err, errDown) {
-				t.Errorf("got %v", err)
+			if _, err := w.service().Receive(t.Context(), batch); err == nil {
+				t.Error("want an error")
 			}
 			relaytest.Equal(t, "the number of dispatched deliveries", len(w.sent), 0)
 		})
@@ -221,14 +173,14 @@ func TestReceiveFailsAsAWholeWhenABackEndIsDown(t *testing.T) {
 }
 
 func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
-	w := newWorld(
+	w := newWorld(t,
 		geo("later", "447860000001", MVNO), vmn("broken", "447860000002", HTTPGet, "http://%dest/"),
 		geo("hole", "4470", BlackHole), vmn("idle", "447000000001", Inactive),
 	)
 	bad := numbered("e6", "44x")
 	badCoding := numbered("e7", "447860000001")
 	badCoding.Coding = 3
-	got := receive(t, w.service(t), numbered("e1", "447860000001"), numbered("e2", "447860000002"), numbered("e3", "447999"),
+	got := receive(t, w.service(), numbered("e1", "447860000001"), numbered("e2", "447860000002"), numbered("e3", "447999"),
 		numbered("e4", "4470123"), numbered("e5", "447000000001"), bad, badCoding)
 	for i, want := range []struct {
 		state event.State
@@ -250,48 +202,45 @@ func TestReceiveQuarantinesMessagesThatCannotBeRelayed(t *testing.T) {
 	relaytest.Equal(t, "the notes of the discarded messages", []string{strings.Join(got[3].Notes, ""), strings.Join(got[4].Notes, "")}, []string{
 		"nothing is delivered: geo relay hole: black_hole, 0 deliveries", "nothing is delivered: vmn relay idle: inactive, 0 deliveries",
 	})
-	if len(w.sent)+len(w.saved) != 0 {
+	if len(w.sent)+w.rows("delivery") != 0 {
 		t.Errorf("something was sent: %v", w.sent)
 	}
 }
 
 func TestAChangeTakesEffectWithTheNextMessage(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://old/"))
-	s := w.service(t)
-	receive(t, s, numbered("e1", "447860000001"))
-	receive(t, s, numbered("e2", "447860000001"))
-	if w.lookups != 1 {
-		t.Errorf("%d lookups while nothing changed", w.lookups)
+	const number = "447860000001"
+	w := newWorld(t, vmn("v1", number, HTTPGet, "http://old/"))
+	s := w.service()
+	receive(t, s, numbered("e1", number))
+	route := func() *Route {
+		return relaytest.Must(s.routeCache.routes(t.Context(), []string{number}))(t)[number][0]
 	}
-	w.relays[0].Action.Parameters = []string{"http://new/"}
-	w.version++
-	receive(t, s, numbered("e3", "447860000001"))
-	if d := w.saved[w.sent[2]]; d.Target() != "http://new/" {
-		t.Errorf("sent to %s", d.Target())
+	if cached := route(); route() != cached {
+		t.Error("the relay was looked up again although nothing changed")
 	}
+	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
+	receive(t, s, numbered("e2", number))
+	relaytest.Equal(t, "the target after the change", w.sent[1].Target(), "http://new/")
 }
 
 func TestAChangeDuringTheLookupIsSeenByTheNextMessage(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", HTTPGet, "http://old/"))
-	s := w.service(t)
-	w.duringIt = func() { // after the relays were read, before they are remembered
-		w.duringIt = nil
-		w.relays = []Relay{vmn("v1", "447860000001", HTTPGet, "http://new/")}
-		w.version++
-		if _, err := s.Explain(t.Context(), numbered("x", "447860000001")); err != nil {
-			t.Error(err)
-		}
-	}
-	receive(t, s, numbered("e1", "447860000001"))
-	receive(t, s, numbered("e2", "447860000001"))
-	if d := w.saved[w.sent[1]]; d.Target() != "http://new/" {
-		t.Errorf("sent to %s", d.Target())
-	}
+	const number = "447860000001"
+	w := newWorld(t, vmn("v1", number, HTTPGet, "http://old/"))
+	c := &w.service().routeCache
+	version := relaytest.Must(w.store.Version(t.Context()))(t)
+	routes, missing := c.lookup(version, []string{number})
+	found := relaytest.Must(w.store.Candidates(t.Context(), missing))(t)
+	// The relay changes, and another message reads it, before this one is cached.
+	relaytest.NoError(t, w.store.Put(t.Context(), vmn("v1", number, HTTPGet, "http://new/")))
+	relaytest.Must(c.routes(t.Context(), []string{number}))(t)
+	c.add(version, missing, found, routes)
+	next := relaytest.Must(c.routes(t.Context(), []string{number}))(t)
+	relaytest.Equal(t, "the parameters for the next message", next[number][0].Action.Parameters, []string{"http://new/"})
 }
 
 func TestExplainSendsNothing(t *testing.T) {
-	w := newWorld(vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
-	d, err := w.service(t).Explain(t.Context(), numbered("e1", "447860000001"))
+	w := newWorld(t, vmn("v1", "447860000001", Email, "a@example.com"), geo("g1", "4478", BlackHole), geo("g2", "447860", BlackHole))
+	d, err := w.service().Explain(t.Context(), numbered("e1", "447860000001"))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the matched relay and its reason", []string{d.Matched.ID, d.Why}, []string{"v1", "is the virtual number 447860000001"})
 	relaytest.Equal(t, "the number of deliveries", len(d.Deliveries), 1)
@@ -300,7 +249,7 @@ func TestExplainSendsNothing(t *testing.T) {
 	}
 	relaytest.Equal(t, "the second relay and its reason", []string{d.Considered[1].ID, d.Considered[1].Why},
 		[]string{"g2", "has the prefix 447860, but vmn relay v1 goes before it"})
-	relaytest.Equal(t, "the saved deliveries, dispatched deliveries and claims", []int{len(w.saved), len(w.sent), len(w.holders)}, []int{0, 0, 0})
+	relaytest.Equal(t, "the saved deliveries, dispatched deliveries and claims", []int{w.rows("delivery"), len(w.sent), w.rows("carrier_id")}, []int{0, 0, 0})
 }
 
 func TestNewRequiresItsDependencies(t *testing.T) {

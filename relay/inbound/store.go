@@ -9,6 +9,21 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
+// Claim is a carrier's id that one of our messages claims.
+type Claim struct {
+	Key    string
+	Holder string // the message's id
+}
+
+// InboxMessage is a message in the inbox of a relay.
+type InboxMessage struct {
+	Account relay.AccountID `json:"account"`
+	Relay   string          `json:"relay"`
+	// Labels are the action's parameters when the message was received.
+	Labels  []string `json:"labels,omitempty"`
+	Message Message  `json:"message"`
+}
+
 // Store keeps what receiving messages needs. All gateways on one database share
 // it.
 type Store struct{ db *db.DB }

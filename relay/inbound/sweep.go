@@ -43,7 +43,7 @@ func (s *Service) routeAllDue(ctx context.Context) error {
 // RouteDue routes the groups that are due, at most 200, and returns their number.
 // After an error they are due again when their lease expires.
 func (s *Service) RouteDue(ctx context.Context) (int, error) {
-	found, err := s.deps.Parts.Due(ctx, s.times(), dueBatch)
+	found, err := s.deps.Store.Due(ctx, s.times(), dueBatch)
 	if err != nil {
 		return 0, err
 	}

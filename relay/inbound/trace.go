@@ -49,18 +49,13 @@ type RuleTrace struct {
 	About string
 }
 
-// Sent finds the deliveries of a message.
-type Sent interface {
-	OfMessage(ctx context.Context, messageID string) ([]outbox.Delivery, error)
-}
-
 // Tracer traces events through the gateway. Traces are not stored; each one is
 // assembled on request.
 type Tracer struct {
-	Posts    Posts
-	Service  *Service
-	Sent     Sent
-	Accounts Accounts
+	Posts      Posts
+	Service    *Service
+	Deliveries *outbox.Store
+	Accounts   Accounts
 }
 
 // Trace is an event with the steps of its processing.
@@ -193,7 +188,7 @@ func (t *traceBuilder) fired(ctx context.Context, frame string, r RuleTrace) err
 	if r.About == "" {
 		return nil
 	}
-	ds, err := t.Sent.OfMessage(ctx, r.About)
+	ds, err := t.Deliveries.OfMessage(ctx, r.About)
 	if err != nil {
 		return err
 	}
@@ -236,7 +231,7 @@ func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrac
 		return nil
 	}
 	t.seen = append(t.seen, id)
-	ds, err := t.Sent.OfMessage(ctx, id)
+	ds, err := t.Deliveries.OfMessage(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -297,7 +292,7 @@ type MessageTrace struct {
 // TraceMessage traces a message that was received. It changes nothing.
 func (s *Service) TraceMessage(ctx context.Context, m Message) (MessageTrace, error) {
 	if m.CarrierID != "" {
-		holder, err := s.deps.Claims.Holder(ctx, claimKey(&m))
+		holder, err := s.deps.Store.Holder(ctx, claimKey(&m))
 		if err != nil {
 			return MessageTrace{}, fmt.Errorf("inbound: carrier ids: %w", err)
 		}
@@ -306,7 +301,7 @@ func (s *Service) TraceMessage(ctx context.Context, m Message) (MessageTrace, er
 		}
 	}
 	if p, ok := PartOf(&m); ok {
-		messageID, err := s.deps.Parts.MessageOf(ctx, groupKey(&m, p), m.ID)
+		messageID, err := s.deps.Store.MessageOf(ctx, groupKey(&m, p), m.ID)
 		if err != nil {
 			return MessageTrace{}, fmt.Errorf("inbound: parts: %w", err)
 		}

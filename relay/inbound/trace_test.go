@@ -16,12 +16,8 @@ import (
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// posted is posts and deliveries to trace, by their ids.
-type posted struct {
-	posts map[string]Post
-	sent  map[string][]outbox.Delivery
-	down  error
-}
+// posted is the posts to trace, by their ids.
+type posted struct{ posts map[string]Post }
 
 func (p *posted) Post(_ context.Context, id string) (Post, error) {
 	one, ok := p.posts[id]
@@ -29,10 +25,6 @@ func (p *posted) Post(_ context.Context, id string) (Post, error) {
 		return one, relay.Errorf(relay.KindNotFound, "event %s", id)
 	}
 	return one, nil
-}
-
-func (p *posted) OfMessage(_ context.Context, id string) ([]outbox.Delivery, error) {
-	return p.sent[id], p.down
 }
 
 // add makes an event of a kind that brought messages, or is something else.
@@ -52,8 +44,9 @@ func (n accountNames) Account(_ context.Context, id relay.AccountID) (account.Ac
 }
 
 func tracer(t *testing.T, w *world) (*Tracer, *posted) {
-	p := &posted{posts: map[string]Post{}, sent: map[string][]outbox.Delivery{}}
-	return &Tracer{Posts: p, Service: w.service(t), Sent: p, Accounts: accountNames{1: "acme"}}, p
+	t.Helper()
+	p := &posted{posts: map[string]Post{}}
+	return &Tracer{Posts: p, Service: w.service(), Deliveries: w.deliveries, Accounts: accountNames{1: "acme"}}, p
 }
 
 // told is a trace in lines: when, what, of which message, and the text.
@@ -76,28 +69,30 @@ func told(t *testing.T, tr *Tracer, id string) string {
 }
 
 func TestATraceTellsTheWayOfAMessage(t *testing.T) {
-	w := newWorld(geo("g1", "4478", BlackHole))
+	w := newWorld(t, geo("g1", "4478", BlackHole))
 	tr, p := tracer(t, w)
 	m := numbered("s1", "447860000001")
 	at := now()
-	request := outbox.Delivery{
-		ID: "d2", Relay: "g1", CreatedAt: at.Add(2 * time.Second), State: outbox.Retrying, Reason: "answered 502", NextAttemptAt: at.Add(time.Minute),
-		Request: &outbox.Request{URL: "https://h/?token=secret"},
-		Attempts: []outbox.Attempt{
-			{At: at.Add(3 * time.Second), Duration: 1500 * time.Microsecond, Status: 502}, {At: at.Add(4 * time.Second), Duration: time.Second, Error: "no route"},
-		},
-	}
-	mail := outbox.Delivery{ID: "d1", Relay: "g1", CreatedAt: at.Add(time.Second), State: outbox.Delivered, Mail: &outbox.Mail{To: "a@example.com"}}
+	w.clock = at.Add(time.Minute)
+	relaytest.Must(w.deliveries.Create(t.Context(), []outbox.Delivery{{
+		ID: "d2", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: at.Add(2 * time.Second), Request: &outbox.Request{URL: "https://h/?token=secret"},
+	}, {
+		ID: "d1", Account: 1, MessageID: "s1", Relay: "g1", CreatedAt: at.Add(time.Second), Mail: &outbox.Mail{To: "a@example.com"},
+	}}, at.Add(time.Minute)))(t)
+	retrying := outbox.Outcome{ID: "d2", Account: 1, State: outbox.Retrying, Reason: "answered 502", NextAttemptAt: at.Add(time.Minute)}
+	first, second := retrying, retrying
+	first.Attempt = outbox.Attempt{At: at.Add(3 * time.Second), Duration: 1500 * time.Microsecond, Status: 502}
+	second.Attempt = outbox.Attempt{At: at.Add(4 * time.Second), Duration: time.Second, Error: "no route"}
+	relaytest.Must(w.deliveries.Finish(t.Context(), []outbox.Outcome{first, second, {ID: "d1", Account: 1, State: outbox.Delivered}}))(t)
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, m)
-	p.sent["s1"] = []outbox.Delivery{request, mail}
 	want := `03|received||from json, by account acme (1); safe on disk
 -|read|s1|from 447700900123 to 447860000001, coding 7
+04|routed|s1|relay g1: delivery d1 to a@example.com
+-|state|s1|delivery d1 is delivered
 05|routed|s1|relay g1: delivery d2 to https://h/?token=***
 06|attempt|s1|delivery d2, attempt 1: answered 502 after 2ms
 07|attempt|s1|delivery d2, attempt 2: no route after 1s
 -|state|s1|delivery d2 is retrying: answered 502, next at 2026-07-01T11:01:03Z
-04|routed|s1|relay g1: delivery d1 to a@example.com
--|state|s1|delivery d1 is delivered
 d1
 d2`
 	if got := told(t, tr, "s1"); got != want {
@@ -106,7 +101,7 @@ d2`
 }
 
 func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
-	w := newWorld(geo("g1", "4478", BlackHole))
+	w := newWorld(t, geo("g1", "4478", BlackHole))
 	tr, p := tracer(t, w)
 	first, same, part := numbered("s1", "447860000001"), numbered("s2", "447860000001"), piece("s3", "447860000001", 1, 2, "a")
 	first.CarrierID, same.CarrierID, part.CarrierID = "c1", "c1", ""
@@ -136,13 +131,13 @@ func TestATraceTellsWhyAMessageHasNoDeliveries(t *testing.T) {
 }
 
 func TestATraceThatIsNotWholeIsNotTold(t *testing.T) {
-	w := newWorld()
+	w := newWorld(t)
 	tr, p := tracer(t, w)
 	p.add(event.Event{ID: "s1", Kind: event.SMS, State: event.Done}, "", nil, numbered("s1", "447860000001"))
 	p.add(event.Event{ID: "s2", Kind: event.SMS, State: event.Done}, "", relay.Errorf(relay.KindUnavailable, "down"))
-	p.down = errDown
-	for id, want := range map[string]string{"s1": "down", "s2": "down", "s3": "event s3"} {
-		if _, err := tr.Trace(t.Context(), id); fmt.Sprint(err) != want {
+	w.breaks("delivery")
+	for id, want := range map[string]string{"s1": "deliveries of message s1: ", "s2": "down", "s3": "event s3"} {
+		if _, err := tr.Trace(t.Context(), id); !strings.HasPrefix(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %s", id, err, want)
 		}
 	}

@@ -33,9 +33,8 @@ func (p processing) inOrder() []*intake.Intake {
 }
 
 func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.ReceiptHandler, meter *usage.Meter) (p processing, err error) {
-	store := back.records.Inbound
 	p.inbound, err = inbound.New(inbound.Deps{
-		Relays: store, Claims: store, Deliveries: out.sender, Inbox: store, Parts: store,
+		Store: back.records.Inbound, Deliveries: out.sender,
 		LateStatuses: carrier.NewLateStatuses(back.records.statuses), Preview: out.preview,
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},

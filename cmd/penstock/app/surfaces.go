@@ -56,7 +56,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	}
 	metrics := d.newMetrics(c, program, auth, spans)
 	relays, err := inbound.NewRelayService(inbound.RelayServiceDeps{
-		Records: c.back.records.Inbound, Accounts: c.back.records.Accounts, Inbox: c.back.records.Inbound, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+		Store: c.back.records.Inbound, Accounts: c.back.records.Accounts, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
 	})
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 	frames := uplink.NewInspector(c.in.intakes[event.Uplink], c.in.devices)
 	tracer := &inbound.Tracer{
 		Posts:   posts{c.in.intakes, c.in.messages, frameTracer{frames, records.Devices, c.rules}.trace},
-		Service: c.in.inbound, Sent: records.Deliveries, Accounts: records.Accounts,
+		Service: c.in.inbound, Deliveries: records.Deliveries, Accounts: records.Accounts,
 	}
 	return admin.New(admin.Deps{
 		Node: d.node, Peers: admin.NewPeers(d.node, c.membership.keys, records.Gateways, time.Now), Recover: c.membership.Recover,
