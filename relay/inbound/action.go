@@ -58,16 +58,16 @@ func (a ActionInfo) Takes() string { return string(a.takes) }
 // Actions lists the actions of a kind of relay in the specification's order.
 func Actions(k Kind) []ActionInfo { return ActionsOf(k, func(string) bool { return false }) }
 
-// ActionsOf lists the actions that an account may set: may says which permissions it
-// has.
-func ActionsOf(k Kind, may func(permission string) bool) []ActionInfo {
-	var out []ActionInfo
+// ActionsOf lists the actions that an account may set; isPermitted reports whether it has a
+// permission.
+func ActionsOf(k Kind, isPermitted func(permission string) bool) []ActionInfo {
+	var infos []ActionInfo
 	for _, a := range actions(k) {
-		if !a.unlisted || may(a.Name) {
-			out = append(out, a)
+		if !a.unlisted || isPermitted(a.Name) {
+			infos = append(infos, a)
 		}
 	}
-	return out
+	return infos
 }
 
 // Describe returns the description of an action, empty for an unknown one.

@@ -56,13 +56,13 @@ func numberOf(m *Message) int {
 	return p.Number
 }
 
-func missingOf(parts []Message, total int) (out []int) {
+func missingOf(parts []Message, total int) (missing []int) {
 	for n := 1; n <= total; n++ {
 		if !slices.ContainsFunc(parts, func(m Message) bool { return numberOf(&m) == n }) {
-			out = append(out, n)
+			missing = append(missing, n)
 		}
 	}
-	return out
+	return missing
 }
 
 // otherElements is a UDH without its concatenation.
@@ -76,16 +76,16 @@ func otherElements(udh []byte) []byte {
 
 // codingOfAll is the widest of the parts' codings.
 func codingOfAll(parts []Message) sms.Coding {
-	out := sms.GSM
+	coding := sms.GSM
 	for i := range parts {
 		switch {
 		case parts[i].Coding == sms.Binary:
 			return sms.Binary
 		case parts[i].Coding == sms.UCS2:
-			out = sms.UCS2
+			coding = sms.UCS2
 		}
 	}
-	return out
+	return coding
 }
 
 func octetsOf(m *Message) []byte {

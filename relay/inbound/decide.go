@@ -118,12 +118,12 @@ func unrouted(m *Message, considered []Considered) string {
 
 // errorText returns an error as one line of text.
 func errorText(err error) string {
-	var all []string
+	var reasons []string
 	for _, field := range []string{"action", "parameters"} {
-		all = append(all, relay.FieldsOf(err)[field]...)
+		reasons = append(reasons, relay.FieldsOf(err)[field]...)
 	}
-	if len(all) == 0 {
+	if len(reasons) == 0 {
 		return err.Error()
 	}
-	return strings.Join(all, " ")
+	return strings.Join(reasons, " ")
 }

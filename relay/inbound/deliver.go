@@ -28,7 +28,7 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 		return nil
 	}
 	v := view{Message: m, zone: s.Zone}
-	out := make([]outbox.Delivery, 0, len(r.Action.Parameters))
+	ds := make([]outbox.Delivery, 0, len(r.Action.Parameters))
 	for i, parameter := range r.Action.Parameters {
 		d := r.delivery(m, parameter, i)
 		if r.takes == urls {
@@ -36,9 +36,9 @@ func (r *Route) deliveries(m *Message, s Settings) []outbox.Delivery {
 		} else {
 			d.Mail = mailOf(r.Action.Name, parameter, d.ID+"@"+s.MailDomain, v)
 		}
-		out = append(out, d)
+		ds = append(ds, d)
 	}
-	return out
+	return ds
 }
 
 // delivery returns the delivery of a message to one target, without its content; index
@@ -92,15 +92,15 @@ func post(t *Template, v view, body []byte) *outbox.Request {
 
 // form encodes the values of placeholders under the names of their form fields.
 func form(fields []placeholder, v view) []byte {
-	var out []byte
+	var body []byte
 	for _, f := range fields {
-		if len(out) > 0 {
-			out = append(out, '&')
+		if len(body) > 0 {
+			body = append(body, '&')
 		}
-		out = append(append(out, f.field...), '=')
-		out = template.AppendEscaped(out, f.value(v))
+		body = append(append(body, f.field...), '=')
+		body = template.AppendEscaped(body, f.value(v))
 	}
-	return out
+	return body
 }
 
 // mailOf returns the mail of an action to one of its addresses: with the sender and the

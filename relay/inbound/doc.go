@@ -11,6 +11,10 @@
 // processed again: every id derives from the message, so that a second time changes
 // nothing.
 //
+//	message ─ claim ─┬─ whole ──────────────────────▶ route ─┬─▶ deliveries, inbox
+//	                 └─ part ─ waits ─┬─ all parts ────▶ route │
+//	                    5 minutes     └─ some parts ───▶ route └─▶ unrouted; parts are parked
+//
 // Store keeps the relays, the carriers' ids seen, the inboxes of desktopsms relays, and the
 // parts of messages until all have come. The rules by which parts make a message are in
 // group.go and know no SQL; partstore.go loads the groups of a batch under their locks,

@@ -22,7 +22,7 @@ func groupTimesOf(t Times) groupTimes {
 }
 
 // expires is when the parts of a message that is made now expire.
-func (c groupTimes) expires() int64 { return c.now + max(2*c.wait, minRemembered.Milliseconds()) }
+func (t groupTimes) expires() int64 { return t.now + max(2*t.wait, minRemembered.Milliseconds()) }
 
 // part is one arrival of a part.
 type part struct {
@@ -35,12 +35,11 @@ type part struct {
 	changed bool
 }
 
-// waits reports whether it is one of the parts that wait, and no copy of one.
+// waits reports whether the part waits for the others and is not a copy of one that does.
 func (p *part) waits() bool { return p.message == "" && p.doc != "" }
 
-// group is what the parts with one reference have come to: parts that wait for
-// the others, the last message that was made of such parts, and messages that
-// were made and have not gone on.
+// group has the parts with one reference: parts that wait for the others, the last message
+// that was joined of such parts, and messages that have not been routed yet.
 type group struct {
 	name  string
 	parts []*part
@@ -68,11 +67,11 @@ type readyRow struct {
 	due       int64
 }
 
-// add takes a part in and returns what became of it, and of which message. A
-// different part in the place of one that waits means that the reference is used
-// again: what waited goes on at once without the parts that are missing, or is dropped
-// and returned if it repeats the message before, and the part begins a new message.
-func (g *group) add(p *part, total int, c groupTimes) (out Added, err error) {
+// add adds a part and returns its state, and its message. A different part in the place of
+// one that waits means that the reference is used again: the waiting parts are routed at
+// once without the missing ones, or are dropped and returned if they repeat the message
+// before, and the part begins a new message.
+func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 	if known := g.find(func(k *part) bool { return k.id == p.id && k.message != "" }); known != nil {
 		if g.ready[known.message] {
 			return Added{State: Completed, Holder: known.message}, nil
@@ -88,30 +87,30 @@ func (g *group) add(p *part, total int, c groupTimes) (out Added, err error) {
 			g.put(p)
 			return Added{State: Repeated, Holder: w.id}, nil
 		}
-		if out.Dropped, err = g.dropRepetition(c); err != nil {
-			return out, err
+		if added.Dropped, err = g.dropRepetition(t); err != nil {
+			return added, err
 		}
-		if out.Dropped.Repeats == "" {
-			g.close(c, c.now)
+		if added.Dropped.Repeats == "" {
+			g.close(t, t.now)
 		}
 	}
 	g.put(p)
 	if g.due == 0 {
-		g.due = c.now + c.wait
+		g.due = t.now + t.wait
 	}
-	out.State = Waiting
+	added.State = Waiting
 	if len(g.waiting()) == total {
-		out.State, out.Holder = Completed, g.close(c, c.leased)
+		added.State, added.Holder = Completed, g.close(t, t.leased)
 	}
-	return out, nil
+	return added, nil
 }
 
 // close makes a message of the parts that wait, which is due at a time, and
 // returns its id: that of the part with the lowest number.
-func (g *group) close(c groupTimes, due int64) (id string) {
+func (g *group) close(t groupTimes, due int64) (id string) {
 	id = g.waiting()[0].id
 	g.assign(id)
-	g.last, g.repeatsUntil, g.expires = id, c.now+2*c.wait, c.expires()
+	g.last, g.repeatsUntil, g.expires = id, t.now+2*t.wait, t.expires()
 	g.ready[id] = true
 	g.made = append(g.made, readyRow{g.name, id, due})
 	g.forget()
@@ -131,9 +130,9 @@ func (g *group) assign(message string) {
 // dropRepetition drops the parts that wait and returns them, if each is one of the last
 // message and they began soon after it. They are not all of a message, for that would
 // have gone on: the sender repeats a part whose answer it did not get.
-func (g *group) dropRepetition(c groupTimes) (dropped ReassembledMessage, err error) {
+func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err error) {
 	waiting := g.waiting()
-	if !g.repeats(waiting, g.due-c.wait) {
+	if !g.repeats(waiting, g.due-t.wait) {
 		return dropped, nil
 	}
 	if dropped, err = g.reassembled(""); err != nil {
@@ -166,8 +165,8 @@ func (g *group) repeats(waiting []*part, began int64) bool {
 
 // expire forgets the last message when it need not be known any more, and what
 // is left of others.
-func (g *group) expire(c groupTimes) {
-	if g.expires <= c.now {
+func (g *group) expire(t groupTimes) {
+	if g.expires <= t.now {
 		g.last = ""
 	}
 	g.forget()
@@ -201,25 +200,25 @@ func (g *group) put(p *part) {
 func (g *group) waiting() []*part { return g.partsOf("") }
 
 // partsOf is the parts of a message by number, without those that repeat one.
-func (g *group) partsOf(message string) (out []*part) {
+func (g *group) partsOf(message string) (parts []*part) {
 	for _, p := range g.parts {
 		if p.message == message && p.doc != "" {
-			out = append(out, p)
+			parts = append(parts, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b *part) int { return cmp.Compare(a.number, b.number) })
-	return out
+	slices.SortFunc(parts, func(a, b *part) int { return cmp.Compare(a.number, b.number) })
+	return parts
 }
 
 // reassembled returns a message of the group with its parts.
 func (g *group) reassembled(id string) (ReassembledMessage, error) {
-	out := ReassembledMessage{Group: g.name, ID: id}
+	message := ReassembledMessage{Group: g.name, ID: id}
 	for _, p := range g.partsOf(id) {
-		var m Message
-		if err := db.Decode([]byte(p.doc), &m); err != nil {
-			return out, fmt.Errorf("part %s: %w", p.id, err)
+		var part Message
+		if err := db.Decode([]byte(p.doc), &part); err != nil {
+			return message, fmt.Errorf("part %s: %w", p.id, err)
 		}
-		out.Parts = append(out.Parts, m)
+		message.Parts = append(message.Parts, part)
 	}
-	return out, nil
+	return message, nil
 }

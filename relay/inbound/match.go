@@ -26,30 +26,30 @@ type Route struct {
 // Compile readies a relay. One that cannot be performed is no error here: its
 // messages are quarantined with that reason, never dropped.
 func Compile(r Relay) *Route {
-	out := &Route{Relay: r}
+	route := &Route{Relay: r}
 	if r.Unopened {
-		out.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUnopened)
-		return out
+		route.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUnopened)
+		return route
 	}
 	if r.Filter != "" {
 		var err error
-		if out.filter, err = condition.CompileFilter(r.Filter); err != nil {
-			out.broken = fmt.Errorf("%s cannot be performed: its filter is not valid: %w", r, err)
-			return out
+		if route.filter, err = condition.CompileFilter(r.Filter); err != nil {
+			route.broken = fmt.Errorf("%s cannot be performed: its filter is not valid: %w", r, err)
+			return route
 		}
 	}
 	if err := cmp.Or(r.Action.performable(r.Kind), r.servesSIM()); err != nil {
-		out.broken = fmt.Errorf("%s cannot be performed: %s", r, errorText(err))
-		return out
+		route.broken = fmt.Errorf("%s cannot be performed: %s", r, errorText(err))
+		return route
 	}
 	info, _ := actionOf(r.Kind, r.Action.Name)
-	if out.takes = info.takes; out.takes == urls {
+	if route.takes = info.takes; route.takes == urls {
 		for _, p := range r.Action.Parameters {
 			t, _ := CompileURL(r.Kind, p) // just validated
-			out.endpoints = append(out.endpoints, t)
+			route.endpoints = append(route.endpoints, t)
 		}
 	}
-	return out
+	return route
 }
 
 // Considered is a relay that was considered for a message.

@@ -33,7 +33,8 @@ func (p *plan) add(i int, m *Message, d Decision) {
 	}
 }
 
-// perform saves a plan and dispatches its new deliveries. It is idempotent.
+// perform saves the inbox messages and the deliveries of a plan and dispatches the new
+// deliveries. It is idempotent.
 func (s *Service) perform(ctx context.Context, p *plan) error {
 	if len(p.inboxMessages) > 0 {
 		if err := s.deps.Store.Keep(ctx, p.inboxMessages); err != nil {

@@ -99,13 +99,13 @@ func (s *Service) addParts(ctx context.Context, msgs []Message, holders []string
 	if err != nil {
 		return nil, fmt.Errorf("inbound: parts: %w", err)
 	}
-	out := make(map[int]Added, len(added))
+	byIndex := make(map[int]Added, len(added))
 	for n, i := range index {
-		out[i] = added[n]
+		byIndex[i] = added[n]
 		s.keepDropped(added[n].Dropped)
 	}
 	_ = s.noteDropped(ctx) // RouteDue tries again
-	return out, nil
+	return byIndex, nil
 }
 
 // maxDropped bounds the repetitions that wait for their note while the store of the

@@ -45,11 +45,11 @@ func NewRelayService(d RelayServiceDeps) (*RelayService, error) {
 // pattern, sorted by number. In the pattern * matches any digits, including none;
 // an empty pattern matches all relays.
 func (s *RelayService) List(ctx context.Context, acct relay.AccountID, k Kind, pattern string) ([]Relay, error) {
-	all, err := s.Store.List(ctx, acct, k)
+	relays, err := s.Store.List(ctx, acct, k)
 	if err != nil {
 		return nil, fmt.Errorf("inbound: list: %w", err)
 	}
-	return slices.DeleteFunc(all, func(r Relay) bool { return pattern != "" && !fits(pattern, r.Number) }), nil
+	return slices.DeleteFunc(relays, func(r Relay) bool { return pattern != "" && !fits(pattern, r.Number) }), nil
 }
 
 // Get returns a relay; relay.KindNotFound if the account has none of that kind
@@ -124,18 +124,18 @@ func fits(pattern, number string) bool {
 	if len(parts) == 1 {
 		return pattern == number
 	}
-	rest, ok := strings.CutPrefix(number, first)
+	remaining, ok := strings.CutPrefix(number, first)
 	if !ok {
 		return false
 	}
 	for _, middle := range parts[1 : len(parts)-1] {
-		index := strings.Index(rest, middle)
+		index := strings.Index(remaining, middle)
 		if index < 0 {
 			return false
 		}
-		rest = rest[index+len(middle):]
+		remaining = remaining[index+len(middle):]
 	}
-	return strings.HasSuffix(rest, last)
+	return strings.HasSuffix(remaining, last)
 }
 
 // Ref names a relay among those of all accounts.

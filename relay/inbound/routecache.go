@@ -30,43 +30,43 @@ func (c *routeCache) routes(ctx context.Context, numbers []string) (map[string][
 	if err != nil {
 		return nil, err
 	}
-	out, missing := c.lookup(version, numbers)
+	routes, missing := c.lookup(version, numbers)
 	if len(missing) == 0 {
-		return out, nil
+		return routes, nil
 	}
 	found, err := c.store.Candidates(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
-	c.add(version, missing, found, out)
-	return out, nil
+	c.add(version, missing, found, routes)
+	return routes, nil
 }
 
 // lookup returns the cached routes under a version, and the numbers that are not
 // cached.
-func (c *routeCache) lookup(version int64, numbers []string) (out map[string][]*Route, missing []string) {
+func (c *routeCache) lookup(version int64, numbers []string) (known map[string][]*Route, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.numbers == nil || c.version != version || len(c.numbers) > maxCachedNumbers {
 		c.version, c.numbers, c.compiled = version, make(map[string][]*Route), make(map[Ref]*Route)
 	}
-	out = make(map[string][]*Route, len(numbers))
+	known = make(map[string][]*Route, len(numbers))
 	for _, n := range numbers {
-		if _, seen := out[n]; seen || !relay.Digits(n) || len(n) > maxDigits {
+		if _, seen := known[n]; seen || !relay.Digits(n) || len(n) > maxDigits {
 			continue
 		}
 		routes, ok := c.numbers[n]
 		if !ok {
 			missing = append(missing, n)
 		}
-		out[n] = routes
+		known[n] = routes
 	}
-	return out, missing
+	return known, missing
 }
 
 // add compiles relays and caches their routes, unless the version has changed
 // meanwhile, or one does not open, which may change without a version.
-func (c *routeCache) add(version int64, numbers []string, found [][]Relay, out map[string][]*Route) {
+func (c *routeCache) add(version int64, numbers []string, found [][]Relay, known map[string][]*Route) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	unchanged := c.version == version
@@ -76,7 +76,7 @@ func (c *routeCache) add(version int64, numbers []string, found [][]Relay, out m
 		for _, r := range found[i] {
 			routes = append(routes, c.compile(r, current))
 		}
-		out[n] = routes
+		known[n] = routes
 		if current {
 			c.numbers[n] = routes
 		}

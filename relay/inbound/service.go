@@ -141,12 +141,12 @@ func (s *Service) claim(ctx context.Context, msgs []Message) ([]string, error) {
 	if len(claims) == 0 {
 		return holders, nil
 	}
-	held, err := s.deps.Store.Claim(ctx, claims, s.o.Remember)
+	claimed, err := s.deps.Store.Claim(ctx, claims, s.o.Remember)
 	if err != nil {
 		return nil, err
 	}
 	for n, i := range index {
-		holders[i] = held[n]
+		holders[i] = claimed[n]
 	}
 	return holders, nil
 }
@@ -158,9 +158,9 @@ func claimKey(m *Message) string {
 }
 
 func numbers(msgs []Message) []string {
-	out := make([]string, len(msgs))
+	list := make([]string, len(msgs))
 	for i := range msgs {
-		out[i] = msgs[i].To
+		list[i] = msgs[i].To
 	}
-	return out
+	return list
 }

@@ -24,118 +24,142 @@ type InboxMessage struct {
 	Message Message  `json:"message"`
 }
 
-// Store keeps what receiving messages needs. All gateways on one database share
-// it.
+// Store keeps relays, the carriers' ids seen, inboxes and parts. All gateways on one database
+// share it.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// sweepGroupsMost is how many groups of parts one transaction of Sweep deletes.
-const sweepGroupsMost = 1000
+// maxSweptGroups is the largest number of groups of parts that one transaction of Sweep
+// deletes.
+const maxSweptGroups = 1000
 
 // Sweep deletes what has expired: carriers' ids, acknowledgements, parked
 // messages, and groups of parts whose last message need not be remembered.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	for _, of := range []struct{ table, key string }{{"carrier_id", "id"}, {"inbox", "account, relay, id"}, {"part_parked", "grp, event"}} {
-		if err := s.db.SweepExpired(ctx, "sweep of inbound messages", of.table, of.key, "expires", now); err != nil {
+	const label = "sweep of inbound messages"
+	const selectGroups = `
+		SELECT grp
+		FROM part_group
+		WHERE due = 0 AND expires <= $1
+		  AND NOT EXISTS (SELECT 1 FROM part_ready WHERE part_ready.grp = part_group.grp)
+		ORDER BY expires
+		LIMIT $2 {skip locked}`
+	for _, t := range []struct{ table, key string }{{"carrier_id", "id"}, {"inbox", "account, relay, id"}, {"part_parked", "grp, event"}} {
+		if err := s.db.SweepExpired(ctx, label, t.table, t.key, "expires", now); err != nil {
 			return err
 		}
 	}
-	return s.sweepGroups(ctx, now)
-}
-
-func (s *Store) sweepGroups(ctx context.Context, now time.Time) error {
-	const noun = "sweep of parts"
-	return s.db.Repeat(ctx, noun, sweepGroupsMost, func(ctx context.Context, tx *db.Tx) (int, error) {
-		expired, err := db.Values[string](ctx, tx, noun, `
-SELECT grp FROM part_group
-WHERE due = 0 AND expires <= $1 AND NOT EXISTS (SELECT 1 FROM part_ready WHERE part_ready.grp = part_group.grp)
-ORDER BY expires LIMIT $2 {skip locked}`, now, sweepGroupsMost)
+	return s.db.Repeat(ctx, label, maxSweptGroups, func(ctx context.Context, tx *db.Tx) (int, error) {
+		expired, err := db.Values[string](ctx, tx, label, selectGroups, now, maxSweptGroups)
 		if err != nil {
 			return 0, err
 		}
-		b := db.Column("grp", expired)
-		return len(expired), tx.RunAll(ctx, noun, db.Do("DELETE FROM part WHERE grp IN (SELECT grp FROM batch)", b),
-			db.Do("DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)", b))
+		rows := db.Column("grp", expired)
+		return len(expired), tx.RunAll(ctx, label,
+			db.Do("DELETE FROM part WHERE grp IN (SELECT grp FROM batch)", rows),
+			db.Do("DELETE FROM part_group WHERE grp IN (SELECT grp FROM batch)", rows))
 	})
 }
 
-// Keep saves messages that are new. Of several with one id the first is kept.
-func (s *Store) Keep(ctx context.Context, all []InboxMessage) error {
-	first := db.FirstOfEach(all, func(a, b InboxMessage) int {
+// Keep saves messages in the inboxes of their relays. It skips those that are already stored
+// and those whose acknowledgement is remembered.
+func (s *Store) Keep(ctx context.Context, messages []InboxMessage) error {
+	const upsert = `
+		INSERT INTO inbox (account, relay, id, received, doc, expires)
+		SELECT account, relay, id, received, doc, 0
+		FROM batch
+		WHERE true
+		ON CONFLICT (account, relay, id) DO UPDATE SET received = excluded.received, doc = excluded.doc, expires = 0
+		WHERE inbox.expires > 0 AND inbox.expires <= $1`
+	unique := db.FirstOfEach(messages, func(a, b InboxMessage) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Relay, b.Relay), cmp.Compare(a.Message.ID, b.Message.ID))
 	})
-	b := db.BatchOf("account, relay, id, received, doc", first, func(k *InboxMessage) []any {
-		return []any{k.Account, k.Relay, k.Message.ID, db.Nanos(k.Message.ReceivedAt), db.JSON(k)}
+	rows := db.BatchOf("account, relay, id, received, doc", unique, func(m *InboxMessage) []any {
+		return []any{m.Account, m.Relay, m.Message.ID, db.Nanos(m.Message.ReceivedAt), db.JSON(m)}
 	})
-	return s.db.Run(ctx, "inbox", `
-INSERT INTO inbox (account, relay, id, received, doc, expires)
-SELECT account, relay, id, received, doc, 0 FROM batch WHERE true
-ON CONFLICT (account, relay, id) DO UPDATE SET received = excluded.received, doc = excluded.doc, expires = 0
-WHERE inbox.expires > 0 AND inbox.expires <= $1`, s.db.Now(), b)
+	return s.db.Run(ctx, "inbox", upsert, s.db.Now(), rows)
 }
 
-// Read returns a run of the messages of a relay, oldest first, and how many
-// there are.
+// Read returns a page of the messages in the inbox of a relay, oldest first, and their
+// total.
 func (s *Store) Read(ctx context.Context, acct relay.AccountID, relayID string, offset, limit int) ([]InboxMessage, int, error) {
-	noun := "inbox of relay " + relayID
-	total, err := db.Value[int](ctx, s.db, noun, `
-SELECT count(*) FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0`, acct, relayID)
+	const count = `
+		SELECT COUNT(*)
+		FROM inbox
+		WHERE account = $1 AND relay = $2 AND expires = 0`
+	const query = `
+		SELECT doc
+		FROM inbox
+		WHERE account = $1 AND relay = $2 AND expires = 0
+		ORDER BY received, id
+		LIMIT $3 OFFSET $4`
+	label := "inbox of relay " + relayID
+	total, err := db.Value[int](ctx, s.db, label, count, acct, relayID)
 	if err != nil || total <= offset || limit <= 0 {
 		return nil, total, err
 	}
-	out, err := db.List(ctx, s.db, noun, `
-SELECT doc FROM inbox WHERE account = $1 AND relay = $2 AND expires = 0
-ORDER BY received, id LIMIT $3 OFFSET $4`, db.Doc[InboxMessage], acct, relayID, limit, offset)
-	return out, total, err
+	messages, err := db.List(ctx, s.db, label, query, db.Doc[InboxMessage], acct, relayID, limit, offset)
+	return messages, total, err
 }
 
-// Acknowledge removes a message; relay.KindNotFound if there is none. The sum keeps the
-// engine from the index of all messages of the relay.
+// Acknowledge removes a message from an inbox and remembers its id for a while;
+// relay.KindNotFound if there is none.
 func (s *Store) Acknowledge(ctx context.Context, acct relay.AccountID, relayID, id string, remember time.Duration) error {
-	return db.MustChange(ctx, s.db, "message "+id, `
-UPDATE inbox SET doc = '', expires = $1 WHERE account = $2 AND relay = $3 AND id = $4 AND expires + 0 = 0`, s.db.Now().Add(remember), acct, relayID, id)
+	// The sum keeps the engine from the index of all messages of the relay.
+	const update = `
+		UPDATE inbox
+		SET doc = '', expires = $1
+		WHERE account = $2 AND relay = $3 AND id = $4
+		  AND expires + 0 = 0`
+	return db.MustChange(ctx, s.db, "message "+id, update, s.db.Now().Add(remember), acct, relayID, id)
 }
 
-// Claim takes each key for its holder, unless another has it, and returns who
-// has each. A holder that claims again finds itself: what a crash left half done
-// is then finished instead of dropped.
+// Claim assigns each key to its holder, unless another has it, for at least ttl from now,
+// and returns the holder of each, in order. A holder that claims again gets its key, so that
+// a message that a crash interrupted is completed instead of dropped.
 func (s *Store) Claim(ctx context.Context, claims []Claim, ttl time.Duration) ([]string, error) {
-	const noun = "carrier ids"
-	first := db.FirstOfEach(claims, func(a, b Claim) int { return cmp.Compare(a.Key, b.Key) })
-	b := db.BatchOf("id, holder", first, func(c *Claim) []any { return []any{c.Key, c.Holder} })
+	const label = "carrier ids"
+	const upsert = `
+		INSERT INTO carrier_id (id, holder, expires)
+		SELECT id, holder, $1
+		FROM batch
+		WHERE true
+		ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+		WHERE carrier_id.expires <= $2`
+	const query = `
+		SELECT id, holder
+		FROM carrier_id
+		WHERE id IN (SELECT id FROM batch)`
+	unique := db.FirstOfEach(claims, func(a, b Claim) int { return cmp.Compare(a.Key, b.Key) })
+	rows := db.BatchOf("id, holder", unique, func(c *Claim) []any { return []any{c.Key, c.Holder} })
 	now := s.db.Now()
-	n, err := s.db.Exec(ctx, noun, `
-INSERT INTO carrier_id (id, holder, expires)
-SELECT id, holder, $1 FROM batch WHERE true
-ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
-WHERE carrier_id.expires <= $2`, now.Add(ttl), now, b)
+	n, err := s.db.Exec(ctx, label, upsert, now.Add(ttl), now, rows)
 	if err != nil {
 		return nil, err
 	}
-	held := make(map[string]string, len(first))
-	for _, c := range first {
-		held[c.Key] = c.Holder
+	holderByKey := make(map[string]string, len(unique))
+	for _, c := range unique {
+		holderByKey[c.Key] = c.Holder
 	}
-	if int(n) < len(first) { // rarely: others have some
-		if held, err = db.Map[string, string](ctx, s.db, noun, `
-SELECT id, holder FROM carrier_id WHERE id IN (SELECT id FROM batch)`, b); err != nil {
+	if int(n) < len(unique) { // rarely: other holders have some
+		if holderByKey, err = db.Map[string, string](ctx, s.db, label, query, rows); err != nil {
 			return nil, err
 		}
-		if len(held) < len(first) { // one has expired since
+		if len(holderByKey) < len(unique) { // one has expired since
 			return s.Claim(ctx, claims, ttl)
 		}
 	}
-	out := make([]string, len(claims))
+	holders := make([]string, len(claims))
 	for i, c := range claims {
-		out[i] = held[c.Key]
+		holders[i] = holderByKey[c.Key]
 	}
-	return out, nil
+	return holders, nil
 }
 
 // Holder returns the holder of a key, "" if there is none.
 func (s *Store) Holder(ctx context.Context, key string) (string, error) {
-	return db.OrZero(db.Value[string](ctx, s.db, "carrier id "+key, `
-SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2`, key, s.db.Now()))
+	const query = "SELECT holder FROM carrier_id WHERE id = $1 AND expires > $2"
+	return db.OrZero(db.Value[string](ctx, s.db, "carrier id "+key, query, key, s.db.Now()))
 }
