@@ -44,15 +44,15 @@ func (e *Exports) Close() error {
 // records it counted. If ctx ends first, the export continues and the error is
 // relay.KindUnavailable, as it is for an export that Close cancelled.
 func (e *Exports) Do(ctx context.Context, name string, do func(ctx context.Context) (int64, error)) (int64, error) {
-	one := e.begin(name, do)
+	export := e.begin(name, do)
 	select {
-	case <-one.done:
+	case <-export.done:
 		e.mu.Lock()
-		if e.under[name] == one {
+		if e.under[name] == export {
 			delete(e.under, name)
 		}
 		e.mu.Unlock()
-		return one.count, one.err
+		return export.count, export.err
 	case <-ctx.Done():
 		return 0, relay.Errorf(relay.KindUnavailable, "archive %s: is still being made: %w", name, ctx.Err())
 	}
@@ -61,26 +61,26 @@ func (e *Exports) Do(ctx context.Context, name string, do func(ctx context.Conte
 func (e *Exports) begin(name string, do func(ctx context.Context) (int64, error)) *export {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if one := e.under[name]; one != nil {
-		return one
+	if running := e.under[name]; running != nil {
+		return running
 	}
-	one := &export{done: make(chan struct{})}
-	e.under[name] = one
+	started := &export{done: make(chan struct{})}
+	e.under[name] = started
 	e.wait.Go(func() {
-		defer close(one.done)
+		defer close(started.done)
 		select {
 		case e.slots <- struct{}{}:
-			one.err = relay.Recovered("archive "+name, func() (err error) {
-				one.count, err = do(e.life)
+			started.err = relay.Recovered("archive "+name, func() (err error) {
+				started.count, err = do(e.life)
 				return err
 			})
 			<-e.slots
 		case <-e.life.Done():
-			one.err = e.life.Err()
+			started.err = e.life.Err()
 		}
 		if e.life.Err() != nil {
-			one.err = relay.Errorf(relay.KindUnavailable, "archive %s: broken off: %w", name, e.life.Err())
+			started.err = relay.Errorf(relay.KindUnavailable, "archive %s: broken off: %w", name, e.life.Err())
 		}
 	})
-	return one
+	return started
 }

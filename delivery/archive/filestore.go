@@ -26,10 +26,10 @@ func NewFileStore(files *file.Store, folder string, life time.Duration, atOnce i
 // Make writes a file with fill, or waits for the running export of that name, and
 // returns how many records fill counted. An existing file is written again. If ctx
 // ends first, the export continues, see Exports.Do.
-func (f *FileStore) Make(ctx context.Context, name string, fill func(ctx context.Context, to io.Writer) (int64, error)) (int64, error) {
+func (f *FileStore) Make(ctx context.Context, name string, fill func(ctx context.Context, w io.Writer) (int64, error)) (int64, error) {
 	return f.Do(ctx, name, func(ctx context.Context) (records int64, err error) {
-		err = f.files.Write(ctx, f.path(name), f.life, func(to io.Writer) (err error) {
-			records, err = fill(ctx, to)
+		err = f.files.Write(ctx, f.path(name), f.life, func(w io.Writer) (err error) {
+			records, err = fill(ctx, w)
 			return err
 		})
 		if err != nil {

@@ -23,7 +23,7 @@ const folder = "archives"
 type Calls interface {
 	// Read returns calls that start at or after from and before to, in the order of
 	// their starts, after the cursor (zero: from the first), at most limit.
-	Read(ctx context.Context, acct relay.AccountID, from, to time.Time, after sip.Cursor, limit int) ([]cdr.Call, error)
+	Read(ctx context.Context, acct relay.AccountID, start, end time.Time, cursor sip.Cursor, limit int) ([]cdr.Call, error)
 }
 
 // Options are optional settings; the zero value works.
@@ -49,7 +49,7 @@ func New(files *file.Store, calls Calls, o Options) *Store {
 
 // Make makes an archive, or waits for a running export of it; see FileStore.Make.
 func (s *Store) Make(ctx context.Context, o sip.Order) (int64, error) {
-	return s.FileStore.Make(ctx, o.Handle, func(ctx context.Context, to io.Writer) (int64, error) { return s.fill(ctx, to, o) })
+	return s.FileStore.Make(ctx, o.Handle, func(ctx context.Context, w io.Writer) (int64, error) { return s.fill(ctx, w, o) })
 }
 
 // filler writes calls into the files of a zip, one after another.
@@ -63,9 +63,9 @@ type filler struct {
 
 // fill writes an archive. Calls are ordered by their start, so that each day's file is
 // complete before the next begins.
-func (s *Store) fill(ctx context.Context, to io.Writer, o sip.Order) (int64, error) {
-	f := &filler{order: o, zip: zip.NewWriter(to)}
-	err := f.all(ctx, s.calls, s.page)
+func (s *Store) fill(ctx context.Context, w io.Writer, o sip.Order) (int64, error) {
+	f := &filler{order: o, zip: zip.NewWriter(w)}
+	err := f.writeAll(ctx, s.calls, s.page)
 	if err == nil && f.csv == nil {
 		err = f.begin(o.FirstFile()) // no calls: a file with the header only
 	}
@@ -73,10 +73,10 @@ func (s *Store) fill(ctx context.Context, to io.Writer, o sip.Order) (int64, err
 	return f.calls, err
 }
 
-func (f *filler) all(ctx context.Context, from Calls, page int) error {
-	var behind sip.Cursor
+func (f *filler) writeAll(ctx context.Context, source Calls, page int) error {
+	var cursor sip.Cursor
 	for {
-		calls, err := from.Read(ctx, f.order.Account, f.order.From, f.order.To, behind, page)
+		calls, err := source.Read(ctx, f.order.Account, f.order.From, f.order.To, cursor, page)
 		if err != nil || len(calls) == 0 {
 			return err
 		}
@@ -85,8 +85,8 @@ func (f *filler) all(ctx context.Context, from Calls, page int) error {
 				return err
 			}
 		}
-		last := calls[len(calls)-1]
-		behind = sip.Cursor{Start: last.Start, Key: last.Key}
+		lastCall := calls[len(calls)-1]
+		cursor = sip.Cursor{Start: lastCall.Start, Key: lastCall.Key}
 	}
 }
 

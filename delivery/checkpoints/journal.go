@@ -43,7 +43,7 @@ type Journal struct {
 
 	mu           sync.Mutex
 	file         *os.File
-	last         map[ledger.Place]string
+	heads        map[ledger.Place]string
 	lines        int  // number of lines in the file
 	needsRewrite bool // the file is not open, or its last line may be incomplete
 }
@@ -61,14 +61,14 @@ type entry struct {
 // Open reads the journal and publishes its heads. The file is created with the
 // first head.
 func Open(path string, o Options) (*Journal, error) {
-	last, err := Read(path)
+	heads, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
 	// The file is opened with the first head that is stored: before that a second
 	// process, which is refused, may have opened it.
-	j := &Journal{path: path, o: o, last: last, needsRewrite: true}
-	for _, signed := range last { // the directory may be new
+	j := &Journal{path: path, o: o, heads: heads, needsRewrite: true}
+	for _, signed := range heads { // the directory may be new
 		if err := j.publish(signed); err != nil {
 			return nil, err
 		}
@@ -79,10 +79,10 @@ func Open(path string, o Options) (*Journal, error) {
 // Read returns the last head of each ledger in a journal, also while a gateway
 // writes to it: it ignores an incomplete last line.
 func Read(path string) (map[ledger.Place]string, error) {
-	last := make(map[ledger.Place]string)
+	heads := make(map[ledger.Place]string)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return last, nil
+		return heads, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("heads of ledgers: %w", err)
@@ -94,15 +94,15 @@ func Read(path string) (map[ledger.Place]string, error) {
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return nil, fmt.Errorf("heads of ledgers: %s: line %d: %w", path, n, err)
 		}
-		setLast(last, ledger.Place{Account: l.Account, Ledger: l.Ledger}, l.Checkpoint)
+		setLast(heads, ledger.Place{Account: l.Account, Ledger: l.Ledger}, l.Checkpoint)
 	}
-	return last, lines.Err()
+	return heads, lines.Err()
 }
 
-func setLast(last map[ledger.Place]string, p ledger.Place, signed string) {
-	last[p] = signed
+func setLast(heads map[ledger.Place]string, p ledger.Place, signed string) {
+	heads[p] = signed
 	if signed == "" {
-		delete(last, p)
+		delete(heads, p)
 	}
 }
 
@@ -110,14 +110,14 @@ func setLast(last map[ledger.Place]string, p ledger.Place, signed string) {
 func (j *Journal) Last(p ledger.Place) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.last[p]
+	return j.heads[p]
 }
 
 // All returns the last head of every ledger.
 func (j *Journal) All() map[ledger.Place]string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return maps.Clone(j.last)
+	return maps.Clone(j.heads)
 }
 
 // Keep publishes a head and appends it to the journal. It is on disk when Keep
@@ -128,7 +128,7 @@ func (j *Journal) Keep(p ledger.Place, signed string) error {
 	if err := j.publish(signed); err != nil {
 		return err
 	}
-	if j.needsRewrite || j.lines > 1000 && j.lines > 2*len(j.last) {
+	if j.needsRewrite || j.lines > 1000 && j.lines > 2*len(j.heads) {
 		if err := j.rewrite(); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (j *Journal) Keep(p ledger.Place, signed string) error {
 		return fmt.Errorf("heads of ledgers: %w", err)
 	}
 	j.lines++
-	setLast(j.last, p, signed)
+	setLast(j.heads, p, signed)
 	return nil
 }
 
@@ -156,15 +156,15 @@ func encode(p ledger.Place, signed string) ([]byte, error) {
 
 // rewrite replaces the file by one with one line per ledger.
 func (j *Journal) rewrite() error {
-	var all []byte
-	for p, signed := range j.last {
+	var text []byte
+	for p, signed := range j.heads {
 		b, err := encode(p, signed)
 		if err != nil {
 			return err
 		}
-		all = append(all, b...)
+		text = append(text, b...)
 	}
-	if err := durable.WriteFile(j.path, all, 0o600); err != nil {
+	if err := durable.WriteFile(j.path, text, 0o600); err != nil {
 		return fmt.Errorf("heads of ledgers: %w", err)
 	}
 	file, err := os.OpenFile(j.path, os.O_APPEND|os.O_WRONLY, 0o600)
@@ -174,7 +174,7 @@ func (j *Journal) rewrite() error {
 	if j.file != nil {
 		_ = j.file.Close()
 	}
-	j.file, j.lines, j.needsRewrite = file, len(j.last), false
+	j.file, j.lines, j.needsRewrite = file, len(j.heads), false
 	return nil
 }
 

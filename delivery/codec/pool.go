@@ -213,21 +213,21 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 	results := make([]decoders.Decoded, len(frames))
 	var used time.Duration
 	size, deaths := len(frames), 0 // size is the number of frames of a request
-	for next := 0; next < len(frames); {
+	for start := 0; start < len(frames); {
 		if budget > 0 && used >= budget {
-			for i := next; i < len(frames); i++ {
+			for i := start; i < len(frames); i++ {
 				results[i].Skipped = true
 			}
 			break
 		}
-		if frames[next].Encrypted {
-			results[next].Err = refused("payload", "is encrypted")
-			next++
+		if frames[start].Encrypted {
+			results[start].Err = refused("payload", "is encrypted")
+			start++
 			continue
 		}
 		// 1. Send the frames up to the next that is encrypted.
 		req := request{Hash: d.hash, Budget: max(budget-used, 0)}
-		for _, f := range frames[next:min(next+size, len(frames))] {
+		for _, f := range frames[start:min(start+size, len(frames))] {
 			if f.Encrypted {
 				break
 			}
@@ -240,9 +240,9 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			if deaths++; len(req.Frames) > 1 {
 				size, deaths = 1, 0 // and twice as many after each answer
 			} else if ended.exceeded || deaths == maxDeaths {
-				results[next] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: refused("", ended.reason), Took: deathTime}
+				results[start] = decoders.Decoded{Result: decoders.Result{LimitExceeded: true}, Err: refused("", ended.reason), Took: deathTime}
 				used, deaths = used+deathTime, 0
-				next++
+				start++
 			}
 			continue
 		}
@@ -253,9 +253,9 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 		case err != nil:
 			return nil, err
 		case resp.Invalid != nil: // it was valid when it was saved
-			results[next] = decoders.Decoded{Err: resp.Invalid.err(), Took: compiled}
+			results[start] = decoders.Decoded{Err: resp.Invalid.err(), Took: compiled}
 			used += compiled
-			next++
+			start++
 		case len(resp.Results) == 0 || len(resp.Results) > len(req.Frames):
 			return nil, relay.Errorf(relay.KindUnavailable, "codec worker: %d results for %d frames", len(resp.Results), len(req.Frames))
 		}
@@ -265,9 +265,9 @@ func (d *decoder) DecodeBatch(ctx context.Context, owner int64, frames []*decode
 			if i == 0 {
 				r.Took += compiled
 			}
-			results[next] = r.decoded()
+			results[start] = r.decoded()
 			used += r.Took
-			next++
+			start++
 		}
 	}
 	return results, nil

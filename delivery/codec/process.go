@@ -26,8 +26,8 @@ const (
 // process is a running worker, seen from the parent.
 type process struct {
 	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
 	stderr head
 	known  map[string]bool // hashes of the sources that were sent
 }
@@ -38,15 +38,15 @@ func startProcess(program string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(context.Background(), program, WorkerCommand), known: make(map[string]bool)}
 	p.cmd.Env = []string{}
 	p.cmd.Stderr = &p.stderr
-	in, err := p.cmd.StdinPipe()
+	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
+	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	p.in, p.out = in, bufio.NewReader(out)
+	p.stdin, p.stdout = stdin, bufio.NewReader(stdout)
 	return p, p.cmd.Start()
 }
 
@@ -91,10 +91,10 @@ func (p *process) call(ctx context.Context, req request, source string) (resp re
 }
 
 func (p *process) exchange(req request) (resp response, err error) {
-	if err := send(p.in, req); err != nil {
+	if err := send(p.stdin, req); err != nil {
 		return resp, err
 	}
-	return resp, receive(p.out, &resp, maxResponse)
+	return resp, receive(p.stdout, &resp, maxResponse)
 }
 
 // endReason ends the process and returns why it ended.
@@ -124,7 +124,7 @@ func (p *process) lacksMemory() bool {
 
 // end kills the process if it runs, and waits until it has ended.
 func (p *process) end() string {
-	_ = p.in.Close()
+	_ = p.stdin.Close()
 	_ = p.cmd.Process.Kill() // after an exit code of its own, this does nothing
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.String()

@@ -58,7 +58,7 @@ type worker struct {
 
 // Work serves requests from a parent process until its input ends. It returns an error
 // if a request is not readable.
-func Work(in io.Reader, out io.Writer) error {
+func Work(requests io.Reader, responses io.Writer) error {
 	if err := limitProcess(dataLimit); err != nil {
 		fmt.Fprintln(os.Stderr, "codec-worker: limits:", err)
 	}
@@ -68,7 +68,7 @@ func Work(in io.Reader, out io.Writer) error {
 	for {
 		checks.Stop() // an idle worker does nothing
 		var req request
-		err := receive(in, &req, maxRequest)
+		err := receive(requests, &req, maxRequest)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -77,7 +77,7 @@ func Work(in io.Reader, out io.Writer) error {
 		}
 		checks.Reset(watchEvery)
 		resp := w.serve(req)
-		if err := send(out, resp); err != nil || resp.Ends {
+		if err := send(responses, resp); err != nil || resp.Ends {
 			return err
 		}
 		if heldMemory() > memoryLimit/3 { // the garbage of a codec must not count for the next one

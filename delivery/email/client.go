@@ -26,20 +26,20 @@ type Result struct {
 
 // Client sends mails through one server. Safe for concurrent use.
 type Client struct {
-	opts Options
-	from *mail.Address
-	host string
-	pool *pool
+	opts   Options
+	sender *mail.Address
+	host   string
+	pool   *pool
 }
 
 // New returns a client; it connects when the first mail is sent.
 func New(opts Options) (*Client, error) {
 	opts = opts.withDefaults()
-	from, host, err := opts.check()
+	sender, host, err := opts.check()
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{opts: opts, from: from, host: host}
+	c := &Client{opts: opts, sender: sender, host: host}
 	c.pool = newPool(opts.MaxConns, opts.IdleTimeout, opts.Now, c.connect)
 	return c, nil
 }
@@ -52,14 +52,14 @@ func (c *Client) Close() { c.pool.close() }
 // address is not ASCII the server must support SMTPUTF8. When ctx ends the
 // connection is closed at once.
 func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
-	raw, err := Compose(*c.from, m, c.opts.Now())
+	raw, err := Compose(*c.sender, m, c.opts.Now())
 	if err != nil {
 		return Result{}, delivery.Unsendable(err)
 	}
 	if raw, err = c.opts.DKIM.sign(raw); err != nil {
 		return Result{}, delivery.OwnFault(err)
 	}
-	to, err := recipient(m.To)
+	mailbox, err := recipient(m.To)
 	if err != nil {
 		return Result{}, delivery.Unsendable(err)
 	}
@@ -68,7 +68,7 @@ func (c *Client) Send(ctx context.Context, m outbox.Mail) (Result, error) {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: %w", err))
 	}
 	stop := s.closeWith(ctx)
-	result, err := s.transact(c.from.Address, to, raw)
+	result, err := s.transact(c.sender.Address, mailbox, raw)
 	if !stop() {
 		s.broken = true
 		err = interrupted(ctx, err)
@@ -88,16 +88,16 @@ func interrupted(ctx context.Context, err error) error {
 
 // transact runs one mail transaction (RFC 5321, section 3.3). It marks the
 // session broken unless it is ready for the next one.
-func (s *session) transact(from, to string, raw []byte) (Result, error) {
-	opts := mailOptions(from, to)
+func (s *session) transact(sender, recipient string, raw []byte) (Result, error) {
+	opts := mailOptions(sender, recipient)
 	if supported, _ := s.client.Extension("SMTPUTF8"); opts != nil && !supported {
 		return Result{}, delivery.Unsendable(errors.New("mail server: takes no address outside ASCII"))
 	}
 	s.broken = true
-	if err := s.client.Mail(from, opts); err != nil {
+	if err := s.client.Mail(sender, opts); err != nil {
 		return Result{}, delivery.OwnFault(fmt.Errorf("mail server: sender: %w", err))
 	}
-	if err := s.client.Rcpt(to, nil); err != nil {
+	if err := s.client.Rcpt(recipient, nil); err != nil {
 		return s.recipientRefused(err)
 	}
 	w, err := s.client.Data()

@@ -26,12 +26,12 @@ const maxField = 300
 //
 // It returns an error if the recipient, the message id or the name of a further
 // header is not valid, or if that header is one that Compose writes itself.
-func Compose(from mail.Address, m outbox.Mail, date time.Time) ([]byte, error) {
-	to, err := recipient(m.To)
+func Compose(sender mail.Address, m outbox.Mail, date time.Time) ([]byte, error) {
+	mailbox, err := recipient(m.To)
 	if err != nil {
 		return nil, err
 	}
-	id, err := messageID(m.MessageID, from.Address)
+	id, err := messageID(m.MessageID, sender.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func Compose(from mail.Address, m outbox.Mail, date time.Time) ([]byte, error) {
 	h.SetMessageID(id)
 	h.SetDate(date)
 	h.SetSubject(fieldText(m.Subject))
-	h.SetAddressList("To", []*message.Address{{Address: to}})
-	h.SetAddressList("From", []*message.Address{{Name: fieldText(from.Name), Address: from.Address}})
+	h.SetAddressList("To", []*message.Address{{Address: mailbox}})
+	h.SetAddressList("From", []*message.Address{{Name: fieldText(sender.Name), Address: sender.Address}})
 	return write(h, m.Text)
 }
 
@@ -78,8 +78,8 @@ func bodyText(text string) string {
 }
 
 // recipient accepts one bare address, with or without brackets.
-func recipient(to string) (string, error) {
-	a, err := mail.ParseAddress(to)
+func recipient(text string) (string, error) {
+	a, err := mail.ParseAddress(text)
 	if err != nil || strings.ContainsFunc(a.Address, unicode.IsControl) || strings.ContainsAny(a.Address, "<> ") {
 		return "", fmt.Errorf("mail: recipient is not a valid address")
 	}
@@ -88,11 +88,11 @@ func recipient(to string) (string, error) {
 
 // messageID adds the sender's domain where the id has none, as RFC 5322 wants
 // both sides of an "@".
-func messageID(id, from string) (string, error) {
+func messageID(id, sender string) (string, error) {
 	bad := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`<>()[]\,;:"`, r) }
 	local, domain, found := strings.Cut(id, "@")
 	if !found {
-		_, domain, _ = strings.Cut(from, "@")
+		_, domain, _ = strings.Cut(sender, "@")
 	}
 	if local == "" || domain == "" || strings.ContainsRune(domain, '@') || strings.ContainsFunc(local+domain, bad) || len(id) > maxField {
 		return "", fmt.Errorf("mail: message id is not valid")

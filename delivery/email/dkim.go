@@ -64,13 +64,13 @@ func (d *DKIM) sign(raw []byte) ([]byte, error) {
 	if d == nil {
 		return raw, nil
 	}
-	var out bytes.Buffer
-	err := dkim.Sign(&out, bytes.NewReader(raw), &dkim.SignOptions{
+	var buffer bytes.Buffer
+	err := dkim.Sign(&buffer, bytes.NewReader(raw), &dkim.SignOptions{
 		Domain: d.Domain, Selector: d.Selector, Signer: d.Key,
 		HeaderCanonicalization: dkim.CanonicalizationRelaxed, BodyCanonicalization: dkim.CanonicalizationRelaxed,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dkim: sign: %w", err)
 	}
-	return out.Bytes(), nil
+	return buffer.Bytes(), nil
 }

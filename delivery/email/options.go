@@ -82,12 +82,12 @@ func validHello(name string) bool {
 
 // check validates options with defaults. It returns the sender and the server's name
 // for its certificate.
-func (o Options) check() (from *mail.Address, host string, err error) {
+func (o Options) check() (sender *mail.Address, host string, err error) {
 	host, _, err = net.SplitHostPort(o.Addr)
 	if err != nil || host == "" {
 		return nil, "", fmt.Errorf("email: server address %q is not host:port", o.Addr)
 	}
-	if from, err = mail.ParseAddress(o.From); err != nil {
+	if sender, err = mail.ParseAddress(o.From); err != nil {
 		return nil, "", fmt.Errorf("email: sender %q is not a valid address", o.From)
 	}
 	if err := o.DKIM.check(); err != nil {
@@ -101,7 +101,7 @@ func (o Options) check() (from *mail.Address, host string, err error) {
 	case o.Username != "" && o.TLS == None && !mayBeLoopback(host):
 		return nil, "", errors.New("email: credentials need tls starttls or tls, as the server is not on this machine")
 	}
-	return from, host, nil
+	return sender, host, nil
 }
 
 // mayBeLoopback is false for a literal address that is not loopback; a name is checked

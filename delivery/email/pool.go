@@ -18,8 +18,8 @@ type pool struct {
 	closed bool
 }
 
-func newPool(most int, idleFor time.Duration, now func() time.Time, connect func(context.Context) (*session, error)) *pool {
-	return &pool{slots: make(chan struct{}, most), idleFor: idleFor, now: now, connect: connect}
+func newPool(limit int, idleFor time.Duration, now func() time.Time, connect func(context.Context) (*session, error)) *pool {
+	return &pool{slots: make(chan struct{}, limit), idleFor: idleFor, now: now, connect: connect}
 }
 
 // get returns a working session and waits for a slot. The caller must return it
@@ -50,9 +50,9 @@ func (p *pool) pop() *session {
 	if len(p.idle) == 0 {
 		return nil
 	}
-	last := len(p.idle) - 1
-	s := p.idle[last]
-	p.idle = p.idle[:last]
+	lastIndex := len(p.idle) - 1
+	s := p.idle[lastIndex]
+	p.idle = p.idle[:lastIndex]
 	return s
 }
 

@@ -118,10 +118,10 @@ func (l *login) Start() (string, []byte, error) { return sasl.Login, nil, nil }
 
 // Next answers the server's question.
 func (l *login) Next(challenge []byte) ([]byte, error) {
-	switch asked := bytes.ToLower(challenge); {
-	case bytes.HasPrefix(asked, []byte("user")):
+	switch prompt := bytes.ToLower(challenge); {
+	case bytes.HasPrefix(prompt, []byte("user")):
 		return []byte(l.username), nil
-	case bytes.HasPrefix(asked, []byte("pass")):
+	case bytes.HasPrefix(prompt, []byte("pass")):
 		return []byte(l.password), nil
 	}
 	return nil, sasl.ErrUnexpectedServerChallenge

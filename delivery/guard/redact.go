@@ -21,14 +21,14 @@ func Redact(raw string) string {
 	if u.Opaque != "" {
 		u.Opaque = mask
 	}
-	shown := u.String()
+	redacted := u.String()
 	if user {
-		shown = strings.Replace(shown, "//", "//"+mask+"@", 1)
+		redacted = strings.Replace(redacted, "//", "//"+mask+"@", 1)
 	}
 	if query != "" {
-		shown += "?" + maskValues(query)
+		redacted += "?" + maskValues(query)
 	}
-	return shown
+	return redacted
 }
 
 // maskValues keeps the names and their order; a pair without "=" is masked as a whole.

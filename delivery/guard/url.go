@@ -85,8 +85,8 @@ func (g *Guard) checkName(host string) error {
 		return g.Check(addr)
 	}
 	labels := strings.Split(name, ".")
-	switch last := labels[len(labels)-1]; {
-	case isNumber(last):
+	switch tail := labels[len(labels)-1]; {
+	case isNumber(tail):
 		return errors.New("has an address in an unusual spelling; write four decimal numbers")
 	case isLocal(name) && !g.allowsLoopback():
 		return fmt.Errorf("host %s is this machine", name)
@@ -123,8 +123,8 @@ func isASCII(s string) bool {
 // whole host as an IPv4 address (inet_aton). No top-level domain is a number.
 func isNumber(label string) bool {
 	digits := "0123456789"
-	if rest, ok := strings.CutPrefix(label, "0x"); ok {
-		label, digits = rest, "0123456789abcdef"
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		label, digits = hex, "0123456789abcdef"
 	}
 	return strings.Trim(label, digits) == ""
 }

@@ -108,16 +108,16 @@ func (s *Store) aggregateMonths(ctx context.Context, q iot.AggregateQuery, scale
 }
 
 // months splits a query into the months that it covers.
-func months(q iot.AggregateQuery) (out []iot.AggregateQuery) {
-	for from := q.From; !from.After(q.To); from = q.Granularity.Next(from) {
+func months(q iot.AggregateQuery) (queries []iot.AggregateQuery) {
+	for start := q.From; !start.After(q.To); start = q.Granularity.Next(start) {
 		month := q
-		month.From = from
-		if end := q.Granularity.Next(from).Add(-1); end.Before(q.To) {
+		month.From = start
+		if end := q.Granularity.Next(start).Add(-1); end.Before(q.To) {
 			month.To = end
 		}
-		out = append(out, month)
+		queries = append(queries, month)
 	}
-	return out
+	return queries
 }
 
 // narrowToStored narrows a range of many months to the one that contains
@@ -131,14 +131,14 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 	if err != nil {
 		return q, err
 	}
-	var first, last time.Time
+	var earliest, latest time.Time
 	for n, list := range found {
-		err := eachRow(list, func(_ *series, at time.Time, _ row) error {
+		err := eachRow(list, func(_ *series, t time.Time, _ row) error {
 			switch {
-			case n == 0 && (first.IsZero() || at.Before(first)):
-				first = at
-			case n == 1 && at.After(last):
-				last = at
+			case n == 0 && (earliest.IsZero() || t.Before(earliest)):
+				earliest = t
+			case n == 1 && t.After(latest):
+				latest = t
 			}
 			return nil
 		})
@@ -146,10 +146,10 @@ func (s *Store) narrowToStored(ctx context.Context, q iot.AggregateQuery) (iot.A
 			return q, err
 		}
 	}
-	if first.IsZero() {
-		last = first.Add(-1) // nothing at all
+	if earliest.IsZero() {
+		latest = earliest.Add(-1) // nothing at all
 	}
-	q.From, q.To = first, last
+	q.From, q.To = earliest, latest
 	return q, nil
 }
 
@@ -189,8 +189,8 @@ func condition(q iot.AggregateQuery) string {
 	return " WHERE account = $account AND device_id = $device" + timeCondition(q.Query)
 }
 
-func statistic(of iot.Statistic, field string) string {
-	switch of {
+func statistic(s iot.Statistic, field string) string {
+	switch s {
 	case iot.First:
 		return "first(" + field + ")"
 	case iot.Least:
@@ -205,40 +205,40 @@ func statistic(of iot.Statistic, field string) string {
 
 // appendBuckets converts the rows of series to buckets: time, value, and for
 // MinAveMax the minimum and the maximum.
-func appendBuckets(to []iot.Bucket, found []series, of iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
+func appendBuckets(buckets []iot.Bucket, found []series, statistic iot.Statistic, scaled bool, start func(time.Time) time.Time) ([]iot.Bucket, error) {
 	for _, sr := range found {
 		b := iot.Bucket{Type: unclean(sr.Name), SensorID: unclean(sr.Tags["sensor_id"])}
-		to = slices.Grow(to, len(sr.Values))
+		buckets = slices.Grow(buckets, len(sr.Values))
 		for _, row := range sr.Values {
-			at, err := row.time()
+			t, err := row.time()
 			if err == nil {
-				err = setStatistics(row, of, &b)
+				err = setStatistics(row, statistic, &b)
 			}
 			if err != nil {
 				return nil, err
 			}
-			if scaled && (of == iot.Average || of == iot.MinAveMax) {
+			if scaled && (statistic == iot.Average || statistic == iot.MinAveMax) {
 				b.Value *= scale
 			}
-			b.Start = start(at)
-			to = append(to, b)
+			b.Start = start(t)
+			buckets = append(buckets, b)
 		}
 	}
-	return to, nil
+	return buckets, nil
 }
 
 // setStatistics sets the columns after the time.
-func setStatistics(r row, of iot.Statistic, b *iot.Bucket) (err error) {
-	to := []*float64{&b.Value, &b.Min, &b.Max}
-	if of != iot.MinAveMax {
-		to = to[:1]
+func setStatistics(r row, statistic iot.Statistic, b *iot.Bucket) (err error) {
+	targets := []*float64{&b.Value, &b.Min, &b.Max}
+	if statistic != iot.MinAveMax {
+		targets = targets[:1]
 	}
-	if len(r) != len(to)+1 {
+	if len(r) != len(targets)+1 {
 		return fmt.Errorf("a row of %d columns", len(r))
 	}
-	for i := range to {
+	for i := range targets {
 		var null bool
-		if *to[i], null, err = r.number(i + 1); err == nil && null {
+		if *targets[i], null, err = r.number(i + 1); err == nil && null {
 			err = errors.New("a row without a number")
 		}
 		if err != nil {

@@ -21,32 +21,32 @@ type key struct {
 // aggregateFlux queries each statistic as a result of its own and merges the
 // records of each bucket.
 func (s *Store) aggregateFlux(ctx context.Context, q iot.AggregateQuery, scaled bool) ([]iot.Bucket, error) {
-	buckets := make(map[key]*iot.Bucket)
-	err := s.flux(ctx, s.aggregateScript(q, scaled), func(r *query.FluxRecord) error { return addRecord(buckets, r, q, scaled) })
+	byKey := make(map[key]*iot.Bucket)
+	err := s.flux(ctx, s.aggregateScript(q, scaled), func(r *query.FluxRecord) error { return addRecord(byKey, r, q, scaled) })
 	if err != nil {
 		return nil, err
 	}
-	out := make([]iot.Bucket, 0, len(buckets))
-	for _, b := range buckets {
-		out = append(out, *b)
+	buckets := make([]iot.Bucket, 0, len(byKey))
+	for _, b := range byKey {
+		buckets = append(buckets, *b)
 	}
-	return out, nil
+	return buckets, nil
 }
 
 // addRecord adds a record to its bucket. The first and the last window are cut
 // at the ends of the range, so the start is looked up.
-func addRecord(to map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery, scaled bool) error {
+func addRecord(buckets map[key]*iot.Bucket, r *query.FluxRecord, q iot.AggregateQuery, scaled bool) error {
 	sensor := fluxTag(r, "sensor_id")
 	value, ok := r.Value().(float64)
 	if !ok {
 		return fmt.Errorf("flux: a value of type %T", r.Value())
 	}
 	start := q.Granularity.Start(r.Time())
-	at := key{r.Measurement(), sensor, start.UnixNano()}
-	b := to[at]
+	k := key{r.Measurement(), sensor, start.UnixNano()}
+	b := buckets[k]
 	if b == nil {
 		b = &iot.Bucket{Type: unclean(r.Measurement()), SensorID: unclean(sensor), Start: start}
-		to[at] = b
+		buckets[k] = b
 	}
 	switch {
 	case r.Result() == "min" && q.Statistic == iot.MinAveMax:
@@ -77,11 +77,11 @@ func (s *Store) aggregateScript(q iot.AggregateQuery, scaled bool) string {
 	// What becomes of the windows is put into one table again, as aggregateWindow
 	// does; that of 1.8 knows no offset.
 	for _, function := range fluxFunctions(q.Statistic) {
-		by := ""
+		grouping := ""
 		if scaled && function == "mean" {
-			by = fmt.Sprintf("|> map(fn: (r) => ({r with _value: r._value / %.1f})) ", float64(scale))
+			grouping = fmt.Sprintf("|> map(fn: (r) => ({r with _value: r._value / %.1f})) ", float64(scale))
 		}
-		fmt.Fprintf(&b, "readings %s|> %s() |> duplicate(column: \"_start\", as: \"_time\") |> window(every: inf) |> yield(name: \"%s\")\n", by, function, function)
+		fmt.Fprintf(&b, "readings %s|> %s() |> duplicate(column: \"_start\", as: \"_time\") |> window(every: inf) |> yield(name: \"%s\")\n", grouping, function, function)
 	}
 	return b.String()
 }
@@ -94,8 +94,8 @@ func fluxWindow(g iot.Granularity) string {
 	return fmt.Sprintf("every: %ds, offset: %ds", int64(width/time.Second), int64(offset/time.Second))
 }
 
-func fluxFunctions(of iot.Statistic) []string {
-	switch of {
+func fluxFunctions(statistic iot.Statistic) []string {
+	switch statistic {
 	case iot.First:
 		return []string{"first"}
 	case iot.Least:

@@ -76,12 +76,12 @@ func responseError(message string, truncated bool) error {
 }
 
 // eachRow calls each with every row, its time and its series.
-func eachRow(found []series, each func(s *series, at time.Time, r row) error) error {
+func eachRow(found []series, visit func(s *series, t time.Time, r row) error) error {
 	for i := range found {
 		for _, r := range found[i].Values {
-			at, err := r.time()
+			t, err := r.time()
 			if err == nil {
-				err = each(&found[i], at, r)
+				err = visit(&found[i], t, r)
 			}
 			if err != nil {
 				return err

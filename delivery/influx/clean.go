@@ -63,11 +63,11 @@ func clean(s string) string {
 	return b.String()
 }
 
-func cleanRune(b *strings.Builder, r rune, at int, s string) {
+func cleanRune(b *strings.Builder, r rune, offset int, s string) {
 	switch {
-	case r == '#' && at == 0:
+	case r == '#' && offset == 0:
 		b.WriteString("␛#")
-	case r == '\\' && (at+1 == len(s) || strings.IndexByte(",= \"\\", s[at+1]) >= 0):
+	case r == '\\' && (offset+1 == len(s) || strings.IndexByte(",= \"\\", s[offset+1]) >= 0):
 		b.WriteString("␛/")
 	default:
 		writePicture(b, r)

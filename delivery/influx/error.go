@@ -53,8 +53,8 @@ func (e *Error) Paused() bool { return e.paused }
 
 // newError converts an error of the client.
 func newError(op string, err error, now time.Time) *Error {
-	if own, ok := errors.AsType[*Error](err); ok {
-		return own
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
 	}
 	he, ok := errors.AsType[*httpapi.Error](err)
 	if !ok || he.StatusCode == 0 {

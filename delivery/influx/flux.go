@@ -37,13 +37,13 @@ func (s *Store) readFlux(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 }
 
 // flux runs a script and calls each with every record of its result.
-func (s *Store) flux(ctx context.Context, script string, each func(*query.FluxRecord) error) error {
+func (s *Store) flux(ctx context.Context, script string, visit func(*query.FluxRecord) error) error {
 	found, err := s.client.QueryAPI(s.opts.Org).Query(ctx, script)
 	if err != nil {
 		return err
 	}
 	for found.Next() {
-		if err := each(found.Record()); err != nil {
+		if err := visit(found.Record()); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func (s *Store) fluxQuery(q iot.Query) string {
 }
 
 // fluxRange begins a script: the bucket from a time up to, and without, another.
-func (s *Store) fluxRange(from, stop time.Time) string {
-	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(from), fluxTime(stop))
+func (s *Store) fluxRange(start, stop time.Time) string {
+	return fmt.Sprintf("from(bucket: %s)\n  |> range(start: %s, stop: %s)\n", quoteFlux(s.opts.Bucket), fluxTime(start), fluxTime(stop))
 }
 
 // fluxIn is the condition that a column has one of the values.

@@ -23,12 +23,12 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 	if err != nil {
 		return err
 	}
-	for before, sensors := range byAge(old) {
+	for cutoff, sensors := range byAge(old) {
 		forget := s.forgetFlux
 		if sv.v1 {
 			forget = s.forgetInfluxQL
 		}
-		if err := forget(ctx, acct, sensors, before); err != nil {
+		if err := forget(ctx, acct, sensors, cutoff); err != nil {
 			return s.wrapError("delete", err)
 		}
 	}
@@ -37,27 +37,27 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 
 // byAge groups sensors by the age of what they lose.
 func byAge(old []iot.Expired) map[time.Time][]string {
-	out := make(map[time.Time][]string)
+	sensorsByAge := make(map[time.Time][]string)
 	for _, e := range old {
-		before := e.Before.UTC()
-		out[before] = append(out[before], e.SensorID)
+		cutoff := e.Before.UTC()
+		sensorsByAge[cutoff] = append(sensorsByAge[cutoff], e.SensorID)
 	}
-	return out
+	return sensorsByAge
 }
 
 // forgetInfluxQL deletes from whatever measurements the sensors are in.
-func (s *Store) forgetInfluxQL(ctx context.Context, acct relay.AccountID, sensors []string, before time.Time) error {
+func (s *Store) forgetInfluxQL(ctx context.Context, acct relay.AccountID, sensors []string, cutoff time.Time) error {
 	params, tests := tagIn(acct, "sensor_id", sensors)
 	_, err := s.influxQL(ctx, s.statement(params, "DELETE WHERE account = $account AND ("+
-		tests+") AND time < "+strconv.FormatInt(before.UnixNano(), 10)))
+		tests+") AND time < "+strconv.FormatInt(cutoff.UnixNano(), 10)))
 	return err
 }
 
 // forgetFlux looks which sensors have anything to lose before it deletes, as a
 // delete walks through all of a bucket's index.
-func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []string, before time.Time) error {
-	first := withBounds(iot.Query{}).From
-	script := s.fluxRange(first, before) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
+func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []string, cutoff time.Time) error {
+	earliest := withBounds(iot.Query{}).From
+	script := s.fluxRange(earliest, cutoff) + fmt.Sprintf("  |> filter(fn: (r) => r.account == %s and (%s))\n"+
 		"  |> first()\n  |> keep(columns: [\"sensor_id\"])\n  |> group()\n  |> distinct(column: \"sensor_id\")\n",
 		quoteFlux(acct.String()), fluxIn("sensor_id", sensors))
 	var names []string
@@ -72,7 +72,7 @@ func (s *Store) forgetFlux(ctx context.Context, acct relay.AccountID, sensors []
 	}
 	for _, name := range names {
 		// The delete API takes the end for a part of the range.
-		err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, first, before.Add(-1), predicate(acct, name))
+		err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, earliest, cutoff.Add(-1), predicate(acct, name))
 		if err != nil {
 			return errors.Join(fmt.Errorf("sensor %s", name), err)
 		}

@@ -62,7 +62,7 @@ type queryResponse struct {
 }
 
 func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResponse, error) {
-	var out queryResponse
+	var response queryResponse
 	form := url.Values{"q": {st.q}, "epoch": {"ns"}}
 	if st.db != "" {
 		form.Set("db", st.db)
@@ -73,7 +73,7 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResp
 	if st.params != nil {
 		params, err := json.Marshal(st.params)
 		if err != nil {
-			return out, fmt.Errorf("parameters: %w", err)
+			return response, fmt.Errorf("parameters: %w", err)
 		}
 		form.Set("params", string(params))
 	}
@@ -83,16 +83,16 @@ func (s *Store) ask(ctx context.Context, st statement, accept string) (queryResp
 	}
 	herr := s.http.DoPostRequest(ctx, s.opts.URL+"query", strings.NewReader(form.Encode()), head, func(r *http.Response) (err error) {
 		defer func() { _ = r.Body.Close() }()
-		out.form = r.Header.Get("Content-Type")
+		response.form = r.Header.Get("Content-Type")
 		body := bytes.NewBuffer(make([]byte, 0, 16<<10))
 		_, err = body.ReadFrom(io.LimitReader(r.Body, maxAnswer))
-		out.body = body.Bytes()
+		response.body = body.Bytes()
 		return err
 	})
 	if herr != nil {
-		return out, herr
+		return response, herr
 	}
-	return out, nil
+	return response, nil
 }
 
 // readInfluxQL queries the newest points of each series of the device. The tag
@@ -160,7 +160,7 @@ func setValue(p *iot.Point, r row) error {
 	if len(r) != 3 {
 		return fmt.Errorf("a row of %d columns", len(r))
 	}
-	at, err := r.time()
+	t, err := r.time()
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func setValue(p *iot.Point, r row) error {
 	if err != nil {
 		return err
 	}
-	p.Time, p.Value, p.Text, p.IsText = at, value, "", null
+	p.Time, p.Value, p.Text, p.IsText = t, value, "", null
 	if null {
 		text, _ := r[2].(string)
 		p.Text = unclean(text)

@@ -29,14 +29,14 @@ func latest(points []iot.Point) []iot.Point {
 	slices.SortStableFunc(points, func(a, b iot.Point) int {
 		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), cmp.Compare(a.Type, b.Type), textRank(a)-textRank(b))
 	})
-	var out []iot.Point
+	var newest []iot.Point
 	for _, p := range points {
-		if n := len(out); n > 0 && out[n-1].SensorID == p.SensorID && (out[n-1].Time.After(p.Time) || out[n-1].Type == p.Type) {
+		if n := len(newest); n > 0 && newest[n-1].SensorID == p.SensorID && (newest[n-1].Time.After(p.Time) || newest[n-1].Type == p.Type) {
 			continue
 		}
-		out = append(out, p)
+		newest = append(newest, p)
 	}
-	return out
+	return newest
 }
 
 // maxNamedDevices is the largest number of devices that a query names; for more
@@ -54,27 +54,27 @@ func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs 
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]time.Time, len(deviceIDs))
-	for _, from := range []time.Time{s.opts.Now().Add(-recentWindow), {}} {
+	latest := make(map[string]time.Time, len(deviceIDs))
+	for _, start := range []time.Time{s.opts.Now().Add(-recentWindow), {}} {
 		missing := make(map[string]bool)
 		for _, id := range deviceIDs {
-			if out[id].IsZero() {
+			if latest[id].IsZero() {
 				missing[id] = true
 			}
 		}
 		if len(missing) == 0 {
 			break
 		}
-		found := func(tag string, at time.Time) {
-			if id := unclean(tag); missing[id] && (out[id].IsZero() || at.After(out[id])) {
-				out[id] = at
+		found := func(tag string, t time.Time) {
+			if id := unclean(tag); missing[id] && (latest[id].IsZero() || t.After(latest[id])) {
+				latest[id] = t
 			}
 		}
-		if err := search(ctx, withBounds(iot.Query{Account: acct, From: from}), deviceNames(missing), found); err != nil {
+		if err := search(ctx, withBounds(iot.Query{Account: acct, From: start}), deviceNames(missing), found); err != nil {
 			return nil, s.wrapError("query", err)
 		}
 	}
-	return out, nil
+	return latest, nil
 }
 
 // deviceNames returns the devices to name in a query; none means all devices.
@@ -85,26 +85,26 @@ func deviceNames(devices map[string]bool) []string {
 	return slices.Collect(maps.Keys(devices))
 }
 
-func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, found func(tag string, at time.Time)) error {
+func (s *Store) storedInfluxQL(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {
 	params, devices := tagIn(q.Account, "device_id", names)
 	condition := "account = $account" + timeCondition(q)
 	if devices != "" {
 		condition += " AND (" + devices + ")"
 	}
-	all, err := s.influxQL(ctx, s.statement(params,
+	rows, err := s.influxQL(ctx, s.statement(params,
 		"SELECT *::field FROM /.*/ WHERE "+condition+" GROUP BY device_id ORDER BY time DESC LIMIT 1"))
 	if err != nil {
 		return err
 	}
-	return eachRow(all, func(of *series, at time.Time, _ row) error {
-		found(of.Tags["device_id"], at)
+	return eachRow(rows, func(s *series, t time.Time, _ row) error {
+		found(s.Tags["device_id"], t)
 		return nil
 	})
 }
 
 // storedFlux reads the last value of each series and field and keeps only its
 // time, because values of several types do not fit in one table.
-func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, found func(tag string, at time.Time)) error {
+func (s *Store) storedFlux(ctx context.Context, q iot.Query, names []string, found func(tag string, t time.Time)) error {
 	condition := "r.account == " + quoteFlux(q.Account.String())
 	if len(names) > 0 {
 		condition += " and (" + fluxIn("device_id", names) + ")"

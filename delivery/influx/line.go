@@ -40,8 +40,8 @@ func appendUplink(b []byte, u *iot.RadioData) []byte {
 	b = appendField(b, fields, "f_cnt=", float(u.FCnt))
 	b = appendField(b, fields, "f_port=", float(u.FPort))
 	if u.Frame {
-		one := 1.0
-		b = appendField(b, fields, "frames=", &one)
+		value := 1.0
+		b = appendField(b, fields, "frames=", &value)
 	}
 	b = appendField(b, fields, "gateways=", float(u.Gateways))
 	b = appendField(b, fields, "latitude=", u.Latitude)

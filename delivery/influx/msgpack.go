@@ -26,16 +26,16 @@ const msgpackType = "application/x-msgpack"
 type msgpackReader struct {
 	acct      relay.AccountID
 	size      int // the length of the response
-	rest      []byte
+	remaining []byte
 	err       error
 	message   string // the error in the response
 	truncated bool   // the server truncated the rows
-	out       []iot.Point
+	points    []iot.Point
 }
 
 // readMsgpack returns the points of a response to SELECT value, text GROUP BY *.
 func readMsgpack(acct relay.AccountID, body []byte) ([]iot.Point, error) {
-	m := msgpackReader{acct: acct, size: len(body), rest: body}
+	m := msgpackReader{acct: acct, size: len(body), remaining: body}
 	m.object(func(name string) bool {
 		if name != "results" {
 			return false
@@ -43,7 +43,7 @@ func readMsgpack(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 		m.array(m.result)
 		return true
 	})
-	if m.err == nil && len(m.rest) > 0 {
+	if m.err == nil && len(m.remaining) > 0 {
 		m.fail(errors.New("more after it"))
 	}
 	switch {
@@ -52,7 +52,7 @@ func readMsgpack(acct relay.AccountID, body []byte) ([]iot.Point, error) {
 	case m.truncated || m.message != "":
 		return nil, responseError(m.message, m.truncated)
 	}
-	return m.out, nil
+	return m.points, nil
 }
 
 func (m *msgpackReader) result() {
@@ -69,7 +69,7 @@ func (m *msgpackReader) result() {
 func (m *msgpackReader) series() {
 	var name string
 	tags := make(map[string]string, 8)
-	first := len(m.out)
+	start := len(m.points)
 	m.object(func(member string) bool {
 		switch member {
 		case "name":
@@ -86,10 +86,10 @@ func (m *msgpackReader) series() {
 		}
 		return true
 	})
-	of := pointOf(m.acct, name, func(tag string) string { return tags[tag] })
-	for i, row := range m.out[first:] {
-		of.Time, of.Value, of.Text, of.IsText = row.Time, row.Value, row.Text, row.IsText
-		m.out[first+i] = of
+	point := pointOf(m.acct, name, func(tag string) string { return tags[tag] })
+	for i, row := range m.points[start:] {
+		point.Time, point.Value, point.Text, point.IsText = row.Time, row.Value, row.Text, row.IsText
+		m.points[start+i] = point
 	}
 }
 
@@ -105,7 +105,7 @@ func (m *msgpackReader) row() {
 	if text := m.optional(); row.IsText {
 		row.Text = unclean(text)
 	}
-	m.out = append(m.out, row)
+	m.points = append(m.points, row)
 }
 
 // object parses a map and passes each name to member, which reads the value and
@@ -126,14 +126,14 @@ func (m *msgpackReader) object(member func(name string) bool) {
 		case "partial":
 			m.truncated = m.boolean() || m.truncated
 		default:
-			m.advance(msgp.Skip(m.rest))
+			m.advance(msgp.Skip(m.remaining))
 		}
 	}
 }
 
 func (m *msgpackReader) array(element func()) {
 	n := m.length(msgp.ReadArrayHeaderBytes)
-	m.out = slices.Grow(m.out, min(n, len(m.rest)/8))
+	m.points = slices.Grow(m.points, min(n, len(m.remaining)/8))
 	for range n {
 		if m.err != nil {
 			return
@@ -148,11 +148,11 @@ func (m *msgpackReader) length(header func([]byte) (uint32, []byte, error)) int 
 	if m.err != nil {
 		return 0
 	}
-	n, rest, err := header(m.rest)
-	if err == nil && int64(n) > int64(len(rest)) {
-		err = fmt.Errorf("%d elements in %d octets", n, len(rest))
+	n, remaining, err := header(m.remaining)
+	if err == nil && int64(n) > int64(len(remaining)) {
+		err = fmt.Errorf("%d elements in %d octets", n, len(remaining))
 	}
-	if !m.advance(rest, err) {
+	if !m.advance(remaining, err) {
 		return 0
 	}
 	return int(n)
@@ -162,8 +162,8 @@ func (m *msgpackReader) text() string {
 	if m.err != nil {
 		return ""
 	}
-	s, rest, err := msgp.ReadStringBytes(m.rest)
-	m.advance(rest, err)
+	s, remaining, err := msgp.ReadStringBytes(m.remaining)
+	m.advance(remaining, err)
 	return s
 }
 
@@ -179,8 +179,8 @@ func (m *msgpackReader) integer() int64 {
 	if m.err != nil {
 		return 0
 	}
-	n, rest, err := msgp.ReadInt64Bytes(m.rest)
-	m.advance(rest, err)
+	n, remaining, err := msgp.ReadInt64Bytes(m.remaining)
+	m.advance(remaining, err)
 	return n
 }
 
@@ -190,11 +190,11 @@ func (m *msgpackReader) number() float64 {
 	if m.err != nil {
 		return 0
 	}
-	if msgp.NextType(m.rest) == msgp.IntType {
+	if msgp.NextType(m.remaining) == msgp.IntType {
 		return float64(m.integer())
 	}
-	f, rest, err := msgp.ReadFloat64Bytes(m.rest)
-	m.advance(rest, err)
+	f, remaining, err := msgp.ReadFloat64Bytes(m.remaining)
+	m.advance(remaining, err)
 	return f
 }
 
@@ -202,32 +202,32 @@ func (m *msgpackReader) boolean() bool {
 	if m.err != nil {
 		return false
 	}
-	b, rest, err := msgp.ReadBoolBytes(m.rest)
-	m.advance(rest, err)
+	b, remaining, err := msgp.ReadBoolBytes(m.remaining)
+	m.advance(remaining, err)
 	return b
 }
 
 // null reads a nil if it is next.
 func (m *msgpackReader) null() bool {
-	if m.err != nil || msgp.NextType(m.rest) != msgp.NilType {
+	if m.err != nil || msgp.NextType(m.remaining) != msgp.NilType {
 		return false
 	}
-	rest, err := msgp.ReadNilBytes(m.rest)
-	return m.advance(rest, err)
+	remaining, err := msgp.ReadNilBytes(m.remaining)
+	return m.advance(remaining, err)
 }
 
 // advance continues after the bytes that were read, unless that failed.
-func (m *msgpackReader) advance(rest []byte, err error) bool {
+func (m *msgpackReader) advance(remaining []byte, err error) bool {
 	if err != nil {
 		m.fail(err)
 		return false
 	}
-	m.rest = rest
+	m.remaining = remaining
 	return true
 }
 
 func (m *msgpackReader) fail(err error) {
 	if m.err == nil {
-		m.err = fmt.Errorf("an answer: offset %d: %w", m.size-len(m.rest), err)
+		m.err = fmt.Errorf("an answer: offset %d: %w", m.size-len(m.remaining), err)
 	}
 }

@@ -39,16 +39,16 @@ func pointKeyOf(p *iot.Point) pointKey {
 // textsOf returns the keys of the points that a batch writes as text, each with
 // the index of its last point; nil if there is none.
 func textsOf(points []iot.Point) map[pointKey]int {
-	var out map[pointKey]int
+	var texts map[pointKey]int
 	for i := range points {
 		if p := &points[i]; p.IsText && p.Invalid() == "" {
-			if out == nil {
-				out = make(map[pointKey]int)
+			if texts == nil {
+				texts = make(map[pointKey]int)
 			}
-			out[pointKeyOf(p)] = i
+			texts[pointKeyOf(p)] = i
 		}
 	}
-	return out
+	return texts
 }
 
 // sensorsAtOnce is the largest number of sensors in a query; pointsAtOnce is the
@@ -64,12 +64,12 @@ const (
 // Usually there are none, and a text costs the batch one query.
 func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[pointKey]int) error {
 	for acct, sensors := range bySensor(texts) {
-		for some := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), sensorsAtOnce) {
+		for chunk := range slices.Chunk(slices.Sorted(maps.Keys(sensors)), sensorsAtOnce) {
 			var places []pointKey
-			for _, sensor := range some {
+			for _, sensor := range chunk {
 				places = append(places, sensors[sensor]...)
 			}
-			numbers, err := s.numbersAt(ctx, sv, acct, some, places)
+			numbers, err := s.numbersAt(ctx, sv, acct, chunk, places)
 			if forbidden(err) {
 				if !s.writeOnly.Swap(true) {
 					s.opts.Logger.WarnContext(ctx, "the token lacks read permission: numbers replaced by texts are not deleted", "error", err)
@@ -96,14 +96,14 @@ func (s *Store) deleteOverwritten(ctx context.Context, sv server, texts map[poin
 }
 
 func bySensor(texts map[pointKey]int) map[relay.AccountID]map[string][]pointKey {
-	out := make(map[relay.AccountID]map[string][]pointKey)
+	pointsByAccount := make(map[relay.AccountID]map[string][]pointKey)
 	for p := range texts {
-		if out[p.account] == nil {
-			out[p.account] = make(map[string][]pointKey)
+		if pointsByAccount[p.account] == nil {
+			pointsByAccount[p.account] = make(map[string][]pointKey)
 		}
-		out[p.account][p.sensor] = append(out[p.account][p.sensor], p)
+		pointsByAccount[p.account][p.sensor] = append(pointsByAccount[p.account][p.sensor], p)
 	}
-	return out
+	return pointsByAccount
 }
 
 // numbersAt returns the points of an account's sensors that hold numbers, in the time
@@ -112,12 +112,12 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 	q := iot.Query{Account: acct}
 	kinds := make(map[string]bool)
 	for _, p := range places {
-		at := time.Unix(0, p.ns)
-		if q.From.IsZero() || at.Before(q.From) {
-			q.From = at
+		t := time.Unix(0, p.ns)
+		if q.From.IsZero() || t.Before(q.From) {
+			q.From = t
 		}
-		if at.After(q.To) {
-			q.To = at
+		if t.After(q.To) {
+			q.To = t
 		}
 		kinds[p.kind] = true
 	}
@@ -130,14 +130,14 @@ func (s *Store) numbersAt(ctx context.Context, sv server, acct relay.AccountID, 
 
 func (s *Store) numbersInfluxQL(ctx context.Context, q iot.Query, sensors []string) ([]pointKey, error) {
 	params, tests := tagIn(q.Account, "sensor_id", sensors)
-	all, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
+	found, err := s.influxQL(ctx, s.statement(params, "SELECT value FROM "+measurementList(q.Types)+
 		" WHERE account = $account AND ("+tests+")"+timeCondition(q)+" GROUP BY sensor_id"))
 	if err != nil {
 		return nil, err
 	}
 	var numbers []pointKey
-	err = eachRow(all, func(of *series, at time.Time, _ row) error {
-		numbers = append(numbers, pointKey{q.Account, unclean(of.Name), unclean(of.Tags["sensor_id"]), at.UnixNano()})
+	err = eachRow(found, func(s *series, t time.Time, _ row) error {
+		numbers = append(numbers, pointKey{q.Account, unclean(s.Name), unclean(s.Tags["sensor_id"]), t.UnixNano()})
 		return nil
 	})
 	return numbers, err
@@ -165,8 +165,8 @@ func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
 		slots <- struct{}{}
 		requests.Go(func() {
 			defer func() { <-slots }()
-			at := time.Unix(0, p.ns).UTC()
-			err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, at, at,
+			t := time.Unix(0, p.ns).UTC()
+			err := s.client.DeleteAPI().DeleteWithName(ctx, s.opts.Org, s.opts.Bucket, t, t,
 				"_measurement="+quotePredicate(clean(p.kind))+" AND "+predicate(p.account, clean(p.sensor)))
 			if err != nil {
 				errs[i] = fmt.Errorf("sensor %s: %w", p.sensor, err)
@@ -178,15 +178,15 @@ func (s *Store) deleteFlux(ctx context.Context, points []pointKey) error {
 }
 
 func (s *Store) deleteInfluxQL(ctx context.Context, places []pointKey) error {
-	for some := range slices.Chunk(places, pointsAtOnce) {
-		params := make(map[string]any, 2*len(some))
-		each := make([]string, len(some))
-		for i, p := range some {
+	for chunk := range slices.Chunk(places, pointsAtOnce) {
+		params := make(map[string]any, 2*len(chunk))
+		statements := make([]string, len(chunk))
+		for i, p := range chunk {
 			n := strconv.Itoa(i)
 			params["a"+n], params["s"+n] = p.account.String(), clean(p.sensor)
-			each[i] = fmt.Sprintf("DELETE FROM %s WHERE account = $a%s AND sensor_id = $s%s AND time = %d", quoteName(clean(p.kind)), n, n, p.ns)
+			statements[i] = fmt.Sprintf("DELETE FROM %s WHERE account = $a%s AND sensor_id = $s%s AND time = %d", quoteName(clean(p.kind)), n, n, p.ns)
 		}
-		if _, err := s.influxQLs(ctx, s.statement(params, strings.Join(each, "; "))); err != nil {
+		if _, err := s.influxQLs(ctx, s.statement(params, strings.Join(statements, "; "))); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []str
 		return nil, err
 	}
 	var uplinks []iot.RadioData
-	for some := range slices.Chunk(deviceIDs, maxNamedDevices) {
-		found, err := search(ctx, acct, some, since)
+	for chunk := range slices.Chunk(deviceIDs, maxNamedDevices) {
+		found, err := search(ctx, acct, chunk, since)
 		if err != nil {
 			return nil, s.wrapError("query", err)
 		}
@@ -38,30 +38,30 @@ func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []str
 	slices.SortStableFunc(uplinks, func(a, b iot.RadioData) int {
 		return cmp.Or(cmp.Compare(a.DeviceID, b.DeviceID), b.Time.Compare(a.Time))
 	})
-	out := make(map[string]iot.RadioData, len(deviceIDs))
+	frames := make(map[string]iot.RadioData, len(deviceIDs))
 	for _, u := range uplinks {
-		newest := out[u.DeviceID]
+		newest := frames[u.DeviceID]
 		newest.Complete(u)
-		out[u.DeviceID] = newest
+		frames[u.DeviceID] = newest
 	}
-	return out, nil
+	return frames, nil
 }
 
 func (s *Store) radioInfluxQL(ctx context.Context, acct relay.AccountID, ids []string, since time.Time) ([]iot.RadioData, error) {
 	params, devices := tagIn(acct, "device_id", ids)
-	all, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
+	found, err := s.influxQL(ctx, s.statement(params, "SELECT "+strings.Join(radioFields(), ", ")+" FROM uplink WHERE account = $account"+
 		timeCondition(withBounds(iot.Query{From: since}))+" AND ("+devices+")"+
 		" GROUP BY device_id ORDER BY time DESC LIMIT "+strconv.Itoa(iot.RadioFrames)))
 	if err != nil {
 		return nil, err
 	}
-	var out []iot.RadioData
-	err = eachRow(all, func(of *series, at time.Time, r row) error {
-		u, err := radioOf(iot.RadioData{Account: acct, DeviceID: unclean(of.Tags["device_id"]), Time: at}, r)
-		out = append(out, u)
+	var frames []iot.RadioData
+	err = eachRow(found, func(s *series, t time.Time, r row) error {
+		u, err := radioOf(iot.RadioData{Account: acct, DeviceID: unclean(s.Tags["device_id"]), Time: t}, r)
+		frames = append(frames, u)
 		return err
 	})
-	return out, err
+	return frames, err
 }
 
 // radioOf returns the radio data with the fields of a row.
@@ -106,24 +106,24 @@ func (s *Store) radioFlux(ctx context.Context, acct relay.AccountID, ids []strin
 		quoteFlux(acct.String()), fluxIn("device_id", ids), fluxIn("_field", radioFields()), iot.RadioFrames)
 	type key struct {
 		device string
-		at     int64
+		ns     int64
 	}
-	at := make(map[key]int)
-	var out []iot.RadioData
+	indexes := make(map[key]int)
+	var frames []iot.RadioData
 	err := s.flux(ctx, script, func(r *query.FluxRecord) error {
 		v, ok := r.Value().(float64)
 		if !ok {
 			return nil
 		}
 		k := key{unclean(fluxTag(r, "device_id")), r.Time().UnixNano()}
-		i, there := at[k]
-		if !there {
-			i = len(out)
-			at[k] = i
-			out = append(out, iot.RadioData{Account: acct, DeviceID: k.device, Time: r.Time().UTC()})
+		i, found := indexes[k]
+		if !found {
+			i = len(frames)
+			indexes[k] = i
+			frames = append(frames, iot.RadioData{Account: acct, DeviceID: k.device, Time: r.Time().UTC()})
 		}
-		setRadio(&out[i], r.Field(), v)
+		setRadio(&frames[i], r.Field(), v)
 		return nil
 	})
-	return out, err
+	return frames, err
 }

@@ -40,13 +40,13 @@ func (s *Store) read(ctx context.Context, q iot.Query) ([]iot.Point, error) {
 // withBounds sets the missing bounds of a query to the range that the server can
 // hold.
 func withBounds(q iot.Query) iot.Query {
-	first := time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
-	last := time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC)
-	if q.From.IsZero() || q.From.Before(first) {
-		q.From = first
+	earliest := time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest := time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC)
+	if q.From.IsZero() || q.From.Before(earliest) {
+		q.From = earliest
 	}
-	if q.To.IsZero() || q.To.After(last) {
-		q.To = last
+	if q.To.IsZero() || q.To.After(latest) {
+		q.To = latest
 	}
 	if q.Limit <= 0 || q.Limit > MaxReadings {
 		q.Limit = MaxReadings

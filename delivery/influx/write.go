@@ -86,8 +86,8 @@ func (b *batchWrite) halve(ctx context.Context, lines []line, grouped bool) erro
 
 func (b *batchWrite) refuse(lines []line, reason string) {
 	for _, l := range lines {
-		l.from.Reason = reason
-		b.refused = append(b.refused, l.from)
+		l.origin.Reason = reason
+		b.refused = append(b.refused, l.origin)
 	}
 }
 
@@ -99,7 +99,7 @@ func refusesAll(reason string, lines int) bool {
 // line is one line of an encoded batch, and the point or uplink it came from.
 type line struct {
 	start, name, end int // within the buffer; name is where the tags begin
-	from             iot.Refused
+	origin           iot.Refused
 }
 
 // encodedBatch is a batch in line protocol, and the readings that are not sent.
@@ -118,7 +118,7 @@ func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
 	e := &encodedBatch{buf: make([]byte, 0, n*lineBytes), lines: make([]line, 0, n)}
 	for i := range b.Points {
 		p := &b.Points[i]
-		if last, over := texts[pointKeyOf(p)]; !over || p.IsText || i > last {
+		if lastText, over := texts[pointKeyOf(p)]; !over || p.IsText || i > lastText {
 			e.point(p, i)
 		}
 	}
@@ -129,31 +129,31 @@ func encode(b iot.Batch, texts map[pointKey]int) *encodedBatch {
 }
 
 func (e *encodedBatch) point(p *iot.Point, i int) {
-	from := iot.Refused{Point: i, Radio: -1}
-	if from.Reason = p.Invalid(); from.Reason != "" {
-		e.refused = append(e.refused, from)
+	origin := iot.Refused{Point: i, Radio: -1}
+	if origin.Reason = p.Invalid(); origin.Reason != "" {
+		e.refused = append(e.refused, origin)
 		return
 	}
 	start := len(e.buf)
 	e.buf = appendPoint(e.buf, p)
-	e.add(start, from)
+	e.add(start, origin)
 }
 
 func (e *encodedBatch) uplink(u *iot.RadioData, i int) {
-	from := iot.Refused{Point: -1, Radio: i}
-	if from.Reason = u.Invalid(); from.Reason != "" {
-		e.refused = append(e.refused, from)
+	origin := iot.Refused{Point: -1, Radio: i}
+	if origin.Reason = u.Invalid(); origin.Reason != "" {
+		e.refused = append(e.refused, origin)
 		return
 	}
 	start := len(e.buf)
 	if e.buf = appendUplink(e.buf, u); len(e.buf) > start {
-		e.add(start, from)
+		e.add(start, origin)
 	}
 }
 
-func (e *encodedBatch) add(start int, from iot.Refused) {
+func (e *encodedBatch) add(start int, origin iot.Refused) {
 	name := bytes.Index(e.buf[start:], []byte(",account="))
-	e.lines = append(e.lines, line{start: start, name: start + name, end: len(e.buf), from: from})
+	e.lines = append(e.lines, line{start: start, name: start + name, end: len(e.buf), origin: origin})
 }
 
 // body returns the request body for some of the lines.

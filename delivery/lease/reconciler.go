@@ -11,16 +11,16 @@ import (
 // processes the record. Not safe for concurrent use.
 type Reconciler[R comparable] struct {
 	// Due lists at most limit records that are due.
-	Due   func(ctx context.Context, before time.Time, limit int) ([]R, error)
+	Due   func(ctx context.Context, cutoff time.Time, limit int) ([]R, error)
 	Limit int
 	Gate  Gate // nil means always open
 	// Schedule is called with each of them and the time that it returned in the previous
 	// pass; the zero time if there is none.
-	Schedule func(ctx context.Context, ref R, last time.Time) time.Time
+	Schedule func(ctx context.Context, ref R, lastAttempt time.Time) time.Time
 	Now      func() time.Time
 	Log      *slog.Logger
 
-	last map[R]time.Time
+	attempts map[R]time.Time
 }
 
 // Pass schedules the records that are due, once, and returns how many there were. It does
@@ -41,10 +41,10 @@ func (r *Reconciler[R]) Pass(ctx context.Context) int {
 		if ctx.Err() != nil {
 			break
 		}
-		if at := r.Schedule(ctx, ref, r.last[ref]); !at.IsZero() {
-			now[ref] = at
+		if t := r.Schedule(ctx, ref, r.attempts[ref]); !t.IsZero() {
+			now[ref] = t
 		}
 	}
-	r.last = now
+	r.attempts = now
 	return len(refs)
 }

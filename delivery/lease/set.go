@@ -24,10 +24,10 @@ type Store[R comparable] interface {
 
 // Hold is this process's hold on one record. Workers embed it in their items.
 type Hold[R comparable] struct {
-	Ref    R
-	end    time.Time // of the lease, as last confirmed by the store
-	latest time.Time // the latest end that the store may have, if a response was lost
-	again  bool      // leased again while it was held
+	Ref         R
+	end         time.Time // of the lease, as last confirmed by the store
+	latest      time.Time // the latest end that the store may have, if a response was lost
+	leasedAgain bool      // leased again while it was held
 }
 
 // NewHold returns the hold on a record that was just leased until end.
@@ -56,7 +56,7 @@ type Set[R comparable] struct {
 	o Options[R]
 
 	mu       sync.Mutex
-	held     map[R]*Hold[R]
+	holds    map[R]*Hold[R]
 	reserved map[R]struct{} // their leases are being acquired
 	spare    []relay.Lease[R]
 }
@@ -64,7 +64,7 @@ type Set[R comparable] struct {
 // NewSet returns an empty Set.
 func NewSet[R comparable](o Options[R]) *Set[R] {
 	o.Gate = OrOpen(o.Gate)
-	return &Set[R]{o: o, held: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
+	return &Set[R]{o: o, holds: make(map[R]*Hold[R]), reserved: make(map[R]struct{})}
 }
 
 // Closed reports whether the gate is closed: nothing may be leased, and no work may
@@ -82,7 +82,7 @@ func (s *Set[R]) Reserve(ref R) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, reserved := s.reserved[ref]
-	if reserved || s.held[ref] != nil {
+	if reserved || s.holds[ref] != nil {
 		return false
 	}
 	s.reserved[ref] = struct{}{}
@@ -101,13 +101,13 @@ func (s *Set[R]) Unreserve(ref R) {
 func (s *Set[R]) Add(h *Hold[R]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if held := s.held[h.Ref]; held != nil {
-		if held.again = true; h.end.After(held.latest) {
-			held.latest = h.end
+	if hold := s.holds[h.Ref]; hold != nil {
+		if hold.leasedAgain = true; h.end.After(hold.latest) {
+			hold.latest = h.end
 		}
 		return false
 	}
-	s.held[h.Ref] = h
+	s.holds[h.Ref] = h
 	return true
 }
 
@@ -115,7 +115,7 @@ func (s *Set[R]) Add(h *Hold[R]) bool {
 func (s *Set[R]) Has(ref R) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held[ref] != nil
+	return s.holds[ref] != nil
 }
 
 // Drop ends the hold on a record: its outcome is saved, or its lease is lost or will be
@@ -124,9 +124,9 @@ func (s *Set[R]) Has(ref R) bool {
 func (s *Set[R]) Drop(ref R) (spare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.held[ref]
-	delete(s.held, ref)
-	if h == nil || !h.again {
+	h := s.holds[ref]
+	delete(s.holds, ref)
+	if h == nil || !h.leasedAgain {
 		return false
 	}
 	s.spare = append(s.spare, h.lease())
@@ -182,12 +182,12 @@ func (s *Set[R]) RenewEvery(ctx context.Context) { Every(ctx, s.o.Duration/3, s.
 // expiringBefore returns the leases that end before the given time, to be renewed until
 // another. The response may be lost; while a lease is valid, no other process can move
 // its end that far.
-func (s *Set[R]) expiringBefore(before, until time.Time) (ls []relay.Lease[R]) {
+func (s *Set[R]) expiringBefore(cutoff, until time.Time) (ls []relay.Lease[R]) {
 	now := s.o.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.held {
-		if !h.end.Before(before) {
+	for _, h := range s.holds {
+		if !h.end.Before(cutoff) {
 			continue
 		}
 		ls = append(ls, h.lease())
@@ -202,7 +202,7 @@ func (s *Set[R]) setEnd(refs []R, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ref := range refs {
-		if h := s.held[ref]; h != nil {
+		if h := s.holds[ref]; h != nil {
 			h.end = until
 		}
 	}

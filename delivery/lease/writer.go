@@ -34,12 +34,12 @@ type Outcomes[O, R any] struct {
 
 // Writer saves outcomes in batches and retries until the store has them.
 type Writer[O, R any] struct {
-	to Outcomes[O, R]
+	outcomes Outcomes[O, R]
 
-	mu      sync.Mutex
-	pending []O
-	lately  int // outcomes in the last batch: how many will be pending again
-	unsaved int // pending, being saved, or refused for now
+	mu          sync.Mutex
+	pending     []O
+	lastPending int // outcomes in the last batch: how many will be pending again
+	unsaved     int // pending, being saved, or refused for now
 
 	added     chan struct{}
 	batchFull chan struct{} // notified when a whole batch is pending
@@ -50,9 +50,9 @@ type Writer[O, R any] struct {
 }
 
 // NewWriter returns a Writer, which saves nothing before Start.
-func NewWriter[O, R any](to Outcomes[O, R]) *Writer[O, R] {
+func NewWriter[O, R any](outcomes Outcomes[O, R]) *Writer[O, R] {
 	w := &Writer[O, R]{
-		to: to, added: make(chan struct{}, 1), batchFull: make(chan struct{}, 1),
+		outcomes: outcomes, added: make(chan struct{}, 1), batchFull: make(chan struct{}, 1),
 		drain: make(chan struct{}), done: make(chan struct{}),
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -69,13 +69,13 @@ func (w *Writer[O, R]) enqueue(o O, added int) {
 	w.mu.Lock()
 	w.unsaved += added
 	if w.pending == nil {
-		w.pending = make([]O, 0, w.lately)
+		w.pending = make([]O, 0, w.lastPending)
 	}
 	w.pending = append(w.pending, o)
 	n := len(w.pending)
 	w.mu.Unlock()
 	relay.Notify(w.added)
-	if n >= w.to.Batch {
+	if n >= w.outcomes.Batch {
 		relay.Notify(w.batchFull)
 	}
 }
@@ -139,10 +139,10 @@ func (w *Writer[O, R]) nextBatch() []O {
 	if w.ctx.Err() != nil {
 		return nil
 	}
-	n := min(w.to.Batch, len(w.pending))
+	n := min(w.outcomes.Batch, len(w.pending))
 	batch := w.pending[:n:n]
 	if n > 0 {
-		w.lately = n
+		w.lastPending = n
 	}
 	if w.pending = w.pending[n:]; len(w.pending) == 0 {
 		w.pending = nil
@@ -169,7 +169,7 @@ func (w *Writer[O, R]) save(batch []O) {
 			w.refuse(batch, err)
 			return
 		}
-		w.to.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
+		w.outcomes.Log.Warn("outcomes not saved; trying again", "count", w.Unsaved(), "error", err)
 		if !relay.Sleep(w.ctx, pause) {
 			return
 		}
@@ -179,22 +179,22 @@ func (w *Writer[O, R]) save(batch []O) {
 func (w *Writer[O, R]) saveOnce(batch []O) (R, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, storeTimeout)
 	defer cancel()
-	return w.to.Save(ctx, batch)
+	return w.outcomes.Save(ctx, batch)
 }
 
 func (w *Writer[O, R]) markSaved(batch []O, result R) {
 	w.mu.Lock()
 	w.unsaved -= len(batch)
 	w.mu.Unlock()
-	w.to.Saved(batch, result)
+	w.outcomes.Saved(batch, result)
 }
 
 // refuse saves an outcome that the store refused again later, or drops it.
 func (w *Writer[O, R]) refuse(batch []O, err error) {
-	wait := w.to.Refused(&batch[0], err)
+	wait := w.outcomes.Refused(&batch[0], err)
 	if wait == 0 {
-		var none R
-		w.markSaved(batch, none)
+		var zero R
+		w.markSaved(batch, zero)
 		return
 	}
 	time.AfterFunc(wait, func() {

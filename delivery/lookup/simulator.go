@@ -31,22 +31,22 @@ func (s *Simulator) Find(ctx context.Context, number relay.MSISDN) (lookup.Resul
 
 func simulate(number relay.MSISDN, networks []lookup.Network) (lookup.Result, error) {
 	r := lookup.Result{Number: number}
-	last := string(number[len(number)-4:])
+	suffix := string(number[len(number)-4:])
 	home, found := longest(string(number), networks)
 	switch {
-	case last == "9004":
+	case suffix == "9004":
 		return r, relay.Errorf(relay.KindUnavailable, "lookup: the simulated back end is down for numbers that end in 9004")
-	case last == "9003":
+	case suffix == "9003":
 		r.Code = lookup.NoAnswer
 		return r, nil
-	case last == "9001", !found:
+	case suffix == "9001", !found:
 		r.Code = lookup.Unknown
 		return r, nil
-	case last == "9002":
+	case suffix == "9002":
 		r.Code = lookup.Absent
 	}
-	r.Ported = last == "9005" || last == "9007"
-	r.Roaming = last == "9006" || last == "9007"
+	r.Ported = suffix == "9005" || suffix == "9007"
+	r.Roaming = suffix == "9006" || suffix == "9007"
 	if r.Ported {
 		home = another(home, networks)
 	}

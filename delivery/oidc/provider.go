@@ -86,34 +86,34 @@ func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
 	return read, nil
 }
 
-func (p *Provider) config(of *oidc.Provider) *oauth2.Config {
+func (p *Provider) config(provider *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{
-		ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: of.Endpoint(), RedirectURL: p.o.RedirectURL,
+		ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: provider.Endpoint(), RedirectURL: p.o.RedirectURL,
 		Scopes: append([]string{oidc.ScopeOpenID}, p.o.Scopes...),
 	}
 }
 
 // Begin returns a new attempt, and where to send the browser.
 func (p *Provider) Begin(ctx context.Context) (user.Attempt, string, error) {
-	of, err := p.provider(ctx)
+	provider, err := p.provider(ctx)
 	if err != nil {
 		return user.Attempt{}, "", err
 	}
 	a := user.Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
-	return a, p.config(of).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
+	return a, p.config(provider).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
 }
 
 // Finish exchanges the code that the browser brought for an ID token and returns who
 // it is. The error is relay.KindForbidden if the provider or its token does not let the
 // user in, relay.KindUnavailable if the provider does not answer.
 func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (user.Identity, error) {
-	of, err := p.provider(ctx)
+	provider, err := p.provider(ctx)
 	if err != nil {
 		return user.Identity{}, err
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), askTime)
 	defer cancel()
-	tokens, err := p.config(of).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	tokens, err := p.config(provider).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
 		return user.Identity{}, exchangeError(err)
 	}
@@ -121,7 +121,7 @@ func (p *Provider) Finish(ctx context.Context, a user.Attempt, code string) (use
 	if !ok {
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the provider returned no ID token")
 	}
-	token, err := of.VerifierContext(ctx, &oidc.Config{ClientID: p.o.ClientID, Now: p.o.Now}).Verify(ctx, raw)
+	token, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: p.o.ClientID, Now: p.o.Now}).Verify(ctx, raw)
 	if err != nil {
 		return user.Identity{}, relay.Errorf(relay.KindForbidden, "the ID token is refused: %w", err)
 	}
@@ -169,23 +169,23 @@ func exchangeError(err error) error {
 
 // identity reads who it is from the claims.
 func (p *Provider) identity(subject string, claims map[string]any) (user.Identity, error) {
-	who := user.Identity{Subject: subject}
-	who.Name, _ = claims[p.o.NameClaim].(string)
+	identity := user.Identity{Subject: subject}
+	identity.Name, _ = claims[p.o.NameClaim].(string)
 	if verified, present := claims["email_verified"]; p.o.NameClaim == "email" && present && verified != true && verified != "true" {
-		return who, relay.Errorf(relay.KindForbidden, "the e-mail address %s is not verified", who.Name)
+		return identity, relay.Errorf(relay.KindForbidden, "the e-mail address %s is not verified", identity.Name)
 	}
-	given := texts(claims[p.o.RoleClaim])
+	roles := texts(claims[p.o.RoleClaim])
 	for _, role := range []user.Role{user.Admin, user.Operator, user.Viewer} {
-		if slices.ContainsFunc(p.o.Roles[role], func(value string) bool { return slices.Contains(given, value) }) {
-			who.Role = role
-			return who, nil
+		if slices.ContainsFunc(p.o.Roles[role], func(value string) bool { return slices.Contains(roles, value) }) {
+			identity.Role = role
+			return identity, nil
 		}
 	}
 	if acct := texts(claims[p.o.AccountClaim]); p.o.AccountClaim != "" && len(acct) == 1 {
-		who.Role, who.Account = user.Account, acct[0]
-		return who, nil
+		identity.Role, identity.Account = user.Account, acct[0]
+		return identity, nil
 	}
-	return who, relay.Errorf(relay.KindForbidden, "the claim %s gives %s no role", p.o.RoleClaim, who.Name)
+	return identity, relay.Errorf(relay.KindForbidden, "the claim %s gives %s no role", p.o.RoleClaim, identity.Name)
 }
 
 // texts reads a claim that is a text, a number or a list of these.
@@ -196,11 +196,11 @@ func texts(claim any) []string {
 	case float64:
 		return []string{fmt.Sprintf("%.0f", v)}
 	case []any:
-		var out []string
-		for _, one := range v {
-			out = append(out, texts(one)...)
+		var list []string
+		for _, item := range v {
+			list = append(list, texts(item)...)
 		}
-		return out
+		return list
 	}
 	return nil
 }

@@ -117,14 +117,14 @@ func (h *HTTP) acquireSlot(ctx context.Context) (release func(), err error) {
 
 // reportOf converts a response to a command.
 func (h *HTTP) reportOf(c provisioning.Command, resp httpout.Response) (provisioning.Report, error) {
-	after := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
+	retryAfter := delivery.ParseRetryAfter(resp.Header.Get("Retry-After"), h.opts.Now())
 	a, err := responseOf(resp)
 	if err != nil {
 		cause := fmt.Errorf("operator: command %s: %w", c.ID, err)
-		return provisioning.Report{}, &provisioning.Unavailable{After: after, Cause: cause}
+		return provisioning.Report{}, &provisioning.Unavailable{After: retryAfter, Cause: cause}
 	}
 	h.lastResponse.Store(h.opts.Now().UnixNano())
-	return a.report(after), nil
+	return a.report(retryAfter), nil
 }
 
 // Deliver delivers a message to a SIM.

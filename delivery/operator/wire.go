@@ -115,14 +115,14 @@ func (r response) reason() string {
 // maxRetryAfter caps the delay that the back end may ask for.
 const maxRetryAfter = time.Hour
 
-func (r response) report(after time.Duration) provisioning.Report {
+func (r response) report(retryAfter time.Duration) provisioning.Report {
 	if s := r.RetryAfter; s > 0 {
-		after = time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
+		retryAfter = time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
 	}
 	report := provisioning.Report{State: sim.State(r.State)}
 	switch r.Status {
 	case pending:
-		report.Pending, report.After = true, min(after, maxRetryAfter)
+		report.Pending, report.After = true, min(retryAfter, maxRetryAfter)
 	case refused:
 		report.Refused = "The operator refused: " + r.reason() + "."
 	}

@@ -14,27 +14,27 @@ import (
 )
 
 // encode returns an ExportTraceServiceRequest.
-func encode(about []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
-	all := make([]*trace.Span, len(spans))
+func encode(process []tracing.Attribute, spans []tracing.Span) ([]byte, error) {
+	encoded := make([]*trace.Span, len(spans))
 	for i := range spans {
-		all[i] = spanOf(&spans[i])
+		encoded[i] = spanOf(&spans[i])
 	}
 	return proto.Marshal(&collector.ExportTraceServiceRequest{ResourceSpans: []*trace.ResourceSpans{{
-		Resource:   &resource.Resource{Attributes: attributes(about)},
-		ScopeSpans: []*trace.ScopeSpans{{Scope: &common.InstrumentationScope{Name: "penstock"}, Spans: all}},
+		Resource:   &resource.Resource{Attributes: attributes(process)},
+		ScopeSpans: []*trace.ScopeSpans{{Scope: &common.InstrumentationScope{Name: "penstock"}, Spans: encoded}},
 	}}})
 }
 
 func spanOf(s *tracing.Span) *trace.Span {
-	out := &trace.Span{
+	encoded := &trace.Span{
 		TraceId: id(s.TraceID), SpanId: id(s.SpanID), ParentSpanId: id(s.ParentID), Flags: 1,
 		Name: valid(s.Name), Kind: trace.Span_SpanKind(s.Kind), Attributes: attributes(s.Attributes),
 		StartTimeUnixNano: uint64(s.Start.UnixNano()), EndTimeUnixNano: uint64(s.End.UnixNano()),
 	}
 	if s.Failed != "" {
-		out.Status = &trace.Status{Code: trace.Status_STATUS_CODE_ERROR, Message: valid(s.Failed)}
+		encoded.Status = &trace.Status{Code: trace.Status_STATUS_CODE_ERROR, Message: valid(s.Failed)}
 	}
-	return out
+	return encoded
 }
 
 func id(digits string) []byte {
@@ -42,12 +42,12 @@ func id(digits string) []byte {
 	return b
 }
 
-func attributes(all []tracing.Attribute) []*common.KeyValue {
-	out := make([]*common.KeyValue, len(all))
-	for i, a := range all {
-		out[i] = &common.KeyValue{Key: a.Key, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(a.Value)}}}
+func attributes(list []tracing.Attribute) []*common.KeyValue {
+	encoded := make([]*common.KeyValue, len(list))
+	for i, a := range list {
+		encoded[i] = &common.KeyValue{Key: a.Key, Value: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(a.Value)}}}
 	}
-	return out
+	return encoded
 }
 
 // valid makes a text fit for protobuf, which refuses invalid UTF-8.

@@ -124,8 +124,8 @@ func (e *Exporter) send(ctx context.Context, batch []tracing.Span) bool {
 func (e *Exporter) post(ctx context.Context, body []byte) error {
 	pause := e.o.FirstPause
 	for attempt := 1; ; attempt++ {
-		again, wait, err := e.try(context.WithoutCancel(ctx), body)
-		if err == nil || !again || attempt >= e.o.Attempts || ctx.Err() != nil {
+		retry, wait, err := e.try(context.WithoutCancel(ctx), body)
+		if err == nil || !retry || attempt >= e.o.Attempts || ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -137,7 +137,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) error {
 }
 
 // try makes the request once; again says that it may be repeated, after wait.
-func (e *Exporter) try(ctx context.Context, body []byte) (again bool, wait time.Duration, err error) {
+func (e *Exporter) try(ctx context.Context, body []byte) (retry bool, wait time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.o.URL, bytes.NewReader(body))
 	if err != nil {
 		return false, 0, err
@@ -156,8 +156,8 @@ func (e *Exporter) try(ctx context.Context, body []byte) (again bool, wait time.
 	case http.StatusOK:
 		return false, 0, nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		again = true
+		retry = true
 	}
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	return again, min(time.Duration(seconds)*time.Second, time.Minute), fmt.Errorf("%s: %q", resp.Status, answer)
+	return retry, min(time.Duration(seconds)*time.Second, time.Minute), fmt.Errorf("%s: %q", resp.Status, answer)
 }

@@ -12,11 +12,11 @@ const maxBatch = 4 << 20
 // batch holds the records of one write and one fdatasync. They are numbered when
 // the batch's position in the log is known.
 type batch struct {
-	buf   []byte
-	n     int
-	first uint64 // set before done is closed
-	err   error
-	done  chan struct{}
+	buf      []byte
+	n        int
+	firstSeq uint64 // set before done is closed
+	err      error
+	done     chan struct{}
 }
 
 func newBatch(buf []byte) *batch { return &batch{buf: buf[:0], done: make(chan struct{})} }
@@ -66,7 +66,7 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	if p.batch.err != nil {
 		return 0, fmt.Errorf("journal: append: %w", p.batch.err)
 	}
-	return p.batch.first + uint64(p.index), nil
+	return p.batch.firstSeq + uint64(p.index), nil
 }
 
 // stage puts payload into the pending batch and returns its place there. It
@@ -90,7 +90,7 @@ func (l *Log) stage(ctx context.Context, payload []byte) (*batch, int, error) {
 // tryStage returns the batch and the place of payload in it, or -1 when the
 // batch is full.
 func (l *Log) tryStage(payload []byte) (*batch, int, error) {
-	at := l.o.Now()
+	t := l.o.Now()
 	l.staging.Lock()
 	defer l.staging.Unlock()
 	if l.closed {
@@ -102,7 +102,7 @@ func (l *Log) tryStage(payload []byte) (*batch, int, error) {
 		signal(l.notify)
 		return b, -1, nil
 	}
-	b.buf = appendRecord(b.buf, payload, at)
+	b.buf = appendRecord(b.buf, payload, t)
 	b.n++
 	if b.n == 1 || b.n == l.target {
 		signal(l.notify)

@@ -139,10 +139,10 @@ func (l *Log) loadCheckpoints() error {
 
 func (l *Log) syncCheckpoints() error {
 	l.state.RLock()
-	all := slices.Collect(maps.Values(l.consumers))
+	consumers := slices.Collect(maps.Values(l.consumers))
 	l.state.RUnlock()
 	var errs []error
-	for _, c := range all {
+	for _, c := range consumers {
 		errs = append(errs, c.sync())
 	}
 	return errors.Join(errs...)

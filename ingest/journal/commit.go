@@ -56,13 +56,13 @@ func (l *Log) write(b *batch) error {
 // report logs when the log begins to refuse appends and when it accepts again.
 func (l *Log) report(err error) {
 	l.state.Lock()
-	was := l.lastErr
+	oldErr := l.lastErr
 	l.lastErr = err
 	l.state.Unlock()
 	switch {
-	case err != nil && was == nil:
+	case err != nil && oldErr == nil:
 		l.o.Logger.Error("journal: append refused", "dir", l.dir, "error", err)
-	case err == nil && was != nil:
+	case err == nil && oldErr != nil:
 		l.o.Logger.Info("journal: accepting again", "dir", l.dir)
 	}
 }
@@ -80,9 +80,9 @@ func (l *Log) makeRoom(n int64) error {
 // store writes a batch and syncs it. On a full disk it deletes processed segments
 // and retries as long as the batch's sequences are not used up.
 func (l *Log) store(b *batch) error {
-	for first := l.next; ; {
+	for firstSeq := l.nextSeq; ; {
 		err := l.tryStore(b)
-		if !diskFull(err) || l.next != first || !l.dropYoung() {
+		if !diskFull(err) || l.nextSeq != firstSeq || !l.dropYoung() {
 			return err
 		}
 	}
@@ -96,11 +96,11 @@ func (l *Log) tryStore(b *batch) error {
 		return err
 	}
 	l.index = l.index[:0]
-	numberRecords(b.buf, l.next, s.salt, func(seq uint64, off int) {
+	numberRecords(b.buf, l.nextSeq, s.salt, func(seq uint64, off int) {
 		l.index = addToIndex(l.index, seq, l.end+int64(off))
 	})
-	if _, err := l.out.WriteAt(b.buf, l.end); err != nil {
-		undo := l.out.Truncate(l.end)
+	if _, err := l.file.WriteAt(b.buf, l.end); err != nil {
+		undo := l.file.Truncate(l.end)
 		if undo != nil {
 			l.abandonSegment(b)
 		}
@@ -108,7 +108,7 @@ func (l *Log) tryStore(b *batch) error {
 	}
 	l.fsyncs.Add(1)
 	began := time.Now()
-	err = l.out.Datasync()
+	err = l.file.Datasync()
 	if l.o.Synced != nil {
 		l.o.Synced(time.Since(began))
 	}
@@ -122,8 +122,8 @@ func (l *Log) tryStore(b *batch) error {
 
 // publish shows a durable batch to the readers.
 func (l *Log) publish(s *segment, b *batch) {
-	b.first = l.next
-	l.next += uint64(b.n)
+	b.firstSeq = l.nextSeq
+	l.nextSeq += uint64(b.n)
 	l.end += int64(len(b.buf))
 	now := l.o.Now().UnixNano()
 	l.state.Lock()
@@ -134,7 +134,7 @@ func (l *Log) publish(s *segment, b *batch) {
 	for _, m := range l.index {
 		s.index = addToIndex(s.index, m.seq, m.off)
 	}
-	s.size, s.last, l.durable = l.end, l.next-1, l.next-1
+	s.size, s.lastSeq, l.durable = l.end, l.nextSeq-1, l.nextSeq-1
 	s.newest = max(s.newest, now)
 	if l.grown != nil {
 		close(l.grown)
@@ -146,7 +146,7 @@ func (l *Log) publish(s *segment, b *batch) {
 // unknown: a failed fdatasync may have dropped the pages and must not be repeated.
 // The batch's sequences are used up.
 func (l *Log) abandonSegment(b *batch) {
-	_ = l.out.Close()
-	l.out = nil
-	l.next += uint64(b.n)
+	_ = l.file.Close()
+	l.file = nil
+	l.nextSeq += uint64(b.n)
 }

@@ -95,13 +95,13 @@ func (c *Consumer) Next(ctx context.Context, limit int) ([]Record, error) {
 // read returns the records from the cursor on. If there are none, all durable records from
 // there on are damaged, and the cursor moves past them.
 func (c *Consumer) read(limit int) ([]Record, error) {
-	last := c.log.lastDurable()
+	lastSeq := c.log.lastDurable()
 	var batch []Record
 	for bytes := 0; len(batch) < limit && bytes < maxRead; {
-		rec, err := c.cur.next()
+		rec, err := c.cur.readNext()
 		if errors.Is(err, io.EOF) {
 			if len(batch) == 0 {
-				c.cur.moveTo(last + 1)
+				c.cur.moveTo(lastSeq + 1)
 			}
 			break
 		}
@@ -120,13 +120,13 @@ func (c *Consumer) position() uint64 {
 	return c.pos
 }
 
-func (c *Consumer) advance(from, to uint64) bool {
+func (c *Consumer) advance(fromSeq, toSeq uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pos != from {
+	if c.pos != fromSeq {
 		return false
 	}
-	c.pos = to
+	c.pos = toSeq
 	return true
 }
 
@@ -134,8 +134,8 @@ func (c *Consumer) advance(from, to uint64) bool {
 // checkpoint changes nothing. The checkpoint survives the end of the process at once, and
 // a power failure after about a minute or Close.
 func (c *Consumer) Commit(seq uint64) error {
-	if last := c.log.lastDurable(); seq > last {
-		return fmt.Errorf("journal: consumer %s: commit %d: the last record is %d", c.name, seq, last)
+	if lastSeq := c.log.lastDurable(); seq > lastSeq {
+		return fmt.Errorf("journal: consumer %s: commit %d: the last record is %d", c.name, seq, lastSeq)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func (c *cursor) moveTo(seq uint64) {
 
 // next returns the next durable record; io.EOF means that there is none yet.
 // It skips damaged ranges and reports them as gaps.
-func (c *cursor) next() (Record, error) {
+func (c *cursor) readNext() (Record, error) {
 	for examined := false; ; {
 		if c.seg == nil || c.off >= c.end {
 			if err := c.locate(); err != nil {
@@ -75,7 +75,7 @@ func (c *cursor) next() (Record, error) {
 // locate finds the segment that holds c.seq, or the next record there is.
 func (c *cursor) locate() error {
 	for {
-		s, from, end, err := c.log.find(c.seq)
+		s, entry, end, err := c.log.find(c.seq)
 		if err != nil {
 			return err
 		}
@@ -93,24 +93,24 @@ func (c *cursor) locate() error {
 			return fmt.Errorf("journal: open segment: %w", err)
 		}
 		c.close()
-		c.seg, c.f, c.off, c.expect, c.end = s, f, from.off, from.seq, end
+		c.seg, c.f, c.off, c.expect, c.end = s, f, entry.off, entry.seq, end
 		return nil
 	}
 }
 
 // find returns the first segment with seq or a later record, the position at which to
 // begin reading, and the end of its durable data.
-func (l *Log) find(seq uint64) (s *segment, from indexEntry, end int64, err error) {
+func (l *Log) find(seq uint64) (s *segment, entry indexEntry, end int64, err error) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	i, _ := slices.BinarySearchFunc(l.segments, seq, func(s *segment, seq uint64) int {
-		if s.last < seq {
+		if s.lastSeq < seq {
 			return -1
 		}
 		return 1
 	})
 	for ; i < len(l.segments); i++ {
-		if s := l.segments[i]; !s.empty() && s.last >= seq {
+		if s := l.segments[i]; !s.empty() && s.lastSeq >= seq {
 			return s, s.seek(seq), s.size, nil
 		}
 	}
@@ -149,14 +149,14 @@ func (c *cursor) parse() (Record, int, error) {
 // peek returns the n bytes at c.off, or fewer at the end of the durable data.
 func (c *cursor) peek(n int) ([]byte, error) {
 	n = int(min(int64(n), c.end-c.off))
-	at := c.off - c.winOff
-	if at < 0 || at+int64(n) > int64(len(c.win)) {
+	offset := c.off - c.winOff
+	if offset < 0 || offset+int64(n) > int64(len(c.win)) {
 		if err := c.load(n); err != nil {
 			return nil, err
 		}
-		at = 0
+		offset = 0
 	}
-	return c.win[at:min(at+int64(n), int64(len(c.win)))], nil
+	return c.win[offset:min(offset+int64(n), int64(len(c.win)))], nil
 }
 
 func (c *cursor) load(n int) error {

@@ -31,7 +31,7 @@ func (l *Log) Gaps() []Gap {
 
 // reportGap logs a damaged range once and saves a copy of its bytes from data.
 func (l *Log) reportGap(s *segment, h badRange, data []byte) {
-	g := Gap{s.String(), h.off, h.end - h.off, h.first, h.last, h.reason}
+	g := Gap{s.String(), h.off, h.end - h.off, h.firstSeq, h.lastSeq, h.reason}
 	if slices.Contains(l.gaps, g) {
 		return
 	}
@@ -88,11 +88,11 @@ func (l *Log) reexamine(s *segment, uncached bool) error {
 	if err != nil {
 		return fmt.Errorf("read segment: %w", err)
 	}
-	v := scan(data, s.salt, s.first, s.last)
-	size, last := s.size, s.last
+	v := scan(data, s.salt, s.firstSeq, s.lastSeq)
+	size, lastSeq := s.size, s.lastSeq
 	s.adopt(v, size)
-	if v.last < last || v.end < size {
-		s.extend(v, size, last)
+	if v.lastSeq < lastSeq || v.end < size {
+		s.extend(v, size, lastSeq)
 	}
 	for _, h := range s.badRanges {
 		l.reportGap(s, h, data)

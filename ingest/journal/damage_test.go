@@ -85,9 +85,9 @@ func TestDamageAtTheEndOfAnOlderSegmentIsAGap(t *testing.T) {
 			if len(gaps) != 1 {
 				return
 			}
-			relaytest.Equal(t, "the last missing sequence", gaps[0].Last, to.first-1)
-			if gaps[0].First < from.first {
-				t.Fatalf("a gap from %d, the damaged segment begins with %d", gaps[0].First, from.first)
+			relaytest.Equal(t, "the last missing sequence", gaps[0].Last, to.firstSeq-1)
+			if gaps[0].First < from.firstSeq {
+				t.Fatalf("a gap from %d, the damaged segment begins with %d", gaps[0].First, from.firstSeq)
 			}
 			var lost []uint64
 			for seq := gaps[0].First; seq <= gaps[0].Last; seq++ {
@@ -109,7 +109,7 @@ func TestAMissingSegmentIsAGap(t *testing.T) {
 	relaytest.NoError(t, os.Remove(files[1]))
 	l := mustOpen(t, dir, Options{})
 	gaps := l.Gaps()
-	wantGaps(t, l, [2]uint64{gone.first, next.first - 1})
+	wantGaps(t, l, [2]uint64{gone.firstSeq, next.firstSeq - 1})
 	relaytest.Equal(t, "the length of the gap", gaps[0].Length, 0)
 }
 
@@ -120,11 +120,11 @@ func TestSegmentsMissingAtACheckpointAreAGap(t *testing.T) {
 		first, last func(all []segmentName) uint64
 	}{
 		"the newest, which was processed": {40, func(files []string) []string { return files[len(files)-1:] },
-			func(all []segmentName) uint64 { return all[len(all)-1].first }, func([]segmentName) uint64 { return 40 }},
+			func(all []segmentName) uint64 { return all[len(all)-1].firstSeq }, func([]segmentName) uint64 { return 40 }},
 		"all": {40, func(files []string) []string { return files },
 			func([]segmentName) uint64 { return 1 }, func([]segmentName) uint64 { return 40 }},
 		"the oldest, which was not processed whole": {1, func(files []string) []string { return files[:1] },
-			func([]segmentName) uint64 { return 2 }, func(all []segmentName) uint64 { return all[1].first - 1 }},
+			func([]segmentName) uint64 { return 2 }, func(all []segmentName) uint64 { return all[1].firstSeq - 1 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, _ := several(t, 40)

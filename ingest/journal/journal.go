@@ -77,7 +77,7 @@ type Options struct {
 	Logger       *slog.Logger     // nil is slog.Default
 	// Need says what processed records of a range are still needed for, or an error if
 	// that is not known now; nil: nothing. It is asked by Sweep, not while room is made.
-	Need func(first, last uint64) (Need, error)
+	Need func(firstSeq, lastSeq uint64) (Need, error)
 	// KeepAll reports that no segment may be deleted for its age now; nil never does.
 	KeepAll func() bool
 	// Synced is called with the time that each sync of a commit took; nil is not called.
@@ -87,9 +87,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	const most = 256 << 20 // recovery reads a whole segment into memory
-	if o.SegmentBytes < 0 || o.SegmentBytes > most {
-		return o, fmt.Errorf("journal: segment bytes %d: want 1 to %d", o.SegmentBytes, most)
+	const maxSize = 256 << 20 // recovery reads a whole segment into memory
+	if o.SegmentBytes < 0 || o.SegmentBytes > maxSize {
+		return o, fmt.Errorf("journal: segment bytes %d: want 1 to %d", o.SegmentBytes, maxSize)
 	}
 	if o.Retention < 0 {
 		return o, fmt.Errorf("journal: retention %v: want a positive duration", o.Retention)
@@ -138,9 +138,9 @@ type Log struct {
 	closed  bool
 
 	writing sync.Mutex   // guards the fields that the committer and rotation use
-	out     file         // the newest segment; nil after it was abandoned
+	file    file         // the newest segment; nil after it was abandoned
 	end     int64        // just behind its last good record
-	next    uint64       // the next sequence
+	nextSeq uint64       // the next sequence
 	index   []indexEntry // of the batch being written
 
 	deleting sync.Mutex // one deletion at a time
@@ -191,10 +191,10 @@ func Open(dir string, o Options) (*Log, error) {
 // durable and releases the directory. Consumers that wait get ErrClosed.
 func (l *Log) Close() error {
 	l.staging.Lock()
-	already := l.closed
+	wasClosed := l.closed
 	l.closed = true
 	l.staging.Unlock()
-	if already {
+	if wasClosed {
 		return ErrClosed
 	}
 	close(l.quit)
@@ -217,8 +217,8 @@ func (l *Log) closeFiles() error {
 	l.state.Lock()
 	defer l.state.Unlock()
 	var errs []error
-	if l.out != nil {
-		errs = append(errs, l.out.Close())
+	if l.file != nil {
+		errs = append(errs, l.file.Close())
 	}
 	for _, c := range l.consumers {
 		errs = append(errs, c.checkpoint.close())

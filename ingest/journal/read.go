@@ -12,7 +12,7 @@ import (
 func (l *Log) Read(seq uint64) (Record, error) {
 	c := &cursor{log: l, seq: seq}
 	defer c.close()
-	rec, err := c.next()
+	rec, err := c.readNext()
 	if errors.Is(err, io.EOF) || err == nil && rec.Seq != seq {
 		return Record{}, fmt.Errorf("journal: read %d: %w", seq, ErrNotFound)
 	}
@@ -22,15 +22,15 @@ func (l *Log) Read(seq uint64) (Record, error) {
 // Range calls fn for every durable record from from to to, both included, in
 // order, and stops at its first error. Records that the retention removed, also
 // while Range runs, are passed over.
-func (l *Log) Range(ctx context.Context, from, to uint64, fn func(Record) error) error {
-	c := &cursor{log: l, seq: from}
+func (l *Log) Range(ctx context.Context, fromSeq, toSeq uint64, fn func(Record) error) error {
+	c := &cursor{log: l, seq: fromSeq}
 	defer c.close()
 	for {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("journal: range: %w", err)
 		}
-		rec, err := c.next()
-		if errors.Is(err, io.EOF) || err == nil && rec.Seq > to {
+		rec, err := c.readNext()
+		if errors.Is(err, io.EOF) || err == nil && rec.Seq > toSeq {
 			return nil
 		}
 		if err != nil {
@@ -70,8 +70,8 @@ func (l *Log) Before(ctx context.Context, seq uint64, limit, maxBytes int) ([]Re
 }
 
 // collect returns the records from from to to, both included.
-func (l *Log) collect(ctx context.Context, from, to uint64) (block []Record, err error) {
-	err = l.Range(ctx, from, to, func(rec Record) error {
+func (l *Log) collect(ctx context.Context, fromSeq, toSeq uint64) (block []Record, err error) {
+	err = l.Range(ctx, fromSeq, toSeq, func(rec Record) error {
 		block = append(block, rec)
 		return nil
 	})

@@ -34,17 +34,17 @@ func checksum(rec []byte, salt uint32) uint32 {
 
 // appendRecord appends a record without sequence and checksum to buf; numberRecords
 // sets them when the batch's position in the log is known.
-func appendRecord(buf, payload []byte, at time.Time) []byte {
+func appendRecord(buf, payload []byte, t time.Time) []byte {
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(payload)))
 	buf = append(buf, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(at.UnixNano()))
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(t.UnixNano()))
 	return append(buf, payload...)
 }
 
 // numberRecords sets the sequences of the records in buf, from first on, and their
 // checksums. It calls placed with the offset of each record.
-func numberRecords(buf []byte, first uint64, salt uint32, placed func(seq uint64, off int)) {
-	for seq, off := first, 0; off < len(buf); seq++ {
+func numberRecords(buf []byte, firstSeq uint64, salt uint32, placed func(seq uint64, off int)) {
+	for seq, off := firstSeq, 0; off < len(buf); seq++ {
 		end := off + headerSize + int(binary.LittleEndian.Uint32(buf[off:]))
 		rec := buf[off:end]
 		binary.LittleEndian.PutUint64(rec[8:], seq)

@@ -34,7 +34,7 @@ func (l *Log) recover() error {
 			return err
 		}
 		buffers.Put(&found.data)
-		l.durable = max(l.durable, s.follows, s.last)
+		l.durable = max(l.durable, s.follows, s.lastSeq)
 	}
 	if err := l.beginWriting(tail); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (l *Log) reportMissing() {
 		switch done := c.Committed(); {
 		case done > l.durable:
 			l.reportGap(newest, badRange{newest.size, newest.size, l.durable + 1, done, reason}, nil)
-		case done > 0 && done+1 < l.segments[0].first:
-			l.reportGap(l.segments[0], badRange{0, 0, done + 1, l.segments[0].first - 1, reason}, nil)
+		case done > 0 && done+1 < l.segments[0].firstSeq:
+			l.reportGap(l.segments[0], badRange{0, 0, done + 1, l.segments[0].firstSeq - 1, reason}, nil)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func (l *Log) limit(i int) uint64 {
 	}
 	limit := l.segments[i+1].follows
 	for _, d := range l.deleted {
-		if d.first > l.segments[i].first && d.first < l.segments[i+1].first {
+		if d.firstSeq > l.segments[i].firstSeq && d.firstSeq < l.segments[i+1].firstSeq {
 			limit = min(limit, d.follows)
 		}
 	}
@@ -100,7 +100,7 @@ func (l *Log) scanSegment(s *segment, limit uint64, buffers *sync.Pool) scanned 
 	if err != nil {
 		return scanned{err: fmt.Errorf("read segment: %w", err)}
 	}
-	return scanned{data: data, found: scan(data, s.salt, s.first, limit)}
+	return scanned{data: data, found: scan(data, s.salt, s.firstSeq, limit)}
 }
 
 // readWhole reads a file into the buffer, or into a larger one if it is too small.
@@ -124,7 +124,7 @@ func readWhole(path string, buffer []byte) ([]byte, error) {
 func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 	for i := 1; i < len(list); i++ {
 		a, b := list[i-1], list[i]
-		if a.first != b.first {
+		if a.firstSeq != b.firstSeq {
 			continue
 		}
 		lost := slices.IndexFunc([]*segment{a, b}, func(s *segment) bool {
@@ -134,11 +134,11 @@ func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 		if lost < 0 {
 			return nil, fmt.Errorf("%s and %s begin at the same sequence", a, b)
 		}
-		at := i - 1 + lost
-		if err := os.Remove(l.path(list[at])); err != nil {
+		offset := i - 1 + lost
+		if err := os.Remove(l.path(list[offset])); err != nil {
 			return nil, fmt.Errorf("remove empty segment: %w", err)
 		}
-		list = slices.Delete(list, at, at+1)
+		list = slices.Delete(list, offset, offset+1)
 		i--
 	}
 	return list, nil
@@ -147,16 +147,16 @@ func (l *Log) dropEmptyDuplicates(list []*segment) ([]*segment, error) {
 // survey adopts the scan of the i-th segment, reports its gaps and returns the number
 // of bytes behind its last valid record if nothing valid follows them.
 // Only the newest segment has such a tail left: the others are cut here.
-func (l *Log) survey(s *segment, i int, from scanned) (tail int64, err error) {
-	if from.err != nil {
-		return 0, from.err
+func (l *Log) survey(s *segment, i int, start scanned) (tail int64, err error) {
+	if start.err != nil {
+		return 0, start.err
 	}
-	data, v, limit, newest := from.data, from.found, l.limit(i), i == len(l.segments)-1
+	data, v, limit, newest := start.data, start.found, l.limit(i), i == len(l.segments)-1
 	s.adopt(v, v.end)
 	if s.empty() && len(data) > 0 {
 		s.newest = l.o.Now().UnixNano() // age unknown: keep it for a full retention
 	}
-	if !newest && v.last < limit {
+	if !newest && v.lastSeq < limit {
 		s.extend(v, int64(len(data)), limit)
 	}
 	for _, h := range s.badRanges {
@@ -176,7 +176,7 @@ func (l *Log) survey(s *segment, i int, from scanned) (tail int64, err error) {
 
 // adopt takes over the results of a scan.
 func (s *segment) adopt(v survey, size int64) {
-	s.last, s.index, s.badRanges, s.size = v.last, v.index, v.badRanges, size
+	s.lastSeq, s.index, s.badRanges, s.size = v.lastSeq, v.index, v.badRanges, size
 	s.oldest, s.newest = v.oldest, max(s.newest, v.newest)
 }
 
@@ -188,7 +188,7 @@ func (s *segment) extend(v survey, size int64, limit uint64) {
 	if reason == "" {
 		reason = "segment cut or missing"
 	}
-	s.badRanges = append(s.badRanges, badRange{v.end, max(size, v.end), v.last + 1, limit, reason})
+	s.badRanges = append(s.badRanges, badRange{v.end, max(size, v.end), v.lastSeq + 1, limit, reason})
 	s.size = max(size, v.end)
 }
 
@@ -196,16 +196,16 @@ func (s *segment) extend(v survey, size int64, limit uint64) {
 // sequences must be skipped: a record in a lost tail or behind a checkpoint may
 // have been acknowledged and processed, so its sequence is not used again.
 func (l *Log) beginWriting(tail int64) error {
-	l.next = l.durable + 1
+	l.nextSeq = l.durable + 1
 	if tail > 0 {
-		l.next += uint64(tail)/headerSize + 1
+		l.nextSeq += uint64(tail)/headerSize + 1
 	}
 	for _, c := range l.consumers {
-		l.next = max(l.next, c.Committed()+1)
+		l.nextSeq = max(l.nextSeq, c.Committed()+1)
 	}
 	if n := len(l.segments); n > 0 {
 		newest := l.segments[n-1]
-		if tail == 0 && newest.last+1 == l.next {
+		if tail == 0 && newest.lastSeq+1 == l.nextSeq {
 			return l.resume(newest)
 		}
 	}
@@ -213,11 +213,11 @@ func (l *Log) beginWriting(tail int64) error {
 }
 
 func (l *Log) resume(s *segment) (err error) {
-	if l.out, err = l.o.disk.Open(l.path(s), os.O_RDWR); err != nil {
+	if l.file, err = l.o.disk.Open(l.path(s), os.O_RDWR); err != nil {
 		return fmt.Errorf("open segment: %w", err)
 	}
 	// Data of a killed process may be in the kernel only.
-	if err := l.out.Datasync(); err != nil {
+	if err := l.file.Datasync(); err != nil {
 		return fmt.Errorf("sync segment: %w", err)
 	}
 	l.end = s.size
@@ -227,12 +227,12 @@ func (l *Log) resume(s *segment) (err error) {
 // beginNewSegment creates the next segment before it cuts the tail of the last one, so
 // that skipped sequences stay skipped if it is interrupted.
 func (l *Log) beginNewSegment() error {
-	s, out, err := l.create(l.next, l.durable)
+	s, file, err := l.create(l.nextSeq, l.durable)
 	if err != nil {
 		return err
 	}
 	old := l.segments
-	l.segments, l.out = append(l.segments, s), out
+	l.segments, l.file = append(l.segments, s), file
 	if len(old) == 0 {
 		return nil
 	}

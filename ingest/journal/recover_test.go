@@ -191,7 +191,7 @@ func TestScanBoundsTheSequenceBehindABadRange(t *testing.T) {
 	numberRecords(far, 1<<40, 9, func(uint64, int) {})
 	v := scan(slices.Concat(buf, []byte("hole"), far), 9, 1, 1<<60)
 	// Four bytes cannot hold 2^40 records.
-	relaytest.Equal(t, "the last sequence", v.last, 1)
+	relaytest.Equal(t, "the last sequence", v.lastSeq, 1)
 	relaytest.Equal(t, "the bad ranges", v.badRanges, nil)
 	relaytest.Equal(t, "the end of the valid records", v.end, int64(len(buf)))
 }

@@ -13,15 +13,15 @@ func (l *Log) newest() *segment {
 // full, has a record of segmentAge, or was abandoned.
 func (l *Log) writable(n int64) (*segment, error) {
 	s := l.newest()
-	if l.out == nil {
+	if l.file == nil {
 		return l.replace(s)
 	}
 	if l.end > 0 && (l.end+n > l.o.SegmentBytes || l.aged(s)) {
-		next, err := l.begin()
+		nextSegment, err := l.begin()
 		if err == nil {
 			signal(l.rotated) // the retention may delete older segments
 		}
-		return next, err
+		return nextSegment, err
 	}
 	return s, nil
 }
@@ -50,15 +50,15 @@ func (l *Log) replace(old *segment) (*segment, error) {
 
 // begin creates the segment for l.next and makes it the newest.
 func (l *Log) begin() (*segment, error) {
-	s, out, err := l.create(l.next, l.lastDurable())
+	s, file, err := l.create(l.nextSeq, l.lastDurable())
 	if err != nil {
 		return nil, err
 	}
-	if l.out != nil {
-		_ = l.out.Truncate(l.end) // frees what was reserved and not used; the data is synced
-		_ = l.out.Close()
+	if l.file != nil {
+		_ = l.file.Truncate(l.end) // frees what was reserved and not used; the data is synced
+		_ = l.file.Close()
 	}
-	l.out, l.end = out, 0
+	l.file, l.end = file, 0
 	l.state.Lock()
 	l.segments = append(l.segments, s)
 	l.state.Unlock()
@@ -69,10 +69,10 @@ func (l *Log) begin() (*segment, error) {
 func (l *Log) trim() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if l.out == nil {
+	if l.file == nil {
 		return nil
 	}
-	return l.out.Truncate(l.end)
+	return l.file.Truncate(l.end)
 }
 
 func (l *Log) lastDurable() uint64 {

@@ -14,15 +14,15 @@ type indexEntry struct {
 // badRange is a range of a segment that holds no valid record, and the sequences
 // that are missing because of it (none when first > last).
 type badRange struct {
-	off, end    int64
-	first, last uint64
-	reason      string
+	off, end          int64
+	firstSeq, lastSeq uint64
+	reason            string
 }
 
 // survey is the result of scanning a segment.
 type survey struct {
 	end       int64  // the end of the last valid record
-	last      uint64 // its sequence; one less than the segment's first if there is none
+	lastSeq   uint64 // its sequence; one less than the segment's first if there is none
 	oldest    int64  // the time of the first record, Unix ns; 0 when there is none
 	newest    int64  // the latest time of a record, Unix ns
 	index     []indexEntry
@@ -32,11 +32,11 @@ type survey struct {
 
 // scan reads a segment with sequences from first to at most limit. They are contiguous, so
 // an intact record in the wrong place is refused like a damaged one.
-func scan(data []byte, salt uint32, first, limit uint64) survey {
-	s := survey{last: first - 1}
+func scan(data []byte, salt uint32, firstSeq, limit uint64) survey {
+	s := survey{lastSeq: firstSeq - 1}
 	for off := 0; off < len(data); {
 		rec, n, err := parseRecord(data[off:], salt)
-		if err == nil && rec.Seq == s.last+1 && rec.Seq <= limit {
+		if err == nil && rec.Seq == s.lastSeq+1 && rec.Seq <= limit {
 			s.add(rec, int64(off), int64(off+n))
 			off += n
 			continue
@@ -45,19 +45,19 @@ func scan(data []byte, salt uint32, first, limit uint64) survey {
 		if err != nil {
 			reason = err.Error()
 		}
-		at, seq := resync(data, off, salt, s.last, limit)
-		if at < 0 {
+		offset, seq := resync(data, off, salt, s.lastSeq, limit)
+		if offset < 0 {
 			s.tail = reason
 			break
 		}
-		s.badRanges = append(s.badRanges, badRange{int64(off), int64(at), s.last + 1, seq - 1, reason})
-		s.last, off = seq-1, at
+		s.badRanges = append(s.badRanges, badRange{int64(off), int64(offset), s.lastSeq + 1, seq - 1, reason})
+		s.lastSeq, off = seq-1, offset
 	}
 	return s
 }
 
 func (s *survey) add(rec Record, off, end int64) {
-	s.last, s.end = rec.Seq, end
+	s.lastSeq, s.end = rec.Seq, end
 	if len(s.index) == 0 {
 		s.oldest = rec.Time.UnixNano()
 	}
@@ -75,11 +75,11 @@ func addToIndex(index []indexEntry, seq uint64, off int64) []indexEntry {
 // resync searches for the next valid record after the bad one at from, and returns its
 // offset and sequence, or -1. The skipped bytes limit the sequence of a candidate: that
 // excludes nearly all false ones before their checksum is computed.
-func resync(data []byte, from int, salt uint32, last, limit uint64) (int, uint64) {
-	for off := from + 1; off+headerSize <= len(data); off++ {
+func resync(data []byte, start int, salt uint32, lastSeq, limit uint64) (int, uint64) {
+	for off := start + 1; off+headerSize <= len(data); off++ {
 		seq := binary.LittleEndian.Uint64(data[off+8:])
-		room := uint64(off-from) / headerSize
-		if seq <= last || seq-last > room+1 || seq > limit {
+		room := uint64(off-start) / headerSize
+		if seq <= lastSeq || seq-lastSeq > room+1 || seq > limit {
 			continue
 		}
 		if _, _, err := parseRecord(data[off:], salt); err == nil {

@@ -44,10 +44,10 @@ func FuzzScan(f *testing.F) {
 		off, last, bad := int64(0), uint64(0), v.badRanges
 		for off < v.end {
 			if len(bad) > 0 && bad[0].off == off {
-				if bad[0].end <= off || bad[0].first != last+1 || bad[0].last < last {
-					t.Fatalf("the bad range from %d to %d has the records %d to %d, behind record %d", bad[0].off, bad[0].end, bad[0].first, bad[0].last, last)
+				if bad[0].end <= off || bad[0].firstSeq != last+1 || bad[0].lastSeq < last {
+					t.Fatalf("the bad range from %d to %d has the records %d to %d, behind record %d", bad[0].off, bad[0].end, bad[0].firstSeq, bad[0].lastSeq, last)
 				}
-				off, last, bad = bad[0].end, bad[0].last, bad[1:]
+				off, last, bad = bad[0].end, bad[0].lastSeq, bad[1:]
 				continue
 			}
 			rec, n, err := parseRecord(data[off:], 0)
@@ -61,7 +61,7 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("the bad range at %d was not reached", bad[0].off)
 		}
 		relaytest.Equal(t, "the end of the valid records", off, v.end)
-		relaytest.Equal(t, "the last sequence", last, v.last)
+		relaytest.Equal(t, "the last sequence", last, v.lastSeq)
 		relaytest.Equal(t, "whether the tail has a description", v.tail != "", v.end < int64(len(data)))
 	})
 }
@@ -73,7 +73,7 @@ func FuzzRecovery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, garbage []byte) {
 		const salt, records = 0x5eed, 4
 		dir, whole := t.TempDir(), prefix(records, salt)
-		name := segmentName{first: 1, salt: salt}.String()
+		name := segmentName{firstSeq: 1, salt: salt}.String()
 		relaytest.NoError(t, os.WriteFile(filepath.Join(dir, name), append(bytes.Clone(whole), garbage...), 0o640))
 		l := mustOpen(t, dir, Options{})
 		defer l.Close()
@@ -93,7 +93,7 @@ func FuzzRecovery(f *testing.F) {
 }
 
 func FuzzSegmentName(f *testing.F) {
-	f.Add(segmentName{first: 7, follows: 3, salt: 9}.String())
+	f.Add(segmentName{firstSeq: 7, follows: 3, salt: 9}.String())
 	f.Add("00000000000000000001-00000000000000000000-0000000g.v1.segment")
 	f.Fuzz(func(t *testing.T, s string) {
 		if n, err := parseSegmentName(s); err == nil && n.String() != s {

@@ -21,7 +21,7 @@ const droppedSuffix = ".dropped"
 // Log.state.
 type segment struct {
 	segmentName
-	last      uint64       // the last valid record's sequence; first-1 when there is none
+	lastSeq   uint64       // the last valid record's sequence; first-1 when there is none
 	size      int64        // bytes that are durable, bad ranges included
 	oldest    int64        // the time of its first record, Unix ns; 0 when there is none
 	newest    int64        // the latest time of a record, Unix ns
@@ -34,25 +34,25 @@ type segment struct {
 // segmentName is a parsed file name. The newest segment is never deleted, so first
 // preserves the next sequence when no record is left.
 type segmentName struct {
-	first   uint64 // sequence of its first record
-	follows uint64 // the last sequence acknowledged before it: less than first-1 where numbers were given up
-	salt    uint32 // seed of its checksums
+	firstSeq uint64 // sequence of its first record
+	follows  uint64 // the last sequence acknowledged before it: less than first-1 where numbers were given up
+	salt     uint32 // seed of its checksums
 }
 
-func newSegmentName(first, follows uint64) segmentName {
+func newSegmentName(firstSeq, follows uint64) segmentName {
 	var salt [4]byte
 	rand.Read(salt[:]) // never fails: crypto/rand ends the program instead
-	return segmentName{first, follows, binary.LittleEndian.Uint32(salt[:])}
+	return segmentName{firstSeq, follows, binary.LittleEndian.Uint32(salt[:])}
 }
 
 func (s segmentName) String() string {
-	return fmt.Sprintf("%020d-%020d-%08x%s", s.first, s.follows, s.salt, segmentSuffix)
+	return fmt.Sprintf("%020d-%020d-%08x%s", s.firstSeq, s.follows, s.salt, segmentSuffix)
 }
 
 func parseSegmentName(s string) (segmentName, error) {
 	var n segmentName
-	_, err := fmt.Sscanf(s, "%020d-%020d-%08x"+segmentSuffix, &n.first, &n.follows, &n.salt)
-	if err != nil || n.String() != s || n.first == 0 || n.follows >= n.first {
+	_, err := fmt.Sscanf(s, "%020d-%020d-%08x"+segmentSuffix, &n.firstSeq, &n.follows, &n.salt)
+	if err != nil || n.String() != s || n.firstSeq == 0 || n.follows >= n.firstSeq {
 		return n, fmt.Errorf("segment name %q: want first-follows-salt%s", s, segmentSuffix)
 	}
 	return n, nil
@@ -74,9 +74,9 @@ func listSegments(dir string) ([]*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, &segment{segmentName: name, last: name.first - 1})
+		list = append(list, &segment{segmentName: name, lastSeq: name.firstSeq - 1})
 	}
-	slices.SortFunc(list, func(a, b *segment) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(list, func(a, b *segment) int { return cmp.Compare(a.firstSeq, b.firstSeq) })
 	return list, nil
 }
 
@@ -105,7 +105,7 @@ func listDropped(dir string) (names []segmentName, err error) {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b segmentName) int { return cmp.Compare(a.first, b.first) })
+	slices.SortFunc(names, func(a, b segmentName) int { return cmp.Compare(a.firstSeq, b.firstSeq) })
 	return names, nil
 }
 
@@ -118,11 +118,11 @@ func (l *Log) sweepDropped() error {
 	l.state.RLock()
 	segments := l.segments
 	l.state.RUnlock()
-	last := 0 // the number of segments before the last kept name
+	named := 0 // the number of segments before the last kept name
 	for _, name := range names {
-		before := slices.IndexFunc(segments, func(s *segment) bool { return s.first > name.first })
-		if before > last {
-			last = before
+		segmentsBefore := slices.IndexFunc(segments, func(s *segment) bool { return s.firstSeq > name.firstSeq })
+		if segmentsBefore > named {
+			named = segmentsBefore
 			continue
 		}
 		err = errors.Join(err, os.Remove(filepath.Join(l.dir, name.String()+droppedSuffix)))
@@ -133,8 +133,8 @@ func (l *Log) sweepDropped() error {
 func (l *Log) path(s *segment) string { return filepath.Join(l.dir, s.String()) }
 
 // create creates a segment durably and opens it for writing.
-func (l *Log) create(first, follows uint64) (*segment, file, error) {
-	s := &segment{segmentName: newSegmentName(first, follows), last: first - 1}
+func (l *Log) create(firstSeq, follows uint64) (*segment, file, error) {
+	s := &segment{segmentName: newSegmentName(firstSeq, follows), lastSeq: firstSeq - 1}
 	f, err := l.o.disk.Open(l.path(s), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create segment: %w", err)

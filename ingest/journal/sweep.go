@@ -69,11 +69,11 @@ func (l *Log) judge() {
 	l.judgedAt.Store(time.Now().UnixNano())
 	for _, s := range l.deletable(math.MaxInt64) {
 		l.state.RLock()
-		first, last := s.first, s.last
+		firstSeq, lastSeq := s.firstSeq, s.lastSeq
 		l.state.RUnlock()
 		need, err := NotNeeded, error(nil)
-		if first <= last {
-			need, err = l.o.Need(first, last)
+		if firstSeq <= lastSeq {
+			need, err = l.o.Need(firstSeq, lastSeq)
 		}
 		if err != nil {
 			return
@@ -87,7 +87,7 @@ func (l *Log) judge() {
 // retire begins a new segment if all records of the newest could be deleted, because the
 // newest segment never is.
 func (l *Log) retire(horizon int64) {
-	if l.out == nil || !l.retirable(horizon) {
+	if l.file == nil || !l.retirable(horizon) {
 		return
 	}
 	if _, err := l.begin(); err != nil {
@@ -147,15 +147,15 @@ func (l *Log) drop(horizon int64, needs ...Need) bool {
 
 // deletable returns the segments, except the newest, that are processed and have no
 // record later than the horizon, oldest first.
-func (l *Log) deletable(horizon int64) (all []*segment) {
+func (l *Log) deletable(horizon int64) (segments []*segment) {
 	l.state.RLock()
 	defer l.state.RUnlock()
 	for _, s := range l.segments[:len(l.segments)-1] {
 		if s.newest <= horizon && l.processed(s) {
-			all = append(all, s)
+			segments = append(segments, s)
 		}
 	}
-	return all
+	return segments
 }
 
 // replayable returns how many bytes are kept for replay only.
@@ -184,7 +184,7 @@ func (l *Log) delete(s *segment) bool {
 		}
 	}
 	l.state.Lock()
-	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(other *segment) bool { return other == s })
+	l.segments = slices.DeleteFunc(slices.Clone(l.segments), func(candidate *segment) bool { return candidate == s })
 	l.gaps = slices.DeleteFunc(l.gaps, func(g Gap) bool { return g.Segment == s.String() })
 	l.state.Unlock()
 	l.remove(s)
@@ -203,7 +203,7 @@ func (l *Log) retirable(horizon int64) bool {
 // counts even if it is not open. The caller holds state.
 func (l *Log) processed(s *segment) bool {
 	for _, c := range l.consumers {
-		if c.Committed() < s.last {
+		if c.Committed() < s.lastSeq {
 			return false
 		}
 	}

@@ -39,7 +39,7 @@ type Options struct {
 // Sink writes mails to a directory. It is safe for concurrent use.
 type Sink struct {
 	dir      string
-	from     *mail.Address
+	sender   *mail.Address
 	maxMails int
 	maxBytes int64
 	now      func() time.Time
@@ -63,7 +63,7 @@ func New(dataDir string, opts Options) (*Sink, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	from, err := mail.ParseAddress(opts.From)
+	sender, err := mail.ParseAddress(opts.From)
 	if err != nil {
 		return nil, fmt.Errorf("mail sink: sender %q is not a valid address", opts.From)
 	}
@@ -71,7 +71,7 @@ func New(dataDir string, opts Options) (*Sink, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("mail sink: %w", err)
 	}
-	s := &Sink{dir: dir, from: from, maxMails: cmp.Or(opts.MaxMails, 10_000), maxBytes: cmp.Or(opts.MaxBytes, 100<<20), now: opts.Now}
+	s := &Sink{dir: dir, sender: sender, maxMails: cmp.Or(opts.MaxMails, 10_000), maxBytes: cmp.Or(opts.MaxBytes, 100<<20), now: opts.Now}
 	if err := s.list(); err != nil {
 		return nil, fmt.Errorf("mail sink: %w", err)
 	}
@@ -140,7 +140,7 @@ func (s *Sink) Send(ctx context.Context, m outbox.Mail) (email.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return email.Result{}, err
 	}
-	raw, err := email.Compose(*s.from, m, s.now())
+	raw, err := email.Compose(*s.sender, m, s.now())
 	if err != nil {
 		return email.Result{}, delivery.Unsendable(err)
 	}

@@ -54,31 +54,31 @@ func down() error {
 // Command returns the state of a command.
 func (s Simulator) Command(_ context.Context, c provisioning.Command) (provisioning.Report, error) {
 	r := provisioning.Report{Simulated: true}
-	left := s.left(c.At)
-	switch last := c.ICCID[max(0, len(c.ICCID)-4):]; {
-	case last == "9001":
+	remaining := s.remaining(c.At)
+	switch tail := c.ICCID[max(0, len(c.ICCID)-4):]; {
+	case tail == "9001":
 		r.Refused = "The simulated operator refuses."
-	case last == "9002" && left > 0:
-		r.Pending, r.After = true, left
-	case last == "9003":
+	case tail == "9002" && remaining > 0:
+		r.Pending, r.After = true, remaining
+	case tail == "9003":
 		r.Pending = true
-	case last == "9004", last == "9005" && left > 0:
+	case tail == "9004", tail == "9005" && remaining > 0:
 		return r, down()
-	case last == "9006" && c.Action == provisioning.Activate:
+	case tail == "9006" && c.Action == provisioning.Activate:
 		r.State = sim.Suspended
-	case last == "9007" && c.Action == provisioning.Activate:
+	case tail == "9007" && c.Action == provisioning.Activate:
 		r.State = sim.Terminated
-	case last == "9008" && (c.Action == provisioning.AddService || c.Action == provisioning.RemoveService):
+	case tail == "9008" && (c.Action == provisioning.AddService || c.Action == provisioning.RemoveService):
 		r.Refused = "The simulated operator does not have this service."
 	}
 	return r, nil
 }
 
 // left returns the remaining time of a slow SIM.
-func (s Simulator) left(given time.Time) time.Duration {
+func (s Simulator) remaining(requestedAt time.Time) time.Duration {
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
 	}
-	return Slow - now().Sub(given)
+	return Slow - now().Sub(requestedAt)
 }

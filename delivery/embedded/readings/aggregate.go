@@ -32,7 +32,7 @@ const scale = 1 << 64
 func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool) (buckets []iot.Bucket, finite bool, err error) {
 	text, args := aggregateQuery(q, scaled)
 	finite = true
-	err = s.each(ctx, func(rows *sql.Rows) error {
+	err = s.eachRow(ctx, func(rows *sql.Rows) error {
 		b, ok, err := bucket(rows, q.Statistic)
 		finite = finite && ok
 		buckets = append(buckets, b)
@@ -43,17 +43,17 @@ func (s *Store) aggregate(ctx context.Context, q iot.AggregateQuery, scaled bool
 
 // bucket reads a row: type, sensor, start, value, and the further columns of some
 // statistics.
-func bucket(rows *sql.Rows, of iot.Statistic) (b iot.Bucket, finite bool, err error) {
+func bucket(rows *sql.Rows, statistic iot.Statistic) (b iot.Bucket, finite bool, err error) {
 	var start int64
 	var value sql.NullFloat64 // NULL: infinities that cancel out
-	to := []any{&b.Type, &b.SensorID, &start, &value}
-	switch of {
+	columns := []any{&b.Type, &b.SensorID, &start, &value}
+	switch statistic {
 	case iot.MinAveMax:
-		to = append(to, &b.Min, &b.Max)
+		columns = append(columns, &b.Min, &b.Max)
 	case iot.First:
-		to = append(to, new(int64)) // its time
+		columns = append(columns, new(int64)) // its time
 	}
-	err = rows.Scan(to...)
+	err = rows.Scan(columns...)
 	b.Start, b.Value = time.Unix(0, start).UTC(), value.Float64
 	return b, value.Valid && !math.IsInf(b.Value, 0), err
 }
@@ -83,18 +83,18 @@ func startOf(g iot.Granularity) string {
 	if width == 0 {
 		return "unixepoch(reading.at / 1000000000 - (reading.at % 1000000000 < 0), 'unixepoch', 'start of month') * 1000000000"
 	}
-	at := fmt.Sprintf("(reading.at - %d)", int64(offset))
-	return fmt.Sprintf("(%[1]s / %[2]d - (%[1]s %% %[2]d < 0)) * %[2]d + %[3]d", at, int64(width), int64(offset))
+	elapsed := fmt.Sprintf("(reading.at - %d)", int64(offset))
+	return fmt.Sprintf("(%[1]s / %[2]d - (%[1]s %% %[2]d < 0)) * %[2]d + %[3]d", elapsed, int64(width), int64(offset))
 }
 
 // statistic returns the columns that are selected from a bucket. With a single min(),
 // SQLite takes the other columns from the row with the minimum.
-func statistic(of iot.Statistic, scaled bool) string {
+func statistic(s iot.Statistic, scaled bool) string {
 	average := "avg(reading.value)"
 	if scaled {
 		average = fmt.Sprintf("avg(reading.value / %[1]g) * %[1]g", float64(scale))
 	}
-	switch of {
+	switch s {
 	case iot.First:
 		return "reading.value, min(reading.at)"
 	case iot.Least:

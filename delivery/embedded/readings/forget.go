@@ -32,9 +32,9 @@ func (s *Store) Forget(ctx context.Context, acct relay.AccountID, old []iot.Expi
 }
 
 func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []iot.Expired) error {
-	from := place{at: math.MinInt64}
+	start := place{ns: math.MinInt64}
 	for {
-		found, err := s.outlived(ctx, acct, old, from)
+		found, err := s.outlived(ctx, acct, old, start)
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -44,19 +44,19 @@ func (s *Store) forgetDevice(ctx context.Context, acct relay.AccountID, old []io
 		if len(found) < forgetAtOnce {
 			return nil
 		}
-		from = found[len(found)-1]
+		start = found[len(found)-1]
 	}
 }
 
 // place is the key of a reading.
-type place struct{ device, at, sensor int64 }
+type place struct{ device, ns, sensor int64 }
 
 // outlived lists the readings of a device to delete, from a place on.
-func (s *Store) outlived(ctx context.Context, acct relay.AccountID, old []iot.Expired, from place) (found []place, err error) {
-	text, args := outlivedQuery(acct, old, from)
-	err = s.each(ctx, func(rows *sql.Rows) error {
+func (s *Store) outlived(ctx context.Context, acct relay.AccountID, old []iot.Expired, start place) (found []place, err error) {
+	text, args := outlivedQuery(acct, old, start)
+	err = s.eachRow(ctx, func(rows *sql.Rows) error {
 		var p place
-		err := rows.Scan(&p.device, &p.at, &p.sensor)
+		err := rows.Scan(&p.device, &p.ns, &p.sensor)
 		found = append(found, p)
 		return err
 	}, text, args...)
@@ -65,15 +65,15 @@ func (s *Store) outlived(ctx context.Context, acct relay.AccountID, old []iot.Ex
 
 // outlivedQuery scans the primary key from a place up to the latest time before which
 // any of the sensors loses readings.
-func outlivedQuery(acct relay.AccountID, old []iot.Expired, from place) (string, []any) {
-	last := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
+func outlivedQuery(acct relay.AccountID, old []iot.Expired, start place) (string, []any) {
+	lastExpired := slices.MaxFunc(old, func(a, b iot.Expired) int { return a.Before.Compare(b.Before) })
 	text := `
 SELECT reading.device, reading.at, reading.sensor
 FROM device
 JOIN reading ON reading.device = device.id
 JOIN sensor ON sensor.id = reading.sensor
 WHERE device.account = ? AND device.name = ? AND reading.at >= ? AND reading.at < ? AND (`
-	args := []any{int64(acct), old[0].DeviceID, from.at, nanoseconds(last.Before, math.MinInt64)}
+	args := []any{int64(acct), old[0].DeviceID, start.ns, nanoseconds(lastExpired.Before, math.MinInt64)}
 	text += strings.TrimSuffix(strings.Repeat("sensor.name = ? AND reading.at < ? OR ", len(old)), " OR ")
 	for _, e := range old {
 		args = append(args, e.SensorID, nanoseconds(e.Before, math.MinInt64))
@@ -102,7 +102,7 @@ func (s *Store) delete(ctx context.Context, found []place) error {
 func deleteRows(ctx context.Context, tx *sql.Tx, part []place) error {
 	args := make([]any, 0, 3*len(part))
 	for _, p := range part {
-		args = append(args, p.device, p.at, p.sensor)
+		args = append(args, p.device, p.ns, p.sensor)
 	}
 	_, err := tx.ExecContext(ctx, "DELETE FROM reading WHERE (device, at, sensor) IN (VALUES (?, ?, ?)"+
 		strings.Repeat(", (?, ?, ?)", len(part)-1)+")", args...)

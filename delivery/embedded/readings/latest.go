@@ -48,27 +48,27 @@ const devicesAtOnce = 500
 
 // LastStored returns the time of each device's newest point or uplink.
 func (s *Store) LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error) {
-	out := make(map[string]time.Time, len(deviceIDs))
-	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
-		if err := s.lastStored(ctx, acct, some, out); err != nil {
+	latest := make(map[string]time.Time, len(deviceIDs))
+	for chunk := range slices.Chunk(deviceIDs, devicesAtOnce) {
+		if err := s.lastStored(ctx, acct, chunk, latest); err != nil {
 			return nil, s.failed("last stored", err)
 		}
 	}
-	return out, nil
+	return latest, nil
 }
 
-func (s *Store) lastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string, out map[string]time.Time) error {
-	list, args := in([]any{int64(acct)}, deviceIDs)
-	return s.each(ctx, func(rows *sql.Rows) error {
+func (s *Store) lastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string, latest map[string]time.Time) error {
+	list, args := list([]any{int64(acct)}, deviceIDs)
+	return s.eachRow(ctx, func(rows *sql.Rows) error {
 		var id string
-		var at int64
-		err := rows.Scan(&id, &at)
-		if at > none {
-			out[id] = time.Unix(0, at).UTC()
+		var ns int64
+		err := rows.Scan(&id, &ns)
+		if ns > unset {
+			latest[id] = time.Unix(0, ns).UTC()
 		}
 		return err
 	}, selectStored+list, args...)
 }
 
 // none is selectStored's value for a device without readings.
-const none = -1 << 63
+const unset = -1 << 63

@@ -22,27 +22,27 @@ ORDER BY device.name, u.at DESC`
 
 // Radio returns the newest radio data of each device.
 func (s *Store) Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]iot.RadioData, error) {
-	out := make(map[string]iot.RadioData, len(deviceIDs))
-	for some := range slices.Chunk(deviceIDs, devicesAtOnce) {
-		if err := s.radio(ctx, acct, some, since, out); err != nil {
+	latest := make(map[string]iot.RadioData, len(deviceIDs))
+	for chunk := range slices.Chunk(deviceIDs, devicesAtOnce) {
+		if err := s.radio(ctx, acct, chunk, since, latest); err != nil {
 			return nil, s.failed("radio data", err)
 		}
 	}
-	return out, nil
+	return latest, nil
 }
 
-func (s *Store) radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time, out map[string]iot.RadioData) error {
-	list, args := in([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, deviceIDs)
-	return s.each(ctx, func(rows *sql.Rows) error {
+func (s *Store) radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time, latest map[string]iot.RadioData) error {
+	list, args := list([]any{since.UnixNano(), iot.RadioFrames, int64(acct)}, deviceIDs)
+	return s.eachRow(ctx, func(rows *sql.Rows) error {
 		u := iot.RadioData{Account: acct}
-		var at int64
-		if err := rows.Scan(&u.DeviceID, &at, &u.RSSI, &u.SNR, &u.Gateways, &u.Battery, &u.Latitude, &u.Longitude); err != nil {
+		var ns int64
+		if err := rows.Scan(&u.DeviceID, &ns, &u.RSSI, &u.SNR, &u.Gateways, &u.Battery, &u.Latitude, &u.Longitude); err != nil {
 			return err
 		}
-		u.Time = time.Unix(0, at).UTC()
-		newest := out[u.DeviceID]
+		u.Time = time.Unix(0, ns).UTC()
+		newest := latest[u.DeviceID]
 		newest.Complete(u)
-		out[u.DeviceID] = newest
+		latest[u.DeviceID] = newest
 		return nil
 	}, fmt.Sprintf(selectRadio, list), args...)
 }

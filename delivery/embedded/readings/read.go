@@ -36,7 +36,7 @@ func (s *Store) Readings(ctx context.Context, q iot.Query) ([]iot.Point, error) 
 // points runs a statement that selects the points of a query's device.
 func (s *Store) points(ctx context.Context, q iot.Query, text string, args ...any) ([]iot.Point, error) {
 	var points []iot.Point
-	err := s.each(ctx, func(rows *sql.Rows) error {
+	err := s.eachRow(ctx, func(rows *sql.Rows) error {
 		p, err := scan(rows)
 		p.Account, p.DeviceID = q.Account, q.DeviceID
 		points = append(points, p)
@@ -61,7 +61,7 @@ func ofTypes(q iot.Query, text string, args []any) (string, []any) {
 	if len(q.Types) == 0 {
 		return text, args
 	}
-	list, args := in(args, q.Types)
+	list, args := list(args, q.Types)
 	return text + " AND label.type IN " + list, args
 }
 
@@ -87,11 +87,11 @@ func nanoseconds(t time.Time, unset int64) int64 {
 func scan(rows *sql.Rows) (iot.Point, error) {
 	var (
 		p     iot.Point
-		at    int64
+		ns    int64
 		value sql.NullFloat64
 		text  sql.NullString
 	)
-	err := rows.Scan(&p.Type, &p.Identifier, &p.SensorID, &p.Key, &at, &value, &text)
-	p.Time, p.Value, p.Text, p.IsText = time.Unix(0, at).UTC(), value.Float64, text.String, text.Valid
+	err := rows.Scan(&p.Type, &p.Identifier, &p.SensorID, &p.Key, &ns, &value, &text)
+	p.Time, p.Value, p.Text, p.IsText = time.Unix(0, ns).UTC(), value.Float64, text.String, text.Valid
 	return p, err
 }

@@ -67,7 +67,7 @@ func prepare(db *sql.DB) (*statements, error) {
 }
 
 // within returns the statements as part of a transaction, which closes them.
-func (s *statements) within(ctx context.Context, tx *sql.Tx) *statements {
+func (s *statements) inTx(ctx context.Context, tx *sql.Tx) *statements {
 	stmt := func(st *sql.Stmt) *sql.Stmt { return tx.StmtContext(ctx, st) }
 	return &statements{
 		findDevice: stmt(s.findDevice), insertDevice: stmt(s.insertDevice),

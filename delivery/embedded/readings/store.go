@@ -110,7 +110,7 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // each runs a query and calls scan with every row.
-func (s *Store) each(ctx context.Context, scan func(*sql.Rows) error, text string, args ...any) error {
+func (s *Store) eachRow(ctx context.Context, scan func(*sql.Rows) error, text string, args ...any) error {
 	rows, err := s.read.QueryContext(ctx, text, args...)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Store) each(ctx context.Context, scan func(*sql.Rows) error, text strin
 }
 
 // in returns the placeholders of a list of values, and the values after other arguments.
-func in(args []any, values []string) (string, []any) {
+func list(args []any, values []string) (string, []any) {
 	for _, v := range values {
 		args = append(args, v)
 	}
@@ -133,8 +133,8 @@ func in(args []any, values []string) (string, []any) {
 }
 
 // failed wraps an error with its operation, and records damage, which Ping then reports.
-func (s *Store) failed(what string, err error) error {
-	named := fmt.Errorf("readings: %s: %w", what, db.AdviseDamage(err))
+func (s *Store) failed(op string, err error) error {
+	named := fmt.Errorf("readings: %s: %w", op, db.AdviseDamage(err))
 	if db.Damaged(err) {
 		s.health.Note(named)
 	}

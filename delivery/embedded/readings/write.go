@@ -29,7 +29,7 @@ func (s *Store) batch(ctx context.Context, b iot.Batch) ([]iot.Refused, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	w := writing{ids: &s.ids, statements: s.stmts.within(ctx, tx)}
+	w := writing{ids: &s.ids, statements: s.stmts.inTx(ctx, tx)}
 	for i := range b.Points {
 		if err := w.point(ctx, &b.Points[i], i); err != nil {
 			return nil, err
@@ -75,11 +75,11 @@ func (w *writing) point(ctx context.Context, p *iot.Point, i int) error {
 	if p.IsText {
 		value, text = nil, p.Text
 	}
-	at := p.Time.UnixNano()
-	if err := w.raise(ctx, sensor, at); err != nil {
+	ns := p.Time.UnixNano()
+	if err := w.raise(ctx, sensor, ns); err != nil {
 		return err
 	}
-	if w.rows = append(w.rows, device, at, sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
+	if w.rows = append(w.rows, device, ns, sensor, label, value, text); len(w.rows) == rowsAtOnce*rowColumns {
 		_, err = w.insertReadings.ExecContext(ctx, w.rows...)
 		w.rows = w.rows[:0]
 	}
@@ -101,12 +101,12 @@ func (w *writing) flush(ctx context.Context) error {
 const newestSpan = 24 * time.Hour
 
 // raise records the time of a reading if it may be the newest of its sensor.
-func (w *writing) raise(ctx context.Context, sensor, at int64) error {
-	if noted, ok := w.newest[sensor]; ok && at-noted < int64(newestSpan) {
+func (w *writing) raise(ctx context.Context, sensor, ns int64) error {
+	if noted, ok := w.newest[sensor]; ok && ns-noted < int64(newestSpan) {
 		return nil
 	}
-	w.newest[sensor] = at // at most what is in the table
-	_, err := w.raiseNewest.ExecContext(ctx, sensor, at)
+	w.newest[sensor] = ns // at most what is in the table
+	_, err := w.raiseNewest.ExecContext(ctx, sensor, ns)
 	return err
 }
 

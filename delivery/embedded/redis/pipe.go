@@ -13,28 +13,28 @@ import (
 // each command before it reads the next, so that a pipeline of commands on a net.Pipe
 // would wait for its own answers. The data written is bounded by the commands that a
 // client has in flight.
-type pipe struct{ in, out *stream }
+type pipe struct{ incoming, outgoing *stream }
 
 func newPipe() (client, server *pipe) {
 	a, b := newStream(), newStream()
-	return &pipe{in: a, out: b}, &pipe{in: b, out: a}
+	return &pipe{incoming: a, outgoing: b}, &pipe{incoming: b, outgoing: a}
 }
 
-func (p *pipe) Read(b []byte) (int, error)     { return p.in.read(b) }
-func (p *pipe) Write(b []byte) (int, error)    { return p.out.write(b) }
+func (p *pipe) Read(b []byte) (int, error)     { return p.incoming.read(b) }
+func (p *pipe) Write(b []byte) (int, error)    { return p.outgoing.write(b) }
 func (p *pipe) SetDeadline(t time.Time) error  { return p.SetReadDeadline(t) }
 func (*pipe) SetWriteDeadline(time.Time) error { return nil }
 func (*pipe) LocalAddr() net.Addr              { return address{} }
 func (*pipe) RemoteAddr() net.Addr             { return address{} }
 func (p *pipe) SetReadDeadline(t time.Time) error {
-	p.in.setDeadline(t)
+	p.incoming.setDeadline(t)
 	return nil
 }
 
 // Close ends both directions; what was written before can still be read.
 func (p *pipe) Close() error {
-	p.in.close()
-	p.out.close()
+	p.incoming.close()
+	p.outgoing.close()
 	return nil
 }
 

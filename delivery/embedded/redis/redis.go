@@ -109,7 +109,7 @@ func (s *Server) Close() error {
 // expire advances the clock of keys that expire. miniredis scans every key for that, so
 // a large server is advanced less often: it takes a hundredth of a processor.
 func (s *Server) expire() {
-	last, wait := time.Now(), time.Second
+	lastTick, wait := time.Now(), time.Second
 	for {
 		select {
 		case <-s.stop:
@@ -117,9 +117,9 @@ func (s *Server) expire() {
 		case <-time.After(wait):
 		}
 		now := time.Now()
-		s.current().FastForward(now.Sub(last))
+		s.current().FastForward(now.Sub(lastTick))
 		wait = max(time.Second, 100*time.Since(now))
-		last = now
+		lastTick = now
 		s.renew()
 	}
 }
