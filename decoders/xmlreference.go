@@ -13,11 +13,11 @@ func SurrogateReference(token []byte) string {
 		return "" // which has no references
 	}
 	for {
-		_, rest, found := bytes.Cut(token, []byte("&#"))
+		_, remaining, found := bytes.Cut(token, []byte("&#"))
 		if !found {
 			return ""
 		}
-		number, _, _ := bytes.Cut(rest, []byte(";"))
+		number, _, _ := bytes.Cut(remaining, []byte(";"))
 		digits, base := string(number), 10
 		if hex, ok := bytes.CutPrefix(number, []byte("x")); ok {
 			digits, base = string(hex), 16
@@ -25,6 +25,6 @@ func SurrogateReference(token []byte) string {
 		if n, err := strconv.ParseUint(digits, base, 32); err == nil && 0xD800 <= n && n <= 0xDFFF {
 			return "&#" + string(number) + ";"
 		}
-		token = rest
+		token = remaining
 	}
 }

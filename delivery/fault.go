@@ -34,7 +34,7 @@ func classifyError(err error) Verdict {
 	v := Verdict{Class: Retry, Reason: ClipReason(err.Error()), Public: PublicReason(err)}
 	if _, refused := errors.AsType[*guard.Error](err); refused {
 		v.Class = Dead
-	} else if _, never := errors.AsType[unsendable](err); never {
+	} else if _, ok := errors.AsType[unsendable](err); ok {
 		v.Class = Dead
 	} else if isOwnFault(err) {
 		v.Class = Fault
@@ -46,25 +46,25 @@ func classifyError(err error) Verdict {
 // hosts, addresses, resolvers and paths. The text of an error that is Unsendable is about
 // what was to be sent, and is returned as it is.
 func PublicReason(err error) string {
-	if never, is := errors.AsType[unsendable](err); is {
-		return ClipReason(never.Error())
+	if unsendableErr, ok := errors.AsType[unsendable](err); ok {
+		return ClipReason(unsendableErr.Error())
 	}
-	if _, own := errors.AsType[ownFault](err); own {
+	if _, ok := errors.AsType[ownFault](err); ok {
 		return "a fault of the gateway, which its operator can see"
 	}
 	if _, refused := errors.AsType[*guard.Error](err); refused {
 		return "the address is not public"
 	}
-	if dns, is := errors.AsType[*net.DNSError](err); is {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
 			return "unknown host name"
 		}
 		return "the host name cannot be resolved now"
 	}
-	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the certificate is not valid"
 	}
-	if network, is := errors.AsType[net.Error](err); is && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	if network, ok := errors.AsType[net.Error](err); ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
@@ -74,7 +74,7 @@ func PublicReason(err error) string {
 }
 
 func isOwnFault(err error) bool {
-	if _, own := errors.AsType[ownFault](err); own || errors.Is(err, context.Canceled) {
+	if _, ok := errors.AsType[ownFault](err); ok || errors.Is(err, context.Canceled) {
 		return true
 	}
 	exhausted := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL}

@@ -54,9 +54,9 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil || errors.Is(err, strconv.ErrRange) {
 		return min(time.Duration(seconds)*time.Second, MaxRetryAfter)
 	}
-	at, err := http.ParseTime(value)
+	t, err := http.ParseTime(value)
 	if err != nil {
 		return 0
 	}
-	return min(max(at.Sub(now), 0), MaxRetryAfter)
+	return min(max(t.Sub(now), 0), MaxRetryAfter)
 }

@@ -72,8 +72,8 @@ func Classify(status int, header http.Header, err error, now time.Time) Verdict 
 	case status >= 400 && status <= 499 && !isRetryable(status):
 		return Verdict{Class: Dead, Reason: statusReason(status)}
 	}
-	after := ParseRetryAfter(header.Get("Retry-After"), now)
-	return Verdict{Class: Retry, Reason: statusReason(status), RetryAfter: after}
+	retryAfter := ParseRetryAfter(header.Get("Retry-After"), now)
+	return Verdict{Class: Retry, Reason: statusReason(status), RetryAfter: retryAfter}
 }
 
 // isRetryable reports whether a 4xx status is temporary.

@@ -41,7 +41,7 @@ func NewUUID(now time.Time) string {
 
 // newID returns a tick, whose first 48 bits are the milliseconds, and 64 random bits.
 func newID(now time.Time) (b [16]byte) {
-	binary.BigEndian.PutUint64(b[:8], uint64(ticks.next(now)))
+	binary.BigEndian.PutUint64(b[:8], uint64(ticks.nextTick(now)))
 	_, _ = rand.Read(b[8:]) // never fails, see crypto/rand
 	return b
 }
@@ -61,17 +61,17 @@ var ticks ticker //nolint:gochecknoglobals // see above
 // ticker returns increasing numbers: the parts of a millisecond since 1970. It is safe
 // for concurrent use.
 type ticker struct {
-	mu   sync.Mutex
-	last int64
+	mu       sync.Mutex
+	lastTick int64
 }
 
-func (t *ticker) next(now time.Time) int64 {
+func (t *ticker) nextTick(now time.Time) int64 {
 	tick := now.UnixMilli()*ticksPerMilli + int64(now.Nanosecond())%1e6*ticksPerMilli/1e6
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ahead := t.last - tick; ahead >= 0 && ahead < maxStepBack.Milliseconds()*ticksPerMilli {
-		tick = t.last + 1
+	if ahead := t.lastTick - tick; ahead >= 0 && ahead < maxStepBack.Milliseconds()*ticksPerMilli {
+		tick = t.lastTick + 1
 	}
-	t.last = tick
+	t.lastTick = tick
 	return tick
 }

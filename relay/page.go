@@ -14,11 +14,11 @@ type Page struct {
 // Offset returns the index of the page's first record. A page beyond what an
 // int can count begins at the end of every list.
 func (p Page) Offset() int {
-	before, per := max(0, p.Number-1), max(1, p.PerPage)
-	if before > math.MaxInt/per {
+	skipped, per := max(0, p.Number-1), max(1, p.PerPage)
+	if skipped > math.MaxInt/per {
 		return math.MaxInt
 	}
-	return before * per
+	return skipped * per
 }
 
 // Pages returns how many pages a list of total records has, at least 1.

@@ -31,9 +31,9 @@ func (p Problems) Require(field, value string) {
 }
 
 // Limit adds a problem for a text that is longer than most bytes.
-func (p Problems) Limit(field, value string, most int) {
-	if len(value) > most {
-		p.AddNamed(field, fmt.Sprintf("The %%s must not be longer than %d bytes.", most))
+func (p Problems) Limit(field, value string, limit int) {
+	if len(value) > limit {
+		p.AddNamed(field, fmt.Sprintf("The %%s must not be longer than %d bytes.", limit))
 	}
 }
 

@@ -36,9 +36,9 @@ func Notify(c chan struct{}) {
 }
 
 // Backoff returns a delay that doubles with every failure, up to limit.
-func Backoff(first, limit time.Duration, failures int) time.Duration {
-	delay := first << min(max(failures, 0), 20)
-	if delay < first || delay > limit { // < first: an overflow
+func Backoff(initial, limit time.Duration, failures int) time.Duration {
+	delay := initial << min(max(failures, 0), 20)
+	if delay < initial || delay > limit { // < first: an overflow
 		return limit
 	}
 	return delay

@@ -126,13 +126,13 @@ func (c chosen) addObject(res *decoders.Result, f *decoders.Frame) {
 	if !c.addsObject(f) {
 		return
 	}
-	given := make(map[string]bool, len(res.Readings))
+	seen := make(map[string]bool, len(res.Readings))
 	for _, r := range res.Readings {
-		given[r.Key] = true
+		seen[r.Key] = true
 	}
 	object := jsonvalues.Object(f)
 	for _, r := range object.Readings {
-		if !given[r.Key] {
+		if !seen[r.Key] {
 			res.Readings = append(res.Readings, r)
 		}
 	}

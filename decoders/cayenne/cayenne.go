@@ -36,38 +36,38 @@ func (Decoder) Decode(f *decoders.Frame) (decoders.Result, error) {
 // Parse reads a payload. Readings may come with an error, a *decoders.Error:
 // they stood before its offset.
 func Parse(payload []byte) ([]decoders.Reading, error) {
-	out := make([]decoders.Reading, 0, len(payload)/3+1)
-	for at := 0; at < len(payload); {
-		n, err := next(&out, payload, at)
+	readings := make([]decoders.Reading, 0, len(payload)/3+1)
+	for offset := 0; offset < len(payload); {
+		n, err := appendField(&readings, payload, offset)
 		if err != nil {
-			return out, err
+			return readings, err
 		}
-		at += n
+		offset += n
 	}
-	return out, nil
+	return readings, nil
 }
 
 // next reads the value that begins at an offset and returns its length.
-func next(out *[]decoders.Reading, payload []byte, at int) (int, error) {
-	if at+2 > len(payload) {
-		return 0, &decoders.Error{Format: format, Offset: at, Reason: "the payload ends within a channel and type"}
+func appendField(readings *[]decoders.Reading, payload []byte, offset int) (int, error) {
+	if offset+2 > len(payload) {
+		return 0, &decoders.Error{Format: format, Offset: offset, Reason: "the payload ends within a channel and type"}
 	}
-	channel := strconv.Itoa(int(payload[at]))
-	k, ok := kindOf(payload[at+1])
+	channel := strconv.Itoa(int(payload[offset]))
+	k, ok := kindOf(payload[offset+1])
 	if !ok {
-		return 0, &decoders.Error{Format: format, Field: "channel_" + channel, Offset: at + 1, Reason: fmt.Sprintf("unknown type %d", payload[at+1])}
+		return 0, &decoders.Error{Format: format, Field: "channel_" + channel, Offset: offset + 1, Reason: fmt.Sprintf("unknown type %d", payload[offset+1])}
 	}
 	key := k.name + "_" + channel
-	if k.size() > len(payload)-at-2 {
-		return 0, &decoders.Error{Format: format, Field: key, Offset: at + 2,
+	if k.size() > len(payload)-offset-2 {
+		return 0, &decoders.Error{Format: format, Field: key, Offset: offset + 2,
 			Reason: fmt.Sprintf("the payload ends within a value of %d bytes", k.size())}
 	}
-	i := at + 2
+	i := offset + 2
 	for _, f := range k.fields {
-		*out = append(*out, decoders.Reading{Key: f.key(key), Value: f.value(payload[i : i+f.size])})
+		*readings = append(*readings, decoders.Reading{Key: f.key(key), Value: f.value(payload[i : i+f.size])})
 		i += f.size
 	}
-	return i - at, nil
+	return i - offset, nil
 }
 
 func (k kind) size() int {
@@ -78,11 +78,11 @@ func (k kind) size() int {
 	return n
 }
 
-func (f field) key(of string) string {
+func (f field) key(prefix string) string {
 	if f.name == "" {
-		return of
+		return prefix
 	}
-	return of + "." + f.name
+	return prefix + "." + f.name
 }
 
 // value divides, which rounds to the nearest number that float64 has for the

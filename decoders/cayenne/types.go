@@ -15,7 +15,7 @@ type field struct {
 	scale  float64
 }
 
-func one(name string, size int, signed bool, scale float64) kind {
+func scalar(name string, size int, signed bool, scale float64) kind {
 	return kind{name, []field{{"", size, signed, scale}}}
 }
 
@@ -28,25 +28,25 @@ func axes(name string, scale float64) kind {
 func kindOf(t byte) (kind, bool) {
 	switch t {
 	case 0:
-		return one("digital_in", 1, false, 1), true
+		return scalar("digital_in", 1, false, 1), true
 	case 1:
-		return one("digital_out", 1, false, 1), true
+		return scalar("digital_out", 1, false, 1), true
 	case 2:
-		return one("analog_in", 2, true, 100), true
+		return scalar("analog_in", 2, true, 100), true
 	case 3:
-		return one("analog_out", 2, true, 100), true
+		return scalar("analog_out", 2, true, 100), true
 	case 101:
-		return one("luminosity", 2, false, 1), true // lux
+		return scalar("luminosity", 2, false, 1), true // lux
 	case 102:
-		return one("presence", 1, false, 1), true
+		return scalar("presence", 1, false, 1), true
 	case 103:
-		return one("temperature", 2, true, 10), true // °C
+		return scalar("temperature", 2, true, 10), true // °C
 	case 104:
-		return one("relative_humidity", 1, false, 2), true // %
+		return scalar("relative_humidity", 1, false, 2), true // %
 	case 113:
 		return axes("accelerometer", 1000), true // G
 	case 115:
-		return one("barometric_pressure", 2, false, 10), true // hPa
+		return scalar("barometric_pressure", 2, false, 10), true // hPa
 	case 134:
 		return axes("gyrometer", 100), true // °/s
 	case 136:
@@ -59,33 +59,33 @@ func kindOf(t byte) (kind, bool) {
 func extension(t byte) (kind, bool) {
 	switch t {
 	case 100:
-		return one("generic", 4, false, 1), true
+		return scalar("generic", 4, false, 1), true
 	case 116:
-		return one("voltage", 2, false, 100), true // V
+		return scalar("voltage", 2, false, 100), true // V
 	case 117:
-		return one("current", 2, false, 1000), true // A
+		return scalar("current", 2, false, 1000), true // A
 	case 118:
-		return one("frequency", 4, false, 1), true // Hz
+		return scalar("frequency", 4, false, 1), true // Hz
 	case 120:
-		return one("percentage", 1, false, 1), true
+		return scalar("percentage", 1, false, 1), true
 	case 121:
-		return one("altitude", 2, true, 1), true // m
+		return scalar("altitude", 2, true, 1), true // m
 	case 125:
-		return one("concentration", 2, false, 1), true // ppm
+		return scalar("concentration", 2, false, 1), true // ppm
 	case 128:
-		return one("power", 2, false, 1), true // W
+		return scalar("power", 2, false, 1), true // W
 	case 130:
-		return one("distance", 4, false, 1000), true // m
+		return scalar("distance", 4, false, 1000), true // m
 	case 131:
-		return one("energy", 4, false, 1000), true // kWh
+		return scalar("energy", 4, false, 1000), true // kWh
 	case 132:
-		return one("direction", 2, false, 1), true // °
+		return scalar("direction", 2, false, 1), true // °
 	case 133:
-		return one("unixtime", 4, false, 1), true // s since 1970
+		return scalar("unixtime", 4, false, 1), true // s since 1970
 	case 135:
 		return kind{"colour", []field{{"r", 1, false, 1}, {"g", 1, false, 1}, {"b", 1, false, 1}}}, true
 	case 142:
-		return one("switch", 1, false, 1), true
+		return scalar("switch", 1, false, 1), true
 	}
 	return kind{}, false
 }

@@ -26,47 +26,47 @@ const (
 // asteriskLines reads the lines of Asterisk's cdr_csv. After one that is broken it
 // goes on with the next.
 func asteriskLines(r *records[Call]) {
-	for at := 0; at < len(r.body); {
-		line := csv.NewReader(bytes.NewReader(r.body[at:]))
+	for offset := 0; offset < len(r.body); {
+		line := csv.NewReader(bytes.NewReader(r.body[offset:]))
 		line.FieldsPerRecord, line.LazyQuotes = -1, true
 		row, err := line.Read()
 		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
-			r.fail(reject("asterisk", "line", at, "is no CSV"))
+			r.fail(reject("asterisk", "line", offset, "is no CSV"))
 			return
 		}
-		r.add(asterisk(row, at))
-		at += int(line.InputOffset())
+		r.add(asterisk(row, offset))
+		offset += int(line.InputOffset())
 	}
 }
 
 // asterisk reads one line.
-func asterisk(row []string, at int) (Call, error) {
+func asterisk(row []string, offset int) (Call, error) {
 	if len(row) < leastColumns || len(row) > mostColumns {
-		return Call{}, reject("asterisk", "line", at, "has "+strconv.Itoa(len(row))+" columns, want 16 to 21")
+		return Call{}, reject("asterisk", "line", offset, "has "+strconv.Itoa(len(row))+" columns, want 16 to 21")
 	}
 	c := Call{From: row[colSrc], To: row[colDst], Disposition: row[colDisposition], Trunk: peer(row[colDstChannel])}
 	for _, m := range []struct {
 		name   string
 		column int
-		to     *time.Time
+		target *time.Time
 	}{{"start", colStart, &c.Start}, {"answer", colAnswer, &c.Answer}, {"end", colEnd, &c.End}} {
 		if row[m.column] == "" {
 			continue
 		}
 		t, err := time.Parse(time.DateTime, row[m.column])
 		if err != nil {
-			return c, reject("asterisk", m.name, at, "want YYYY-MM-DD HH:MM:SS")
+			return c, reject("asterisk", m.name, offset, "want YYYY-MM-DD HH:MM:SS")
 		}
-		*m.to = t
+		*m.target = t
 	}
 	var err1, err2 error
 	c.Duration, err1 = decimal.Digits(row[colDuration])
 	c.Billsec, err2 = decimal.Digits(row[colBillsec])
 	if err1 != nil || err2 != nil {
-		return c, reject("asterisk", "duration", at, "want a whole number of seconds")
+		return c, reject("asterisk", "duration", offset, "want a whole number of seconds")
 	}
 	if len(row) > colUniqueID {
 		c.ID = strings.TrimSpace(row[colUniqueID])
@@ -75,7 +75,7 @@ func asterisk(row []string, at int) (Call, error) {
 	if c.ID == "" {
 		c.ID = c.Key // loguniqueid=no: the line itself is all there is
 	}
-	return finish(c, "asterisk", at)
+	return finish(c, "asterisk", offset)
 }
 
 // digest identifies a line: one call may have several with the same uniqueid.

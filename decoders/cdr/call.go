@@ -95,9 +95,9 @@ func plausible(t time.Time) bool {
 }
 
 // seconds is the time between two moments, 0 where one is not known.
-func seconds(from, to time.Time) int64 {
-	if from.IsZero() || to.IsZero() {
+func seconds(start, end time.Time) int64 {
+	if start.IsZero() || end.IsZero() {
 		return 0
 	}
-	return int64(to.Sub(from) / time.Second)
+	return int64(end.Sub(start) / time.Second)
 }

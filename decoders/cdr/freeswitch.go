@@ -31,19 +31,19 @@ type leg struct {
 
 // freeSWITCH reads a call of mod_json_cdr. Its values are strings, percent
 // encoded in many versions.
-func freeSWITCH(raw json.RawMessage, at int, notes *decoders.Notes) (Call, error) {
+func freeSWITCH(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var doc struct {
 		Variables map[string]any  `json:"variables"`
 		Callflow  json.RawMessage `json:"callflow"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return Call{}, reject("freeswitch", "variables", at, "is no object")
+		return Call{}, reject("freeswitch", "variables", offset, "is no object")
 	}
 	l, err := firstLeg(doc.Callflow)
 	if err != nil {
-		return Call{}, reject("freeswitch", "callflow", at, "holds no caller_profile")
+		return Call{}, reject("freeswitch", "callflow", offset, "holds no caller_profile")
 	}
-	v := variables{values: doc.Variables, at: at, notes: notes}
+	v := variables{values: doc.Variables, offset: offset, notes: notes}
 	c := Call{
 		ID: or(v.text("uuid"), unescapePercent(l.Profile.UUID)), From: unescapePercent(or(l.Profile.From, l.Profile.ANI)), To: unescapePercent(l.Profile.To),
 		Start:       v.moment("start", l.Times.Created),
@@ -51,8 +51,8 @@ func freeSWITCH(raw json.RawMessage, at int, notes *decoders.Notes) (Call, error
 		End:         v.moment("end", l.Times.Hangup),
 		Disposition: v.text("hangup_cause"), Trunk: or(v.text("sip_gateway_name"), or(v.text("sip_gateway"), unescapePercent(l.Profile.Source))),
 	}
-	c.Duration, c.Billsec = v.whole("duration", seconds(c.Start, c.End)), v.whole("billsec", seconds(c.Answer, c.End))
-	return finish(c, "freeswitch", at)
+	c.Duration, c.Billsec = v.integer("duration", seconds(c.Start, c.End)), v.integer("billsec", seconds(c.Answer, c.End))
+	return finish(c, "freeswitch", offset)
 }
 
 // firstLeg is the newest part of a callflow, which older versions write alone.
@@ -74,13 +74,13 @@ func firstLeg(raw json.RawMessage) (l leg, err error) {
 // variables are a channel's.
 type variables struct {
 	values map[string]any
-	at     int
+	offset int
 	notes  *decoders.Notes
 }
 
 // ignore notes a variable that cannot be read.
 func (v variables) ignore(name, text, instead string) {
-	v.notes.Add(fmt.Sprintf("freeswitch: %s: offset %d: %.40q is not a whole number; %s", name, v.at, text, instead))
+	v.notes.Add(fmt.Sprintf("freeswitch: %s: offset %d: %.40q is not a whole number; %s", name, v.offset, text, instead))
 }
 
 func (v variables) text(name string) string {
@@ -109,7 +109,7 @@ func (v variables) moment(name, micros string) time.Time {
 	return time.Time{}
 }
 
-func (v variables) whole(name string, otherwise int64) int64 {
+func (v variables) integer(name string, otherwise int64) int64 {
 	text := v.text(name)
 	n, err := decimal.Digits(text)
 	switch {

@@ -13,22 +13,22 @@ import (
 )
 
 // generic reads a record of our own form.
-func generic(fields map[string]json.RawMessage, at int, notes *decoders.Notes) (c Call, err error) {
-	r := reading{fields: fields, at: at}
-	noteUnknown(notes, fields, at, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
+func generic(fields map[string]json.RawMessage, offset int, notes *decoders.Notes) (c Call, err error) {
+	r := reading{fields: fields, offset: offset}
+	noteUnknown(notes, fields, offset, []string{"id", "from", "to", "disposition", "trunk", "start", "answer", "end", "duration", "billsec"})
 	c.ID, c.From, c.To = r.text("id"), r.text("from"), r.text("to")
 	c.Disposition, c.Trunk = r.text("disposition"), r.text("trunk")
 	c.Start, c.Answer, c.End = r.time("start"), r.time("answer"), r.time("end")
-	c.Duration = r.whole("duration", seconds(c.Start, c.End))
-	c.Billsec = r.whole("billsec", seconds(c.Answer, c.End))
+	c.Duration = r.integer("duration", seconds(c.Start, c.End))
+	c.Billsec = r.integer("billsec", seconds(c.Answer, c.End))
 	if r.err != nil {
 		return c, r.err
 	}
-	return finish(c, "json", at)
+	return finish(c, "json", offset)
 }
 
 // noteUnknown notes the fields of a record that are not known.
-func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, at int, known []string) {
+func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, offset int, known []string) {
 	var unknown []string
 	for name := range fields {
 		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
@@ -37,20 +37,20 @@ func noteUnknown(notes *decoders.Notes, fields map[string]json.RawMessage, at in
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		notes.Add(fmt.Sprintf("json: %.40s: offset %d: is not known and is not used", name, at))
+		notes.Add(fmt.Sprintf("json: %.40s: offset %d: is not known and is not used", name, offset))
 	}
 }
 
 // reading reads the fields of one object and keeps the first error.
 type reading struct {
 	fields map[string]json.RawMessage
-	at     int
+	offset int
 	err    error
 }
 
 func (r *reading) fail(name, reason string) {
 	if r.err == nil {
-		r.err = reject("json", name, r.at, reason)
+		r.err = reject("json", name, r.offset, reason)
 	}
 }
 
@@ -74,7 +74,7 @@ func (r *reading) word(name string, value json.RawMessage) string {
 	return ""
 }
 
-func (r *reading) whole(name string, otherwise int64) int64 {
+func (r *reading) integer(name string, otherwise int64) int64 {
 	text := r.text(name)
 	if text == "" {
 		return otherwise

@@ -35,7 +35,7 @@ func Parse(body []byte) ([]Call, decoders.Notes, []error) {
 }
 
 // readObject reads a record in JSON, and notes what of it is not used.
-type readObject[T any] func(raw json.RawMessage, at int, notes *decoders.Notes) (T, error)
+type readObject[T any] func(raw json.RawMessage, offset int, notes *decoders.Notes) (T, error)
 
 // read reads records in JSON by object, and others by lines.
 func read[T any](body []byte, object readObject[T], lines func(*records[T])) ([]T, decoders.Notes, []error) {
@@ -89,12 +89,12 @@ func (r *records[T]) fail(err error) {
 	}
 }
 
-func (r *records[T]) add(one T, err error) {
+func (r *records[T]) add(record T, err error) {
 	if err != nil {
 		r.fail(err)
 		return
 	}
-	r.found = append(r.found, one)
+	r.found = append(r.found, record)
 }
 
 // json reads objects one after another, or in an array. After one that is broken
@@ -102,48 +102,48 @@ func (r *records[T]) add(one T, err error) {
 func (r *records[T]) json(object readObject[T]) {
 	begin, d := 0, json.NewDecoder(bytes.NewReader(r.body))
 	for {
-		at := begin + int(d.InputOffset())
-		at += len(r.body[at:]) - len(bytes.TrimLeft(r.body[at:], " \t\r\n"))
-		if at == len(r.body) {
+		offset := begin + int(d.InputOffset())
+		offset += len(r.body[offset:]) - len(bytes.TrimLeft(r.body[offset:], " \t\r\n"))
+		if offset == len(r.body) {
 			return
 		}
 		var raw json.RawMessage
 		err := d.Decode(&raw)
 		if err == nil {
-			r.value(raw, at, object)
+			r.value(raw, offset, object)
 			continue
 		}
-		r.fail(reject("json", "body", at, syntax(err)))
-		next := bytes.IndexByte(r.body[at:], '\n')
-		if next < 0 || len(r.errs) == maxErrors {
+		r.fail(reject("json", "body", offset, syntax(err)))
+		length := bytes.IndexByte(r.body[offset:], '\n')
+		if length < 0 || len(r.errs) == maxErrors {
 			return
 		}
-		begin = at + next + 1
+		begin = offset + length + 1
 		d = json.NewDecoder(bytes.NewReader(r.body[begin:]))
 	}
 }
 
 // value reads an object, or each of an array.
-func (r *records[T]) value(raw json.RawMessage, at int, object readObject[T]) {
+func (r *records[T]) value(raw json.RawMessage, offset int, object readObject[T]) {
 	var many []json.RawMessage
 	if raw[0] != '[' || json.Unmarshal(raw, &many) != nil {
 		many = []json.RawMessage{raw}
 	}
-	for _, one := range many {
-		r.add(object(one, at, &r.notes))
+	for _, item := range many {
+		r.add(object(item, offset, &r.notes))
 	}
 }
 
 // object reads a FreeSWITCH call or a generic record.
-func object(raw json.RawMessage, at int, notes *decoders.Notes) (Call, error) {
+func object(raw json.RawMessage, offset int, notes *decoders.Notes) (Call, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return Call{}, reject("json", "record", at, "is no object")
+		return Call{}, reject("json", "record", offset, "is no object")
 	}
 	if fields["variables"] != nil || fields["callflow"] != nil {
-		return freeSWITCH(raw, at, notes)
+		return freeSWITCH(raw, offset, notes)
 	}
-	return generic(fields, at, notes)
+	return generic(fields, offset, notes)
 }
 
 func syntax(err error) string {

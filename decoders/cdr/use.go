@@ -60,8 +60,8 @@ func Inert(cell string) string {
 
 // original is the cell that Inert was given.
 func original(cell string) string {
-	if rest, quoted := strings.CutPrefix(cell, "'"); quoted && isFormula(rest) {
-		return rest
+	if formula, quoted := strings.CutPrefix(cell, "'"); quoted && isFormula(formula) {
+		return formula
 	}
 	return cell
 }
@@ -88,14 +88,14 @@ func ParseUses(body []byte) ([]Use, decoders.Notes, []error) {
 }
 
 // useObject reads a record in JSON.
-func useObject(raw json.RawMessage, at int, notes *decoders.Notes) (Use, error) {
+func useObject(raw json.RawMessage, offset int, notes *decoders.Notes) (Use, error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
-		return Use{}, reject("json", "record", at, "is no object")
+		return Use{}, reject("json", "record", offset, "is no object")
 	}
-	r := reading{fields: fields, at: at}
+	r := reading{fields: fields, offset: offset}
 	header := UseHeader()
-	noteUnknown(notes, fields, at, header)
+	noteUnknown(notes, fields, offset, header)
 	cells := make([]string, len(header))
 	for i, name := range header {
 		if cells[i] = r.text(name); fields[name] == nil {
@@ -105,13 +105,13 @@ func useObject(raw json.RawMessage, at int, notes *decoders.Notes) (Use, error) 
 	if r.err != nil {
 		return Use{}, r.err
 	}
-	return use("json", cells, at)
+	return use("json", cells, offset)
 }
 
 // folded is the text of a field whose name is in other letters, as "ICCID".
 func (r *reading) folded(name string) string {
-	for other, value := range r.fields {
-		if strings.EqualFold(other, name) {
+	for column, value := range r.fields {
+		if strings.EqualFold(column, name) {
 			return r.word(name, value)
 		}
 	}
@@ -119,7 +119,7 @@ func (r *reading) folded(name string) string {
 }
 
 // use makes a record of its fields, in the order of UseHeader.
-func use(format string, cells []string, at int) (Use, error) {
+func use(format string, cells []string, offset int) (Use, error) {
 	for i := range cells {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
@@ -128,32 +128,32 @@ func use(format string, cells []string, at int) (Use, error) {
 	u.Start = start.Truncate(time.Microsecond)
 	switch {
 	case u.ID == "":
-		return u, reject(format, "id", at, "is missing")
+		return u, reject(format, "id", offset, "is missing")
 	case len(u.ID) > maxText:
-		return u, reject(format, "id", at, "is longer than 255 bytes")
+		return u, reject(format, "id", offset, "is longer than 255 bytes")
 	case !isICCID(u.ICCID):
-		return u, reject(format, "iccid", at, "want 1 to 32 digits or letters")
+		return u, reject(format, "iccid", offset, "want 1 to 32 digits or letters")
 	case cells[2] == "":
-		return u, reject(format, "start_time", at, "is missing")
+		return u, reject(format, "start_time", offset, "is missing")
 	case !ok:
-		return u, reject(format, "start_time", at, wantTime)
+		return u, reject(format, "start_time", offset, wantTime)
 	case !plausible(u.Start):
-		return u, impossible{reject(format, "start_time", at, "lies outside 1970 to 2200")}
+		return u, impossible{reject(format, "start_time", offset, "lies outside 1970 to 2200")}
 	case !slices.Contains(Types(), u.Type):
-		return u, reject(format, "type", at, "want data, sms or voice")
+		return u, reject(format, "type", offset, "want data, sms or voice")
 	}
 	const wantBytes = "want a whole number from 0 to 2^40"
 	if u.Bytes, ok = amount(cells[4]); !ok {
-		return u, reject(format, "bytes", at, wantBytes)
+		return u, reject(format, "bytes", offset, wantBytes)
 	}
 	if u.Duration, ok = amount(cells[5]); !ok {
-		return u, reject(format, "duration", at, "want a whole number of seconds")
+		return u, reject(format, "duration", offset, "want a whole number of seconds")
 	}
 	switch {
 	case u.Bytes < 0 || u.Bytes > maxBytes:
-		return u, impossible{reject(format, "bytes", at, wantBytes)}
+		return u, impossible{reject(format, "bytes", offset, wantBytes)}
 	case u.Duration < 0 || u.Duration > maxSeconds:
-		return u, impossible{reject(format, "duration", at, wantSeconds)}
+		return u, impossible{reject(format, "duration", offset, wantSeconds)}
 	}
 	return u, nil
 }
@@ -185,22 +185,22 @@ func useLines(r *records[Use]) {
 	}
 	cells := make([]string, len(places))
 	for {
-		at := int(lines.InputOffset())
+		offset := int(lines.InputOffset())
 		row, err := lines.Read()
 		switch {
 		case errors.Is(err, io.EOF):
 			return
 		case err != nil:
-			r.fail(reject("csv", "line", at, "is no CSV"))
+			r.fail(reject("csv", "line", offset, "is no CSV"))
 			continue
 		case len(row) != len(places):
-			r.fail(reject("csv", "line", at, "has "+strconv.Itoa(len(row))+" columns, want 6"))
+			r.fail(reject("csv", "line", offset, "has "+strconv.Itoa(len(row))+" columns, want 6"))
 			continue
 		}
 		for i, place := range places {
 			cells[i] = original(strings.TrimSpace(row[place]))
 		}
-		r.add(use("csv", cells, at))
+		r.add(use("csv", cells, offset))
 	}
 }
 

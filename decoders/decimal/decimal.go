@@ -53,30 +53,30 @@ const maxDigits = 19
 // split returns a number without its sign as digits × 10^exponent. The digits neither begin
 // nor end with 0; 0 has none.
 func split(text string) (digits string, exponent int, ok bool) {
-	whole, rest := leadingDigits(strings.TrimPrefix(text, "-"))
-	if whole == "" || len(whole) > 1 && whole[0] == '0' {
+	integer, remaining := leadingDigits(strings.TrimPrefix(text, "-"))
+	if integer == "" || len(integer) > 1 && integer[0] == '0' {
 		return "", 0, false
 	}
 	var fraction string
-	if after, found := strings.CutPrefix(rest, "."); found {
-		if fraction, rest = leadingDigits(after); fraction == "" {
+	if decimals, found := strings.CutPrefix(remaining, "."); found {
+		if fraction, remaining = leadingDigits(decimals); fraction == "" {
 			return "", 0, false
 		}
 	}
-	if rest != "" {
-		if exponent, ok = parseExponent(rest); !ok {
+	if remaining != "" {
+		if exponent, ok = parseExponent(remaining); !ok {
 			return "", 0, false
 		}
 	}
-	digits = strings.TrimRight(whole+fraction, "0")
-	exponent += len(whole) - len(digits)
+	digits = strings.TrimRight(integer+fraction, "0")
+	exponent += len(integer) - len(digits)
 	return strings.TrimLeft(digits, "0"), exponent, true
 }
 
 // leadingDigits splits a text after the digits that it begins with.
-func leadingDigits(text string) (digits, rest string) {
-	rest = strings.TrimLeft(text, "0123456789")
-	return text[:len(text)-len(rest)], rest
+func leadingDigits(text string) (digits, remaining string) {
+	remaining = strings.TrimLeft(text, "0123456789")
+	return text[:len(text)-len(remaining)], remaining
 }
 
 // parseExponent parses e16 or E-3. An exponent beyond 32 bits becomes the nearest of these.
@@ -88,7 +88,7 @@ func parseExponent(text string) (exponent int, ok bool) {
 	if digits != "" && (digits[0] == '+' || digits[0] == '-') {
 		digits = digits[1:]
 	}
-	if number, rest := leadingDigits(digits); number == "" || rest != "" {
+	if number, remaining := leadingDigits(digits); number == "" || remaining != "" {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text[1:], 10, 32)

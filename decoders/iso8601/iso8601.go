@@ -17,47 +17,47 @@ import (
 
 // Parse reads a moment, which it returns in UTC, to the nanosecond.
 func Parse(text string) (time.Time, bool) {
-	s := scanner{rest: text}
+	s := scanner{remaining: text}
 	day, ok := s.day()
-	if !ok || s.rest == "" {
+	if !ok || s.remaining == "" {
 		return day, ok
 	}
 	if !s.skip("Tt ") {
 		return time.Time{}, false
 	}
-	after, ok := s.clock()
+	clock, ok := s.clock()
 	if !ok {
 		return time.Time{}, false
 	}
 	east, ok := s.zone()
-	if !ok || s.rest != "" {
+	if !ok || s.remaining != "" {
 		return time.Time{}, false
 	}
-	return day.Add(after - east), true
+	return day.Add(clock - east), true
 }
 
 // ParseDay reads a day alone and returns its beginning in UTC.
 func ParseDay(text string) (time.Time, bool) {
-	s := scanner{rest: text}
+	s := scanner{remaining: text}
 	day, ok := s.day()
-	return day, ok && s.rest == ""
+	return day, ok && s.remaining == ""
 }
 
 // scanner takes a text apart from its beginning.
-type scanner struct{ rest string }
+type scanner struct{ remaining string }
 
 // skip takes one of some characters, if it is next.
-func (s *scanner) skip(any string) bool {
-	if s.rest == "" || strings.IndexByte(any, s.rest[0]) < 0 {
+func (s *scanner) skip(chars string) bool {
+	if s.remaining == "" || strings.IndexByte(chars, s.remaining[0]) < 0 {
 		return false
 	}
-	s.rest = s.rest[1:]
+	s.remaining = s.remaining[1:]
 	return true
 }
 
 // digits counts the digits that are next.
 func (s *scanner) digits() int {
-	return len(s.rest) - len(strings.TrimLeft(s.rest, "0123456789"))
+	return len(s.remaining) - len(strings.TrimLeft(s.remaining, "0123456789"))
 }
 
 // number takes a number of so many digits; ok is false if there are fewer.
@@ -65,10 +65,10 @@ func (s *scanner) number(digits int) (n int, ok bool) {
 	if s.digits() < digits {
 		return 0, false
 	}
-	for _, c := range []byte(s.rest[:digits]) {
+	for _, c := range []byte(s.remaining[:digits]) {
 		n = n*10 + int(c-'0')
 	}
-	s.rest = s.rest[digits:]
+	s.remaining = s.remaining[digits:]
 	return n, true
 }
 
@@ -89,16 +89,16 @@ func (s *scanner) day() (time.Time, bool) {
 	if !ok || extended && !s.skip("-") || s.digits() != 2 {
 		return time.Time{}, false
 	}
-	of, _ := s.number(2)
-	t := time.Date(year, time.Month(month), of, 0, 0, 0, 0, time.UTC)
-	return t, int(t.Month()) == month && t.Day() == of
+	value, _ := s.number(2)
+	t := time.Date(year, time.Month(month), value, 0, 0, 0, 0, time.UTC)
+	return t, int(t.Month()) == month && t.Day() == value
 }
 
 // ofYear takes the number of a day within a year.
 func (s *scanner) ofYear(year int) (time.Time, bool) {
-	of, _ := s.number(3)
-	t := time.Date(year, time.January, of, 0, 0, 0, 0, time.UTC)
-	return t, t.Year() == year && of > 0
+	value, _ := s.number(3)
+	t := time.Date(year, time.January, value, 0, 0, 0, 0, time.UTC)
+	return t, t.Year() == year && value > 0
 }
 
 // ofWeek takes a week and a day in it, 1 being Monday. The first week of a year is
@@ -108,31 +108,31 @@ func (s *scanner) ofWeek(year int, extended bool) (time.Time, bool) {
 	if !ok || extended && !s.skip("-") {
 		return time.Time{}, false
 	}
-	of, ok := s.number(1)
+	value, ok := s.number(1)
 	fourth := time.Date(year, time.January, 4, 0, 0, 0, 0, time.UTC)
 	monday := (int(fourth.Weekday()) + 6) % 7 // days since Monday
-	t := fourth.AddDate(0, 0, (week-1)*7+of-1-monday)
+	t := fourth.AddDate(0, 0, (week-1)*7+value-1-monday)
 	inYear, inWeek := t.ISOWeek()
-	return t, ok && of >= 1 && of <= 7 && inYear == year && inWeek == week
+	return t, ok && value >= 1 && value <= 7 && inYear == year && inWeek == week
 }
 
 // clock takes a time of day, as what has passed of the day.
 func (s *scanner) clock() (time.Duration, bool) {
 	hour, ok := s.number(2)
-	passed, last := time.Duration(hour)*time.Hour, time.Hour
-	extended := strings.HasPrefix(s.rest, ":")
+	passed, precision := time.Duration(hour)*time.Hour, time.Hour
+	extended := strings.HasPrefix(s.remaining, ":")
 	for _, unit := range []time.Duration{time.Minute, time.Second} {
 		if extended && !s.skip(":") || !extended && s.digits() == 0 {
 			break
 		}
-		n, there := s.number(2)
+		n, found := s.number(2)
 		leap := n == 60 && unit == time.Second && passed%time.Hour == 59*time.Minute // it is the next second
-		ok = ok && there && (n < 60 || leap)
-		passed, last = passed+time.Duration(n)*unit, unit
+		ok = ok && found && (n < 60 || leap)
+		passed, precision = passed+time.Duration(n)*unit, unit
 	}
-	part, there := s.fraction(last)
+	part, found := s.fraction(precision)
 	passed += part
-	return passed, ok && there && (hour < 24 || passed == 24*time.Hour)
+	return passed, ok && found && (hour < 24 || passed == 24*time.Hour)
 }
 
 // fraction takes a fraction of a unit, cut off at a nanosecond; there may be none.
@@ -151,7 +151,7 @@ func (s *scanner) fraction(unit time.Duration) (part time.Duration, ok bool) {
 
 // zone takes how far east of UTC a time is; nothing is UTC.
 func (s *scanner) zone() (time.Duration, bool) {
-	if s.rest == "" || s.skip("Zz") {
+	if s.remaining == "" || s.skip("Zz") {
 		return 0, true
 	}
 	east := time.Duration(1)
@@ -165,7 +165,7 @@ func (s *scanner) zone() (time.Duration, bool) {
 		return 0, false
 	}
 	minutes, extended := 0, s.skip(":")
-	if extended || s.rest != "" {
+	if extended || s.remaining != "" {
 		if minutes, ok = s.number(2); !ok || minutes > 59 {
 			return 0, false
 		}

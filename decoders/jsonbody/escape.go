@@ -8,23 +8,23 @@ import (
 // Unescape resolves the escapes of a string whose syntax was checked. Half a
 // surrogate pair becomes U+FFFD.
 func Unescape(raw []byte) []byte {
-	out := make([]byte, 0, len(raw))
+	decoded := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' || i+1 >= len(raw) {
-			out = append(out, raw[i])
+			decoded = append(decoded, raw[i])
 			i++
 			continue
 		}
 		if raw[i+1] != 'u' {
-			out = append(out, plainEscape(raw[i+1]))
+			decoded = append(decoded, plainEscape(raw[i+1]))
 			i += 2
 			continue
 		}
 		c, n := unicodeEscape(raw[i:])
-		out = utf8.AppendRune(out, c)
+		decoded = utf8.AppendRune(decoded, c)
 		i += n
 	}
-	return out
+	return decoded
 }
 
 func plainEscape(c byte) byte {

@@ -48,14 +48,14 @@ const (
 //
 // A value that is not read before the next key or item is skipped.
 type Reader struct {
-	b      []byte
-	i      int
-	depth  int
-	first  bool // a container was just entered: no comma is due
-	unread bool // Next or More stopped before a value that was not read yet
-	key    int  // where the text of the key that Next read last begins
-	keyEnd int
-	err    error
+	b       []byte
+	i       int
+	depth   int
+	isFirst bool // a container was just entered: no comma is due
+	unread  bool // Next or More stopped before a value that was not read yet
+	key     int  // where the text of the key that Next read last begins
+	keyEnd  int
+	err     error
 }
 
 // New returns a reader of body, which it neither changes nor copies. A byte
@@ -139,7 +139,7 @@ func (r *Reader) enter(open byte) bool {
 		return false
 	}
 	r.i++
-	r.first, r.unread = true, false
+	r.isFirst, r.unread = true, false
 	if r.depth++; r.depth > MaxDepth {
 		r.fail("nested too deep")
 		return false
@@ -189,11 +189,11 @@ func (r *Reader) follow(end byte) bool {
 	if c == end {
 		r.i++
 		r.depth--
-		r.first = false
+		r.isFirst = false
 		return false
 	}
-	if r.first {
-		r.first = false
+	if r.isFirst {
+		r.isFirst = false
 		return r.err == nil
 	}
 	if c != ',' {

@@ -152,9 +152,9 @@ func decodeBase64(raw []byte) ([]byte, bool) {
 			break
 		}
 	}
-	out := make([]byte, enc.DecodedLen(n))
-	n, err := enc.Decode(out, raw)
-	return out[:n], err == nil
+	decoded := make([]byte, enc.DecodedLen(n))
+	n, err := enc.Decode(decoded, raw)
+	return decoded[:n], err == nil
 }
 
 // Any reads the next value as encoding/json would: map[string]any, []any,
@@ -167,7 +167,7 @@ func (r *Reader) Any() any {
 	case Array:
 		return r.list()
 	}
-	return r.scalar().any()
+	return r.scalar().decode()
 }
 
 // Map reads the next value, which is nil unless it is an object.
@@ -198,10 +198,10 @@ func (v Value) Any() any {
 		r := New(v.raw)
 		return r.Any()
 	}
-	return v.any()
+	return v.decode()
 }
 
-func (v Value) any() any {
+func (v Value) decode() any {
 	switch v.Kind {
 	case String:
 		return v.text()

@@ -53,22 +53,22 @@ func frameTime(f *decoders.Frame) time.Time {
 
 // AppendReadings adds the record's readings under the key given. Binary data
 // become the text of their hex digits.
-func (r Record) AppendReadings(to []decoders.Reading, key string) []decoders.Reading {
-	switch out := (decoders.Reading{Key: key, Time: r.Time}); r.Kind {
+func (r Record) AppendReadings(readings []decoders.Reading, key string) []decoders.Reading {
+	switch reading := (decoders.Reading{Key: key, Time: r.Time}); r.Kind {
 	case Number, Bool:
-		out.Value = r.Value
-		to = append(to, out)
+		reading.Value = r.Value
+		readings = append(readings, reading)
 	case Text:
-		out.IsText, out.Text = true, r.Text
-		to = append(to, out)
+		reading.IsText, reading.Text = true, r.Text
+		readings = append(readings, reading)
 	case Data:
-		out.IsText, out.Text = true, hex.EncodeToString(r.Data)
-		to = append(to, out)
+		reading.IsText, reading.Text = true, hex.EncodeToString(r.Data)
+		readings = append(readings, reading)
 	}
 	if r.Sum != nil {
-		to = append(to, decoders.Reading{Key: key + ".sum", Value: *r.Sum, Time: r.Time})
+		readings = append(readings, decoders.Reading{Key: key + ".sum", Value: *r.Sum, Time: r.Time})
 	}
-	return to
+	return readings
 }
 
 // SplitName parts a resolved name into the device and the key of one of its

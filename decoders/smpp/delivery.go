@@ -57,7 +57,7 @@ func ParseDelivery(pdu []byte) (*Delivery, error) {
 	if int64(h.Length) != int64(len(pdu)) {
 		return nil, fault("command_length", 0, "is "+strconv.FormatUint(uint64(h.Length), 10)+" for a PDU of "+strconv.Itoa(len(pdu))+" octets")
 	}
-	r := reader{pdu: pdu, at: HeaderLen}
+	r := reader{pdu: pdu, offset: HeaderLen}
 	d := &Delivery{Header: h}
 	switch h.Command {
 	case DeliverSM:
@@ -99,42 +99,42 @@ func (r *reader) dataSM(d *Delivery) {
 // reader reads the fields of a PDU and keeps the first error.
 type reader struct {
 	pdu    []byte
-	at     int
+	offset int
 	err    error
 	unread int // where the last optional parameter begins
 }
 
 func (r *reader) fail(field string, reason string) {
 	if r.err == nil {
-		r.err = fault(field, r.at, reason)
+		r.err = fault(field, r.offset, reason)
 	}
-	r.at = len(r.pdu)
+	r.offset = len(r.pdu)
 }
 
 func (r *reader) octet(field string) byte {
-	if r.at >= len(r.pdu) {
+	if r.offset >= len(r.pdu) {
 		r.fail(field, "is not there")
 		return 0
 	}
-	r.at++
-	return r.pdu[r.at-1]
+	r.offset++
+	return r.pdu[r.offset-1]
 }
 
 func (r *reader) octets(field string, n int) []byte {
-	if n > len(r.pdu)-r.at {
+	if n > len(r.pdu)-r.offset {
 		r.fail(field, "reaches beyond the PDU")
 		return nil
 	}
-	r.at += n
-	return r.pdu[r.at-n : r.at : r.at]
+	r.offset += n
+	return r.pdu[r.offset-n : r.offset : r.offset]
 }
 
 // text reads a C-octet string of at most limit octets with its end.
 func (r *reader) text(field string, limit int) string {
-	for i, c := range r.pdu[r.at:min(len(r.pdu), r.at+limit)] {
+	for i, c := range r.pdu[r.offset:min(len(r.pdu), r.offset+limit)] {
 		if c == 0 {
-			s := string(r.pdu[r.at : r.at+i])
-			r.at += i + 1
+			s := string(r.pdu[r.offset : r.offset+i])
+			r.offset += i + 1
 			return s
 		}
 	}
@@ -153,14 +153,14 @@ func (r *reader) address(which string) Address {
 // belong to no field: NULs in front of the parameters, or octets that are none. They are
 // counted, unless the parameters or the text may be among them.
 func (r *reader) parameters(d *Delivery) {
-	start := r.at
+	start := r.offset
 	if d.Parameters = r.list(); r.err == nil {
 		return
 	}
-	for at := start; at < len(r.pdu) && r.pdu[at] == 0; at++ {
-		padded := reader{pdu: r.pdu, at: at + 1}
+	for offset := start; offset < len(r.pdu) && r.pdu[offset] == 0; offset++ {
+		padded := reader{pdu: r.pdu, offset: offset + 1}
 		if list := padded.list(); padded.err == nil {
-			r.err, d.Parameters, d.Ignored = nil, list, at+1-start
+			r.err, d.Parameters, d.Ignored = nil, list, offset+1-start
 			return
 		}
 	}
@@ -172,8 +172,8 @@ func (r *reader) parameters(d *Delivery) {
 
 // list reads parameters up to the end of the PDU, or up to the first that does not fit.
 func (r *reader) list() (list []Parameter) {
-	for r.at < len(r.pdu) {
-		r.unread = r.at
+	for r.offset < len(r.pdu) {
+		r.unread = r.offset
 		head := r.octets("tlv", 4)
 		if r.err != nil {
 			return list

@@ -113,10 +113,10 @@ type Segment struct {
 // Segment returns what the sar parameters say. They must all be there and make
 // sense, else they are ignored, as SMPP requires.
 func (d *Delivery) Segment() (Segment, bool) {
-	reference, there := d.Parameter(tagSARReference)
+	reference, found := d.Parameter(tagSARReference)
 	total, counted := d.number(tagSARTotal)
 	number, numbered := d.number(tagSARNumber)
-	if !there || len(reference) != 2 || !counted || !numbered || number < 1 || number > total || total > 255 {
+	if !found || len(reference) != 2 || !counted || !numbered || number < 1 || number > total || total > 255 {
 		return Segment{}, false
 	}
 	return Segment{Reference: binary.BigEndian.Uint16(reference), Total: total, Number: number}, true

@@ -38,8 +38,8 @@ func ReceiptIDs(id string) []string {
 		if !ok || len(same) > maxNumeric || !isHex(same) {
 			continue
 		}
-		if other := n.Text(base[1]); !slices.Contains(ids, other) {
-			ids = append(ids, other)
+		if id := n.Text(base[1]); !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	return ids
@@ -75,7 +75,7 @@ func ParseMessageID(pdu []byte) (string, error) {
 	if len(pdu) == HeaderLen {
 		return "", nil
 	}
-	r := reader{pdu: pdu, at: HeaderLen}
+	r := reader{pdu: pdu, offset: HeaderLen}
 	id := r.text("message_id", maxMessageID)
 	return strings.TrimSpace(id), r.err
 }

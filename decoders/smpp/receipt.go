@@ -60,8 +60,8 @@ func stateName(n int) string {
 // the colon, and line ends or tabs between them. What stands in text: is the message's and says nothing.
 func ParseReceipt(text []byte) Receipt {
 	s := string(text)
-	if at := field(s, "text:"); at >= 0 {
-		s = s[:at]
+	if offset := field(s, "text:"); offset >= 0 {
+		s = s[:offset]
 	}
 	return Receipt{ID: word(s, "id:"), State: strings.ToUpper(word(s, "stat:")), Error: word(s, "err:")}
 }
@@ -77,16 +77,16 @@ const blanks = " \t\r\n"
 // field returns where a field's name stands as a word of its own, or -1.
 func field(s, name string) int {
 	lower := lowered(s)
-	for from := 0; ; {
-		at := strings.Index(lower[from:], name)
-		if at < 0 {
+	for start := 0; ; {
+		offset := strings.Index(lower[start:], name)
+		if offset < 0 {
 			return -1
 		}
-		at += from
-		if at == 0 || strings.IndexByte(blanks, lower[at-1]) >= 0 {
-			return at
+		offset += start
+		if offset == 0 || strings.IndexByte(blanks, lower[offset-1]) >= 0 {
+			return offset
 		}
-		from = at + len(name)
+		start = offset + len(name)
 	}
 }
 
@@ -104,18 +104,18 @@ func lowered(s string) string {
 
 // word returns a field's value, up to the next blank.
 func word(s, name string) string {
-	at := field(s, name)
-	if at < 0 {
+	offset := field(s, name)
+	if offset < 0 {
 		return ""
 	}
-	rest := strings.TrimLeft(s[at+len(name):], blanks)
-	for _, next := range fieldNames() {
-		if strings.HasPrefix(lowered(rest), next) {
+	remaining := strings.TrimLeft(s[offset+len(name):], blanks)
+	for _, name := range fieldNames() {
+		if strings.HasPrefix(lowered(remaining), name) {
 			return ""
 		}
 	}
-	if end := strings.IndexAny(rest, blanks); end >= 0 {
-		rest = rest[:end]
+	if end := strings.IndexAny(remaining, blanks); end >= 0 {
+		remaining = remaining[:end]
 	}
-	return strings.Trim(rest, "\x00")
+	return strings.Trim(remaining, "\x00")
 }

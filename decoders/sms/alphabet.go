@@ -99,15 +99,15 @@ func lookup(char, ext *table, c byte, escaped bool) rune {
 // Encode writes text as septets, one per octet. A character that the alphabet
 // lacks, or text that is not UTF-8, is an error.
 func (a *Alphabet) Encode(text string) ([]byte, error) {
-	out := make([]byte, 0, len(text))
+	buf := make([]byte, 0, len(text))
 	for i, r := range text {
 		code, ok := a.codes[r]
 		if !ok {
 			return nil, &decoders.Error{Format: "gsm7", Offset: i, Reason: "not in the alphabet"}
 		}
-		out = append(out, code...)
+		buf = append(buf, code...)
 	}
-	return out, nil
+	return buf, nil
 }
 
 // Fits reports whether the alphabet has every character of a text.

@@ -89,8 +89,8 @@ func (t *table) set(septets, characters string) {
 // script is a language whose tables are laid out as those of all South Asian ones.
 type script struct {
 	letters string // of the locking table, in their order; a blank where there is none
-	last    string // behind it: 0x60, and 0x7B to 0x7F
-	more    string // of the single shift table, in their order; blanks likewise
+	tail    string // behind it: 0x60, and 0x7B to 0x7F
+	shifted string // of the single shift table, in their order; blanks likewise
 }
 
 // scripts are those of Bengali to Urdu. The letters of the Indic ones stand in the
@@ -119,19 +119,19 @@ func scripts() []script {
 }
 
 // run is the characters from first to last.
-func run(first, last rune) string {
+func run(low, high rune) string {
 	var b strings.Builder
-	for r := first; r <= last; r++ {
+	for r := low; r <= high; r++ {
 		b.WriteRune(r)
 	}
 	return b.String()
 }
 
 // indic is the letters and signs of a block, with blanks for those without.
-func indic(block rune, without string) string {
+func indic(block rune, excluded string) string {
 	var b strings.Builder
 	for _, r := range run(0x01, 0x03) + run(0x05, 0x39) + run(0x3c, 0x4d) {
-		if strings.ContainsRune(without, r) {
+		if strings.ContainsRune(excluded, r) {
 			b.WriteByte(' ')
 		} else {
 			b.WriteRune(block + r)
@@ -146,7 +146,7 @@ func (s script) lockingTable() (t table) {
 	t.set(shared+"(abcdefghijklmnopqrstuvwxyz", shared+")abcdefghijklmnopqrstuvwxyz")
 	t.set(")", "(")
 	t.set(between(0x00, 0x5f, shared+"("), s.letters)
-	t.set("\x60\x7b\x7c\x7d\x7e\x7f", s.last)
+	t.set("\x60\x7b\x7c\x7d\x7e\x7f", s.tail)
 	return t
 }
 
@@ -156,16 +156,16 @@ func (s script) singleTable() (t table) {
 	t.set("()/<=>@e", "{}\\[~]|€")
 	capitals := run('A', 'Z')
 	t.set(capitals, capitals)
-	t.set(between(0x19, 0x3f, "\x1b()/<=>"), s.more)
+	t.set(between(0x19, 0x3f, "\x1b()/<=>"), s.shifted)
 	return t
 }
 
 // between are the septets from first to last but some.
-func between(first, last rune, but string) string {
+func between(low, high rune, but string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(but, r) {
 			return -1
 		}
 		return r
-	}, run(first, last))
+	}, run(low, high))
 }

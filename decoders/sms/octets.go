@@ -36,7 +36,7 @@ func ParseHex(data, udh string, encoding int) (Octets, error) {
 		return Octets{}, err
 	}
 	if o.Header, err = ParseUDH(raw); err != nil {
-		return Octets{}, within("udh", err)
+		return Octets{}, inField("udh", err)
 	}
 	if o.Data, err = unhex("data", data); err != nil {
 		return Octets{}, err
@@ -56,8 +56,8 @@ func (o Octets) Split(reference byte) (Message, error) {
 	if err := o.check(); err != nil {
 		return Message{}, err
 	}
-	if kept := fit(o.Data, o.Coding, o.Header, MaxParts); len(kept) < len(o.Data) {
-		return Message{}, refuse("data", len(kept), "needs more than 255 parts")
+	if fitted := fit(o.Data, o.Coding, o.Header, MaxParts); len(fitted) < len(o.Data) {
+		return Message{}, refuse("data", len(fitted), "needs more than 255 parts")
 	}
 	m := Message{Coding: o.Coding, Parts: parts(o.Data, o.Coding, o.Header, reference)}
 	if o.Coding != Binary {
@@ -105,8 +105,8 @@ func (o Octets) checkRoom() error {
 	if len(o.Data) <= room(o.Coding, header) {
 		return nil
 	}
-	own := slices.ContainsFunc(o.Header, func(e Element) bool { return e.ID == Concat8 || e.ID == Concat16 })
-	if own && header <= MaxOctets {
+	hasConcat := slices.ContainsFunc(o.Header, func(e Element) bool { return e.ID == Concat8 || e.ID == Concat16 })
+	if hasConcat && header <= MaxOctets {
 		return refuse("udh", 0, "has a concatenation, yet the data does not fit one part")
 	}
 	if room(o.Coding, max(header, 1)+concatenation) < character {
@@ -130,7 +130,7 @@ func unhex(field, s string) ([]byte, error) {
 }
 
 // within puts an error of the header's reader under this package's field.
-func within(field string, err error) error {
+func inField(field string, err error) error {
 	if e, ok := errors.AsType[*decoders.Error](err); ok {
 		return refuse(field, e.Offset, e.Reason)
 	}

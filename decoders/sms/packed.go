@@ -7,44 +7,44 @@ package sms
 // The number of septets follows from the octets only. Where seven bits are
 // left over, they are taken for padding if they are zero, which could also be
 // the character @, or a carriage return, as 6.1.2.3.1 pads.
-func Unpack(data []byte, before int) []byte {
+func Unpack(data []byte, headerOctets int) []byte {
 	const bits = 7
-	at := (bits - before*8%bits) % bits // the fill bits
-	if at > len(data)*8 {
+	offset := (bits - headerOctets*8%bits) % bits // the fill bits
+	if offset > len(data)*8 {
 		return nil
 	}
-	out := make([]byte, 0, (len(data)*8-at)/bits)
-	for ; at+bits <= len(data)*8; at += bits {
-		v := uint16(data[at/8])
-		if at/8+1 < len(data) {
-			v |= uint16(data[at/8+1]) << 8
+	buf := make([]byte, 0, (len(data)*8-offset)/bits)
+	for ; offset+bits <= len(data)*8; offset += bits {
+		v := uint16(data[offset/8])
+		if offset/8+1 < len(data) {
+			v |= uint16(data[offset/8+1]) << 8
 		}
-		out = append(out, byte(v>>(at%8))&0x7F)
+		buf = append(buf, byte(v>>(offset%8))&0x7F)
 	}
-	if last := len(out) - 1; at == len(data)*8 && last >= 0 && (out[last] == 0 || out[last] == '\r') {
-		out = out[:last]
+	if lastIndex := len(buf) - 1; offset == len(data)*8 && lastIndex >= 0 && (buf[lastIndex] == 0 || buf[lastIndex] == '\r') {
+		buf = buf[:lastIndex]
 	}
-	return out
+	return buf
 }
 
 // Pack packs septets, one in each octet, as on the air (TS 23.038, 6.1.2.1).
 // before is how many octets of user data header will stand before them. Seven
 // bits that are left over are a carriage return (6.1.2.3.1): zeros would be an @.
-func Pack(septets []byte, before int) []byte {
+func Pack(septets []byte, headerOctets int) []byte {
 	const bits = 7
-	at := (bits - before*8%bits) % bits // the fill bits
-	end := at + bits*len(septets)
+	offset := (bits - headerOctets*8%bits) % bits // the fill bits
+	end := offset + bits*len(septets)
 	if end%8 == 1 && len(septets) > 0 {
 		septets = append(septets[:len(septets):len(septets)], '\r')
 	}
-	out := make([]byte, (end+7)/8)
+	buf := make([]byte, (end+7)/8)
 	for _, c := range septets {
-		v := uint16(c&0x7F) << (at % 8)
-		out[at/8] |= byte(v)
-		if at/8+1 < len(out) {
-			out[at/8+1] |= byte(v >> 8)
+		v := uint16(c&0x7F) << (offset % 8)
+		buf[offset/8] |= byte(v)
+		if offset/8+1 < len(buf) {
+			buf[offset/8+1] |= byte(v >> 8)
 		}
-		at += bits
+		offset += bits
 	}
-	return out
+	return buf
 }

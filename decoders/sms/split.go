@@ -30,14 +30,14 @@ func fit(code []byte, c Coding, header UDH, limit int) []byte {
 }
 
 // characterBoundary moves a cut in front of the character that it would split.
-func characterBoundary(code []byte, c Coding, at int) int {
+func characterBoundary(code []byte, c Coding, offset int) int {
 	switch {
-	case c == GSM && code[at-1] == escape:
-		return at - 1
-	case c == UCS2 && code[at-2]&0xFC == highSurrogate:
-		return at - 2
+	case c == GSM && code[offset-1] == escape:
+		return offset - 1
+	case c == UCS2 && code[offset-2]&0xFC == highSurrogate:
+		return offset - 2
 	}
-	return at
+	return offset
 }
 
 // parts makes the short messages of what fit found to fit 255 of them.

@@ -53,11 +53,11 @@ func (s *Segmenter) Text(text string, o Options) (Message, error) {
 		limit = MaxParts
 	}
 	m := Message{Coding: coding}
-	kept := fit(code, coding, nil, limit)
-	if m.Truncated = len(kept) < len(code); m.Truncated && o.MaxParts == 0 {
-		return Message{}, refuse("message", len(s.decode(kept, coding)), "needs more than 255 parts")
+	fitted := fit(code, coding, nil, limit)
+	if m.Truncated = len(fitted) < len(code); m.Truncated && o.MaxParts == 0 {
+		return Message{}, refuse("message", len(s.decode(fitted, coding)), "needs more than 255 parts")
 	}
-	m.Parts = parts(kept, coding, nil, o.Reference)
+	m.Parts = parts(fitted, coding, nil, o.Reference)
 	s.read(m.Parts)
 	return m, nil
 }

@@ -17,8 +17,8 @@ const (
 // U+FFFD and takes nothing else with it. An octet that is left over at the end is dropped
 // if it is NUL, which some senders append, else it becomes U+FFFD.
 func DecodeUCS2(data []byte) string {
-	if rest, ok := bytes.CutPrefix(data, []byte(markLE)); ok {
-		return DecodeUTF16LE(rest)
+	if remaining, ok := bytes.CutPrefix(data, []byte(markLE)); ok {
+		return DecodeUTF16LE(remaining)
 	}
 	return decodeUTF16(bytes.TrimPrefix(data, []byte(markBE)), binary.BigEndian)
 }
@@ -60,9 +60,9 @@ func JoinUCS2(parts [][]byte) []byte {
 
 // EncodeUCS2 writes text as big-endian UTF-16.
 func EncodeUCS2(text string) []byte {
-	out := make([]byte, 0, 2*len(text))
+	buf := make([]byte, 0, 2*len(text))
 	for _, unit := range utf16.Encode([]rune(text)) {
-		out = binary.BigEndian.AppendUint16(out, unit)
+		buf = binary.BigEndian.AppendUint16(buf, unit)
 	}
-	return out
+	return buf
 }

@@ -44,16 +44,16 @@ func ParseUDH(data []byte) (UDH, error) {
 		return nil, udhError("length", 0, "is not the length of what follows")
 	}
 	var h UDH
-	for at := 1; at < len(data); {
-		if at+2 > len(data) {
-			return nil, udhError("element", at, "ends too early")
+	for offset := 1; offset < len(data); {
+		if offset+2 > len(data) {
+			return nil, udhError("element", offset, "ends too early")
 		}
-		end := at + 2 + int(data[at+1])
+		end := offset + 2 + int(data[offset+1])
 		if end > len(data) {
-			return nil, udhError("element", at, "reaches beyond the header")
+			return nil, udhError("element", offset, "reaches beyond the header")
 		}
-		h = append(h, Element{ID: data[at], Data: data[at+2 : end]})
-		at = end
+		h = append(h, Element{ID: data[offset], Data: data[offset+2 : end]})
+		offset = end
 	}
 	return h, nil
 }
@@ -68,12 +68,12 @@ func (h UDH) Append(dst []byte) []byte {
 	if len(h) == 0 {
 		return dst
 	}
-	at := len(dst)
+	offset := len(dst)
 	dst = append(dst, 0)
 	for _, e := range h {
 		dst = append(append(dst, e.ID, byte(len(e.Data))), e.Data...)
 	}
-	dst[at] = byte(len(dst) - at - 1)
+	dst[offset] = byte(len(dst) - offset - 1)
 	return dst
 }
 

@@ -21,43 +21,43 @@ import (
 func AppendTimed(res *decoders.Result, key string, v any) { AppendAt(res, key, v, time.Time{}) }
 
 // AppendAt is AppendTimed for values that have a time of their own unless it is zero.
-func AppendAt(res *decoders.Result, key string, v any, at time.Time) {
+func AppendAt(res *decoders.Result, key string, v any, t time.Time) {
 	if samples, ok := history(v); ok {
 		for _, s := range samples {
-			AppendAt(res, key, s.values, s.at)
+			AppendAt(res, key, s.values, s.takenAt)
 		}
 		return
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		addAt(res, key, v, at)
+		addAt(res, key, v, t)
 		return
 	}
-	rest := make(map[string]any, len(m))
+	remaining := make(map[string]any, len(m))
 	var nested []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if holds(m[name]) {
 			nested = append(nested, name)
 			continue
 		}
-		rest[name] = m[name]
+		remaining[name] = m[name]
 	}
-	addAt(res, key, rest, at)
-	for _, name := range slices.Sorted(maps.Keys(rest)) {
-		warnUntimed(res, join(key, name), rest[name])
+	addAt(res, key, remaining, t)
+	for _, name := range slices.Sorted(maps.Keys(remaining)) {
+		warnUntimed(res, join(key, name), remaining[name])
 	}
 	for _, name := range nested {
-		AppendAt(res, below(key, name, m[name]), m[name], at)
+		AppendAt(res, childKey(key, name, m[name]), m[name], t)
 	}
 }
 
 // addAt adds readings and gives them a time.
-func addAt(res *decoders.Result, key string, v any, at time.Time) {
-	before := len(res.Readings)
+func addAt(res *decoders.Result, key string, v any, t time.Time) {
+	count := len(res.Readings)
 	Append(res, key, v)
-	if !at.IsZero() {
-		for i := range res.Readings[before:] {
-			res.Readings[before+i].Time = at
+	if !t.IsZero() {
+		for i := range res.Readings[count:] {
+			res.Readings[count+i].Time = t
 		}
 	}
 }
@@ -78,7 +78,7 @@ func holds(v any) bool {
 }
 
 // below is the key of what a name holds.
-func below(key, name string, v any) string {
+func childKey(key, name string, v any) string {
 	if _, ok := history(v); ok && slices.Contains([]string{"history", "samples", "measurements", "records", "readings", "datalog"}, name) {
 		return key
 	}
@@ -89,16 +89,16 @@ func below(key, name string, v any) string {
 }
 
 type sample struct {
-	at     time.Time
-	values map[string]any
+	takenAt time.Time
+	values  map[string]any
 }
 
 func history(v any) ([]sample, bool) {
 	list, _ := v.([]any)
-	out := make([]sample, 0, len(list))
+	samples := make([]sample, 0, len(list))
 	named := map[string]bool{} // those without a time
-	for _, each := range list {
-		m, _ := each.(map[string]any)
+	for _, element := range list {
+		m, _ := element.(map[string]any)
 		s, ok := sampled(m)
 		if name := variable(m); !ok && name != "" && !named[name] {
 			named[name] = true
@@ -107,15 +107,15 @@ func history(v any) ([]sample, bool) {
 		if !ok {
 			return nil, false
 		}
-		out = append(out, s)
+		samples = append(samples, s)
 	}
-	return out, len(out) > 0
+	return samples, len(samples) > 0
 }
 
 // sampled takes the time out of an object.
 func sampled(m map[string]any) (sample, bool) {
-	t, rest, ok := CutTime(m)
-	return sample{t, rest}, ok
+	t, remaining, ok := CutTime(m)
+	return sample{t, remaining}, ok
 }
 
 // timeNames returns the members of an object that hold its time.
@@ -123,12 +123,12 @@ func timeNames() []string { return []string{"time", "timestamp", "date"} }
 
 // CutTime returns the time of an object and its other members, of {variable, value} the
 // value under its name. It returns false if the object has no time.
-func CutTime(m map[string]any) (t time.Time, rest map[string]any, ok bool) {
+func CutTime(m map[string]any) (t time.Time, remaining map[string]any, ok bool) {
 	for _, name := range timeNames() {
 		if t, ok := parseTime(m[name]); ok {
-			rest := maps.Clone(m)
-			delete(rest, name)
-			return t, byVariable(rest), true
+			remaining := maps.Clone(m)
+			delete(remaining, name)
+			return t, byVariable(remaining), true
 		}
 	}
 	return time.Time{}, nil, false
@@ -156,7 +156,7 @@ func warnUntimed(res *decoders.Result, key string, v any) {
 // variable is the name in an object {variable, value}.
 func variable(m map[string]any) string {
 	name, _ := m["variable"].(string)
-	if _, given := m["value"]; !given {
+	if _, present := m["value"]; !present {
 		return ""
 	}
 	return name
@@ -169,17 +169,17 @@ func byVariable(m map[string]any) map[string]any {
 	if name == "" {
 		return m
 	}
-	out := make(map[string]any, len(m))
+	flat := make(map[string]any, len(m))
 	for member, v := range m {
 		switch member {
 		case "variable":
 		case "value":
-			out[name] = v
+			flat[name] = v
 		default:
-			out[name+"."+member] = v
+			flat[name+"."+member] = v
 		}
 	}
-	return out
+	return flat
 }
 
 // parseTime reads a time from 2000 to 2099: ISO 8601, without a zone UTC, or seconds or

@@ -79,7 +79,7 @@ func (c Card) Encode(v Version) ([]byte, error) {
 	w.birthDate(c.BirthDate)
 	w.text("NOTE", c.Note)
 	w.line("END:VCARD")
-	return w.out, nil
+	return w.buf, nil
 }
 
 func (c Card) check() error {

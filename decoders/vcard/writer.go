@@ -13,7 +13,7 @@ const longest = 75
 // writer writes the lines of a card in one version.
 type writer struct {
 	version Version
-	out     []byte
+	buf     []byte
 }
 
 // line ends a content line, folded where it is too long: a line end and a blank
@@ -24,22 +24,22 @@ func (w *writer) line(s string) {
 		for !utf8.RuneStart(s[cut]) {
 			cut--
 		}
-		w.out = append(append(w.out, s[:cut]...), "\r\n "...)
+		w.buf = append(append(w.buf, s[:cut]...), "\r\n "...)
 		s = s[cut:]
 	}
-	w.out = append(append(w.out, s...), "\r\n"...)
+	w.buf = append(append(w.buf, s...), "\r\n"...)
 }
 
 // names writes the name in its components. In 2.1 only the semicolon is escaped
 // by the standard; a backslash is doubled all the same, or one before a
 // semicolon would join two components.
-func (w *writer) names(last, first string) {
+func (w *writer) names(surname, forename string) {
 	if w.version == V21 {
 		escape := strings.NewReplacer(`\`, `\\`, ";", `\;`)
-		w.old("N", escape.Replace(last)+";"+escape.Replace(first)+";;;")
+		w.old("N", escape.Replace(surname)+";"+escape.Replace(forename)+";;;")
 		return
 	}
-	w.line("N:" + escaped(last) + ";" + escaped(first) + ";;;")
+	w.line("N:" + escaped(surname) + ";" + escaped(forename) + ";;;")
 }
 
 // text writes a property of one text; nothing for an empty one.
@@ -124,7 +124,7 @@ func (w *writer) old(name, value string) {
 // character. A line break of the value is one too. A blank at the end is quoted,
 // and one at the beginning of a line, where it would look folded.
 func (w *writer) quoted(name, value string) {
-	w.out = append(w.out, name...)
+	w.buf = append(w.buf, name...)
 	length := len(name)
 	for len(value) > 0 {
 		_, size := utf8.DecodeRuneInString(value)
@@ -138,16 +138,16 @@ func (w *writer) quoted(name, value string) {
 			code = "=" + strings.ReplaceAll(fmt.Sprintf("% X", character), " ", "=")
 		}
 		if length+len(code) > longest-1 { // the = of the soft break
-			w.out = append(w.out, "=\r\n"...)
+			w.buf = append(w.buf, "=\r\n"...)
 			length = 0
 		}
 		if length == 0 && code == " " {
 			code = "=20"
 		}
-		w.out = append(w.out, code...)
+		w.buf = append(w.buf, code...)
 		length += len(code)
 	}
-	w.out = append(w.out, "\r\n"...)
+	w.buf = append(w.buf, "\r\n"...)
 }
 
 func printable(c byte) bool { return c >= ' ' && c <= '~' }

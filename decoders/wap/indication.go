@@ -67,20 +67,20 @@ func (s Indication) wbxml() ([]byte, error) {
 	if err := checkText("si", "title", s.Title, true); err != nil {
 		return nil, err
 	}
-	out := []byte{wbxmlVersion, publicID, charsetUTF8, 0, tagSI, tagIndication}
-	out = appendHref(out, s.URL)
-	out = append(out, end)
+	buf := []byte{wbxmlVersion, publicID, charsetUTF8, 0, tagSI, tagIndication}
+	buf = appendHref(buf, s.URL)
+	buf = append(buf, end)
 	if s.Title != "" {
-		out = appendString(out, s.Title)
+		buf = appendString(buf, s.Title)
 	}
-	return append(out, end, end), nil
+	return append(buf, end, end), nil
 }
 
 // appendHref writes the attribute with the tokens that shorten it.
 func appendHref(dst []byte, url string) []byte {
 	for _, b := range beginnings() {
-		if rest, ok := strings.CutPrefix(url, b.text); ok {
-			return appendValue(append(dst, b.code), rest)
+		if remaining, ok := strings.CutPrefix(url, b.text); ok {
+			return appendValue(append(dst, b.code), remaining)
 		}
 	}
 	return dst // not reached: the last beginning is empty
@@ -89,12 +89,12 @@ func appendHref(dst []byte, url string) []byte {
 // appendValue writes a value, with a token for its first ending of a host.
 func appendValue(dst []byte, value string) []byte {
 	for _, e := range endings() {
-		before, behind, found := strings.Cut(value, e.text)
+		prefix, suffix, found := strings.Cut(value, e.text)
 		if !found {
 			continue
 		}
-		dst = append(appendString(dst, before), e.code)
-		return appendString(dst, behind)
+		dst = append(appendString(dst, prefix), e.code)
+		return appendString(dst, suffix)
 	}
 	return appendString(dst, value)
 }

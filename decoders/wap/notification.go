@@ -106,21 +106,21 @@ func (n Notification) check() error {
 // body writes the header fields in the order of the table; the first three must
 // come first.
 func (n Notification) body() []byte {
-	out := []byte{headerType, notificationInd}
-	out = appendText(append(out, headerTransaction), n.Transaction)
-	out = append(out, headerVersion, version1)
+	buf := []byte{headerType, notificationInd}
+	buf = appendText(append(buf, headerTransaction), n.Transaction)
+	buf = append(buf, headerVersion, version1)
 	if n.From != "" {
 		address := appendText([]byte{addressPresent}, "+"+n.From+"/TYPE=PLMN")
-		out = appendLengthy(append(out, headerFrom), address)
+		buf = appendLengthy(append(buf, headerFrom), address)
 	}
 	if n.Subject != "" {
-		out = appendEncoded(append(out, headerSubject), n.Subject)
+		buf = appendEncoded(append(buf, headerSubject), n.Subject)
 	}
-	out = append(out, headerClass, byte(max(n.Class, Personal)))
-	out = appendLong(append(out, headerSize), uint64(n.Size))
+	buf = append(buf, headerClass, byte(max(n.Class, Personal)))
+	buf = appendLong(append(buf, headerSize), uint64(n.Size))
 	expiry := appendLong([]byte{relative}, uint64(n.Expiry/time.Second))
-	out = appendLengthy(append(out, headerExpiry), expiry)
-	return appendText(append(out, headerLocation), n.URL)
+	buf = appendLengthy(append(buf, headerExpiry), expiry)
+	return appendText(append(buf, headerLocation), n.URL)
 }
 
 // appendText writes a Text-string; a quote stands before a first octet that

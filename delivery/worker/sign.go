@@ -19,8 +19,8 @@ import (
 // webhookHeaders returns the headers of Standard Webhooks: the id, the timestamp and, if
 // there are keys, one v1 signature for each: base64 of HMAC-SHA256 over
 // "id.timestamp.body".
-func webhookHeaders(keys [][]byte, id string, at time.Time, body []byte) map[string]string {
-	timestamp := strconv.FormatInt(at.Unix(), 10)
+func webhookHeaders(keys [][]byte, id string, t time.Time, body []byte) map[string]string {
+	timestamp := strconv.FormatInt(t.Unix(), 10)
 	headers := map[string]string{"webhook-id": id, "webhook-timestamp": timestamp}
 	if len(keys) == 0 {
 		return headers
@@ -57,9 +57,9 @@ type keyring struct {
 }
 
 type keys struct {
-	keys [][]byte
-	err  error // a secret is invalid
-	at   time.Time
+	keys     [][]byte
+	err      error // a secret is invalid
+	loadedAt time.Time
 }
 
 func newKeyring(load func(context.Context, relay.AccountID) ([]string, error), ttl time.Duration, now func() time.Time) *keyring {
@@ -68,14 +68,14 @@ func newKeyring(load func(context.Context, relay.AccountID) ([]string, error), t
 
 // of returns an account's keys. A failure to load them is delivery.OwnFault; an invalid
 // secret would fail every attempt, so it is delivery.Unsendable.
-func (k *keyring) of(ctx context.Context, acct relay.AccountID) ([][]byte, error) {
+func (k *keyring) keysOf(ctx context.Context, acct relay.AccountID) ([][]byte, error) {
 	if k.load == nil {
 		return nil, nil
 	}
 	k.mu.Lock()
 	known, ok := k.cache[acct]
 	k.mu.Unlock()
-	if ok && k.now().Sub(known.at) < k.ttl {
+	if ok && k.now().Sub(known.loadedAt) < k.ttl {
 		return known.keys, known.err
 	}
 	secrets, err := k.load(ctx, acct)
@@ -85,7 +85,7 @@ func (k *keyring) of(ctx context.Context, acct relay.AccountID) ([][]byte, error
 	if err == nil {
 		known = parseKeys(secrets)
 	}
-	known.at = k.now()
+	known.loadedAt = k.now()
 	k.mu.Lock()
 	k.cache[acct] = known
 	k.mu.Unlock()

@@ -88,9 +88,9 @@ func sentBefore(err error) bool {
 // reasons joins the texts of an Invalid error, in the order of the fields.
 func reasons(err error) string {
 	fields := relay.FieldsOf(err)
-	var out []string
+	var headers []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		out = append(out, fields[name]...)
+		headers = append(headers, fields[name]...)
 	}
-	return strings.Join(out, " ")
+	return strings.Join(headers, " ")
 }

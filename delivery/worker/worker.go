@@ -115,10 +115,10 @@ func traced(ctx context.Context, req outbox.Request) outbox.Request {
 
 // withHeaders returns the request with more headers. The headers of the delivery are not
 // changed.
-func withHeaders(req outbox.Request, more map[string]string) outbox.Request {
-	headers := make(map[string]string, len(req.Headers)+len(more))
+func withHeaders(req outbox.Request, extra map[string]string) outbox.Request {
+	headers := make(map[string]string, len(req.Headers)+len(extra))
 	maps.Copy(headers, req.Headers)
-	maps.Copy(headers, more)
+	maps.Copy(headers, extra)
 	req.Headers = headers
 	return req
 }
@@ -127,7 +127,7 @@ func withHeaders(req outbox.Request, more map[string]string) outbox.Request {
 // the account has a secret.
 func (w *Worker) signed(ctx context.Context, d outbox.Delivery, now time.Time) (outbox.Request, error) {
 	req := *d.Request
-	keys, err := w.keys.of(ctx, d.Account)
+	keys, err := w.keys.keysOf(ctx, d.Account)
 	if err != nil {
 		return req, err
 	}

@@ -33,8 +33,8 @@ type Surface struct {
 }
 
 // New returns the surface over the intake of call records.
-func New(in Intake, o Options) *Surface {
-	return &Surface{intake: in, bodyLimit: cmp.Or(o.BodyLimit, 4<<20), logger: cmp.Or(o.Logger, slog.Default())}
+func New(intake Intake, o Options) *Surface {
+	return &Surface{intake: intake, bodyLimit: cmp.Or(o.BodyLimit, 4<<20), logger: cmp.Or(o.Logger, slog.Default())}
 }
 
 // The paths. The processor selects the format of a journalled post by its path.

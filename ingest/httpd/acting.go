@@ -118,25 +118,25 @@ func NotAllowed(role user.Role, allowed []user.Role) error {
 // act passes a request in a session, or with the admin token, as one of the account that
 // X-Account names. text is that of the request's token, "" for a session.
 func (a *Auth) act(c *fiber.Ctx, text, name string) error {
-	who, err := a.operator(c, text)
+	principal, err := a.operator(c, text)
 	if err != nil {
 		return err
 	}
 	o := a.operationOf(c)
 	access := o.access()
-	if !slices.Contains(access.roles, who.Role) {
-		return NotAllowed(who.Role, access.roles)
+	if !slices.Contains(access.roles, principal.Role) {
+		return NotAllowed(principal.Role, access.roles)
 	}
 	acct, err := a.accountNamed(c.UserContext(), name)
 	switch {
 	case err != nil && relay.KindOf(err) != relay.KindNotFound:
 		return err
-	case who.Role == user.Account && (err != nil || acct != who.Account):
+	case principal.Role == user.Account && (err != nil || acct != principal.Account):
 		return fiber.NewError(fiber.StatusForbidden, "The role account may act as its own account only.")
 	case err != nil:
 		return fiber.NewError(fiber.StatusForbidden, fmt.Sprintf("%s names an unknown account: %q.", HeaderAccount, name))
 	}
-	c.Locals(operatorKey{}, who)
+	c.Locals(operatorKey{}, principal)
 	c.Locals(principalKey{}, account.Token{Account: acct, Scopes: account.DefaultScopes()})
 	if state := stateOf(c); state != nil {
 		state.account = acct
@@ -144,7 +144,7 @@ func (a *Auth) act(c *fiber.Ctx, text, name string) error {
 	if !access.change {
 		return c.Next()
 	}
-	return a.Record(c, audit.Entry{Actor: who.Name, Role: string(who.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
+	return a.Record(c, audit.Entry{Actor: principal.Name, Role: string(principal.Role), Operation: o.ID, Account: acct, Target: RouteTarget(c, o.Path)})
 }
 
 // operator authenticates by the text of the admin token, or by the session if there is none.
@@ -168,7 +168,7 @@ func (a *Auth) accountNamed(ctx context.Context, name string) (relay.AccountID, 
 
 // names reports whether X-Account, which may be absent, names the account of the request's
 // own token.
-func (a *Auth) names(c *fiber.Ctx, own relay.AccountID) (bool, error) {
+func (a *Auth) names(c *fiber.Ctx, acct relay.AccountID) (bool, error) {
 	name := c.Get(HeaderAccount)
 	if name == "" {
 		return true, nil
@@ -177,5 +177,5 @@ func (a *Auth) names(c *fiber.Ctx, own relay.AccountID) (bool, error) {
 	if relay.KindOf(err) == relay.KindNotFound {
 		return false, nil
 	}
-	return id == own, err
+	return id == acct, err
 }

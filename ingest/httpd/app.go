@@ -129,20 +129,20 @@ func (o Options) finish(handler fasthttp.RequestHandler) fasthttp.RequestHandler
 	return func(c *fasthttp.RequestCtx) {
 		o.setDefaults(&c.Response.Header)
 		size := c.Request.Header.ContentLength() // negative: in chunks, or none
-		own, _ := c.Conn().(*conn)
-		if own != nil {
-			own.resume()
+		link, _ := c.Conn().(*conn)
+		if link != nil {
+			link.resume()
 		}
 		handler(c)
-		if c.Request.IsBodyStream() && size != 0 && !(own != nil && size > 0 && own.arrived() && discard(c)) {
+		if c.Request.IsBodyStream() && size != 0 && !(link != nil && size > 0 && link.arrived() && discard(c)) {
 			closeAfterReply(c)
 		}
-		if own != nil {
-			if own.of.draining.Load() {
+		if link != nil {
+			if link.listener.draining.Load() {
 				c.SetConnectionClose()
 			}
-			own.served++
-			own.wait()
+			link.served++
+			link.wait()
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (o Options) setDefaults(h *fasthttp.ResponseHeader) {
 // first.
 func closeAfterReply(c *fasthttp.RequestCtx) {
 	c.SetConnectionClose()
-	if own, ok := c.Conn().(*conn); ok {
-		own.unread.Store(true)
+	if link, ok := c.Conn().(*conn); ok {
+		link.unread.Store(true)
 	}
 }
 

@@ -341,8 +341,8 @@ func TestAHeadInPieces(t *testing.T) {
 			if got != want {
 				t.Errorf("%q by %d: %d, want %d", text, size, got, want)
 			}
-			if want < 0 && f.whole != 1 {
-				t.Errorf("%q by %d: %d requests are whole", text, size, f.whole)
+			if want < 0 && f.complete != 1 {
+				t.Errorf("%q by %d: %d requests are whole", text, size, f.complete)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ type Auth struct {
 type cachedToken struct {
 	token      account.Token
 	bySource   bool
-	at         time.Time
+	loadedAt   time.Time
 	refreshing atomic.Bool
 }
 
@@ -114,7 +114,7 @@ func (a *Auth) Changed(stored []account.Token) {
 				current = bySource[m.token.Source]
 			}
 			if reflect.DeepEqual(current, m.token) {
-				if _, there := cache.LoadOrStore(sum, &cachedToken{token: m.token, bySource: m.bySource, at: now}); !there {
+				if _, found := cache.LoadOrStore(sum, &cachedToken{token: m.token, bySource: m.bySource, loadedAt: now}); !found {
 					added++
 				}
 			}
@@ -153,17 +153,17 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 			return s.Unauthenticated(c)
 		}
 		t := byTokenText(text)
-		shown := attemptOf(c, "", t.sum)
-		if wait := a.guesses.Wait(shown); wait > 0 {
+		attempt := attemptOf(c, "", t.sum)
+		if wait := a.guesses.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
 		unsure := a.guesses.Unsure()
 		token, err := a.token(c.UserContext(), t)
-		a.recordAttempt(shown, err)
+		a.recordAttempt(attempt, err)
 		if err == nil && s.Kind == API {
-			if own, err := a.names(c, token.Account); err != nil {
+			if named, err := a.names(c, token.Account); err != nil {
 				return err
-			} else if !own {
+			} else if !named {
 				return s.Forbidden(c)
 			}
 		}
@@ -172,12 +172,12 @@ func (a *Auth) Require(scope account.Scope, s Style) fiber.Handler {
 }
 
 // recordAttempt records whether a credential was right.
-func (a *Auth) recordAttempt(shown Attempt, err error) {
+func (a *Auth) recordAttempt(attempt Attempt, err error) {
 	switch {
 	case err == nil:
-		a.guesses.Right(shown)
+		a.guesses.Right(attempt)
 	case relay.KindOf(err) == relay.KindNotFound:
-		a.guesses.Wrong(shown)
+		a.guesses.Wrong(attempt)
 	}
 }
 
@@ -247,13 +247,13 @@ func (t credential) find(ctx context.Context, tokens Tokens) (account.Token, err
 // store does not delay known senders.
 func (a *Auth) token(ctx context.Context, t credential) (account.Token, error) {
 	cache := a.cache.Load()
-	kept, _ := cache.Load(t.sum)
-	m, _ := kept.(*cachedToken)
+	cached, _ := cache.Load(t.sum)
+	m, _ := cached.(*cachedToken)
 	now := a.Now()
-	if m == nil || now.Sub(m.at) >= maxTokenAge {
+	if m == nil || now.Sub(m.loadedAt) >= maxTokenAge {
 		return a.lookUp(ctx, cache, t)
 	}
-	if now.Sub(m.at) >= refreshAfter && m.refreshing.CompareAndSwap(false, true) {
+	if now.Sub(m.loadedAt) >= refreshAfter && m.refreshing.CompareAndSwap(false, true) {
 		a.refresh(ctx, cache, m, t)
 	}
 	return m.token, nil
@@ -277,12 +277,12 @@ func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (accou
 	token, err := t.find(ctx, a.Tokens)
 	switch {
 	case err == nil:
-		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", at: a.Now()})
+		a.cacheToken(cache, t.sum, &cachedToken{token: token, bySource: t.source != "", loadedAt: a.Now()})
 		if current := a.cache.Load(); current != cache {
 			return a.lookUp(ctx, current, t)
 		}
 	case relay.KindOf(err) == relay.KindNotFound:
-		if _, had := cache.LoadAndDelete(t.sum); had {
+		if _, existed := cache.LoadAndDelete(t.sum); existed {
 			a.size.Add(-1)
 		}
 	}
@@ -290,7 +290,7 @@ func (a *Auth) lookUp(ctx context.Context, cache *sync.Map, t credential) (accou
 }
 
 func (a *Auth) cacheToken(cache *sync.Map, sum [sha256.Size]byte, m *cachedToken) {
-	if _, had := cache.Swap(sum, m); !had && a.size.Add(1) > maxCachedTokens {
+	if _, existed := cache.Swap(sum, m); !existed && a.size.Add(1) > maxCachedTokens {
 		a.forget()
 	}
 }
@@ -314,8 +314,8 @@ func AdmitOperator(c *fiber.Ctx) {
 
 // IsAdmin reports whether a request has an admin token.
 func (a *Auth) IsAdmin(c *fiber.Ctx) bool {
-	is, _ := a.admin(c, Bearer(c))
-	return is
+	isAdmin, _ := a.admin(c, Bearer(c))
+	return isAdmin
 }
 
 // isAdmin compares the hash of a token with those of the admin tokens.
@@ -329,19 +329,19 @@ func (a *Auth) isAdmin(sum [sha256.Size]byte) bool {
 
 // admin compares the text of a request's token with the admin tokens, unless the attempt
 // is rate limited.
-func (a *Auth) admin(c *fiber.Ctx, text string) (is bool, wait time.Duration) {
+func (a *Auth) admin(c *fiber.Ctx, text string) (isAdmin bool, wait time.Duration) {
 	if text == "" {
 		return false, 0
 	}
-	shown := AttemptOf(c, "the administrator", text)
-	if wait := a.guesses.Wait(shown); wait > 0 {
+	attempt := AttemptOf(c, "the administrator", text)
+	if wait := a.guesses.Wait(attempt); wait > 0 {
 		return false, wait
 	}
-	if !a.isAdmin(shown.Sum) {
-		a.guesses.Wrong(shown)
+	if !a.isAdmin(attempt.Sum) {
+		a.guesses.Wrong(attempt)
 		return false, 0
 	}
-	a.guesses.Right(shown)
+	a.guesses.Right(attempt)
 	return true, 0
 }
 

@@ -40,16 +40,16 @@ const (
 
 // budget is a limit of memory that requests share, in bytes.
 type budget struct {
-	most int64
-	held atomic.Int64
+	limit    int64
+	reserved atomic.Int64
 }
 
 // take reserves n bytes and reports whether they were available.
 func (b *budget) take(n int) bool {
-	if b.held.Add(int64(n)) <= b.most {
+	if b.reserved.Add(int64(n)) <= b.limit {
 		return true
 	}
-	b.held.Add(-int64(n))
+	b.reserved.Add(-int64(n))
 	return false
 }
 
@@ -110,7 +110,7 @@ func (r *requestState) release() {
 	if !r.streamed {
 		r.end()
 	}
-	r.limits.unauthenticated.held.Add(-int64(r.unauthenticated))
+	r.limits.unauthenticated.reserved.Add(-int64(r.unauthenticated))
 	if r.authenticated > 0 {
 		r.limits.kinds[r.kind].unreserve(r.account, int64(r.authenticated))
 	}
@@ -129,8 +129,8 @@ func (r *requestState) take(c *fiber.Ctx, n int) error {
 		r.unauthenticated += n
 		return nil
 	}
-	if why := r.limits.kinds[r.kind].reserve(r.account, int64(n)); why != "" {
-		return r.refuse(c, r.kind.String(), why)
+	if reason := r.limits.kinds[r.kind].reserve(r.account, int64(n)); reason != "" {
+		return r.refuse(c, r.kind.String(), reason)
 	}
 	r.authenticated += n
 	return nil
@@ -139,18 +139,18 @@ func (r *requestState) take(c *fiber.Ctx, n int) error {
 // whileReceiving reads what is still to arrive. Meanwhile the request has no slot: it
 // waits for its client, and others need not wait for that.
 func (r *requestState) whileReceiving(c *fiber.Ctx, read func() ([]byte, error)) ([]byte, error) {
-	own, _ := c.Context().Conn().(*conn)
-	if r == nil || own == nil || own.arrived() {
+	link, _ := c.Context().Conn().(*conn)
+	if r == nil || link == nil || link.arrived() {
 		return read()
 	}
-	had := r.admitted
+	existed := r.admitted
 	r.releaseSlot()
-	own.wait()
+	link.wait()
 	r.ctx.timer.Stop() // the body has a time limit of its own
 	b, err := read()
-	own.resume()
+	link.resume()
 	r.ctx.extend(r.lasts)
-	if err == nil && had {
+	if err == nil && existed {
 		err = r.acquire(c)
 	}
 	return b, err
@@ -208,7 +208,7 @@ func RawBody(c *fiber.Ctx, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, wireError(err)
 	}
-	if own, ok := c.Context().Conn().(*conn); ok && !own.arrived() {
+	if link, ok := c.Context().Conn().(*conn); ok && !link.arrived() {
 		return nil, errBodyCut // the library takes framing of chunks that others read in another way
 	}
 	req.SetBodyRaw(b)
@@ -267,7 +267,7 @@ func fill(c *fiber.Ctx, r io.Reader, size, limit int) ([]byte, error) {
 // bodyReader reads the body; it limits its time unless all of it is there already.
 func bodyReader(c *fiber.Ctx) io.Reader {
 	link, body := c.Context().Conn(), c.Request().BodyStream()
-	if own, ok := link.(*conn); ok && own.arrived() {
+	if connection, ok := link.(*conn); ok && connection.arrived() {
 		return body
 	}
 	return &timedBody{link, body, stateOf(c).began, 0}

@@ -46,11 +46,11 @@ func behindProxies(addr netip.Addr, proxies []netip.Prefix, forwarded [][]byte) 
 		hops = append(hops, strings.Split(string(line), ",")...)
 	}
 	for _, hop := range slices.Backward(hops) {
-		next, err := netip.ParseAddr(strings.TrimSpace(hop))
+		hopAddr, err := netip.ParseAddr(strings.TrimSpace(hop))
 		if err != nil {
 			break
 		}
-		if addr = next.Unmap().WithZone(""); !trusted(proxies, addr) {
+		if addr = hopAddr.Unmap().WithZone(""); !trusted(proxies, addr) {
 			break
 		}
 	}

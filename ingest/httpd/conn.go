@@ -69,7 +69,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // take registers a connection, and returns nil if there is no room for it.
 func (l *Listener) take(raw net.Conn) *conn {
-	c := &conn{Conn: raw, raw: raw, of: l}
+	c := &conn{Conn: raw, raw: raw, listener: l}
 	if l.secure != nil {
 		c.Conn = tls.Server(raw, l.secure)
 	}
@@ -181,7 +181,7 @@ func (l *Listener) forget(c *conn) {
 type conn struct {
 	net.Conn          // over TLS, if the listener has it
 	raw      net.Conn // below TLS
-	of       *Listener
+	listener *Listener
 	active   atomic.Bool
 	// since is when the connection began to wait for its client, in nanoseconds since
 	// 1970; 0 while it does not.
@@ -206,20 +206,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.active.CompareAndSwap(false, true) {
-		c.of.began(c)
+		c.listener.began(c)
 	}
-	if at := c.framing.follow(b[:n]); at >= 0 {
+	if offset := c.framing.follow(b[:n]); offset >= 0 {
 		c.bare = true
-		if at == 0 {
+		if offset == 0 {
 			return 0, errBareLF
 		}
-		return at, nil
+		return offset, nil
 	}
 	return n, err
 }
 
 // arrived reports whether the request that is worked on has arrived whole.
-func (c *conn) arrived() bool { return c.framing.whole > c.served }
+func (c *conn) arrived() bool { return c.framing.complete > c.served }
 
 // wait notes that the connection waits for its client, and resume that it no longer
 // does.
@@ -235,10 +235,10 @@ const (
 // a client that is still sending may lose the response; so Close discards incoming
 // bytes for up to lingerTime. Meanwhile the connection counts and may make room.
 func (c *conn) Close() error {
-	defer c.of.forget(c)
+	defer c.listener.forget(c)
 	c.wait()
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() {
-		if half.CloseWrite() == nil && c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+	if writer, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() {
+		if writer.CloseWrite() == nil && c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, lingerMost))
 		}
 	}

@@ -17,15 +17,15 @@ type Answer func(c *fiber.Ctx, err error) error
 type Errors map[relay.Kind]Answer
 
 // ErrorsOf returns a surface's own answers together with those that surfaces share.
-func ErrorsOf(own Errors) Errors {
-	all := Errors{
+func ErrorsOf(errs Errors) Errors {
+	merged := Errors{
 		relay.KindInvalid:         func(c *fiber.Ctx, err error) error { return Invalid(c, relay.FieldsOf(err)) },
 		relay.KindNotFound:        Fixed(fiber.StatusNotFound, "Not found."),
 		relay.KindUnauthenticated: Fixed(fiber.StatusUnauthorized, "Unauthenticated."),
 		relay.KindForbidden:       Fixed(fiber.StatusForbidden, "This action is unauthorised."),
 	}
-	maps.Copy(all, own)
-	return all
+	maps.Copy(merged, errs)
+	return merged
 }
 
 // Handler calls the handlers behind it and answers their errors.

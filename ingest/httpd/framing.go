@@ -27,13 +27,13 @@ const (
 // a chunk, and a body in chunks that the end of the connection cuts off behind the last
 // size.
 type framing struct {
-	part    part
-	line    []byte // the beginning of a line whose end has not arrived
-	begun   bool   // the request line was there: blank lines before it are none of the head
-	length  int    // of the body, as the head says
-	chunked bool
-	missing int // bytes of the body or the chunk
-	whole   int // requests that have arrived whole
+	part     part
+	line     []byte // the beginning of a line whose end has not arrived
+	begun    bool   // the request line was there: blank lines before it are none of the head
+	length   int    // of the body, as the head says
+	chunked  bool
+	missing  int // bytes of the body or the chunk
+	complete int // requests that have arrived whole
 }
 
 // follow takes what arrived next and returns where in it a line of a head ends without a
@@ -135,4 +135,4 @@ func (f *framing) takeHead(line []byte) {
 }
 
 // end notes that a request has arrived whole; the next one may follow.
-func (f *framing) end() { *f = framing{line: f.line, whole: f.whole + 1} }
+func (f *framing) end() { *f = framing{line: f.line, complete: f.complete + 1} }

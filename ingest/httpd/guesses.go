@@ -59,8 +59,8 @@ func attemptOf(c *fiber.Ctx, account string, sum [sha256.Size]byte) Attempt {
 
 // surfaceOf is the first part of a route's path: webhooks, v2, soap, admin.
 func surfaceOf(route string) string {
-	first, _, _ := strings.Cut(strings.TrimPrefix(route, "/"), "/")
-	return cmp.Or(first, "other")
+	surface, _, _ := strings.Cut(strings.TrimPrefix(route, "/"), "/")
+	return cmp.Or(surface, "other")
 }
 
 // guessKey is a key by which wrong credentials are counted: an address, a site, an
@@ -132,7 +132,7 @@ func (g *Guesses) Wait(a Attempt) time.Duration {
 		g.unsure.Store(false)
 		clear(g.spent)
 	}
-	if at, ok := g.right[a.pair()]; ok && now.Sub(at) < rightFor {
+	if t, ok := g.right[a.pair()]; ok && now.Sub(t) < rightFor {
 		return 0
 	}
 	wait := max(g.over(a.byAddress(), guessesOfAddress, now), g.over(a.pair(), guessesOfAddress, now))
@@ -207,16 +207,16 @@ func (a Attempt) site() netip.Addr {
 }
 
 // over returns the time until a key may make another attempt.
-func (g *Guesses) over(k guessKey, most int, now time.Time) time.Duration {
+func (g *Guesses) over(k guessKey, limit int, now time.Time) time.Duration {
 	full := g.spent[k]
 	if !full.After(now) {
 		return 0
 	}
-	return max(0, full.Sub(now)-time.Duration(most-1)*guessEvery)
+	return max(0, full.Sub(now)-time.Duration(limit-1)*guessEvery)
 }
 
 // spend counts an attempt of a key and reports whether it reached the limit.
-func (g *Guesses) spend(k guessKey, most int, now time.Time) (last bool) {
+func (g *Guesses) spend(k guessKey, limit int, now time.Time) (exhausted bool) {
 	if len(g.spent) >= maxGuessKeys {
 		for k, full := range g.spent {
 			if !full.After(now) {
@@ -231,9 +231,9 @@ func (g *Guesses) spend(k guessKey, most int, now time.Time) (last bool) {
 	if full.Before(now) {
 		full = now
 	}
-	before := g.over(k, most, now)
+	wait := g.over(k, limit, now)
 	g.spent[k] = full.Add(guessEvery)
-	return before == 0 && g.over(k, most, now) > 0
+	return wait == 0 && g.over(k, limit, now) > 0
 }
 
 // RetryAfter is a wait in the form of the header: whole seconds, at least one.

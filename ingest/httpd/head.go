@@ -18,9 +18,9 @@ import (
 func ambiguity(h *fasthttp.RequestHeader) string {
 	length, chunked := false, false
 	for line := range bytes.Lines(h.RawHeaders()) {
-		line, whole := bytes.CutSuffix(line, []byte("\r\n"))
+		line, terminated := bytes.CutSuffix(line, []byte("\r\n"))
 		switch {
-		case !whole:
+		case !terminated:
 			return "A header line ends without a carriage return."
 		case len(line) == 0:
 			continue

@@ -20,7 +20,7 @@ func FuzzHead(f *testing.F) {
 		if got != want {
 			t.Errorf("%q ends badly at %d as a whole, and at %d in pieces of %d", text, want, got, step)
 		}
-		if want < 0 && (whole.whole != parts.whole || whole.part != parts.part || whole.missing != parts.missing) {
+		if want < 0 && (whole.complete != parts.complete || whole.part != parts.part || whole.missing != parts.missing) {
 			t.Errorf("%q is followed as %+v as a whole, and as %+v in pieces of %d", text, whole, parts, step)
 		}
 	})

@@ -94,7 +94,7 @@ func NewLimits(o LimitOptions) *Limits {
 		return newSlots(Bound{cmp.Or(b.Requests, requests), cmp.Or(b.Bytes, bytes)}, share, wait)
 	}
 	l := &Limits{
-		unauthenticated: budget{most: cmp.Or(o.Unauthenticated, 32<<20)}, connections: cmp.Or(o.Connections, 10_000), logger: o.Logger,
+		unauthenticated: budget{limit: cmp.Or(o.Unauthenticated, 32<<20)}, connections: cmp.Or(o.Connections, 10_000), logger: o.Logger,
 	}
 	l.kinds[API] = bound(o.API, 256, 64<<20)
 	l.kinds[Webhooks] = bound(o.Webhooks, 512, 32<<20)
@@ -139,8 +139,8 @@ func Export(c *fiber.Ctx) error { return admitOther(c, Exports) }
 
 func admitOther(c *fiber.Ctx, k Kind) error {
 	acct := AccountOf(c)
-	if who := PrincipalOf(c); who.Role != "" {
-		acct = who.SearchAccount()
+	if principal := PrincipalOf(c); principal.Role != "" {
+		acct = principal.SearchAccount()
 	}
 	if err := AdmitTo(c, k, acct); err != nil {
 		return err
@@ -156,9 +156,9 @@ func AdmitTo(c *fiber.Ctx, k Kind, acct relay.AccountID) error {
 		return nil
 	}
 	slots := s.limits.kinds[k]
-	if why := slots.acquire(acct); why != "" {
+	if reason := slots.acquire(acct); reason != "" {
 		c.Set(fiber.HeaderRetryAfter, retryAfter)
-		s.limits.log(k.String(), why, acct)
+		s.limits.log(k.String(), reason, acct)
 		return errTooMany
 	}
 	s.extra = func() { slots.release(acct) }
@@ -176,8 +176,8 @@ func Waiting(c *fiber.Ctx) {
 
 // acquire takes a slot for the request.
 func (r *requestState) acquire(c *fiber.Ctx) error {
-	if why := r.limits.kinds[r.kind].acquire(r.account); why != "" {
-		return r.refuse(c, r.kind.String(), why)
+	if reason := r.limits.kinds[r.kind].acquire(r.account); reason != "" {
+		return r.refuse(c, r.kind.String(), reason)
 	}
 	r.admitted = true
 	return nil
@@ -191,22 +191,22 @@ func (r *requestState) releaseSlot() {
 }
 
 // refuse sets the header of a refusal.
-func (r *requestState) refuse(c *fiber.Ctx, kind string, why reason) error {
+func (r *requestState) refuse(c *fiber.Ctx, kind string, cause reason) error {
 	c.Set(fiber.HeaderRetryAfter, retryAfter)
-	r.limits.log(kind, why, r.account)
+	r.limits.log(kind, cause, r.account)
 	return ErrOverloaded
 }
 
 // logEvery limits the log of refusals.
 const logEvery = 10 // seconds
 
-func (l *Limits) log(kind string, why reason, acct relay.AccountID) {
-	n, now, last := l.sinceLogged.Add(1), time.Now().Unix(), l.lastLogged.Load()
-	if now-last < logEvery || !l.lastLogged.CompareAndSwap(last, now) {
+func (l *Limits) log(kind string, cause reason, acct relay.AccountID) {
+	n, now, lastLogged := l.sinceLogged.Add(1), time.Now().Unix(), l.lastLogged.Load()
+	if now-lastLogged < logEvery || !l.lastLogged.CompareAndSwap(lastLogged, now) {
 		return
 	}
 	l.sinceLogged.Add(-n)
-	cmp.Or(l.logger, slog.Default()).Warn("requests refused: the gateway is overloaded", "kind", kind, "reason", string(why), "account", acct, "refused", n)
+	cmp.Or(l.logger, slog.Default()).Warn("requests refused: the gateway is overloaded", "kind", kind, "reason", string(cause), "account", acct, "refused", n)
 }
 
 // LimitStats is the state of Limits; the keys are a kind's name, of Refused also a
@@ -219,26 +219,26 @@ type LimitStats struct {
 
 // Stats returns what requests use now, and how many were refused.
 func (l *Limits) Stats() LimitStats {
-	out := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
+	stats := LimitStats{InFlight: make(map[string]int), Waiting: make(map[string]int), Bytes: make(map[string]int64), Refused: map[[2]string]uint64{
 		{"connections", string(byEviction)}: l.evicted.Load(), {"connections", string(byFull)}: l.unserved.Load(),
 		{"unauthenticated", string(byBytes)}: l.unknown.Load(),
 	}}
 	for k, s := range l.kinds {
-		s.stats(Kind(k), &out)
+		s.stats(Kind(k), &stats)
 	}
-	return out
+	return stats
 }
 
-func (s *slots) stats(k Kind, out *LimitStats) {
+func (s *slots) stats(k Kind, totals *LimitStats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, reasons := k.String(), []reason{byBytes, byBytesOfShare}
 	if k != Operator {
 		reasons = append(reasons, byRequests, byShare)
-		out.InFlight[name], out.Waiting[name] = s.used, s.waiting
+		totals.InFlight[name], totals.Waiting[name] = s.used, s.waiting
 	}
-	out.Bytes[name] = s.bytes
-	for _, why := range reasons {
-		out.Refused[[2]string{name, string(why)}] = s.refused[why]
+	totals.Bytes[name] = s.bytes
+	for _, reason := range reasons {
+		totals.Refused[[2]string{name, string(reason)}] = s.refused[reason]
 	}
 }

@@ -72,11 +72,11 @@ func (a *Auth) Principal(c *fiber.Ctx) (Principal, error) {
 
 // principal authenticates a request by the text of its token.
 func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
-	is, wait := a.admin(c, text)
+	isAdmin, wait := a.admin(c, text)
 	switch {
 	case wait > 0:
 		return Principal{}, tooMany(c, wait)
-	case !is:
+	case !isAdmin:
 		return Principal{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}
 	AdmitOperator(c)
@@ -85,7 +85,7 @@ func (a *Auth) principal(c *fiber.Ctx, text string) (Principal, error) {
 
 // signedIn authenticates a request by the cookie of a session.
 func (a *Auth) signedIn(c *fiber.Ctx) (Principal, error) {
-	in, err := a.SessionOf(c)
+	session, err := a.SessionOf(c)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -93,12 +93,12 @@ func (a *Auth) signedIn(c *fiber.Ctx) (Principal, error) {
 		if err := a.CheckSite(c); err != nil {
 			return Principal{}, err
 		}
-		if subtle.ConstantTimeCompare([]byte(c.Get(HeaderCSRF)), []byte(in.CSRF())) != 1 {
+		if subtle.ConstantTimeCompare([]byte(c.Get(HeaderCSRF)), []byte(session.CSRF())) != 1 {
 			return Principal{}, fiber.NewError(fiber.StatusForbidden, "The request lacks the "+HeaderCSRF+" of its session.")
 		}
 	}
 	AdmitOperator(c)
-	return Principal{Name: in.User.Name, Role: in.User.Role, Account: in.User.Account, Session: &in}, nil
+	return Principal{Name: session.User.Name, Role: session.User.Role, Account: session.User.Account, Session: &session}, nil
 }
 
 // reads reports whether a method is that of requests that only read.
@@ -110,11 +110,11 @@ func (a *Auth) SessionOf(c *fiber.Ctx) (user.SignedIn, error) {
 	if token == "" || a.Sessions == nil {
 		return user.SignedIn{}, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}
-	in, err := a.Sessions.Session(c.UserContext(), strings.Clone(token))
+	session, err := a.Sessions.Session(c.UserContext(), strings.Clone(token))
 	if relay.KindOf(err) == relay.KindUnauthenticated {
-		return in, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
+		return session, fiber.NewError(fiber.StatusUnauthorized, "Unauthenticated.")
 	}
-	return in, err
+	return session, err
 }
 
 // CheckSite refuses a request that the page of another site makes.
@@ -128,9 +128,9 @@ func (a *Auth) CheckSite(c *fiber.Ctx) error {
 	if origin == "" {
 		return nil
 	}
-	from, err := url.Parse(origin)
-	own, _ := url.Parse(a.PublicURL)
-	if err == nil && from.Host != "" && (from.Host == string(c.Request().Host()) || own != nil && from.Host == own.Host) {
+	originURL, err := url.Parse(origin)
+	publicURL, _ := url.Parse(a.PublicURL)
+	if err == nil && originURL.Host != "" && (originURL.Host == string(c.Request().Host()) || publicURL != nil && originURL.Host == publicURL.Host) {
 		return nil
 	}
 	return fiber.NewError(fiber.StatusForbidden, "Requests from other sites are refused.")

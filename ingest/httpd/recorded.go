@@ -95,11 +95,11 @@ func RouteTarget(c *fiber.Ctx, route string) string {
 
 // statusOf is the status that a request is answered with.
 func statusOf(c *fiber.Ctx, err error) int {
-	e, own := errors.AsType[*fiber.Error](err)
+	e, named := errors.AsType[*fiber.Error](err)
 	switch {
 	case err == nil:
 		return c.Response().StatusCode()
-	case own:
+	case named:
 		return e.Code
 	case relay.KindOf(err) == relay.KindUnavailable:
 		return fiber.StatusServiceUnavailable

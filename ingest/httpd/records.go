@@ -8,12 +8,12 @@ import (
 
 // Each returns the records of a list as a surface shows them. An empty list stays a
 // list in JSON.
-func Each[A, B any](list []A, shown func(A) B) []B {
-	out := make([]B, len(list))
+func Each[A, B any](list []A, render func(A) B) []B {
+	records := make([]B, len(list))
 	for i, v := range list {
-		out[i] = shown(v)
+		records[i] = render(v)
 	}
-	return out
+	return records
 }
 
 // OrNull returns a value for JSON, where the zero value is null.
@@ -33,9 +33,9 @@ func TimeOrNull(t time.Time, layout string) *string {
 }
 
 // PageOf returns the records of a page of a whole list.
-func PageOf[T any](p relay.Page, all []T) []T {
-	from := min(p.Offset(), len(all))
-	return all[from : from+min(p.PerPage, len(all)-from)]
+func PageOf[T any](p relay.Page, records []T) []T {
+	start := min(p.Offset(), len(records))
+	return records[start : start+min(p.PerPage, len(records)-start)]
 }
 
 // Pagination is meta.pagination of a list.

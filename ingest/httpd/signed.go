@@ -39,11 +39,11 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 			}
 			t.sum, bySource = sha256.Sum256([]byte("source\x00"+t.source)), true
 		}
-		shown := attemptOf(c, "", t.sum)
+		attempt := attemptOf(c, "", t.sum)
 		if bySource {
-			shown = attemptOf(c, "source "+t.source, t.sum)
+			attempt = attemptOf(c, "source "+t.source, t.sum)
 		}
-		if wait := a.guesses.Wait(shown); wait > 0 {
+		if wait := a.guesses.Wait(attempt); wait > 0 {
 			return tooMany(c, wait)
 		}
 		s := s.orUnsure(a.guesses.Unsure())
@@ -55,11 +55,11 @@ func (a *Auth) RequireSigned(scope account.Scope, s Style, sig Signature) fiber.
 			}
 			if wrong != nil {
 				sig.Logger.WarnContext(c.UserContext(), "signature refused", "account", token.Account, "path", c.Route().Path, "error", wrong)
-				a.guesses.Wrong(shown)
+				a.guesses.Wrong(attempt)
 				return s.Unauthenticated(c)
 			}
 		}
-		a.recordAttempt(shown, err)
+		a.recordAttempt(attempt, err)
 		return admit(c, scope, s, token, err)
 	}
 }

@@ -96,14 +96,14 @@ func (s *slots) leave(acct relay.AccountID, t *tenant, place *list.Element, gran
 		return ""
 	default:
 	}
-	why := byRequests
+	cause := byRequests
 	if t.used >= s.share.Requests {
-		why = byShare
+		cause = byShare
 	}
 	s.stopWaiting(t, place)
 	s.forget(acct, t)
-	s.refused[why]++
-	return why
+	s.refused[cause]++
+	return cause
 }
 
 // release gives a slot back, to a request that waits if there is one.
@@ -114,12 +114,12 @@ func (s *slots) release(acct relay.AccountID) {
 	s.used--
 	t.used--
 	for turn := s.turns.Front(); turn != nil; turn = turn.Next() {
-		next, ok := turn.Value.(*tenant)
-		if !ok || !s.free(next) {
+		waiting, ok := turn.Value.(*tenant)
+		if !ok || !s.free(waiting) {
 			continue
 		}
 		s.turns.MoveToBack(turn)
-		s.grant(next)
+		s.grant(waiting)
 		break
 	}
 	s.forget(acct, t)
@@ -151,20 +151,20 @@ func (s *slots) reserve(acct relay.AccountID, n int64) reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tenant(acct)
-	var why reason
+	var cause reason
 	switch {
 	case s.bytes+n > s.bound.Bytes:
-		why = byBytes
+		cause = byBytes
 	case t.bytes+n > s.share.Bytes:
-		why = byBytesOfShare
+		cause = byBytesOfShare
 	default:
 		s.bytes += n
 		t.bytes += n
 		return ""
 	}
 	s.forget(acct, t)
-	s.refused[why]++
-	return why
+	s.refused[cause]++
+	return cause
 }
 
 // unreserve gives n bytes back.

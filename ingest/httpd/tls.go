@@ -22,11 +22,11 @@ func LoadCertificate(certFile, keyFile string) (*Certificate, error) {
 
 // Reload reads the files again. After an error the certificate stays as it was.
 func (c *Certificate) Reload() error {
-	next, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	certificate, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("certificate %s, key %s: %w", c.certFile, c.keyFile, err)
 	}
-	c.present.Store(&next)
+	c.present.Store(&certificate)
 	return nil
 }
 

@@ -47,14 +47,14 @@ func (b *Body) JSON(s Subject, extra map[string]any) ([]byte, error) {
 	if decoders.Elements(v, maxBodyOutput) < 0 {
 		return nil, fmt.Errorf("the body holds more than %d values", maxBodyOutput)
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
+	var buf bytes.Buffer
+	encoder := json.NewEncoder(&buf)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
 		return nil, fmt.Errorf("the body is no JSON: %w", err)
 	}
-	if out.Len() > maxBodyOutput {
+	if buf.Len() > maxBodyOutput {
 		return nil, fmt.Errorf("the body is longer than %d bytes", maxBodyOutput)
 	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }

@@ -104,8 +104,8 @@ func compileBounded(source string, size int, limits *visitor, options ...expr.Op
 
 // located writes an error of expr with its line and column, both from 1.
 func located(err error) error {
-	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("line %d, column %d: %s", at.Line, at.Column+1, at.Message)
+	if fileErr, ok := errors.AsType[*file.Error](err); ok {
+		return fmt.Errorf("line %d, column %d: %s", fileErr.Line, fileErr.Column+1, fileErr.Message)
 	}
 	return err
 }
@@ -146,7 +146,7 @@ type visitor struct {
 	located          bool     // reasons have the line and the column
 
 	reason                 string
-	at                     file.Location
+	location               file.Location
 	patterns, instructions int
 }
 
@@ -172,7 +172,7 @@ func (r *visitor) Visit(node *ast.Node) {
 
 func (r *visitor) refuse(n ast.Node, reason string) {
 	if r.reason == "" {
-		r.reason, r.at = reason, n.Location()
+		r.reason, r.location = reason, n.Location()
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *visitor) refusal(source string) error {
 	if !r.located {
 		return errors.New(r.reason)
 	}
-	return located((&file.Error{Location: r.at, Message: r.reason}).Bind(file.NewSource(source)))
+	return located((&file.Error{Location: r.location, Message: r.reason}).Bind(file.NewSource(source)))
 }
 
 // pattern adds the cost of a pattern for each character that it is matched with.

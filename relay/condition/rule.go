@@ -165,14 +165,14 @@ func (p *ruleProgram) fill(env map[string]any, s *Subject) error {
 
 // keys lists the keys of readings that an expression names.
 func (r *ruleVisitor) keys() []string {
-	var out []string
+	var texts []string
 	for _, s := range r.slots {
-		if (s.root == rootValues || s.root == rootPrevious) && !slices.Contains(out, s.key) {
-			out = append(out, s.key)
+		if (s.root == rootValues || s.root == rootPrevious) && !slices.Contains(texts, s.key) {
+			texts = append(texts, s.key)
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(texts)
+	return texts
 }
 
 // present refuses a missing value.
@@ -199,16 +199,16 @@ func scalarText(args ...any) (any, error) {
 // join is + of a rule: as soon as one side is a text, the other becomes one; a
 // missing value is the empty text.
 func join(args ...any) (any, error) {
-	_, left := args[0].(string)
+	_, isText := args[0].(string)
 	_, right := args[1].(string)
-	if !left && !right {
+	if !isText && !right {
 		return runtime.Add(args[0], args[1]), nil
 	}
-	out := textOf(args[0]) + textOf(args[1])
-	if len(out) > maxString {
+	text := textOf(args[0]) + textOf(args[1])
+	if len(text) > maxString {
 		return nil, fmt.Errorf("a text would be longer than %d bytes", maxString)
 	}
-	return out, nil
+	return text, nil
 }
 
 func textOf(v any) string {

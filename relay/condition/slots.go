@@ -151,9 +151,9 @@ func (r *ruleVisitor) operator(node *ast.Node, n *ast.BinaryNode) {
 		}
 	case "+":
 		if !numeric(n.Left) || !numeric(n.Right) {
-			at := n.Location()
+			location := n.Location()
 			ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: joinName}, Arguments: []ast.Node{n.Left, n.Right}})
-			(*node).SetLocation(at)
+			(*node).SetLocation(location)
 		}
 	}
 }
@@ -163,10 +163,10 @@ func numeric(n ast.Node) bool {
 	return t != nil && (t.Kind() == reflect.Int || t.Kind() == reflect.Float64)
 }
 
-func wrap(node *ast.Node, function string, more ...ast.Node) {
-	at := (*node).Location()
-	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: function}, Arguments: append([]ast.Node{*node}, more...)})
-	(*node).SetLocation(at)
+func wrap(node *ast.Node, function string, args ...ast.Node) {
+	location := (*node).Location()
+	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: function}, Arguments: append([]ast.Node{*node}, args...)})
+	(*node).SetLocation(location)
 }
 
 // optional lets a slot be missing.

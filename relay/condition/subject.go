@@ -59,15 +59,15 @@ const optionalMark = "?"
 // subjectTypes are the names that an expression sees, with their types.
 func subjectTypes() types.Map {
 	object := types.TypeOf(map[string]any{})
-	at := types.TypeOf(time.Time{})
+	timeType := types.TypeOf(time.Time{})
 	return types.Map{
 		rootValues: object, rootPrevious: object, rootDevice: object, rootUplink: object, rootEvent: object,
-		"hour": types.Int, "weekday": types.Int, "now": at,
+		"hour": types.Int, "weekday": types.Int, "now": timeType,
 		"device.id": types.String, "device.identifier": types.String, "device.name": types.String,
-		"device.decoder_id": types.String, "device.location_id": types.String, "device.last_seen_at": at,
+		"device.decoder_id": types.String, "device.location_id": types.String, "device.last_seen_at": timeType,
 		"device.longitude": types.Float64, "device.latitude": types.Float64,
 		"uplink.f_cnt": types.Int, "uplink.f_port": types.Int, "uplink.gateways": types.Int,
-		"uplink.rssi": types.Float64, "uplink.snr": types.Float64, "uplink.time": at,
+		"uplink.rssi": types.Float64, "uplink.snr": types.Float64, "uplink.time": timeType,
 		types.Extra: types.Any, // the slots of keys; visitor refuses unknown names
 	}
 }
@@ -97,13 +97,13 @@ func (s *Subject) root(name string) any {
 
 // object returns the fields of a root that are there.
 func (s *Subject) object(root string, fields ...string) map[string]any {
-	out := make(map[string]any, len(fields))
+	fieldTypes := make(map[string]any, len(fields))
 	for _, f := range fields {
 		if v := s.slot(root, f); v != nil {
-			out[f] = v
+			fieldTypes[f] = v
 		}
 	}
-	return out
+	return fieldTypes
 }
 
 // slot returns a value below a root, nil if it is missing.
@@ -169,11 +169,11 @@ func (u *Uplink) field(key string) any {
 	return nil
 }
 
-func known(at time.Time) any {
-	if at.IsZero() {
+func known(t time.Time) any {
+	if t.IsZero() {
 		return nil
 	}
-	return at
+	return t
 }
 
 func number(n *float64) any {

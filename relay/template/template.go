@@ -47,39 +47,39 @@ func Compile(raw string, names []string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{raw: raw, out: Template{names: names}}
+	c := compiler{raw: raw, compiled: Template{names: names}}
 	if err := c.head(head); err != nil {
 		return nil, err
 	}
-	for c.at < len(raw) {
-		if err := c.next(); err != nil {
+	for c.offset < len(raw) {
+		if err := c.step(); err != nil {
 			return nil, err
 		}
 	}
 	c.flush()
-	return &c.out, c.out.check()
+	return &c.compiled, c.compiled.check()
 }
 
 // headLength returns the length of scheme and authority.
 func headLength(raw string) (int, error) {
-	scheme, rest, ok := strings.Cut(raw, "://")
+	scheme, remaining, ok := strings.Cut(raw, "://")
 	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
 		return 0, errors.New("want an http:// or https:// URL")
 	}
-	end := strings.IndexAny(rest, "/?#")
+	end := strings.IndexAny(remaining, "/?#")
 	if end < 0 {
-		end = len(rest)
+		end = len(remaining)
 	}
 	return len(scheme) + len("://") + end, nil
 }
 
 type compiler struct {
-	raw     string
-	at      int
-	escaped int // where the last escape ended
-	literal strings.Builder
-	query   bool
-	out     Template
+	raw      string
+	offset   int
+	escaped  int // where the last escape ended
+	literal  strings.Builder
+	query    bool
+	compiled Template
 }
 
 func (c *compiler) head(n int) error {
@@ -87,26 +87,26 @@ func (c *compiler) head(n int) error {
 		if c.raw[i] != '%' {
 			continue
 		}
-		rest := c.raw[i+1 : n]
-		if name := longest(rest, c.out.names); len(name) > 1 || name != "" && !isEscape(rest) {
+		remaining := c.raw[i+1 : n]
+		if name := longest(remaining, c.compiled.names); len(name) > 1 || name != "" && !isEscape(remaining) {
 			return fmt.Errorf("the placeholder %%%s may stand in the path or the query only", name)
 		}
 	}
 	c.literal.WriteString(c.raw[:n])
-	c.at = n
+	c.offset = n
 	return nil
 }
 
 // next takes one character, escape or placeholder of the path or query.
-func (c *compiler) next() error {
-	b := c.raw[c.at]
+func (c *compiler) step() error {
+	b := c.raw[c.offset]
 	switch {
 	case b == '%':
 		return c.percent()
 	case b == '#':
 		return errors.New("a fragment (#) never reaches the server; write %23 for a hash")
 	case b < ' ' || b == 0x7F:
-		return fmt.Errorf("control character at offset %d", c.at)
+		return fmt.Errorf("control character at offset %d", c.offset)
 	case b == '?':
 		c.query, b = true, '?'
 	}
@@ -115,37 +115,37 @@ func (c *compiler) next() error {
 	} else {
 		c.literal.WriteByte(b)
 	}
-	c.at++
+	c.offset++
 	return nil
 }
 
 func (c *compiler) percent() error {
-	rest := c.raw[c.at+1:]
-	if name := longest(rest, c.out.names); name != "" {
+	remaining := c.raw[c.offset+1:]
+	if name := longest(remaining, c.compiled.names); name != "" {
 		c.flush()
-		c.out.parts = append(c.out.parts, part{name: name, path: !c.query})
-		c.at += 1 + len(name)
+		c.compiled.parts = append(c.compiled.parts, part{name: name, path: !c.query})
+		c.offset += 1 + len(name)
 		// A letter behind a name makes another word of it: %msg where there is only %m.
-		if len(rest) > len(name) && isLetter(rest[len(name)]) && c.out.unknown == "" {
-			c.out.unknown = wordOf(rest)
+		if len(remaining) > len(name) && isLetter(remaining[len(name)]) && c.compiled.unknown == "" {
+			c.compiled.unknown = wordOf(remaining)
 		}
 		return nil
 	}
-	escape := isEscape(rest)
-	if word := wordOf(rest); word != "" && (!escape || c.misread(word)) && c.out.unknown == "" {
-		c.out.unknown = word
+	escape := isEscape(remaining)
+	if word := wordOf(remaining); word != "" && (!escape || c.misread(word)) && c.compiled.unknown == "" {
+		c.compiled.unknown = word
 	}
 	if escape {
-		c.literal.WriteString(c.raw[c.at : c.at+3])
-		c.at += 3
-		c.escaped = c.at
+		c.literal.WriteString(c.raw[c.offset : c.offset+3])
+		c.offset += 3
+		c.escaped = c.offset
 		return nil
 	}
 	if !c.query {
-		return c.out.refuse("%.10q is neither a placeholder nor an escape", c.raw[c.at:])
+		return c.compiled.refuse("%.10q is neither a placeholder nor an escape", c.raw[c.offset:])
 	}
 	c.literal.WriteString("%25")
-	c.at++
+	c.offset++
 	return nil
 }
 
@@ -156,7 +156,7 @@ func isEscape(s string) bool { return len(s) >= 2 && isHex(s[0]) && isHex(s[1]) 
 // a rest that no UTF-8 has, unless an escape stands before or behind it. In
 // capitals it is an escape.
 func (c *compiler) misread(word string) bool {
-	return len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.at
+	return len(word) > 2 && word[0] >= 'a' && word[1] >= 'a' && c.escaped != c.offset
 }
 
 // wordOf is the name that s begins with: a letter, then letters, digits and
@@ -188,9 +188,9 @@ func (t *Template) refuse(format string, args ...any) error {
 // taken for %time and a rest.
 func longest(s string, names []string) (found string) {
 	for _, name := range names {
-		rest, ok := strings.CutPrefix(s, name)
+		remaining, ok := strings.CutPrefix(s, name)
 		if ok && strings.HasSuffix(name, ":") {
-			n := keyLength(rest)
+			n := keyLength(remaining)
 			name, ok = s[:len(name)+n], n > 0
 		}
 		if ok && len(name) > len(found) {
@@ -219,26 +219,26 @@ func keyLength(s string) int {
 // ExpandText replaces the placeholders of a text by their values, as they are. Names
 // are those of Compile; any other percent sign stands for itself.
 func ExpandText(text string, names []string, value func(name string) string) string {
-	var out strings.Builder
+	var b strings.Builder
 	for {
-		before, rest, found := strings.Cut(text, "%")
-		out.WriteString(before)
+		literal, remaining, found := strings.Cut(text, "%")
+		b.WriteString(literal)
 		if !found {
-			return out.String()
+			return b.String()
 		}
-		name := longest(rest, names)
+		name := longest(remaining, names)
 		if name == "" {
-			out.WriteByte('%')
+			b.WriteByte('%')
 		} else {
-			out.WriteString(value(name))
+			b.WriteString(value(name))
 		}
-		text = rest[len(name):]
+		text = remaining[len(name):]
 	}
 }
 
 func (c *compiler) flush() {
 	if c.literal.Len() > 0 {
-		c.out.parts = append(c.out.parts, part{literal: c.literal.String()})
+		c.compiled.parts = append(c.compiled.parts, part{literal: c.literal.String()})
 		c.literal.Reset()
 	}
 }
@@ -263,18 +263,18 @@ func (t *Template) Sample() string {
 
 // Expand replaces every placeholder by its value, escaped.
 func (t *Template) Expand(value func(name string) string) string {
-	out := make([]byte, 0, 256)
+	buf := make([]byte, 0, 256)
 	for _, p := range t.parts {
 		switch {
 		case p.name == "":
-			out = append(out, p.literal...)
+			buf = append(buf, p.literal...)
 		case p.path:
-			out = appendSegment(out, value(p.name))
+			buf = appendSegment(buf, value(p.name))
 		default:
-			out = AppendEscaped(out, value(p.name))
+			buf = AppendEscaped(buf, value(p.name))
 		}
 	}
-	return string(out)
+	return string(buf)
 }
 
 // appendSegment escapes a value for a path. One of dots alone would be a step

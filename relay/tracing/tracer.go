@@ -70,7 +70,7 @@ func (t *Tracer) Receive(header, name string, at time.Time) *Active {
 	if !ok {
 		traceID = newID(16)
 	}
-	if last, _ := hex.DecodeString(traceID[16:]); binary.BigEndian.Uint64(last) > t.keep {
+	if lowHalf, _ := hex.DecodeString(traceID[16:]); binary.BigEndian.Uint64(lowHalf) > t.keep {
 		return nil
 	}
 	return t.begin(strings.Clone(traceID), strings.Clone(parentID), name, Server, at)
@@ -121,9 +121,9 @@ func (a *Active) Set(key, value string) {
 }
 
 // End ends the span and passes it on. failed is why the step failed, empty if it did not.
-func (a *Active) End(at time.Time, failed string) {
+func (a *Active) End(t time.Time, failed string) {
 	if a != nil {
-		a.span.End, a.span.Failed = at, failed
+		a.span.End, a.span.Failed = t, failed
 		a.tracer.export(a.span)
 	}
 }

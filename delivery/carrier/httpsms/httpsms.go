@@ -118,8 +118,8 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	if r.OK() {
 		return carrier.Outcome{Verdict: carrier.Accepted, ID: idOf(a.ID)}
 	}
-	after := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: after}
+	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
 }
 
 // idOf returns an id given as a string or a number, of at most 64 characters.

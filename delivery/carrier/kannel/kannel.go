@@ -88,8 +88,8 @@ func outcomeOf(r httpout.Response) carrier.Outcome {
 	case r.Status >= 500 && r.Status != http.StatusServiceUnavailable:
 		return carrier.Outcome{Verdict: carrier.Later, Reason: reason}
 	}
-	after := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
-	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: after}
+	retryAfter := delivery.ParseRetryAfter(r.Header.Get("Retry-After"), time.Now())
+	return carrier.Outcome{Verdict: carrier.Later, PauseQueue: true, Reason: reason, After: retryAfter}
 }
 
 func firstLine(s string) string {

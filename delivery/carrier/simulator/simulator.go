@@ -62,15 +62,15 @@ func reportFailed(err error) carrier.Outcome {
 }
 
 // statesFor returns the receipt states that a number selects, or rejected.
-func statesFor(to string) (states []string, rejected bool) {
+func statesFor(number string) (states []string, rejected bool) {
 	switch {
-	case strings.HasSuffix(to, "9001"):
+	case strings.HasSuffix(number, "9001"):
 		return nil, true
-	case strings.HasSuffix(to, "9002"):
+	case strings.HasSuffix(number, "9002"):
 		return []string{"ENROUTE", "DELIVRD"}, false
-	case strings.HasSuffix(to, "9003"):
+	case strings.HasSuffix(number, "9003"):
 		return nil, false
-	case strings.HasSuffix(to, "9004"):
+	case strings.HasSuffix(number, "9004"):
 		return []string{"UNDELIV"}, false
 	}
 	return []string{"DELIVRD"}, false

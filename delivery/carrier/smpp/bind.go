@@ -36,7 +36,7 @@ func (e *bindError) wrongCredentials() bool {
 // link is a bound connection.
 type link struct {
 	conn     net.Conn
-	in       *bufio.Reader
+	reader   *bufio.Reader
 	systemID string // of the SMSC
 }
 
@@ -50,7 +50,7 @@ func (c *Client) bind(ctx context.Context) (*link, error) {
 	}
 	abort := context.AfterFunc(ctx, func() { conn.Close() })
 	defer abort()
-	l := &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
+	l := &link{conn: conn, reader: bufio.NewReaderSize(conn, 64<<10)}
 	if err := c.sendBind(l); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("bind: %w", err)
@@ -83,7 +83,7 @@ func (c *Client) sendBind(l *link) error {
 		return err
 	}
 	for {
-		raw, err := readPDU(l.in)
+		raw, err := readPDU(l.reader)
 		if err != nil {
 			return err
 		}

@@ -31,9 +31,9 @@ type duplicates struct {
 
 // seenPDU is a remembered PDU.
 type seenPDU struct {
-	digest uint64
-	n      uint64
-	at     time.Time
+	digest     uint64
+	n          uint64
+	receivedAt time.Time
 }
 
 func newDuplicates(now func() time.Time) *duplicates {
@@ -48,16 +48,16 @@ func newDuplicates(now func() time.Time) *duplicates {
 // id returns the id of a PDU. Not safe for concurrent use.
 func (d *duplicates) id(sequence uint32, pdu []byte) string {
 	digest, now := maphash.Bytes(d.seed, pdu), d.now()
-	before, known := d.recent[sequence]
+	earlier, known := d.recent[sequence]
 	if !known {
-		before, known = d.older[sequence]
+		earlier, known = d.older[sequence]
 	}
-	if !known || before.digest != digest || now.Sub(before.at) > duplicateWindow {
+	if !known || earlier.digest != digest || now.Sub(earlier.receivedAt) > duplicateWindow {
 		d.count++
-		before = seenPDU{digest: digest, n: d.count, at: now}
-		d.remember(sequence, before)
+		earlier = seenPDU{digest: digest, n: d.count, receivedAt: now}
+		d.remember(sequence, earlier)
 	}
-	return d.session + "-" + strconv.FormatUint(before.n, 10)
+	return d.session + "-" + strconv.FormatUint(earlier.n, 10)
 }
 
 func (d *duplicates) remember(sequence uint32, s seenPDU) {

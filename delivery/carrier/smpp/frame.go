@@ -38,11 +38,11 @@ func readPDU(r *bufio.Reader) ([]byte, error) {
 		return nil, err
 	}
 	length := binary.BigEndian.Uint32(head[:])
-	kept := max(4, min(int64(length), maxPDU))
+	size := max(4, min(int64(length), maxPDU))
 	if length > maxDiscard {
-		kept = smpp.HeaderLen
+		size = smpp.HeaderLen
 	}
-	raw := make([]byte, kept)
+	raw := make([]byte, size)
 	copy(raw, head[:])
 	if _, err := io.ReadFull(r, raw[4:]); err != nil {
 		return nil, unexpectedEOF(err)

@@ -90,12 +90,12 @@ func (o *outstanding) resolve(sequence uint32) *pendingRequest {
 // expire marks the requests submitted before the given time as timed out and
 // returns them. It drops those that timed out earlier and were submitted before
 // forgetBefore.
-func (o *outstanding) expire(before, forgetBefore time.Time) (expired []*pendingRequest) {
+func (o *outstanding) expire(cutoff, forgetBefore time.Time) (expired []*pendingRequest) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for sequence, r := range o.pending {
 		switch {
-		case !r.timedOut && r.submittedAt.Before(before):
+		case !r.timedOut && r.submittedAt.Before(cutoff):
 			r.timedOut = true
 			expired = append(expired, r)
 		case r.timedOut && r.submittedAt.Before(forgetBefore):
@@ -129,14 +129,14 @@ func (o *outstanding) close() []*pendingRequest {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	left := make([]*pendingRequest, 0, len(o.pending))
+	remaining := make([]*pendingRequest, 0, len(o.pending))
 	for _, r := range o.pending {
 		if !r.timedOut {
-			left = append(left, r)
+			remaining = append(remaining, r)
 		}
 	}
 	clear(o.pending)
-	return left
+	return remaining
 }
 
 // handleResponse resolves the request of a response.
@@ -171,13 +171,13 @@ const lateFactor = 20
 
 // failPending completes the pending requests of an ended session: those not
 // written may be retried, the others are Unknown.
-func (s *session) failPending(why error) {
+func (s *session) failPending(cause error) {
 	for _, r := range s.outstanding.close() {
 		if r.abandon() {
 			r.done(unsent("the bind ended before it was sent"))
 			continue
 		}
 		const reason = "the bind ended before the SMSC answered"
-		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: reason, Cause: reason + ": " + why.Error()})
+		r.done(carrier.Outcome{Verdict: carrier.Unknown, Reason: reason, Cause: reason + ": " + cause.Error()})
 	}
 }

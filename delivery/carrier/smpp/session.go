@@ -22,7 +22,7 @@ type session struct {
 	o           *Options
 	status      *status
 	duplicates  *duplicates
-	out         chan []byte // PDUs to be written other than submissions
+	outgoing    chan []byte // PDUs to be written other than submissions
 	outstanding *outstanding
 	// slots holds one value for each PDU being accepted.
 	slots chan struct{}
@@ -40,7 +40,7 @@ type session struct {
 func newSession(c *Client, l *link) *session {
 	return &session{
 		link: l, o: &c.o, status: &c.status, duplicates: newDuplicates(c.o.Now),
-		out: make(chan []byte, 256), outstanding: newOutstanding(c.o.Window), slots: make(chan struct{}, c.o.InFlight),
+		outgoing: make(chan []byte, 256), outstanding: newOutstanding(c.o.Window), slots: make(chan struct{}, c.o.InFlight),
 		stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
@@ -59,7 +59,7 @@ func (s *session) run(ctx context.Context) error {
 	drained := make(chan struct{})
 	keepAlive.Go(s.keepAlive)
 	stop := context.AfterFunc(ctx, func() { defer close(drained); s.shutdown() })
-	last, err := s.read(ctx)
+	header, err := s.read(ctx)
 	close(s.ended)
 	s.failPending(err) // at once, so that other binds send what was not written
 	if stop() {
@@ -68,10 +68,10 @@ func (s *session) run(ctx context.Context) error {
 		<-drained
 	}
 	if errors.Is(err, errSMSCUnbound) {
-		s.send(responsePDU(last, statusOK))
+		s.send(responsePDU(header, statusOK))
 	}
 	keepAlive.Wait()
-	close(s.out)
+	close(s.outgoing)
 	writing.Wait()
 	s.conn.Close()
 	return err
@@ -149,7 +149,7 @@ func (s *session) readNext() ([]byte, error) {
 			s.setUnbindDeadline()
 		}
 	}
-	return readPDU(s.in)
+	return readPDU(s.reader)
 }
 
 // readError converts a read error into the reason that the session ended.
@@ -188,7 +188,7 @@ func (s *session) keepAlive() {
 const maxWrite = 32 << 10
 
 // send enqueues a PDU to be written. It must not be called after run has ended.
-func (s *session) send(p []byte) { s.out <- p }
+func (s *session) send(p []byte) { s.outgoing <- p }
 
 // write writes enqueued PDUs, as many at once as there are. After an error it
 // closes the connection and discards the rest, so that send never blocks.
@@ -198,7 +198,7 @@ func (s *session) write() {
 	for {
 		buf = buf[:0]
 		select {
-		case p, ok := <-s.out:
+		case p, ok := <-s.outgoing:
 			if !ok {
 				return
 			}
@@ -231,7 +231,7 @@ func (r *pendingRequest) appendTo(buf []byte) []byte {
 func (s *session) appendQueued(buf []byte) []byte {
 	for len(buf) < maxWrite {
 		select {
-		case p, ok := <-s.out:
+		case p, ok := <-s.outgoing:
 			if !ok {
 				return buf
 			}

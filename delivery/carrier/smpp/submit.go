@@ -47,11 +47,11 @@ func (c *Client) submitSM(m *carrier.Submission) (*pdu.SubmitSM, error) {
 		return nil, err
 	}
 	p := pdu.NewSubmitSM().(*pdu.SubmitSM)
-	from, err := c.encodeSender(m.From)
+	originator, err := c.encodeSender(m.From)
 	if err != nil {
 		return nil, err
 	}
-	if err := setAddress(&p.SourceAddr, from); err != nil {
+	if err := setAddress(&p.SourceAddr, originator); err != nil {
 		return nil, fmt.Errorf("smpp: source_addr: %w", err)
 	}
 	if err := setAddress(&p.DestAddr, m.To); err != nil {
@@ -95,8 +95,8 @@ func userReference(id string) []byte {
 // encodeSender encodes an originator, one character per octet: in ASCII, as addresses are
 // written in SMPP (2.7.1), and further characters in Latin-1. The carrier's alphabet is that
 // of texts.
-func (c *Client) encodeSender(from string) (string, error) {
-	octets, err := charmap.ISO8859_1.NewEncoder().String(from)
+func (c *Client) encodeSender(originator string) (string, error) {
+	octets, err := charmap.ISO8859_1.NewEncoder().String(originator)
 	if err != nil {
 		return "", errors.New("smpp: source_addr: the originator has characters beyond Latin-1")
 	}

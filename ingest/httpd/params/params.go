@@ -115,7 +115,7 @@ func Object(body []byte) (map[string]any, error) {
 
 // Source finds a parameter: nil, a string, a QueryText, a bool, a json.Number, a []any or
 // a map[string]any. given reports whether it is there; null is there.
-type Source func(name string) (value any, given bool)
+type Source func(name string) (value any, present bool)
 
 // QueryText is a value of a query, where all values are texts. Unlike a string of a JSON
 // body, it may stand for a boolean, for a number, and for a list of one entry.
@@ -124,8 +124,8 @@ type QueryText string
 // OfObject returns the members of an object.
 func OfObject(members map[string]any) Source {
 	return func(name string) (any, bool) {
-		v, given := members[name]
-		return v, given
+		v, present := members[name]
+		return v, present
 	}
 }
 
@@ -143,15 +143,15 @@ func OfQuery(c *fiber.Ctx) Source {
 // values are a list, and so is one of name[] if lists is set.
 func OfValues(q url.Values, lists bool) Source {
 	return func(name string) (any, bool) {
-		all := slices.Concat(q[name], q[name+"[]"])
+		values := slices.Concat(q[name], q[name+"[]"])
 		switch {
-		case len(all) == 0:
+		case len(values) == 0:
 			return nil, false
-		case len(all) == 1 && !(lists && q[name] == nil):
-			return QueryText(all[0]), true
+		case len(values) == 1 && !(lists && q[name] == nil):
+			return QueryText(values[0]), true
 		}
-		list := make([]any, len(all))
-		for i, v := range all {
+		list := make([]any, len(values))
+		for i, v := range values {
 			list[i] = v
 		}
 		return list, true
@@ -160,15 +160,15 @@ func OfValues(q url.Values, lists bool) Source {
 
 // Or returns the parameters of a source, and of another those that the first does not
 // have or has as null.
-func (s Source) Or(other Source) Source {
+func (s Source) Or(fallback Source) Source {
 	return func(name string) (any, bool) {
-		v, given := s(name)
+		v, present := s(name)
 		if v != nil {
 			return v, true
 		}
-		if v, also := other(name); also {
+		if v, also := fallback(name); also {
 			return v, true
 		}
-		return nil, given
+		return nil, present
 	}
 }
