@@ -174,5 +174,5 @@ func prepareRules(ctx context.Context, s *site) error {
 
 // frameOfRules is a frame that all rules act on.
 func frameOfRules(ctx context.Context, s *site, _, _ int) (*http.Request, error) {
-	return newRequest(ctx, http.MethodPost, s.url("/webhooks/lorawan?event=up&decoder_id=bench"), accountToken, s.loud.body(s.next.Add(1)))
+	return newRequest(ctx, http.MethodPost, s.url("/webhooks/lorawan?event=up&decoder_id=bench"), accountToken, s.loud.body(s.counter.Add(1)))
 }

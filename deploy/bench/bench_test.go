@@ -30,7 +30,7 @@ func TestASubjectIsComparedRoundByRound(t *testing.T) {
 	}
 	s, other := rounds(10, 40, 90), rounds(10, 20, 30)
 	relaytest.Equal(t, "the median", s.median(outcome.doneRate), 40)
-	relaytest.Equal(t, "the median of the ratios", s.beside(&other, outcome.doneRate), 2)
+	relaytest.Equal(t, "the median of the ratios", s.ratio(&other, outcome.doneRate), 2)
 }
 
 func TestFramesDifferInNumberDeviceAndTime(t *testing.T) {

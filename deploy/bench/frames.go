@@ -31,14 +31,14 @@ func frames(ctx context.Context, b *bench) error {
 	}
 	b.loads("frames, medians", subjects)
 	t := b.table("frames", "found", "aim")
-	for i, one := range telegrafs {
-		t.compare(measured, &one.subject, "accepted", outcome.acceptedRate, []string{"≥ 1.03", "≥ 6"}[i])
-		t.compare(measured, &one.subject, "stored", outcome.doneRate, []string{"≥ 0.76", "≥ 6"}[i])
+	for i, tg := range telegrafs {
+		t.compare(measured, &tg.subject, "accepted", outcome.acceptedRate, []string{"≥ 1.03", "≥ 6"}[i])
+		t.compare(measured, &tg.subject, "stored", outcome.doneRate, []string{"≥ 0.76", "≥ 6"}[i])
 	}
 	t.row("peak memory of the gateway, MiB", peakMemory(g.pid())>>20, fmt.Sprintf("≤ %d", maxLoadedMemory))
 	t.Flush()
-	for _, one := range telegrafs {
-		if err := one.reportLost(ctx, b); err != nil {
+	for _, tg := range telegrafs {
+		if err := tg.reportLost(ctx, b); err != nil {
 			return err
 		}
 	}

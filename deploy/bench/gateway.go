@@ -161,7 +161,7 @@ func (g *gateway) settle(ctx context.Context) error {
 func (b *bench) storing(name string, g *gateway, s *sender) *subject {
 	return &subject{name: name, cpu: g.cpu, round: func(ctx context.Context) (outcome, error) {
 		o, err := s.run(ctx, b.seconds)
-		for err == nil && s.next.Load() < s.devices { // the round that warms up has every device imported
+		for err == nil && s.counter.Load() < s.devices { // the round that warms up has every device imported
 			_, err = s.run(ctx, b.seconds)
 		}
 		return o, errors.Join(err, g.settle(ctx))

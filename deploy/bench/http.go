@@ -65,14 +65,14 @@ func call(ctx context.Context, client *http.Client, method, url, token, body str
 }
 
 // spread calls do with the numbers from first to end, over all connections.
-func (b *bench) spread(first, end int64, do func(n int64) error) error {
-	var next atomic.Int64
-	next.Store(first)
+func (b *bench) spread(start, end int64, do func(n int64) error) error {
+	var counter atomic.Int64
+	counter.Store(start)
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
 	for range b.conns {
 		wg.Go(func() {
-			for n := next.Add(1) - 1; n < end && failed.Load() == nil; n = next.Add(1) - 1 {
+			for n := counter.Add(1) - 1; n < end && failed.Load() == nil; n = counter.Add(1) - 1 {
 				if err := do(n); err != nil {
 					failed.Store(&err)
 				}

@@ -39,7 +39,7 @@ type settings struct {
 type bench struct {
 	settings
 	servers.Run
-	out      io.Writer
+	w        io.Writer
 	gateways int     // started so far
 	wrong    []error // what does not add up
 }
@@ -102,29 +102,29 @@ func main() {
 
 // measure runs parts one after the other, each in a directory of its own. One that fails
 // does not keep the others from being measured.
-func measure(ctx context.Context, out io.Writer, s settings, chosen []part) error {
+func measure(ctx context.Context, w io.Writer, s settings, chosen []part) error {
 	backends := "real PostgreSQL, Redis and InfluxDB"
 	if s.embedded {
 		backends = "embedded back ends"
 	}
-	fmt.Fprintf(out, "machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n",
+	fmt.Fprintf(w, "machine: %s\nload: %d connections, %d devices, %d rounds of %v, %s; everything on this machine\n",
 		machine(), s.conns, s.devices, s.rounds, s.seconds, backends)
 	var errs []error
 	for _, p := range chosen {
-		if err := p.measure(ctx, out, s); err != nil {
+		if err := p.measure(ctx, w, s); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (p part) measure(ctx context.Context, out io.Writer, s settings) error {
+func (p part) measure(ctx context.Context, w io.Writer, s settings) error {
 	dir, err := os.MkdirTemp("", "penstock-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	b := &bench{settings: s, Run: servers.Run{Dir: dir}, out: out}
+	b := &bench{settings: s, Run: servers.Run{Dir: dir}, w: w}
 	defer b.Stop()
 	err = p.run(ctx, b)
 	return errors.Join(append(b.wrong, err)...)

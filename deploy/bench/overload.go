@@ -37,7 +37,7 @@ func (b *bench) site(ctx context.Context, heads ...any) (*site, error) {
 		return nil, err
 	}
 	s := &site{gateway: g, bench: b, loud: b.sender(&g.target), table: b.table(heads...)}
-	s.quiet = s.loud.at(quietConns, quietRate)
+	s.quiet = s.loud.with(quietConns, quietRate)
 	s.quiet.token, s.quiet.devices, s.quiet.firstDevice = quietToken, quietDevices, 1<<20
 	return s, nil
 }
@@ -85,7 +85,7 @@ func (s *site) findPeak(ctx context.Context) (peak float64, err error) {
 		}
 		peak = max(peak, o.acceptedRate())
 	}
-	s.row(fmt.Sprintf("peak over %d connections, frames accepted a second", s.conns), whole(peak), "")
+	s.row(fmt.Sprintf("peak over %d connections, frames accepted a second", s.conns), rounded(peak), "")
 	return peak, nil
 }
 
@@ -96,13 +96,13 @@ func (s *site) floodAll(ctx context.Context, peak float64) error {
 	var memory int64
 	var wg sync.WaitGroup
 	wg.Go(func() { memory = maxResident(watched, s.pid()) })
-	o, err := s.loud.at(overloadConns, overloadFactor*peak).run(ctx, 2*s.seconds)
+	o, err := s.loud.with(overloadConns, overloadFactor*peak).run(ctx, 2*s.seconds)
 	stop()
 	wg.Wait()
 	if err != nil {
 		return err
 	}
-	perSecond := func(n int64) string { return whole(float64(n) / o.accepted.Seconds()) }
+	perSecond := func(n int64) string { return rounded(float64(n) / o.accepted.Seconds()) }
 	s.row(fmt.Sprintf("%d times that due over %d connections, sent a second", overloadFactor, overloadConns), perSecond(o.count+o.refused+o.broken), "")
 	s.row("of them accepted, refused with 503, without an answer a second", fmt.Sprintf("%s, %s, %s", perSecond(o.count), perSecond(o.refused), perSecond(o.broken)), "")
 	s.row("accepted / peak", o.acceptedRate()/peak, "≥ 0.90")
@@ -132,7 +132,7 @@ func (s *site) floodOfOne(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var flood outcome
 	var err error
-	wg.Go(func() { flood, err = s.loud.at(floodConns, 0).run(ctx, s.seconds) })
+	wg.Go(func() { flood, err = s.loud.with(floodConns, 0).run(ctx, s.seconds) })
 	o, quietErr := s.quiet.run(ctx, s.seconds)
 	wg.Wait()
 	s.row(fmt.Sprintf("p99 of the quiet account beside one that floods over %d connections", floodConns), o.quantile(0.99), "≤ 100ms")

@@ -41,7 +41,7 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // counts returns how many messages came and how many came again.
-func (s *sink) counts() (messages, again int64) {
+func (s *sink) counts() (messages, repeated int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(len(s.seen)), s.hits - int64(len(s.seen))
@@ -56,8 +56,8 @@ type relaying struct {
 
 // relaying returns a subject that relays so many messages in a round. post hands messages
 // over by their numbers, from first to end.
-func (b *bench) relaying(name string, to *sink, cpu func() usage, post func(ctx context.Context, first, end int64) error) *relaying {
-	r := &relaying{subject: subject{name: name, cpu: cpu}, sink: to}
+func (b *bench) relaying(name string, endpoint *sink, cpu func() usage, post func(ctx context.Context, start, end int64) error) *relaying {
+	r := &relaying{subject: subject{name: name, cpu: cpu}, sink: endpoint}
 	r.round = func(ctx context.Context) (outcome, error) {
 		first, start := r.sent, time.Now()
 		r.sent += int64(b.messages / (b.rounds + 1))
@@ -87,7 +87,7 @@ func relayed(ctx context.Context, b *bench) error {
 	subjects := []*subject{&measured.subject}
 	var kannel *subject
 	if r, err := b.kannelRelaying(ctx); err != nil {
-		fmt.Fprintf(b.out, "without Kannel: %v\n", err)
+		fmt.Fprintf(b.w, "without Kannel: %v\n", err)
 	} else {
 		kannel = &r.subject
 		subjects = append(subjects, kannel)
@@ -98,8 +98,8 @@ func relayed(ctx context.Context, b *bench) error {
 	b.loads("messages relayed, medians", subjects)
 	t := b.table("messages relayed", "found", "aim")
 	t.compare(&measured.subject, kannel, "relayed", outcome.doneRate, "≥ 2")
-	messages, again := measured.sink.counts()
-	t.row("messages that reached the sink more than once", again, "")
+	messages, repeated := measured.sink.counts()
+	t.row("messages that reached the sink more than once", repeated, "")
 	t.Flush()
 	b.reconcile("messages", measured.sent, messages, 0)
 	return nil
@@ -110,17 +110,17 @@ func messageText(n int64) string { return fmt.Sprintf("message %d & more", n) }
 
 // gatewayRelaying starts a gateway that relays what a carrier posts.
 func (b *bench) gatewayRelaying(ctx context.Context) (*relaying, error) {
-	to, err := newSink()
+	endpoint, err := newSink()
 	if err != nil {
 		return nil, err
 	}
-	g, err := b.gateway(ctx, options{sink: to.addr})
+	g, err := b.gateway(ctx, options{sink: endpoint.addr})
 	if err != nil {
 		return nil, err
 	}
 	client := newClient(b.conns)
-	return b.relaying("gateway", to, g.cpu, func(ctx context.Context, first, end int64) error {
-		return b.spread(first, end, func(n int64) error {
+	return b.relaying("gateway", endpoint, g.cpu, func(ctx context.Context, start, end int64) error {
+		return b.spread(start, end, func(n int64) error {
 			body := fmt.Sprintf(`{"id":"b%d","from":"447700900123","to":"447800012345","text":%q}`, n, messageText(n))
 			return call(ctx, client, http.MethodPost, g.url("/inbound/sms/json"), accountToken, body, nil)
 		})
@@ -130,22 +130,22 @@ func (b *bench) gatewayRelaying(ctx context.Context) (*relaying, error) {
 // kannelRelaying starts a Kannel whose smsbox makes the same GETs as a relay. A simulated
 // carrier, fakesmsc, hands it messages as fast as they are taken.
 func (b *bench) kannelRelaying(ctx context.Context) (*relaying, error) {
-	to, err := newSink()
+	endpoint, err := newSink()
 	if err != nil {
 		return nil, err
 	}
 	carrier := servers.FreeAddr()
-	k, err := b.kannel(ctx, fmt.Sprintf(kannelRelay, port(carrier), to.addr))
+	k, err := b.kannel(ctx, fmt.Sprintf(kannelRelay, port(carrier), endpoint.addr))
 	if err != nil {
 		return nil, err
 	}
 	var r *relaying
-	r = b.relaying("Kannel, spool", to, k.cpu, func(ctx context.Context, first, end int64) error {
+	r = b.relaying("Kannel, spool", endpoint, k.cpu, func(ctx context.Context, start, end int64) error {
 		var lines strings.Builder
-		for n := first; n < end; n++ {
+		for n := start; n < end; n++ {
 			fmt.Fprintf(&lines, "447700900123 447800012345 text %s\n", messageText(n))
 		}
-		fakesmsc := exec.CommandContext(ctx, kannelFakeSMSC, "-H", "127.0.0.1", "-r", port(carrier), "-i", "0", "-m", fmt.Sprint(end-first))
+		fakesmsc := exec.CommandContext(ctx, kannelFakeSMSC, "-H", "127.0.0.1", "-r", port(carrier), "-i", "0", "-m", fmt.Sprint(end-start))
 		fakesmsc.Stdin = strings.NewReader(lines.String())
 		if err := b.Launch("fakesmsc", fakesmsc); err != nil {
 			return err

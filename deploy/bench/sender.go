@@ -19,7 +19,7 @@ import (
 // target is a program that takes frames.
 type target struct {
 	addr     string
-	next     atomic.Int64 // the number of the next frame
+	counter  atomic.Int64 // the number of the next frame
 	accepted atomic.Int64
 	base     time.Time // of the first frame
 }
@@ -41,10 +41,10 @@ func (b *bench) sender(t *target) *sender {
 }
 
 // at is the sender with other connections, at a rate.
-func (s *sender) at(conns int, rate float64) *sender {
-	other := *s
-	other.conns, other.rate = conns, rate
-	return &other
+func (s *sender) with(conns int, rate float64) *sender {
+	otherSender := *s
+	otherSender.conns, otherSender.rate = conns, rate
+	return &otherSender
 }
 
 // run sends for a length of time.
@@ -97,7 +97,7 @@ func (s *sender) connection(ctx context.Context, start time.Time, i int) (o outc
 			}
 			answers = bufio.NewReaderSize(conn, 1<<10)
 		}
-		request = s.request(request[:0], s.next.Add(1)-1)
+		request = s.request(request[:0], s.counter.Add(1)-1)
 		sent := time.Now()
 		status, err := exchange(conn, answers, request)
 		switch {
@@ -160,10 +160,10 @@ func (s *sender) request(dst []byte, n int64) []byte {
 }
 
 func (s *sender) body(n int64) string {
-	device, at := s.firstDevice+n%s.devices, s.base.Add(time.Duration(n)*time.Microsecond)
+	device, t := s.firstDevice+n%s.devices, s.base.Add(time.Duration(n)*time.Microsecond)
 	temperature, humidity := uint16(200+n%100), byte(60+n%80)
 	payload := base64.StdEncoding.EncodeToString([]byte{1, 0x67, byte(temperature >> 8), byte(temperature), 2, 0x68, humidity})
-	return fmt.Sprintf(frameBody, n, at.UTC().Format(time.RFC3339Nano), device, device, n/s.devices, payload, float64(temperature)/10, float64(humidity)/2)
+	return fmt.Sprintf(frameBody, n, t.UTC().Format(time.RFC3339Nano), device, device, n/s.devices, payload, float64(temperature)/10, float64(humidity)/2)
 }
 
 // frameBody is an uplink of ChirpStack v4 as its documentation shows it, with what

@@ -97,7 +97,7 @@ func sends(ctx context.Context, b *bench) error {
 	subjects := []*subject{measured}
 	kannel, err := b.kannelSending(ctx)
 	if err != nil {
-		fmt.Fprintf(b.out, "without Kannel: %v\n", err)
+		fmt.Fprintf(b.w, "without Kannel: %v\n", err)
 	} else {
 		subjects = append(subjects, kannel)
 	}
@@ -119,7 +119,7 @@ func (b *bench) ordersEach() int64 { return int64(b.sends / (b.rounds + 1) / per
 // sending returns a subject that takes orders and submits their messages.
 func (b *bench) sending(name string, cpu func() usage, submitted func(context.Context) int64, order func(ctx context.Context, numbers []string) error) *subject {
 	return &subject{name: name, cpu: cpu, round: func(ctx context.Context) (outcome, error) {
-		before, start := submitted(ctx), time.Now()
+		base, start := submitted(ctx), time.Now()
 		err := b.spread(0, b.ordersEach(), func(i int64) error {
 			numbers := make([]string, perOrder)
 			for n := range numbers {
@@ -131,7 +131,7 @@ func (b *bench) sending(name string, cpu func() usage, submitted func(context.Co
 			return outcome{}, err
 		}
 		o := outcome{count: b.ordersEach() * perOrder, accepted: time.Since(start)}
-		return o, servers.Until(ctx, relayPatience, "every message at the SMSC", func() bool { return submitted(ctx) >= before+o.count })
+		return o, servers.Until(ctx, relayPatience, "every message at the SMSC", func() bool { return submitted(ctx) >= base+o.count })
 	}}
 }
 

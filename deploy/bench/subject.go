@@ -73,15 +73,15 @@ func (b *bench) inTurns(ctx context.Context, subjects ...*subject) error {
 }
 
 func (s *subject) measure(ctx context.Context) (outcome, error) {
-	before := s.cpu()
-	own, start := ownCPU(), time.Now() // without the time that reading the others takes
+	started := s.cpu()
+	client, start := ownCPU(), time.Now() // without the time that reading the others takes
 	o, err := s.round(ctx)
-	o.done, own = time.Since(start), ownCPU()-own
+	o.done, client = time.Since(start), ownCPU()-client
 	o.cpu = s.cpu()
 	for process := range o.cpu {
-		o.cpu[process] -= before[process]
+		o.cpu[process] -= started[process]
 	}
-	o.cpu[cpuClient] = own
+	o.cpu[cpuClient] = client
 	if err == nil && o.refused+o.broken > 0 {
 		err = fmt.Errorf("of %d, %d were refused and %d not answered", o.count+o.refused+o.broken, o.refused, o.broken)
 	}
@@ -99,10 +99,10 @@ func (s *subject) median(figure func(outcome) float64) float64 {
 
 // beside is the median of the ratios of a figure to that of another subject in the same
 // round.
-func (s *subject) beside(other *subject, figure func(outcome) float64) float64 {
+func (s *subject) ratio(otherSubject *subject, figure func(outcome) float64) float64 {
 	ratios := make([]float64, len(s.rounds))
 	for i, o := range s.rounds {
-		ratios[i] = figure(o) / figure(other.rounds[i])
+		ratios[i] = figure(o) / figure(otherSubject.rounds[i])
 	}
 	return median(ratios)
 }

@@ -11,8 +11,8 @@ type table struct{ *tabwriter.Writer }
 
 // table begins a table with the names of its columns.
 func (b *bench) table(heads ...any) table {
-	fmt.Fprintln(b.out)
-	t := table{tabwriter.NewWriter(b.out, 0, 0, 2, ' ', tabwriter.AlignRight)}
+	fmt.Fprintln(b.w)
+	t := table{tabwriter.NewWriter(b.w, 0, 0, 2, ' ', tabwriter.AlignRight)}
 	t.row(heads...)
 	return t
 }
@@ -36,8 +36,8 @@ func (b *bench) loads(title string, subjects []*subject) {
 	t := b.table(title, "accepted/s", "ratio", "done/s", "ratio", "µs of CPU", "PostgreSQL", "Redis", "InfluxDB", "client", "p50", "p99")
 	defer t.Flush()
 	for _, s := range subjects {
-		first := subjects[0]
-		cells := []any{s.name, whole(s.median(outcome.acceptedRate)), s.beside(first, outcome.acceptedRate), whole(s.median(outcome.doneRate)), s.beside(first, outcome.doneRate)}
+		reference := subjects[0]
+		cells := []any{s.name, rounded(s.median(outcome.acceptedRate)), s.ratio(reference, outcome.acceptedRate), rounded(s.median(outcome.doneRate)), s.ratio(reference, outcome.doneRate)}
 		for process := range processes {
 			cells = append(cells, fmt.Sprintf("%.1f", s.median(func(o outcome) float64 { return o.micros(process) })))
 		}
@@ -47,9 +47,9 @@ func (b *bench) loads(title string, subjects []*subject) {
 
 // compare prints how a figure of a subject relates to that of another one in the same
 // rounds, and the aim. It prints nothing if one of them was not measured.
-func (t table) compare(s, other *subject, label string, figure func(outcome) float64, aim string) {
-	if s != nil && other != nil {
-		t.row(label+": "+s.name+" / "+other.name, s.beside(other, figure), aim)
+func (t table) compare(s, otherSubject *subject, label string, figure func(outcome) float64, aim string) {
+	if s != nil && otherSubject != nil {
+		t.row(label+": "+s.name+" / "+otherSubject.name, s.ratio(otherSubject, figure), aim)
 	}
 }
 
@@ -58,10 +58,10 @@ func (t table) compare(s, other *subject, label string, figure func(outcome) flo
 // are noisy, losses are not.
 func (b *bench) reconcile(label string, sent, stored, refused int64) {
 	text := fmt.Sprintf("reconciliation of %s: sent %d = stored %d + refused %d", label, sent, stored, refused)
-	fmt.Fprintf(b.out, "%s: %v\n", text, sent == stored+refused)
+	fmt.Fprintf(b.w, "%s: %v\n", text, sent == stored+refused)
 	if sent != stored+refused {
 		b.wrong = append(b.wrong, fmt.Errorf("%s does not add up", text))
 	}
 }
 
-func whole(v float64) string { return fmt.Sprintf("%.0f", v) }
+func rounded(v float64) string { return fmt.Sprintf("%.0f", v) }

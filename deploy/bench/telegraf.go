@@ -55,10 +55,10 @@ func telegrafProgram(ctx context.Context) (string, error) {
 
 // telegrafs starts a Telegraf with its buffer in memory and one with its buffer on disk. If
 // Telegraf cannot be built there are none, which is printed.
-func (b *bench) telegrafs(ctx context.Context, g *gateway) (both []*telegraf, err error) {
+func (b *bench) telegrafs(ctx context.Context, g *gateway) (telegrafs []*telegraf, err error) {
 	program, err := telegrafProgram(ctx)
 	if err != nil {
-		fmt.Fprintf(b.out, "without Telegraf, which could not be built: %v\n", err)
+		fmt.Fprintf(b.w, "without Telegraf, which could not be built: %v\n", err)
 		return nil, nil
 	}
 	for _, strategy := range []string{"memory", "disk_write_through"} {
@@ -79,9 +79,9 @@ func (b *bench) telegrafs(ctx context.Context, g *gateway) (both []*telegraf, er
 		if err := servers.Explain(t.proc, servers.Reachable(ctx, t.addr)); err != nil {
 			return nil, err
 		}
-		both = append(both, t)
+		telegrafs = append(telegrafs, t)
 	}
-	return both, nil
+	return telegrafs, nil
 }
 
 // telegrafConfig stores what a gateway stores of a frame: two readings and the radio data.
@@ -138,14 +138,14 @@ const telegrafConfig = `
 
 // store loads Telegraf as a gateway is, and waits for the last frame to be stored.
 func (t *telegraf) store(ctx context.Context, b *bench) (outcome, error) {
-	before, err := t.pointsWritten(ctx)
+	base, err := t.pointsWritten(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
 	o, err := b.sender(&t.target).run(ctx, b.seconds)
 	return o, errors.Join(err, servers.UntilEvery(ctx, metricsEvery, storedPatience, "every frame of Telegraf stored", func() bool {
 		written, err := t.pointsWritten(ctx)
-		return err == nil && written >= before+o.count
+		return err == nil && written >= base+o.count
 	}))
 }
 
@@ -170,6 +170,6 @@ func (t *telegraf) pointsWritten(ctx context.Context) (int64, error) {
 // reportLost prints how many frames are missing: Telegraf promises nothing.
 func (t *telegraf) reportLost(ctx context.Context, b *bench) error {
 	stored, err := countPoints(ctx, t.influx, t.database, "SELECT count(temperature_1) FROM uplink")
-	fmt.Fprintf(b.out, "%s: frames acknowledged and not stored: %d\n", t.name, t.accepted.Load()-stored)
+	fmt.Fprintf(b.w, "%s: frames acknowledged and not stored: %d\n", t.name, t.accepted.Load()-stored)
 	return err
 }

@@ -68,9 +68,9 @@ func (a *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // faults are the answers as faults.
-func (a *answers) faults() (all []fault) {
-	for _, one := range refusals() {
-		all = append(all, lasting(fmt.Sprintf("InfluxDB answers %d", one.status), func() { a.fault.Store(&one) }, func() { a.fault.Store(nil) }))
+func (a *answers) faults() (faults []fault) {
+	for _, refusal := range refusals() {
+		faults = append(faults, lasting(fmt.Sprintf("InfluxDB answers %d", refusal.status), func() { a.fault.Store(&refusal) }, func() { a.fault.Store(nil) }))
 	}
-	return all
+	return faults
 }

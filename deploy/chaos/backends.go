@@ -210,8 +210,8 @@ type redisSet interface {
 
 // redisFaults are those of a set once each of its masters has a replica that is up to date.
 func redisFaults(name string, set redisSet) []fault {
-	one := func(what string, strike func(ctx context.Context, master, replica *servers.Server) error) fault {
-		return fault{what + " (" + name + ")", func(ctx context.Context, _ time.Duration) error {
+	fn := func(label string, strike func(ctx context.Context, master, replica *servers.Server) error) fault {
+		return fault{label + " (" + name + ")", func(ctx context.Context, _ time.Duration) error {
 			replicas, err := set.Roles(ctx)
 			for master, replica := range replicas {
 				return strike(ctx, master, replica)
@@ -220,14 +220,14 @@ func redisFaults(name string, set redisSet) []fault {
 		}}
 	}
 	return []fault{
-		one("Redis fails over as planned", func(ctx context.Context, _, replica *servers.Server) error { return set.Switch(ctx, replica) }),
-		one("Redis's master is killed", func(ctx context.Context, master, replica *servers.Server) error {
+		fn("Redis fails over as planned", func(ctx context.Context, _, replica *servers.Server) error { return set.Switch(ctx, replica) }),
+		fn("Redis's master is killed", func(ctx context.Context, master, replica *servers.Server) error {
 			if err := errors.Join(master.Kill(ctx), set.Promoted(ctx, replica)); err != nil {
 				return err
 			}
 			return master.Start(ctx)
 		}),
-		one("Redis's master is frozen", func(ctx context.Context, master, replica *servers.Server) error {
+		fn("Redis's master is frozen", func(ctx context.Context, master, replica *servers.Server) error {
 			servers.SignalAll(master.Cmd, syscall.SIGSTOP)
 			defer servers.SignalAll(master.Cmd, syscall.SIGCONT)
 			return set.Promoted(ctx, replica)

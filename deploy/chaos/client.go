@@ -12,15 +12,15 @@ import (
 
 // answer is the answer of a gateway.
 type answer struct {
-	of     string // the request
-	status int
-	body   string
+	request string // the request
+	status  int
+	body    string
 }
 
 func (a answer) done() bool { return a.status >= 200 && a.status <= 299 }
 
 // away reports whether something is away for now: no answer, or one that says so.
-func (a answer) away() bool {
+func (a answer) unavailable() bool {
 	switch a.status {
 	case 0, http.StatusServiceUnavailable, http.StatusFailedDependency, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
@@ -37,8 +37,8 @@ func (a answer) gone() bool {
 func (s *site) gateway() *gateway {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next++
-	return s.gateways[s.next%len(s.gateways)]
+	s.turn++
+	return s.gateways[s.turn%len(s.gateways)]
 }
 
 // call makes a request of the account; headers are names and values in turns. The
@@ -52,7 +52,7 @@ func (s *site) call(ctx context.Context, method, path, body string, headers ...s
 
 // ask makes a request of a gateway. The error is why there was no answer.
 func ask(ctx context.Context, client *http.Client, g *gateway, method, path, body string, headers ...string) (a answer, err error) {
-	a.of = method + " " + path
+	a.request = method + " " + path
 	defer func() {
 		if err != nil {
 			a.body = err.Error()
@@ -83,10 +83,10 @@ func ask(ctx context.Context, client *http.Client, g *gateway, method, path, bod
 
 // once makes a request that a second one would do twice, and notes an answer that
 // nothing explains, or a lost one.
-func (s *site) once(ctx context.Context, kind, method, path, body string, headers ...string) answer {
+func (s *site) callOnce(ctx context.Context, kind, method, path, body string, headers ...string) answer {
 	a := s.call(ctx, method, path, body, headers...)
 	s.ledger.judge(kind, a)
-	if a.away() {
+	if a.unavailable() {
 		s.ledger.noAnswer(kind)
 	}
 	return a
@@ -97,21 +97,21 @@ const retryEvery = 200 * time.Millisecond
 
 // repeat repeats a request that may come twice until the answer is not that
 // something is away, or the load ends.
-func (s *site) repeat(ctx context.Context, kind, method, path, body string, headers ...string) (a answer, again bool) {
-	for ; ; again = true {
+func (s *site) repeat(ctx context.Context, kind, method, path, body string, headers ...string) (a answer, repeated bool) {
+	for ; ; repeated = true {
 		a = s.call(ctx, method, path, body, headers...)
-		if !again || !a.gone() { // what was deleted, and its answer lost, is not there again
+		if !repeated || !a.gone() { // what was deleted, and its answer lost, is not there again
 			s.ledger.judge(kind, a)
 		}
-		if !a.away() {
-			return a, again
+		if !a.unavailable() {
+			return a, repeated
 		}
 		select {
 		case <-time.After(retryEvery):
 		case <-s.done:
-			return a, again
+			return a, repeated
 		case <-ctx.Done():
-			return a, again
+			return a, repeated
 		}
 	}
 }
@@ -135,13 +135,13 @@ func (s *site) admin(ctx context.Context, method, path, body string, into any) e
 
 func (s *site) read(a answer, into any) error {
 	if !a.done() {
-		return fmt.Errorf("%s: %d %.300s", a.of, a.status, a.body)
+		return fmt.Errorf("%s: %d %.300s", a.request, a.status, a.body)
 	}
 	if into == nil {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(a.body), into); err != nil {
-		return fmt.Errorf("%s: %w in %.300s", a.of, err, a.body)
+		return fmt.Errorf("%s: %w in %.300s", a.request, err, a.body)
 	}
 	return nil
 }

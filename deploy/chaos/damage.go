@@ -20,7 +20,7 @@ import (
 // nothing is lost, and the gateway says so. TestDamageOfEveryFileIsNoticed and
 // TestEmbeddedStoresCatchUp harm the other files, and in other ways.
 func (s *site) damageFaults(random *rand.Rand, pick func() *gateway) []fault {
-	all := []fault{{"a bit flips in a gateway's journal", func(ctx context.Context, _ time.Duration) error {
+	faults := []fault{{"a bit flips in a gateway's journal", func(ctx context.Context, _ time.Duration) error {
 		g := pick()
 		return s.pause(ctx, g, func() error {
 			g.end(syscall.SIGTERM)
@@ -39,9 +39,9 @@ func (s *site) damageFaults(random *rand.Rand, pick func() *gateway) []fault {
 		})
 	}}}
 	if s.kind.name != onSQLite {
-		return all
+		return faults
 	}
-	return append(all, fault{"a database's log is deleted", func(ctx context.Context, _ time.Duration) error {
+	return append(faults, fault{"a database's log is deleted", func(ctx context.Context, _ time.Duration) error {
 		g := pick()
 		return s.pause(ctx, g, func() error {
 			// A restart empties the log: what it has then does not come from the load. A token
@@ -62,13 +62,13 @@ func (s *site) damageFaults(random *rand.Rand, pick func() *gateway) []fault {
 
 // startHarmed starts a gateway whose log must have a line that names a file and says
 // something of it.
-func (s *site) startHarmed(ctx context.Context, g *gateway, file, said string) error {
+func (s *site) startHarmed(ctx context.Context, g *gateway, file, text string) error {
 	if err := s.startGateway(ctx, g); err != nil {
 		return err
 	}
 	log, err := os.ReadFile(g.output())
 	for line := range bytes.Lines(log) {
-		if bytes.Contains(line, []byte(file)) && regexp.MustCompile(said).Match(line) {
+		if bytes.Contains(line, []byte(file)) && regexp.MustCompile(text).Match(line) {
 			return nil
 		}
 	}

@@ -23,8 +23,8 @@ func newDisk(ctx context.Context, dir string) (*disk, error) {
 		return nil, err
 	}
 	for _, args := range [][]string{{"mkfs.ext4", "-q", "-m", "0", image}, {"mount", "-o", "loop", image, dir}} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%s: %w: %s", args[0], err, out)
+		if output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%s: %w: %s", args[0], err, output)
 		}
 	}
 	return &disk{dir}, nil
@@ -43,10 +43,10 @@ func (d *disk) fill() error {
 	}
 	defer func() { _ = f.Close() }()
 	const block = 4 << 10
-	for at, size := int64(0), int64(1<<30); size >= block; {
-		switch err := syscall.Fallocate(int(f.Fd()), 0, at, size); {
+	for offset, size := int64(0), int64(1<<30); size >= block; {
+		switch err := syscall.Fallocate(int(f.Fd()), 0, offset, size); {
 		case err == nil:
-			at += size
+			offset += size
 		case errors.Is(err, syscall.ENOSPC):
 			size /= 2
 		default:

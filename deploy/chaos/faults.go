@@ -21,16 +21,16 @@ type fault struct {
 // faults are all that can go wrong at a site; random chooses a gateway.
 func (s *site) faults(random *rand.Rand) []fault {
 	pick := func() *gateway { return s.gateways[random.IntN(len(s.gateways))] }
-	all := slices.Concat(s.gatewayFaults(random, pick), s.diskFaults(pick), s.damageFaults(random, pick), s.special)
-	all = append(all, stopped("the SMSC", s.smsc), stopped("the sink", s.sink))
+	faults := slices.Concat(s.gatewayFaults(random, pick), s.diskFaults(pick), s.damageFaults(random, pick), s.special)
+	faults = append(faults, stopped("the SMSC", s.smsc), stopped("the sink", s.sink))
 	names := map[manner]string{failing: "answers 500", hanging: "hangs", resetting: "resets"}
-	for _, how := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, lasting("the sink "+names[how], func() { s.sink.begin(how) }, func() { s.sink.end() }))
+	for _, manner := range slices.Sorted(maps.Keys(names)) {
+		faults = append(faults, lasting("the sink "+names[manner], func() { s.sink.begin(manner) }, func() { s.sink.end() }))
 	}
 	if len(s.gateways) > 1 { // others take over
-		all = append(all, fault{"all gateways are restarted one by one", s.renewAll}, fault{"a gateway is started on a copy of another's data", s.copied})
+		faults = append(faults, fault{"all gateways are restarted one by one", s.renewAll}, fault{"a gateway is started on a copy of another's data", s.copied})
 	}
-	return append(all, networkFaults("a bind to the SMSC", s.far)...)
+	return append(faults, networkFaults("a bind to the SMSC", s.far)...)
 }
 
 // gatewayFaults are those of a gateway. What is frozen is a child of ours, without
@@ -126,9 +126,9 @@ func wait(ctx context.Context, lasts time.Duration) {
 // after the other.
 func during(workers int, pause time.Duration, send func(worker int), do func() error) error {
 	ended := make(chan struct{})
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for worker := range workers {
-		all.Go(func() {
+		wg.Go(func() {
 			for {
 				select {
 				case <-ended:
@@ -141,16 +141,16 @@ func during(workers int, pause time.Duration, send func(worker int), do func() e
 	}
 	err := do()
 	close(ended)
-	all.Wait()
+	wg.Wait()
 	return err
 }
 
 // deal returns so many faults in an order by chance, in which each strikes once before any
 // strikes again.
-func deal(all []fault, count int, random *rand.Rand) (dealt []fault) {
+func deal(faults []fault, count int, random *rand.Rand) (dealt []fault) {
 	for len(dealt) < count {
-		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		dealt = append(dealt, all...)
+		random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+		dealt = append(dealt, faults...)
 	}
 	return dealt[:count]
 }
@@ -159,14 +159,14 @@ func deal(all []fault, count int, random *rand.Rand) (dealt []fault) {
 // returns how often each of them struck.
 func (s *site) breakThings(ctx context.Context, random *rand.Rand) (struck map[string]int, err error) {
 	began, struck := time.Now(), map[string]int{}
-	all := s.faults(random)
+	faults := s.faults(random)
 	if only := s.settings.only; only != nil {
-		all = slices.DeleteFunc(all, func(f fault) bool { return !only.MatchString(f.name) })
+		faults = slices.DeleteFunc(faults, func(f fault) bool { return !only.MatchString(f.name) })
 	}
-	if len(all) == 0 {
+	if len(faults) == 0 {
 		return nil, errors.New("no fault has such a name")
 	}
-	for n, f := range deal(all, s.settings.faults, random) {
+	for n, f := range deal(faults, s.settings.faults, random) {
 		pause := random.Float64() * 2
 		lasts := 300*time.Millisecond + time.Duration(random.Int64N(int64(s.settings.hold)))
 		wait(ctx, time.Duration(pause*float64(s.settings.duration-time.Since(began))/float64(s.settings.faults-n))-lasts)

@@ -23,8 +23,8 @@ type ledger struct {
 	unanswered map[string]int
 	// away counts answers that something is away for now, and none; refused counts
 	// all others that are no 2xx, of which reasons are the first.
-	away, refused int
-	reasons       []string
+	unavailable, refused int
+	reasons              []string
 }
 
 func newLedger() *ledger {
@@ -65,17 +65,17 @@ func (l *ledger) noAnswer(kind string) {
 func (l *ledger) judge(kind string, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a.away() {
-		l.away++
+	if a.unavailable() {
+		l.unavailable++
 	} else if !a.done() {
 		if l.refused++; l.refused <= maxListed {
-			l.reasons = append(l.reasons, fmt.Sprintf("%s: %s: %d %.300s", kind, a.of, a.status, a.body))
+			l.reasons = append(l.reasons, fmt.Sprintf("%s: %s: %d %.300s", kind, a.request, a.status, a.body))
 		}
 	}
 }
 
 // of is what was sent of a kind.
-func (l *ledger) of(kind string) map[string]item {
+func (l *ledger) sent(kind string) map[string]item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.items[kind])
@@ -95,8 +95,8 @@ func (f findings) see(kind, id string, times int, undone string) {
 	if f[kind] == nil {
 		f[kind] = map[string]sighting{}
 	}
-	before := f[kind][id]
-	f[kind][id] = sighting{before.times + times, undone}
+	earlier := f[kind][id]
+	f[kind][id] = sighting{earlier.times + times, undone}
 }
 
 // seeOnce notes that an item was found. A second time it is there as another, which was
@@ -121,22 +121,22 @@ type verdict struct {
 
 // reconcile compares what was sent of a kind with what was found.
 func (l *ledger) reconcile(kind string, f findings) verdict {
-	sent, found := l.of(kind), f[kind]
+	sent, found := l.sent(kind), f[kind]
 	v := verdict{kind: kind, sent: len(sent)}
 	for _, id := range slices.Sorted(maps.Keys(sent)) {
-		one, there := found[id]
+		s, there := found[id]
 		switch {
 		case there && !sent[id].acked:
 			v.unansweredFound++
 		case sent[id].acked && !there:
 			v.lost = append(v.lost, id+named(sent[id]))
-		case sent[id].acked && one.undone != "":
-			v.undone = append(v.undone, id+named(sent[id])+": "+one.undone)
+		case sent[id].acked && s.undone != "":
+			v.undone = append(v.undone, id+named(sent[id])+": "+s.undone)
 		}
 		if sent[id].acked {
 			v.acked++
 		}
-		if one.times > 1 {
+		if s.times > 1 {
 			v.duplicated++
 		}
 	}

@@ -69,7 +69,7 @@ func TestAnOfferAfterTheAcknowledgementKeepsIt(t *testing.T) {
 	l := newLedger()
 	l.ack("kind", "a", "7")
 	l.offer("kind", "a")
-	got := l.of("kind")["a"]
+	got := l.sent("kind")["a"]
 	relaytest.Equal(t, "whether the item is acknowledged", got.acked, true)
 	relaytest.Equal(t, "the answer", got.answer, "7")
 }
@@ -85,7 +85,7 @@ func TestReadingsAreFoundByTheirNumber(t *testing.T) {
 			s.ledger.ack(r.kind, r.id(), "")
 		}
 		if n != lost {
-			f.seeOnce(r.kind, readingID(r.device, r.at.Format(time.DateTime), float64(n)))
+			f.seeOnce(r.kind, readingID(r.device, r.sampledAt.Format(time.DateTime), float64(n)))
 		}
 	}
 	want := verdict{kind: ofGeneric, sent: count, acked: count - 1, unansweredFound: 1, lost: []string{s.reading(ofGeneric, lost).id()}}

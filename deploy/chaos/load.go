@@ -69,23 +69,23 @@ func (s *site) runLoad(ctx context.Context) {
 	for _, k := range s.kinds() {
 		total[k.frame] += k.weight
 	}
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for _, k := range s.kinds() {
 		workers, rate := workersEach, s.settings.rate
 		if k.frame {
 			workers, rate = workersFrame, s.settings.frames
 		}
 		pause := time.Duration(float64(time.Second) * float64(workers*total[k.frame]) / (float64(k.weight) * rate))
-		next := new(atomic.Int64)
+		counter := new(atomic.Int64)
 		for range workers {
-			all.Go(func() { s.work(ctx, k, pause, next) })
+			wg.Go(func() { s.work(ctx, k, pause, counter) })
 		}
 	}
-	all.Wait()
+	wg.Wait()
 }
 
 // work sends one item after the other.
-func (s *site) work(ctx context.Context, k kind, pause time.Duration, next *atomic.Int64) {
+func (s *site) work(ctx context.Context, k kind, pause time.Duration, counter *atomic.Int64) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
@@ -95,7 +95,7 @@ func (s *site) work(ctx context.Context, k kind, pause time.Duration, next *atom
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s.sendOne(ctx, k, int(next.Add(1)-1))
+			s.sendOne(ctx, k, int(counter.Add(1)-1))
 		}
 	}
 }

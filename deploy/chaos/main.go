@@ -83,14 +83,14 @@ func run(ctx context.Context, o settings) (ok bool, err error) {
 		return false, err
 	}
 	fmt.Printf("chaos: -seed %d -duration %v -faults %d -backends %s -frames %v -rate %v -hold %v, data in %s\n", o.seed, o.duration, o.faults, o.backends, o.frames, o.rate, o.hold, dir)
-	ok, whole := true, 0
+	ok, shares := true, 0
 	for _, k := range kinds {
-		whole += k.share
+		shares += k.share
 	}
 	for i, k := range kinds {
-		one := o
-		one.duration, one.faults = o.duration*time.Duration(k.share)/time.Duration(whole), o.faults*k.share/whole
-		good, err := runOn(ctx, k, filepath.Join(dir, k.name), one, rand.New(rand.NewPCG(o.seed, uint64(i))))
+		part := o
+		part.duration, part.faults = o.duration*time.Duration(k.share)/time.Duration(shares), o.faults*k.share/shares
+		good, err := runOn(ctx, k, filepath.Join(dir, k.name), part, rand.New(rand.NewPCG(o.seed, uint64(i))))
 		if err != nil {
 			return false, fmt.Errorf("on %s: %w (data and logs are kept in %s)", k.name, err, dir)
 		}
@@ -122,12 +122,12 @@ func runOn(ctx context.Context, kind backendKind, dir string, o settings, random
 	if err != nil {
 		return false, err
 	}
-	all, took, err := s.settle(ctx)
+	verdicts, took, err := s.settle(ctx)
 	if err != nil {
 		return false, err
 	}
 	s.verifyLedger(ctx)
-	r := report{site: s, struck: struck, verdicts: all, settled: took}
+	r := report{site: s, struck: struck, verdicts: verdicts, settled: took}
 	r.print(os.Stdout)
 	return r.ok(), nil
 }

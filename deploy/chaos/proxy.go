@@ -40,10 +40,10 @@ func (p *phase[T]) end() T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var zero T
-	before := p.value
+	oldValue := p.value
 	p.value = zero
 	close(p.ended)
-	return before
+	return oldValue
 }
 
 // now is the value that there is, and the end of it.
@@ -150,10 +150,10 @@ func (p *proxy) pass(client net.Conn) {
 }
 
 // carry copies one direction.
-func (p *proxy) carry(to io.Writer, from io.Reader) {
+func (p *proxy) carry(dst io.Writer, src io.Reader) {
 	chunk := make([]byte, 32<<10)
 	for {
-		n, err := from.Read(chunk)
+		n, err := src.Read(chunk)
 		t, healed := p.now()
 		switch {
 		case t == stalled:
@@ -166,7 +166,7 @@ func (p *proxy) carry(to io.Writer, from io.Reader) {
 			}
 		}
 		if n > 0 {
-			if _, err := to.Write(chunk[:n]); err != nil {
+			if _, err := dst.Write(chunk[:n]); err != nil {
 				return
 			}
 		}

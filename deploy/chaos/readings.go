@@ -27,10 +27,10 @@ func readingKinds() map[string]string {
 // reading is the n-th reading of a kind. Its value is n, which says its device and its time
 // as well.
 type reading struct {
-	kind   string
-	n      int
-	device string
-	at     time.Time
+	kind      string
+	n         int
+	device    string
+	sampledAt time.Time
 }
 
 func (s *site) reading(kind string, n int) reading {
@@ -38,10 +38,12 @@ func (s *site) reading(kind string, n int) reading {
 }
 
 // id names the reading in the ledger.
-func (r reading) id() string { return readingID(r.device, r.at.Format(time.DateTime), float64(r.n)) }
+func (r reading) id() string {
+	return readingID(r.device, r.sampledAt.Format(time.DateTime), float64(r.n))
+}
 
-func readingID(device, at string, value float64) string {
-	return device + " at " + at + " = " + strconv.FormatFloat(value, 'f', -1, 64)
+func readingID(device, timestamp string, value float64) string {
+	return device + " at " + timestamp + " = " + strconv.FormatFloat(value, 'f', -1, 64)
 }
 
 // postReading sends a reading until it is acknowledged.
@@ -60,7 +62,7 @@ func (s *site) sendChirpStack(ctx context.Context, n int) {
 	body := fmt.Sprintf(`{"deduplicationId":"3ac7e3c4-4401-4b8d-9386-%012d","time":%q,"deviceInfo":{"tenantId":"52f14cd4-c6f1-4fbd-8f87-4025e1d49242",`+
 		`"applicationId":"17c82e96-be03-4f38-aef3-f83d48582d97","deviceName":"Probe","devEui":%q},"devAddr":"00189440","adr":true,"dr":1,"fCnt":%d,`+
 		`"fPort":1,"confirmed":false,"data":%q,"rxInfo":[{"gatewayId":"0016c001f153a14c","uplinkId":4217106255,"rssi":-36,"snr":10.5}],`+
-		`"txInfo":{"frequency":867100000}}`, n, r.at.Format(time.RFC3339), r.device, n/devicesEach, cayenne64(n))
+		`"txInfo":{"frequency":867100000}}`, n, r.sampledAt.Format(time.RFC3339), r.device, n/devicesEach, cayenne64(n))
 	s.postReading(ctx, r, "/webhooks/lorawan?event=up&decoder_id=counter", body)
 }
 
@@ -69,7 +71,7 @@ func (s *site) sendThings(ctx context.Context, n int) {
 	body := fmt.Sprintf(`{"end_device_ids":{"device_id":"probe-%d","application_ids":{"application_id":"works"},"dev_eui":%q},`+
 		`"received_at":%[3]q,"uplink_message":{"session_key_id":"AY3a1w==","f_port":2,"f_cnt":%[4]d,"frm_payload":%[5]q,`+
 		`"rx_metadata":[{"gateway_ids":{"gateway_id":"roof"},"rssi":-88,"snr":9.5}],"received_at":%[3]q}}`,
-		n%devicesEach, r.device, r.at.Format(time.RFC3339), n/devicesEach+1, cayenne64(n))
+		n%devicesEach, r.device, r.sampledAt.Format(time.RFC3339), n/devicesEach+1, cayenne64(n))
 	s.postReading(ctx, r, "/webhooks/community?decoder_id=counter", body)
 }
 
@@ -77,7 +79,7 @@ func (s *site) sendThings(ctx context.Context, n int) {
 const genericPath = "/webhooks/generic?decoder_id=sent"
 
 func (r reading) generic() string {
-	return fmt.Sprintf(`{"deviceId":%q,"count":%d,"time":%q}`, r.device, r.n, r.at.Format(time.RFC3339))
+	return fmt.Sprintf(`{"deviceId":%q,"count":%d,"time":%q}`, r.device, r.n, r.sampledAt.Format(time.RFC3339))
 }
 
 func (s *site) sendGeneric(ctx context.Context, n int) {
@@ -124,9 +126,9 @@ func (s *site) findDevice(ctx context.Context, f findings, kind, device string) 
 	if err := s.read(a, &known); err != nil {
 		return err
 	}
-	for first := s.base; ; first = first.Add(readingsAtOnce * time.Second) {
-		last := first.Add((readingsAtOnce - 1) * time.Second)
-		q := url.Values{"limit": {"1000"}, "startDate": {first.Format(time.DateTime)}, "endDate": {last.Format(time.DateTime)}}
+	for start := s.base; ; start = start.Add(readingsAtOnce * time.Second) {
+		end := start.Add((readingsAtOnce - 1) * time.Second)
+		q := url.Values{"limit": {"1000"}, "startDate": {start.Format(time.DateTime)}, "endDate": {end.Format(time.DateTime)}}
 		var list struct {
 			Data []struct {
 				ReadingDate string `json:"reading_date"`

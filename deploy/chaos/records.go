@@ -51,16 +51,16 @@ func (s *site) startJob(ctx context.Context, n int) bool {
 	}
 	action := map[string]string{"active": "suspend", "suspended": "unsuspend"}[one.Data.Current]
 	var begun struct{ Data struct{ ID string } }
-	if a = s.once(ctx, ofJobs, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.done() && s.read(a, &begun) == nil {
+	if a = s.callOnce(ctx, ofJobs, http.MethodPost, "/v3/mno/"+iccid(n)+"/"+action, ""); a.done() && s.read(a, &begun) == nil {
 		s.ledger.ack(ofJobs, begun.Data.ID, "")
 	}
-	return !a.away()
+	return !a.unavailable()
 }
 
 // sendClaim claims the ledger's token.
 func (s *site) sendClaim(ctx context.Context, _ int) {
 	var job struct{ JobID string }
-	if a := s.once(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.claims+`"}`); a.done() && s.read(a, &job) == nil {
+	if a := s.callOnce(ctx, ofClaims, http.MethodPost, "/ledgers/tokens/claim", `{"token":"`+s.claims+`"}`); a.done() && s.read(a, &job) == nil {
 		s.ledger.ack(ofClaims, job.JobID, "")
 	}
 }
@@ -81,7 +81,7 @@ func (s *site) sendDevice(ctx context.Context, n int) {
 		return
 	}
 	s.ledger.offer(ofRemoved, identifier)
-	if a, again := s.repeat(ctx, ofRemoved, http.MethodDelete, "/iot/devices/"+made.Data.ID, ""); a.done() || again && a.gone() {
+	if a, repeated := s.repeat(ctx, ofRemoved, http.MethodDelete, "/iot/devices/"+made.Data.ID, ""); a.done() || repeated && a.gone() {
 		s.ledger.ack(ofRemoved, identifier, made.Data.ID)
 	}
 }
@@ -89,7 +89,7 @@ func (s *site) sendDevice(ctx context.Context, n int) {
 // findDevices looks for each device that was made, and for each that was deleted.
 func (s *site) findDevices(ctx context.Context, f findings) error {
 	for kind, undone := range map[string]string{ofDevices: "", ofRemoved: "it is there"} {
-		for id := range s.ledger.of(kind) {
+		for id := range s.ledger.sent(kind) {
 			a := s.call(ctx, http.MethodGet, "/iot/devices/identifier/"+id, "")
 			switch {
 			case a.done():
@@ -105,13 +105,13 @@ func (s *site) findDevices(ctx context.Context, f findings) error {
 }
 
 // pages reads a list whose pages have numbers to its end.
-func pages[T any](ctx context.Context, s *site, path string) (all []T, err error) {
+func pages[T any](ctx context.Context, s *site, path string) (records []T, err error) {
 	for page := 1; ; page++ {
 		var list struct{ Data []T }
 		if err := s.load(ctx, fmt.Sprintf("%s?per_page=500&page=%d", path, page), &list); err != nil || len(list.Data) == 0 {
-			return all, err
+			return records, err
 		}
-		all = append(all, list.Data...)
+		records = append(records, list.Data...)
 	}
 }
 
@@ -139,7 +139,7 @@ func (s *site) jobUndone(status, event string) string {
 
 // findClaims looks for the job of every claim that was acknowledged.
 func (s *site) findClaims(ctx context.Context, f findings) error {
-	for id := range s.ledger.of(ofClaims) {
+	for id := range s.ledger.sent(ofClaims) {
 		var job struct{ Data struct{ Status string } }
 		a := s.call(ctx, http.MethodGet, "/ledgers/jobs/"+id, "")
 		if a.status == http.StatusNotFound {
@@ -161,32 +161,32 @@ func (s *site) verifyLedger(ctx context.Context) {
 			s.note(fmt.Sprintf("%s ended with the exit code %d: %s", g.name, code, servers.Said(g.cmd)))
 		}
 	}
-	first := s.gateways[0]
-	cmd := exec.CommandContext(ctx, first.binary, "ledger", "verify", "--config", first.config)
-	cmd.Env = append(os.Environ(), first.env...)
-	out, err := cmd.CombinedOutput()
+	gateway := s.gateways[0]
+	cmd := exec.CommandContext(ctx, gateway.binary, "ledger", "verify", "--config", gateway.config)
+	cmd.Env = append(os.Environ(), gateway.env...)
+	output, err := cmd.CombinedOutput()
 	entries, claims := 0, 0
-	if m := regexp.MustCompile(`chaos/assets: (\d+) entries are as they were signed`).FindSubmatch(out); m != nil {
+	if m := regexp.MustCompile(`chaos/assets: (\d+) entries are as they were signed`).FindSubmatch(output); m != nil {
 		entries, _ = strconv.Atoi(string(m[1]))
 	}
-	for _, one := range s.ledger.of(ofClaims) {
-		if one.acked {
+	for _, item := range s.ledger.sent(ofClaims) {
+		if item.acked {
 			claims++
 		}
 	}
 	if err != nil || entries < 1+claims {
-		s.note(fmt.Sprintf("the ledger has %d entries for %d claims: %v: %s", entries, claims, err, out))
+		s.note(fmt.Sprintf("the ledger has %d entries for %d claims: %v: %s", entries, claims, err, output))
 	}
 }
 
 // await waits for something that a job makes.
-func (s *site) await(ctx context.Context, what string, there func() (bool, error)) error {
-	var last error
-	err := servers.UntilEvery(ctx, 100*time.Millisecond, s.settings.settle, what, func() (ok bool) {
-		ok, last = there()
+func (s *site) await(ctx context.Context, label string, ready func() (bool, error)) error {
+	var lastErr error
+	err := servers.UntilEvery(ctx, 100*time.Millisecond, s.settings.settle, label, func() (ok bool) {
+		ok, lastErr = ready()
 		return ok
 	})
-	return errors.Join(err, last)
+	return errors.Join(err, lastErr)
 }
 
 // findUses reads a file of all SIM CDRs.

@@ -22,8 +22,8 @@ func (r *report) ok() bool {
 	return clean(r.verdicts) && len(r.site.notes) == 0 && r.site.ledger.refused == 0
 }
 
-func (r *report) print(out io.Writer) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+func (r *report) print(writer io.Writer) {
+	table := tabwriter.NewWriter(writer, 0, 0, 2, ' ', 0)
 	row := func(cells ...any) {
 		line := fmt.Sprint(cells[0])
 		for _, c := range cells[1:] {
@@ -46,13 +46,13 @@ func (r *report) print(out io.Writer) {
 		row(v.kind, v.sent, v.acked, v.unansweredFound, len(v.lost), len(v.undone), v.duplicated, len(v.unaccounted))
 	}
 	_ = table.Flush()
-	there := "everything"
+	text := "everything"
 	if !clean(r.verdicts) {
-		there = "not everything"
+		text = "not everything"
 	}
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(writer, format, args...) }
 	say("\n%d requests were answered 503 or not at all, %d otherwise refused; %s was there %v after the load; %d messages were sent again by the operator, %d events processed again\n",
-		r.site.ledger.away, r.site.ledger.refused, there, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
+		r.site.ledger.unavailable, r.site.ledger.refused, text, r.settled.Round(100*time.Millisecond), r.site.resent, r.site.replayed)
 	say("%.3f %% of what was acknowledged came again with the same id (aim: at most 0.1 %%, without a restored database)\n", 100*float64(sum.duplicated)/float64(max(sum.acked, 1)))
 	r.explain(say)
 }
@@ -62,13 +62,13 @@ const maxListed = 20
 
 // explain lists what is wrong, and where to look.
 func (r *report) explain(say func(format string, args ...any)) {
-	list := func(what string, all []string) {
-		if len(all) == 0 {
+	list := func(label string, texts []string) {
+		if len(texts) == 0 {
 			return
 		}
-		say("\n%s (%d):\n", what, len(all))
-		for _, one := range all[:min(maxListed, len(all))] {
-			say("  %s\n", one)
+		say("\n%s (%d):\n", label, len(texts))
+		for _, text := range texts[:min(maxListed, len(texts))] {
+			say("  %s\n", text)
 		}
 	}
 	for _, v := range r.verdicts {

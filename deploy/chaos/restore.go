@@ -92,7 +92,7 @@ func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.
 	started := time.Now()
 	return s.withNewDevices(ctx, func() error {
 		wait(ctx, sinceBackup)
-		if err := s.each(ctx, "to record a newer state than that of the backup", func(g *gateway) bool {
+		if err := s.awaitEach(ctx, "to record a newer state than that of the backup", func(g *gateway) bool {
 			info, err := os.Stat(filepath.Join(g.dir, "database"))
 			return err == nil && info.ModTime().After(started)
 		}); err != nil {
@@ -101,13 +101,13 @@ func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.
 		if err := replaced(ctx, server, backup, server.Dir); err != nil {
 			return err
 		}
-		if err := s.each(ctx, "to say that processing has stopped", func(g *gateway) bool { return g.halted(ctx) }); err != nil {
+		if err := s.awaitEach(ctx, "to say that processing has stopped", func(g *gateway) bool { return g.halted(ctx) }); err != nil {
 			return err
 		}
 		wait(ctx, inFlight)
-		left := s.left()
+		departed := s.departures()
 		wait(ctx, lasts)
-		if n := s.left() - left; n > 0 {
+		if n := s.departures() - departed; n > 0 {
 			s.note(fmt.Sprintf("%d messages and deliveries left while processing had stopped", n))
 		}
 		if err := s.recover(ctx); err != nil {
@@ -119,9 +119,9 @@ func (s *site) restored(ctx context.Context, server *servers.Server, lasts time.
 }
 
 // each waits until something holds of each gateway.
-func (s *site) each(ctx context.Context, what string, holds func(*gateway) bool) error {
+func (s *site) awaitEach(ctx context.Context, label string, holds func(*gateway) bool) error {
 	for _, g := range s.gateways {
-		if err := servers.Until(ctx, servers.StartTime, g.name+" "+what, func() bool { return holds(g) }); err != nil {
+		if err := servers.Until(ctx, servers.StartTime, g.name+" "+label, func() bool { return holds(g) }); err != nil {
 			return err
 		}
 	}
@@ -129,12 +129,12 @@ func (s *site) each(ctx context.Context, what string, holds func(*gateway) bool)
 }
 
 // replaced kills a server, replaces a directory by a copy of another, and starts it.
-func replaced(ctx context.Context, server *servers.Server, from, to string) error {
-	if err := errors.Join(server.Kill(ctx), os.RemoveAll(to)); err != nil {
+func replaced(ctx context.Context, server *servers.Server, src, dst string) error {
+	if err := errors.Join(server.Kill(ctx), os.RemoveAll(dst)); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "cp", "-a", from, to).CombinedOutput(); err != nil {
-		return fmt.Errorf("cp: %w: %s", err, out)
+	if output, err := exec.CommandContext(ctx, "cp", "-a", src, dst).CombinedOutput(); err != nil {
+		return fmt.Errorf("cp: %w: %s", err, output)
 	}
 	return server.Start(ctx)
 }
@@ -164,7 +164,7 @@ func (s *site) awaitDirect(ctx context.Context) error {
 }
 
 // left is the number of messages and deliveries that have left the gateways.
-func (s *site) left() int {
+func (s *site) departures() int {
 	s.smsc.mu.Lock()
 	n := s.smsc.taken
 	s.smsc.mu.Unlock()
@@ -191,8 +191,8 @@ func (s *site) recover(ctx context.Context) error {
 		}
 		cmd := exec.CommandContext(ctx, g.binary, "recover")
 		cmd.Env = append(os.Environ(), g.env...)
-		if out, err := cmd.CombinedOutput(); err != nil && g.halted(ctx) { // it may go on since another has recovered
-			return fmt.Errorf("%s: recover: %w: %s", g.name, err, out)
+		if output, err := cmd.CombinedOutput(); err != nil && g.halted(ctx) { // it may go on since another has recovered
+			return fmt.Errorf("%s: recover: %w: %s", g.name, err, output)
 		}
 	}
 	for _, g := range s.gateways {
@@ -209,11 +209,11 @@ const newDevices = 4
 // withNewDevices does something while devices that no frame has named before send one
 // reading after the other.
 func (s *site) withNewDevices(ctx context.Context, do func() error) error {
-	first := s.restores * newDevices
+	start := s.restores * newDevices
 	s.restores++
 	var sent [newDevices]int
 	return during(newDevices, 100*time.Millisecond, func(worker int) {
-		device := first + worker
+		device := start + worker
 		r := s.reading(ofNew, device%devicesEach+devicesEach*(1000*(device/devicesEach)+sent[worker]))
 		sent[worker]++
 		s.postReading(ctx, r, genericPath, r.generic())

@@ -47,7 +47,7 @@ func (s *site) unnoticed(ctx context.Context, do func() error) error {
 	defer balancer.CloseIdleConnections()
 	return during(probers, 0, func(int) {
 		if a := s.probe(ctx, balancer, int(s.probes.Add(1)-1)); !a.done() && ctx.Err() == nil {
-			s.note(fmt.Sprintf("a request through the balancer failed: %s: %d %.300s", a.of, a.status, a.body))
+			s.note(fmt.Sprintf("a request through the balancer failed: %s: %d %.300s", a.request, a.status, a.body))
 		}
 	}, do)
 }
@@ -86,8 +86,8 @@ func (s *site) copied(ctx context.Context, _ time.Duration) error {
 	late := time.AfterFunc(servers.StartTime, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	err = cmd.Wait()
-	if said := servers.Said(cmd); err == nil || !strings.Contains(said, "another process works as gateway") || !strings.Contains(said, g.addr) {
-		s.note(fmt.Sprintf("a process on a copy of the data of %s ended (%v) without naming it: %s", g.name, err, said))
+	if text := servers.Said(cmd); err == nil || !strings.Contains(text, "another process works as gateway") || !strings.Contains(text, g.addr) {
+		s.note(fmt.Sprintf("a process on a copy of the data of %s ended (%v) without naming it: %s", g.name, err, text))
 	}
 	return nil
 }

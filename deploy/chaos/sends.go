@@ -32,11 +32,11 @@ func sending(kind string, n int) (text, number string) {
 
 // order sends a text over REST, once however often it is asked; at is when, or zero. A
 // message of any kind but those that are deleted is acknowledged thereby.
-func (s *site) order(ctx context.Context, kind string, n int, at time.Time) (id string) {
+func (s *site) order(ctx context.Context, kind string, n int, sampledAt time.Time) (id string) {
 	text, number := sending(kind, n)
 	order := map[string]any{"destinations": []string{number}, "message": text, "dlr_url": "http://" + s.sink.addr + "/dlr?id=%msgid&code=%code"}
-	if !at.IsZero() {
-		order["send_time"] = at.UTC().Format(time.RFC3339)
+	if !sampledAt.IsZero() {
+		order["send_time"] = sampledAt.UTC().Format(time.RFC3339)
 	}
 	body, err := json.Marshal(order)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *site) sendDeleted(ctx context.Context, n int) {
 	if id == "" {
 		return
 	}
-	a, again := s.repeat(ctx, ofDeleted, http.MethodDelete, "/v2/sms/"+id, "")
-	if a.done() || again && a.gone() {
+	a, repeated := s.repeat(ctx, ofDeleted, http.MethodDelete, "/v2/sms/"+id, "")
+	if a.done() || repeated && a.gone() {
 		_, number := sending(ofDeleted, n)
 		s.ledger.ack(ofDeleted, number, id)
 	}
@@ -94,7 +94,7 @@ func (m *message) states() string {
 }
 
 // messages lists what the account has sent, as far as a filter has it.
-func (s *site) messages(ctx context.Context, filter string) (all []message, err error) {
+func (s *site) messages(ctx context.Context, filter string) (messages []message, err error) {
 	for cursor := ""; ; {
 		var page struct {
 			Data []message
@@ -103,9 +103,9 @@ func (s *site) messages(ctx context.Context, filter string) (all []message, err 
 		if err := s.admin(ctx, http.MethodGet, "/admin/messages?account=1&limit=1000"+filter+cursor, "", &page); err != nil {
 			return nil, err
 		}
-		all = append(all, page.Data...)
+		messages = append(messages, page.Data...)
 		if page.Meta.Next == "" {
-			return all, nil
+			return messages, nil
 		}
 		cursor = "&cursor=" + page.Meta.Next
 	}
@@ -114,13 +114,13 @@ func (s *site) messages(ctx context.Context, filter string) (all []message, err 
 // findMessages looks at what was ordered, at the SMSC and at the reports, and
 // compares the credit.
 func (s *site) findMessages(ctx context.Context, f findings) error {
-	all, err := s.messages(ctx, "")
+	messages, err := s.messages(ctx, "")
 	if err != nil {
 		return err
 	}
 	paid := 0
-	for i := range all {
-		m := &all[i]
+	for i := range messages {
+		m := &messages[i]
 		kind := ""
 		for k, block := range sendBlocks() {
 			if strings.HasPrefix(m.Destination, block) {
@@ -132,8 +132,8 @@ func (s *site) findMessages(ctx context.Context, f findings) error {
 		if f[kind][m.Destination].times > 1 {
 			f.see(kind, m.Destination+" (again as "+m.ID.String()+")", 1, "")
 		}
-		if _, most := s.smsc.submitted(m.Destination); most > 1 {
-			f.see(kind, fmt.Sprintf("%s (submitted %d times)", m.Destination, most), 1, "")
+		if _, repeats := s.smsc.submitted(m.Destination); repeats > 1 {
+			f.see(kind, fmt.Sprintf("%s (submitted %d times)", m.Destination, repeats), 1, "")
 		}
 		for _, p := range m.Parts {
 			if p.State != "removed" {
@@ -188,13 +188,13 @@ func (s *site) findCredit(ctx context.Context, f findings, paid int) error {
 // resend does what an operator does about parts whose outcome is unknown: those that
 // the SMSC never got are sent again.
 func (s *site) resend(ctx context.Context) error {
-	all, err := s.messages(ctx, "&state=unknown")
+	messages, err := s.messages(ctx, "&state=unknown")
 	if err != nil {
 		return err
 	}
 	var ids []string
-	for i := range all {
-		m, unknown := &all[i], 0
+	for i := range messages {
+		m, unknown := &messages[i], 0
 		for _, p := range m.Parts {
 			if p.State == "unknown" {
 				unknown++

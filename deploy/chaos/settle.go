@@ -30,15 +30,15 @@ func (s *site) reconcile(ctx context.Context) ([]verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []verdict
+	var verdicts []verdict
 	for _, k := range s.kinds() {
-		all = append(all, s.ledger.reconcile(k.name, f))
+		verdicts = append(verdicts, s.ledger.reconcile(k.name, f))
 	}
-	return append(all, s.ledger.reconcile(ofRemoved, f), s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
+	return append(verdicts, s.ledger.reconcile(ofRemoved, f), s.ledger.reconcile(ofProbes, f), s.ledger.reconcile(ofNew, f), s.ledger.reconcile(ofTold, f), s.ledger.reconcile(ofCredit, f)), nil
 }
 
-func clean(all []verdict) bool {
-	for _, v := range all {
+func clean(verdicts []verdict) bool {
+	for _, v := range verdicts {
 		if !v.clean() {
 			return false
 		}
@@ -49,7 +49,7 @@ func clean(all []verdict) bool {
 // settle waits until everything is there and done, but not for ever, and does what
 // an operator does meanwhile: closes breakers of endpoints that work again, and has
 // parts sent again that the SMSC never got.
-func (s *site) settle(ctx context.Context) (all []verdict, took time.Duration, err error) {
+func (s *site) settle(ctx context.Context) (verdicts []verdict, took time.Duration, err error) {
 	began := time.Now()
 	for _, g := range s.gateways {
 		if err := g.ready(ctx); err != nil {
@@ -62,13 +62,13 @@ func (s *site) settle(ctx context.Context) (all []verdict, took time.Duration, e
 		late := time.Since(began) > s.settings.settle
 		quiet, waiting := s.quiet(ctx)
 		if quiet || late {
-			all, err = s.reconcile(ctx)
+			verdicts, err = s.reconcile(ctx)
 		}
-		if err == nil && quiet && clean(all) || late || ctx.Err() != nil {
+		if err == nil && quiet && clean(verdicts) || late || ctx.Err() != nil {
 			if late && !quiet {
 				s.note("it did not become quiet: " + waiting)
 			}
-			return all, time.Since(began), err
+			return verdicts, time.Since(began), err
 		}
 		_ = s.operate(ctx) // what does not work now is done in the next round
 		select {

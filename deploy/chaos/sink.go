@@ -50,12 +50,12 @@ func (s *sink) start() (err error) {
 func (s *sink) kill() { _ = s.server.Close() }
 
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	how, ended := s.now()
+	manner, ended := s.now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	switch how {
+	switch manner {
 	case failing:
 		http.Error(w, "not now", http.StatusInternalServerError)
 	case hanging:
@@ -75,12 +75,12 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // take remembers what came: "message <text>", "report <id> <code>" or "<type> <job>".
 func (s *sink) take(r *http.Request, body []byte) {
 	q := r.URL.Query()
-	what, id := "", ""
+	label, id := "", ""
 	switch r.URL.Path {
 	case "/sms":
-		what, id = "message "+q.Get("m"), q.Get("i")
+		label, id = "message "+q.Get("m"), q.Get("i")
 	case "/dlr":
-		what = "report " + q.Get("id") + " " + q.Get("code")
+		label = "report " + q.Get("id") + " " + q.Get("code")
 	default:
 		var event struct {
 			ID, Type string
@@ -90,22 +90,22 @@ func (s *sink) take(r *http.Request, body []byte) {
 			}
 		}
 		_ = json.Unmarshal(body, &event)
-		what, id = event.Type+" "+event.Data.ID+event.Data.JobID, event.ID
+		label, id = event.Type+" "+event.Data.ID+event.Data.JobID, event.ID
 	}
 	s.seenMu.Lock()
 	defer s.seenMu.Unlock()
-	if s.seen[what] == nil {
-		s.seen[what] = &arrivals{ids: map[string]bool{}}
+	if s.seen[label] == nil {
+		s.seen[label] = &arrivals{ids: map[string]bool{}}
 	}
-	s.seen[what].times++
-	s.seen[what].ids[id+" "+r.Header.Get("Webhook-Id")] = true
+	s.seen[label].times++
+	s.seen[label].ids[id+" "+r.Header.Get("Webhook-Id")] = true
 }
 
 // times is how often something came.
-func (s *sink) times(what string) int {
+func (s *sink) times(label string) int {
 	s.seenMu.Lock()
 	defer s.seenMu.Unlock()
-	if a := s.seen[what]; a != nil {
+	if a := s.seen[label]; a != nil {
 		return a.times
 	}
 	return 0

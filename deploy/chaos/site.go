@@ -39,7 +39,7 @@ type site struct {
 	gateways []*gateway
 	redis    string // address of the Redis of all gateways; empty if there are several servers, or none
 	client   *http.Client
-	next     int // of the gateways, for the next request
+	turn     int // of the gateways, for the next request
 	probes   atomic.Int64
 	claims   string // the ledger token that is claimed
 	base     time.Time

@@ -67,9 +67,9 @@ func (s *smsc) kill() {
 // link is a connection of an ESME.
 type link struct {
 	net.Conn
-	next    atomic.Int32
-	pending sync.Map      // of sequence numbers: a channel that gets the status of the answer
-	ended   chan struct{} // closed when the connection has ended
+	sequence atomic.Int32
+	pending  sync.Map      // of sequence numbers: a channel that gets the status of the answer
+	ended    chan struct{} // closed when the connection has ended
 }
 
 // serve answers what an ESME sends, until the connection ends.
@@ -130,7 +130,7 @@ func (s *smsc) feed(c *link) {
 		case d = <-s.queue:
 		}
 		answered := make(chan data.CommandStatusType, 1)
-		d.pdu.SetSequenceNumber(c.next.Add(1))
+		d.pdu.SetSequenceNumber(c.sequence.Add(1))
 		c.pending.Store(d.pdu.SequenceNumber, answered)
 		if c.write(d.pdu) != nil {
 			_ = c.Close()
@@ -164,21 +164,21 @@ func (c *link) write(p pdu.PDU) error {
 func (s *smsc) take(p *pdu.SubmitSM) string {
 	text, _ := p.Message.GetMessageData()
 	head, _ := p.Message.UDH().MarshalBinary()
-	to := p.DestAddr.Address()
+	dst := p.DestAddr.Address()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.taken++
 	id := fmt.Sprintf("S%d", s.taken)
-	if s.seen[to] == nil {
-		s.seen[to] = map[string]int{}
+	if s.seen[dst] == nil {
+		s.seen[dst] = map[string]int{}
 	}
-	s.seen[to][string(head)+string(text)]++
-	receipt := deliverSM(to, p.SourceAddr.Address(), fmt.Sprintf(
+	s.seen[dst][string(head)+string(text)]++
+	receipt := deliverSM(dst, p.SourceAddr.Address(), fmt.Sprintf(
 		"id:%s sub:001 dlvrd:001 submit date:2601011200 done date:2601011201 stat:DELIVRD err:000 text:", id))
 	receipt.EsmClass = data.SM_SMSC_DLV_RCPT_TYPE
 	receipt.RegisterOptionalParam(pdu.Field{Tag: pdu.TagReceiptedMessageID, Data: append([]byte(id), 0)})
 	receipt.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessageStateOption, Data: []byte{data.SM_STATE_DELIVERED}})
-	if reference, given := p.OptionalParameters[pdu.TagUserMessageReference]; given {
+	if reference, present := p.OptionalParameters[pdu.TagUserMessageReference]; present {
 		receipt.RegisterOptionalParam(reference)
 	}
 	s.enqueue(&delivery{receipt, func() {}})
@@ -186,8 +186,8 @@ func (s *smsc) take(p *pdu.SubmitSM) string {
 }
 
 // deliver queues an inbound message; done is called when it is acknowledged.
-func (s *smsc) deliver(id, from, to, text string, done func()) {
-	p := deliverSM(from, to, text)
+func (s *smsc) deliver(id, src, dst, text string, done func()) {
+	p := deliverSM(src, dst, text)
 	p.RegisterOptionalParam(pdu.Field{Tag: pdu.TagReceiptedMessageID, Data: append([]byte(id), 0)})
 	s.enqueue(&delivery{p, done})
 }
@@ -197,12 +197,12 @@ func (s *smsc) enqueue(d *delivery) {
 	s.queue <- d
 }
 
-func deliverSM(from, to, text string) *pdu.DeliverSM {
+func deliverSM(src, dst, text string) *pdu.DeliverSM {
 	p := pdu.NewDeliverSM().(*pdu.DeliverSM)
 	for _, a := range []struct {
 		field  *pdu.Address
 		number string
-	}{{&p.SourceAddr, from}, {&p.DestAddr, to}} {
+	}{{&p.SourceAddr, src}, {&p.DestAddr, dst}} {
 		a.field.SetTon(data.GSM_TON_INTERNATIONAL)
 		a.field.SetNpi(data.GSM_NPI_ISDN)
 		_ = a.field.SetAddress(a.number)
@@ -216,11 +216,11 @@ func (s *smsc) idle() bool { return s.waiting.Load() == 0 }
 
 // submitted is the number of submitted parts of a message to a number, and how often the one
 // that came most often did.
-func (s *smsc) submitted(to string) (parts, most int) {
+func (s *smsc) submitted(dst string) (parts, repeats int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.seen[to] {
-		parts, most = parts+1, max(most, n)
+	for _, n := range s.seen[dst] {
+		parts, repeats = parts+1, max(repeats, n)
 	}
-	return parts, most
+	return parts, repeats
 }

@@ -61,12 +61,12 @@ const ofTold = "reports and callbacks"
 func (s *site) findArrivals(_ context.Context, f findings) error {
 	s.sink.seenMu.Lock()
 	defer s.sink.seenMu.Unlock()
-	for what, a := range s.sink.seen {
-		kind, id := ofTold, what
-		if text, message := strings.CutPrefix(what, "message "); message {
+	for label, a := range s.sink.seen {
+		kind, id := ofTold, label
+		if text, message := strings.CutPrefix(label, "message "); message {
 			kind, id = textKind(text), text
 		} else {
-			s.ledger.ack(ofTold, what, "")
+			s.ledger.ack(ofTold, label, "")
 		}
 		f.see(kind, id, a.times, "")
 		if len(a.ids) > 1 {

@@ -161,10 +161,10 @@ func newDashboard(uid, title, description string, variables []Variable, panels [
 }
 
 // variable is a choice of several values of a tag.
-func variable(name, label, tag, where string) Variable {
+func variable(name, label, tag, condition string) Variable {
 	q := "SHOW TAG VALUES WITH KEY = " + quote(tag)
-	if where != "" {
-		q += " WHERE " + where
+	if condition != "" {
+		q += " WHERE " + condition
 	}
 	return Variable{
 		Name: name, Label: label, Type: "query", Datasource: datasource(), Query: q, Definition: q,

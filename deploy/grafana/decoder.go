@@ -13,14 +13,14 @@ type Sensor struct {
 func Decoder(id, name string, sensors []Sensor) Dashboard {
 	panels := make([]Panel, 0, 2*len(sensors))
 	for _, s := range sensors {
-		where := theseDevices + ` AND "key" = ` + quoteString(s.Key)
+		condition := theseDevices + ` AND "key" = ` + quoteString(s.Key)
 		if s.Name == "" {
 			s.Name = s.Type
 		}
 		title := s.Name + ": " + s.Key
 		panels = append(panels,
-			graph(title, unit(s.Unit), size{16, 8}, numbersAndTexts(quote(s.Type), where+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier", "texts of $tag_identifier")...),
-			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+where+` GROUP BY "identifier"`, "")).named(theseDevices))
+			graph(title, unit(s.Unit), size{16, 8}, numbersAndTexts(quote(s.Type), condition+` GROUP BY time($__interval), "identifier" fill(none)`, "$tag_identifier", "texts of $tag_identifier")...),
+			table(title+", latest", size{8, 8}, "Time", true, query(`SELECT last(*) FROM `+quote(s.Type)+` WHERE `+condition+` GROUP BY "identifier"`, "")).named(theseDevices))
 	}
 	return newDashboard(uidOf(id), "Penstock: "+name, "What decoder "+id+" gives.", []Variable{
 		variable("account", "Account", "account", ""), devicesOf(sensors),
@@ -35,32 +35,32 @@ const theseDevices = theseAccounts + ` AND "identifier" =~ /^$device$/`
 
 // devicesOf is the choice among the devices that have one of the sensors.
 func devicesOf(sensors []Sensor) Variable {
-	where := `"account" =~ /^$account$/`
+	condition := `"account" =~ /^$account$/`
 	for i, s := range sensors {
 		if i == 0 {
-			where += " AND ("
+			condition += " AND ("
 		} else {
-			where += " OR "
+			condition += " OR "
 		}
-		where += `"key" = ` + quoteString(s.Key)
+		condition += `"key" = ` + quoteString(s.Key)
 	}
 	if len(sensors) > 0 {
-		where += ")"
+		condition += ")"
 	}
-	return variable("device", "Device", "identifier", where)
+	return variable("device", "Device", "identifier", condition)
 }
 
 // uidOf is at most 40 letters, digits, hyphens and underscores, as Grafana wants.
 func uidOf(id string) string {
-	out := []byte("penstock-decoder-")
-	for i := 0; i < len(id) && len(out) < 40; i++ {
+	uid := []byte("penstock-decoder-")
+	for i := 0; i < len(id) && len(uid) < 40; i++ {
 		c := id[i]
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') {
 			c = '-'
 		}
-		out = append(out, c)
+		uid = append(uid, c)
 	}
-	return string(out)
+	return string(uid)
 }
 
 // unit gives Grafana's name of a unit; one that it has no name for is shown as

@@ -38,8 +38,8 @@ func table(title string, s size, sortBy string, descending bool, target Target) 
 
 // named adds to a table of devices the name of each, as of its last frame: their
 // records have the identifier only, so that a new name begins no new series.
-func (p Panel) named(where string) Panel {
-	names := query(`SELECT last("name") AS "name" FROM "uplink" WHERE `+where+` GROUP BY "identifier"`, "")
+func (p Panel) named(condition string) Panel {
+	names := query(`SELECT last("name") AS "name" FROM "uplink" WHERE `+condition+` GROUP BY "identifier"`, "")
 	names.RefID, names.ResultFormat = string(rune('A'+len(p.Targets))), "table"
 	p.Targets = append(p.Targets, names)
 	p.Transform = []Transform{
@@ -59,9 +59,9 @@ func query(q, alias string) Target {
 
 // numbersAndTexts queries a sensor's values over time; of texts, which no line
 // can show, how many there were.
-func numbersAndTexts(from, where, number, texts string) []Target {
+func numbersAndTexts(measurement, condition, number, texts string) []Target {
 	return []Target{
-		query(`SELECT mean("value") FROM `+from+` WHERE `+where, number),
-		query(`SELECT count("text") FROM `+from+` WHERE `+where, texts),
+		query(`SELECT mean("value") FROM `+measurement+` WHERE `+condition, number),
+		query(`SELECT count("text") FROM `+measurement+` WHERE `+condition, texts),
 	}
 }

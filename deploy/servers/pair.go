@@ -16,18 +16,18 @@ type PostgresPair struct {
 
 // PostgresPair starts a primary and its synchronous standby.
 func (r *Run) PostgresPair(ctx context.Context) (*PostgresPair, error) {
-	first, err := r.postgresDir()
+	primaryDir, err := r.postgresDir()
 	if err != nil {
 		return nil, err
 	}
-	second, err := r.postgresDir()
+	standbyDir, err := r.postgresDir()
 	if err != nil {
 		return nil, err
 	}
-	if err := initPostgres(ctx, first); err != nil {
+	if err := initPostgres(ctx, primaryDir); err != nil {
 		return nil, err
 	}
-	p := &PostgresPair{Primary: r.postgresIn(first), Standby: r.postgresIn(second)}
+	p := &PostgresPair{Primary: r.postgresIn(primaryDir), Standby: r.postgresIn(standbyDir)}
 	if err := p.Primary.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (p *PostgresPair) follow(ctx context.Context) error {
 	host, port, _ := net.SplitHostPort(p.Primary.Addr)
 	copied := postgresCommand(ctx, dir, "pg_basebackup", "-D", data, "-h", host, "-p", port, "-U", "postgres",
 		"--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync")
-	if out, err := copied.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	if output, err := copied.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, output)
 	}
 	return errors.Join(p.Standby.Start(ctx),
 		says(ctx, p.Primary, "the standby to stream", "SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = 'walreceiver' AND state = 'streaming'"),
@@ -90,8 +90,8 @@ func tell(ctx context.Context, s *Server, statement string) error {
 }
 
 // says waits until a query returns true.
-func says(ctx context.Context, s *Server, what, query string) error {
-	return Until(ctx, StartTime, what, func() (holds bool) {
+func says(ctx context.Context, s *Server, label, query string) error {
+	return Until(ctx, StartTime, label, func() (holds bool) {
 		c, err := DialPostgres(ctx, s.Addr)
 		if err != nil {
 			return false

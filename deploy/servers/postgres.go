@@ -33,8 +33,8 @@ func (r *Run) Postgres(ctx context.Context, args ...string) (*Server, error) {
 // initPostgres makes an empty database below a directory.
 func initPostgres(ctx context.Context, dir string) error {
 	initdb := postgresCommand(ctx, dir, "initdb", "-D", filepath.Join(dir, "data"), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+	if output, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, output)
 	}
 	return nil
 }
@@ -78,19 +78,19 @@ func (r *Run) postgresDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	who := postgresUser()
-	if who == nil {
+	credential := postgresUser()
+	if credential == nil {
 		return dir, nil
 	}
-	return dir, errors.Join(os.Chmod(r.Dir, 0o711), os.Chown(dir, int(who.Uid), int(who.Gid)))
+	return dir, errors.Join(os.Chmod(r.Dir, 0o711), os.Chown(dir, int(credential.Uid), int(credential.Gid)))
 }
 
 // postgresCommand is one of PostgreSQL's programs.
 func postgresCommand(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, postgresBinary(program), args...)
 	cmd.Dir = dir
-	if who := postgresUser(); who != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+	if credential := postgresUser(); credential != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	}
 	return cmd
 }

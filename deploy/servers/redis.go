@@ -17,12 +17,12 @@ func AskRedis(ctx context.Context, addr string, command ...string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, "redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput()
-	said := strings.TrimSpace(string(out))
+	output, err := exec.CommandContext(ctx, "redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput()
+	reply := strings.TrimSpace(string(output))
 	if err != nil {
-		return "", fmt.Errorf("redis-cli %s: %w: %s", strings.Join(command, " "), err, said)
+		return "", fmt.Errorf("redis-cli %s: %w: %s", strings.Join(command, " "), err, reply)
 	}
-	return said, nil
+	return reply, nil
 }
 
 // Sentinels is two Redis servers, of which one follows the other, and a Sentinel
@@ -44,18 +44,18 @@ func (r *Run) Sentinels(ctx context.Context, dir string) (*Sentinels, error) {
 			_, port, _ := net.SplitHostPort(s.Servers[0].Addr)
 			args[1] += " " + port
 		}
-		one, err := r.redisBelow(ctx, dir, args...)
+		server, err := r.redisBelow(ctx, dir, args...)
 		if err != nil {
 			return nil, err
 		}
-		s.Servers = append(s.Servers, one)
+		s.Servers = append(s.Servers, server)
 	}
 	host, port, _ := net.SplitHostPort(s.Servers[0].Addr)
 	s.Sentinel = &Server{Addr: FreeAddr()}
-	_, own, _ := net.SplitHostPort(s.Sentinel.Addr)
+	_, ownPort, _ := net.SplitHostPort(s.Sentinel.Addr)
 	file := filepath.Join(dir, "sentinel.conf")
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor %s %s %s 1\n"+
-		"sentinel down-after-milliseconds %[2]s 500\nsentinel failover-timeout %[2]s 2000\n", own, sentinelMaster, host, port)
+		"sentinel down-after-milliseconds %[2]s 500\nsentinel failover-timeout %[2]s 2000\n", ownPort, sentinelMaster, host, port)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func (r *Run) Sentinels(ctx context.Context, dir string) (*Sentinels, error) {
 
 // redisBelow starts a Redis that keeps nothing, with a directory of its own.
 func (r *Run) redisBelow(ctx context.Context, dir string, args ...string) (*Server, error) {
-	own, err := os.MkdirTemp(dir, "redis")
+	ownPort, err := os.MkdirTemp(dir, "redis")
 	if err != nil {
 		return nil, err
 	}
-	return r.Redis(ctx, own, append([]string{"--appendonly", "no"}, args...)...)
+	return r.Redis(ctx, ownPort, append([]string{"--appendonly", "no"}, args...)...)
 }
 
 // URL is the setting for a gateway.
@@ -89,22 +89,22 @@ func (s *Sentinels) URL() string { return "redis+sentinel://" + s.Sentinel.Addr 
 func (s *Sentinels) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
 	return replicas, Until(ctx, StartTime, "the Sentinel's master to be followed", func() bool {
 		master := s.named(ctx)
-		said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
-		for _, other := range s.Servers {
-			if master != nil && other != master {
-				replicas = map[*Server]*Server{master: other}
+		reply, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "replicas", sentinelMaster)
+		for _, otherServer := range s.Servers {
+			if master != nil && otherServer != master {
+				replicas = map[*Server]*Server{master: otherServer}
 			}
 		}
-		return master != nil && err == nil && strings.Contains(said, "\nflags\nslave\n") && strings.Contains(said, "\nmaster-link-status\nok\n")
+		return master != nil && err == nil && strings.Contains(reply, "\nflags\nslave\n") && strings.Contains(reply, "\nmaster-link-status\nok\n")
 	})
 }
 
 // named is the server that the Sentinel calls the master, nil if it does not know.
 func (s *Sentinels) named(ctx context.Context) *Server {
-	said, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
-	for _, one := range s.Servers {
-		if err == nil && strings.ReplaceAll(said, "\n", ":") == one.Addr {
-			return one
+	reply, err := AskRedis(ctx, s.Sentinel.Addr, "sentinel", "get-master-addr-by-name", sentinelMaster)
+	for _, server := range s.Servers {
+		if err == nil && strings.ReplaceAll(reply, "\n", ":") == server.Addr {
+			return server
 		}
 	}
 	return nil
@@ -136,15 +136,15 @@ func (r *Run) RedisCluster(ctx context.Context, dir string) (*RedisCluster, erro
 	for range 6 {
 		// By default the bus has the node's port plus 10,000, which may be in use.
 		_, bus, _ := net.SplitHostPort(FreeAddr())
-		one, err := r.redisBelow(ctx, dir, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", bus)
+		server, err := r.redisBelow(ctx, dir, "--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port", bus)
 		if err != nil {
 			return nil, err
 		}
-		c.Nodes = append(c.Nodes, one)
-		create = append(create, one.Addr+"@"+bus)
+		c.Nodes = append(c.Nodes, server)
+		create = append(create, server.Addr+"@"+bus)
 	}
-	if out, err := exec.CommandContext(ctx, "redis-cli", create...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("redis-cli --cluster create: %w: %s", err, out)
+	if output, err := exec.CommandContext(ctx, "redis-cli", create...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("redis-cli --cluster create: %w: %s", err, output)
 	}
 	_, err := c.Roles(ctx)
 	return c, err
@@ -152,11 +152,11 @@ func (r *Run) RedisCluster(ctx context.Context, dir string) (*RedisCluster, erro
 
 // URL is the setting for a gateway.
 func (c *RedisCluster) URL() string {
-	var all []string
-	for _, one := range c.Nodes {
-		all = append(all, one.Addr)
+	var addrs []string
+	for _, server := range c.Nodes {
+		addrs = append(addrs, server.Addr)
 	}
-	return "redis+cluster://" + strings.Join(all, ",")
+	return "redis+cluster://" + strings.Join(addrs, ",")
 }
 
 // Roles waits until every master has a replica that is up to date and every node
@@ -164,17 +164,17 @@ func (c *RedisCluster) URL() string {
 func (c *RedisCluster) Roles(ctx context.Context) (replicas map[*Server]*Server, err error) {
 	return replicas, Until(ctx, StartTime, "the Cluster to be whole", func() bool {
 		replicas = map[*Server]*Server{}
-		for _, one := range c.Nodes {
-			info, err := AskRedis(ctx, one.Addr, "cluster", "info")
+		for _, server := range c.Nodes {
+			info, err := AskRedis(ctx, server.Addr, "cluster", "info")
 			if err != nil || !strings.Contains(info, "cluster_state:ok") {
 				return false
 			}
-			role, err := AskRedis(ctx, one.Addr, "info", "replication")
+			role, err := AskRedis(ctx, server.Addr, "info", "replication")
 			if err != nil {
 				return false
 			}
 			if strings.Contains(role, "role:slave") && strings.Contains(role, "master_link_status:up") {
-				replicas[c.at(line(role, "master_port"))] = one
+				replicas[c.node(line(role, "master_port"))] = server
 			}
 		}
 		return len(replicas) == len(c.Nodes)/2
@@ -182,10 +182,10 @@ func (c *RedisCluster) Roles(ctx context.Context) (replicas map[*Server]*Server,
 }
 
 // at is the node at a port.
-func (c *RedisCluster) at(port string) *Server {
-	for _, one := range c.Nodes {
-		if strings.HasSuffix(one.Addr, ":"+port) {
-			return one
+func (c *RedisCluster) node(port string) *Server {
+	for _, server := range c.Nodes {
+		if strings.HasSuffix(server.Addr, ":"+port) {
+			return server
 		}
 	}
 	return nil
@@ -193,15 +193,15 @@ func (c *RedisCluster) at(port string) *Server {
 
 // line is the value of a name in Redis's INFO.
 func line(info, name string) string {
-	_, rest, _ := strings.Cut(info, name+":")
-	value, _, _ := strings.Cut(rest, "\n")
+	_, remaining, _ := strings.Cut(info, name+":")
+	value, _, _ := strings.Cut(remaining, "\n")
 	return strings.TrimSpace(value)
 }
 
 // Switch has a replica take over from its master, as an operator does.
 func (c *RedisCluster) Switch(ctx context.Context, replica *Server) error {
-	if said, err := AskRedis(ctx, replica.Addr, "cluster", "failover"); err != nil || !strings.HasPrefix(said, "OK") {
-		return errors.Join(err, fmt.Errorf("cluster failover: %q", said))
+	if reply, err := AskRedis(ctx, replica.Addr, "cluster", "failover"); err != nil || !strings.HasPrefix(reply, "OK") {
+		return errors.Join(err, fmt.Errorf("cluster failover: %q", reply))
 	}
 	return c.Promoted(ctx, replica)
 }

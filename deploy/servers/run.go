@@ -42,12 +42,12 @@ func (r *Run) Start(ctx context.Context, name string, env []string, command stri
 func (r *Run) Launch(name string, cmd *exec.Cmd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out, err := os.Create(filepath.Join(r.Dir, name+strconv.Itoa(len(r.procs))+".log"))
+	file, err := os.Create(filepath.Join(r.Dir, name+strconv.Itoa(len(r.procs))+".log"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = out.Close() }()
-	cmd.Stdout, cmd.Stderr = out, out
+	defer func() { _ = file.Close() }()
+	cmd.Stdout, cmd.Stderr = file, file
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -91,12 +91,12 @@ func Said(cmd *exec.Cmd) string {
 }
 
 // Until waits for a condition.
-func Until(ctx context.Context, atMost time.Duration, what string, cond func() bool) error {
-	return UntilEvery(ctx, 20*time.Millisecond, atMost, what, cond)
+func Until(ctx context.Context, atMost time.Duration, label string, cond func() bool) error {
+	return UntilEvery(ctx, 20*time.Millisecond, atMost, label, cond)
 }
 
 // UntilEvery waits for a condition, which is checked at an interval.
-func UntilEvery(ctx context.Context, every, atMost time.Duration, what string, cond func() bool) error {
+func UntilEvery(ctx context.Context, every, atMost time.Duration, label string, cond func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	tick := time.NewTicker(every)
@@ -104,7 +104,7 @@ func UntilEvery(ctx context.Context, every, atMost time.Duration, what string, c
 	for !cond() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+			return fmt.Errorf("waiting for %s: %w", label, ctx.Err())
 		case <-tick.C:
 		}
 	}
@@ -165,11 +165,11 @@ func SignalAll(cmd *exec.Cmd, signal syscall.Signal) (children []int) {
 }
 
 // Children are the processes that a process has started and that have not ended.
-func Children(of int) (pids []int) {
+func Children(parent int) (pids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range names {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-		if f := Stat(pid); err == nil && len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(of) {
+		if f := Stat(pid); err == nil && len(f) > 1 && f[0] != "Z" && f[1] == strconv.Itoa(parent) {
 			pids = append(pids, pid)
 		}
 	}

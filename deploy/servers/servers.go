@@ -31,10 +31,10 @@ func (s *Server) Start(ctx context.Context) (err error) {
 // Kill ends the server and its children at once, as a crash would, and waits until
 // none of them is left.
 func (s *Server) Kill(ctx context.Context) error {
-	all := SignalAll(s.Cmd, syscall.SIGKILL)
+	pids := SignalAll(s.Cmd, syscall.SIGKILL)
 	_ = s.Cmd.Wait()
 	return Until(ctx, StartTime, "its children to end", func() bool {
-		for _, pid := range all {
+		for _, pid := range pids {
 			if f := Stat(pid); f != nil && f[0] != "Z" {
 				return false
 			}

@@ -42,9 +42,9 @@ func exemplify(doc *openapi3.T) error {
 }
 
 // show gives each media type its example, unless the document has one.
-func show(content openapi3.Content, of map[string]any) {
+func show(content openapi3.Content, examples map[string]any) {
 	for kind, media := range content {
-		if v, ok := of[kind]; ok && media.Example == nil && media.Examples == nil {
+		if v, ok := examples[kind]; ok && media.Example == nil && media.Examples == nil {
 			media.Example = v
 		}
 	}

@@ -28,7 +28,7 @@ func suitGenerators(doc *openapi3.T) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.schemas)) {
-		n.within(n.schemas[name].Value, name)
+		n.nested(n.schemas[name].Value, name)
 	}
 	return n.err
 }
@@ -75,8 +75,8 @@ func compound(s *openapi3.Schema) bool {
 // within names the values of several types in a schema: OpenAPI Generator 4 refers to them
 // by a name that it does not define. It takes oneOf for an interface of named types, and
 // makes a boolean of one value an enumeration of texts.
-func (n *namer) within(s *openapi3.Schema, name string) {
-	if !slices.ContainsFunc(s.OneOf, func(one *openapi3.SchemaRef) bool { return one.Ref != "" }) {
+func (n *namer) nested(s *openapi3.Schema, name string) {
+	if !slices.ContainsFunc(s.OneOf, func(part *openapi3.SchemaRef) bool { return part.Ref != "" }) {
 		s.OneOf, s.AnyOf = nil, slices.Concat(s.OneOf, s.AnyOf)
 	}
 	if s.Type.Is("boolean") {
@@ -93,7 +93,7 @@ func (n *namer) value(ref *openapi3.SchemaRef, name string) {
 	if ref == nil || ref.Ref != "" {
 		return
 	}
-	n.within(ref.Value, name)
+	n.nested(ref.Value, name)
 	if len(ref.Value.OneOf)+len(ref.Value.AnyOf) > 0 {
 		n.name(ref, name)
 	}

@@ -14,7 +14,7 @@ import (
 // security that a document names for all its operations is written into each, and
 // bodies and answers get names (see suitGenerators) and examples.
 func Merge(surfaces ...[]byte) (*openapi3.T, error) {
-	whole, err := Load(head)
+	document, err := Load(head)
 	if err != nil {
 		return nil, err
 	}
@@ -23,14 +23,14 @@ func Merge(surfaces ...[]byte) (*openapi3.T, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := add(whole, part); err != nil {
+		if err := add(document, part); err != nil {
 			return nil, fmt.Errorf("openapi: %s: %w", part.Info.Title, err)
 		}
 	}
-	if err := suitGenerators(whole); err != nil {
+	if err := suitGenerators(document); err != nil {
 		return nil, err
 	}
-	encoded, err := json.Marshal(whole)
+	encoded, err := json.Marshal(document)
 	if err != nil {
 		return nil, fmt.Errorf("openapi: encode: %w", err)
 	}
@@ -53,10 +53,10 @@ func Load(source []byte) (*openapi3.T, error) {
 	return doc, nil
 }
 
-func add(whole, part *openapi3.T) error {
-	whole.Tags = append(whole.Tags, part.Tags...)
+func add(document, part *openapi3.T) error {
+	document.Tags = append(document.Tags, part.Tags...)
 	for path, item := range part.Paths.Map() {
-		if whole.Paths.Value(path) != nil {
+		if document.Paths.Value(path) != nil {
 			return fmt.Errorf("%s: another document has this path", path)
 		}
 		for _, op := range item.Operations() {
@@ -64,14 +64,14 @@ func add(whole, part *openapi3.T) error {
 				op.Security = &part.Security
 			}
 		}
-		whole.Paths.Set(path, item)
+		document.Paths.Set(path, item)
 	}
-	to, from := components(whole), components(part)
+	dst, src := components(document), components(part)
 	return join(
-		func() error { return unite("schema", to.Schemas, from.Schemas) },
-		func() error { return unite("parameter", to.Parameters, from.Parameters) },
-		func() error { return unite("response", to.Responses, from.Responses) },
-		func() error { return unite("security scheme", to.SecuritySchemes, from.SecuritySchemes) },
+		func() error { return unite("schema", dst.Schemas, src.Schemas) },
+		func() error { return unite("parameter", dst.Parameters, src.Parameters) },
+		func() error { return unite("response", dst.Responses, src.Responses) },
+		func() error { return unite("security scheme", dst.SecuritySchemes, src.SecuritySchemes) },
 	)
 }
 
@@ -106,14 +106,14 @@ func join(steps ...func() error) error {
 }
 
 // unite adds components; those of a name must be the same.
-func unite[M ~map[string]V, V any](kind string, to, from M) error {
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		have, there := to[name]
-		if !there {
-			to[name] = from[name]
+func unite[M ~map[string]V, V any](kind string, dst, src M) error {
+	for _, name := range slices.Sorted(maps.Keys(src)) {
+		have, exists := dst[name]
+		if !exists {
+			dst[name] = src[name]
 			continue
 		}
-		same, err := equal(have, from[name])
+		same, err := equal(have, src[name])
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}

@@ -106,48 +106,48 @@ func pageOf(doc *openapi3.T) page {
 }
 
 func operationOf(doc *openapi3.T, method, path string, op *openapi3.Operation) operation {
-	out := operation{
+	rendered := operation{
 		ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description,
 		Security: securityOf(doc, op),
 	}
 	for _, ref := range op.Parameters {
 		v := ref.Value
-		out.Parameters = append(out.Parameters, parameter{v.Name, v.In, shape(v.Schema, 0), v.Description, v.Required})
+		rendered.Parameters = append(rendered.Parameters, parameter{v.Name, v.In, shape(v.Schema, 0), v.Description, v.Required})
 	}
 	if op.RequestBody != nil {
-		out.Bodies = bodiesOf(op.RequestBody.Value.Content)
+		rendered.Bodies = bodiesOf(op.RequestBody.Value.Content)
 	}
 	answers := op.Responses.Map()
 	for _, status := range slices.Sorted(maps.Keys(answers)) {
 		v := answers[status].Value
-		out.Answers = append(out.Answers, answer{status, *v.Description, bodiesOf(v.Content)})
+		rendered.Answers = append(rendered.Answers, answer{status, *v.Description, bodiesOf(v.Content)})
 	}
-	return out
+	return rendered
 }
 
 // securityOf says in words which credentials an operation takes.
 func securityOf(doc *openapi3.T, op *openapi3.Operation) []string {
-	var out []string
+	var schemes []string
 	if op.Security == nil {
 		return nil
 	}
-	for _, one := range *op.Security {
-		var together []string
-		for _, name := range slices.Sorted(maps.Keys(one)) {
+	for _, requirement := range *op.Security {
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(requirement)) {
 			scheme := doc.Components.SecuritySchemes[name].Value
-			together = append(together, cmp.Or(scheme.Name, "Authorization: "+scheme.Scheme)+" — "+scheme.Description)
+			names = append(names, cmp.Or(scheme.Name, "Authorization: "+scheme.Scheme)+" — "+scheme.Description)
 		}
-		out = append(out, strings.Join(together, " With "))
+		schemes = append(schemes, strings.Join(names, " With "))
 	}
-	return out
+	return schemes
 }
 
 func bodiesOf(content openapi3.Content) []body {
-	var out []body
+	var bodies []body
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		out = append(out, body{kind, shape(content[kind].Schema, 0), exampleOf(content[kind])})
+		bodies = append(bodies, body{kind, shape(content[kind].Schema, 0), exampleOf(content[kind])})
 	}
-	return out
+	return bodies
 }
 
 // exampleOf writes the example of a media type; empty if there is none.
@@ -223,23 +223,23 @@ func words(values []any) string {
 
 // united is a schema that says itself what those of its allOf say.
 func united(s *openapi3.Schema) *openapi3.Schema {
-	out := *s
-	out.AllOf = nil
-	out.Properties = maps.Clone(s.Properties)
-	if out.Properties == nil {
-		out.Properties = make(openapi3.Schemas)
+	flat := *s
+	flat.AllOf = nil
+	flat.Properties = maps.Clone(s.Properties)
+	if flat.Properties == nil {
+		flat.Properties = make(openapi3.Schemas)
 	}
 	for _, ref := range s.AllOf {
-		one := ref.Value
-		if len(one.AllOf) > 0 {
-			one = united(one)
+		part := ref.Value
+		if len(part.AllOf) > 0 {
+			part = united(part)
 		}
-		maps.Copy(out.Properties, one.Properties)
-		out.Required = append(slices.Clone(out.Required), one.Required...)
-		out.Enum = append(slices.Clone(out.Enum), one.Enum...)
-		out.Type, out.Items = cmp.Or(out.Type, one.Type), cmp.Or(out.Items, one.Items)
+		maps.Copy(flat.Properties, part.Properties)
+		flat.Required = append(slices.Clone(flat.Required), part.Required...)
+		flat.Enum = append(slices.Clone(flat.Enum), part.Enum...)
+		flat.Type, flat.Items = cmp.Or(flat.Type, part.Type), cmp.Or(flat.Items, part.Items)
 	}
-	return &out
+	return &flat
 }
 
 func object(s *openapi3.Schema, depth int) string {
@@ -257,8 +257,8 @@ func object(s *openapi3.Schema, depth int) string {
 		}
 		b.WriteString("\n")
 	}
-	if more := s.AdditionalProperties; more.Schema != nil {
-		fmt.Fprintf(&b, "%s…: %s\n", indent, shape(more.Schema, depth+1))
+	if additional := s.AdditionalProperties; additional.Schema != nil {
+		fmt.Fprintf(&b, "%s…: %s\n", indent, shape(additional.Schema, depth+1))
 	}
 	b.WriteString(strings.Repeat("  ", depth) + "}")
 	return b.String()

@@ -44,10 +44,10 @@ func Diff(got, want any, options ...cmp.Option) string {
 }
 
 // Equal fails the test, and lets it go on, unless got is want; what names the value.
-func Equal[T any](t testing.TB, what string, got, want T, options ...cmp.Option) {
+func Equal[T any](t testing.TB, label string, got, want T, options ...cmp.Option) {
 	t.Helper()
 	if diff := Diff(got, want, options...); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", what, diff)
+		t.Errorf("%s differs (-want +got):\n%s", label, diff)
 	}
 }
 
@@ -86,7 +86,7 @@ func Must[T any](value T, err error) func(testing.TB) T {
 
 // Eventually waits until a condition holds, and ends the test with what was seen last
 // if it does not within five minutes; what names the condition.
-func Eventually(t testing.TB, what string, holds func() (seen any, ok bool)) {
+func Eventually(t testing.TB, label string, holds func() (seen any, ok bool)) {
 	t.Helper()
 	deadline := time.After(Patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
@@ -97,7 +97,7 @@ func Eventually(t testing.TB, what string, holds func() (seen any, ok bool)) {
 		select {
 		case <-time.After(pause):
 		case <-deadline:
-			t.Fatalf("timeout: %s; seen last: %v", what, seen)
+			t.Fatalf("timeout: %s; seen last: %v", label, seen)
 		}
 	}
 }
@@ -120,10 +120,10 @@ func (c *Clock) Now() time.Time {
 }
 
 // Advance moves the clock and returns the new time.
-func (c *Clock) Advance(by time.Duration) time.Time {
+func (c *Clock) Advance(d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now = c.now.Add(by)
+	c.now = c.now.Add(d)
 	return c.now
 }
 

@@ -187,9 +187,9 @@ func (b *Browser) AwaitText(words ...string) {
 }
 
 // AwaitCondition waits until a condition holds in the page; what names it.
-func (b *Browser) AwaitCondition(what, condition string) {
+func (b *Browser) AwaitCondition(event, condition string) {
 	b.T.Helper()
-	relaytest.Eventually(b.T, what, func() (any, bool) {
+	relaytest.Eventually(b.T, event, func() (any, bool) {
 		if b.Holds(condition) {
 			return nil, true
 		}

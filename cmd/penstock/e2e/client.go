@@ -141,12 +141,12 @@ func (a Response) Mentions(t testing.TB, status int, words ...string) {
 }
 
 // Decode decodes the JSON of a 2xx answer; any other ends the test.
-func (a Response) Decode(t testing.TB, to any) {
+func (a Response) Decode(t testing.TB, target any) {
 	t.Helper()
 	if a.Status < 200 || a.Status > 299 {
 		t.Fatalf("%s: %d %s", a.Request, a.Status, a.Body)
 	}
-	if err := json.Unmarshal([]byte(a.Body), to); err != nil {
+	if err := json.Unmarshal([]byte(a.Body), target); err != nil {
 		t.Fatalf("%s: %v in %s", a.Request, err, a.Body)
 	}
 }
@@ -169,7 +169,7 @@ func (c Client) CreateFrom(path string, body any) string {
 }
 
 // List reads a list whose pages have cursors to its end. The path has a query.
-func List[T any](c Client, path string) (all []T) {
+func List[T any](c Client, path string) (records []T) {
 	c.Gateway.T.Helper()
 	for cursor := ""; ; {
 		var page struct {
@@ -177,9 +177,9 @@ func List[T any](c Client, path string) (all []T) {
 			Meta struct{ Next string }
 		}
 		c.Get(path+cursor).Decode(c.Gateway.T, &page)
-		all = append(all, page.Data...)
+		records = append(records, page.Data...)
 		if page.Meta.Next == "" {
-			return all
+			return records
 		}
 		cursor = "&cursor=" + page.Meta.Next
 	}
@@ -187,7 +187,7 @@ func List[T any](c Client, path string) (all []T) {
 
 // ListNumbered reads a list whose pages have numbers to its end. It checks the
 // total if the list has one.
-func ListNumbered[T any](c Client, path string) (all []T) {
+func ListNumbered[T any](c Client, path string) (records []T) {
 	c.Gateway.T.Helper()
 	for number := 1; ; number++ {
 		var page struct {
@@ -195,14 +195,14 @@ func ListNumbered[T any](c Client, path string) (all []T) {
 			Meta struct{ Total *int }
 		}
 		c.Get(fmt.Sprintf("%s?per_page=500&page=%d", path, number)).Decode(c.Gateway.T, &page)
-		all = append(all, page.Data...)
+		records = append(records, page.Data...)
 		if len(page.Data) > 0 {
 			continue
 		}
-		if total := page.Meta.Total; total != nil && *total != len(all) {
-			c.Gateway.T.Errorf("%s has %d entries, and says %d", path, len(all), *total)
+		if total := page.Meta.Total; total != nil && *total != len(records) {
+			c.Gateway.T.Errorf("%s has %d entries, and says %d", path, len(records), *total)
 		}
-		return all
+		return records
 	}
 }
 
@@ -220,8 +220,8 @@ func (g *Gateway) Events(query string) []Event {
 // AwaitProcessed waits until everything that was accepted is processed.
 func (g *Gateway) AwaitProcessed() {
 	g.T.Helper()
-	for _, one := range g.Members {
-		one.AwaitProcessed()
+	for _, gateway := range g.Members {
+		gateway.AwaitProcessed()
 	}
 	if len(g.Members) > 0 {
 		return
@@ -231,8 +231,8 @@ func (g *Gateway) AwaitProcessed() {
 		var lag []string
 		for _, kind := range []string{"uplink", "sms", "cdr"} {
 			if metric := `penstock_lag{kind="` + kind + `"} `; !strings.Contains(text, metric+"0\n") {
-				_, rest, _ := strings.Cut(text, metric)
-				value, _, _ := strings.Cut(rest, "\n")
+				_, remaining, _ := strings.Cut(text, metric)
+				value, _, _ := strings.Cut(remaining, "\n")
 				lag = append(lag, metric+value)
 			}
 		}

@@ -82,12 +82,12 @@ func NewCluster(t *testing.T, s *Site, inventory string, settings ...string) *Cl
 	}
 	shared := append(s.environ(t), "PENSTOCK_LEDGER_MASTER_KEY="+clusterLedgerKey, "PENSTOCK_PUBLIC_URL="+server.URL)
 	for range ClusterSize {
-		own := &Site{T: t, Name: s.Name, SMTP: smtp}
-		c.Gateways = append(c.Gateways, NewGateway(t, own, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + porttest.Address(t)}, settings)...))
+		sharedSite := &Site{T: t, Name: s.Name, SMTP: smtp}
+		c.Gateways = append(c.Gateways, NewGateway(t, sharedSite, inventory, slices.Concat(shared, []string{"PENSTOCK_LISTEN=" + porttest.Address(t)}, settings)...))
 	}
 	b.gateways = c.Gateways
-	first := c.Gateways[0]
-	c.Front = &Gateway{T: t, Site: first.Site, Dir: first.Dir, Env: first.Env, Logs: first.Logs, HTTP: newHTTPClient(), Members: c.Gateways}
+	gateway := c.Gateways[0]
+	c.Front = &Gateway{T: t, Site: gateway.Site, Dir: gateway.Dir, Env: gateway.Env, Logs: gateway.Logs, HTTP: newHTTPClient(), Members: c.Gateways}
 	t.Cleanup(c.Front.HTTP.CloseIdleConnections)
 	c.Front.base.Store(&server.URL)
 	return c
@@ -120,9 +120,9 @@ func (c *Cluster) Spawn() {
 func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(n int) string) []Response {
 	c.Front.T.Helper()
 	answers, errs := make([]Response, len(c.Gateways)), make([]error, len(c.Gateways))
-	var all sync.WaitGroup
+	var wg sync.WaitGroup
 	for i, g := range c.Gateways {
-		all.Go(func() {
+		wg.Go(func() {
 			for range 10 { // a sender repeats what is refused because a back end is slow
 				answers[i], errs[i] = as(g).Try(http.MethodPost, path, body(i))
 				if answers[i].Status != http.StatusServiceUnavailable {
@@ -131,7 +131,7 @@ func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(
 			}
 		})
 	}
-	all.Wait()
+	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		c.Front.T.Fatalf("POST %s: %v", path, err)
 	}
@@ -142,7 +142,7 @@ func (c *Cluster) PostToEach(path string, as func(g *Gateway) Client, body func(
 // connection, and does not repeat a request that a gateway may have received.
 type balancer struct {
 	gateways []*Gateway
-	next     atomic.Uint64
+	turn     atomic.Uint64
 	web      *http.Transport
 }
 
@@ -155,15 +155,15 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	turn := b.next.Add(1)
+	turn := b.turn.Add(1)
 	for n := range len(b.gateways) {
 		g := b.gateways[(turn+uint64(n))%uint64(len(b.gateways))]
-		out := r.Clone(r.Context())
-		out.URL.Host = strings.TrimPrefix(g.URL(), "http://")
-		if out.Body, out.ContentLength = http.NoBody, int64(len(body)); len(body) > 0 {
-			out.Body = io.NopCloser(bytes.NewReader(body))
+		forwarded := r.Clone(r.Context())
+		forwarded.URL.Host = strings.TrimPrefix(g.URL(), "http://")
+		if forwarded.Body, forwarded.ContentLength = http.NoBody, int64(len(body)); len(body) > 0 {
+			forwarded.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		resp, tried := b.web.RoundTrip(out)
+		resp, tried := b.web.RoundTrip(forwarded)
 		if !refusedConnection(tried) {
 			return resp, tried
 		}

@@ -16,11 +16,11 @@ import (
 // its own, and returns what it printed. It must succeed.
 func (g *Gateway) RunTool(args ...string) Output {
 	g.T.Helper()
-	out, err := g.Command(args...).CombinedOutput()
+	output, err := g.Command(args...).CombinedOutput()
 	if err != nil {
-		g.T.Fatalf("penstock %s: %v\n%s", args[0], err, out)
+		g.T.Fatalf("penstock %s: %v\n%s", args[0], err, output)
 	}
-	return Output(out)
+	return Output(output)
 }
 
 // Output is what a command printed.
@@ -56,9 +56,9 @@ type Result struct {
 
 // RunCommand runs one command of the program in this process.
 func RunCommand(env []string, stdin string, args ...string) Result {
-	var out, errs bytes.Buffer
-	code := app.Run(args, client.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Version: "test"})
-	return Result{strings.Join(args, " "), code, out.String(), errs.String()}
+	var stdout, errs bytes.Buffer
+	code := app.Run(args, client.Environment{Context: context.Background(), Variables: env, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &errs, Version: "test"})
+	return Result{strings.Join(args, " "), code, stdout.String(), errs.String()}
 }
 
 // RunCommand runs a command of the program against the gateway.

@@ -25,8 +25,8 @@ func APIPage(t *testing.T, name string) string {
 // CodeBlock returns the first block of a language in a page of docs.
 func CodeBlock(t *testing.T, page, language string) string {
 	t.Helper()
-	_, rest, found := strings.Cut(RepositoryFile(t, page), "```"+language+"\n")
-	block, _, closed := strings.Cut(rest, "```")
+	_, remaining, found := strings.Cut(RepositoryFile(t, page), "```"+language+"\n")
+	block, _, closed := strings.Cut(remaining, "```")
 	if !found || !closed {
 		t.Fatalf("%s has no block of %s", page, language)
 	}

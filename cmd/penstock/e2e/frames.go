@@ -83,13 +83,13 @@ func LaterUplink(t *testing.T, devEUI string) string {
 
 // ReadingsOf returns the readings with a key.
 func ReadingsOf(list []Reading, key string) []Reading {
-	var out []Reading
+	var readings []Reading
 	for _, r := range list {
 		if r.Key == key {
-			out = append(out, r)
+			readings = append(readings, r)
 		}
 	}
-	return out
+	return readings
 }
 
 // CreateDecoder creates a decoder and returns its id.
@@ -107,9 +107,9 @@ func (c Client) ReadingsByTime(devEUI string) map[string]float64 {
 	if a := c.Get("/iot/devices/identifier/" + devEUI); a.Status == 200 {
 		a.Decode(c.Gateway.T, &found)
 	}
-	out := map[string]float64{}
+	values := map[string]float64{}
 	if found.ID == "" {
-		return out
+		return values
 	}
 	var list struct{ Data []Reading }
 	c.Get("/iot/devices/"+found.ID+"/readings?limit=1000").Decode(c.Gateway.T, &list)
@@ -117,12 +117,12 @@ func (c Client) ReadingsByTime(devEUI string) map[string]float64 {
 		c.Gateway.T.Fatal("a device has more readings than one answer holds: load with more devices")
 	}
 	for _, r := range list.Data {
-		if _, twice := out[r.ReadingDate]; twice {
+		if _, twice := values[r.ReadingDate]; twice {
 			c.Gateway.T.Errorf("%s has two readings at %s", devEUI, r.ReadingDate)
 		}
 		if r.Value != nil {
-			out[r.ReadingDate] = *r.Value
+			values[r.ReadingDate] = *r.Value
 		}
 	}
-	return out
+	return values
 }

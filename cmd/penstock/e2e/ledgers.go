@@ -44,15 +44,15 @@ func (c Client) CreateToken(ledger, body string) string {
 }
 
 // AwaitLedgerJob waits until a token's job is completed.
-func (g *Gateway) AwaitLedgerJob(c Client, id string, to any) {
+func (g *Gateway) AwaitLedgerJob(c Client, id string, target any) {
 	g.T.Helper()
-	var last Response
+	var response Response
 	relaytest.Eventually(g.T, "job "+id+" is completed", func() (any, bool) {
-		last = c.Get("/ledgers/jobs/" + id)
-		return last, strings.Contains(last.Body, `"completed"`)
+		response = c.Get("/ledgers/jobs/" + id)
+		return response, strings.Contains(response.Body, `"completed"`)
 	})
-	if to != nil {
-		last.Decode(g.T, to)
+	if target != nil {
+		response.Decode(g.T, target)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 )
 
 // SleepRandomly lets a random time pass, up to a limit.
-func SleepRandomly(random *rand.Rand, most time.Duration) {
-	<-time.After(time.Duration(random.Int64N(int64(most))))
+func SleepRandomly(random *rand.Rand, limit time.Duration) {
+	<-time.After(time.Duration(random.Int64N(int64(limit))))
 }
 
 // The load: connections of each kind, the pause between two posts of one, and
@@ -65,8 +65,8 @@ func (l *Loop) End() {
 // CounterFrames makes frames of ChirpStack whose value and time are unique, and records
 // those that were acknowledged.
 type CounterFrames struct {
-	from time.Time // of the first sample
-	body string
+	start time.Time // of the first sample
+	body  string
 
 	mu    sync.Mutex
 	Acked map[string]map[string]float64 // devEUI → time → value
@@ -82,7 +82,7 @@ type CounterFrame struct {
 func NewCounterFrames(t *testing.T) *CounterFrames {
 	t.Helper()
 	return &CounterFrames{
-		from: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), body: Fixture(t, "chirpstack/up.json"),
+		start: time.Now().UTC().Add(-12 * time.Hour).Truncate(time.Second), body: Fixture(t, "chirpstack/up.json"),
 		Acked: map[string]map[string]float64{},
 	}
 }
@@ -90,23 +90,23 @@ func NewCounterFrames(t *testing.T) *CounterFrames {
 // Frame returns the n-th frame of a connection.
 func (f *CounterFrames) Frame(connection, n int) CounterFrame {
 	devEUI := fmt.Sprintf("70b3d57e%02x%06x", connection, n%DevicesEach)
-	at, value := f.from.Add(time.Duration(n/DevicesEach)*time.Second), uint32(connection<<24|n)
+	t, value := f.start.Add(time.Duration(n/DevicesEach)*time.Second), uint32(connection<<24|n)
 	payload := binary.BigEndian.AppendUint32([]byte{1, 100}, value)
 	body := strings.NewReplacer(
 		"70b3d57ed0001234", devEUI, "8b2f6c1e-5d0a-4f7e-9a43-0c1d5e7f9a21", fmt.Sprintf("8b2f6c1e-5d0a-4f7e-%04x-%012x", connection, n),
-		"2026-03-01T10:15:30.250Z", at.Format(time.RFC3339), "A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload),
+		"2026-03-01T10:15:30.250Z", t.Format(time.RFC3339), "A2cBEARoeQ==", base64.StdEncoding.EncodeToString(payload),
 	).Replace(f.body)
-	return CounterFrame{body, devEUI, at.Format(time.DateTime), float64(value)}
+	return CounterFrame{body, devEUI, t.Format(time.DateTime), float64(value)}
 }
 
 // Acknowledge records a frame as acknowledged.
-func (f *CounterFrames) Acknowledge(one CounterFrame) {
+func (f *CounterFrames) Acknowledge(counterFrame CounterFrame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.Acked[one.DevEUI] == nil {
-		f.Acked[one.DevEUI] = map[string]float64{}
+	if f.Acked[counterFrame.DevEUI] == nil {
+		f.Acked[counterFrame.DevEUI] = map[string]float64{}
 	}
-	f.Acked[one.DevEUI][one.Time] = one.Value
+	f.Acked[counterFrame.DevEUI][counterFrame.Time] = counterFrame.Value
 }
 
 // Check compares the readings of every device with what was acknowledged.
@@ -117,9 +117,9 @@ func (f *CounterFrames) Check(t *testing.T, acme Client) {
 	for _, devEUI := range slices.Sorted(maps.Keys(f.Acked)) {
 		total += len(f.Acked[devEUI])
 		stored := acme.ReadingsByTime(devEUI)
-		for at, value := range f.Acked[devEUI] {
-			if got, ok := stored[at]; !ok || got != value {
-				lost = append(lost, fmt.Sprintf("%s at %s: %v, want %v", devEUI, at, got, value))
+		for timestamp, value := range f.Acked[devEUI] {
+			if got, ok := stored[timestamp]; !ok || got != value {
+				lost = append(lost, fmt.Sprintf("%s at %s: %v, want %v", devEUI, timestamp, got, value))
 			}
 		}
 	}
@@ -182,8 +182,8 @@ func (l *Load) send(path, body string) bool {
 
 // Frame posts the n-th frame of a connection; its value and time are unique.
 func (l *Load) Frame(c, n int) {
-	if one := l.Frames.Frame(c, n); l.send("/webhooks/lorawan?event=up&decoder_id=counter", one.Body) {
-		l.Frames.Acknowledge(one)
+	if counterFrame := l.Frames.Frame(c, n); l.send("/webhooks/lorawan?event=up&decoder_id=counter", counterFrame.Body) {
+		l.Frames.Acknowledge(counterFrame)
 	}
 }
 
@@ -238,46 +238,46 @@ func NewMessageCounter(t *testing.T) (*Arrivals, string) {
 }
 
 // Add counts something that came in a request.
-func (c *Arrivals) Add(what, id string, r *http.Request) {
+func (c *Arrivals) Add(event, id string, r *http.Request) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	a := c.Seen[what]
+	a := c.Seen[event]
 	if a == nil {
 		a = &Arrival{IDs: map[string]bool{}, Hooks: map[string]bool{}}
-		c.Seen[what] = a
+		c.Seen[event] = a
 	}
 	a.Count++
 	a.IDs[id], a.Hooks[r.Header.Get("Webhook-Id")] = true, true
 }
 
 // Missing lists what did not come yet.
-func (c *Arrivals) Missing(all iter.Seq[string]) (out []string) {
+func (c *Arrivals) Missing(expected iter.Seq[string]) (texts []string) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for what := range all {
-		if c.Seen[what] == nil {
-			out = append(out, what)
+	for event := range expected {
+		if c.Seen[event] == nil {
+			texts = append(texts, event)
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(texts)
+	return texts
 }
 
 // Repeated counts what came more than once, and lists what did not come with the same
 // ids each time.
-func (c *Arrivals) Repeated() (again int, unlike []string) {
+func (c *Arrivals) Repeated() (repeated int, unlike []string) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	for _, what := range slices.Sorted(maps.Keys(c.Seen)) {
-		a := c.Seen[what]
+	for _, event := range slices.Sorted(maps.Keys(c.Seen)) {
+		a := c.Seen[event]
 		if a.Count > 1 {
-			again++
+			repeated++
 		}
 		if len(a.IDs) != 1 || len(a.Hooks) != 1 || a.Hooks[""] {
-			unlike = append(unlike, fmt.Sprintf("%q came %d times with the ids %v and %v", what, a.Count, slices.Collect(maps.Keys(a.IDs)), slices.Collect(maps.Keys(a.Hooks))))
+			unlike = append(unlike, fmt.Sprintf("%q came %d times with the ids %v and %v", event, a.Count, slices.Collect(maps.Keys(a.IDs)), slices.Collect(maps.Keys(a.Hooks))))
 		}
 	}
-	return again, unlike
+	return repeated, unlike
 }
 
 // Check fails the test unless everything acknowledged is there, and every

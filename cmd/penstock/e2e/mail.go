@@ -24,23 +24,23 @@ func (*Site) Mailbox() string {
 
 // Mails lists the mails to an address, as the sink or the SMTP server has them. What
 // came twice with one Message-ID, as after a kill, is one mail.
-func (g *Gateway) Mails(to string) []string {
+func (g *Gateway) Mails(recipient string) []string {
 	g.T.Helper()
-	all := []string{}
+	lines := []string{}
 	if g.Site.SMTP != nil {
-		all = g.Site.SMTP.Mails(g.T, to)
+		lines = g.Site.SMTP.Mails(g.T, recipient)
 	} else {
 		for _, f := range relaytest.Must(filepath.Glob(filepath.Join(g.DataDir(), "mail", "*.eml")))(g.T) {
-			all = append(all, string(relaytest.Must(os.ReadFile(f))(g.T)))
+			lines = append(lines, string(relaytest.Must(os.ReadFile(f))(g.T)))
 		}
 	}
 	var found []string
 	seen := make(map[string]bool)
-	for _, m := range all {
+	for _, m := range lines {
 		m = strings.ReplaceAll(m, "\r\n", "\n")
 		_, id, _ := strings.Cut(m, "\nMessage-Id: ")
 		id, _, _ = strings.Cut(id, "\n")
-		if strings.Contains(m, "\nTo: <"+to+">\n") && !seen[id] {
+		if strings.Contains(m, "\nTo: <"+recipient+">\n") && !seen[id] {
 			seen[id] = true
 			found = append(found, m)
 		}
@@ -49,17 +49,17 @@ func (g *Gateway) Mails(to string) []string {
 }
 
 // AwaitMail waits for a mail that holds a word in its text or header.
-func (g *Gateway) AwaitMail(to, word string) string {
+func (g *Gateway) AwaitMail(recipient, word string) string {
 	g.T.Helper()
 	found := ""
 	relaytest.Eventually(g.T, "a mail with "+word, func() (any, bool) {
-		all := g.Mails(to)
-		for _, m := range all {
+		lines := g.Mails(recipient)
+		for _, m := range lines {
 			if strings.Contains(m, word) {
 				found = m
 			}
 		}
-		return all, found != ""
+		return lines, found != ""
 	})
 	return found
 }

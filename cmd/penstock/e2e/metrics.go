@@ -17,8 +17,8 @@ func (g *Gateway) AwaitMetric(name string, value float64) {
 		return got, got >= value
 	})
 	relaytest.Eventually(g.T, "outcomes are saved", func() (any, bool) {
-		left := Metrics(g.T, g.As("").Get("/metrics").Body)["penstock_deliveries_unsaved"]
-		return left, left == 0
+		unsaved := Metrics(g.T, g.As("").Get("/metrics").Body)["penstock_deliveries_unsaved"]
+		return unsaved, unsaved == 0
 	})
 }
 

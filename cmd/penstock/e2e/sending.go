@@ -60,13 +60,13 @@ func (g *Gateway) Credit(t *testing.T, acct int) CreditHistory {
 }
 
 // SendBody returns the body of a request to send messages.
-func SendBody(t *testing.T, sink string, more map[string]any, to ...string) string {
+func SendBody(t *testing.T, sink string, extra map[string]any, destinations ...string) string {
 	t.Helper()
 	body := map[string]any{
-		"destinations": to, "message": "hello", "originator": "447700900999",
+		"destinations": destinations, "message": "hello", "originator": "447700900999",
 		"dlr_url": sink + "/dlr?id=%msgid&to=%dest&code=%code&at=%timestamp&dlr=%dlr",
 	}
-	for key, value := range more {
+	for key, value := range extra {
 		body[key] = value
 	}
 	raw, err := json.Marshal(body)

@@ -83,11 +83,11 @@ func UsageBySIM(t *testing.T, a Response) map[string]int {
 		}
 	}
 	a.Decode(t, &report)
-	out := map[string]int{}
+	result := map[string]int{}
 	for _, row := range report.Data {
-		out[row.ICCID] += row.Usage
+		result[row.ICCID] += row.Usage
 	}
-	return out
+	return result
 }
 
 // WebhookSecret is the secret of acme in the inventories for callbacks.
@@ -139,14 +139,14 @@ func NewEventCallback(t *testing.T) *EventCallback {
 func (e *EventCallback) Received() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var out []string
-	for _, one := range e.heard {
-		if !strings.HasPrefix(one, "job.") {
-			out = append(out, one)
+	var texts []string
+	for _, text := range e.heard {
+		if !strings.HasPrefix(text, "job.") {
+			texts = append(texts, text)
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(texts)
+	return texts
 }
 
 // The SIMs of the account acme, and one of globex.

@@ -50,12 +50,12 @@ type Sink struct {
 	URL    string
 	mu     sync.Mutex
 	hits   []SinkRequest
-	answer func(w http.ResponseWriter, h SinkRequest, before int)
+	answer func(w http.ResponseWriter, h SinkRequest, requests int)
 }
 
 // NewSink starts a sink. answer may be nil; before is the number of earlier requests
 // for the same path.
-func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, before int)) *Sink {
+func NewSink(t *testing.T, answer func(w http.ResponseWriter, h SinkRequest, requests int)) *Sink {
 	t.Helper()
 	k := &Sink{answer: answer}
 	k.URL = NewServer(t, k)
@@ -75,16 +75,16 @@ func (k *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := SinkRequest{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.Query(), Header: r.Header, Body: string(body)}
 	h.Form, _ = url.ParseQuery(h.Body)
 	k.mu.Lock()
-	before := 0
+	requests := 0
 	for _, old := range k.hits {
 		if old.Path == h.Path {
-			before++
+			requests++
 		}
 	}
 	k.hits = append(k.hits, h)
 	k.mu.Unlock()
 	if k.answer != nil {
-		k.answer(w, h, before)
+		k.answer(w, h, requests)
 	}
 }
 

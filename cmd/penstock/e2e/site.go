@@ -98,11 +98,11 @@ func Root(t testing.TB) string {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
 		}
-		above := filepath.Dir(dir)
-		if above == dir {
+		parent := filepath.Dir(dir)
+		if parent == dir {
 			t.Fatal("the tests do not run in the repository")
 		}
-		dir = above
+		dir = parent
 	}
 }
 
@@ -110,9 +110,9 @@ func Root(t testing.TB) string {
 // of this package.
 func File(t testing.TB, name string) string {
 	t.Helper()
-	own := filepath.Join("testdata", name)
-	if found, _ := filepath.Glob(own); len(found) > 0 {
-		return own
+	file := filepath.Join("testdata", name)
+	if found, _ := filepath.Glob(file); len(found) > 0 {
+		return file
 	}
 	return filepath.Join(Root(t), "cmd", "penstock", "e2e", "testdata", name)
 }

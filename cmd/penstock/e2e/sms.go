@@ -12,9 +12,9 @@ func (c Client) PostInbound(fields map[string]any) string {
 }
 
 // PostInboundText posts an inbound message with an id, as a carrier does.
-func (c Client) PostInboundText(id, to, text string) string {
+func (c Client) PostInboundText(id, recipient, text string) string {
 	c.Gateway.T.Helper()
-	return c.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": to, "text": text})
+	return c.PostInbound(map[string]any{"id": id, "from": "447700900123", "to": recipient, "text": text})
 }
 
 // StartWithRelays starts a gateway whose relays lead to a sink and a mailbox.

@@ -91,8 +91,8 @@ func StartSMSC(t *testing.T, flags ...string) *SMSC {
 	return s
 }
 
-func (s *SMSC) listen(from io.Reader) {
-	for lines := bufio.NewScanner(from); lines.Scan(); {
+func (s *SMSC) listen(stdout io.Reader) {
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var e SMSCEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			s.t.Errorf("the SMSC said %q", lines.Text())
@@ -111,17 +111,17 @@ func (s *SMSC) Events() []SMSCEvent {
 }
 
 // Await waits for an event and returns it.
-func (s *SMSC) Await(what string, is func(SMSCEvent) bool) (found SMSCEvent) {
+func (s *SMSC) Await(event string, matches func(SMSCEvent) bool) (found SMSCEvent) {
 	s.t.Helper()
-	relaytest.Eventually(s.t, "of the SMSC: "+what, func() (any, bool) {
-		all := s.Events()
-		for _, e := range all {
-			if is(e) {
+	relaytest.Eventually(s.t, "of the SMSC: "+event, func() (any, bool) {
+		events := s.Events()
+		for _, e := range events {
+			if matches(e) {
 				found = e
 				return nil, true
 			}
 		}
-		return all[max(0, len(all)-5):], false
+		return events[max(0, len(events)-5):], false
 	})
 	return found
 }
@@ -137,10 +137,10 @@ func (s *SMSC) BindCount() (n int) {
 }
 
 // Deliver has the SMSC deliver messages.
-func (s *SMSC) Deliver(all []SMSCMessage) {
+func (s *SMSC) Deliver(messages []SMSCMessage) {
 	s.t.Helper()
 	w := bufio.NewWriter(s.stdin)
-	for _, m := range all {
+	for _, m := range messages {
 		relaytest.NoError(s.t, json.NewEncoder(w).Encode(m))
 	}
 	relaytest.NoError(s.t, json.NewEncoder(w).Encode(SMSCMessage{End: true}))

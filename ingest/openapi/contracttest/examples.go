@@ -44,19 +44,19 @@ func (c *Checker) remember(operation, status string, x Exchange) {
 }
 
 // keep adds a body unless there is one of its media type, or it is no example to read.
-func keep(to map[string]any, h http.Header, body []byte) {
+func keep(stored map[string]any, h http.Header, body []byte) {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || len(body) == 0 || len(body) > mostBytes || to[kind] != nil {
+	if err != nil || len(body) == 0 || len(body) > mostBytes || stored[kind] != nil {
 		return
 	}
 	var v any
 	switch kind {
 	case "application/json":
 		if json.Unmarshal(body, &v) == nil {
-			to[kind] = shorten(v)
+			stored[kind] = shorten(v)
 		}
 	case "text/plain", "text/xml", "application/soap+xml":
-		to[kind] = string(body)
+		stored[kind] = string(body)
 	}
 }
 

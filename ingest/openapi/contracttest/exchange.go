@@ -80,50 +80,50 @@ func (c *Checker) Check(x Exchange) []string {
 		return []string{err.Error()}
 	}
 	op := c.find(x.Method, u.Path)
-	at := x.Method + " " + x.Target + ": " + strconv.Itoa(x.Status)
+	path := x.Method + " " + x.Target + ": " + strconv.Itoa(x.Status)
 	if op == nil {
-		return []string{at + ": no such operation"}
+		return []string{path + ": no such operation"}
 	}
 	ref := op.Responses.Value(strconv.Itoa(x.Status))
 	if ref == nil {
-		return []string{fmt.Sprintf("%s: the status is not documented; the body: %s", at, x.AnswerBody)}
+		return []string{fmt.Sprintf("%s: the status is not documented; the body: %s", path, x.AnswerBody)}
 	}
 	c.seen[op.OperationID+" "+strconv.Itoa(x.Status)] = true
-	out := headers(ref.Value, x.Answer)
-	out = append(out, content("the answer", ref.Value.Content, x.Answer, x.AnswerBody, openapi3.VisitAsResponse())...)
+	faults := headers(ref.Value, x.Answer)
+	faults = append(faults, content("the answer", ref.Value.Content, x.Answer, x.AnswerBody, openapi3.VisitAsResponse())...)
 	if x.Status < 300 {
-		out = append(out, query(op, u.Query())...)
+		faults = append(faults, query(op, u.Query())...)
 		if op.RequestBody != nil && len(x.RequestBody) > 0 {
-			out = append(out, content("the request", op.RequestBody.Value.Content, x.Request, x.RequestBody, openapi3.VisitAsRequest())...)
+			faults = append(faults, content("the request", op.RequestBody.Value.Content, x.Request, x.RequestBody, openapi3.VisitAsRequest())...)
 		} else if len(x.RequestBody) > 0 {
-			out = append(out, "the request has a body that is not documented")
+			faults = append(faults, "the request has a body that is not documented")
 		}
 	}
-	if len(out) == 0 {
+	if len(faults) == 0 {
 		c.remember(op.OperationID, strconv.Itoa(x.Status), x)
 		c.noteAnswer(op.OperationID+" "+strconv.Itoa(x.Status), ref.Value.Content["application/json"], x.AnswerBody)
 	}
-	for i := range out {
-		out[i] = at + ": " + out[i]
+	for i := range faults {
+		faults[i] = path + ": " + faults[i]
 	}
-	return out
+	return faults
 }
 
 // Unseen returns the documented answers that no exchange had, as
 // "operationId status".
 func (c *Checker) Unseen() []string {
-	var out []string
+	var faults []string
 	for _, item := range c.doc.Paths.Map() {
 		for _, op := range item.Operations() {
 			for status := range op.Responses.Map() {
 				if name := op.OperationID + " " + status; !c.seen[name] {
-					out = append(out, name)
+					faults = append(faults, name)
 				}
 			}
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(faults)
+	return faults
 }
 
 // find returns the operation of a path; the one that names most of it wins.
@@ -141,11 +141,11 @@ func (c *Checker) find(method, path string) *openapi3.Operation {
 
 // matches reports whether a template stands for a path, and how many segments it
 // names.
-func matches(template string, rest bool, path string) (literal int, ok bool) {
+func matches(template string, wildcard bool, path string) (literal int, ok bool) {
 	want, have := strings.Split(template, "/"), strings.Split(path, "/")
-	if rest && len(have) > len(want) {
-		last := len(want) - 1
-		have = append(have[:last:last], strings.Join(have[last:], "/"))
+	if wildcard && len(have) > len(want) {
+		lastIndex := len(want) - 1
+		have = append(have[:lastIndex:lastIndex], strings.Join(have[lastIndex:], "/"))
 	}
 	if len(want) != len(have) {
 		return 0, false
@@ -167,63 +167,63 @@ func ours() []string {
 }
 
 func headers(r *openapi3.Response, got http.Header) []string {
-	var out []string
+	var faults []string
 	for name := range got {
 		if _, documented := r.Headers[name]; !documented && !slices.Contains(ours(), name) {
-			out = append(out, "the header "+name+" is not documented")
+			faults = append(faults, "the header "+name+" is not documented")
 		}
 	}
 	for name, ref := range r.Headers {
 		text := got.Get(name)
 		if text == "" {
 			if ref.Value.Required {
-				out = append(out, "the header "+name+" is missing")
+				faults = append(faults, "the header "+name+" is missing")
 			}
 			continue
 		}
-		out = append(out, value("the header "+name, ref.Value.Schema, text)...)
+		faults = append(faults, value("the header "+name, ref.Value.Schema, text)...)
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(faults)
+	return faults
 }
 
 // query compares the parameters that a request has with those documented.
 func query(op *openapi3.Operation, got url.Values) []string {
-	var out []string
+	var faults []string
 	for name, values := range got {
 		p := op.Parameters.GetByInAndName(openapi3.ParameterInQuery, name)
 		if p == nil {
-			out = append(out, "the parameter "+name+" is not documented")
+			faults = append(faults, "the parameter "+name+" is not documented")
 			continue
 		}
-		out = append(out, value("the parameter "+name, p.Schema, values[0])...)
+		faults = append(faults, value("the parameter "+name, p.Schema, values[0])...)
 	}
 	for _, ref := range op.Parameters {
 		if p := ref.Value; p.In == openapi3.ParameterInQuery && p.Required && !got.Has(p.Name) {
-			out = append(out, "the parameter "+p.Name+" is required")
+			faults = append(faults, "the parameter "+p.Name+" is required")
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(faults)
+	return faults
 }
 
 // value compares a text of the wire with a schema that may want a number or a
 // truth of it.
-func value(what string, ref *openapi3.SchemaRef, text string) []string {
+func value(label string, ref *openapi3.SchemaRef, text string) []string {
 	var v any = text
 	if t := ref.Value.Type; t.Is("integer") || t.Is("number") || t.Is("boolean") {
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			return []string{what + ": " + err.Error()}
+			return []string{label + ": " + err.Error()}
 		}
 	}
-	return visit(what, ref, v)
+	return visit(label, ref, v)
 }
 
 // content compares a body with what is documented of its type.
-func content(what string, documented openapi3.Content, h http.Header, body []byte, as openapi3.SchemaValidationOption) []string {
+func content(label string, documented openapi3.Content, h http.Header, body []byte, as openapi3.SchemaValidationOption) []string {
 	if len(documented) == 0 {
 		if len(body) > 0 {
-			return []string{fmt.Sprintf("%s should have no body and has %q", what, body)}
+			return []string{fmt.Sprintf("%s should have no body and has %q", label, body)}
 		}
 		return nil
 	}
@@ -233,60 +233,60 @@ func content(what string, documented openapi3.Content, h http.Header, body []byt
 		media = documented["text/plain"]
 	}
 	if media == nil {
-		return []string{fmt.Sprintf("%s is of the type %q, which is not documented", what, h.Get("Content-Type"))}
+		return []string{fmt.Sprintf("%s is of the type %q, which is not documented", label, h.Get("Content-Type"))}
 	}
 	var v any = string(body)
 	switch {
 	case kind == "application/x-www-form-urlencoded":
-		return form(what, media.Schema, string(body))
+		return form(label, media.Schema, string(body))
 	case kind == "application/json":
 		if err := json.Unmarshal(body, &v); err != nil {
-			return []string{fmt.Sprintf("%s is no JSON: %q", what, body)}
+			return []string{fmt.Sprintf("%s is no JSON: %q", label, body)}
 		}
 	case kind != "" && !strings.HasPrefix(kind, "text/"):
 		return nil // YAML: the handler's own tests
 	}
-	return visit(what, media.Schema, v, as)
+	return visit(label, media.Schema, v, as)
 }
 
 // form compares the fields of a form with the properties of a schema.
-func form(what string, ref *openapi3.SchemaRef, body string) []string {
+func form(label string, ref *openapi3.SchemaRef, body string) []string {
 	fields, err := url.ParseQuery(body)
 	if err != nil {
-		return []string{what + ": " + err.Error()}
+		return []string{label + ": " + err.Error()}
 	}
-	var out []string
+	var faults []string
 	for name, values := range fields {
 		if property := ref.Value.Properties[name]; property != nil {
-			out = append(out, value(what+"'s "+name, property, values[0])...)
+			faults = append(faults, value(label+"'s "+name, property, values[0])...)
 		} else {
-			out = append(out, what+"'s "+name+" is not documented")
+			faults = append(faults, label+"'s "+name+" is not documented")
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(faults)
+	return faults
 }
 
 // visit compares a value with a schema.
-func visit(what string, ref *openapi3.SchemaRef, v any, options ...openapi3.SchemaValidationOption) []string {
+func visit(label string, ref *openapi3.SchemaRef, v any, options ...openapi3.SchemaValidationOption) []string {
 	options = append(options, openapi3.MultiErrors(), openapi3.EnableFormatValidation())
 	if err := ref.Value.VisitJSON(v, options...); err != nil {
 		text, _ := json.Marshal(v)
-		return []string{fmt.Sprintf("%s: %s: %s", what, text, firstLines(err))}
+		return []string{fmt.Sprintf("%s: %s: %s", label, text, firstLines(err))}
 	}
 	return nil
 }
 
 // firstLines is an error without the schema that it prints at length.
 func firstLines(err error) string {
-	var out []string
+	var faults []string
 	for line := range strings.Lines(err.Error()) {
 		if strings.HasPrefix(line, "Error at") || strings.Contains(line, "property") {
-			out = append(out, strings.TrimSpace(line))
+			faults = append(faults, strings.TrimSpace(line))
 		}
 	}
-	if len(out) == 0 {
+	if len(faults) == 0 {
 		return err.Error()
 	}
-	return strings.Join(out, "; ")
+	return strings.Join(faults, "; ")
 }

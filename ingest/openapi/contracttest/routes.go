@@ -50,19 +50,19 @@ func Routes(app *fiber.App, doc *openapi3.T) []string {
 			documented[method+" "+normalPath(path, item)] = true
 		}
 	}
-	var out []string
+	var faults []string
 	for name := range mounted {
 		if !documented[name] {
-			out = append(out, name+": is mounted and not documented")
+			faults = append(faults, name+": is mounted and not documented")
 		}
 	}
 	for name := range documented {
 		if !mounted[name] {
-			out = append(out, name+": is documented and not mounted")
+			faults = append(faults, name+": is documented and not mounted")
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(faults)
+	return faults
 }
 
 // normalRoute writes a route of fiber without the names of its parameters.
@@ -90,8 +90,8 @@ func normalPath(path string, item *openapi3.PathItem) string {
 			segments[i] = "{}"
 		}
 	}
-	if last := len(segments) - 1; wildcard(item) && isParameter(path[strings.LastIndex(path, "/")+1:]) {
-		segments[last] = "{*}"
+	if lastIndex := len(segments) - 1; wildcard(item) && isParameter(path[strings.LastIndex(path, "/")+1:]) {
+		segments[lastIndex] = "{*}"
 	}
 	return strings.Join(segments, "/")
 }

@@ -11,25 +11,25 @@ import (
 // response objects without additionalProperties, responses for any status, and
 // operations without an id, a summary, a tag or a security requirement.
 func Strict(doc *openapi3.T) []string {
-	var out []string
+	var faults []string
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			s := strictness{at: method + " " + path, seen: make(map[*openapi3.Schema]bool)}
+			s := strictness{path: method + " " + path, seen: make(map[*openapi3.Schema]bool)}
 			s.operation(doc, op)
-			out = append(out, s.found...)
+			faults = append(faults, s.found...)
 		}
 	}
-	slices.Sort(out)
-	return out
+	slices.Sort(faults)
+	return faults
 }
 
 type strictness struct {
-	at    string
+	path  string
 	found []string
 	seen  map[*openapi3.Schema]bool
 }
 
-func (s *strictness) add(what string) { s.found = append(s.found, s.at+": "+what) }
+func (s *strictness) add(label string) { s.found = append(s.found, s.path+": "+label) }
 
 func (s *strictness) operation(doc *openapi3.T, op *openapi3.Operation) {
 	if op.OperationID == "" || op.Summary == "" || len(op.Tags) == 0 {
@@ -49,9 +49,9 @@ func (s *strictness) operation(doc *openapi3.T, op *openapi3.Operation) {
 }
 
 // schema walks what an answer may hold.
-func (s *strictness) schema(where string, ref *openapi3.SchemaRef) {
+func (s *strictness) schema(place string, ref *openapi3.SchemaRef) {
 	if ref == nil || ref.Value == nil {
-		s.add(where + " has no schema")
+		s.add(place + " has no schema")
 		return
 	}
 	v := ref.Value
@@ -60,18 +60,18 @@ func (s *strictness) schema(where string, ref *openapi3.SchemaRef) {
 	}
 	s.seen[v] = true
 	if v.Type.Is("object") && v.AdditionalProperties.Has == nil && v.AdditionalProperties.Schema == nil {
-		s.add(where + " lets undocumented fields through")
+		s.add(place + " lets undocumented fields through")
 	}
-	for _, one := range slices.Concat(v.OneOf, v.AnyOf, v.AllOf) {
-		s.schema(where, one)
+	for _, part := range slices.Concat(v.OneOf, v.AnyOf, v.AllOf) {
+		s.schema(place, part)
 	}
-	for name, one := range v.Properties {
-		s.schema(where+"."+name, one)
+	for name, part := range v.Properties {
+		s.schema(place+"."+name, part)
 	}
 	if v.Items != nil {
-		s.schema(where+"[]", v.Items)
+		s.schema(place+"[]", v.Items)
 	}
-	if more := v.AdditionalProperties.Schema; more != nil {
-		s.schema(where+".*", more)
+	if additional := v.AdditionalProperties.Schema; additional != nil {
+		s.schema(place+".*", additional)
 	}
 }
