@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/condition"
 	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/outbox"
 )
@@ -126,4 +127,119 @@ func errorText(err error) string {
 		return err.Error()
 	}
 	return strings.Join(reasons, " ")
+}
+
+// Route is a relay that is ready to take messages: its endpoints are compiled.
+type Route struct {
+	Relay
+	takes     parameterKind // of the action
+	endpoints []*Template
+	// filter is a condition on the messages that it takes: originator, text, time of
+	// day (condition.CompileFilter); nil for none. It is an extension. A message that
+	// does not meet it goes to the next relay that its number has.
+	filter *condition.Filter
+	broken error // why it cannot take any
+}
+
+// Compile readies a relay. One that cannot be performed is no error here: its
+// messages are quarantined with that reason, never dropped.
+func Compile(r Relay) *Route {
+	route := &Route{Relay: r}
+	if r.Unopened {
+		route.broken = fmt.Errorf("%s cannot be performed: %w, then replay the message", r, relay.ErrUnopened)
+		return route
+	}
+	if r.Filter != "" {
+		var err error
+		if route.filter, err = condition.CompileFilter(r.Filter); err != nil {
+			route.broken = fmt.Errorf("%s cannot be performed: its filter is not valid: %w", r, err)
+			return route
+		}
+	}
+	if err := cmp.Or(r.Action.performable(r.Kind), r.servesSIM()); err != nil {
+		route.broken = fmt.Errorf("%s cannot be performed: %s", r, errorText(err))
+		return route
+	}
+	info, _ := actionOf(r.Kind, r.Action.Name)
+	if route.takes = info.takes; route.takes == urls {
+		for _, p := range r.Action.Parameters {
+			t, _ := CompileURL(r.Kind, p) // just validated
+			route.endpoints = append(route.endpoints, t)
+		}
+	}
+	return route
+}
+
+// Considered is a relay that was considered for a message.
+type Considered struct {
+	Kind    Kind            `json:"kind"`
+	ID      string          `json:"id"`
+	Account relay.AccountID `json:"account"`
+	Why     string          `json:"why"`
+	// Filter is the relay's condition, Holds its verdict; nil if it has none, or
+	// if it was not asked.
+	Filter string `json:"filter,omitempty"`
+	Holds  *bool  `json:"holds,omitempty"`
+}
+
+// match picks the route of a message: the exact virtual number, else the longest
+// prefix, among those that the account may reach and whose filter it meets. A
+// filter that fails on the message is an error, with the route that has it.
+func match(m *Message, routes []*Route, s Settings) (matched *Route, considered []Considered, err error) {
+	for _, r := range slices.SortedFunc(slices.Values(routes), precedence) {
+		fits, how := r.fits(m.To)
+		if !fits {
+			continue
+		}
+		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: how, Filter: r.Filter}
+		switch {
+		case m.Account != 0 && r.Account != m.Account:
+			c.Why = "belongs to another account"
+		case matched != nil:
+			c.Why += ", but " + matched.String() + " goes before it"
+		default:
+			holds, filterErr := r.holds(m, s.Zone)
+			if r.filter != nil {
+				c.Holds = &holds
+			}
+			if !holds && filterErr == nil {
+				c.Why += ", but the message does not meet its filter"
+				break
+			}
+			if matched = r; filterErr != nil {
+				err = fmt.Errorf("%s: its filter: %w", r, filterErr)
+			}
+		}
+		considered = append(considered, c)
+	}
+	return matched, considered, err
+}
+
+// holds reports whether a message meets the route's filter. The hours and days
+// are those of its receipt, so that a replay decides as the first time.
+func (r *Route) holds(m *Message, zone *time.Location) (bool, error) {
+	if r.filter == nil {
+		return true, nil
+	}
+	return r.filter.Holds(condition.Message{
+		Originator: m.From, Destination: m.To, Text: m.Body(), Coding: int(m.Coding), Network: network(view{m, zone}), At: m.ReceivedAt.In(zone),
+	})
+}
+
+func (r *Route) fits(number string) (bool, string) {
+	if r.Kind == VirtualNumber {
+		return r.Number == number, "is the virtual number " + r.Number
+	}
+	return strings.HasPrefix(number, r.Number), "has the prefix " + r.Number
+}
+
+// precedence puts virtual numbers before prefixes and long prefixes before
+// short ones.
+func precedence(a, b *Route) int {
+	return cmp.Or(
+		-cmp.Compare(a.Kind, b.Kind), // vmn before geo
+		cmp.Compare(len(b.Number), len(a.Number)),
+		cmp.Compare(a.Account, b.Account),
+		cmp.Compare(a.ID, b.ID),
+	)
 }
