@@ -50,11 +50,11 @@ type action struct {
 // actions[0].parameters[1], actions[0].body with line and column.
 func compileActions(r *Rule, named []string) (*actions, error) {
 	p := relay.Problems{}
-	out := &actions{all: make([]action, len(r.Actions)), named: named}
+	compiled := &actions{all: make([]action, len(r.Actions)), named: named}
 	for i, a := range r.Actions {
-		out.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
+		compiled.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
 	}
-	return out, p.Err()
+	return compiled, p.Err()
 }
 
 // problemsOf are the problems of one action.
@@ -68,7 +68,7 @@ func (p problemsOf) add(field, format string, args ...any) {
 }
 
 func compileAction(p problemsOf, a Action, batch Batch) action {
-	out := action{given: a}
+	compiled := action{given: a}
 	switch a.Action {
 	case HTTPPost, Email:
 	case HTTPGet, SMS:
@@ -77,23 +77,23 @@ func compileAction(p problemsOf, a Action, batch Batch) action {
 		}
 	default:
 		p.add("action", "The action must be one of %s.", strings.Join([]string{HTTPPost, HTTPGet, Email, SMS}, ", "))
-		return out
+		return compiled
 	}
 	if n := len(a.Parameters); n == 0 || n > maxParameters {
 		p.add("parameters", "An action has between 1 and %d parameters.", maxParameters)
 	}
 	for i, parameter := range a.Parameters {
-		if err := out.take(parameter); err != nil {
+		if err := compiled.take(parameter); err != nil {
 			p.add(fmt.Sprintf("parameters[%d]", i), "%v", err)
 		}
 	}
-	out.compileBody(p)
+	compiled.compileBody(p)
 	if a.Originator != "" && a.Action != SMS {
 		p.add("originator", "The originator is for the action %s.", SMS)
 	} else if a.Originator != "" && !sms.NewAlphabet().IsOriginator(a.Originator) {
 		p.add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
 	}
-	return out
+	return compiled
 }
 
 // take checks the next parameter.
@@ -152,11 +152,11 @@ func (a *actions) usesPrevious() bool {
 }
 
 // keys are the keys of readings that bodies name.
-func (a *actions) keys() (out []string) {
+func (a *actions) keys() (keys []string) {
 	for _, one := range a.all {
 		if one.body != nil {
-			out = append(out, one.body.Keys()...)
+			keys = append(keys, one.body.Keys()...)
 		}
 	}
-	return out
+	return keys
 }

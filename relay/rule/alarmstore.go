@@ -12,50 +12,58 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-const (
-	alarmColumns = `doc, id, rule, device, state, raised, cleared, raised_by, cleared_by`
+const alarmColumns = `doc, id, rule, device, state, raised, cleared, raised_by, cleared_by`
 
-	getAlarm  = `SELECT ` + alarmColumns + ` FROM alarm WHERE account = $1 AND id = $2`
-	lockAlarm = getAlarm + ` {for update}`
-)
+const selectAlarm = `
+		SELECT ` + alarmColumns + `
+		FROM alarm
+		WHERE account = $1 AND id = $2`
 
-// documentOf is what has no column of an alarm.
+// documentOf returns the fields of an alarm that have no column.
 func documentOf(a Alarm) Alarm {
 	return Alarm{Readings: a.Readings, AcknowledgedAt: a.AcknowledgedAt, AcknowledgedBy: a.AcknowledgedBy, Note: a.Note}
 }
 
+// alarmFields returns pointers to the fields of a in the order of alarmColumns.
 func alarmFields(a *Alarm) []any {
 	return []any{
 		db.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, db.NanoTime(&a.RaisedAt), db.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
 	}
 }
 
-// Alarm loads an alarm.
+// Alarm loads an alarm; relay.KindNotFound if there is none.
 func (s *Store) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
-	return db.One(ctx, s.db, "alarm "+id, getAlarm, alarmFields, acct, id)
+	return db.One(ctx, s.db, "alarm "+id, selectAlarm, alarmFields, acct, id)
 }
 
 // ChangeAlarm saves what change makes of an alarm.
 func (s *Store) ChangeAlarm(ctx context.Context, acct relay.AccountID, id string, change func(*Alarm) error) (Alarm, error) {
-	noun := "alarm " + id
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (Alarm, error) {
-		a, err := db.One(ctx, tx, noun, lockAlarm, alarmFields, acct, id)
+	label := "alarm " + id
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (Alarm, error) {
+		a, err := db.One(ctx, tx, label, selectAlarm+" {for update}", alarmFields, acct, id)
 		if err == nil {
 			err = change(&a)
 		}
 		if err != nil {
 			return a, err
 		}
-		return a, tx.Run(ctx, noun, "UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3", db.JSON(documentOf(a)), acct, id)
+		return a, tx.Run(ctx, label, "UPDATE alarm SET doc = $1 WHERE account = $2 AND id = $3", db.JSON(documentOf(a)), acct, id)
 	})
 }
 
 // OfRecord returns the alarms that a frame raised or cleared.
 func (s *Store) OfRecord(ctx context.Context, acct relay.AccountID, deviceID, record string) ([]Alarm, error) {
-	return db.List(ctx, s.db, "alarms of a frame", `SELECT `+alarmColumns+` FROM alarm WHERE account = $1 AND device = $2 AND (raised_by = $3 OR cleared_by = $4) ORDER BY raised, id`, alarmFields, acct, deviceID, record, record)
+	const query = `
+		SELECT ` + alarmColumns + `
+		FROM alarm
+		WHERE account = $1 AND device = $2
+		  AND (raised_by = $3 OR cleared_by = $3)
+		ORDER BY raised, id`
+	return db.List(ctx, s.db, "alarms of a frame", query, alarmFields, acct, deviceID, record)
 }
 
-// Alarms lists alarms, newest first.
+// Alarms lists alarms of an account, 0 for all, newest first, and the cursor of the next
+// page, empty at the end.
 func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter) ([]Owned[Alarm], string, error) {
 	raised, id, err := parseCursor(f.Cursor)
 	if err != nil {
@@ -69,13 +77,13 @@ func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter)
 	w.AndSet("rule = ?", f.RuleID)
 	w.AndSet("device = ?", f.DeviceID)
 	fields := func(a *Owned[Alarm]) []any { return append([]any{&a.Account}, alarmFields(&a.Of)...) }
-	all, err := db.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
-	if err != nil || len(all) <= f.Limit {
-		return all, "", err
+	alarms, err := db.Page(ctx, s.db, "alarms", "SELECT account, "+alarmColumns+" FROM alarm", &w, "raised DESC, id DESC", f.Limit+1, fields)
+	if err != nil || len(alarms) <= f.Limit {
+		return alarms, "", err
 	}
-	all = all[:f.Limit]
-	last := &all[f.Limit-1].Of
-	return all, formatCursor(db.Nanos(last.RaisedAt), last.ID), nil
+	alarms = alarms[:f.Limit]
+	last := &alarms[f.Limit-1].Of
+	return alarms, formatCursor(db.Nanos(last.RaisedAt), last.ID), nil
 }
 
 func lowest(t time.Time) int64 {

@@ -19,33 +19,33 @@ import (
 //
 // The deliveries are complete, up to limit, even with an error: it names bodies whose
 // expression failed, in whose place the usual ones are sent.
-func (a *actions) deliveries(all []Occurrence, acct relay.AccountID, s Settings, limit int) ([]outbox.Delivery, error) {
-	if len(all) == 0 || limit == 0 {
+func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s Settings, limit int) ([]outbox.Delivery, error) {
+	if len(occurrences) == 0 || limit == 0 {
 		return nil, nil
 	}
-	first, now := &all[0], s.Now()
-	var out []outbox.Delivery
+	first, now := &occurrences[0], s.Now()
+	var ds []outbox.Delivery
 	var failed []error
 	for i := range a.all {
-		one := &a.all[i]
-		content, err := one.content(all, a.named, &s)
+		action := &a.all[i]
+		content, err := action.content(occurrences, a.named, &s)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("actions[%d].body: %w", i, err))
 		}
-		for j, parameter := range one.given.Parameters {
-			if len(out) == limit {
-				return out, errors.Join(failed...)
+		for j, parameter := range action.given.Parameters {
+			if len(ds) == limit {
+				return ds, errors.Join(failed...)
 			}
 			d := outbox.Delivery{
 				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID, MessageID: first.about(),
-				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(out))), Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
-				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, one.given.Action, parameter),
+				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))), Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
+				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, action.given.Action, parameter),
 			}
-			content.fill(&d, one, j, first, &s)
-			out = append(out, d)
+			content.fill(&d, action, j, first, &s)
+			ds = append(ds, d)
 		}
 	}
-	return out, errors.Join(failed...)
+	return ds, errors.Join(failed...)
 }
 
 // about is the alarm, or the frame that is forwarded.

@@ -126,11 +126,11 @@ func follow(frames []*ruleFrame, before []iot.Point, zone *time.Location) {
 
 // latestOf leaves the newest reading of each key.
 func latestOf(points []iot.Point) []iot.Point {
-	out := make([]iot.Point, 0, len(points))
+	latest := make([]iot.Point, 0, len(points))
 	for _, p := range newest(points) {
-		out = append(out, *p)
+		latest = append(latest, *p)
 	}
-	return out
+	return latest
 }
 
 // loadStates reads the states of the rules for the devices in one round trip. Most
@@ -150,9 +150,9 @@ func (h *evaluation) loadStates(ctx context.Context) (err error) {
 }
 
 func (s *Service) pairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[Pair]PairState, error) {
-	all, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
-	states := make(map[Pair]PairState, len(all))
-	for _, st := range all {
+	list, err := s.deps.Store.PairStates(ctx, acct, deviceIDs)
+	states := make(map[Pair]PairState, len(list))
+	for _, st := range list {
 		states[st.Pair] = st
 	}
 	return states, err

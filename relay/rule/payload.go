@@ -40,7 +40,7 @@ type payloadDevice struct {
 // payloadOf returns the usual body of an occurrence.
 func (o *Occurrence) payload(s *Settings) payload {
 	d := &o.Device
-	out := payload{
+	p := payload{
 		Rule: payloadRule{o.Rule.ID, o.Rule.Name}, State: o.State, Time: payloadTime(o.Time),
 		Device: payloadDevice{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
@@ -49,17 +49,17 @@ func (o *Occurrence) payload(s *Settings) payload {
 		Readings: ValuesOf(o.Readings), Previous: ValuesOf(o.Previous), Event: o.Event,
 	}
 	if o.AlarmID != "" {
-		out.AlarmID = &o.AlarmID
+		p.AlarmID = &o.AlarmID
 	}
 	if s.PublicURL != "" {
-		out.Links = map[string]string{
+		p.Links = map[string]string{
 			"rule": s.PublicURL + "/iot/rules/" + url.PathEscape(o.Rule.ID), "device": s.PublicURL + "/iot/devices/" + url.PathEscape(d.ID),
 		}
 		if o.AlarmID != "" {
-			out.Links["alarm"] = s.PublicURL + "/iot/alarms/" + url.PathEscape(o.AlarmID)
+			p.Links["alarm"] = s.PublicURL + "/iot/alarms/" + url.PathEscape(o.AlarmID)
 		}
 	}
-	return out
+	return p
 }
 
 func payloadTime(at time.Time) string {

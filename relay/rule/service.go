@@ -162,11 +162,11 @@ func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilte
 		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
 	}
 	found, next, err := s.FindAlarms(ctx, acct, f)
-	out := make([]Alarm, len(found))
+	alarms := make([]Alarm, len(found))
 	for i := range found {
-		out[i] = found[i].Of
+		alarms[i] = found[i].Of
 	}
-	return out, next, err
+	return alarms, next, err
 }
 
 // FindAlarms is Alarms for the operator: of an account, 0 for all.
@@ -227,19 +227,19 @@ func (s *Service) warnings(ctx context.Context, acct relay.AccountID, p *Program
 // maxMissing is the largest number of missing devices that warnings name.
 const maxMissing = 10
 
-func (s *Service) missingDevices(ctx context.Context, acct relay.AccountID, d Devices) (out []string) {
+func (s *Service) missingDevices(ctx context.Context, acct relay.AccountID, d Devices) (warnings []string) {
 	if d.LocationID != "" {
 		locations, err := s.deps.Fleet.Locations(ctx, acct)
 		if err == nil && !slices.ContainsFunc(locations, func(l iot.Location) bool { return l.ID == d.LocationID }) {
-			out = append(out, fmt.Sprintf("There is no location %q: the rule has no devices.", d.LocationID))
+			warnings = append(warnings, fmt.Sprintf("There is no location %q: the rule has no devices.", d.LocationID))
 		}
 	}
 	if len(d.IDs) == 0 {
-		return out
+		return warnings
 	}
 	found, err := s.deps.Fleet.DevicesByID(ctx, acct, d.IDs)
 	if err != nil {
-		return out
+		return warnings
 	}
 	missing := 0
 	for _, id := range d.IDs {
@@ -247,13 +247,13 @@ func (s *Service) missingDevices(ctx context.Context, acct relay.AccountID, d De
 			continue
 		}
 		if missing++; missing <= maxMissing {
-			out = append(out, fmt.Sprintf("There is no device %q.", id))
+			warnings = append(warnings, fmt.Sprintf("There is no device %q.", id))
 		}
 	}
-	return out
+	return warnings
 }
 
-func (s *Service) unmappedKeys(ctx context.Context, acct relay.AccountID, p *Program) (out []string) {
+func (s *Service) unmappedKeys(ctx context.Context, acct relay.AccountID, p *Program) (warnings []string) {
 	keys, selected := p.keys(), p.Rule.Devices.DecoderID
 	if len(keys) == 0 && selected == "" {
 		return nil
@@ -277,10 +277,10 @@ func (s *Service) unmappedKeys(ctx context.Context, acct relay.AccountID, p *Pro
 	}
 	for _, key := range keys {
 		if !mapped[key] {
-			out = append(out, fmt.Sprintf("No decoder of the selected devices maps the key %q.", key))
+			warnings = append(warnings, fmt.Sprintf("No decoder of the selected devices maps the key %q.", key))
 		}
 	}
-	return out
+	return warnings
 }
 
 // errKept ends a change of a rule that stays as it is.

@@ -14,7 +14,7 @@ import (
 
 const stateColumns = `s.device, s.rule, s.alarm, s.raised_at, s.since, s.heard, s.frame_at, s.record, s.repeats, s.ran_at, s.due, s.began`
 
-// stateFields are stateColumns.
+// stateFields returns pointers to the fields of st in the order of stateColumns.
 func stateFields(st *PairState) []any {
 	return []any{
 		&st.DeviceID, &st.RuleID, &st.AlarmID, db.NanoTime(&st.RaisedAt), db.NanoTime(&st.Since), db.NanoTime(&st.At),
@@ -22,15 +22,32 @@ func stateFields(st *PairState) []any {
 	}
 }
 
-// PairStates returns the states of rules for devices.
+// PairStates returns the states of an account's rules for devices. Most pairs have none.
 func (s *Store) PairStates(ctx context.Context, acct relay.AccountID, deviceIDs []string) ([]PairState, error) {
-	return db.List(ctx, s.db, "rule states", `
-SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`, stateFields,
-		db.AccountColumn(acct, "device", deviceIDs))
+	const query = `
+		SELECT ` + stateColumns + `
+		FROM batch AS b
+		JOIN rule_state AS s ON s.account = b.account AND s.device = b.device`
+	return db.List(ctx, s.db, "rule states", query, stateFields, db.AccountColumn(acct, "device", deviceIDs))
 }
 
-// Decide locks states, and saves what decide makes of them.
+// Decide locks the states of pairs, calls decide for the new ones, and saves the decision in
+// one transaction. It skips pairs whose rule was disabled or deleted. It returns the
+// deliveries that are new, leased until the given time. decide may be called more than once.
 func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error) {
+	// Rows are inserted so that they can be locked, but not for devices that were deleted.
+	const insert = `
+		INSERT INTO rule_state (account, device, rule)
+		SELECT b.account, b.device, b.rule
+		FROM batch AS b
+		WHERE EXISTS (SELECT 1 FROM device AS d WHERE d.account = b.account AND d.id = b.device)
+		ORDER BY b.n
+		ON CONFLICT (account, device, rule) DO NOTHING`
+	const lock = `
+		SELECT ` + stateColumns + `
+		FROM batch AS b
+		JOIN rule_state AS s ON s.account = b.account AND s.device = b.device AND s.rule = b.rule
+		ORDER BY s.device, s.rule {for update}`
 	pairs = db.FirstOfEach(pairs, func(a, b Pair) int {
 		return cmp.Or(strings.Compare(a.DeviceID, b.DeviceID), strings.Compare(a.RuleID, b.RuleID))
 	})
@@ -40,18 +57,10 @@ func (s *Store) Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, 
 			return nil, err
 		}
 		keys := db.BatchOf("account, device, rule", pairs, func(p *Pair) []any { return []any{acct, p.DeviceID, p.RuleID} })
-		// Rows are made so that they can be locked; not for devices that were deleted.
-		if err := tx.Run(ctx, "rule states: add", `
-INSERT INTO rule_state (account, device, rule)
-SELECT b.account, b.device, b.rule FROM batch AS b
-WHERE EXISTS (SELECT 1 FROM device AS d WHERE d.account = b.account AND d.id = b.device)
-ORDER BY b.n
-ON CONFLICT (account, device, rule) DO NOTHING`, keys); err != nil {
+		if err := tx.Run(ctx, "rule states: add", insert, keys); err != nil {
 			return nil, err
 		}
-		locked, err := db.List(ctx, tx, "rule states: lock", `
-SELECT `+stateColumns+` FROM batch AS b JOIN rule_state AS s ON s.account = b.account AND s.device = b.device AND s.rule = b.rule
-ORDER BY s.device, s.rule {for update}`, stateFields, keys)
+		locked, err := db.List(ctx, tx, "rule states: lock", lock, stateFields, keys)
 		if err != nil {
 			return nil, err
 		}
@@ -66,137 +75,189 @@ ORDER BY s.device, s.rule {for update}`, stateFields, keys)
 	})
 }
 
-// enabled leaves out the pairs whose rule was disabled or deleted meanwhile.
-func enabled(ctx context.Context, tx *db.Tx, acct relay.AccountID, pairs []Pair) (left []Pair, err error) {
+// enabled returns the pairs whose rule is enabled. The rules stay as they are until the end
+// of the transaction.
+func enabled(ctx context.Context, tx *db.Tx, acct relay.AccountID, pairs []Pair) (remaining []Pair, err error) {
+	const lock = `
+		SELECT ` + ruleColumns + `
+		FROM rule
+		WHERE (account, id) IN (SELECT account, rule FROM batch)
+		ORDER BY id {for share}`
 	ids := make([]string, len(pairs))
 	for i := range pairs {
 		ids[i] = pairs[i].RuleID
 	}
 	rows := db.AccountColumn(acct, "rule", db.FirstOfEach(ids, strings.Compare))
-	// The rules stay as they are until the end of the transaction.
-	rules, err := db.List(ctx, tx, "rule states: rules", `
-SELECT `+ruleColumns+` FROM rule
-WHERE (account, id) IN (SELECT account, rule FROM batch) ORDER BY id {for share}`, ruleFields, rows)
+	rules, err := db.List(ctx, tx, "rule states: rules", lock, ruleFields, rows)
 	if err != nil {
 		return nil, err
 	}
-	is := db.By(rules, func(r Rule) string { return r.ID })
+	byID := db.By(rules, func(r Rule) string { return r.ID })
 	for _, p := range pairs {
-		if is[p.RuleID].Enabled {
-			left = append(left, p)
+		if byID[p.RuleID].Enabled {
+			remaining = append(remaining, p)
 		}
 	}
-	return left, nil
+	return remaining, nil
 }
 
 // clearAlarms finds the alarms by their keys: the expression keeps the engine from the index
-// of all that are raised, which it would read for each.
+// of raised alarms, all of which it would read for each key.
 const clearAlarms = `
-UPDATE alarm SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
-FROM batch AS b WHERE alarm.account = b.account AND alarm.id = b.id AND alarm.state || '' = 'raised'`
+		UPDATE alarm
+		SET state = 'cleared', cleared = b.cleared, cleared_by = b.cleared_by
+		FROM batch AS b
+		WHERE alarm.account = b.account AND alarm.id = b.id
+		  AND alarm.state || '' = 'raised'`
 
-// save saves a decision about states but for its deliveries. A state without a frame is
-// not kept.
+// save saves a decision without its deliveries. It deletes states without a frame.
 func save(ctx context.Context, tx *db.Tx, acct relay.AccountID, d *Decision, keys *db.Batch) error {
-	return tx.RunAll(ctx, "rule states: save", db.Do(`
-UPDATE rule_state SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began,
-  heard = b.heard, frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
-FROM batch AS b WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`, stateRows(acct, d.States)), db.Do(`
-INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
-SELECT account, id, rule, device, 'raised', raised, raised_by, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING`, alarmRows(acct, d.Raised)), db.Do(clearAlarms, clearedRows(acct, d.Cleared)), db.Do(`
-UPDATE rule_watch SET due = $1
-FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device`, tx.Now(), db.AccountColumn(acct, "device", d.Watch)), db.Do(`
-DELETE FROM rule_state WHERE heard = 0
-AND (account, device, rule) IN (SELECT b.account, b.device, b.rule FROM batch AS b)`, keys))
-}
-
-func stateRows(acct relay.AccountID, all []PairState) *db.Batch {
-	return db.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), all, func(st *PairState) []any {
+	const updateStates = `
+		UPDATE rule_state
+		SET alarm = b.alarm, raised_at = b.raised_at, since = b.since, began = b.began, heard = b.heard,
+		  frame_at = b.frame_at, record = b.record, repeats = b.repeats, ran_at = b.ran_at, due = b.due
+		FROM batch AS b
+		WHERE rule_state.account = b.account AND rule_state.device = b.device AND rule_state.rule = b.rule`
+	const insertAlarms = `
+		INSERT INTO alarm (account, id, rule, device, state, raised, raised_by, doc)
+		SELECT account, id, rule, device, 'raised', raised, raised_by, doc
+		FROM batch
+		WHERE true
+		ON CONFLICT (account, id) DO NOTHING`
+	const watch = `
+		UPDATE rule_watch
+		SET due = $1
+		FROM batch AS b
+		WHERE rule_watch.account = b.account AND rule_watch.device = b.device`
+	const deleteUnused = `
+		DELETE FROM rule_state
+		WHERE heard = 0
+		  AND (account, device, rule) IN (SELECT b.account, b.device, b.rule FROM batch AS b)`
+	states := db.BatchOf("account, "+strings.ReplaceAll(stateColumns, "s.", ""), d.States, func(st *PairState) []any {
 		values := append([]any{acct}, stateFields(st)...)
 		if st.Began == nil {
 			values[len(values)-1] = ""
 		}
 		return values
 	})
-}
-
-func alarmRows(acct relay.AccountID, all []Alarm) *db.Batch {
-	return db.BatchOf("account, id, rule, device, raised, raised_by, doc", all, func(a *Alarm) []any {
+	raised := db.BatchOf("account, id, rule, device, raised, raised_by, doc", d.Raised, func(a *Alarm) []any {
 		return []any{acct, a.ID, a.RuleID, a.DeviceID, db.Nanos(a.RaisedAt), a.RaisedBy, db.JSON(documentOf(*a))}
 	})
-}
-
-func clearedRows(acct relay.AccountID, all []Alarm) *db.Batch {
-	return db.BatchOf("account, id, cleared, cleared_by", all, func(a *Alarm) []any {
+	cleared := db.BatchOf("account, id, cleared, cleared_by", d.Cleared, func(a *Alarm) []any {
 		return []any{acct, a.ID, db.Nanos(a.ClearedAt), a.ClearedBy}
 	})
+	return tx.RunAll(ctx, "rule states: save",
+		db.Do(updateStates, states),
+		db.Do(insertAlarms, raised),
+		db.Do(clearAlarms, cleared),
+		db.Do(watch, tx.Now(), db.AccountColumn(acct, "device", d.Watch)),
+		db.Do(deleteUnused, keys))
 }
 
-// LeaseDue takes states that are due.
-func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, most int) ([]Owned[PairState], error) {
-	return lease(ctx, s, "rule states: due", "rule_state", `
-UPDATE rule_state SET due = $1 WHERE (account, device, rule) IN (
-  SELECT account, device, rule FROM rule_state WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
-) RETURNING account, device, rule`, func(o *Owned[PairState]) []any {
+// LeaseDue leases states whose Due has come, the oldest first, and moves it to the given
+// time: until then no other gateway leases them.
+func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Owned[PairState], error) {
+	const update = `
+		UPDATE rule_state
+		SET due = $1
+		WHERE (account, device, rule) IN (
+		  SELECT account, device, rule
+		  FROM rule_state
+		  WHERE due > 0 AND due <= $2
+		  ORDER BY due
+		  LIMIT $3 {skip locked})
+		RETURNING account, device, rule`
+	return lease(ctx, s, "rule states: due", "rule_state", update, func(o *Owned[PairState]) []any {
 		return []any{&o.Account, &o.Of.DeviceID, &o.Of.RuleID}
-	}, until, now, most)
+	}, until, now, limit)
 }
 
 // lease runs a statement that leases rows of a table until a time, if one is due.
-func lease[T any](ctx context.Context, s *Store, noun, table, statement string, fields func(*T) []any, until, now time.Time, most int) ([]T, error) {
-	due, err := db.Values[int64](ctx, s.db, noun, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
+func lease[T any](ctx context.Context, s *Store, label, table, statement string, fields func(*T) []any, until, now time.Time, limit int) ([]T, error) {
+	due, err := db.Values[int64](ctx, s.db, label, "SELECT due FROM "+table+" WHERE due > 0 AND due <= $1 LIMIT 1", now)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	return db.Returning(ctx, s.db, noun, statement, fields, until, now, most)
+	return db.Returning(ctx, s.db, label, statement, fields, until, now, limit)
 }
 
-// LeaseWatches takes devices that may be silent.
-func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, most int) ([]Watch, error) {
-	return lease(ctx, s, "silence: due", "rule_watch", `
-UPDATE rule_watch SET due = $1 WHERE (account, device) IN (
-  SELECT account, device FROM rule_watch WHERE due > 0 AND due <= $2 ORDER BY due LIMIT $3 {skip locked}
-) RETURNING account, device`, func(w *Watch) []any { return []any{&w.Account, &w.DeviceID} }, until, now, most)
+// LeaseWatches leases devices that may be silent, as LeaseDue does.
+func (s *Store) LeaseWatches(ctx context.Context, now, until time.Time, limit int) ([]Watch, error) {
+	const update = `
+		UPDATE rule_watch
+		SET due = $1
+		WHERE (account, device) IN (
+		  SELECT account, device
+		  FROM rule_watch
+		  WHERE due > 0 AND due <= $2
+		  ORDER BY due
+		  LIMIT $3 {skip locked})
+		RETURNING account, device`
+	return lease(ctx, s, "silence: due", "rule_watch", update, func(w *Watch) []any {
+		return []any{&w.Account, &w.DeviceID}
+	}, until, now, limit)
 }
 
-// MoveWatches sets when devices may be silent next.
-func (s *Store) MoveWatches(ctx context.Context, leased time.Time, to []Watch) error {
-	return s.db.Run(ctx, "silence: next", `
-UPDATE rule_watch SET due = b.due
-FROM batch AS b WHERE rule_watch.account = b.account AND rule_watch.device = b.device AND rule_watch.due = $1`, leased,
-		db.BatchOf("account, device, due", to, func(w *Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
+// MoveWatches sets when devices may be silent next; zero is never, unless something about
+// the device changes. A watch that has changed since it was leased is unchanged.
+func (s *Store) MoveWatches(ctx context.Context, leased time.Time, watches []Watch) error {
+	const update = `
+		UPDATE rule_watch
+		SET due = b.due
+		FROM batch AS b
+		WHERE rule_watch.account = b.account AND rule_watch.device = b.device
+		  AND rule_watch.due = $1`
+	return s.db.Run(ctx, "silence: next", update, leased,
+		db.BatchOf("account, device, due", watches, func(w *Watch) []any { return []any{w.Account, w.DeviceID, w.Due} }))
 }
 
-// enrolledAtOnce is how many accounts one call of LeaseEnrolments takes at most.
-const enrolledAtOnce = 100
+// maxEnrolments is the largest number of accounts that one call of LeaseEnrolments leases.
+const maxEnrolments = 100
 
-// LeaseEnrolments takes accounts whose devices have to be watched.
+// LeaseEnrolments leases accounts whose devices have to be watched, because a rule for
+// silent devices is new.
 func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]Enrolment, error) {
-	return lease(ctx, s, "silence: accounts", "rule_enrolment", `
-UPDATE rule_enrolment SET due = $1 WHERE account IN (
-  SELECT account FROM rule_enrolment WHERE due <= $2 ORDER BY account LIMIT $3 {skip locked}
-) RETURNING account, after`, func(e *Enrolment) []any { return []any{&e.Account, &e.After} },
-		until, now, enrolledAtOnce)
+	const update = `
+		UPDATE rule_enrolment
+		SET due = $1
+		WHERE account IN (
+		  SELECT account
+		  FROM rule_enrolment
+		  WHERE due <= $2
+		  ORDER BY account
+		  LIMIT $3 {skip locked})
+		RETURNING account, after`
+	return lease(ctx, s, "silence: accounts", "rule_enrolment", update, func(e *Enrolment) []any {
+		return []any{&e.Account, &e.After}
+	}, until, now, maxEnrolments)
 }
 
-// Enrol watches the next devices of an account. When there are no more, the enrolment
-// ends, unless another rule has begun one meanwhile.
-func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, most int) (more bool, err error) {
-	after, err := db.Transact(ctx, s.db, "silence: enrol", func(ctx context.Context, tx *db.Tx) (string, error) {
-		added, err := db.Values[string](ctx, tx, "silence: enrol", `
-INSERT INTO rule_watch (account, device, due)
-SELECT account, id, CAST($1 AS BIGINT) FROM device WHERE account = $2 AND id > $3 ORDER BY id LIMIT $4
-ON CONFLICT (account, device) DO UPDATE SET due = excluded.due
-RETURNING device`, now, e.Account, e.After, most)
+// Enrol watches the next devices of an account that was leased until a time, and reports
+// whether there are more. After the last ones the enrolment ends, unless another rule has
+// begun one meanwhile.
+func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, limit int) (more bool, err error) {
+	const label = "silence: enrol"
+	const insert = `
+		INSERT INTO rule_watch (account, device, due)
+		SELECT account, id, CAST($1 AS BIGINT)
+		FROM device
+		WHERE account = $2 AND id > $3
+		ORDER BY id
+		LIMIT $4
+		ON CONFLICT (account, device) DO UPDATE SET due = excluded.due
+		RETURNING device`
+	const end = "DELETE FROM rule_enrolment WHERE account = $1 AND due = $2"
+	const proceed = "UPDATE rule_enrolment SET after = $1 WHERE account = $2 AND due = $3"
+	after, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (string, error) {
+		added, err := db.Values[string](ctx, tx, label, insert, now, e.Account, e.After, limit)
 		if err != nil {
 			return "", err
 		}
-		if more = len(added) == most; !more {
-			return e.After, tx.Run(ctx, "silence: enrol", "DELETE FROM rule_enrolment WHERE account = $1 AND due = $2", e.Account, leased)
+		if more = len(added) == limit; !more {
+			return e.After, tx.Run(ctx, label, end, e.Account, leased)
 		}
 		last := slices.Max(added)
-		n, err := tx.Exec(ctx, "silence: enrol", "UPDATE rule_enrolment SET after = $1 WHERE account = $2 AND due = $3", last, e.Account, leased)
+		n, err := tx.Exec(ctx, label, proceed, last, e.Account, leased)
 		more = n > 0 // else another rule has begun it anew
 		return last, err
 	})
