@@ -9,75 +9,86 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps the credit of accounts.
+// Store stores the credit of accounts.
 type Store struct{ db *db.DB }
 
 // NewStore returns the store of credit.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Balance returns the credits an account has; 0 for one that never had any.
+// Balance returns the credits of an account; 0 if it never had any.
 func (s *Store) Balance(ctx context.Context, acct relay.AccountID) (int64, error) {
-	return db.OrZero(db.Value[int64](ctx, s.db, noun(acct), "SELECT balance FROM credit WHERE account = $1", acct))
+	return db.OrZero(db.Value[int64](ctx, s.db, label(acct), "SELECT balance FROM credit WHERE account = $1", acct))
 }
 
 // Balances returns the credits of accounts, without those that never had any.
 func (s *Store) Balances(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]int64, error) {
-	return db.Map[relay.AccountID, int64](ctx, s.db, "credit", "SELECT account, balance FROM credit WHERE account IN (SELECT account FROM batch)",
-		db.Column("account", accts))
+	const statement = `
+		SELECT credit.account, credit.balance
+		FROM batch
+		JOIN credit ON credit.account = batch.account`
+	return db.Map[relay.AccountID, int64](ctx, s.db, "credit", statement, db.Column("account", accts))
 }
 
-// Apply makes a change in a transaction of its own.
+// Apply makes a change in a transaction of its own. It returns relay.KindNoCredit, with
+// nothing changed, if the balance would be below zero. A change whose id was applied
+// before returns the entry of that time.
 func (s *Store) Apply(ctx context.Context, c Change) (Entry, error) {
-	return db.Transact(ctx, s.db, noun(c.Account), func(ctx context.Context, tx *db.Tx) (Entry, error) {
-		all, err := Apply(ctx, tx, []Change{c})
+	return db.Transact(ctx, s.db, label(c.Account), func(ctx context.Context, tx *db.Tx) (Entry, error) {
+		entries, err := Apply(ctx, tx, []Change{c})
 		if err != nil {
 			return Entry{}, err
 		}
-		return all[0], nil
+		return entries[0], nil
 	})
 }
 
-// Open gives an account its first credit; one that has an entry is left alone.
-func (s *Store) Open(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error {
-	return s.setTo(ctx, Change{
-		ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: at,
-	}, func(is balance) bool { return is.last == 0 })
+// Open gives an account its first credit; an account that has an entry is left unchanged.
+func (s *Store) Open(ctx context.Context, acct relay.AccountID, credits int64, now time.Time) error {
+	return s.setBalance(ctx, Change{ID: string(Opened), Account: acct, Credits: credits, Reason: Opened, At: now})
 }
 
-// Set makes the balance credits, whatever it was.
-func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, at time.Time) error {
-	return s.setTo(ctx, Change{
-		ID: relay.NewID(at), Account: acct, Credits: credits, Reason: Reset, At: at,
-	}, func(balance) bool { return true })
+// Set sets the balance of an account, whatever it is.
+func (s *Store) Set(ctx context.Context, acct relay.AccountID, credits int64, now time.Time) error {
+	return s.setBalance(ctx, Change{ID: relay.NewID(now), Account: acct, Credits: credits, Reason: Reset, At: now})
 }
 
-// setTo makes the change that leads to a balance of c.Credits, if applies accepts
-// the balance as it is.
-func (s *Store) setTo(ctx context.Context, c Change, applies func(balance) bool) error {
-	if c.Credits < 0 || c.Credits > maxCredit {
-		return invalidAmount()
+// setBalance makes the change that leads to a balance of c.Credits.
+func (s *Store) setBalance(ctx context.Context, c Change) error {
+	if c.Credits < 0 || c.Credits > maxAmount {
+		return errAmount()
 	}
-	return s.db.Write(ctx, noun(c.Account), func(ctx context.Context, tx *db.Tx) error {
-		is, err := lock(ctx, tx, c.Account)
-		if err != nil || !applies(is) {
+	return s.db.Write(ctx, label(c.Account), func(ctx context.Context, tx *db.Tx) error {
+		b, err := lock(ctx, tx, c.Account)
+		if err != nil || c.Reason == Opened && b.sequence > 0 {
 			return err
 		}
-		change := c
-		change.Credits -= is.credits
-		_, err = apply(ctx, tx, is, []Change{change})
+		change := c // the transaction may run twice
+		change.Credits -= b.credits
+		_, err = b.apply(ctx, tx, []Change{change})
 		return err
 	})
 }
 
-// Entries lists changes, newest first, with sequences below before (0: all).
+// Entries lists the changes of an account with sequences below before (0: all), newest
+// first.
 func (s *Store) Entries(ctx context.Context, acct relay.AccountID, before uint64, limit int) ([]Entry, error) {
+	const statement = `
+		SELECT sequence, id, at, credits, balance, reason, reference
+		FROM credit_entry
+		WHERE account = $1
+		  AND sequence < $2
+		ORDER BY sequence DESC
+		LIMIT $3`
 	if before == 0 || before > math.MaxInt64 {
 		before = math.MaxInt64
 	}
-	return db.List(ctx, s.db, noun(acct), `
-SELECT sequence, id, at, credits, balance, reason, reference
-FROM credit_entry
-WHERE account = $1 AND sequence < $2
-ORDER BY sequence DESC
-LIMIT $3`, fields, acct, int64(before), max(limit, 0))
+	return db.List(ctx, s.db, label(acct), statement, entryFields, acct, int64(before), max(limit, 0))
 }
+
+// entryFields returns pointers to the fields of e in the order of the columns: sequence,
+// id, at, credits, balance, reason, reference.
+func entryFields(e *Entry) []any {
+	return []any{&e.Sequence, &e.ID, db.Time(&e.At), &e.Credits, &e.Balance, &e.Reason, &e.Reference}
+}
+
+func label(acct relay.AccountID) string { return "credit of account " + acct.String() }
