@@ -90,7 +90,7 @@ func (o *Options) setDefaults() {
 	o.FirstPause, o.LongestPause = cmp.Or(o.FirstPause, 250*time.Millisecond), cmp.Or(o.LongestPause, 30*time.Second)
 }
 
-// Worker submits messages to carriers. It implements message.Dispatcher.
+// Worker submits messages to carriers. It implements message.Submitter.
 type Worker struct {
 	deps     Deps
 	opts     Options
@@ -155,14 +155,13 @@ func (w *Worker) Start() {
 }
 
 // FitsSevenBit reports whether the carrier of a number encodes a text of the GSM
-// alphabet in 7 bits. See message.Carriers.
+// alphabet in 7 bits.
 func (w *Worker) FitsSevenBit(number, text string) bool {
 	q := w.router.queueFor(number)
 	return q == nil || q.route.FitsSevenBit == nil || q.route.FitsSevenBit(text)
 }
 
-// AcceptsOriginator reports whether the carrier of a number passes on an originator. See
-// message.Carriers.
+// AcceptsOriginator reports whether the carrier of a number passes on an originator.
 func (w *Worker) AcceptsOriginator(number, originator string) bool {
 	q := w.router.queueFor(number)
 	return q == nil || q.route.AcceptsOriginator == nil || q.route.AcceptsOriginator(originator)

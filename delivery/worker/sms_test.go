@@ -28,7 +28,7 @@ func newSenders(t *testing.T, credit int64) *senders {
 	s := &senders{T: t, now: time.Date(2026, 7, 3, 9, 0, 0, 0, time.UTC)}
 	s.records = recordstest.OpenAt(t, func() time.Time { return s.now })
 	relaytest.NoError(t, s.records.Credit.Open(t.Context(), 3, credit, s.now))
-	service := relaytest.Must(message.New(message.Deps{Store: s.records.Messages, Credit: s.records.Credit}, message.Options{Now: func() time.Time { return s.now }}))(t)
+	service := relaytest.Must(message.New(message.Deps{Store: s.records.Messages, Credit: s.records.Credit, Now: func() time.Time { return s.now }}))(t)
 	s.Worker = newWorker(t, Deps{Messages: service, Now: func() time.Time { return s.now }})
 	return s
 }

@@ -145,7 +145,7 @@ func (s *Surface) resendMessages(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	httpd.NoteOf(c).Account = f.Account
-	n, err := message.Resend(c.UserContext(), s.Messages, f, s.Now())
+	n, err := s.Messages.Resend(c.UserContext(), f, s.Now())
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	})
 	relaytest.NoError(t, err)
 	a.app = httpd.New(httpd.Options{Logger: slog.New(slog.DiscardHandler)})
-	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate}, message.Options{Now: clock})
+	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate, Now: clock})
 	relaytest.NoError(t, err)
 	New(Deps{
 		Messages: sends, Relays: relayService, Lookup: a.networks.Lookup, Balance: a.db.Credit.Balance,

@@ -31,7 +31,7 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	p = relay.Problems{}
 	checkDestinations(p, o.Destinations)
 	s.checkOriginator(p, o)
-	if o.SendAt.After(s.o.Now().Add(maxAhead)) {
+	if o.SendAt.After(s.deps.Now().Add(maxAhead)) {
 		p.Add("send_time", "The send_time may not be more than a year ahead.")
 	}
 	if err := o.Report.check(s.deps.CheckURL); err != nil {
@@ -52,27 +52,27 @@ func (s *Service) check(o Order) (encoded Encoded, p relay.Problems) {
 	return encoded, p
 }
 
-func checkDestinations(p relay.Problems, all []string) {
+func checkDestinations(p relay.Problems, numbers []string) {
 	switch {
-	case len(all) == 0:
+	case len(numbers) == 0:
 		p.Add("destinations", "The destinations field is required.")
-	case len(all) > maxDestinations:
+	case len(numbers) > maxDestinations:
 		p.Add("destinations", fmt.Sprintf("The destinations may not have more than %d items.", maxDestinations))
 	}
-	wrong := slices.IndexFunc(all, func(number string) bool { _, err := relay.ParseMSISDN(number); return err != nil })
+	wrong := slices.IndexFunc(numbers, func(number string) bool { _, err := relay.ParseMSISDN(number); return err != nil })
 	if wrong >= 0 {
-		p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is not a number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, all[wrong]))
+		p.Add("destinations", fmt.Sprintf("destinations.%d: %.40q is not a number of 7 to 15 digits, country code first, without a plus sign or leading zeros.", wrong, numbers[wrong]))
 	}
 }
 
 // fitsSevenBit returns a function that reports whether the carriers of all numbers
 // encode a text in 7 bits: an order is split alike for all of its destinations.
 func (s *Service) fitsSevenBit(numbers []string) func(text string) bool {
-	if s.deps.Carriers == nil {
+	if s.deps.Submitter == nil {
 		return nil
 	}
 	return func(text string) bool {
-		return !slices.ContainsFunc(numbers, func(number string) bool { return !s.deps.Carriers.FitsSevenBit(number, text) })
+		return !slices.ContainsFunc(numbers, func(number string) bool { return !s.deps.Submitter.FitsSevenBit(number, text) })
 	}
 }
 
@@ -97,11 +97,11 @@ func (s *Service) checkOriginator(p relay.Problems, o Order) {
 		p.Add("originator", "The originator must be 1 to 15 digits, with or without a plus sign, or 1 to 11 characters of the GSM alphabet.")
 		return
 	}
-	if s.deps.Carriers == nil {
+	if s.deps.Submitter == nil {
 		return
 	}
 	for _, number := range o.Destinations {
-		if !s.deps.Carriers.AcceptsOriginator(number, sms.NormalizeOriginator(o.Originator)) {
+		if !s.deps.Submitter.AcceptsOriginator(number, sms.NormalizeOriginator(o.Originator)) {
 			p.Add("originator", fmt.Sprintf("The carrier of %.40q does not accept this originator.", number))
 			return
 		}

@@ -134,10 +134,10 @@ func oneOrder(g gateways) {
 			if err != nil {
 				p.Error(err)
 			}
-			if saved.Before == nil {
+			if saved == nil {
 				made.add(k)
-			} else if string(saved.Before) != answer {
-				p.Errorf("%q, want %q", saved.Before, answer)
+			} else if string(saved) != answer {
+				p.Errorf("%q, want %q", saved, answer)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -11,163 +12,215 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// waiting is how many messages of an account are due; atLeast if they were not all
-// counted.
-type waiting struct {
-	account relay.AccountID
-	n       int
-	atLeast bool
-}
+// Lease is the right to submit a message's pending parts.
+type Lease = relay.Lease[Ref]
 
 const (
-	leaseNoun = "messages: lease"
-	// mostSharing is how many accounts share a lease if they have enough due for it.
-	mostSharing = 50
-	// countedShares is how many equal shares are counted of an account at most.
+	leaseLabel = "messages: lease"
+	// maxSharing is the number of accounts that share a lease if they have enough due.
+	maxSharing = 50
+	// countedShares is the number of equal shares up to which an account's due messages
+	// are counted.
 	countedShares = 2
 )
 
-// LeaseDue leases messages that are due, each account's oldest first; the accounts
-// share what is asked for. It reads as many messages as are asked for and some of each
-// account, however many are due. Messages that do not open are not returned: their parts
-// that are due become Unknown, so that an operator can have them sent when they open again,
-// and the error tells.
+// dueCount is the number of messages of an account that are due.
+type dueCount struct {
+	account relay.AccountID
+	n       int
+	minimum bool // there may be more
+}
+
+// LeaseDue leases messages of all accounts that are due, each account's oldest first; the
+// accounts share the limit. It reads about as many messages as it leases, however many are
+// due. A part that is Sending was submitted to its Carrier by a process that stopped before
+// it saved the outcome. Reason and Report are left out.
+//
+// Messages that do not open are not returned: their parts that are due become Unknown, so
+// that an operator can resend them when they open again, and LeaseDue returns an error in
+// addition to the other messages.
 func (s *Store) LeaseDue(ctx context.Context, now, until time.Time, limit int) ([]Message, error) {
-	all, err := s.waiting(ctx, now, limit)
-	if err != nil {
+	// The first statement reads all that the accounts have due, the second the share of an
+	// account with more than that, which it reads in the order of the index.
+	const lockAll = `
+		SELECT ` + rowColumns + `
+		FROM batch
+		CROSS JOIN message_state s
+		WHERE s.account = batch.account
+		  AND s.due > 0
+		  AND s.due <= $1
+		ORDER BY s.due, s.id
+		LIMIT $2 {skip locked}`
+	const updateDue = `
+		UPDATE message_state
+		SET due = $1
+		FROM batch
+		WHERE message_state.account = batch.account
+		  AND message_state.id = batch.id`
+	counts, err := s.countDue(ctx, now, limit)
+	if err != nil || len(counts) == 0 {
 		return nil, err
 	}
-	whole, shares := share(all, limit)
-	if len(whole)+len(shares) == 0 {
-		return nil, nil
-	}
-	leased, err := db.Transact(ctx, s.db, leaseNoun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
-		leased, err := due(ctx, tx, now, whole, shares)
+	whole, shares := share(counts, limit)
+	leased, err := db.Transact(ctx, s.db, leaseLabel, func(ctx context.Context, tx *db.Tx) ([]row, error) {
+		n := 0
+		for _, c := range whole {
+			n += c.n
+		}
+		accounts := db.BatchOf("account", whole, func(c *dueCount) []any { return []any{c.account} })
+		leased, err := db.List(ctx, tx, leaseLabel, lockAll, rowFields, now, n, accounts)
+		for i := 0; i < len(shares) && err == nil; i++ {
+			var rows []row
+			rows, err = db.List(ctx, tx, leaseLabel, lockShare, rowFields, shares[i].account, now, shares[i].n)
+			leased = append(leased, rows...)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return leased, tx.Run(ctx, leaseNoun, `
-UPDATE message_state SET due = $1 FROM batch
-WHERE message_state.account = batch.account AND message_state.id = batch.id`, until, stateBatch(leased))
+		return leased, tx.Run(ctx, leaseLabel, updateDue, until, rowKeys(leased))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.openedOf(ctx, leaseNoun, leased, func(unopened []Message) error {
-		if err := s.markUnopened(ctx, unopened, now); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: %d messages have the state unknown, message %s of account %s is the first: %w", leaseNoun, len(unopened), unopened[0].ID, unopened[0].Account, relay.ErrUnopened)
-	})
-}
-
-// unopenedReason is the reason of Unknown parts of a message that does not open.
-const unopenedReason = relay.UnopenedReason + ", then resend the message"
-
-// markUnopened gives the parts that are due of messages that do not open the state Unknown.
-func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.Time) error {
-	refs := make([]Ref, len(unopened))
-	for i := range unopened {
-		refs[i] = unopened[i].Ref()
+	messages, unopened, err := s.messagesOf(ctx, leaseLabel, leased)
+	if err != nil || len(unopened) == 0 {
+		return messages, err
 	}
-	return s.db.Write(ctx, leaseNoun, func(ctx context.Context, tx *db.Tx) error {
-		states, err := lock(ctx, tx, leaseNoun, refs)
-		if err != nil {
-			return err
-		}
-		for _, st := range states {
-			st.markUnknown(now, now, unopenedReason)
-			for n := range st.parts {
-				if st.parts[n].State == Sending && st.transition(n, Unknown, now) {
-					st.parts[n].Reason = unopenedReason
-				}
-			}
-			st.schedule(now, s.db.Retention())
-		}
-		return store(ctx, tx, leaseNoun, states)
-	})
+	if err := s.markUnopened(ctx, unopened, now); err != nil {
+		return messages, err
+	}
+	return messages, fmt.Errorf("%s: %d messages have the state unknown, message %s of account %s is the first: %w",
+		leaseLabel, len(unopened), unopened[0].ID, unopened[0].Account, relay.ErrUnopened)
 }
 
-// waiting returns the accounts of which messages wait, one step in the index each, and
-// how many are due.
-func (s *Store) waiting(ctx context.Context, now time.Time, limit int) ([]waiting, error) {
-	accounts, err := db.Values[relay.AccountID](ctx, s.db, leaseNoun, `
-WITH RECURSIVE waiting(account) AS (
-  SELECT CAST(-1 AS BIGINT)
-  UNION ALL
-  SELECT (SELECT s.account FROM message_state s WHERE s.due > 0 AND s.account > waiting.account ORDER BY s.account LIMIT 1)
-  FROM waiting WHERE waiting.account IS NOT NULL)
-SELECT account FROM waiting WHERE account >= 0`)
+const lockShare = `
+	SELECT ` + rowColumns + `
+	FROM message_state s
+	WHERE s.account = $1
+	  AND s.due > 0
+	  AND s.due <= $2
+	ORDER BY s.due, s.id
+	LIMIT $3 {skip locked}`
+
+// countDue returns the accounts with messages that are due, and counts the messages. It
+// finds the accounts by one step in the index each.
+func (s *Store) countDue(ctx context.Context, now time.Time, limit int) ([]dueCount, error) {
+	const selectAccounts = `
+		WITH RECURSIVE waiting(account) AS (
+		  SELECT CAST(-1 AS BIGINT)
+		  UNION ALL
+		  SELECT (
+		    SELECT s.account
+		    FROM message_state s
+		    WHERE s.due > 0
+		      AND s.account > waiting.account
+		    ORDER BY s.account
+		    LIMIT 1
+		  )
+		  FROM waiting
+		  WHERE waiting.account IS NOT NULL
+		)
+		SELECT account
+		FROM waiting
+		WHERE account >= 0`
+	const countMessages = `
+		SELECT account, (
+		  SELECT COUNT(*)
+		  FROM (
+		    SELECT 1
+		    FROM message_state s
+		    WHERE s.account = batch.account
+		      AND s.due > 0
+		      AND s.due <= $1
+		    LIMIT $2
+		  ) AS due
+		)
+		FROM batch`
+	accounts, err := db.Values[relay.AccountID](ctx, s.db, leaseLabel, selectAccounts)
 	if err != nil || len(accounts) == 0 {
 		return nil, err
 	}
-	most := min(limit, countedShares*equalShare(limit, min(len(accounts), mostSharing)))
-	all, err := db.List(ctx, s.db, leaseNoun, `
-SELECT account, (SELECT COUNT(*) FROM (
-  SELECT 1 FROM message_state s WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1 LIMIT $2) AS due)
-FROM batch`, func(w *waiting) []any {
-		return []any{&w.account, &w.n, func() {
-			if w.atLeast = w.n == most; w.atLeast {
-				w.n = limit
+	maxCount := min(limit, countedShares*equalShare(limit, min(len(accounts), maxSharing)))
+	fields := func(c *dueCount) []any {
+		return []any{&c.account, &c.n, func() {
+			if c.minimum = c.n == maxCount; c.minimum {
+				c.n = limit
 			}
 		}}
-	}, now, most, db.Column("account", accounts))
-	return slices.DeleteFunc(all, func(w waiting) bool { return w.n == 0 }), err
+	}
+	counts, err := db.List(ctx, s.db, leaseLabel, countMessages, fields, now, maxCount, db.Column("account", accounts))
+	return slices.DeleteFunc(counts, func(c dueCount) bool { return c.n == 0 }), err
 }
 
-// equalShare is what each of n accounts gets of a limit, the last one maybe less.
+// equalShare returns a limit divided by n accounts, rounded up.
 func equalShare(limit, n int) int { return (limit + n - 1) / n }
 
-// share shares a limit among the accounts: those that get all that they have due,
-// and those that get less. If there are many accounts with enough due, it leaves most of
-// them, at random, to the next leases.
-func share(all []waiting, limit int) (whole, less []waiting) {
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+// share divides a limit among the accounts. It returns those that get all that they have
+// due, and those that get a share of it. If many accounts have enough due, most of them, at
+// random, wait for a later lease.
+func share(counts []dueCount, limit int) (whole, shares []dueCount) {
+	rand.Shuffle(len(counts), func(i, j int) { counts[i], counts[j] = counts[j], counts[i] })
 	sharing, sum := 0, 0
-	for sharing < len(all) && (sharing < mostSharing || sum < limit) {
-		sum += all[sharing].n
+	for sharing < len(counts) && (sharing < maxSharing || sum < limit) {
+		sum += counts[sharing].n
 		sharing++
 	}
-	all = all[:sharing]
-	// What those with the fewest leave is for the others.
-	slices.SortFunc(all, func(a, b waiting) int { return a.n - b.n })
-	for i, w := range all {
-		n := equalShare(limit, len(all)-i)
-		if w.atLeast || w.n > n {
-			less = append(less, waiting{account: w.account, n: n})
+	counts = counts[:sharing]
+	// Accounts with little due come first, because the others share what they leave.
+	slices.SortFunc(counts, func(a, b dueCount) int { return a.n - b.n })
+	for i, c := range counts {
+		n := equalShare(limit, len(counts)-i)
+		if c.minimum || c.n > n {
+			shares = append(shares, dueCount{account: c.account, n: n})
 		} else {
-			n = w.n
-			whole = append(whole, w)
+			n = c.n
+			whole = append(whole, c)
 		}
 		if limit -= n; limit == 0 {
 			break
 		}
 	}
-	return whole, less
+	return whole, shares
 }
 
-// due locks messages that are due: one statement for all accounts that get
-// everything, and one for each that has more than its share, which reads no more than
-// that from the index.
-func due(ctx context.Context, tx *db.Tx, now time.Time, whole, less []waiting) (leased []state, err error) {
-	n := 0
-	for _, w := range whole {
-		n += w.n
-	}
-	accounts := db.BatchOf("account", whole, func(w *waiting) []any { return []any{w.account} })
-	leased, err = db.List(ctx, tx, leaseNoun, `
-SELECT `+stateColumns+` FROM batch CROSS JOIN message_state s
-WHERE s.account = batch.account AND s.due > 0 AND s.due <= $1
-ORDER BY s.due, s.id LIMIT $2 {skip locked}`, stateFields, now, n, accounts)
-	for i := 0; i < len(less) && err == nil; i++ {
-		var more []state
-		more, err = db.List(ctx, tx, leaseNoun, leaseShare, stateFields, less[i].account, now, less[i].n)
-		leased = append(leased, more...)
-	}
-	return leased, err
+// Renew extends leases and returns the messages of which the caller still has the lease.
+// Neither Renew nor Release changes messages without waiting parts, or messages that
+// another process has leased since.
+func (s *Store) Renew(ctx context.Context, leases []Lease, until time.Time) ([]Ref, error) {
+	return s.moveDue(ctx, "messages: renew", leases, until)
 }
 
-const leaseShare = `
-SELECT ` + stateColumns + ` FROM message_state s
-WHERE s.account = $1 AND s.due > 0 AND s.due <= $2
-ORDER BY s.due, s.id LIMIT $3 {skip locked}`
+// Release ends leases: the messages are due at the given time.
+func (s *Store) Release(ctx context.Context, leases []Lease, due time.Time) error {
+	_, err := s.moveDue(ctx, "messages: release", leases, due)
+	return err
+}
+
+// moveLeases sets the due time of messages of which the caller still has the lease: another
+// process that has leased a message has a later end. With due + 0, SQLite finds the messages
+// by their keys; otherwise it would read, for each of them, all that the account has queued
+// in the index of due.
+const moveLeases = `
+	WITH leased AS MATERIALIZED (
+	  SELECT s.account, s.id
+	  FROM batch
+	  CROSS JOIN message_state s
+	  WHERE s.account = batch.account
+	    AND s.id = batch.id
+	    AND s.due + 0 BETWEEN 1 AND batch.ends
+	  ORDER BY s.account, s.id {for update}
+	)
+	UPDATE message_state
+	SET due = $1
+	FROM leased
+	WHERE message_state.account = leased.account
+	  AND message_state.id = leased.id
+	RETURNING message_state.account, message_state.id`
+
+func (s *Store) moveDue(ctx context.Context, label string, leases []Lease, due time.Time) ([]Ref, error) {
+	leases = db.LastOfEach(leases, func(a, b Lease) int {
+		return cmp.Or(cmp.Compare(a.Ref.Account, b.Ref.Account), cmp.Compare(a.Ref.ID, b.Ref.ID))
+	})
+	b := db.BatchOf("account, id, ends", leases, func(l *Lease) []any { return []any{l.Ref.Account, l.Ref.ID, l.End} })
+	return db.Returning(ctx, s.db, label, moveLeases, refFields, due, b)
+}

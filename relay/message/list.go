@@ -9,34 +9,60 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
-	"github.com/penstock/penstock/relay/credit"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// List returns messages of an account, newest first.
+// Filter selects messages of an account; zero fields select all.
+type Filter struct {
+	Account relay.AccountID // required
+	IDs     []ID
+	State   State  // of any part
+	Number  string // the whole originator or destination
+	Before  ID     // those with a lower id
+	Limit   int
+}
+
+// Selects reports whether the filter selects a message.
+func (f *Filter) Selects(m *Message) bool {
+	if f.Number != "" && m.Originator != f.Number && m.Destination != f.Number {
+		return false
+	}
+	return f.State == "" || slices.ContainsFunc(m.Parts, func(p Part) bool { return p.State == f.State })
+}
+
+// List returns messages of an account, newest first, and the cursor of the next page, 0 at
+// the end.
 func (s *Store) List(ctx context.Context, f Filter) ([]Message, ID, error) {
 	const label = "messages: list"
+	const selectNamed = `
+		SELECT ` + messageColumns + `
+		FROM batch
+		CROSS JOIN message m
+		CROSS JOIN message_state s
+		WHERE m.account = batch.account
+		  AND m.id = batch.id
+		  AND s.account = batch.account
+		  AND s.id = batch.id
+		ORDER BY batch.n`
 	if len(f.IDs) > 0 {
-		list, err := s.named(ctx, label, &f)
-		return list, 0, err
+		keys := db.BatchOf("account, id", f.IDs, func(id *ID) []any { return []any{f.Account, id} })
+		messages, err := db.List(ctx, s.db, label, selectNamed, messageFields, keys)
+		return slices.DeleteFunc(messages, func(m Message) bool { return !f.Selects(&m) }), 0, err
 	}
-	args := []any{f.Account, cmp.Or(int64(f.Before), newest), f.Limit}
+	args := []any{f.Account, cmp.Or(int64(f.Before), math.MaxInt64), f.Limit}
 	if f.Number != "" {
 		args = append(args, f.Number)
 	}
-	list, err := db.List(ctx, s.db, label, pageOf(&f), messageFields, args...)
-	if err != nil || len(list) < f.Limit || len(list) == 0 {
-		return list, 0, err
+	messages, err := db.List(ctx, s.db, label, pageStatement(&f), messageFields, args...)
+	if err != nil || len(messages) < f.Limit || len(messages) == 0 {
+		return messages, 0, err
 	}
-	return list, list[len(list)-1].ID, nil
+	return messages, messages[len(messages)-1].ID, nil
 }
 
-// newest is above all ids.
-const newest = math.MaxInt64
-
-// pageOf returns the statement that reads a page. It finds the ids first: in the index of
+// pageStatement returns the statement that reads a page. It finds the ids first: in the index of
 // a number and of a state if the filter has one, else by the key.
-func pageOf(f *Filter) string {
+func pageStatement(f *Filter) string {
 	const selectPage = `
 		WITH page AS MATERIALIZED (%s
 		  ORDER BY id DESC
@@ -51,12 +77,12 @@ func pageOf(f *Filter) string {
 		  AND s.account = $1
 		  AND s.id = page.id
 		ORDER BY page.id DESC`
-	const all = `
+	const selectAll = `
 		  SELECT id
 		  FROM message
 		  WHERE account = $1
 		    AND id < $2`
-	const inState = `
+	const selectInState = `
 		  SELECT id
 		  FROM message_state s
 		  WHERE account = $1
@@ -65,7 +91,7 @@ func pageOf(f *Filter) string {
 	// Each part reads no more than a page from the index of its column. CROSS JOIN has
 	// SQLite look up the states of the number's messages; PostgreSQL may begin with the
 	// index of the state, whose size it knows.
-	const ofNumber = `
+	const selectByNumber = `
 		  SELECT id
 		  FROM (
 		    SELECT m.id
@@ -87,102 +113,158 @@ func pageOf(f *Filter) string {
 		    ORDER BY m.id DESC
 		    LIMIT $3
 		  ) AS sent`
-	const withState = `
+	const joinState = `
 		    CROSS JOIN message_state s`
 	const andInState = `
 		      AND s.account = m.account
 		      AND s.id = m.id
 		      AND `
-	ids := all
+	ids := selectAll
 	switch {
 	case f.Number != "" && f.State != "":
-		ids = fmt.Sprintf(ofNumber, withState, andInState+stateCondition(f.State))
+		ids = fmt.Sprintf(selectByNumber, joinState, andInState+stateCondition(f.State))
 	case f.Number != "":
-		ids = fmt.Sprintf(ofNumber, "", "")
+		ids = fmt.Sprintf(selectByNumber, "", "")
 	case f.State != "":
-		ids = inState + stateCondition(f.State)
+		ids = selectInState + stateCondition(f.State)
 	}
 	return fmt.Sprintf(selectPage, ids)
 }
 
-// stateCondition returns the condition of a state as its index has it.
+// stateCondition returns the condition of a state in the words of its partial index.
 func stateCondition(s State) string {
 	bit := stateBit(s)
-	if s == Pending || s == Sending {
+	if s.Waiting() {
 		return fmt.Sprintf("s.due > 0 AND (s.states & %[1]d) = %[1]d", bit)
 	}
 	return fmt.Sprintf("(s.settled & %[1]d) = %[1]d", bit)
 }
 
-// named returns the messages that a filter names.
-func (s *Store) named(ctx context.Context, label string, f *Filter) ([]Message, error) {
-	b := db.BatchOf("account, id", f.IDs, func(id *ID) []any { return []any{f.Account, id} })
-	list, err := db.List(ctx, s.db, label, `
-SELECT `+messageColumns+` FROM batch CROSS JOIN message m CROSS JOIN message_state s
-WHERE m.account = batch.account AND m.id = batch.id AND s.account = batch.account AND s.id = batch.id
-ORDER BY batch.n`, messageFields, b)
-	return slices.DeleteFunc(list, func(m Message) bool { return !f.Selects(&m) }), err
+// Get loads a message by its id; relay.KindNotFound if the account has none.
+func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error) {
+	const statement = `
+		SELECT ` + messageColumns + `
+		FROM message m
+		JOIN message_state s ON s.account = m.account AND s.id = m.id
+		WHERE m.account = $1
+		  AND m.id = $2`
+	return db.One(ctx, s.db, "message "+id.String(), statement, messageFields, acct, id)
 }
 
-// Unreported returns messages with unreported changes. Those that do not open are listed
-// again later, behind the others.
+// Pending lists the pending parts of an account by id, and how many there are.
+func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error) {
+	const label = "messages: pending"
+	const count = `
+		SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT)
+		FROM message_state
+		WHERE account = $1
+		  AND due > 0
+		  AND pending > 0`
+	// preceding is the number of pending parts in messages with lower ids.
+	const selectPage = `
+		WITH page AS MATERIALIZED (
+		  SELECT id, total - pending AS preceding
+		  FROM (
+		    SELECT id, pending, SUM(pending) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS total
+		    FROM (
+		      SELECT id, pending
+		      FROM message_state
+		      WHERE account = $1
+		        AND due > 0
+		        AND pending > 0
+		      ORDER BY id
+		      LIMIT $4
+		    ) AS first
+		  ) AS counted
+		  WHERE total > $2
+		  ORDER BY id
+		  LIMIT $3
+		)
+		SELECT CAST(page.preceding AS BIGINT), ` + messageColumns + `
+		FROM page
+		CROSS JOIN message m
+		CROSS JOIN message_state s
+		WHERE m.account = $1
+		  AND m.id = page.id
+		  AND s.account = $1
+		  AND s.id = page.id
+		ORDER BY page.id`
+	total, err := db.Value[int](ctx, s.db, label, count, acct)
+	if err != nil || offset >= total || limit <= 0 {
+		return nil, total, err
+	}
+	type numbered struct {
+		m         Message
+		preceding int
+	}
+	fields := func(n *numbered) []any { return append([]any{&n.preceding}, messageFields(&n.m)...) }
+	page, err := db.List(ctx, s.db, label, selectPage, fields, acct, offset, limit, offset+limit)
+	var entries []Entry
+	for i := range page {
+		m, index := &page[i].m, page[i].preceding
+		for n := range m.Parts {
+			if m.Parts[n].State != Pending {
+				continue
+			}
+			if index >= offset && len(entries) < limit {
+				entries = append(entries, m.EntryOf(n))
+			}
+			index++
+		}
+	}
+	return entries, total, err
+}
+
+// Unreported returns messages whose changes are unreported since before a time, oldest
+// first. Settle and Receive make a message with a Report unreported; it stays so until
+// MarkReported, so that a crash loses no report. Messages that do not open are listed again
+// later, behind the others.
 func (s *Store) Unreported(ctx context.Context, before time.Time, limit int) ([]Message, error) {
 	const label = "messages: list unreported"
-	list, err := db.List(ctx, s.db, label, `
-SELECT `+messageColumns+` FROM message_state s JOIN message m ON m.account = s.account AND m.id = s.id
-WHERE s.untold > 0 AND s.untold <= $1
-ORDER BY s.untold, s.account, s.id LIMIT $2`, messageFields, before, limit)
+	const selectUnreported = `
+		SELECT ` + messageColumns + `
+		FROM message_state s
+		JOIN message m ON m.account = s.account AND m.id = s.id
+		WHERE s.untold > 0
+		  AND s.untold <= $1
+		ORDER BY s.untold, s.account, s.id
+		LIMIT $2`
+	const postpone = `
+		UPDATE message_state
+		SET untold = $1
+		FROM batch
+		WHERE message_state.account = batch.account
+		  AND message_state.id = batch.id
+		  AND message_state.untold > 0`
+	messages, err := db.List(ctx, s.db, label, selectUnreported, messageFields, before, limit)
 	if err != nil {
 		return nil, err
 	}
-	opened, unopened := separate(list)
-	return opened, s.db.Run(ctx, label, `
-UPDATE message_state SET untold = $1
-FROM batch WHERE message_state.account = batch.account AND message_state.id = batch.id AND message_state.untold > 0`,
-		s.db.Now(), db.BatchOf("account, id", unopened, func(m *Message) []any { return []any{m.Account, m.ID} }))
+	opened, unopened := separate(messages)
+	return opened, s.db.Run(ctx, label, postpone, s.db.Now(), refBatch(distinctRefs(unopened, (*Message).Ref)))
 }
 
-// separate separates the messages that open from those that do not.
-func separate(list []Message) (opened, unopened []Message) {
-	for i := range list {
-		if list[i].Unopened {
-			unopened = append(unopened, list[i])
-		} else {
-			opened = append(opened, list[i])
-		}
-	}
-	return opened, unopened
-}
-
-// MarkReported marks messages as reported unless their version has changed.
-func (s *Store) MarkReported(ctx context.Context, ms []Message) error {
-	b := db.BatchOf("account, id, version", ms, func(m *Message) []any {
+// MarkReported marks messages as reported unless their Version has changed.
+func (s *Store) MarkReported(ctx context.Context, messages []Message) error {
+	const statement = `
+		WITH reported AS MATERIALIZED (
+		  SELECT s.account, s.id
+		  FROM batch
+		  CROSS JOIN message_state s
+		  WHERE s.account = batch.account
+		    AND s.id = batch.id
+		    AND s.version = batch.version
+		  ORDER BY s.account, s.id {for update}
+		)
+		UPDATE message_state
+		SET untold = 0
+		FROM reported
+		WHERE message_state.account = reported.account
+		  AND message_state.id = reported.id`
+	b := db.BatchOf("account, id, version", messages, func(m *Message) []any {
 		return []any{m.Account, m.ID, m.Version}
 	})
-	return s.db.Run(ctx, "messages: mark reported", `
-WITH reported AS MATERIALIZED (
-  SELECT s.account, s.id FROM batch CROSS JOIN message_state s
-  WHERE s.account = batch.account AND s.id = batch.id AND s.version = batch.version
-  ORDER BY s.account, s.id {for update})
-UPDATE message_state SET untold = 0 FROM reported
-WHERE message_state.account = reported.account AND message_state.id = reported.id`, b)
-}
-
-// Forget removes messages whose time is over.
-func (s *Store) Forget(ctx context.Context, now time.Time) error {
-	const noun = "messages: forget"
-	return s.db.Repeat(ctx, noun, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
-		gone, err := db.List(ctx, tx, noun, `
-WITH gone AS MATERIALIZED (
-  SELECT account, id FROM message_state WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})
-DELETE FROM message_state WHERE (account, id) IN (SELECT account, id FROM gone)
-RETURNING account, id`, refFields, now, db.SweepMost)
-		if err != nil {
-			return 0, err
-		}
-		return len(gone), tx.Run(ctx, noun, `
-DELETE FROM message WHERE (account, id) IN (SELECT account, id FROM batch)`, refBatch(gone))
-	})
+	return s.db.Run(ctx, "messages: mark reported", statement, b)
 }
 
 const (
@@ -195,99 +277,45 @@ func sealedFields(m *Message) []any {
 	return []any{&m.Account, db.SealedOr(&m.Unopened, db.JSON(m), "message", &m.Account), &m.ID, &m.Originator, &m.Destination}
 }
 
-// messageFields returns where messageColumns are read to.
+// messageFields returns pointers to the fields of m in the order of messageColumns.
 func messageFields(m *Message) []any {
-	var s state
-	return append(sealedFields(m), &s.count, &s.scheduled, db.JSON(&s.parts), &m.Version, func() {
-		fill(m, &s)
-		s = state{}
+	var r row
+	return append(sealedFields(m), &r.partCount, &r.scheduled, db.JSON(&r.parts), &m.Version, func() {
+		r.fill(m)
+		r = row{}
 	})
 }
 
-// Get loads a message.
-func (s *Store) Get(ctx context.Context, acct relay.AccountID, id ID) (Message, error) {
-	return db.One(ctx, s.db, "message "+id.String(), `
-SELECT `+messageColumns+` FROM message m JOIN message_state s ON s.account = m.account AND s.id = m.id
-WHERE m.account = $1 AND m.id = $2`, messageFields, acct, id)
-}
-
-// openedOf returns the messages of states, in those states, but for those that do not open,
-// which it passes on.
-func (s *Store) openedOf(ctx context.Context, noun string, states []state, refuse func(unopened []Message) error) ([]Message, error) {
-	list, err := db.List(ctx, s.db, noun, `
-SELECT `+sealedColumns+`, batch.n FROM batch CROSS JOIN message m
-WHERE m.account = batch.account AND m.id = batch.id ORDER BY batch.n`, func(m *Message) []any {
+// messagesOf loads the messages of rows, in the states of the rows, and separates those
+// that do not open.
+func (s *Store) messagesOf(ctx context.Context, label string, rows []row) (opened, unopened []Message, err error) {
+	const statement = `
+		SELECT ` + sealedColumns + `, batch.n
+		FROM batch
+		CROSS JOIN message m
+		WHERE m.account = batch.account
+		  AND m.id = batch.id
+		ORDER BY batch.n`
+	fields := func(m *Message) []any {
 		var n int
 		return append(sealedFields(m), &n, func() {
-			m.Version = states[n-1].version
-			fill(m, &states[n-1])
+			m.Version = rows[n-1].version
+			rows[n-1].fill(m)
 		})
-	}, stateBatch(states))
-	opened, unopened := separate(list)
-	if err == nil && len(unopened) > 0 {
-		err = refuse(unopened)
 	}
-	return opened, err
+	messages, err := db.List(ctx, s.db, label, statement, fields, rowKeys(rows))
+	opened, unopened = separate(messages)
+	return opened, unopened, err
 }
 
-// Pending lists the pending parts of an account.
-func (s *Store) Pending(ctx context.Context, acct relay.AccountID, offset, limit int) ([]Entry, int, error) {
-	const noun = "messages: pending"
-	total, err := db.Value[int](ctx, s.db, noun, `
-SELECT CAST(COALESCE(SUM(pending), 0) AS BIGINT) FROM message_state WHERE account = $1 AND due > 0 AND pending > 0`, acct)
-	if err != nil || offset >= total || limit <= 0 {
-		return nil, total, err
-	}
-	type row struct {
-		m      Message
-		before int
-	}
-	// before is how many pending parts there are in messages with lower ids.
-	list, err := db.List(ctx, s.db, noun, `
-WITH page AS MATERIALIZED (
-  SELECT id, upto - pending AS before FROM (
-    SELECT id, pending, SUM(pending) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS upto FROM (
-      SELECT id, pending FROM message_state WHERE account = $1 AND due > 0 AND pending > 0 ORDER BY id LIMIT $4) AS first) AS counted
-  WHERE upto > $2 ORDER BY id LIMIT $3)
-SELECT CAST(page.before AS BIGINT), `+messageColumns+` FROM page
-CROSS JOIN message m CROSS JOIN message_state s
-WHERE m.account = $1 AND m.id = page.id AND s.account = $1 AND s.id = page.id
-ORDER BY page.id`, func(r *row) []any {
-		return append([]any{&r.before}, messageFields(&r.m)...)
-	}, acct, offset, limit, offset+limit)
-	var entries []Entry
-	for i := range list {
-		at := list[i].before
-		for n := range list[i].m.Parts {
-			if list[i].m.Parts[n].State != Pending {
-				continue
-			}
-			if at >= offset && len(entries) < limit {
-				entries = append(entries, list[i].m.EntryOf(n))
-			}
-			at++
+// separate separates the messages that open from those that do not.
+func separate(messages []Message) (opened, unopened []Message) {
+	for i := range messages {
+		if messages[i].Unopened {
+			unopened = append(unopened, messages[i])
+		} else {
+			opened = append(opened, messages[i])
 		}
 	}
-	return entries, total, err
-}
-
-// Delete removes a pending part and refunds it.
-func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry ID, now time.Time) error {
-	noun := "message " + entry.String()
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
-		st, err := db.One(ctx, tx, noun, `
-SELECT `+stateColumns+` FROM message_state s WHERE s.account = $1 AND s.id <= $2 ORDER BY s.id DESC LIMIT 1 {for update}`, stateFields, acct, entry)
-		if err != nil {
-			return err
-		}
-		part := entry - st.ID
-		if part >= ID(len(st.parts)) || !st.transition(int(part), Removed, now) {
-			return relay.Errorf(relay.KindNotFound, "%s: not pending", noun)
-		}
-		st.schedule(now, s.db.Retention())
-		if err := store(ctx, tx, noun, map[Ref]*state{st.Ref: &st}); err != nil {
-			return err
-		}
-		return refund(ctx, tx, []credit.Change{refundOf(acct, entry, now)})
-	})
+	return opened, unopened
 }

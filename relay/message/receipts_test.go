@@ -235,7 +235,7 @@ func idUsedTwice(p fixture) {
 	p.bind(9, first, "a")
 	p.same("the same number once more", p.match(about(first)).Part, partOf(9))
 	p.same("the other", p.match(about(second)).Part, partOf(8))
-	p.ahead.Add(int64(refKept))
+	p.ahead.Add(int64(boundTime))
 	p.same("expired", p.match(about(first)).Found, false)
 	p.same("bound anew", len(p.bind(10, second, "a")), 0)
 	p.same("what expired is forgotten", p.match(about(first)).Found, false)
@@ -269,17 +269,17 @@ func idUsedOften(p fixture) {
 func earlyReceiptsAreBounded(p fixture) {
 	early := Receipt{Carrier: "c1", IDs: []string{"a"}, State: Buffered, Line: strings.Repeat("x", 5000), At: at(1)}
 	long := early
-	long.Line = strings.Repeat("x", earlyBytes)
+	long.Line = strings.Repeat("x", maxEarlyBytes)
 	for _, r := range []Receipt{long, early, early, early, early, early} {
 		p.match(r)
 	}
-	p.ahead.Add(int64(earlyKept - time.Second))
+	p.ahead.Add(int64(earlyTime - time.Second))
 	p.same("early", len(p.bind(7, "", "a")), 3)
 	p.match(Receipt{Carrier: "c1", IDs: []string{"b"}, State: Buffered, At: at(1)})
-	p.ahead.Add(int64(earlyKept))
+	p.ahead.Add(int64(earlyTime))
 	p.same("early, after a day", len(p.bind(8, "", "b")), 0)
 	p.match(Receipt{Carrier: "c1", IDs: []string{"c"}, State: Buffered, At: at(1)})
-	p.ahead.Add(int64(earlyKept))
+	p.ahead.Add(int64(earlyTime))
 	p.match(Receipt{Carrier: "c1", IDs: []string{"c"}, State: Delivered, At: at(1)})
 	got := p.bind(9, "", "c")
 	if len(got) != 1 {
@@ -291,14 +291,14 @@ func earlyReceiptsAreBounded(p fixture) {
 func idsExpire(p fixture) {
 	r := Receipt{Carrier: "c1", IDs: []string{"a"}, State: Delivered, At: at(1)}
 	p.bind(7, "", "a")
-	p.ahead.Add(int64(refKept - time.Second))
+	p.ahead.Add(int64(boundTime - time.Second))
 	p.same("found", p.match(r).Found, true)
 	p.must(p.Sweep(p.Context(), p.db.Now()))
 	p.same("rows", p.rows("message_ref"), 1)
 	p.ahead.Add(int64(time.Second))
 	p.same("found later", p.match(r).Found, false)
 	p.same("early, for the next", len(p.bind(8, "", "a")), 1)
-	p.ahead.Add(int64(refKept))
+	p.ahead.Add(int64(boundTime))
 	p.must(p.Sweep(p.Context(), p.db.Now()))
 	p.same("rows", p.rows("message_ref"), 0)
 }

@@ -1,7 +1,6 @@
 package message
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -86,51 +85,50 @@ func (m *Message) Expand(report DeliveryReport) (string, error) {
 	}), nil
 }
 
-// reports returns the deliveries that report a message's state and those before
-// it: the receipt may arrive before the carrier's answer, and a crash may have
-// prevented an earlier report. Each code is reported once: it is part of the
-// delivery's id.
-func (h *ReceiptHandler) reports(m *Message) ([]outbox.Delivery, error) {
+// deliveries returns the deliveries that report a message's state and those before it: the
+// receipt may arrive before the carrier's answer, and a crash may have prevented an earlier
+// report. Each code is reported once: it is part of the delivery's id.
+func (m *Message) deliveries(now time.Time) ([]outbox.Delivery, error) {
 	code, part := m.Code()
 	if code == 0 || m.Report.URL == "" {
 		return nil, nil
 	}
 	p := &m.Parts[part]
-	var ds []outbox.Delivery
-	add := func(c Code, p *Part) error {
-		d, err := h.report(m, c, p)
-		ds = append(ds, d)
-		return err
+	var reports []DeliveryReport
+	add := func(c Code, p *Part) {
+		r := DeliveryReport{Code: c, At: p.ChangedAt, Line: p.Report}
+		if c == CodeBuffered && p.State != Buffered {
+			r.At, r.Line = p.BufferedAt, ""
+		}
+		if r.Line == "" || c == CodeAccepted || c == CodeRejected {
+			r.Line = m.receiptLine(c, p.Text, r.At)
+		}
+		reports = append(reports, r)
 	}
-	var err error
 	if code == CodeDelivered || code == CodeBuffered || code == CodeUndelivered {
-		err = add(CodeAccepted, p)
+		add(CodeAccepted, p)
 	}
-	buffered := slices.IndexFunc(m.Parts, func(b Part) bool { return !b.BufferedAt.IsZero() })
-	before := buffered >= 0 && (code == CodeDelivered || !m.Parts[buffered].BufferedAt.After(p.ChangedAt))
-	if before && (code == CodeDelivered || code == CodeUndelivered) {
-		err = errors.Join(err, add(CodeBuffered, &m.Parts[buffered]))
+	if code == CodeDelivered || code == CodeUndelivered {
+		buffered := slices.IndexFunc(m.Parts, func(b Part) bool { return !b.BufferedAt.IsZero() })
+		if buffered >= 0 && (code == CodeDelivered || !m.Parts[buffered].BufferedAt.After(p.ChangedAt)) {
+			add(CodeBuffered, &m.Parts[buffered])
+		}
 	}
-	return ds, errors.Join(err, add(code, p))
-}
+	add(code, p)
 
-func (h *ReceiptHandler) report(m *Message, c Code, p *Part) (outbox.Delivery, error) {
-	report := DeliveryReport{Code: c, At: p.ChangedAt, Line: p.Report}
-	if c == CodeBuffered && p.State != Buffered {
-		report.At, report.Line = p.BufferedAt, ""
+	deliveries := make([]outbox.Delivery, len(reports))
+	for i, r := range reports {
+		url, err := m.Expand(r)
+		if err != nil {
+			return nil, err
+		}
+		deliveries[i] = outbox.Delivery{
+			ID: "dlr-" + m.ID.String() + "-" + strconv.Itoa(int(r.Code)), Account: m.Account, Kind: outbox.KindReport, MessageID: m.ID.String(),
+			Originator: m.Originator, Destination: m.Destination, CreatedAt: now, Trace: m.Trace,
+			Request: &outbox.Request{Method: http.MethodGet, URL: url},
+		}
 	}
-	if report.Line == "" || c == CodeAccepted || c == CodeRejected {
-		report.Line = m.receiptLine(c, p.Text, report.At)
-	}
-	url, err := m.Expand(report)
-	if err != nil {
-		return outbox.Delivery{}, err
-	}
-	return outbox.Delivery{
-		ID: "dlr-" + m.ID.String() + "-" + strconv.Itoa(int(c)), Account: m.Account, Kind: outbox.KindReport, MessageID: m.ID.String(),
-		Originator: m.Originator, Destination: m.Destination, CreatedAt: h.deps.Now(), Trace: m.Trace,
-		Request: &outbox.Request{Method: http.MethodGet, URL: url},
-	}, nil
+	return deliveries, nil
 }
 
 // receiptLine is the value of %dlr if the network sent none, in the format of

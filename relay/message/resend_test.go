@@ -2,53 +2,38 @@ package message
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// unanswered has two messages and records the outcomes that are settled.
-type unanswered struct {
-	settled          []Outcome
-	noList, noSettle error
-}
-
-func (a *unanswered) List(context.Context, Filter) ([]Message, ID, error) {
-	return []Message{
-		{ID: 1, Account: 7, Parts: []Part{{State: Accepted}, {State: Unknown}}},
-		{ID: 3, Account: 7, Parts: []Part{{State: Unknown}, {State: Pending}, {State: Rejected}}},
-	}, 0, a.noList
-}
-
-func (a *unanswered) Settle(_ context.Context, outcomes []Outcome) ([]Message, error) {
-	a.settled = append(a.settled, outcomes...)
-	return nil, a.noSettle
-}
-
 func TestOnlyUnknownPartsAreSentAgain(t *testing.T) {
-	var a unanswered
-	now := time.Unix(100, 0)
-	n, err := Resend(t.Context(), &a, Filter{Account: 7}, now)
+	p := newFixture(t, "", 10)
+	two, three := p.message(2), p.message(3)
+	p.save(two, three)
+	p.handOver(two, 1, false)
+	p.handOver(three, 1, false)
+	for n, s := range []State{Accepted, Unknown} {
+		p.settlePart(two, n, Outcome{State: s, At: at(2)})
+	}
+	for n, s := range []State{Unknown, Pending, Rejected} {
+		p.settlePart(three, n, Outcome{State: s, At: at(2), Again: at(50)})
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := p.Resend(canceled, Filter{Account: 1, Limit: 10}, at(100)); n != 0 || err == nil {
+		t.Errorf("%d parts are resent while the store does not answer, %v", n, err)
+	}
+	n, err := p.Resend(t.Context(), Filter{Account: 1, Limit: 10}, at(100))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of parts", n, 2)
-	var parts string
-	for _, o := range a.settled {
-		part := fmt.Sprint(o.Account, " ", o.ID, " ", o.Part, "; ")
-		parts += part
-		relaytest.Equal(t, "state, times, resent and refund of "+part, []any{o.State, o.Again, o.At, o.Resent, o.Refund}, []any{Pending, now, now, true, false})
-		if o.Reason == "" {
-			t.Errorf("the outcome of %s has no reason", part)
-		}
+	p.inStates(two.ID, "accepted pending ")
+	p.inStates(three.ID, "pending pending rejected ")
+	part := relaytest.Must(p.Get(t.Context(), 1, three.ID))(t).Parts[0]
+	relaytest.Equal(t, "when the part was resent", part.ResentAt, at(100))
+	relaytest.Equal(t, "when the part is due", part.ScheduledAt, at(100))
+	if part.Reason == "" {
+		t.Error("the part has no reason")
 	}
-	relaytest.Equal(t, "the settled parts", parts, "7 1 1; 7 3 0; ")
-	for _, broken := range []*unanswered{{noList: errors.New("down")}, {noSettle: errors.New("down")}} {
-		n, err := Resend(t.Context(), broken, Filter{}, now)
-		relaytest.Equal(t, "the number of parts while the store is down", n, 0)
-		if err == nil {
-			t.Error("no error while the store is down")
-		}
-	}
+	p.hasCredit(5)
 }

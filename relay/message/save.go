@@ -2,7 +2,6 @@ package message
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -11,185 +10,223 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
+// Batch is the records of one order.
+type Batch struct {
+	Account  relay.AccountID
+	Messages []Message
+	// Lease is the end of the caller's lease on the messages that are due now; zero
+	// leaves them to the first LeaseDue.
+	Lease time.Time
+	Now   time.Time
+	Once  Once
+}
+
+// Credits is the cost of the batch: one credit per part.
+func (b *Batch) Credits() (n int64) {
+	for i := range b.Messages {
+		n += int64(len(b.Messages[i].Parts))
+	}
+	return n
+}
+
+// Once is the idempotency key of an order.
+type Once struct {
+	// Key is the hash of the client's key; empty disables it.
+	Key string
+	// Order is the hash of the order.
+	Order string
+	// Answer is stored and returned when the order is repeated.
+	Answer []byte
+	// Keep is how long the key is stored.
+	Keep time.Duration
+}
+
 const (
-	saveNoun = "messages: save"
-	// savedTogether is how many messages of one account a transaction saves at
-	// most, unless they are of one order.
-	savedTogether = 2000
+	saveLabel = "messages: save"
+	// maxSavedTogether is the largest number of messages of one account that a
+	// transaction saves, unless they are of one order.
+	maxSavedTogether = 2000
 )
 
-// Save charges for a batch, saves and queues it. Orders of one account that come
-// at the same time share a transaction: each changes the account's credit.
-func (s *Store) Save(ctx context.Context, b Batch) (Saved, error) {
+// Save charges for a batch, saves its messages and queues them, all in one transaction.
+// Orders of one account that arrive at the same time share a transaction, because each
+// changes the account's credit.
+//
+// Save returns relay.KindNoCredit, with nothing changed, if the credit does not pay for
+// all of the batch. A batch whose messages exist already is left unchanged, without an
+// error, so that a save without an answer may be repeated. For a known key of the same
+// order Save returns the Answer of that order, and saves nothing; for a known key of
+// another order it returns relay.KindConflict.
+func (s *Store) Save(ctx context.Context, b Batch) (answer []byte, err error) {
 	if len(b.Messages) == 0 {
-		return Saved{}, relay.Errorf(relay.KindInvalid, "messages: none to save")
+		return nil, relay.Errorf(relay.KindInvalid, "messages: none to save")
 	}
 	return s.saving.Submit(ctx, b.Account, &b)
 }
 
-// saveAll saves batches of one account. If one cannot be saved, each is by itself;
-// if the database is down, none is.
-func (s *Store) saveAll(ctx context.Context, acct relay.AccountID, all []*Batch) []db.Answer[Saved] {
-	answers := make([]db.Answer[Saved], len(all))
-	together := distinctKeys(all)
-	if together {
-		saved, err := s.save(ctx, acct, all)
-		for i := range all {
-			answers[i].Err = err
+// saveGroup saves batches of one account. If they cannot be saved together, each is saved
+// by itself, unless the database is down.
+func (s *Store) saveGroup(ctx context.Context, acct relay.AccountID, batches []*Batch) []db.Answer[[]byte] {
+	results := make([]db.Answer[[]byte], len(batches))
+	keys, sameKey := make(map[string]bool, len(batches)), false
+	for _, b := range batches {
+		sameKey = sameKey || b.Once.Key != "" && keys[b.Once.Key]
+		keys[b.Once.Key] = true
+	}
+	if !sameKey {
+		answers, err := s.saveTogether(ctx, acct, batches)
+		for i := range batches {
+			results[i].Err = err
 			if err == nil {
-				answers[i].Value = saved[i]
+				results[i].Value = answers[i]
 			}
 		}
-		together = err == nil || len(all) == 1 || relay.KindOf(err) == relay.KindUnavailable
-	}
-	if together {
-		return answers
-	}
-	for i := range all {
-		copy(answers[i:], s.saveAll(ctx, acct, all[i:i+1]))
-	}
-	return answers
-}
-
-// distinctKeys reports whether no two batches have the same key of a client.
-func distinctKeys(all []*Batch) bool {
-	seen := make(map[string]bool, len(all))
-	for _, b := range all {
-		if key := b.Once.Key; key != "" && seen[key] {
-			return false
+		if err == nil || len(batches) == 1 || relay.KindOf(err) == relay.KindUnavailable {
+			return results
 		}
-		seen[b.Once.Key] = true
 	}
-	return true
+	for i := range batches {
+		copy(results[i:], s.saveGroup(ctx, acct, batches[i:i+1]))
+	}
+	return results
 }
 
-// save saves batches of one account, all or none.
-func (s *Store) save(ctx context.Context, acct relay.AccountID, all []*Batch) ([]Saved, error) {
-	return db.Transact(ctx, s.db, saveNoun, func(ctx context.Context, tx *db.Tx) ([]Saved, error) {
-		saved := make([]Saved, len(all))
-		var fresh []*Batch
-		for _, i := range db.PlacesInOrder(all, func(a, b *Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
-			before, first, err := claimKey(ctx, tx, all[i])
+// saveTogether saves batches of one account, all or none.
+func (s *Store) saveTogether(ctx context.Context, acct relay.AccountID, batches []*Batch) ([][]byte, error) {
+	return db.Transact(ctx, s.db, saveLabel, func(ctx context.Context, tx *db.Tx) ([][]byte, error) {
+		// 1. Claim the clients' keys, in the order in which every transaction locks them.
+		answers := make([][]byte, len(batches))
+		var claimed []*Batch
+		for _, i := range db.PlacesInOrder(batches, func(a, b *Batch) int { return strings.Compare(a.Once.Key, b.Once.Key) }) {
+			answer, ok, err := claimKey(ctx, tx, batches[i])
 			if err != nil {
 				return nil, err
 			}
-			if saved[i] = before; first {
-				fresh = append(fresh, all[i])
+			if answers[i] = answer; ok {
+				claimed = append(claimed, batches[i])
 			}
 		}
-		fresh, err := insert(ctx, tx, acct, fresh)
+
+		// 2. Insert the messages.
+		inserted, err := insert(ctx, tx, acct, claimed)
 		if err != nil {
 			return nil, err
 		}
-		charges := make([]credit.Change, len(fresh))
-		for i, b := range fresh {
-			charges[i] = charge(b)
+
+		// 3. Charge for them; the credit is locked last.
+		charges := make([]credit.Change, len(inserted))
+		for i, b := range inserted {
+			first, last := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
+			reference := first.String()
+			if id := last.EntryID(len(last.Parts) - 1); id != first {
+				reference += "-" + id.String()
+			}
+			charges[i] = credit.Change{
+				ID: "sent-" + first.String(), Account: acct, Credits: -b.Credits(), Reason: credit.Sent, Reference: reference, At: b.Now,
+			}
 		}
 		_, err = credit.Apply(ctx, tx, charges)
-		return saved, err
+		return answers, err
 	})
 }
 
-// insert inserts the messages of batches and returns the batches that were not
-// saved before.
-func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []*Batch) (fresh []*Batch, err error) {
-	texts := db.NewBatch("id, originator, destination, doc")
-	for _, b := range all {
+// claimKey claims the client's key for an order. If the key belongs to an order already,
+// ok is false, and answer is that order's, unless it is this very order, repeated.
+func claimKey(ctx context.Context, tx *db.Tx, b *Batch) (answer []byte, ok bool, err error) {
+	// An expired key counts as unused. While another transaction claims the key, the
+	// statement waits for its end.
+	const insertKey = `
+		INSERT INTO message_order (account, client_key, content, first_message, answer, expires)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (account, client_key) DO UPDATE
+		SET content = excluded.content,
+		  first_message = excluded.first_message,
+		  answer = excluded.answer,
+		  expires = excluded.expires
+		WHERE message_order.expires <= $7`
+	const selectKey = `
+		SELECT content, first_message, answer
+		FROM message_order
+		WHERE account = $1
+		  AND client_key = $2`
+	if b.Once.Key == "" {
+		return nil, true, nil
+	}
+	first := b.Messages[0].ID
+	n, err := tx.Exec(ctx, saveLabel, insertKey,
+		b.Account, b.Once.Key, b.Once.Order, first, append([]byte{}, b.Once.Answer...), b.Now.Add(b.Once.Keep), b.Now)
+	if err != nil || n > 0 {
+		return nil, err == nil, err
+	}
+	type order struct {
+		hash   string
+		first  ID
+		answer []byte
+	}
+	owner, err := db.One(ctx, tx, saveLabel, selectKey,
+		func(o *order) []any { return []any{&o.hash, &o.first, &o.answer} }, b.Account, b.Once.Key)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case owner.first == first:
+		return nil, false, nil
+	case owner.hash != b.Once.Order:
+		return nil, false, relay.Errorf(relay.KindConflict, "messages: the key belongs to another order")
+	}
+	return append([]byte{}, owner.answer...), false, nil
+}
+
+// insert inserts the messages of batches and returns the batches that were not saved
+// before.
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, batches []*Batch) (inserted []*Batch, err error) {
+	const insertMessages = `
+		INSERT INTO message (account, id, originator, destination, doc)
+		SELECT $1, id, originator, destination, doc
+		FROM batch
+		WHERE true
+		ON CONFLICT (account, id) DO NOTHING
+		RETURNING id`
+	const insertStates = `
+		INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
+		SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0
+		FROM batch`
+	messages := db.NewBatch("id, originator, destination, doc")
+	for _, b := range batches {
 		for i := range b.Messages {
 			m := &b.Messages[i]
-			texts.Add(m.ID, m.Originator, m.Destination, db.Sealed(db.JSON(m), "message", acct))
+			messages.Add(m.ID, m.Originator, m.Destination, db.Sealed(db.JSON(m), "message", acct))
 		}
 	}
-	ids, err := db.Values[ID](ctx, tx, saveNoun, `
-INSERT INTO message (account, id, originator, destination, doc)
-SELECT $1, id, originator, destination, doc FROM batch WHERE true
-ON CONFLICT (account, id) DO NOTHING
-RETURNING id`, acct, texts)
+	ids, err := db.Values[ID](ctx, tx, saveLabel, insertMessages, acct, messages)
 	if err != nil {
 		return nil, err
 	}
-	inserted := db.By(ids, func(id ID) ID { return id })
+	isInserted := make(map[ID]bool, len(ids))
+	for _, id := range ids {
+		isInserted[id] = true
+	}
 	states := db.NewBatch("id, part_count, scheduled, report, due")
-	for _, b := range all {
-		before := states.Len()
+	for _, b := range batches {
+		n := 0
 		for i := range b.Messages {
 			m := &b.Messages[i]
-			if _, is := inserted[m.ID]; is {
-				states.Add(m.ID, len(m.Parts), m.ScheduledFor, m.Report.URL != "", dueOf(b, m))
+			if !isInserted[m.ID] {
+				continue
 			}
+			n++
+			due := m.ScheduledFor
+			if !b.Lease.IsZero() && !m.ScheduledFor.After(b.Now) { // leased by the caller
+				due = b.Lease
+			}
+			states.Add(m.ID, len(m.Parts), m.ScheduledFor, m.Report.URL != "", due)
 		}
-		switch states.Len() - before {
+		switch n {
 		case len(b.Messages):
-			fresh = append(fresh, b)
+			inserted = append(inserted, b)
 		case 0: // saved before
 		default:
 			return nil, relay.Errorf(relay.KindUnexpected, "messages: ids from %s on belong to other messages", b.Messages[0].ID)
 		}
 	}
-	return fresh, tx.Run(ctx, saveNoun, `
-INSERT INTO message_state (account, id, part_count, scheduled, report, parts, pending, states, due, untold, expires, version)
-SELECT $1, id, part_count, scheduled, report, '', part_count, 1, due, 0, 0, 0 FROM batch`, acct, states)
-}
-
-// dueOf is when a new message is due: at the end of the lease if who saves it has
-// it in hand.
-func dueOf(b *Batch, m *Message) time.Time {
-	if !b.Lease.IsZero() && !m.ScheduledFor.After(b.Now) {
-		return b.Lease
-	}
-	return m.ScheduledFor
-}
-
-func charge(b *Batch) credit.Change {
-	first, last := b.Messages[0].ID, &b.Messages[len(b.Messages)-1]
-	entries := first.String()
-	if id := last.EntryID(len(last.Parts) - 1); id != first {
-		entries += "-" + id.String()
-	}
-	return credit.Change{
-		ID: "sent-" + first.String(), Account: b.Account, Credits: -b.Credits(), Reason: credit.Sent, Reference: entries, At: b.Now,
-	}
-}
-
-// claimKey takes the client's key for an order. first is false for one that was made
-// before.
-func claimKey(ctx context.Context, tx *db.Tx, b *Batch) (saved Saved, first bool, err error) {
-	if b.Once.Key == "" {
-		return saved, true, nil
-	}
-	id, answer := b.Messages[0].ID, append([]byte{}, b.Once.Answer...)
-	// A key that has expired is as if it had never been used. While another transaction has
-	// the key, this waits for its end.
-	n, err := tx.Exec(ctx, saveNoun, db.Upsert("message_order", "account, client_key", "content, first_message, answer, expires")+
-		" WHERE message_order.expires <= $7", b.Account, b.Once.Key, b.Once.Order, id, answer, b.Now.Add(b.Once.Keep), b.Now)
-	if err != nil || n > 0 {
-		return saved, err == nil, err
-	}
-	type before struct {
-		content string
-		first   ID
-		answer  []byte
-	}
-	had, err := db.One(ctx, tx, saveNoun, `
-SELECT content, first_message, answer FROM message_order WHERE account = $1 AND client_key = $2`, func(v *before) []any {
-		return []any{&v.content, &v.first, &v.answer}
-	}, b.Account, b.Once.Key)
-	switch {
-	case err != nil:
-		return saved, false, err
-	case had.first == id: // this order, repeated
-		return saved, false, nil
-	case had.content != b.Once.Order:
-		return saved, false, relay.Errorf(relay.KindConflict, "messages: the key belongs to another order")
-	}
-	return Saved{Before: append([]byte{}, had.answer...)}, false, nil
-}
-
-// Sweep deletes the keys of orders and the ids of carriers that have expired.
-// Messages are deleted by Forget.
-func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return errors.Join(
-		s.db.SweepExpired(ctx, "messages: expired orders", "message_order", "account, client_key", "expires", now),
-		s.db.SweepExpired(ctx, "messages: expired carrier ids", "message_ref", "carrier, ref", "expires", now),
-	)
+	return inserted, tx.Run(ctx, saveLabel, insertStates, acct, states)
 }

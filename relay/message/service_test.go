@@ -2,7 +2,6 @@ package message
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,48 +12,56 @@ import (
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/decoders/sms/smstest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
 
-// drawer is an orderStore that keeps batches, a Balance and a Dispatcher.
-type drawer struct {
-	orderStore
-	next       ID
+// desk is a store on SQLite and a Submitter. It records what is saved and dispatched.
+type desk struct {
+	store      *Store
+	credit     *credit.Store
 	batches    []Batch
 	dispatched []Message
-	fail       []error // of the next saves
-	before     []byte
+	lost       []error // of the next saves: each is saved, and its answer lost
 }
 
-func (d *drawer) Reserve(_ context.Context, n int) (ID, error) {
-	first := d.next + 1
-	d.next += ID(n)
-	return first, nil
-}
-
-func (d *drawer) Save(_ context.Context, b Batch) (Saved, error) {
-	d.batches = append(d.batches, b)
-	if len(d.fail) > 0 {
-		err := d.fail[0]
-		d.fail = d.fail[1:]
-		return Saved{}, err
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	database := dbtest.Open(t, db.Options{})
+	d := &desk{store: NewStore(database), credit: credit.NewStore(database)}
+	relaytest.NoError(t, d.credit.Open(t.Context(), 1, 1_000_000, now()))
+	save := d.store.saving.Do
+	d.store.saving.Do = func(ctx context.Context, acct relay.AccountID, batches []*Batch) []db.Answer[[]byte] {
+		answers := save(ctx, acct, batches)
+		for _, b := range batches {
+			d.batches = append(d.batches, *b)
+		}
+		if len(d.lost) > 0 {
+			answers[0].Err = d.lost[0]
+			d.lost = d.lost[1:]
+		}
+		return answers
 	}
-	return Saved{Before: d.before}, nil
+	return d
 }
 
-func (d *drawer) Balance(context.Context, relay.AccountID) (int64, error) { return 7, nil }
-func (d *drawer) Dispatch(ms []Message, end time.Time)                    { d.dispatched = append(d.dispatched, ms...) }
+func (d *desk) Lease() time.Duration                  { return time.Minute }
+func (d *desk) Dispatch(ms []Message, _ time.Time)    { d.dispatched = append(d.dispatched, ms...) }
+func (d *desk) FitsSevenBit(string, string) bool      { return true }
+func (d *desk) AcceptsOriginator(string, string) bool { return true }
 
 func now() time.Time { return time.Date(2026, 11, 20, 9, 34, 15, 0, time.UTC) }
 
-func newService(t *testing.T, d *drawer) *Service {
+func newService(t *testing.T, d *desk) *Service {
 	t.Helper()
-	s, err := New(Deps{Store: d, Credit: d, Dispatcher: d, CheckURL: func(u string) error {
+	s, err := New(Deps{Store: d.store, Credit: d.credit, Submitter: d, Now: now, CheckURL: func(u string) error {
 		if strings.Contains(u, "10.0.0.1") {
 			return errors.New("the address is private")
 		}
 		return nil
-	}}, Options{Now: now})
+	}})
 	relaytest.NoError(t, err)
 	return s
 }
@@ -66,7 +73,7 @@ func order(s *Service, text string, destinations ...string) Order {
 // Preview and Send return the numbers of the table, which independent calculators
 // confirm.
 func TestPreviewAndSendAgree(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	table := smstest.Texts()
 	if len(table) < 60 {
@@ -75,9 +82,10 @@ func TestPreviewAndSendAgree(t *testing.T) {
 	for _, tc := range table {
 		t.Run(tc.Name, func(t *testing.T) {
 			o := order(s, tc.Text, "447700900123", "447700900124", "447700900123")
+			balance := relaytest.Must(d.credit.Balance(t.Context(), 1))(t)
 			v, err := s.Preview(t.Context(), o)
 			relaytest.NoError(t, err)
-			relaytest.Equal(t, "the preview", v, Preview{Parts: tc.Parts, Cost: int64(3 * tc.Parts), Credit: 7})
+			relaytest.Equal(t, "the preview", v, Preview{Parts: tc.Parts, Cost: int64(3 * tc.Parts), Credit: balance})
 			d.batches = nil
 			sent, err := s.Send(t.Context(), o)
 			relaytest.NoError(t, err)
@@ -102,7 +110,7 @@ type encoding struct {
 func encodingOf(m *Message) encoding { return encoding{m.Coding, len(m.Parts), m.Text()} }
 
 func TestAnOrderIsSavedAsOneMessagePerDestination(t *testing.T) {
-	d := &drawer{next: 40}
+	d := newDesk(t)
 	s := newService(t, d)
 	o := order(s, strings.Repeat("a", 200), "447700900123", "447700900124", "447700900123")
 	o.Originator, o.Flash, o.Origin, o.IP = "Shop", true, "rest", "192.0.2.1"
@@ -116,7 +124,7 @@ func TestAnOrderIsSavedAsOneMessagePerDestination(t *testing.T) {
 	references := make(map[byte]bool)
 	for i, m := range b.Messages {
 		want := Message{
-			ID: ID(41 + 2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true,
+			ID: sent.Messages[0].ID + ID(2*i), Account: 1, Originator: "Shop", Destination: o.Destinations[i], Coding: GSM, Flash: true,
 			Report: o.Report, Origin: "rest", IP: "192.0.2.1", ReceivedAt: now(), ScheduledFor: now(), Parts: m.Parts,
 		}
 		relaytest.Equal(t, fmt.Sprint("message ", i), m, want)
@@ -134,7 +142,7 @@ func TestAnOrderIsSavedAsOneMessagePerDestination(t *testing.T) {
 }
 
 func TestScheduledMessagesAreNotDispatched(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	o := order(s, "hi", "447700900123")
 	for name, tc := range map[string]struct {
@@ -158,7 +166,7 @@ func TestScheduledMessagesAreNotDispatched(t *testing.T) {
 }
 
 func TestOrdersThatAreRefused(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	good := func() Order { return order(s, "hi", "447700900123") }
 	for _, tc := range []struct {
@@ -220,7 +228,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 }
 
 func TestOriginators(t *testing.T) {
-	s := newService(t, &drawer{})
+	s := newService(t, newDesk(t))
 	for _, good := range []string{"", "1", "0", "123456789012345", "Shop", "Shop24", "abcdefghijk", "ÄÖÜäöüñÑéà", "ΔΦΓΛΩ",
 		"My Shop", "shop.com", "A&B", "+447700900123", "+123456789012345", "+", "+Plus", "a@b", "[€uro]", "12 34"} {
 		o := order(s, "hi", "447700900123")
@@ -232,7 +240,7 @@ func TestOriginators(t *testing.T) {
 
 // network describes the carriers: numbers with the prefix 44 have one that takes
 // Latin-1 instead of the GSM alphabet, and only digits as originator.
-type network struct{}
+type network struct{ *desk }
 
 func (network) FitsSevenBit(number, text string) bool {
 	return !strings.HasPrefix(number, "44") || !strings.ContainsAny(text, "€Ω")
@@ -245,7 +253,7 @@ func (network) AcceptsOriginator(number, originator string) bool {
 // A number with and without a plus sign is the same originator, also when the message
 // is replaced.
 func TestAnOriginatorIsKeptWithoutItsPlus(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	o := order(s, "hi", "447700900123")
 	o.Originator = "+447700900999"
@@ -256,8 +264,9 @@ func TestAnOriginatorIsKeptWithoutItsPlus(t *testing.T) {
 }
 
 func TestOriginatorsThatACarrierRefuses(t *testing.T) {
-	s := newService(t, &drawer{})
-	s.deps.Carriers = network{}
+	d := newDesk(t)
+	s := newService(t, d)
+	s.deps.Submitter = network{d}
 	for _, tc := range []struct {
 		originator, to string
 		ok             bool
@@ -288,9 +297,9 @@ func TestTextsThatACarrierCannotWriteInSevenBits(t *testing.T) {
 		{"Ω", "447700900123", true, UCS2, 1},
 		{"Ω", "49170123456", true, GSM, 1},
 	} {
-		d := &drawer{}
+		d := newDesk(t)
 		s := newService(t, d)
-		s.deps.Carriers = network{}
+		s.deps.Submitter = network{d}
 		o := order(s, tc.text, strings.Fields(tc.to)...)
 		if tc.octets {
 			o.Body = Octets(sms.Octets{Coding: sms.GSM, Data: []byte{0x15}})
@@ -309,7 +318,7 @@ func TestTextsThatACarrierCannotWriteInSevenBits(t *testing.T) {
 }
 
 func TestAByteOrderMarkIsDropped(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	sent, err := s.Send(t.Context(), order(s, "\ufeffhi", "447700900123"))
 	relaytest.NoError(t, err)
@@ -318,7 +327,7 @@ func TestAByteOrderMarkIsDropped(t *testing.T) {
 }
 
 func TestTruncation(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	for _, tc := range []struct{ most, parts, length int }{{1, 1, 160}, {2, 2, 306}, {255, 3, 400}} {
 		o := order(s, "", "447700900123")
@@ -331,7 +340,7 @@ func TestTruncation(t *testing.T) {
 }
 
 func TestOctetsAreShownInHex(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	o := order(s, "", "447700900123")
 	o.Body = Octets(sms.Octets{Coding: sms.Binary, Header: sms.UDH{{ID: 5, Data: []byte{0x23, 0xF4, 0, 0}}}, Data: []byte{0, 0xFF}})
@@ -344,14 +353,14 @@ func TestOctetsAreShownInHex(t *testing.T) {
 }
 
 func TestAKeyIsBoundToItsOrder(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	onceOf := func(change func(*Order)) Once {
 		t.Helper()
 		o := order(s, strings.Repeat("é", 200), "447700900123")
 		o.Key = "k"
 		change(&o)
-		if _, err := s.Send(t.Context(), o); err != nil {
+		if _, err := s.Send(t.Context(), o); err != nil && relay.FieldsOf(err)["Idempotency-Key"] == nil {
 			t.Fatal(err)
 		}
 		return d.batches[len(d.batches)-1].Once
@@ -381,35 +390,42 @@ func TestAKeyIsBoundToItsOrder(t *testing.T) {
 	if other := onceOf(func(o *Order) { o.Replace, o.Body = true, s.Text("x", 0) }); other.Order == short.Order {
 		t.Error("with another replace it is the same order")
 	}
+}
+
+func TestAnOrderWithAKeyIsRepeated(t *testing.T) {
+	d := newDesk(t)
+	s := newService(t, d)
 	o := order(s, "x", "447700900123")
 	o.Key = "k"
-	before := Sent{Messages: []Entry{{ID: 9, Data: "x", Received: now()}}, Cost: 1}
-	d.before, _ = json.Marshal(before)
-	got, err := s.Send(t.Context(), o)
-	relaytest.NoError(t, err)
-	before.Repeated = true
-	relaytest.Equal(t, "the answer to a repeated order", got, before)
-	d.fail = []error{relay.Errorf(relay.KindConflict, "another")}
+	first := relaytest.Must(s.Send(t.Context(), o))(t)
+	relaytest.Equal(t, "whether the first is a repetition", first.Repeated, false)
+	first.Repeated = true
+	relaytest.Equal(t, "the answer to the repeated order", relaytest.Must(s.Send(t.Context(), o))(t), first)
+	relaytest.Equal(t, "the number of dispatched messages", len(d.dispatched), 1)
+	relaytest.Equal(t, "the credit", relaytest.Must(d.credit.Balance(t.Context(), 1))(t), 999_999)
+	o.Body = s.Text("y", 0)
 	if _, err := s.Send(t.Context(), o); len(relay.FieldsOf(err)["Idempotency-Key"]) != 1 {
 		t.Errorf("a key that was used for another order: %v", err)
 	}
 }
 
 func TestASaveWithoutAnAnswerIsRepeated(t *testing.T) {
-	d := &drawer{}
+	d := newDesk(t)
 	s := newService(t, d)
 	down := relay.Errorf(relay.KindUnavailable, "no answer")
-	d.fail = []error{down}
+	d.lost = []error{down}
 	_, err := s.Send(t.Context(), order(s, "hi", "447700900123"))
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "the number of saves", len(d.batches), 2)
 	relaytest.Equal(t, "the message id of the second save", d.batches[1].Messages[0].ID, d.batches[0].Messages[0].ID)
-	d.fail = []error{down, down}
+	relaytest.Equal(t, "the credit", relaytest.Must(d.credit.Balance(t.Context(), 1))(t), 999_999)
+	d.lost = []error{down, down}
 	_, err = s.Send(t.Context(), order(s, "hi", "447700900123"))
 	relaytest.Equal(t, "the kind of error after two saves without an answer", relay.KindOf(err), relay.KindUnavailable)
 	relaytest.Equal(t, "the number of dispatched messages", len(d.dispatched), 1)
-	d.fail = []error{relay.Errorf(relay.KindNoCredit, "no")}
-	_, err = s.Send(t.Context(), order(s, "hi", "447700900123"))
+	poor := order(s, "hi", "447700900123")
+	poor.Account = 2
+	_, err = s.Send(t.Context(), poor)
 	relaytest.Equal(t, "the kind of error without credit", relay.KindOf(err), relay.KindNoCredit)
 	relaytest.Equal(t, "the number of saves, of which none was repeated without credit", len(d.batches), 5)
 }

@@ -2,6 +2,7 @@ package message
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -11,71 +12,102 @@ import (
 // Store stores messages. It is safe for concurrent use, and for use by several
 // gateways on one database.
 type Store struct {
-	db *db.DB
-	// ids has the block of reserved ids, and is empty while it is in use.
-	ids    chan block
-	saving *db.GroupCommit[relay.AccountID, *Batch, Saved]
+	db     *db.DB
+	ids    chan idBlock // has the reserved ids; empty while a call takes some
+	saving *db.GroupCommit[relay.AccountID, *Batch, []byte]
 }
 
-// NewStore makes a Store.
+// NewStore returns the store of messages.
 func NewStore(database *db.DB) *Store {
-	s := &Store{db: database, ids: make(chan block, 1)}
-	s.ids <- block{}
-	s.saving = &db.GroupCommit[relay.AccountID, *Batch, Saved]{
-		Most: savedTogether, Size: func(b *Batch) int { return len(b.Messages) }, Do: s.saveAll,
+	s := &Store{db: database, ids: make(chan idBlock, 1)}
+	s.ids <- idBlock{}
+	s.saving = &db.GroupCommit[relay.AccountID, *Batch, []byte]{
+		Most: maxSavedTogether, Size: func(b *Batch) int { return len(b.Messages) }, Do: s.saveGroup,
 	}
 	return s
 }
 
-// Ids are taken from the database in blocks: one commit for many orders.
+// Ids are reserved in blocks, so that one commit serves many orders.
 const (
 	// blockTime is how long a block is used, so that ids grow with time even if
-	// another gateway takes many.
-	blockTime = time.Second
-	blockMost = 4096
+	// another gateway reserves many.
+	blockTime    = time.Second
+	maxBlockSize = 4096
 )
 
-// block is ids in a row that are reserved and not given out.
-type block struct {
-	next, end ID
-	size      int // with which it was taken
-	taken     time.Time
+// idBlock is a sequence of ids that are reserved and not used.
+type idBlock struct {
+	next, end  ID
+	size       int // when it was reserved
+	reservedAt time.Time
 }
 
-// Reserve takes n ids in a row. Ids of one gateway grow strictly, those of several
-// to the second.
+// Reserve reserves n ids in a row and returns the first. The ids of one gateway grow
+// strictly, those of several to the second.
 func (s *Store) Reserve(ctx context.Context, n int) (ID, error) {
+	const label = "messages: reserve"
+	const statement = `
+		UPDATE message_id
+		SET last = last + $1
+		RETURNING last`
+	var block idBlock
 	select {
-	case b := <-s.ids:
-		defer func() { s.ids <- b }()
-		now := s.db.Now()
-		fresh := now.Sub(b.taken) < blockTime
-		if !fresh || b.end-b.next < ID(n) {
-			size := n
-			if fresh { // blocks grow while they are used up in their time
-				size = max(n, min(2*b.size, blockMost))
-			}
-			next, err := s.reserve(ctx, size)
-			if err != nil {
-				return 0, err
-			}
-			b = next
-			b.taken = now
-		}
-		b.next += ID(n)
-		return b.next - ID(n), nil
+	case block = <-s.ids:
+		defer func() { s.ids <- block }()
 	case <-ctx.Done():
-		return 0, db.Wrap("messages: reserve", ctx.Err())
+		return 0, db.Wrap(label, ctx.Err())
 	}
+	now := s.db.Now()
+	fresh := now.Sub(block.reservedAt) < blockTime
+	if !fresh || block.end-block.next < ID(n) {
+		size := n
+		if fresh { // blocks grow while they are used up within blockTime
+			size = max(n, min(2*block.size, maxBlockSize))
+		}
+		last, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (ID, error) {
+			return db.Value[ID](ctx, tx, label, statement, size)
+		})
+		if err != nil {
+			return 0, err
+		}
+		block = idBlock{next: last + 1 - ID(size), end: last + 1, size: size, reservedAt: now}
+	}
+	block.next += ID(n)
+	return block.next - ID(n), nil
 }
 
-func (s *Store) reserve(ctx context.Context, size int) (block, error) {
-	const noun = "messages: reserve"
-	last, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (ID, error) {
-		return db.Value[ID](ctx, tx, noun, "UPDATE message_id SET last = last + $1 RETURNING last", size)
+// Sweep deletes the keys of orders and the ids of carriers that have expired.
+func (s *Store) Sweep(ctx context.Context, now time.Time) error {
+	return errors.Join(
+		s.db.SweepExpired(ctx, "messages: expired orders", "message_order", "account, client_key", "expires", now),
+		s.db.SweepExpired(ctx, "messages: expired carrier ids", "message_ref", "carrier, ref", "expires", now),
+	)
+}
+
+// Forget deletes the messages of which no part has waited to be sent for the retention,
+// also accepted and unknown ones.
+func (s *Store) Forget(ctx context.Context, now time.Time) error {
+	const label = "messages: forget"
+	const deleteStates = `
+		WITH expired AS MATERIALIZED (
+		  SELECT account, id
+		  FROM message_state
+		  WHERE expires > 0
+		    AND expires <= $1
+		  ORDER BY expires
+		  LIMIT $2 {skip locked}
+		)
+		DELETE FROM message_state
+		WHERE (account, id) IN (SELECT account, id FROM expired)
+		RETURNING account, id`
+	const deleteMessages = `
+		DELETE FROM message
+		WHERE (account, id) IN (SELECT account, id FROM batch)`
+	return s.db.Repeat(ctx, label, db.SweepMost, func(ctx context.Context, tx *db.Tx) (int, error) {
+		deleted, err := db.List(ctx, tx, label, deleteStates, refFields, now, db.SweepMost)
+		if err != nil {
+			return 0, err
+		}
+		return len(deleted), tx.Run(ctx, label, deleteMessages, refBatch(deleted))
 	})
-	if err != nil {
-		return block{}, err
-	}
-	return block{next: last + 1 - ID(size), end: last + 1, size: size}, nil
 }

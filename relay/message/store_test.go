@@ -138,7 +138,7 @@ func pendingPages(p fixture) {
 func keyMakesOneOrder(p fixture) {
 	save := func(b Batch) (string, error) {
 		saved, err := p.Save(p.Context(), b)
-		return string(saved.Before), err
+		return string(saved), err
 	}
 	once := Once{Key: "k", Order: "o", Answer: []byte(`{"a":"|"}`), Keep: time.Hour}
 	batch := func() Batch {
@@ -154,7 +154,7 @@ func keyMakesOneOrder(p fixture) {
 			p.Fatalf("%d: %q, %v", i, got, err)
 		}
 	}
-	if saved, err := p.Save(p.Context(), first); err != nil || saved.Before != nil {
+	if saved, err := p.Save(p.Context(), first); err != nil || saved != nil {
 		p.Fatalf("the order itself, repeated: %+v, %v", saved, err)
 	}
 	p.hasCredit(9)
@@ -176,7 +176,7 @@ func keyExpires(p fixture) {
 			Once: Once{Key: "k", Order: order, Keep: time.Minute},
 		})
 		p.must(err)
-		return saved.Before
+		return saved
 	}
 	if save(0, "a") != nil || save(59, "a") == nil || save(60, "b") != nil || save(119, "b") == nil {
 		p.Fatal("the key was not known for a minute")
@@ -201,7 +201,7 @@ func manyOrdersAtATime(p fixture) {
 			}
 			saved, err := p.Save(ctx, b)
 			switch {
-			case err == nil && saved.Before != nil:
+			case err == nil && saved != nil:
 				repeated.Add(1)
 			case err == nil:
 				sent.Add(1)

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 )
 
-// skippedIDs is by how much ids grow when the database was put back to an earlier state:
-// receipts of messages that it lacks must not find other messages. It is more than a
-// gateway takes between two backups.
+// skippedIDs is the number of ids that are skipped when the database was put back to an
+// earlier state: receipts of messages that it lacks must not find other messages. It is
+// more than a gateway uses between two backups.
 const skippedIDs = 10_000_000
 
 // SkipIDs makes the next ids much larger than the last one.
@@ -17,55 +18,109 @@ func (s *Store) SkipIDs(ctx context.Context) error {
 	return s.db.Run(ctx, "message ids", "UPDATE message_id SET last = last + $1", skippedIDs)
 }
 
-// MarkUnknown gives the pending parts that were due by a time the state Unknown, with a
-// reason, and returns their number. It does so in a database that was put back to an
-// earlier state: the parts may have been submitted, or deleted, since.
+// MarkUnknown sets the pending parts that were due by a time to Unknown, with a reason, and
+// returns their number. It is for a database that was put back to an earlier state: the
+// parts may have been submitted, or deleted, since.
 func (s *Store) MarkUnknown(ctx context.Context, dueBy, now time.Time, reason string) (count int, err error) {
-	const noun = "messages: mark unknown"
+	const label = "messages: mark unknown"
 	const statement = `
-SELECT ` + stateColumns + ` FROM message_state s
-WHERE s.pending > 0 AND s.scheduled <= $1 AND (s.account, s.id) > ($2, $3)
-ORDER BY s.account, s.id LIMIT $4 {for update}`
-	last := Ref{}
+		SELECT ` + rowColumns + `
+		FROM message_state s
+		WHERE s.pending > 0
+		  AND s.scheduled <= $1
+		  AND (s.account, s.id) > ($2, $3)
+		ORDER BY s.account, s.id
+		LIMIT $4 {for update}`
+	var last Ref
 	for {
 		var marked int
-		list, err := db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) ([]state, error) {
-			list, err := db.List(ctx, tx, noun, statement, stateFields, dueBy, last.Account, last.ID, db.SweepMost)
+		rows, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]row, error) {
+			rows, err := db.List(ctx, tx, label, statement, rowFields, dueBy, last.Account, last.ID, db.SweepMost)
 			if err != nil {
 				return nil, err
 			}
 			marked = 0
-			changed := make(map[Ref]*state, len(list))
-			for i := range list {
-				marked += list[i].markUnknown(dueBy, now, reason)
-				list[i].schedule(now, s.db.Retention())
-				changed[list[i].Ref] = &list[i]
+			changed := make(map[Ref]*row, len(rows))
+			for i := range rows {
+				marked += rows[i].markUnknown(dueBy, now, reason)
+				rows[i].schedule(now, s.db.Retention())
+				changed[rows[i].Ref] = &rows[i]
 			}
-			return list, store(ctx, tx, noun, changed)
+			return rows, saveRows(ctx, tx, label, changed)
 		})
 		if err != nil {
 			return count, err
 		}
 		count += marked
-		if len(list) < db.SweepMost {
+		if len(rows) < db.SweepMost {
 			return count, nil
 		}
-		last = list[len(list)-1].Ref
+		last = rows[len(rows)-1].Ref
 	}
 }
 
-// markUnknown is MarkUnknown for one message.
-func (s *state) markUnknown(dueBy, now time.Time, reason string) (count int) {
-	for i := range s.parts {
-		p := &s.parts[i]
+// markUnknown sets the pending parts that were due by a time to Unknown and returns their
+// number.
+func (r *row) markUnknown(dueBy, now time.Time, reason string) (count int) {
+	for i := range r.parts {
+		p := &r.parts[i]
 		if p.State == Pending && p.Due <= db.Millis(dueBy) {
 			p.State, p.Changed, p.Reason = Unknown, db.Millis(now), reason
 			count++
 		}
 	}
 	if count > 0 {
-		s.version++
-		s.changed = true
+		r.version++
+		r.changed = true
 	}
 	return count
+}
+
+// unopenedReason is the reason of Unknown parts of a message that does not open.
+const unopenedReason = relay.UnopenedReason + ", then resend the message"
+
+// markUnopened sets the parts that are due of messages that do not open to Unknown.
+func (s *Store) markUnopened(ctx context.Context, unopened []Message, now time.Time) error {
+	refs := distinctRefs(unopened, (*Message).Ref)
+	return s.db.Write(ctx, leaseLabel, func(ctx context.Context, tx *db.Tx) error {
+		rows, err := lockRows(ctx, tx, leaseLabel, refs)
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			r.markUnknown(now, now, unopenedReason)
+			for n := range r.parts {
+				if r.parts[n].State == Sending && r.transition(n, Unknown, now) {
+					r.parts[n].Reason = unopenedReason
+				}
+			}
+			r.schedule(now, s.db.Retention())
+		}
+		return saveRows(ctx, tx, leaseLabel, rows)
+	})
+}
+
+// Resend schedules the parts in the state Unknown of the messages that a filter selects,
+// and returns their number. The decision is the operator's, because the phone may receive
+// them twice. Retries of these parts count from now.
+func (s *Store) Resend(ctx context.Context, f Filter, now time.Time) (int, error) {
+	messages, _, err := s.List(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	var outcomes []Outcome
+	for i := range messages {
+		for n := range messages[i].Parts {
+			if messages[i].Parts[n].State == Unknown {
+				outcomes = append(outcomes, Outcome{
+					PartRef: PartRef{Ref: messages[i].Ref(), Part: n}, State: Pending,
+					Reason: "sent again by the operator", Again: now, Resent: true, At: now,
+				})
+			}
+		}
+	}
+	if _, err := s.Settle(ctx, outcomes); err != nil {
+		return 0, err
+	}
+	return len(outcomes), nil
 }

@@ -62,7 +62,7 @@ func unopenedIsSentAgain(p fixture) {
 
 	// 3. An operator has it sent when it opens again.
 	restore()
-	n, err := Resend(p.Context(), p.Store, Filter{Account: 1, IDs: []ID{b.ID}}, at(40))
+	n, err := p.Resend(p.Context(), Filter{Account: 1, IDs: []ID{b.ID}}, at(40))
 	p.must(err)
 	relaytest.Equal(p, "parts that are sent again", n, 2)
 	leased, err = p.LeaseDue(p.Context(), at(41), at(55), 9)

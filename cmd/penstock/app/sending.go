@@ -38,11 +38,9 @@ func (d *Gateway) openReceipts(ctx context.Context, records *recordStores, sende
 		}
 	}
 	r.signer = carrier.NewSigner(secret)
-	store := records.Messages
 	r.handler, err = message.NewReceiptHandler(message.ReceiptHandlerDeps{
-		Receipts: store, Reports: store, Deliveries: sender, Logger: d.log,
-		Events: carrier.NewLateStatuses(records.statuses),
-	}, message.ReceiptHandlerOptions{})
+		Store: records.Messages, Deliveries: sender, Logger: d.log, Events: carrier.NewLateStatuses(records.statuses),
+	})
 	if err == nil {
 		d.whileOpen(r.handler.Run)
 	}
@@ -66,9 +64,8 @@ func (d *Gateway) openSending(records *recordStores, r receipts, intakes map[eve
 		return s, err
 	}
 	s.messages, err = message.New(message.Deps{
-		Store: records.Messages, Credit: records.Credit, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
-		Dispatcher: s.submit, Carriers: s.submit,
-	}, message.Options{Lease: s.submit.Lease()})
+		Store: records.Messages, Credit: records.Credit, Submitter: s.submit, CheckURL: guard.New(d.cfg.Egress.Allow).CheckURL,
+	})
 	return s, err
 }
 

@@ -1,0 +1,342 @@
+package message
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
+)
+
+const (
+	// boundTime is how long a carrier's id of a part is known: longer than networks try to
+	// reach a phone.
+	boundTime = 14 * 24 * time.Hour
+	// earlyTime is how long a receipt that arrived before its id was bound is stored.
+	earlyTime = 24 * time.Hour
+	// maxEarlyBytes bounds the receipts that are stored for one id.
+	maxEarlyBytes = 16 << 10
+	// maxClockSkew is the largest difference between the clocks of gateways.
+	maxClockSkew = time.Minute
+)
+
+// carrierID is a carrier's id of a part.
+type carrierID struct{ carrier, id string }
+
+// carrierIDOf returns the id as the database stores it, see db.Batch.
+func carrierIDOf(carrier, id string) carrierID {
+	return carrierID{carrier, strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")}
+}
+
+// boundPart is a part that an id names, and its message's destination.
+type boundPart struct {
+	part   PartRef
+	number string
+}
+
+// boundID is a row of message_ref: the part that an id was bound to last (message 0 if it
+// was not), and the parts before, because an SMSC may use an id twice.
+type boundID struct {
+	key carrierID
+	boundPart
+	early   string // receipts that arrived before, as JSON, with a comma behind each
+	earlier string // "account message part number,", the latest first; the last may be cut off
+}
+
+func (b *boundID) fields() []any {
+	return []any{&b.key.carrier, &b.key.id, &b.part.Account, &b.part.ID, &b.part.Part, &b.number, &b.early, &b.earlier}
+}
+
+// parts returns the parts that the id names, the latest first.
+func (b *boundID) parts() []boundPart {
+	if b == nil || b.part.ID == 0 {
+		return nil
+	}
+	parts := []boundPart{b.boundPart}
+	for entry := range strings.SplitAfterSeq(b.earlier, ",") {
+		var p boundPart
+		n, _ := fmt.Sscanf(entry, "%d %d %d %s", &p.part.Account, &p.part.ID, &p.part.Part, &p.number)
+		if n == 4 && strings.HasSuffix(entry, ",") {
+			p.number = strings.TrimSuffix(p.number, ",")
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// agrees reports whether a receipt may be about the part. The receipt's first id is in
+// the notation of the network: it counts unless the receipt names another number. Another
+// id may be that of another message.
+func (b *boundID) agrees(p *boundPart, r *Receipt) bool {
+	if p.number == "" || len(r.Numbers) == 0 {
+		return true
+	}
+	if slices.ContainsFunc(r.Numbers, func(number string) bool { return suffix(number) == suffix(p.number) }) {
+		return true
+	}
+	return r.Destination == "" && (len(r.IDs) == 0 || b.key == carrierIDOf(r.Carrier, r.IDs[0]))
+}
+
+// suffix returns the part of a number or a name that all notations share.
+func suffix(address string) string {
+	const subscriber = 7
+	return strings.ToLower(address[max(0, len(address)-subscriber):])
+}
+
+// match sets the part of a receipt that has none yet: the latest that agrees.
+func (b *boundID) match(r *Receipt) {
+	if r.Found {
+		return
+	}
+	parts := b.parts()
+	if i := slices.IndexFunc(parts, func(p boundPart) bool { return b.agrees(&p, r) }); i >= 0 {
+		r.Part, r.Found = parts[i].part, true
+	}
+}
+
+// indexBoundIDs indexes the ids that db.List has returned.
+func indexBoundIDs(ids []boundID, err error) (map[carrierID]*boundID, error) {
+	return db.Index(ids, err, func(b *boundID) carrierID { return b.key })
+}
+
+// Bind saves which parts carriers' ids name and returns the receipts that arrived for any
+// of them before: those that are Found, and those that are Held. Several ids of one binding
+// are notations of one id. An id that is bound again names both parts.
+func (s *Store) Bind(ctx context.Context, bindings []Binding) ([]Receipt, error) {
+	var ids []boundID
+	for _, b := range bindings {
+		for _, id := range b.IDs {
+			ids = append(ids, boundID{key: carrierIDOf(b.Carrier, id), boundPart: boundPart{b.Part, b.Number}})
+		}
+	}
+	rounds := db.Rounds(ids, func(b *boundID) carrierID { return b.key })
+	early, err := db.Transact(ctx, s.db, "messages: bind", func(ctx context.Context, tx *db.Tx) (early []Receipt, err error) {
+		for _, round := range rounds {
+			receipts, err := bind(ctx, tx, round)
+			if err != nil {
+				return nil, err
+			}
+			early = append(early, receipts...)
+		}
+		return early, nil
+	})
+	if err != nil || !slices.ContainsFunc(early, func(r Receipt) bool { return !r.Found }) {
+		return early, err
+	}
+	if err := s.matchOtherBases(ctx, early); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(early, func(r Receipt) bool { return !r.Found && !r.Held }), nil
+}
+
+// bind binds distinct ids and returns the receipts that arrived before.
+func bind(ctx context.Context, tx *db.Tx, ids []boundID) (early []Receipt, err error) {
+	// The part that was bound before goes to the front of earlier. The early receipts stay,
+	// to be read again if the binding is repeated.
+	const statement = `
+		INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
+		SELECT carrier, ref, account, message, part, number, '', '', $1
+		FROM batch
+		WHERE true
+		ORDER BY carrier, ref
+		ON CONFLICT (carrier, ref) DO UPDATE
+		SET account = excluded.account,
+		  message = excluded.message,
+		  part = excluded.part,
+		  number = excluded.number,
+		  expires = excluded.expires,
+		  early = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.early END,
+		  earlier = CASE
+		    WHEN message_ref.expires <= $2 OR message_ref.message = 0 THEN ''
+		    WHEN message_ref.account = excluded.account
+		      AND message_ref.message = excluded.message
+		      AND message_ref.part = excluded.part
+		      AND message_ref.number = excluded.number
+		    THEN message_ref.earlier
+		    ELSE substr(
+		      CAST(message_ref.account AS TEXT) || ' ' || CAST(message_ref.message AS TEXT) || ' '
+		      || CAST(message_ref.part AS TEXT) || ' ' || message_ref.number || ',' || message_ref.earlier,
+		      1, 1000
+		    )
+		  END
+		RETURNING carrier, ref, account, message, part, number, early, earlier`
+	batch := db.BatchOf("carrier, ref, account, message, part, number", ids, func(b *boundID) []any {
+		return []any{b.key.carrier, b.key.id, b.part.Account, b.part.ID, b.part.Part, b.number}
+	})
+	now := tx.Now()
+	stored, err := indexBoundIDs(db.List(ctx, tx, "messages: bind", statement, (*boundID).fields, now.Add(boundTime), now, batch))
+	for i := 0; i < len(ids) && err == nil; i++ {
+		if b := stored[ids[i].key]; b != nil && b.early != "" {
+			early, err = b.appendEarly(early)
+		}
+	}
+	return early, err
+}
+
+// appendEarly appends the early receipts that are about the part that is bound now: if a
+// receipt agrees with several parts, it is about the first that was bound. A receipt with
+// the id in another base is not Found yet.
+func (b *boundID) appendEarly(early []Receipt) ([]Receipt, error) {
+	var receipts []Receipt
+	if err := json.Unmarshal([]byte("["+strings.TrimSuffix(b.early, ",")+"]"), &receipts); err != nil {
+		return nil, relay.Errorf(relay.KindUnexpected, "messages: early receipt of %s: %w", b.key.id, err)
+	}
+	parts := b.parts()
+	slices.Reverse(parts)
+	for _, r := range receipts {
+		i := slices.IndexFunc(parts, func(p boundPart) bool { return b.agrees(&p, &r) })
+		if i < 0 || parts[i].part != b.part {
+			continue
+		}
+		if r.Found = slices.ContainsFunc(r.IDs, func(id string) bool { return b.key == carrierIDOf(r.Carrier, id) }); r.Found {
+			r.Part = b.part
+		}
+		early = append(early, r)
+	}
+	return early, nil
+}
+
+// Match finds the part of each receipt by the first of its ids that is known, and sets its
+// Part. Where an id names several parts, the last whose number agrees counts. The first id
+// also counts where no number agrees, unless the receipt names another. An id in another
+// base counts for a part that has not ended, whose message was sent to the receipt's number
+// from its originator. While another such part waits for its answer, the receipt is Held,
+// and the caller matches it again later. A receipt about an unknown part is stored until
+// Bind, for a day, and Found is false.
+func (s *Store) Match(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
+	// 1. Match by the ids as the receipts have them, then by those in other bases.
+	boundIDs, err := s.boundIDs(ctx, receipts)
+	if err != nil {
+		return nil, err
+	}
+	otherBase := false
+	stored := make([]bool, len(receipts)) // held before, and stored then
+	for i := range receipts {
+		r := &receipts[i]
+		stored[i], r.Held = r.Held, false
+		for _, id := range r.IDs {
+			boundIDs[carrierIDOf(r.Carrier, id)].match(r)
+		}
+		otherBase = otherBase || !r.Found && slices.ContainsFunc(r.OtherBases, func(id string) bool { return boundIDs[carrierIDOf(r.Carrier, id)] != nil })
+	}
+	if otherBase {
+		if err := s.matchOtherBases(ctx, receipts); err != nil {
+			return nil, err
+		}
+	}
+
+	// 2. Store those that match nothing, under each of their ids.
+	var unmatched []earlyReceipt
+	for i := range receipts {
+		r := &receipts[i]
+		if r.Found || stored[i] {
+			continue
+		}
+		doc, err := db.Encode(r)
+		if err != nil {
+			return nil, fmt.Errorf("messages: receipt: encode: %w", err)
+		}
+		for n, id := range slices.Concat(r.IDs, r.OtherBases) {
+			// The first id may be bound to another part too, if the carrier uses it twice.
+			if key := carrierIDOf(r.Carrier, id); n == 0 || boundIDs[key] == nil {
+				unmatched = append(unmatched, earlyReceipt{key, doc + ",", r})
+			}
+		}
+	}
+	if len(unmatched) == 0 {
+		return receipts, nil
+	}
+	rounds := db.Rounds(unmatched, func(e *earlyReceipt) carrierID { return e.key })
+	found, err := db.Transact(ctx, s.db, matchLabel, func(ctx context.Context, tx *db.Tx) ([]map[carrierID]*boundID, error) {
+		found := make([]map[carrierID]*boundID, len(rounds))
+		for i, round := range rounds {
+			if found[i], err = storeEarly(ctx, tx, round); err != nil {
+				return nil, err
+			}
+		}
+		return found, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	// 3. Match those whose ids were bound in the meantime.
+	for i, round := range rounds {
+		for _, e := range round {
+			if slices.ContainsFunc(e.receipt.IDs, func(id string) bool { return e.key == carrierIDOf(e.receipt.Carrier, id) }) {
+				found[i][e.key].match(e.receipt)
+			} else if len(found[i][e.key].parts()) > 0 {
+				e.receipt.Held = true
+			}
+		}
+	}
+	for i := range receipts {
+		receipts[i].Held = receipts[i].Held && !receipts[i].Found
+	}
+	return receipts, nil
+}
+
+const matchLabel = "messages: receipts"
+
+// boundIDs returns what is stored of the receipts' ids.
+func (s *Store) boundIDs(ctx context.Context, receipts []Receipt) (map[carrierID]*boundID, error) {
+	const statement = `
+		SELECT r.carrier, r.ref, r.account, r.message, r.part, r.number, '', r.earlier
+		FROM batch
+		CROSS JOIN message_ref r
+		WHERE r.carrier = batch.carrier
+		  AND r.ref = batch.ref
+		  AND r.message > 0
+		  AND r.expires > $1`
+	ids := db.NewBatch("carrier, ref")
+	for i := range receipts {
+		for _, id := range slices.Concat(receipts[i].IDs, receipts[i].OtherBases) {
+			ids.Add(receipts[i].Carrier, id)
+		}
+	}
+	return indexBoundIDs(db.List(ctx, s.db, matchLabel, statement, (*boundID).fields, s.db.Now(), ids))
+}
+
+// earlyReceipt is a receipt that arrived before its id was bound.
+type earlyReceipt struct {
+	key     carrierID
+	doc     string
+	receipt *Receipt
+}
+
+// storeEarly stores receipts until their ids are bound, and returns what is stored of the
+// ids.
+func storeEarly(ctx context.Context, tx *db.Tx, receipts []earlyReceipt) (map[carrierID]*boundID, error) {
+	// An id that was bound in the meantime keeps its part. An expired row counts as absent.
+	const statement = `
+		INSERT INTO message_ref (carrier, ref, account, message, part, number, early, earlier, expires)
+		SELECT carrier, ref, 0, 0, 0, '', receipt, '', $1
+		FROM batch
+		WHERE true
+		ORDER BY carrier, ref
+		ON CONFLICT (carrier, ref) DO UPDATE
+		SET account = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.account END,
+		  message = CASE WHEN message_ref.expires <= $2 THEN 0 ELSE message_ref.message END,
+		  earlier = CASE WHEN message_ref.expires <= $2 THEN '' ELSE message_ref.earlier END,
+		  expires = CASE WHEN message_ref.expires <= $2 THEN excluded.expires ELSE message_ref.expires END,
+		  early = CASE
+		    WHEN message_ref.expires <= $2 THEN excluded.early
+		    WHEN octet_length(message_ref.early) + octet_length(excluded.early) <= $3
+		    THEN message_ref.early || excluded.early
+		    ELSE message_ref.early
+		  END
+		RETURNING carrier, ref, account, message, part, number, '', earlier`
+	b := db.NewBatch("carrier, ref, receipt")
+	for _, e := range receipts {
+		if len(e.doc) > maxEarlyBytes {
+			e.doc = ""
+		}
+		b.Add(e.key.carrier, e.key.id, e.doc)
+	}
+	now := tx.Now()
+	return indexBoundIDs(db.List(ctx, tx, matchLabel, statement, (*boundID).fields, now.Add(earlyTime), now, maxEarlyBytes, b))
+}

@@ -1,0 +1,115 @@
+package message
+
+import (
+	"context"
+	"slices"
+
+	"github.com/penstock/penstock/relay/db"
+)
+
+// matchOtherBases matches the receipts that are not Found by their ids in other bases. A
+// receipt may arrive before the answer with its id, so it is Held if it may be about a part
+// without an answer.
+func (s *Store) matchOtherBases(ctx context.Context, receipts []Receipt) error {
+	const selectUnanswered = `
+		SELECT ` + sentColumns + `
+		FROM message_state s
+		JOIN message m ON m.account = s.account AND m.id = s.id
+		WHERE (s.states & 2) = 2`
+	const selectBound = `
+		SELECT ` + sentColumns + `
+		FROM batch
+		CROSS JOIN message_state s
+		JOIN message m ON m.account = s.account AND m.id = s.id
+		WHERE s.account = batch.account
+		  AND s.id = batch.id`
+	// The ids are looked up after the parts without an answer: one that is answered in
+	// between is bound.
+	unanswered, err := db.List(ctx, s.db, "messages: unanswered", selectUnanswered, sentFields)
+	if err != nil {
+		return err
+	}
+	boundIDs, err := s.boundIDs(ctx, receipts)
+	if err != nil {
+		return err
+	}
+	var parts []boundPart
+	for _, b := range boundIDs {
+		parts = append(parts, b.parts()...)
+	}
+	list, err := db.List(ctx, s.db, matchLabel, selectBound, sentFields, refBatch(distinctRefs(parts, func(p *boundPart) Ref { return p.part.Ref })))
+	sent, err := db.Index(list, err, func(m *sentMessage) Ref { return m.Ref })
+	if err != nil {
+		return err
+	}
+	for i := range receipts {
+		r := &receipts[i]
+		for _, id := range r.IDs {
+			boundIDs[carrierIDOf(r.Carrier, id)].match(r)
+		}
+		if r.Found {
+			continue
+		}
+		for _, id := range r.OtherBases {
+			parts := boundIDs[carrierIDOf(r.Carrier, id)].parts()
+			n := slices.IndexFunc(parts, func(p boundPart) bool { return sent[p.part.Ref].awaits(p.part.Part, r) })
+			if n < 0 {
+				continue
+			}
+			r.Held = slices.ContainsFunc(unanswered, func(m sentMessage) bool { return m.mayBeAnswered(r, parts[n].part) })
+			if r.Found = !r.Held; r.Found {
+				r.Part = parts[n].part
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// sentMessage is a message's addresses and the states of its parts.
+type sentMessage struct {
+	originator, number string
+	row
+}
+
+const sentColumns = `m.originator, m.destination, ` + rowColumns
+
+// sentFields returns pointers to the fields of m in the order of sentColumns.
+func sentFields(m *sentMessage) []any {
+	return append([]any{&m.originator, &m.number}, rowFields(&m.row)...)
+}
+
+// agrees reports whether the addresses of a receipt are those of the message, and the
+// receipt arrived after a time in milliseconds. A missing address agrees with all.
+func (m *sentMessage) agrees(r *Receipt, since int64) bool {
+	has := func(addresses []string, address string) bool {
+		return address == "" || slices.ContainsFunc(addresses, func(a string) bool { return suffix(a) == suffix(address) })
+	}
+	return since <= db.Millis(r.At.Add(maxClockSkew)) &&
+		(len(r.Numbers) == 0 || has(r.Numbers, m.number)) &&
+		(len(r.Addresses) < 2 || has(r.Addresses, m.originator))
+}
+
+// awaits reports whether a part of the message has not ended, or has ended by this very
+// receipt, and the receipt agrees with the message.
+func (m *sentMessage) awaits(part int, r *Receipt) bool {
+	if m == nil || part >= len(m.parts) || !m.agrees(r, m.scheduled) {
+		return false
+	}
+	p, arrived := &m.parts[part], db.Millis(r.At)
+	return !p.State.Ended() ||
+		p.State == r.State && (p.Changed == arrived || r.Line != "" && p.Report == r.Line) ||
+		r.State == Buffered && p.Buffered == arrived
+}
+
+// mayBeAnswered reports whether the receipt may be about a part of the message, other than
+// the given part, that waits for the carrier's answer.
+func (m *sentMessage) mayBeAnswered(r *Receipt, except PartRef) bool {
+	for n := range m.parts {
+		p := &m.parts[n]
+		if p.State == Sending && p.Carrier == r.Carrier && m.agrees(r, p.Changed) && (PartRef{Ref: m.Ref, Part: n}) != except {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,303 @@
+package message
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/penstock/penstock/relay/outbox"
+)
+
+// Binding is the ids that a carrier gave a part.
+type Binding struct {
+	Carrier string
+	IDs     []string
+	Part    PartRef
+	Number  string // the message's destination; empty agrees with all
+}
+
+// Receipt is a network's report about a part.
+type Receipt struct {
+	Carrier string `json:"carrier"`
+	// IDs are the carrier's id and our reference. The carrier's id is first.
+	IDs []string `json:"ids"`
+	// OtherBases are the ids with the same value in another base. They may be the ids of
+	// other messages.
+	OtherBases []string `json:"other_bases,omitempty"`
+	State      State    `json:"state"`
+	// Numbers are those that the receipt is from and to, one of them the message's
+	// destination; none agrees with all.
+	Numbers []string `json:"numbers,omitempty"`
+	// Destination is the number that is the message's destination by the protocol; empty
+	// if the protocol does not tell.
+	Destination string `json:"names,omitempty"`
+	// Addresses are those that the receipt is from and to, as they are written. One of
+	// two is the message's originator.
+	Addresses []string `json:"addresses,omitempty"`
+	// Event is the event of the receipt's arrival.
+	Event string    `json:"event,omitempty"`
+	Line  string    `json:"line,omitempty"` // %dlr
+	At    time.Time `json:"at"`
+	Part  PartRef   `json:"part,omitzero"`
+	Found bool      `json:"-"`
+	// Held means that the receipt matches a part by another base, but may belong to a part
+	// that is not answered yet.
+	Held bool `json:"-"`
+}
+
+// Events changes the status of receipts' events after they were journalled.
+type Events interface {
+	// Applied clears the unrouted state of receipts that have matched since.
+	Applied(ctx context.Context, events []string) error
+}
+
+// ReceiptHandlerDeps are the dependencies of ReceiptHandler. Store and Deliveries are
+// required.
+type ReceiptHandlerDeps struct {
+	Events     Events // nil disables it
+	Store      *Store
+	Deliveries outbox.Sender
+	Logger     *slog.Logger     // nil means slog.Default
+	Now        func() time.Time // nil means time.Now
+}
+
+const (
+	// sweepInterval is the interval of the sweep for changes that a crash left unreported.
+	sweepInterval = 10 * time.Second
+	// sweepBatch is the number of messages that a sweep reads at a time.
+	sweepBatch = 500
+	// maxHeld bounds the memory of held receipts. Those beyond it stay unrouted.
+	maxHeld = 10_000
+)
+
+// ReceiptHandler applies the receipts of networks to messages and sends delivery
+// reports to accounts.
+type ReceiptHandler struct {
+	deps ReceiptHandlerDeps
+
+	mu sync.Mutex
+	// appliedNow are the events of early receipts that were applied since the last
+	// sweep, appliedBefore those of the interval before it. An event may be marked as
+	// unrouted shortly after its receipt was applied, so the mark is cleared once more
+	// at the next sweep.
+	appliedNow, appliedBefore []string
+	// held are the receipts that were Held, at most maxHeld. They are matched again at
+	// the next sweep.
+	held []Receipt
+}
+
+// NewReceiptHandler returns a ReceiptHandler. Run sends reports that a crash left unsent.
+func NewReceiptHandler(deps ReceiptHandlerDeps) (*ReceiptHandler, error) {
+	if deps.Store == nil || deps.Deliveries.Store == nil {
+		return nil, errors.New("messages: Store and Deliveries are required")
+	}
+	deps.Logger = cmp.Or(deps.Logger, slog.Default())
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	return &ReceiptHandler{deps: deps}, nil
+}
+
+// Receive records receipts in order and sends the delivery reports. Receipts that
+// name their Part are not matched. It returns the receipts with Found set; a
+// receipt that is not Found waits for Bind, because it may arrive before the
+// carrier's answer.
+func (h *ReceiptHandler) Receive(ctx context.Context, receipts []Receipt) ([]Receipt, error) {
+	var unnamed []Receipt
+	var indices []int
+	for i := range receipts {
+		if receipts[i].Part.ID != 0 {
+			receipts[i].Found = true
+			continue
+		}
+		unnamed, indices = append(unnamed, receipts[i]), append(indices, i)
+	}
+	if len(unnamed) > 0 {
+		matched, err := h.deps.Store.Match(ctx, unnamed)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range indices {
+			receipts[i] = matched[k]
+		}
+	}
+	if err := h.apply(ctx, receipts); err != nil {
+		return receipts, err
+	}
+	h.hold(receipts)
+	return receipts, nil
+}
+
+// Bind saves the ids of parts and applies the receipts that arrived before them.
+func (h *ReceiptHandler) Bind(ctx context.Context, bindings []Binding) error {
+	early, err := h.deps.Store.Bind(ctx, bindings)
+	if err != nil {
+		return err
+	}
+	if err := h.apply(ctx, early); err != nil {
+		return err
+	}
+	h.hold(early)
+	h.markFound(ctx, early)
+	return nil
+}
+
+// apply records receipts whose part is known. Two receipts of one message are
+// recorded one after the other, so that each is reported.
+func (h *ReceiptHandler) apply(ctx context.Context, receipts []Receipt) error {
+	for len(receipts) > 0 {
+		seen := make(map[Ref]bool, len(receipts))
+		var distinct, remaining []Receipt
+		for _, r := range receipts {
+			switch {
+			case !r.Found:
+			case seen[r.Part.Ref]:
+				remaining = append(remaining, r)
+			default:
+				seen[r.Part.Ref] = true
+				distinct = append(distinct, r)
+			}
+		}
+		if len(distinct) == 0 {
+			return nil
+		}
+		unreported, err := h.deps.Store.Receive(ctx, distinct, h.deps.Now())
+		if err != nil {
+			return err
+		}
+		if err := h.SendReports(ctx, unreported); err != nil {
+			h.deps.Logger.Warn("cannot create delivery reports; trying again", "count", len(unreported), "error", err)
+		}
+		receipts = remaining
+	}
+	return nil
+}
+
+// SendReports creates the delivery reports of messages, dispatches them and marks
+// the messages as reported. It does not send a report twice.
+func (h *ReceiptHandler) SendReports(ctx context.Context, messages []Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	var reports []outbox.Delivery
+	for i := range messages {
+		m := &messages[i]
+		deliveries, err := m.deliveries(h.deps.Now())
+		if err != nil {
+			h.deps.Logger.Error("cannot create delivery report", "account", m.Account, "msg_id", m.ID, "error", err)
+			continue
+		}
+		reports = append(reports, deliveries...)
+	}
+	if len(reports) > 0 {
+		if err := h.deps.Deliveries.Send(ctx, reports); err != nil {
+			return fmt.Errorf("reports: %w", err)
+		}
+	}
+	return h.deps.Store.MarkReported(ctx, messages)
+}
+
+// Run sends reports that a crash left unsent and deletes messages whose retention
+// has ended, until ctx is done.
+func (h *ReceiptHandler) Run(ctx context.Context) {
+	tick := time.NewTicker(sweepInterval)
+	defer tick.Stop()
+	for {
+		h.sweep(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sweep does everything that Run repeats, once.
+func (h *ReceiptHandler) sweep(ctx context.Context) {
+	h.mu.Lock()
+	events := h.appliedBefore
+	h.appliedNow, h.appliedBefore = nil, h.appliedNow
+	h.mu.Unlock()
+	h.markApplied(ctx, events)
+	if err := h.matchHeld(ctx); err != nil && ctx.Err() == nil {
+		h.deps.Logger.Warn("cannot match receipts that were held; trying again", "error", err)
+	}
+	if err := h.sendUnreported(ctx); err != nil && ctx.Err() == nil {
+		h.deps.Logger.Warn("cannot create delivery reports; trying again", "error", err)
+	}
+	if err := h.deps.Store.Forget(ctx, h.deps.Now()); err != nil && ctx.Err() == nil {
+		h.deps.Logger.Warn("expired messages were not deleted", "error", err)
+	}
+}
+
+// sendUnreported sends the reports of changes that a crash left unreported.
+func (h *ReceiptHandler) sendUnreported(ctx context.Context) error {
+	for {
+		messages, err := h.deps.Store.Unreported(ctx, h.deps.Now().Add(-sweepInterval), sweepBatch)
+		if err != nil || len(messages) == 0 {
+			return err
+		}
+		if err := h.SendReports(ctx, messages); err != nil || len(messages) < sweepBatch {
+			return err
+		}
+	}
+}
+
+// hold keeps receipts that are Held for matchHeld.
+func (h *ReceiptHandler) hold(receipts []Receipt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range receipts {
+		if receipts[i].Held && len(h.held) < maxHeld {
+			h.held = append(h.held, receipts[i])
+		}
+	}
+}
+
+// matchHeld matches held receipts again and applies those that are found.
+func (h *ReceiptHandler) matchHeld(ctx context.Context) error {
+	h.mu.Lock()
+	held := h.held
+	h.held = nil
+	h.mu.Unlock()
+	if len(held) == 0 {
+		return nil
+	}
+	receipts, err := h.Receive(ctx, slices.Clone(held))
+	if err != nil {
+		h.hold(held)
+		return err
+	}
+	h.markFound(ctx, receipts)
+	return nil
+}
+
+// markFound marks the events of receipts that are Found as applied, now and at the next
+// sweep.
+func (h *ReceiptHandler) markFound(ctx context.Context, receipts []Receipt) {
+	var events []string
+	for i := range receipts {
+		if receipts[i].Found && receipts[i].Event != "" {
+			events = append(events, receipts[i].Event)
+		}
+	}
+	h.markApplied(ctx, events)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.appliedNow = append(h.appliedNow, events...)
+}
+
+// markApplied marks events as applied.
+func (h *ReceiptHandler) markApplied(ctx context.Context, events []string) {
+	if len(events) == 0 || h.deps.Events == nil {
+		return
+	}
+	if err := h.deps.Events.Applied(ctx, events); err != nil {
+		h.deps.Logger.Warn("cannot remove the unrouted state of applied receipts", "count", len(events), "error", err)
+	}
+}

@@ -1,0 +1,267 @@
+package message
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/credit"
+	"github.com/penstock/penstock/relay/db"
+)
+
+// Start is parts of one message that are about to be submitted to a carrier.
+type Start struct {
+	Ref
+	Parts   []int // from 0
+	Carrier string
+	Now     time.Time
+	Until   time.Time // the end of the lease from now on
+	// Again includes parts that are Sending: for carriers that recognise a repeated
+	// part.
+	Again bool
+}
+
+// Begin sets the state of parts to Sending before they are submitted. It returns for each
+// Start the parts that may be submitted: those that were Pending, or with Again also those
+// that were Sending. The other parts were deleted or are leased elsewhere.
+func (s *Store) Begin(ctx context.Context, starts []Start) ([][]int, error) {
+	return s.begin(ctx, strconv.FormatUint(rand.Uint64(), 36), starts)
+}
+
+// begin is Begin with the id of the call. A call that is repeated because its answer was
+// lost returns the same parts; one that arrives too late takes no part that was released
+// since.
+func (s *Store) begin(ctx context.Context, call string, starts []Start) ([][]int, error) {
+	const label = "messages: begin"
+	if len(starts) == 0 {
+		return nil, nil
+	}
+	refs := distinctRefs(starts, func(s *Start) Ref { return s.Ref })
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([][]int, error) {
+		rows, err := lockRows(ctx, tx, label, refs)
+		if err != nil {
+			return nil, err
+		}
+		begun := make([][]int, len(starts))
+		for i := range starts {
+			if r := rows[starts[i].Ref]; r != nil {
+				begun[i] = r.begin(call, &starts[i])
+			}
+		}
+		return begun, saveRows(ctx, tx, label, rows)
+	})
+}
+
+// begin sets parts to Sending and returns those that may be submitted.
+func (r *row) begin(call string, start *Start) (begun []int) {
+	for _, n := range start.Parts {
+		if n < 0 || n >= len(r.parts) {
+			continue
+		}
+		p := &r.parts[n]
+		switch {
+		case p.State == Sending && p.Call == call:
+		case p.State == Pending && p.Call != call, p.State == Sending && start.Again:
+			p.State, p.Call, p.Carrier, p.Changed = Sending, call, start.Carrier, db.Millis(start.Now)
+		default:
+			continue
+		}
+		begun = append(begun, n)
+		r.changed = true
+		// A lease of which half is left is not moved: on PostgreSQL an update that changes
+		// no indexed column adds no entry to any index.
+		if half := start.Until.Sub(start.Now) / 2; r.due < db.Millis(start.Now.Add(half)) {
+			r.due = db.Millis(start.Until)
+		}
+	}
+	return begun
+}
+
+// distinctRefs returns the messages of items, each once.
+func distinctRefs[T any](items []T, ref func(*T) Ref) (refs []Ref) {
+	seen := make(map[Ref]bool, len(items))
+	for i := range items {
+		if r := ref(&items[i]); !seen[r] {
+			seen[r] = true
+			refs = append(refs, r)
+		}
+	}
+	return refs
+}
+
+// Outcome is the result of submitting one part.
+type Outcome struct {
+	PartRef
+	// State is Accepted, Rejected or Unknown; or Pending for a retry at Again. A
+	// state that cannot follow the part's current state changes nothing, but the
+	// Carrier and CarrierID of an Accepted part are saved in any case.
+	State     State
+	Carrier   string
+	CarrierID string // the carrier's id of the part
+	Reason    string
+	Again     time.Time
+	// Resent records At as the part's ResentAt.
+	Resent bool
+	// Refund returns the credit: for a Rejected part that no carrier has accepted.
+	Refund bool
+	At     time.Time
+}
+
+// change is a change of a part's state.
+type change struct {
+	Outcome
+	report string
+	now    time.Time // when it is recorded; At is when the answer or the receipt arrived
+}
+
+// Settle records the outcomes of submissions, each message's parts in one step, with
+// refunds. It returns the messages to report, in their new states.
+func (s *Store) Settle(ctx context.Context, outcomes []Outcome) ([]Message, error) {
+	changes := make([]change, len(outcomes))
+	for i, o := range outcomes {
+		changes[i] = change{Outcome: o, now: o.At}
+	}
+	return s.settle(ctx, "messages: settle", changes)
+}
+
+// Receive records receipts of parts and skips those that are not Found. It returns the
+// messages to report, in their new states.
+func (s *Store) Receive(ctx context.Context, receipts []Receipt, now time.Time) ([]Message, error) {
+	var changes []change
+	for i := range receipts {
+		if r := &receipts[i]; r.Found {
+			changes = append(changes, change{Outcome: Outcome{PartRef: r.Part, State: r.State, At: r.At}, report: r.Line, now: now})
+		}
+	}
+	return s.settle(ctx, "messages: receive", changes)
+}
+
+// settle records changes and returns the messages to report.
+func (s *Store) settle(ctx context.Context, label string, changes []change) ([]Message, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	refs := distinctRefs(changes, func(c *change) Ref { return c.PartRef.Ref })
+	changesByRef := make(map[Ref][]*change, len(refs))
+	for i := range changes {
+		ref := changes[i].PartRef.Ref
+		changesByRef[ref] = append(changesByRef[ref], &changes[i])
+	}
+	toReport, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (toReport []row, err error) {
+		rows, err := lockRows(ctx, tx, label, refs)
+		if err != nil {
+			return nil, err
+		}
+		var refunds []credit.Change
+		for _, ref := range refs {
+			r := rows[ref]
+			if r == nil {
+				continue
+			}
+			now, moved, reported := changesByRef[ref][0].now, false, false
+			for _, c := range changesByRef[ref] {
+				if !r.settle(c) {
+					continue
+				}
+				moved, reported = true, reported || c.State.Code() != 0
+				if c.Refund {
+					refunds = append(refunds, refundOf(ref.Account, ref.ID+ID(c.Part), c.At))
+				}
+			}
+			if moved {
+				r.schedule(now, s.db.Retention())
+			}
+			if r.report && reported {
+				r.unreportedSince = cmp.Or(r.unreportedSince, db.Millis(now))
+				toReport = append(toReport, *r)
+			}
+		}
+		if err := saveRows(ctx, tx, label, rows); err != nil {
+			return nil, err
+		}
+		return toReport, refund(ctx, tx, refunds)
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Messages that do not open stay unreported until they do.
+	messages, _, err := s.messagesOf(ctx, label, toReport)
+	return messages, err
+}
+
+// settle records a change of a part and reports whether its state has changed. The
+// carrier's id is recorded in any case.
+func (r *row) settle(c *change) bool {
+	if c.Part < 0 || c.Part >= len(r.parts) {
+		return false
+	}
+	p := &r.parts[c.Part]
+	if carrier, ref := cmp.Or(c.Carrier, p.Carrier), cmp.Or(c.CarrierID, p.Ref); carrier != p.Carrier || ref != p.Ref {
+		p.Carrier, p.Ref, r.changed = carrier, ref, true
+	}
+	if !r.transition(c.Part, c.State, c.At) {
+		return false
+	}
+	p.Reason, p.Report = cmp.Or(c.Reason, p.Reason), cmp.Or(c.report, p.Report)
+	if c.State == Pending {
+		p.Due = db.Millis(c.Again)
+	}
+	if c.Resent {
+		p.Resent = db.Millis(c.At)
+	}
+	return true
+}
+
+func refundOf(acct relay.AccountID, entry ID, now time.Time) credit.Change {
+	return credit.Change{
+		ID: "refund-" + entry.String(), Account: acct, Credits: 1, Reason: credit.Refund, Reference: entry.String(), At: now,
+	}
+}
+
+// refund returns credits, account by account in their order.
+func refund(ctx context.Context, tx *db.Tx, refunds []credit.Change) error {
+	slices.SortStableFunc(refunds, func(a, b credit.Change) int { return cmp.Compare(a.Account, b.Account) })
+	for len(refunds) > 0 {
+		n := 1
+		for n < len(refunds) && refunds[n].Account == refunds[0].Account {
+			n++
+		}
+		if _, err := credit.Apply(ctx, tx, refunds[:n]); err != nil {
+			return err
+		}
+		refunds = refunds[n:]
+	}
+	return nil
+}
+
+// Delete removes a pending part and refunds it. It returns relay.KindNotFound if the
+// account has no pending part with that id.
+func (s *Store) Delete(ctx context.Context, acct relay.AccountID, entry ID, now time.Time) error {
+	const statement = `
+		SELECT ` + rowColumns + `
+		FROM message_state s
+		WHERE s.account = $1
+		  AND s.id <= $2
+		ORDER BY s.id DESC
+		LIMIT 1 {for update}`
+	label := "message " + entry.String()
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		r, err := db.One(ctx, tx, label, statement, rowFields, acct, entry)
+		if err != nil {
+			return err
+		}
+		part := entry - r.ID
+		if part >= ID(len(r.parts)) || !r.transition(int(part), Removed, now) {
+			return relay.Errorf(relay.KindNotFound, "%s: not pending", label)
+		}
+		r.schedule(now, s.db.Retention())
+		if err := saveRows(ctx, tx, label, map[Ref]*row{r.Ref: &r}); err != nil {
+			return err
+		}
+		return refund(ctx, tx, []credit.Change{refundOf(acct, entry, now)})
+	})
+}
