@@ -20,6 +20,14 @@ import (
 	"github.com/penstock/penstock/relay/sip"
 )
 
+// SIMs stores the SIMs of accounts; *sim.SIMs implements it. It is an interface because the
+// gateway enforces limits on the SIMs that an inventory declares.
+type SIMs interface {
+	GetMany(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error)
+	Declare(ctx context.Context, acct relay.AccountID, sims []sim.SIM, reset bool) error
+	Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error
+}
+
 // Deps are what an inventory is applied to and checked against.
 type Deps struct {
 	Store    *Store
@@ -31,7 +39,7 @@ type Deps struct {
 	Credit   *credit.Store
 	Ledgers  *ledger.Store
 	Trunks   *sip.Trunks
-	SIMs     sim.SIMs
+	SIMs     SIMs
 	// Holdings lists what an account holds that its removal would lose: messages, devices.
 	Holdings func(ctx context.Context, acct relay.AccountID) ([]string, error)
 	// CheckURL refuses URLs that requests must not reach.

@@ -15,9 +15,8 @@ import (
 
 // Deps are the dependencies of Actions; all are required. SubmitTo sets Submit.
 type Deps struct {
-	SIMs        sim.SIMs
-	Subscribers sim.Subscribers
-	Orders      Orders
+	SIMs        *sim.SIMs
+	Subscribers *sim.Subscribers
 	Jobs        Jobs
 	Operator    Operator
 	Events      Events
@@ -45,7 +44,7 @@ type Actions struct {
 
 // New returns the use cases.
 func New(d Deps, o Options) (*Actions, error) {
-	if d.SIMs == nil || d.Subscribers == nil || d.Orders == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Limits == nil {
+	if d.SIMs == nil || d.Subscribers == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Limits == nil {
 		return nil, errors.New("provisioning: a dependency is missing")
 	}
 	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
@@ -159,7 +158,7 @@ func (a *Actions) order(ctx context.Context, acct relay.AccountID, one sim.SIM, 
 	if err != nil {
 		return "", err
 	}
-	err = a.deps.Orders.Begin(ctx, j, o.ICCID, func(one *sim.SIM) error { return o.begin(one, do, j.ID) })
+	err = a.deps.SIMs.Begin(ctx, j, o.ICCID, func(one *sim.SIM) error { return o.begin(one, do, j.ID) })
 	if err != nil {
 		return "", sim.Missing(err, sim.NoSIM())
 	}

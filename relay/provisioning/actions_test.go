@@ -45,7 +45,7 @@ func newFixtureWith(t *testing.T, o provisioning.Options) *fixture {
 	o.Now = y.clock.Now
 	var err error
 	y.a, err = provisioning.New(provisioning.Deps{
-		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Orders: y.db.SIMs, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
+		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
 	}, o)
 	relaytest.NoError(t, err)
 	y.a.SubmitTo(y)

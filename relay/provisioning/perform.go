@@ -120,7 +120,7 @@ func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any
 
 // save saves the SIM as a report makes it, and with it what it returns, Settled as JSON.
 func (a *Actions) save(ctx context.Context, j job.Job, o Order, r Report) (json.RawMessage, error) {
-	return a.deps.Orders.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
+	return a.deps.SIMs.Settle(ctx, j, o.ICCID, func(one *sim.SIM) (json.RawMessage, error) {
 		if one.Job != j.ID {
 			return nil, job.Fail(simReset)
 		}

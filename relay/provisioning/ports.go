@@ -2,7 +2,6 @@ package provisioning
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/penstock/penstock/relay"
@@ -10,18 +9,6 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/sim"
 )
-
-// Orders changes SIMs and their jobs in one transaction.
-type Orders interface {
-	// Begin saves what change makes of a SIM together with a new job, in one step.
-	// Without an error the job is saved and due. change is used as by SIMs.Change.
-	Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error
-
-	// Settle saves a changed SIM together with the job's result, in one transaction,
-	// and returns the result. If the job was settled before, it changes nothing and
-	// returns that result. relay.KindNotFound if there is no such SIM.
-	Settle(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error)) (json.RawMessage, error)
-}
 
 // Jobs loads jobs.
 type Jobs interface {

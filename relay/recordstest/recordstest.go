@@ -21,9 +21,9 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/sims"
-	"github.com/penstock/penstock/relay/sqlstore/usages"
+	"github.com/penstock/penstock/relay/usage"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -40,11 +40,11 @@ type Records struct {
 	Deliveries  *outbox.Store
 	Messages    *message.Store
 	Jobs        *job.Store
-	SIMs        *sims.SIMs
-	Pools       *sims.Pools
-	Subscribers *sims.Subscribers
+	SIMs        *sim.SIMs
+	Pools       *sim.Pools
+	Subscribers *sim.Subscribers
 	Ledgers     *ledger.Store
-	Usage       *usages.Store
+	Usage       *usage.Store
 	Rules       *rule.Store
 	Users       *user.Store
 	Audit       *audit.Store
@@ -81,11 +81,11 @@ func New(db *db.DB) *Records {
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
 		Jobs:        job.NewStore(db),
-		SIMs:        sims.NewSIMs(db),
-		Pools:       sims.NewPools(db),
-		Subscribers: sims.NewSubscribers(db),
+		SIMs:        sim.NewSIMs(db),
+		Pools:       sim.NewPools(db),
+		Subscribers: sim.NewSubscribers(db),
 		Ledgers:     ledger.NewStore(db),
-		Usage:       usages.New(db),
+		Usage:       usage.NewStore(db),
 		Rules:       rule.NewStore(db),
 		Users:       user.NewStore(db),
 		Audit:       audit.NewStore(db),

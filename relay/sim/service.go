@@ -12,11 +12,33 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
+// LimitEnforcer suspends SIMs that have reached a limit that blocks. It observes usage
+// itself; callers report SIMs that were activated or whose limit has changed.
+type LimitEnforcer interface {
+	// EnforceSIMs suspends those of an account's SIMs that are in service although they,
+	// or their pool, have reached a limit that blocks.
+	EnforceSIMs(ctx context.Context, acct relay.AccountID, iccids []ICCID) error
+	// EnforcePool does so for all SIMs in a pool.
+	EnforcePool(ctx context.Context, acct relay.AccountID, id string) error
+}
+
+// Callbacks stores the callback URLs of accounts.
+type Callbacks interface {
+	SetCallback(ctx context.Context, acct relay.AccountID, url string) error
+}
+
+// Prober checks whether a URL can be reached: it makes a test request, guarded like
+// every outgoing request. Its error says why not; relay.KindUnavailable means that
+// the request could not be made.
+type Prober interface {
+	Probe(ctx context.Context, acct relay.AccountID, url string) error
+}
+
 // Deps are the dependencies of a Service; all are required.
 type Deps struct {
-	SIMs        SIMs
-	Pools       Pools
-	Subscribers Subscribers
+	SIMs        *SIMs
+	Pools       *Pools
+	Subscribers *Subscribers
 	Callbacks   Callbacks
 	Prober      Prober
 	Limits      LimitEnforcer
@@ -59,7 +81,7 @@ func (s *Service) Get(ctx context.Context, acct relay.AccountID, iccid string) (
 
 // Load loads the SIM with an ICCID from a request's path; the refusal NoSIM if the
 // account has none.
-func Load(ctx context.Context, from SIMs, acct relay.AccountID, iccid string) (SIM, error) {
+func Load(ctx context.Context, from *SIMs, acct relay.AccountID, iccid string) (SIM, error) {
 	id, err := ParseICCID(iccid)
 	if err != nil {
 		return SIM{}, NoSIM()

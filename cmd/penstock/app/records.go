@@ -26,9 +26,9 @@ import (
 	"github.com/penstock/penstock/relay/message"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/rule"
+	"github.com/penstock/penstock/relay/sim"
 	"github.com/penstock/penstock/relay/sip"
-	"github.com/penstock/penstock/relay/sqlstore/sims"
-	"github.com/penstock/penstock/relay/sqlstore/usages"
+	"github.com/penstock/penstock/relay/usage"
 	"github.com/penstock/penstock/relay/user"
 )
 
@@ -45,11 +45,11 @@ type recordStores struct {
 	Deliveries  *outbox.Store
 	Messages    *message.Store
 	Jobs        *job.Store
-	SIMs        *sims.SIMs
-	Pools       *sims.Pools
-	Subscribers *sims.Subscribers
+	SIMs        *sim.SIMs
+	Pools       *sim.Pools
+	Subscribers *sim.Subscribers
 	Ledgers     *ledger.Store
-	Usage       *usages.Store
+	Usage       *usage.Store
 	Calls       *sip.Calls
 	Files       *file.Store
 	Gateways    *gateway.Store
@@ -71,11 +71,11 @@ func newRecords(db *db.DB) *recordStores {
 		Deliveries:  outbox.NewStore(db),
 		Messages:    message.NewStore(db),
 		Jobs:        job.NewStore(db),
-		SIMs:        sims.NewSIMs(db),
-		Pools:       sims.NewPools(db),
-		Subscribers: sims.NewSubscribers(db),
+		SIMs:        sim.NewSIMs(db),
+		Pools:       sim.NewPools(db),
+		Subscribers: sim.NewSubscribers(db),
 		Ledgers:     ledger.NewStore(db),
-		Usage:       usages.New(db),
+		Usage:       usage.NewStore(db),
 		Calls:       sip.NewCalls(db),
 		Files:       file.NewStore(db),
 		Gateways:    gateway.NewStore(db),

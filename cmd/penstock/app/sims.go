@@ -29,7 +29,7 @@ func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s 
 	limits := new(limitEnforcer)
 	s.limits = limits
 	s.actions, err = provisioning.New(provisioning.Deps{
-		SIMs: r.SIMs, Subscribers: r.Subscribers, Orders: r.SIMs, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Limits: limits,
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Limits: limits,
 	}, provisioning.Options{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
 	if err != nil {
 		return s, err

@@ -8,7 +8,6 @@ import (
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/provisioning"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/sqlstore/sims"
 	"github.com/penstock/penstock/relay/usage"
 )
 
@@ -32,7 +31,7 @@ func (d *Gateway) openUsage(r *recordStores, run job.Submitter) (*usage.Service,
 
 // declaredSIMs saves the SIMs of inventories and enforces their limits.
 type declaredSIMs struct {
-	*sims.SIMs
+	*sim.SIMs
 	limits sim.LimitEnforcer
 }
 

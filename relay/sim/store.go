@@ -1,13 +1,4 @@
-// Package sims keeps SIMs, pools, subscribers and what jobs do with SIMs in SQL.
-//
-// # Lists
-//
-// A list is the SIMs of an account, of a pool or of a subscriber, or an account's
-// subscribers, in the order of a column, with ties in the order of ids; all by
-// bytes. A page is found by OFFSET in an index. An account may have a million SIMs,
-// so their number is a row of sim_count, which the transaction that adds or deletes
-// records changes last, after the locks of SIMs. Any other total is counted.
-package sims
+package sim
 
 import (
 	"context"
@@ -21,7 +12,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/job"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // SIMs keeps SIMs, in step with jobs.
@@ -31,32 +21,32 @@ type SIMs struct{ db *db.DB }
 func NewSIMs(database *db.DB) *SIMs { return &SIMs{db: database} }
 
 // Get loads a SIM.
-func (s *SIMs) Get(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) (sim.SIM, error) {
+func (s *SIMs) Get(ctx context.Context, acct relay.AccountID, iccid ICCID) (SIM, error) {
 	return loadOne(ctx, s.db, acct, iccid, "")
 }
 
 // GetMany loads the SIMs that exist.
-func (s *SIMs) GetMany(ctx context.Context, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]sim.SIM, error) {
+func (s *SIMs) GetMany(ctx context.Context, acct relay.AccountID, iccids []ICCID) (map[ICCID]SIM, error) {
 	return load(ctx, s.db, acct, iccids, "")
 }
 
 // Change saves a SIM as changed by the function.
-func (s *SIMs) Change(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
-	return db.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *db.Tx) (sim.SIM, error) {
+func (s *SIMs) Change(ctx context.Context, acct relay.AccountID, iccid ICCID, change func(*SIM) error) (SIM, error) {
+	return db.Transact(ctx, s.db, "SIM "+string(iccid), func(ctx context.Context, tx *db.Tx) (SIM, error) {
 		return changeOne(ctx, tx, acct, iccid, change)
 	})
 }
 
 // changeOne is Change in a transaction.
-func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid sim.ICCID, change func(*sim.SIM) error) (sim.SIM, error) {
+func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid ICCID, change func(*SIM) error) (SIM, error) {
 	have, err := loadOne(ctx, tx, acct, iccid, forUpdate)
 	if err != nil {
-		return sim.SIM{}, err
+		return SIM{}, err
 	}
 	shall := have
 	shall.Recipients = slices.Clone(have.Recipients)
 	if err := change(&shall); err != nil {
-		return sim.SIM{}, err
+		return SIM{}, err
 	}
 	shall.ICCID, shall.Pool = have.ICCID, have.Pool
 	if reflect.DeepEqual(have, shall) {
@@ -66,7 +56,7 @@ func changeOne(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccid sim.I
 }
 
 // Delete forgets a SIM.
-func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID) error {
+func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid ICCID) error {
 	noun := "SIM " + string(iccid)
 	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
 		if err := db.MustChange(ctx, tx, noun, "DELETE FROM sim WHERE account = $1 AND iccid = $2", acct, iccid); err != nil {
@@ -80,25 +70,49 @@ func (s *SIMs) Delete(ctx context.Context, acct relay.AccountID, iccid sim.ICCID
 const simTable = "sim"
 
 // simsOf is the list of a scope.
-func simsOf(acct relay.AccountID, in sim.Scope) list {
-	return list{table: simTable, account: acct, scope: in, columns: sim.Columns()}
+func simsOf(acct relay.AccountID, in Scope) list {
+	return list{table: simTable, account: acct, scope: in, columns: Columns()}
 }
 
 // List returns a page of a list.
-func (s *SIMs) List(ctx context.Context, acct relay.AccountID, in sim.Scope, q sim.Query) ([]sim.SIM, int, error) {
+func (s *SIMs) List(ctx context.Context, acct relay.AccountID, in Scope, q Query) ([]SIM, int, error) {
 	return readPage(ctx, s.db, simsOf(acct, in), q, columns, read)
 }
 
 // Scan returns the ICCIDs of a scope after the cursor from.
-func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, in sim.Scope, from sim.ICCID, limit int) ([]sim.ICCID, error) {
+func (s *SIMs) Scan(ctx context.Context, acct relay.AccountID, in Scope, from ICCID, limit int) ([]ICCID, error) {
 	where := simsOf(acct, in).where(nil)
 	where.And("iccid > ?", from)
-	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, db.Self[sim.ICCID])
+	return db.Page(ctx, s.db, "SIMs", "SELECT iccid FROM sim", where, "iccid", limit, db.Self[ICCID])
+}
+
+// Ref names a SIM of an account.
+type Ref struct {
+	Account relay.AccountID
+	ICCID   ICCID
+}
+
+// Search selects SIMs of one or all accounts; empty fields select all.
+type Search struct {
+	Account relay.AccountID
+	// Text is a part of the ICCID, the IMSI or the MSISDN, or the id of the pool or of
+	// the subscriber.
+	Text  string
+	State State
+	Pool  string
+	After Ref // the last of the page before
+	Limit int
+}
+
+// Found is a SIM of a search, and its account.
+type Found struct {
+	Account relay.AccountID
+	SIM
 }
 
 // Find returns SIMs of one or all accounts, by account and ICCID. A text that few SIMs
 // hold has it read all of them.
-func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
+func (s *SIMs) Find(ctx context.Context, f Search) ([]Found, error) {
 	var w db.Where
 	w.AndSet("account = ?", f.Account)
 	w.And("(account, iccid) > (?, ?)", f.After.Account, f.After.ICCID)
@@ -111,14 +125,14 @@ func (s *SIMs) Find(ctx context.Context, f sim.Search) ([]sim.Found, error) {
 	default:
 		w.And("(pool = ? OR subscriber = ?)", f.Text)
 	}
-	return db.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *sim.Found) []any {
+	return db.Page(ctx, s.db, "SIMs", "SELECT "+columns+" FROM sim", &w, "account, iccid", f.Limit, func(f *Found) []any {
 		return readOwned(&f.Account, &f.SIM)
 	})
 }
 
 // Begin saves what change makes of a SIM together with a new job. A job that is
 // there has begun: the answer was lost then, and it may have changed the SIM since.
-func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) error) error {
+func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) error) error {
 	return s.db.Write(ctx, "job "+j.ID+": begin", func(ctx context.Context, tx *db.Tx) error {
 		created, err := job.Create(ctx, tx, j)
 		if err != nil || !created {
@@ -131,7 +145,7 @@ func (s *SIMs) Begin(ctx context.Context, j job.Job, iccid sim.ICCID, change fun
 
 // Settle saves what change makes of a SIM together with what the job came to.
 func (s *SIMs) Settle(
-	ctx context.Context, j job.Job, iccid sim.ICCID, change func(*sim.SIM) (json.RawMessage, error),
+	ctx context.Context, j job.Job, iccid ICCID, change func(*SIM) (json.RawMessage, error),
 ) (json.RawMessage, error) {
 	ref, noun := job.Ref{Account: j.Account, ID: j.ID}, "job "+j.ID+": settle"
 	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (json.RawMessage, error) {
@@ -139,7 +153,7 @@ func (s *SIMs) Settle(
 		if err != nil || settled != nil {
 			return settled, err
 		}
-		_, err = changeOne(ctx, tx, j.Account, iccid, func(one *sim.SIM) (err error) {
+		_, err = changeOne(ctx, tx, j.Account, iccid, func(one *SIM) (err error) {
 			settled, err = change(one)
 			return err
 		})
@@ -154,9 +168,9 @@ func (s *SIMs) Settle(
 const declareBatch = 2000
 
 // Declare saves the SIMs of an inventory.
-func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, all []sim.SIM, reset bool) error {
+func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, all []SIM, reset bool) error {
 	for some := range slices.Chunk(all, declareBatch) {
-		declared := make(map[sim.ICCID]sim.SIM, len(some)) // the last of those that are named twice
+		declared := make(map[ICCID]SIM, len(some)) // the last of those that are named twice
 		for _, one := range some {
 			declared[one.ICCID] = one
 		}
@@ -174,7 +188,7 @@ func (s *SIMs) Declare(ctx context.Context, acct relay.AccountID, all []sim.SIM,
 // made.
 const declareRounds = 10
 
-func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[sim.ICCID]sim.SIM, reset bool) error {
+func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[ICCID]SIM, reset bool) error {
 	left := slices.Sorted(maps.Keys(declared))
 	added := 0
 	for round := 0; len(left) > 0; round++ {
@@ -205,7 +219,7 @@ func declare(ctx context.Context, tx *db.Tx, acct relay.AccountID, declared map[
 // decide locks the SIMs that exist and returns what becomes of them, if they
 // change, and those that are new.
 func decide(
-	ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []sim.ICCID, declared map[sim.ICCID]sim.SIM, reset bool,
+	ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []ICCID, declared map[ICCID]SIM, reset bool,
 ) (known, fresh []changed, err error) {
 	have, err := load(ctx, tx, acct, iccids, " ORDER BY iccid"+forUpdate)
 	if err != nil {
@@ -213,7 +227,7 @@ func decide(
 	}
 	for _, iccid := range iccids {
 		was, there := have[iccid]
-		c := changed{was, sim.Declared(was, declared[iccid], reset)}
+		c := changed{was, Declared(was, declared[iccid], reset)}
 		switch {
 		case !there:
 			fresh = append(fresh, c)

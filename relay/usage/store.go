@@ -1,10 +1,4 @@
-// Package usages keeps what SIMs used in the record store; it is a usage.Counters,
-// a usage.Records and a usage.Reports.
-//
-// A record and what it adds to totals are one transaction, so that an id counts
-// once whatever is killed or replayed. Records are kept for good. Reading goes in
-// pages: neither memory nor a transaction grows with a file of millions.
-package usages
+package usage
 
 import (
 	"cmp"
@@ -15,14 +9,13 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/usage"
 )
 
 // Store keeps records, totals and reports. It is safe for concurrent use.
 type Store struct{ db *db.DB }
 
-// New returns the store of usage in a database.
-func New(database *db.DB) *Store { return &Store{db: database} }
+// NewStore returns the store of usage in a database.
+func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
 // maxTotal is the largest total in bytes: half of what a number holds, so that one
 // more record never overflows it.
@@ -30,7 +23,7 @@ const maxTotal = int64(1) << 62
 
 // Put keeps records and adds those that are new to their totals, all or none, in the order of
 // ids, in which gateways that were given the same records do not lock each other out.
-func (s *Store) Put(ctx context.Context, records []usage.Record) error {
+func (s *Store) Put(ctx context.Context, records []Record) error {
 	batch := batchOf(records)
 	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *db.Tx) error {
 		added, err := db.List(ctx, tx, "usage records", `
@@ -51,9 +44,9 @@ SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + e
 	})
 }
 
-func batchOf(records []usage.Record) *db.Batch {
+func batchOf(records []Record) *db.Batch {
 	return db.BatchOf("account, id, iccid, pool, started, type, bytes, duration",
-		records, func(r *usage.Record) []any {
+		records, func(r *Record) []any {
 			u := &r.Use
 			return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
 		})
@@ -69,51 +62,51 @@ type added struct {
 
 func (a *added) fields() []any { return []any{&a.account, &a.iccid, &a.pool, &a.started, &a.bytes} }
 
-// counter names a total.
-type counter struct {
+// totalKey is the key of a total.
+type totalKey struct {
 	account relay.AccountID
-	usage.Subject
+	Subject
 }
 
-func compareCounters(a, b counter) int {
+func compareTotalKeys(a, b totalKey) int {
 	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Month, b.Month))
 }
 
 // totalsOf returns the additions of new records to totals, in the order of their keys.
 func totalsOf(records []added) *db.Batch {
-	sums := make(map[counter]int64)
+	sums := make(map[totalKey]int64)
 	for _, r := range records {
-		month := usage.MonthOf(time.UnixMicro(r.started))
-		subjects := []usage.Subject{{Scope: usage.OfSIM, ID: r.iccid, Month: month}, {Scope: usage.OfPool, ID: r.pool, Month: month}}
+		month := MonthOf(time.UnixMicro(r.started))
+		subjects := []Subject{{Scope: OfSIM, ID: r.iccid, Month: month}, {Scope: OfPool, ID: r.pool, Month: month}}
 		if r.pool == "" {
 			subjects = subjects[:1]
 		}
 		for _, one := range subjects {
-			c := counter{r.account, one}
+			c := totalKey{r.account, one}
 			sums[c] = min(sums[c], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
 		}
 	}
 	b := db.NewBatch("account, scope, subject, month, bytes")
-	for _, c := range slices.SortedFunc(maps.Keys(sums), compareCounters) {
+	for _, c := range slices.SortedFunc(maps.Keys(sums), compareTotalKeys) {
 		b.Add(c.account, c.Scope, c.ID, c.Month, sums[c])
 	}
 	return b
 }
 
 // Totals returns the usage of subjects and the steps that were taken.
-func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []usage.Subject) ([]usage.Total, error) {
-	b := db.BatchOf("account, scope, subject, month", subjects, func(one *usage.Subject) []any {
+func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []Subject) ([]Total, error) {
+	b := db.BatchOf("account, scope, subject, month", subjects, func(one *Subject) []any {
 		return []any{acct, one.Scope, one.ID, one.Month}
 	})
 	return db.Numbered(ctx, s.db, "usage totals", `
 SELECT batch.n, usage_total.bytes, usage_total.done
 FROM batch JOIN usage_total
   ON usage_total.account = batch.account AND usage_total.scope = batch.scope AND usage_total.subject = batch.subject
-  AND usage_total.month = batch.month`, len(subjects), func(t *usage.Total) []any { return []any{&t.Bytes, &t.Done} }, b)
+  AND usage_total.month = batch.month`, len(subjects), func(t *Total) []any { return []any{&t.Bytes, &t.Done} }, b)
 }
 
 // AddSteps adds steps to those that were done about a subject.
-func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, one usage.Subject, steps usage.Steps) error {
+func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, one Subject, steps Steps) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
 	return s.db.Run(ctx, noun, `
 INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
@@ -121,7 +114,7 @@ ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.do
 }
 
 // RemoveSteps takes steps away from those of a subject that used less than below.
-func (s *Store) RemoveSteps(ctx context.Context, acct relay.AccountID, one usage.Subject, steps usage.Steps, below int64) error {
+func (s *Store) RemoveSteps(ctx context.Context, acct relay.AccountID, one Subject, steps Steps, below int64) error {
 	noun := "usage total of " + string(one.Scope) + " " + one.ID
 	return s.db.Run(ctx, noun, `
 UPDATE usage_total SET done = done & $5

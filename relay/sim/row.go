@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"cmp"
@@ -6,14 +6,13 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // columns are those of fields.
 const columns = `account, iccid, imsi, msisdn, pool, subscriber, state, requested, job, service_4g, service_5g,
   pin, pin2, puk, puk2, monthly, warning, cap, recipients`
 
-func fields(acct *relay.AccountID, s *sim.SIM) []any {
+func fields(acct *relay.AccountID, s *SIM) []any {
 	code := func(c *string) any { return db.SealedOr(&s.Unopened, c, simTable, acct) }
 	return []any{
 		acct, &s.ICCID, &s.IMSI, &s.MSISDN, &s.Pool, &s.Subscriber, &s.State, &s.Requested, &s.Job, &s.Service4G, &s.Service5G,
@@ -24,12 +23,12 @@ func fields(acct *relay.AccountID, s *sim.SIM) []any {
 }
 
 // read returns fields, and completes a SIM that was read.
-func read(s *sim.SIM) []any { return readOwned(new(relay.AccountID), s) }
+func read(s *SIM) []any { return readOwned(new(relay.AccountID), s) }
 
 // readOwned returns read for a SIM whose account is wanted, too.
-func readOwned(acct *relay.AccountID, s *sim.SIM) []any {
+func readOwned(acct *relay.AccountID, s *SIM) []any {
 	return append(fields(acct, s), func() {
-		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, sim.NoCap)
+		s.Requested, s.Limit.Cap = cmp.Or(s.Requested, s.State), cmp.Or(s.Limit.Cap, NoCap)
 	})
 }
 
@@ -45,7 +44,7 @@ func batchOf(acct relay.AccountID, all []changed) *db.Batch {
 }
 
 // changed is a SIM before and after; the zero SIM for none.
-type changed struct{ was, is sim.SIM }
+type changed struct{ was, is SIM }
 
 // moved reports whether a change moves the SIM in any list.
 func (c changed) moved() bool {
@@ -56,23 +55,23 @@ func (c changed) moved() bool {
 const forUpdate = " {for update}"
 
 // load loads the SIMs of an account that exist, by ICCID, or locks them.
-func load(ctx context.Context, c db.Conn, acct relay.AccountID, iccids []sim.ICCID, lock string) (map[sim.ICCID]sim.SIM, error) {
+func load(ctx context.Context, c db.Conn, acct relay.AccountID, iccids []ICCID, lock string) (map[ICCID]SIM, error) {
 	all, err := db.List(ctx, c, "SIMs", `
 SELECT `+columns+` FROM sim
 WHERE (account, iccid) IN (SELECT account, iccid FROM batch)`+lock, read, db.AccountColumn(acct, "iccid", iccids))
-	return db.By(all, func(s sim.SIM) sim.ICCID { return s.ICCID }), err
+	return db.By(all, func(s SIM) ICCID { return s.ICCID }), err
 }
 
 // loadOne loads a SIM, or locks it; relay.KindNotFound if there is none.
-func loadOne(ctx context.Context, c db.Conn, acct relay.AccountID, iccid sim.ICCID, lock string) (sim.SIM, error) {
+func loadOne(ctx context.Context, c db.Conn, acct relay.AccountID, iccid ICCID, lock string) (SIM, error) {
 	return db.One(ctx, c, "SIM "+string(iccid), `
 SELECT `+columns+` FROM sim
 WHERE account = $1 AND iccid = $2`+lock, read, acct, iccid)
 }
 
 // insert saves new SIMs and returns those that did not exist.
-func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []changed) (map[sim.ICCID]bool, error) {
-	return db.Map[sim.ICCID, bool](ctx, tx, "SIMs", `
+func insert(ctx context.Context, tx *db.Tx, acct relay.AccountID, all []changed) (map[ICCID]bool, error) {
+	return db.Map[ICCID, bool](ctx, tx, "SIMs", `
 INSERT INTO sim (`+columns+`, detached)
 SELECT `+columns+`, '' FROM batch WHERE true
 ON CONFLICT (account, iccid) DO NOTHING

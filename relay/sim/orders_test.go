@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"encoding/json"
@@ -12,15 +12,14 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sim"
 )
 
-const ordered = sim.ICCID("8944000000000000001")
+const ordered = ICCID("8944000000000000001")
 
 func declareOne(t *testing.T, db *db.DB) {
 	t.Helper()
-	one := sim.SIM{ICCID: ordered, State: sim.Pending, IMSI: "234150000000001"}
-	if err := NewSIMs(db).Declare(t.Context(), 1, []sim.SIM{one}, false); err != nil {
+	one := SIM{ICCID: ordered, State: Pending, IMSI: "234150000000001"}
+	if err := NewSIMs(db).Declare(t.Context(), 1, []SIM{one}, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -32,11 +31,11 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	var won atomic.Int32
 	dbtest.Together(20, func(i int) {
 		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
-		err := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
+		err := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *SIM) error {
 			if one.Job != "" {
 				return taken
 			}
-			one.Job, one.Requested = j.ID, sim.Active
+			one.Job, one.Requested = j.ID, Active
 			return nil
 		})
 		if err == nil {
@@ -48,8 +47,8 @@ func oneOfManyOrdersGetsTheSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	one, err := NewSIMs(db).Get(t.Context(), 1, ordered)
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "began, won.Load()", won.Load(), 1)
-	relaytest.Equal(t, "began, State", one.State, sim.Pending)
-	relaytest.Equal(t, "began, Requested", one.Requested, sim.Active)
+	relaytest.Equal(t, "began, State", one.State, Pending)
+	relaytest.Equal(t, "began, Requested", one.Requested, Active)
 	found, total, err := job.NewStore(db).List(t.Context(), 1, job.Filter{List: "sims"}, 0, 100)
 	if err != nil || total != 1 || len(found) != 1 || found[0].ID != one.Job || found[0].State != job.Queued {
 		t.Errorf("%+v of %d, %v", found, total, err)
@@ -63,13 +62,13 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	declareOne(t, db)
 	j := job.Job{ID: "j1", Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
-	mustBegin := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error { one.Job = j.ID; return nil })
+	mustBegin := NewSIMs(db).Begin(t.Context(), j, ordered, func(one *SIM) error { one.Job = j.ID; return nil })
 	if mustBegin != nil {
 		t.Fatal(mustBegin)
 	}
 	var effects atomic.Int32
 	dbtest.Together(20, func(i int) {
-		got, err := NewSIMs(db).Settle(t.Context(), j, ordered, func(one *sim.SIM) (json.RawMessage, error) {
+		got, err := NewSIMs(db).Settle(t.Context(), j, ordered, func(one *SIM) (json.RawMessage, error) {
 			if one.Job != j.ID {
 				return nil, errors.New("not mine")
 			}
@@ -90,7 +89,7 @@ func aJobSettlesOnce(t *testing.T, open func(t *testing.T) *db.DB) {
 	if got, err := job.NewStore(db).Get(t.Context(), 1, "j1"); err != nil || len(got.Settled) == 0 || got.State != job.Queued {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, total, err := NewSIMs(db).List(t.Context(), 1, sim.Scope{Subscriber: subscriberOf(t, db)}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {
+	if _, total, err := NewSIMs(db).List(t.Context(), 1, Scope{Subscriber: subscriberOf(t, db)}, Query{Page: relay.Page{Number: 1, PerPage: 5}}); err != nil || total != 1 {
 		t.Errorf("the subscriber's list has %d, %v", total, err)
 	}
 }
@@ -111,11 +110,11 @@ func aJobThatHasRunHasBegun(t *testing.T, open func(t *testing.T) *db.DB) {
 	refused := errors.New("not pending")
 	begin := func(id string) error {
 		j := job.Job{ID: id, Account: 1, Kind: "k", CreatedAt: dbtest.At(0)}
-		return NewSIMs(db).Begin(t.Context(), j, ordered, func(one *sim.SIM) error {
-			if one.State != sim.Pending {
+		return NewSIMs(db).Begin(t.Context(), j, ordered, func(one *SIM) error {
+			if one.State != Pending {
 				return refused
 			}
-			one.State = sim.Active
+			one.State = Active
 			return nil
 		})
 	}
@@ -133,8 +132,8 @@ func anOrderForNoSIM(t *testing.T, open func(t *testing.T) *db.DB) {
 	db := open(t)
 	j := job.Job{ID: "j1", Account: 2, Kind: "k", CreatedAt: dbtest.At(0)}
 	declareOne(t, db) // another account's
-	begin := NewSIMs(db).Begin(t.Context(), j, ordered, func(*sim.SIM) error { return nil })
-	_, settle := NewSIMs(db).Settle(t.Context(), j, ordered, func(*sim.SIM) (json.RawMessage, error) { return nil, nil })
+	begin := NewSIMs(db).Begin(t.Context(), j, ordered, func(*SIM) error { return nil })
+	_, settle := NewSIMs(db).Settle(t.Context(), j, ordered, func(*SIM) (json.RawMessage, error) { return nil, nil })
 	_, get := job.NewStore(db).Get(t.Context(), 2, "j1")
 	for _, err := range []error{begin, settle, get} {
 		if relay.KindOf(err) != relay.KindNotFound {

@@ -1,4 +1,4 @@
-package usages
+package usage
 
 import (
 	"context"
@@ -16,17 +16,10 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/usage"
-)
-
-var (
-	_ usage.Counters = (*Store)(nil)
-	_ usage.Records  = (*Store)(nil)
-	_ usage.Reports  = (*Store)(nil)
 )
 
 func TestUsage(t *testing.T) {
-	dbtest.Each(t, New, map[string]func(*testing.T, *Store){
+	dbtest.Each(t, NewStore, map[string]func(*testing.T, *Store){
 		"records are kept once and read in order": testRecordsAreKeptOnce,
 		"a record adds once to its SIM and pool":  testARecordAddsOnce,
 		"Any says whether there are records":      testAny,
@@ -39,15 +32,15 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-func at(seconds int) time.Time {
+func atSecond(seconds int) time.Time {
 	return time.Date(2026, 11, 20, 12, 0, 0, 123_456_000, time.UTC).Add(time.Duration(seconds) * time.Second)
 }
 
-func record(acct relay.AccountID, id, iccid string, start int, bytes int64) usage.Record {
-	return usage.Record{Account: acct, Use: cdr.Use{ID: id, ICCID: iccid, Start: at(start), Type: "data", Bytes: bytes, Duration: 7}}
+func record(acct relay.AccountID, id, iccid string, start int, bytes int64) Record {
+	return Record{Account: acct, Use: cdr.Use{ID: id, ICCID: iccid, Start: atSecond(start), Type: "data", Bytes: bytes, Duration: 7}}
 }
 
-func put(t *testing.T, s *Store, records ...usage.Record) {
+func put(t *testing.T, s *Store, records ...Record) {
 	t.Helper()
 	if err := s.Put(t.Context(), records); err != nil {
 		t.Fatal(err)
@@ -56,9 +49,9 @@ func put(t *testing.T, s *Store, records ...usage.Record) {
 
 func all(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, from, to int) (found []cdr.Use) {
 	t.Helper()
-	var behind usage.Cursor
+	var behind Cursor
 	for {
-		page, err := s.Read(t.Context(), acct, iccid, usage.Span{From: at(from), To: at(to)}, behind, 2)
+		page, err := s.Read(t.Context(), acct, iccid, Span{From: atSecond(from), To: atSecond(to)}, behind, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +66,7 @@ func all(t *testing.T, s *Store, acct relay.AccountID, iccid sim.ICCID, from, to
 }
 
 func testRecordsAreKeptOnce(t *testing.T, s *Store) {
-	odd := usage.Record{Account: 1, Use: cdr.Use{ID: "=é\n\"", ICCID: "B", Start: at(5), Type: "voice", Duration: 9}}
+	odd := Record{Account: 1, Use: cdr.Use{ID: "=é\n\"", ICCID: "B", Start: atSecond(5), Type: "voice", Duration: 9}}
 	changed := record(1, "b", "C", 6, 999)
 	put(t, s, record(1, "a", "A", 9, 1), record(1, "b", "A", 5, 2), odd, record(2, "a", "A", 6, 4))
 	put(t, s)
@@ -93,20 +86,20 @@ func testRecordsAreKeptOnce(t *testing.T, s *Store) {
 }
 
 func testSteps(t *testing.T, s *Store) {
-	sms := usage.Record{Account: 1, Use: cdr.Use{ID: "s", ICCID: "A", Start: at(0), Type: "sms"}}
+	sms := Record{Account: 1, Use: cdr.Use{ID: "s", ICCID: "A", Start: atSecond(0), Type: "sms"}}
 	put(t, s, record(1, "a", "A", 0, 1), record(1, "b", "A", 3599, 2), sms, record(1, "c", "A", 3600, 4), record(1, "d", "A", 86400, 8), record(1, "e", "B", 0, 16), record(2, "a", "A", 0, 32))
 	hour := func(n int) time.Time { return time.Date(2026, 11, 20, 12+n, 0, 0, 0, time.UTC) }
 	for _, tc := range []struct {
 		name     string
 		from, to time.Time
 		step     time.Duration
-		want     []usage.StepSum
+		want     []StepSum
 	}{
-		{"by hour", hour(0), hour(24), time.Hour, []usage.StepSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
-		{"by day", hour(0), hour(48), 24 * time.Hour, []usage.StepSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
+		{"by hour", hour(0), hour(24), time.Hour, []StepSum{{At: hour(0), Type: "data", Bytes: 3, Duration: 14, Records: 2}, {At: hour(0), Type: "sms", Records: 1}, {At: hour(1), Type: "data", Bytes: 4, Duration: 7, Records: 1}}},
+		{"by day", hour(0), hour(48), 24 * time.Hour, []StepSum{{At: hour(-12), Type: "data", Bytes: 7, Duration: 21, Records: 3}, {At: hour(-12), Type: "sms", Records: 1}, {At: hour(12), Type: "data", Bytes: 8, Duration: 7, Records: 1}}},
 		{"nothing", hour(48), hour(72), time.Hour, nil},
 	} {
-		got, err := s.Steps(t.Context(), 1, "A", usage.Span{From: tc.from, To: tc.to}, tc.step)
+		got, err := s.Steps(t.Context(), 1, "A", Span{From: tc.from, To: tc.to}, tc.step)
 		relaytest.NoError(t, err)
 		relaytest.Equal(t, tc.name+": result of Steps", got, tc.want)
 	}
@@ -121,33 +114,33 @@ func testARecordAddsOnce(t *testing.T, s *Store) {
 		put(t, s, record(1, "a", "A", 0, 3), inPool, record(1, "c", "B", 0, 400), december, record(2, "a", "A", 0, 5))
 		put(t, s, inPool)
 	}
-	subject := func(scope usage.Scope, id string, m usage.Month) usage.Subject {
-		return usage.Subject{Scope: scope, ID: id, Month: m}
+	subject := func(scope Scope, id string, m Month) Subject {
+		return Subject{Scope: scope, ID: id, Month: m}
 	}
-	sim, pool := subject(usage.OfSIM, "A", 202611), subject(usage.OfPool, "p", 202611)
+	sim, pool := subject(OfSIM, "A", 202611), subject(OfPool, "p", 202611)
 	for range 2 { // the second time changes nothing
-		if err := s.AddSteps(t.Context(), 1, pool, usage.Warned); err != nil {
+		if err := s.AddSteps(t.Context(), 1, pool, Warned); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.AddSteps(t.Context(), 1, pool, usage.Reached); err != nil {
+	if err := s.AddSteps(t.Context(), 1, pool, Reached); err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Totals(t.Context(), 1, []usage.Subject{
-		sim, pool, subject(usage.OfSIM, "B", 202611), subject(usage.OfSIM, "A", 202612), subject(usage.OfPool, "p", 202612), subject(usage.OfSIM, "p", 202611),
+	got, err := s.Totals(t.Context(), 1, []Subject{
+		sim, pool, subject(OfSIM, "B", 202611), subject(OfSIM, "A", 202612), subject(OfPool, "p", 202612), subject(OfSIM, "p", 202611),
 	})
-	want := []usage.Total{{Bytes: 23}, {Bytes: 20, Done: usage.Warned | usage.Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
+	want := []Total{{Bytes: 23}, {Bytes: 20, Done: Warned | Reached}, {Bytes: 400}, {Bytes: 1000}, {Bytes: 1000}, {}}
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "got", got, want)
 	for _, below := range []int64{20, 21} { // the pool used 20
-		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, pool, usage.Reached|usage.Blocked, below))
-		got, err := s.Totals(t.Context(), 1, []usage.Subject{pool})
-		if err != nil || got[0].Done.Has(usage.Reached) != (below == 20) || !got[0].Done.Has(usage.Warned) || got[0].Bytes != 20 {
+		relaytest.NoError(t, s.RemoveSteps(t.Context(), 1, pool, Reached|Blocked, below))
+		got, err := s.Totals(t.Context(), 1, []Subject{pool})
+		if err != nil || got[0].Done.Has(Reached) != (below == 20) || !got[0].Done.Has(Warned) || got[0].Bytes != 20 {
 			t.Errorf("undone below %d: %+v, %v", below, got, err)
 		}
 	}
 	put(t, s, record(1, "z", "A", 0, 1)) // what was done stays
-	if got, err := s.Totals(t.Context(), 1, []usage.Subject{sim}); err != nil {
+	if got, err := s.Totals(t.Context(), 1, []Subject{sim}); err != nil {
 		t.Error(err)
 	} else {
 		relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, 24)
@@ -171,7 +164,7 @@ func testAny(t *testing.T, s *Store) {
 		{"another SIM", 1, 0, 9, []sim.ICCID{"B"}, false},
 		{"no SIM at all", 1, 0, 9, []sim.ICCID{}, false},
 	} {
-		if got, err := s.Any(t.Context(), tc.acct, usage.Span{From: at(tc.from), To: at(tc.to)}, tc.iccids); err != nil || got != tc.want {
+		if got, err := s.Any(t.Context(), tc.acct, Span{From: atSecond(tc.from), To: atSecond(tc.to)}, tc.iccids); err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v", tc.name, got, err)
 		}
 	}
@@ -180,17 +173,17 @@ func testAny(t *testing.T, s *Store) {
 func testSums(t *testing.T, s *Store) {
 	random := rand.New(rand.NewPCG(1, 2))
 	want := make(map[string]int64)
-	var records []usage.Record
+	var records []Record
 	for i := range 5000 {
 		r := record(1, fmt.Sprint(i), fmt.Sprintf("%04d", random.IntN(1200)), random.IntN(1000), random.Int64N(1<<40))
-		if start := r.Use.Start; !start.Before(at(100)) && start.Before(at(900)) {
+		if start := r.Use.Start; !start.Before(atSecond(100)) && start.Before(atSecond(900)) {
 			want[r.Use.ICCID] += r.Use.Bytes
 		}
 		records = append(records, r)
 	}
 	put(t, s, append(records, record(2, "x", "0001", 500, 1))...)
 	got, last := make(map[string]int64), ""
-	err := s.Sums(t.Context(), 1, usage.Span{From: at(100), To: at(900)}, func(sums []usage.Sum) error {
+	err := s.Sums(t.Context(), 1, Span{From: atSecond(100), To: atSecond(900)}, func(sums []Sum) error {
 		for _, one := range sums {
 			if one.ICCID <= last || len(sums) > piece {
 				t.Errorf("%s after %s in a piece of %d", one.ICCID, last, len(sums))
@@ -203,7 +196,7 @@ func testSums(t *testing.T, s *Store) {
 		t.Errorf("%d sums, want %d, %v", len(got), len(want), err)
 	}
 	enough := errors.New("enough")
-	if err := s.Sums(t.Context(), 1, usage.Span{From: at(100), To: at(900)}, func([]usage.Sum) error { return enough }); !errors.Is(err, enough) {
+	if err := s.Sums(t.Context(), 1, Span{From: atSecond(100), To: atSecond(900)}, func([]Sum) error { return enough }); !errors.Is(err, enough) {
 		t.Error(err)
 	}
 }
@@ -213,26 +206,26 @@ func testATotalStaysANumber(t *testing.T, s *Store) {
 	for i := range 4 {
 		put(t, s, record(1, fmt.Sprint(i), "A", i, most))
 	}
-	got, err := s.Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: "A", Month: 202611}})
+	got, err := s.Totals(t.Context(), 1, []Subject{{Scope: OfSIM, ID: "A", Month: 202611}})
 	relaytest.NoError(t, err)
 	relaytest.Equal(t, "result of Totals, [0].Bytes", got[0].Bytes, most)
 }
 
 func testReportsAreKeptForATime(t *testing.T, s *Store) {
-	row := func(subscriber, iccid string, bytes int64) usage.Row {
-		return usage.Row{ICCID: iccid, Subscriber: subscriber, Company: "of " + subscriber, Bytes: bytes}
+	row := func(subscriber, iccid string, bytes int64) Row {
+		return Row{ICCID: iccid, Subscriber: subscriber, Company: "of " + subscriber, Bytes: bytes}
 	}
 	fill := func(id string, when time.Time) {
 		t.Helper()
 		relaytest.NoError(t, s.Begin(t.Context(), id, when))
-		relaytest.NoError(t, s.Add(t.Context(), id, []usage.Row{row("s2", "A", 1), row("", "C", 2)}))
-		relaytest.NoError(t, s.Add(t.Context(), id, []usage.Row{row("s1", "D", 3), row("s1", "B", 4)}))
+		relaytest.NoError(t, s.Add(t.Context(), id, []Row{row("s2", "A", 1), row("", "C", 2)}))
+		relaytest.NoError(t, s.Add(t.Context(), id, []Row{row("s1", "D", 3), row("s1", "B", 4)}))
 	}
-	fill("r1", at(0))
-	fill("r1", at(0)) // the job ran twice
-	fill("r2", at(10))
+	fill("r1", atSecond(0))
+	fill("r1", atSecond(0)) // the job ran twice
+	fill("r2", atSecond(10))
 	rows, err := s.Rows(t.Context(), "r1", 0, 10)
-	if want := []usage.Row{row("", "C", 2), row("s1", "B", 4), row("s1", "D", 3), row("s2", "A", 1)}; err != nil || !reflect.DeepEqual(rows, want) {
+	if want := []Row{row("", "C", 2), row("s1", "B", 4), row("s1", "D", 3), row("s2", "A", 1)}; err != nil || !reflect.DeepEqual(rows, want) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	if rows, err := s.Rows(t.Context(), "r1", 2, 1); err != nil {
@@ -242,7 +235,7 @@ func testReportsAreKeptForATime(t *testing.T, s *Store) {
 	} else {
 		relaytest.Equal(t, "result of Rows, [0].ICCID", rows[0].ICCID, "D")
 	}
-	relaytest.NoError(t, s.Sweep(t.Context(), at(5).Add(usage.ReportLife)))
+	relaytest.NoError(t, s.Sweep(t.Context(), atSecond(5).Add(ReportLife)))
 	for id, want := range map[string]int{"r1": 0, "r2": 4, "r3": 0} {
 		if rows, err := s.Rows(t.Context(), id, 0, 10); err != nil || len(rows) != want {
 			t.Errorf("%s: %d rows, %v", id, len(rows), err)
@@ -252,11 +245,11 @@ func testReportsAreKeptForATime(t *testing.T, s *Store) {
 
 func testWhatCannotBeKept(t *testing.T, s *Store) {
 	relaytest.NoError(t, s.db.Close())
-	ctx, subject := context.Background(), usage.Subject{Scope: usage.OfSIM, ID: "A", Month: 202611}
-	_, totals := s.Totals(ctx, 1, []usage.Subject{subject})
+	ctx, subject := context.Background(), Subject{Scope: OfSIM, ID: "A", Month: 202611}
+	_, totals := s.Totals(ctx, 1, []Subject{subject})
 	for name, err := range map[string]error{
-		"put": s.Put(ctx, []usage.Record{record(1, "a", "A", 0, 1)}), "did": s.AddSteps(ctx, 1, subject, usage.Warned),
-		"undo": s.RemoveSteps(ctx, 1, subject, usage.Warned, 1), "totals": totals,
+		"put": s.Put(ctx, []Record{record(1, "a", "A", 0, 1)}), "did": s.AddSteps(ctx, 1, subject, Warned),
+		"undo": s.RemoveSteps(ctx, 1, subject, Warned, 1), "totals": totals,
 	} {
 		if relay.KindOf(err) != relay.KindUnavailable {
 			t.Errorf("%s: %v", name, err)
@@ -294,10 +287,10 @@ func testIndexes(t *testing.T, s *Store) {
 // TestTwoGateways lets two gateways take the same records at the same time, in
 // another order.
 func TestTwoGateways(t *testing.T) {
-	gateways := dbtest.Two(t, New)
+	gateways := dbtest.Two(t, NewStore)
 	dbtest.Together(16, func(i int) {
 		for n := range 10 {
-			records := make([]usage.Record, 50)
+			records := make([]Record, 50)
 			for j := range records {
 				id := (j*7 + i*13) % 50 // another order each
 				records[j] = record(1, fmt.Sprint(n, "-", id), fmt.Sprint("sim", id%10), n, 1)
@@ -310,7 +303,7 @@ func TestTwoGateways(t *testing.T) {
 	})
 	var sum int64
 	for i := range 10 {
-		got, err := gateways[0].Totals(t.Context(), 1, []usage.Subject{{Scope: usage.OfSIM, ID: fmt.Sprint("sim", i), Month: 202611}})
+		got, err := gateways[0].Totals(t.Context(), 1, []Subject{{Scope: OfSIM, ID: fmt.Sprint("sim", i), Month: 202611}})
 		relaytest.NoError(t, err)
 		sum += got[0].Bytes
 	}
@@ -319,12 +312,12 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-func BenchmarkPut(b *testing.B) { dbtest.BenchEach(b, New, benchmarkPut) }
+func BenchmarkPut(b *testing.B) { dbtest.BenchEach(b, NewStore, benchmarkPut) }
 
 func benchmarkPut(b *testing.B, s *Store) {
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		batch := make([]usage.Record, 1000)
+		batch := make([]Record, 1000)
 		for i := range batch {
 			batch[i] = record(1, fmt.Sprintf("%x-%d", n*7919, i), fmt.Sprintf("89445000000000%05d", i*31%977), n, 1000)
 		}

@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"encoding/json"
@@ -11,7 +11,6 @@ import (
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // Two gateways work on one database.
@@ -33,7 +32,7 @@ func each(dbs [2]*db.DB, times int, do func(db *db.DB, i int)) {
 func declareTheSame(t *testing.T, dbs [2]*db.DB) {
 	each(dbs, 6, func(database *db.DB, i int) { fill(t, NewSIMs(database), 1, 100) })
 	countsAgree(t, dbs[0])
-	found, total, err := NewSIMs(dbs[1]).List(t.Context(), 1, sim.Scope{}, sim.Query{Page: relay.Page{Number: 2, PerPage: 60}, OrderBy: "msisdn"})
+	found, total, err := NewSIMs(dbs[1]).List(t.Context(), 1, Scope{}, Query{Page: relay.Page{Number: 2, PerPage: 60}, OrderBy: "msisdn"})
 	if err != nil || total != 100 || len(found) != 40 || found[39].ICCID != "8944000000000000099" {
 		t.Errorf("%d of %d, %v", len(found), total, err)
 	}
@@ -46,9 +45,9 @@ func orderTheSame(t *testing.T, dbs [2]*db.DB) {
 		n := i / 4
 		j := job.Job{ID: fmt.Sprint("j", i), Account: 1, Kind: "k", List: "sims", CreatedAt: dbtest.At(0)}
 		for range 2 { // the caller repeats a call whose answer was lost
-			err := NewSIMs(database).Begin(t.Context(), j, iccids[n], func(one *sim.SIM) error {
+			err := NewSIMs(database).Begin(t.Context(), j, iccids[n], func(one *SIM) error {
 				if one.Job != "" {
-					return sim.NoSIM()
+					return NoSIM()
 				}
 				one.Job = j.ID
 				return nil
@@ -59,7 +58,7 @@ func orderTheSame(t *testing.T, dbs [2]*db.DB) {
 		}
 		began[n].Add(1)
 		each(dbs, 4, func(database *db.DB, _ int) {
-			_, err := NewSIMs(database).Settle(t.Context(), j, iccids[n], func(one *sim.SIM) (json.RawMessage, error) {
+			_, err := NewSIMs(database).Settle(t.Context(), j, iccids[n], func(one *SIM) (json.RawMessage, error) {
 				settled[n].Add(1)
 				one.Subscriber = "s1"
 				return json.RawMessage("1"), nil
@@ -83,12 +82,12 @@ func orderTheSame(t *testing.T, dbs [2]*db.DB) {
 func moveTheSame(t *testing.T, dbs [2]*db.DB) {
 	ctx := t.Context()
 	iccids := fill(t, NewSIMs(dbs[0]), 1, 60)
-	relaytest.NoError(t, NewPools(dbs[0]).Put(ctx, 1, sim.Pool{ID: "p"}))
+	relaytest.NoError(t, NewPools(dbs[0]).Put(ctx, 1, Pool{ID: "p"}))
 	each(dbs, 12, func(database *db.DB, i int) {
 		s := NewSIMs(database)
 		for n := range iccids {
 			iccid := iccids[(n*7+i*5)%len(iccids)]
-			if _, err := s.Change(ctx, 1, iccid, func(one *sim.SIM) error { one.Subscriber = fmt.Sprint("s", (i+n)%3); return nil }); err != nil {
+			if _, err := s.Change(ctx, 1, iccid, func(one *SIM) error { one.Subscriber = fmt.Sprint("s", (i+n)%3); return nil }); err != nil {
 				t.Error(err)
 			}
 		}
@@ -105,7 +104,7 @@ func moveTheSame(t *testing.T, dbs [2]*db.DB) {
 	countsAgree(t, dbs[0])
 	total := 0
 	for _, id := range []string{"s0", "s1", "s2"} {
-		_, n, err := NewSIMs(dbs[1]).List(ctx, 1, sim.Scope{Subscriber: id}, sim.Query{Page: relay.Page{Number: 1, PerPage: 5}, OrderBy: "imsi"})
+		_, n, err := NewSIMs(dbs[1]).List(ctx, 1, Scope{Subscriber: id}, Query{Page: relay.Page{Number: 1, PerPage: 5}, OrderBy: "imsi"})
 		relaytest.NoError(t, err)
 		total += n
 	}

@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // list is the records of an account in a table, or those of a scope. Each column that it
@@ -15,15 +14,15 @@ import (
 type list struct {
 	table   string
 	account relay.AccountID
-	scope   sim.Scope
+	scope   Scope
 	columns []string
 }
 
-// maxText sorts after every text.
-const maxText = "\U0010ffff"
+// lastText sorts after every text.
+const lastText = "\U0010ffff"
 
 // where returns the conditions of the list and of filters.
-func (l list) where(filters []sim.Filter) *db.Where {
+func (l list) where(filters []Filter) *db.Where {
 	var w db.Where
 	w.And("account = ?", l.account)
 	w.AndSet("pool = ? AND pool <> ''", l.scope.Pool) // the second part is the condition of the index
@@ -31,10 +30,10 @@ func (l list) where(filters []sim.Filter) *db.Where {
 	for _, f := range filters {
 		column := l.columns[slices.Index(l.columns, f.Column)]
 		switch f.Match {
-		case sim.Begins:
+		case Begins:
 			w.And(column+" >= ?", f.Value)
-			w.And(column+" < ?", f.Value+maxText)
-		case sim.Differs:
+			w.And(column+" < ?", f.Value+lastText)
+		case Differs:
 			w.And(column+" <> ?", f.Value)
 		default:
 			w.And(column+" = ?", f.Value)
@@ -44,7 +43,7 @@ func (l list) where(filters []sim.Filter) *db.Where {
 }
 
 // readPage returns a page of a list and how many records the list has.
-func readPage[T any](ctx context.Context, database *db.DB, l list, q sim.Query, fields string, read func(*T) []any) ([]T, int, error) {
+func readPage[T any](ctx context.Context, database *db.DB, l list, q Query, fields string, read func(*T) []any) ([]T, int, error) {
 	where := l.where(q.Filters)
 	total, err := l.total(ctx, database, q.Filters, where)
 	if err != nil || q.Offset() >= total {
@@ -57,7 +56,7 @@ func readPage[T any](ctx context.Context, database *db.DB, l list, q sim.Query, 
 
 // pageOf returns the statement that reads a page. It finds the ids first: OFFSET skips
 // entries of an index then, not records.
-func (l list) pageOf(q sim.Query, fields string, where *db.Where) string {
+func (l list) pageOf(q Query, fields string, where *db.Where) string {
 	const statement = `
 		SELECT %[1]s
 		FROM (
@@ -86,9 +85,9 @@ func (l list) pageOf(q sim.Query, fields string, where *db.Where) string {
 
 // total returns how many records a list has: of all of an account by their counter, of
 // others by a count of the entries of an index.
-func (l list) total(ctx context.Context, database *db.DB, filters []sim.Filter, where *db.Where) (int, error) {
+func (l list) total(ctx context.Context, database *db.DB, filters []Filter, where *db.Where) (int, error) {
 	label := l.table + " count"
-	if len(filters) == 0 && l.scope == (sim.Scope{}) {
+	if len(filters) == 0 && l.scope == (Scope{}) {
 		const statement = `
 			SELECT n
 			FROM sim_count

@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"context"
@@ -7,19 +7,18 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // pools are records of their own.
-const pools db.Documents[sim.Pool] = "sim_pool"
+const pools db.Documents[Pool] = "sim_pool"
 
 // Attach puts SIMs into a pool.
-func (s *SIMs) Attach(ctx context.Context, acct relay.AccountID, pool string, iccids []sim.ICCID) error {
+func (s *SIMs) Attach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
 	return s.join(ctx, acct, newJoining(pool, iccids, true))
 }
 
 // Detach takes SIMs out of a pool.
-func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, iccids []sim.ICCID) error {
+func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, iccids []ICCID) error {
 	return s.join(ctx, acct, newJoining(pool, iccids, false))
 }
 
@@ -27,11 +26,11 @@ func (s *SIMs) Detach(ctx context.Context, acct relay.AccountID, pool string, ic
 // one that comes again, because its answer was lost, is answered as before.
 type joining struct {
 	pool, name string
-	iccids     []sim.ICCID
+	iccids     []ICCID
 	attach     bool
 }
 
-func newJoining(pool string, iccids []sim.ICCID, attach bool) joining {
+func newJoining(pool string, iccids []ICCID, attach bool) joining {
 	return joining{pool, strconv.FormatUint(rand.Uint64(), 36), iccids, attach}
 }
 
@@ -39,7 +38,7 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, j joining) error 
 	return s.db.Write(ctx, "pool "+j.pool, func(ctx context.Context, tx *db.Tx) error {
 		_, err := pools.Get(ctx, tx, acct, j.pool)
 		if db.IsNotFound(err) {
-			return sim.NoPool()
+			return NoPool()
 		}
 		if err != nil {
 			return err
@@ -58,33 +57,33 @@ func (s *SIMs) join(ctx context.Context, acct relay.AccountID, j joining) error 
 
 // member is a SIM and the name of the call that took it out of a pool last.
 type member struct {
-	iccid          sim.ICCID
+	iccid          ICCID
 	pool, detached string
 }
 
-func lockMembers(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []sim.ICCID) (map[sim.ICCID]member, error) {
+func lockMembers(ctx context.Context, tx *db.Tx, acct relay.AccountID, iccids []ICCID) (map[ICCID]member, error) {
 	all, err := db.List(ctx, tx, "SIMs", `
 SELECT iccid, pool, detached FROM sim
 WHERE (account, iccid) IN (SELECT account, iccid FROM batch)
 ORDER BY iccid {for update}`, func(m *member) []any {
 		return []any{&m.iccid, &m.pool, &m.detached}
 	}, db.AccountColumn(acct, "iccid", iccids))
-	return db.By(all, func(m member) sim.ICCID { return m.iccid }), err
+	return db.By(all, func(m member) ICCID { return m.iccid }), err
 }
 
 // moving returns the SIMs that are not yet where they shall be, or refuses the
 // first of the call's that must not be moved.
-func (j joining) moving(have map[sim.ICCID]member) (moving []sim.ICCID, err error) {
+func (j joining) moving(have map[ICCID]member) (moving []ICCID, err error) {
 	for _, iccid := range j.iccids {
 		m, there := have[iccid]
 		left := !j.attach && m.detached == j.name
 		switch {
 		case !there:
-			return nil, sim.BadICCID(string(iccid))
+			return nil, BadICCID(string(iccid))
 		case j.attach && m.pool != "" && m.pool != j.pool:
-			return nil, sim.NotFree(iccid)
+			return nil, NotFree(iccid)
 		case !j.attach && !left && m.pool != j.pool:
-			return nil, sim.BadICCID(string(iccid))
+			return nil, BadICCID(string(iccid))
 		}
 		if j.attach && m.pool == "" || !j.attach && !left {
 			moving = append(moving, iccid)
@@ -94,7 +93,7 @@ func (j joining) moving(have map[sim.ICCID]member) (moving []sim.ICCID, err erro
 }
 
 // move saves the new pool of SIMs.
-func (j joining) move(ctx context.Context, tx *db.Tx, acct relay.AccountID, moving []sim.ICCID) error {
+func (j joining) move(ctx context.Context, tx *db.Tx, acct relay.AccountID, moving []ICCID) error {
 	statement, value := "UPDATE sim SET pool = $1"+updateMatched, j.pool
 	if !j.attach {
 		statement, value = "UPDATE sim SET pool = '', detached = $1"+updateMatched, j.name
@@ -109,18 +108,18 @@ type Pools struct{ db *db.DB }
 func NewPools(database *db.DB) *Pools { return &Pools{db: database} }
 
 // Get loads a pool.
-func (s *Pools) Get(ctx context.Context, acct relay.AccountID, id string) (sim.Pool, error) {
+func (s *Pools) Get(ctx context.Context, acct relay.AccountID, id string) (Pool, error) {
 	return pools.Get(ctx, s.db, acct, id)
 }
 
 // Put saves a new pool.
-func (s *Pools) Put(ctx context.Context, acct relay.AccountID, p sim.Pool) error {
+func (s *Pools) Put(ctx context.Context, acct relay.AccountID, p Pool) error {
 	return pools.Put(ctx, s.db, acct, p.ID, p)
 }
 
 // Change saves a pool as changed by the function.
-func (s *Pools) Change(ctx context.Context, acct relay.AccountID, id string, change func(*sim.Pool) error) (sim.Pool, error) {
-	return db.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (sim.Pool, error) {
+func (s *Pools) Change(ctx context.Context, acct relay.AccountID, id string, change func(*Pool) error) (Pool, error) {
+	return db.Transact(ctx, s.db, "pool "+id, func(ctx context.Context, tx *db.Tx) (Pool, error) {
 		out, _, err := pools.Change(ctx, tx, acct, id, change)
 		return out, err
 	})

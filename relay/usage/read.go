@@ -1,4 +1,4 @@
-package usages
+package usage
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/sim"
-	"github.com/penstock/penstock/relay/usage"
 )
 
 const (
@@ -47,7 +46,7 @@ ORDER BY sims.subject`
 )
 
 // Any reports whether there are records in a time.
-func (s *Store) Any(ctx context.Context, acct relay.AccountID, in usage.Span, iccids []sim.ICCID) (bool, error) {
+func (s *Store) Any(ctx context.Context, acct relay.AccountID, in Span, iccids []sim.ICCID) (bool, error) {
 	from, to := in.From.UnixMicro(), in.To.UnixMicro()
 	query, args := anyRecord, []any{acct, from, to}
 	if iccids != nil {
@@ -58,7 +57,7 @@ func (s *Store) Any(ctx context.Context, acct relay.AccountID, in usage.Span, ic
 }
 
 // Read returns a page of records.
-func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in usage.Span, behind usage.Cursor, limit int) ([]usage.StoredRecord, error) {
+func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID, in Span, behind Cursor, limit int) ([]StoredRecord, error) {
 	start, n := in.From.UnixMicro(), int64(0)
 	if behind.N != 0 {
 		start, n = behind.Start.UnixMicro(), behind.N
@@ -71,7 +70,7 @@ func (s *Store) Read(ctx context.Context, acct relay.AccountID, iccid sim.ICCID,
 }
 
 // stored are the columns of a record.
-func stored(k *usage.StoredRecord) []any {
+func stored(k *StoredRecord) []any {
 	var start int64
 	return []any{&k.N, &k.Use.ICCID, &start, &k.Use.Type, &k.Use.Bytes, &k.Use.Duration, &k.Use.ID, func() {
 		k.Start = time.UnixMicro(start).UTC()
@@ -80,11 +79,11 @@ func stored(k *usage.StoredRecord) []any {
 }
 
 // Steps adds up what one SIM used in each step of a time.
-func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, in usage.Span, step time.Duration) ([]usage.StepSum, error) {
+func (s *Store) Steps(ctx context.Context, acct relay.AccountID, iccid string, in Span, step time.Duration) ([]StepSum, error) {
 	return db.List(ctx, s.db, "usage of SIM "+iccid, `
 SELECT started / $5 AS step, type, CAST(SUM(bytes) AS BIGINT), CAST(SUM(duration) AS BIGINT), COUNT(*) FROM usage_record
 WHERE account = $1 AND iccid = $2 AND started >= $3 AND started < $4
-GROUP BY step, type ORDER BY step, type`, func(sum *usage.StepSum) []any {
+GROUP BY step, type ORDER BY step, type`, func(sum *StepSum) []any {
 		var n int64
 		return []any{&n, &sum.Type, &sum.Bytes, &sum.Duration, &sum.Records, func() { sum.At = time.UnixMicro(n * step.Microseconds()).UTC() }}
 	}, acct, iccid, in.From.UnixMicro(), in.To.UnixMicro(), step.Microseconds())
@@ -94,18 +93,18 @@ GROUP BY step, type ORDER BY step, type`, func(sum *usage.StepSum) []any {
 const piece = 500
 
 // Sums adds up the usage of each SIM, page by page of the SIMs.
-func (s *Store) Sums(ctx context.Context, acct relay.AccountID, in usage.Span, each func([]usage.Sum) error) error {
-	first, last := usage.MonthOf(in.From), usage.MonthOf(in.To.Add(-time.Microsecond))
+func (s *Store) Sums(ctx context.Context, acct relay.AccountID, in Span, each func([]Sum) error) error {
+	first, last := MonthOf(in.From), MonthOf(in.To.Add(-time.Microsecond))
 	for after := ""; ; {
 		page, err := db.List(ctx, s.db, fmt.Sprintf("usage of account %s", acct), sumSIMs, (*sum).fields,
 			acct, after, first, last, piece, in.From.UnixMicro(), in.To.UnixMicro())
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		sums := make([]usage.Sum, 0, len(page))
+		sums := make([]Sum, 0, len(page))
 		for _, one := range page {
 			if one.bytes.Valid {
-				sums = append(sums, usage.Sum{ICCID: one.iccid, Bytes: one.bytes.Int64})
+				sums = append(sums, Sum{ICCID: one.iccid, Bytes: one.bytes.Int64})
 			}
 		}
 		if len(sums) > 0 {
@@ -147,7 +146,7 @@ func (s *Store) deleteRows(ctx context.Context, id string) error {
 }
 
 // Add adds rows to a report.
-func (s *Store) Add(ctx context.Context, id string, rows []usage.Row) error {
+func (s *Store) Add(ctx context.Context, id string, rows []Row) error {
 	b := db.BatchOf("iccid, subscriber, company, bytes", rows, fields)
 	// Of several rows of one SIM this takes the last.
 	return s.db.Run(ctx, "usage report "+id, `
@@ -157,21 +156,21 @@ ON CONFLICT (report, subscriber, iccid) DO UPDATE SET company = excluded.company
 }
 
 // Rows returns a page of a report.
-func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]usage.Row, error) {
+func (s *Store) Rows(ctx context.Context, id string, offset, limit int) ([]Row, error) {
 	return db.List(ctx, s.db, "usage report "+id, `
 SELECT iccid, subscriber, company, bytes FROM usage_report_row
 WHERE report = $1 ORDER BY subscriber, iccid LIMIT $2 OFFSET $3`, fields, id, limit, offset)
 }
 
 // fields are the columns of a row.
-func fields(r *usage.Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes} }
+func fields(r *Row) []any { return []any{&r.ICCID, &r.Subscriber, &r.Company, &r.Bytes} }
 
-// Sweep removes reports that can no longer be read, usage.ReportLife after they
+// Sweep removes reports that can no longer be read, ReportLife after they
 // were begun.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	for {
 		ids, err := db.Values[string](ctx, s.db, "usage reports", `
-SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`, now.Add(-usage.ReportLife))
+SELECT id FROM usage_report WHERE begun < $1 ORDER BY begun LIMIT 100`, now.Add(-ReportLife))
 		if err != nil {
 			return err
 		}

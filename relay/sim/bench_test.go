@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // BenchmarkPage reads a page of 100 SIMs. What it leaves behind decides how often
@@ -23,10 +22,10 @@ func readPages(b *testing.B, db *db.DB) {
 	if err := s.Declare(b.Context(), 1, newModel(1000).sims, false); err != nil {
 		b.Fatal(err)
 	}
-	q := sim.Query{Page: relay.Page{Number: 5, PerPage: 100}}
+	q := Query{Page: relay.Page{Number: 5, PerPage: 100}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if found, total, err := s.List(b.Context(), 1, sim.Scope{}, q); err != nil || len(found) != 100 || total != 1000 {
+		if found, total, err := s.List(b.Context(), 1, Scope{}, q); err != nil || len(found) != 100 || total != 1000 {
 			b.Fatal(len(found), total, err)
 		}
 	}

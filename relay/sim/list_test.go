@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"fmt"
@@ -11,12 +11,11 @@ import (
 	"github.com/penstock/penstock/relay/db"
 	"github.com/penstock/penstock/relay/db/dbtest"
 	"github.com/penstock/penstock/relay/relaytest"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // model is the SIMs of an account, without any index.
 type model struct {
-	sims []sim.SIM
+	sims []SIM
 	rnd  *rand.Rand
 }
 
@@ -25,8 +24,8 @@ type model struct {
 func newModel(n int) *model {
 	m := &model{rnd: rand.New(rand.NewPCG(1, 2))}
 	for i := range n {
-		s := sim.SIM{
-			ICCID: sim.ICCID(fmt.Sprintf("89%d%015d", 44+m.rnd.IntN(2), i*7919%n)), State: sim.Active,
+		s := SIM{
+			ICCID: ICCID(fmt.Sprintf("89%d%015d", 44+m.rnd.IntN(2), i*7919%n)), State: Active,
 			IMSI: fmt.Sprintf("23%d15%07d", 4+m.rnd.IntN(2), i), MSISDN: fmt.Sprintf("44%d%08d", 77+m.rnd.IntN(3), m.rnd.IntN(100_000_000)),
 		}
 		if i%11 == 0 {
@@ -44,13 +43,13 @@ func newModel(n int) *model {
 }
 
 // column returns a SIM's value of a column.
-func column(s sim.SIM, name string) string {
+func column(s SIM, name string) string {
 	return map[string]string{"iccid": string(s.ICCID), "imsi": s.IMSI, "msisdn": s.MSISDN}[name]
 }
 
 // list answers a query by looking at everything.
-func (m *model) list(in sim.Scope, q sim.Query) ([]sim.SIM, int) {
-	var found []sim.SIM
+func (m *model) list(in Scope, q Query) ([]SIM, int) {
+	var found []SIM
 	for _, s := range m.sims {
 		ok := (in.Pool == "" || s.Pool == in.Pool) && (in.Subscriber == "" || s.Subscriber == in.Subscriber)
 		for _, f := range q.Filters {
@@ -60,8 +59,8 @@ func (m *model) list(in sim.Scope, q sim.Query) ([]sim.SIM, int) {
 			found = append(found, s)
 		}
 	}
-	by := sim.Columns()[q.Order(sim.Columns())]
-	slices.SortFunc(found, func(a, b sim.SIM) int {
+	by := Columns()[q.Order(Columns())]
+	slices.SortFunc(found, func(a, b SIM) int {
 		if c := strings.Compare(column(a, by), column(b, by)); c != 0 {
 			return c
 		}
@@ -76,15 +75,15 @@ func (m *model) list(in sim.Scope, q sim.Query) ([]sim.SIM, int) {
 
 // query is any query: filters on some columns, that hold of many, of few or of
 // none, in any order, and a page that there may be none of.
-func (m *model) query() sim.Query {
-	q := sim.Query{OrderBy: append([]string{""}, sim.Columns()...)[m.rnd.IntN(4)], Descending: m.rnd.IntN(2) == 0}
+func (m *model) query() Query {
+	q := Query{OrderBy: append([]string{""}, Columns()...)[m.rnd.IntN(4)], Descending: m.rnd.IntN(2) == 0}
 	q.Page = relay.Page{Number: 1 + m.rnd.IntN(4), PerPage: 1 + m.rnd.IntN(40)}
-	for _, name := range sim.Columns() {
+	for _, name := range Columns() {
 		if m.rnd.IntN(5) < 3 {
 			continue
 		}
-		f := sim.Filter{Column: name, Match: sim.Match(m.rnd.IntN(3)), Value: column(m.sims[m.rnd.IntN(len(m.sims))], name)}
-		if f.Match == sim.Begins {
+		f := Filter{Column: name, Match: Match(m.rnd.IntN(3)), Value: column(m.sims[m.rnd.IntN(len(m.sims))], name)}
+		if f.Match == Begins {
 			f.Value = f.Value[:min(len(f.Value), m.rnd.IntN(8))]
 		}
 		if m.rnd.IntN(10) == 0 {
@@ -95,7 +94,7 @@ func (m *model) query() sim.Query {
 		}
 	}
 	if q.Filters == nil || m.rnd.IntN(4) == 0 {
-		_, total := m.list(sim.Scope{}, q)
+		_, total := m.list(Scope{}, q)
 		q.Number = 1 + m.rnd.IntN(q.Pages(total)+1)
 	}
 	return q
@@ -112,11 +111,11 @@ func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *db.DB) {
 		if one.Subscriber == "" {
 			continue
 		}
-		_, err := s.Change(ctx, 1, one.ICCID, func(x *sim.SIM) error { x.Subscriber = one.Subscriber; return nil })
+		_, err := s.Change(ctx, 1, one.ICCID, func(x *SIM) error { x.Subscriber = one.Subscriber; return nil })
 		relaytest.NoError(t, err)
 	}
-	relaytest.NoError(t, NewPools(db).Put(ctx, 1, sim.Pool{ID: "p"}))
-	var pooled []sim.ICCID
+	relaytest.NoError(t, NewPools(db).Put(ctx, 1, Pool{ID: "p"}))
+	var pooled []ICCID
 	for i := range m.sims {
 		if i%4 == 0 {
 			m.sims[i].Pool = "p"
@@ -139,8 +138,8 @@ func listsAgreeWithAModel(t *testing.T, open func(t *testing.T) *db.DB) {
 // pool.
 func (m *model) churn(t *testing.T, s *SIMs) {
 	t.Helper()
-	var left []sim.SIM
-	var out []sim.ICCID
+	var left []SIM
+	var out []ICCID
 	for i, one := range m.sims {
 		switch i % 3 {
 		case 0:
@@ -148,7 +147,7 @@ func (m *model) churn(t *testing.T, s *SIMs) {
 			continue
 		case 1:
 			one.MSISDN, one.Subscriber = fmt.Sprintf("4478%08d", i), "s1"
-			_, err := s.Change(t.Context(), 1, one.ICCID, func(x *sim.SIM) error {
+			_, err := s.Change(t.Context(), 1, one.ICCID, func(x *SIM) error {
 				x.MSISDN, x.Subscriber = one.MSISDN, one.Subscriber
 				return nil
 			})
@@ -166,7 +165,7 @@ func (m *model) churn(t *testing.T, s *SIMs) {
 func agree(t *testing.T, s *SIMs, m *model) {
 	t.Helper()
 	q := m.query()
-	in := []sim.Scope{{}, {}, {Pool: "p"}, {Subscriber: "s0"}, {Subscriber: "s1"}}[m.rnd.IntN(5)]
+	in := []Scope{{}, {}, {Pool: "p"}, {Subscriber: "s0"}, {Subscriber: "s1"}}[m.rnd.IntN(5)]
 	want, wantTotal := m.list(in, q)
 	got, total, err := s.List(t.Context(), 1, in, q)
 	relaytest.NoError(t, err)
@@ -174,8 +173,8 @@ func agree(t *testing.T, s *SIMs, m *model) {
 	relaytest.Equal(t, "records of the page", named(got), named(want))
 }
 
-func named(all []sim.SIM) []sim.ICCID {
-	out := make([]sim.ICCID, len(all))
+func named(all []SIM) []ICCID {
+	out := make([]ICCID, len(all))
 	for i, s := range all {
 		out[i] = s.ICCID
 	}
@@ -197,11 +196,11 @@ func countsAgree(t *testing.T, database *db.DB) {
 }
 
 // fill declares so many SIMs with numbers that follow each other.
-func fill(t testing.TB, s *SIMs, acct relay.AccountID, n int) []sim.ICCID {
+func fill(t testing.TB, s *SIMs, acct relay.AccountID, n int) []ICCID {
 	t.Helper()
-	all, iccids := make([]sim.SIM, n), make([]sim.ICCID, n)
+	all, iccids := make([]SIM, n), make([]ICCID, n)
 	for i := range all {
-		all[i] = declared(sim.ICCID(fmt.Sprintf("894400000000%07d", i)))
+		all[i] = declared(ICCID(fmt.Sprintf("894400000000%07d", i)))
 		iccids[i] = all[i].ICCID
 	}
 	if err := s.Declare(t.Context(), acct, all, false); err != nil {
@@ -214,14 +213,14 @@ func fill(t testing.TB, s *SIMs, acct relay.AccountID, n int) []sim.ICCID {
 // all columns of the query, and sorts nothing in the order that a client asks for.
 func TestPagesReadIndexes(t *testing.T) {
 	database := dbtest.Open(t, db.Options{})
-	for _, scope := range []sim.Scope{{}, {Pool: "p"}, {Subscriber: "s"}} {
-		for _, column := range sim.Columns() {
-			for name, filters := range map[string][]sim.Filter{
+	for _, scope := range []Scope{{}, {Pool: "p"}, {Subscriber: "s"}} {
+		for _, column := range Columns() {
+			for name, filters := range map[string][]Filter{
 				"no filter":                    nil,
-				"a filter on the order":        {{Column: column, Match: sim.Begins, Value: "4"}},
-				"a filter that excludes a SIM": {{Column: "imsi", Match: sim.Differs, Value: "4"}},
+				"a filter on the order":        {{Column: column, Match: Begins, Value: "4"}},
+				"a filter that excludes a SIM": {{Column: "imsi", Match: Differs, Value: "4"}},
 			} {
-				l, q := simsOf(1, scope), sim.Query{OrderBy: column, Filters: filters, Page: relay.Page{Number: 1, PerPage: 100}}
+				l, q := simsOf(1, scope), Query{OrderBy: column, Filters: filters, Page: relay.Page{Number: 1, PerPage: 100}}
 				where := l.where(filters)
 				plan := explain(t, database, l.pageOf(q, "iccid", where), where.Args())
 				if !slices.ContainsFunc(plan, func(step string) bool {

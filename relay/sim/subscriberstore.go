@@ -1,4 +1,4 @@
-package sims
+package sim
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/db"
-	"github.com/penstock/penstock/relay/sim"
 )
 
 // Subscribers keeps subscribers.
@@ -20,9 +19,9 @@ func NewSubscribers(database *db.DB) *Subscribers { return &Subscribers{db: data
 const subscriberTable = "sim_subscriber"
 
 // Get loads a subscriber.
-func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) (sim.Subscriber, error) {
+func (s *Subscribers) Get(ctx context.Context, acct relay.AccountID, id string) (Subscriber, error) {
 	return db.One(ctx, s.db, "subscriber "+id, "SELECT doc FROM sim_subscriber WHERE account = $1 AND id = $2",
-		db.Doc[sim.Subscriber], acct, id)
+		db.Doc[Subscriber], acct, id)
 }
 
 // folded is a name without regard to case. A control character, which no filter has, is
@@ -33,7 +32,7 @@ func folded(name string) string {
 
 // Put saves a new subscriber. One that is there, because a job runs again, is
 // replaced.
-func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, who sim.Subscriber) error {
+func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, who Subscriber) error {
 	const insert = `
 		INSERT INTO sim_subscriber (account, id, forename, surname, doc)
 		VALUES ($1, $2, $3, $4, $5)
@@ -60,11 +59,11 @@ func (s *Subscribers) Put(ctx context.Context, acct relay.AccountID, who sim.Sub
 }
 
 // List returns a page of an account's subscribers.
-func (s *Subscribers) List(ctx context.Context, acct relay.AccountID, q sim.Query) ([]sim.Subscriber, int, error) {
+func (s *Subscribers) List(ctx context.Context, acct relay.AccountID, q Query) ([]Subscriber, int, error) {
 	q.Filters = slices.Clone(q.Filters)
 	for i := range q.Filters {
 		q.Filters[i].Value = folded(q.Filters[i].Value)
 	}
-	l := list{table: subscriberTable, account: acct, columns: sim.SubscriberColumns()}
-	return readPage(ctx, s.db, l, q, "doc", db.Doc[sim.Subscriber])
+	l := list{table: subscriberTable, account: acct, columns: SubscriberColumns()}
+	return readPage(ctx, s.db, l, q, "doc", db.Doc[Subscriber])
 }
