@@ -10,6 +10,55 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
+// Ids are reserved in blocks, so that one commit serves many orders.
+const (
+	// blockTime is how long a block is used, so that ids grow with time even if
+	// another gateway reserves many.
+	blockTime    = time.Second
+	maxBlockSize = 4096
+)
+
+// idBlock is a sequence of ids that are reserved and not used.
+type idBlock struct {
+	next, end  ID
+	size       int // when it was reserved
+	reservedAt time.Time
+}
+
+// Reserve reserves n ids in a row and returns the first. The ids of one gateway grow
+// strictly, those of several to the second.
+func (s *Store) Reserve(ctx context.Context, n int) (ID, error) {
+	const label = "messages: reserve"
+	const statement = `
+		UPDATE message_id
+		SET last = last + $1
+		RETURNING last`
+	var block idBlock
+	select {
+	case block = <-s.ids:
+		defer func() { s.ids <- block }()
+	case <-ctx.Done():
+		return 0, db.Wrap(label, ctx.Err())
+	}
+	now := s.db.Now()
+	fresh := now.Sub(block.reservedAt) < blockTime
+	if !fresh || block.end-block.next < ID(n) {
+		size := n
+		if fresh { // blocks grow while they are used up within blockTime
+			size = max(n, min(2*block.size, maxBlockSize))
+		}
+		last, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (ID, error) {
+			return db.Value[ID](ctx, tx, label, statement, size)
+		})
+		if err != nil {
+			return 0, err
+		}
+		block = idBlock{next: last + 1 - ID(size), end: last + 1, size: size, reservedAt: now}
+	}
+	block.next += ID(n)
+	return block.next - ID(n), nil
+}
+
 // Batch is the records of one order.
 type Batch struct {
 	Account  relay.AccountID
