@@ -3,6 +3,7 @@ package usage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,35 +22,38 @@ func NewStore(database *db.DB) *Store { return &Store{db: database} }
 // more record never overflows it.
 const maxTotal = int64(1) << 62
 
-// Put keeps records and adds those that are new to their totals, all or none, in the order of
-// ids, in which gateways that were given the same records do not lock each other out.
+// Put saves records durably, all or none, and adds each to the totals of its SIM and its
+// pool, up to maxTotal. A record whose id the account has already is left unchanged and adds
+// nothing. The error is relay.KindUnavailable if a retry may succeed.
 func (s *Store) Put(ctx context.Context, records []Record) error {
-	batch := batchOf(records)
+	// Gateways that store the same records lock records and totals in the same order.
+	const insertRecords = `
+		INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
+		SELECT account, id, iccid, pool, started, type, bytes, duration
+		FROM batch
+		WHERE true
+		ORDER BY account, id, n
+		ON CONFLICT (account, id) DO NOTHING
+		RETURNING account, iccid, pool, started, bytes`
+	const addTotals = `
+		INSERT INTO usage_total (account, scope, subject, month, bytes, done)
+		SELECT account, scope, subject, month, bytes, 0
+		FROM batch
+		WHERE true
+		ORDER BY n
+		ON CONFLICT (account, scope, subject, month) DO UPDATE
+		SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + excluded.bytes`
+	rows := db.BatchOf("account, id, iccid, pool, started, type, bytes, duration", records, func(r *Record) []any {
+		u := &r.Use
+		return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
+	})
 	return s.db.Write(ctx, "usage records", func(ctx context.Context, tx *db.Tx) error {
-		added, err := db.List(ctx, tx, "usage records", `
-INSERT INTO usage_record (account, id, iccid, pool, started, type, bytes, duration)
-SELECT account, id, iccid, pool, started, type, bytes, duration FROM batch WHERE true ORDER BY account, id, n
-ON CONFLICT (account, id) DO NOTHING
-RETURNING account, iccid, pool, started, bytes`, (*added).fields, batch)
+		added, err := db.List(ctx, tx, "usage records", insertRecords, (*added).fields, rows)
 		if err != nil {
 			return err
 		}
-		// This stops at maxTotal. Gateways that add to the same totals lock them in the same order,
-		// that of the batch.
-		return tx.Run(ctx, "usage totals", `
-INSERT INTO usage_total (account, scope, subject, month, bytes, done)
-SELECT account, scope, subject, month, bytes, 0 FROM batch WHERE true ORDER BY n
-ON CONFLICT (account, scope, subject, month) DO UPDATE
-SET bytes = {least}(usage_total.bytes, 4611686018427387904 - excluded.bytes) + excluded.bytes`, totalsOf(added))
+		return tx.Run(ctx, "usage totals", addTotals, totalsOf(added))
 	})
-}
-
-func batchOf(records []Record) *db.Batch {
-	return db.BatchOf("account, id, iccid, pool, started, type, bytes, duration",
-		records, func(r *Record) []any {
-			u := &r.Use
-			return []any{r.Account, u.ID, u.ICCID, r.Pool, u.Start.UnixMicro(), u.Type, u.Bytes, u.Duration}
-		})
 }
 
 // added is a new record.
@@ -81,42 +85,60 @@ func totalsOf(records []added) *db.Batch {
 		if r.pool == "" {
 			subjects = subjects[:1]
 		}
-		for _, one := range subjects {
-			c := totalKey{r.account, one}
-			sums[c] = min(sums[c], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
+		for _, subject := range subjects {
+			key := totalKey{r.account, subject}
+			sums[key] = min(sums[key], maxTotal-min(r.bytes, maxTotal)) + min(r.bytes, maxTotal)
 		}
 	}
 	b := db.NewBatch("account, scope, subject, month, bytes")
-	for _, c := range slices.SortedFunc(maps.Keys(sums), compareTotalKeys) {
-		b.Add(c.account, c.Scope, c.ID, c.Month, sums[c])
+	for _, key := range slices.SortedFunc(maps.Keys(sums), compareTotalKeys) {
+		b.Add(key.account, key.Scope, key.ID, key.Month, sums[key])
 	}
 	return b
 }
 
-// Totals returns the usage of subjects and the steps that were taken.
+// Totals returns the usage of an account's subjects and the steps that were taken, in the
+// order of the subjects.
 func (s *Store) Totals(ctx context.Context, acct relay.AccountID, subjects []Subject) ([]Total, error) {
-	b := db.BatchOf("account, scope, subject, month", subjects, func(one *Subject) []any {
-		return []any{acct, one.Scope, one.ID, one.Month}
+	const statement = `
+		SELECT batch.n, t.bytes, t.done
+		FROM batch
+		JOIN usage_total t
+		  ON t.account = batch.account
+		  AND t.scope = batch.scope
+		  AND t.subject = batch.subject
+		  AND t.month = batch.month`
+	keys := db.BatchOf("account, scope, subject, month", subjects, func(s *Subject) []any {
+		return []any{acct, s.Scope, s.ID, s.Month}
 	})
-	return db.Numbered(ctx, s.db, "usage totals", `
-SELECT batch.n, usage_total.bytes, usage_total.done
-FROM batch JOIN usage_total
-  ON usage_total.account = batch.account AND usage_total.scope = batch.scope AND usage_total.subject = batch.subject
-  AND usage_total.month = batch.month`, len(subjects), func(t *Total) []any { return []any{&t.Bytes, &t.Done} }, b)
+	fields := func(t *Total) []any { return []any{&t.Bytes, &t.Done} }
+	return db.Numbered(ctx, s.db, "usage totals", statement, len(subjects), fields, keys)
 }
 
-// AddSteps adds steps to those that were done about a subject.
-func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, one Subject, steps Steps) error {
-	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	return s.db.Run(ctx, noun, `
-INSERT INTO usage_total (account, scope, subject, month, bytes, done) VALUES ($1, $2, $3, $4, 0, $5)
-ON CONFLICT (account, scope, subject, month) DO UPDATE SET done = usage_total.done | excluded.done`, acct, one.Scope, one.ID, one.Month, steps)
+// AddSteps adds steps to those recorded for a subject.
+func (s *Store) AddSteps(ctx context.Context, acct relay.AccountID, subject Subject, steps Steps) error {
+	const statement = `
+		INSERT INTO usage_total (account, scope, subject, month, bytes, done)
+		VALUES ($1, $2, $3, $4, 0, $5)
+		ON CONFLICT (account, scope, subject, month) DO UPDATE
+		SET done = usage_total.done | excluded.done`
+	return s.db.Run(ctx, totalLabel(subject), statement, acct, subject.Scope, subject.ID, subject.Month, steps)
 }
 
-// RemoveSteps takes steps away from those of a subject that used less than below.
-func (s *Store) RemoveSteps(ctx context.Context, acct relay.AccountID, one Subject, steps Steps, below int64) error {
-	noun := "usage total of " + string(one.Scope) + " " + one.ID
-	return s.db.Run(ctx, noun, `
-UPDATE usage_total SET done = done & $5
-WHERE account = $1 AND scope = $2 AND subject = $3 AND month = $4 AND bytes < $6`, acct, one.Scope, one.ID, one.Month, int64(^steps), below)
+// RemoveSteps removes steps from those recorded for a subject, so that the meter takes them
+// again. It does nothing if the subject has used limitBytes or more: usage may have reached
+// the limit since the caller read it.
+func (s *Store) RemoveSteps(ctx context.Context, acct relay.AccountID, subject Subject, steps Steps, limitBytes int64) error {
+	const statement = `
+		UPDATE usage_total
+		SET done = done & $5
+		WHERE account = $1
+		  AND scope = $2
+		  AND subject = $3
+		  AND month = $4
+		  AND bytes < $6`
+	return s.db.Run(ctx, totalLabel(subject), statement,
+		acct, subject.Scope, subject.ID, subject.Month, int64(^steps), limitBytes)
 }
+
+func totalLabel(s Subject) string { return fmt.Sprintf("usage total of %s %s", s.Scope, s.ID) }

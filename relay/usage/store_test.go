@@ -185,8 +185,8 @@ func testSums(t *testing.T, s *Store) {
 	got, last := make(map[string]int64), ""
 	err := s.Sums(t.Context(), 1, Span{From: atSecond(100), To: atSecond(900)}, func(sums []Sum) error {
 		for _, one := range sums {
-			if one.ICCID <= last || len(sums) > piece {
-				t.Errorf("%s after %s in a piece of %d", one.ICCID, last, len(sums))
+			if one.ICCID <= last || len(sums) > sumPage {
+				t.Errorf("%s after %s in a sumPage of %d", one.ICCID, last, len(sums))
 			}
 			got[one.ICCID], last = one.Bytes, one.ICCID
 		}
