@@ -107,7 +107,7 @@ func (q *Queue) send(ctx context.Context, d outbox.Delivery) (r attempt.Result) 
 			}
 		}
 	}()
-	return q.deps.Send.Send(ctx, d)
+	return q.sender.Send(ctx, d)
 }
 
 // classify converts the result of an attempt into an outcome.

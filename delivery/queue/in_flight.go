@@ -34,6 +34,7 @@ type inFlight struct {
 	backlogged    []*endpointQueue // queues with waiting items, scanned round-robin
 	running       int
 	waiting       int
+	opened        bool // by Start
 	stopped       bool
 	drained       chan struct{} // closed when stopped and no attempt runs
 	capacityFreed chan struct{} // notified when a waiting item starts
@@ -46,20 +47,27 @@ func newInFlight(o Options, leases *lease.Set[outbox.Ref], now func() time.Time,
 	}
 }
 
+// open admits deliveries from now on.
+func (i *inFlight) open() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.opened = true
+}
+
 // admission is the result of admit.
 type admission int
 
 const (
 	admitted admission = iota // it runs, waits, or is held already
 	full                      // no capacity
-	stopping                  // the queue is stopping, or its gate is closed
+	stopping                  // the queue has not started or is stopping, or its gate is closed
 )
 
 // admit starts or enqueues a delivery.
 func (i *inFlight) admit(item *item) admission {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.stopped || i.leases.Closed() {
+	if !i.opened || i.stopped || i.leases.Closed() {
 		return stopping
 	}
 	if !i.leases.Add(&item.Hold) {

@@ -33,6 +33,7 @@ func newGate(o Options) *gate {
 		g.start <- item.delivery.ID
 		<-c
 	})
+	g.inFlight.open()
 	return g
 }
 
@@ -189,6 +190,7 @@ func TestAnEndpointQueueLimitsItsRate(t *testing.T) {
 			begun = append(begun, time.Since(start))
 			mu.Unlock()
 		})
+		f.open()
 		put := func(id string) {
 			f.admit(newItem(outbox.Delivery{
 				ID: id, Account: 1, Endpoint: "e", Request: &outbox.Request{URL: "http://a/"}, Pace: outbox.Pace{PerSecond: 2},
@@ -241,6 +243,7 @@ func TestDeliveriesOfRulesDoNotWaitForCapacity(t *testing.T) {
 				leases := lease.NewSet(lease.Options[outbox.Ref]{Now: time.Now, Store: store})
 				q := &Queue{deps: Deps{Now: time.Now}, leases: leases, attemptCtx: t.Context()}
 				q.inFlight = newInFlight(withDefaults(Options{PerEndpoint: 1, EndpointBacklog: 1}), leases, time.Now, func(*item) { time.Sleep(time.Second) })
+				q.inFlight.open()
 				var ds []outbox.Delivery
 				for i := range 5 {
 					ds = append(ds, outbox.Delivery{

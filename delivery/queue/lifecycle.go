@@ -14,9 +14,12 @@ import (
 // deliveries; each call takes a round trip.
 const enqueueWorkers = 8
 
-// Start begins to process tasks and to schedule due deliveries. Redis need not
-// be available yet.
-func (q *Queue) Start(context.Context) error {
+// Start begins to process tasks and to schedule due deliveries, and has a sender make the
+// attempts. Redis need not be available yet. A sender may send messages whose reports are
+// deliveries, so it is made with the queue.
+func (q *Queue) Start(sender Sender) error {
+	q.sender = sender
+	q.inFlight.open()
 	upkeep, cancel := context.WithCancel(context.Background())
 	q.stopLoops = cancel
 	q.outcomes.Start()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/delivery"
-	"github.com/penstock/penstock/delivery/worker"
 	"github.com/penstock/penstock/relay/cache/redistest"
 	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/relaytest"
@@ -258,7 +257,7 @@ func TestCountingParkedDeliveriesTakesOnePercentOfTheTime(t *testing.T) {
 	clock := relaytest.NewClock(time.Unix(1_800_000_000, 0))
 	s := &slowCounter{clock: clock, endpoints: []outbox.ParkedEndpoint{{Account: 1, Endpoint: "e"}, {Account: 1, Endpoint: "f"}}}
 	b := onRedis(t, redistest.Shared(t).NewDatabase(t))
-	q := relaytest.Must(New(Deps{Store: s, Redis: b.redis, Send: &worker.Worker{}, Now: clock.Now, Logger: quiet()}, Options{}))(t)
+	q := relaytest.Must(New(Deps{Store: s, Redis: b.redis, Now: clock.Now, Logger: quiet()}, Options{}))(t)
 	pass := func() { q.startDueParked(t.Context()); clock.Advance(time.Second) }
 	for range 198 {
 		pass()

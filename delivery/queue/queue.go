@@ -37,11 +37,10 @@ type Store interface {
 	Take(ctx context.Context, parked outbox.ParkedEndpoint, n int, before, until time.Time) ([]outbox.Delivery, error)
 }
 
-// Deps are the dependencies of a queue. Store, Redis and Send are required.
+// Deps are the dependencies of a queue. Store and Redis are required.
 type Deps struct {
 	Store Store
 	Redis timer.Redis
-	Send  Sender
 	// Breakers shares open breakers between gateways; nil disables sharing.
 	Breakers Breakers
 	// Schedule is the retry schedule; nil means delivery.DefaultSchedule.
@@ -98,6 +97,7 @@ type Stats struct {
 // Queue implements outbox.Dispatcher.
 type Queue struct {
 	deps     Deps
+	sender   Sender // set by Start
 	opts     Options
 	leases   *lease.Set[outbox.Ref]
 	inFlight *inFlight
@@ -122,8 +122,8 @@ type Queue struct {
 
 // New returns a queue; it does nothing before Start.
 func New(deps Deps, o Options) (*Queue, error) {
-	if deps.Store == nil || deps.Redis == nil || deps.Send == nil {
-		return nil, errors.New("queue: store, redis and sender are needed")
+	if deps.Store == nil || deps.Redis == nil {
+		return nil, errors.New("queue: Store and Redis are required")
 	}
 	q := &Queue{deps: withDefaultDeps(deps), opts: withDefaults(o)}
 	q.attemptCtx, q.cancelAttempts = context.WithCancel(context.Background())

@@ -29,12 +29,8 @@ type Deps struct {
 	Operator interface {
 		Deliver(ctx context.Context, d outbox.Delivery) (attempt.SIMResult, error)
 	}
-	// Messages sends the SMS of accounts; *message.Service implements it. Without it
-	// they are dead.
-	Messages interface {
-		Text(text string, maxParts int) message.Body
-		Send(ctx context.Context, o message.Order) (message.Sent, error)
-	}
+	// Messages sends the SMS of accounts; without it they are dead.
+	Messages Messages
 	// Simulated reports whether messages to a number go to a simulator; nil means
 	// none do.
 	Simulated func(number string) bool
@@ -42,6 +38,12 @@ type Deps struct {
 	// disables signing, and nil disables it for all accounts.
 	Secrets func(ctx context.Context, acct relay.AccountID) ([]string, error)
 	Now     func() time.Time
+}
+
+// Messages sends the SMS of accounts; *message.Service implements it.
+type Messages interface {
+	Text(text string, maxParts int) message.Body
+	Send(ctx context.Context, o message.Order) (message.Sent, error)
 }
 
 // Options are optional settings; the zero value works.
@@ -66,6 +68,14 @@ func New(deps Deps, o Options) (*Worker, error) {
 		deps.Now = time.Now
 	}
 	return &Worker{deps: deps, keys: newKeyring(deps.Secrets, cmp.Or(o.Remember, 30*time.Second), deps.Now)}, nil
+}
+
+// WithMessages returns the worker with a service that sends SMS, and with Simulated of Deps.
+// The reports of messages are deliveries, so the service is made after the queue.
+func (w *Worker) WithMessages(m Messages, simulated func(number string) bool) *Worker {
+	with := *w
+	with.deps.Messages, with.deps.Simulated = m, simulated
+	return &with
 }
 
 // Send makes one attempt of a delivery and classifies it. It returns a result even if

@@ -17,7 +17,7 @@ import (
 type Deps struct {
 	Store *Store
 	Vault *vault.Vault
-	// Jobs returns saved jobs, Submit takes new ones and calls Runners.
+	// Jobs returns saved jobs, Submit takes new ones.
 	Jobs   job.Getter
 	Submit job.Submitter
 	Events outbox.Notifier // nil disables events
@@ -64,10 +64,6 @@ func New(deps Deps, o Options) (*Service, error) {
 	o.ShowPrivate = cmp.Or(o.ShowPrivate, 24*time.Hour)
 	return &Service{deps: deps, opts: o}, nil
 }
-
-// SubmitTo sets the queue that takes new jobs; it is called once, before the first job,
-// because the job queue needs the Runners first.
-func (s *Service) SubmitTo(j job.Submitter) { s.deps.Submit = j }
 
 // Ledgers lists an account's ledgers.
 func (s *Service) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, error) {

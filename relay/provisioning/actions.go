@@ -13,14 +13,13 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Deps are the dependencies of Actions; all are required. SubmitTo sets Submit.
+// Deps are the dependencies of Actions; all are required.
 type Deps struct {
 	SIMs        *sim.SIMs
 	Subscribers *sim.Subscribers
 	Jobs        Jobs
 	Operator    Operator
 	Events      Events
-	Limits      sim.LimitEnforcer
 	Submit      job.Submitter
 }
 
@@ -44,7 +43,7 @@ type Actions struct {
 
 // New returns the use cases.
 func New(d Deps, o Options) (*Actions, error) {
-	if d.SIMs == nil || d.Subscribers == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Limits == nil {
+	if d.SIMs == nil || d.Subscribers == nil || d.Jobs == nil || d.Operator == nil || d.Events == nil || d.Submit == nil {
 		return nil, errors.New("provisioning: a dependency is missing")
 	}
 	o.ReportWithin, o.KeepJobs = cmp.Or(o.ReportWithin, 24*time.Hour), cmp.Or(o.KeepJobs, 90*24*time.Hour)
@@ -54,10 +53,6 @@ func New(d Deps, o Options) (*Actions, error) {
 	}
 	return &Actions{d, o}, nil
 }
-
-// SubmitTo sets the submitter of jobs. It is called once, before the first job,
-// because the job queue needs the Runners first.
-func (a *Actions) SubmitTo(j job.Submitter) { a.deps.Submit = j }
 
 // Activation has the parameters of an activation.
 type Activation struct {

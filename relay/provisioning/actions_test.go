@@ -45,10 +45,9 @@ func newFixtureWith(t *testing.T, o provisioning.Options) *fixture {
 	o.Now = y.clock.Now
 	var err error
 	y.a, err = provisioning.New(provisioning.Deps{
-		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Jobs: y.db.Jobs, Operator: y, Events: y, Limits: y,
+		SIMs: y.db.SIMs, Subscribers: y.db.Subscribers, Jobs: y.db.Jobs, Operator: y, Events: y, Submit: y,
 	}, o)
 	relaytest.NoError(t, err)
-	y.a.SubmitTo(y)
 	y.declare(1, "8944000000000000001", sim.Pending)
 	y.declare(1, "8944000000000000002", sim.Active)
 	y.declare(1, "8944000000000000003", sim.Suspended)
@@ -113,7 +112,7 @@ func (y *fixture) run(id string) job.Job {
 }
 
 func (y *fixture) outcome(j job.Job) job.Outcome {
-	result, err := y.a.Runners()[j.Kind].Run(y.t.Context(), j)
+	result, err := y.a.Runners(y)[j.Kind].Run(y.t.Context(), j)
 	if wait, ok := errors.AsType[job.Pause](err); ok {
 		return job.Outcome{Again: y.clock.Now().Add(time.Duration(wait)), Waits: true}
 	}

@@ -12,13 +12,21 @@ import (
 	"github.com/penstock/penstock/relay/sim"
 )
 
-// Runners returns the runners of the jobs, by kind.
-func (a *Actions) Runners() map[job.Kind]job.Runner {
-	all := map[job.Kind]job.Runner{BulkReassign.Kind(): job.RunnerFunc(a.runReassign)}
-	for _, one := range commands() {
-		all[one.Kind()] = job.RunnerFunc(a.perform)
+// Runners returns the runners of the jobs, by kind. They have limits enforce the limits of
+// SIMs that are activated.
+func (a *Actions) Runners(limits sim.LimitEnforcer) map[job.Kind]job.Runner {
+	p := performer{a, limits}
+	runners := map[job.Kind]job.Runner{BulkReassign.Kind(): job.RunnerFunc(a.runReassign)}
+	for _, action := range commands() {
+		runners[action.Kind()] = job.RunnerFunc(p.perform)
 	}
-	return all
+	return runners
+}
+
+// performer runs the jobs that send commands to the operator.
+type performer struct {
+	*Actions
+	limits sim.LimitEnforcer
 }
 
 // The errors of a job that has lost its SIM.
@@ -29,45 +37,45 @@ const (
 
 // perform sends a job's command to the operator. It repeats the same command, with
 // the job's id, until the operator reports the end, and changes the SIM once.
-func (a *Actions) perform(ctx context.Context, j job.Job) (any, error) {
+func (p performer) perform(ctx context.Context, j job.Job) (any, error) {
 	o, err := orderOf(j)
 	if err != nil {
 		return nil, err
 	}
 	if len(j.Settled) > 0 {
-		return a.finish(ctx, j, o, j.Settled)
+		return p.finish(ctx, j, o, j.Settled)
 	}
-	one, err := a.deps.SIMs.Get(ctx, j.Account, o.ICCID)
+	one, err := p.deps.SIMs.Get(ctx, j.Account, o.ICCID)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		return nil, job.Fail(simGone)
 	case err != nil:
 		return nil, err
 	case one.Job != j.ID:
-		return a.superseded(ctx, j, o)
+		return p.superseded(ctx, j, o)
 	}
-	report, err := a.deps.Operator.Command(ctx, commandOf(j, o, one))
+	report, err := p.deps.Operator.Command(ctx, commandOf(j, o, one))
 	if err != nil {
 		return nil, retryError(err)
 	}
 	if report.Pending {
-		if age := a.opts.Now().Sub(j.CreatedAt); age < a.opts.ReportWithin {
+		if age := p.opts.Now().Sub(j.CreatedAt); age < p.opts.ReportWithin {
 			return nil, job.Pause(pauseOf(report, age))
 		}
 		report = Report{Refused: "The operator did not report in time.", Simulated: report.Simulated}
 	}
-	return a.settle(ctx, j, o, report)
+	return p.settle(ctx, j, o, report)
 }
 
 // superseded handles a run whose SIM is no longer reserved for the job: another run
 // has settled it, or an inventory has reset the SIM.
-func (a *Actions) superseded(ctx context.Context, j job.Job, o Order) (any, error) {
-	now, err := a.deps.Jobs.Get(ctx, j.Account, j.ID)
+func (p performer) superseded(ctx context.Context, j job.Job, o Order) (any, error) {
+	now, err := p.deps.Jobs.Get(ctx, j.Account, j.ID)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(now.Settled) > 0:
-		return a.finish(ctx, j, o, now.Settled)
+		return p.finish(ctx, j, o, now.Settled)
 	}
 	return nil, job.Fail(simReset)
 }
@@ -102,20 +110,20 @@ func pauseOf(r Report, age time.Duration) time.Duration {
 }
 
 // settle changes the SIM, once for this job.
-func (a *Actions) settle(ctx context.Context, j job.Job, o Order, r Report) (any, error) {
+func (p performer) settle(ctx context.Context, j job.Job, o Order, r Report) (any, error) {
 	if o.New != nil && r.Refused == "" {
-		if err := a.deps.Subscribers.Put(ctx, j.Account, *o.New); err != nil {
+		if err := p.deps.Subscribers.Put(ctx, j.Account, *o.New); err != nil {
 			return nil, err
 		}
 	}
-	settled, err := a.save(ctx, j, o, r)
+	settled, err := p.save(ctx, j, o, r)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return nil, job.Fail(simGone)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return a.finish(ctx, j, o, settled)
+	return p.finish(ctx, j, o, settled)
 }
 
 // save saves the SIM as a report makes it, and with it what it returns, Settled as JSON.
@@ -138,16 +146,16 @@ type Result struct {
 
 // finish sends the event of a settled job and enforces the limits of a SIM that was
 // activated. It is idempotent.
-func (a *Actions) finish(ctx context.Context, j job.Job, o Order, b json.RawMessage) (any, error) {
+func (p performer) finish(ctx context.Context, j job.Job, o Order, b json.RawMessage) (any, error) {
 	var s Settled
 	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, fmt.Errorf("provisioning: job %s: settled: %w", j.ID, err)
 	}
-	if err := a.notifyState(ctx, j, o, s); err != nil {
+	if err := p.notifyState(ctx, j, o, s); err != nil {
 		return nil, err
 	}
 	if s.From != s.To && s.To == sim.Active {
-		if err := a.deps.Limits.EnforceSIMs(ctx, j.Account, []sim.ICCID{o.ICCID}); err != nil {
+		if err := p.limits.EnforceSIMs(ctx, j.Account, []sim.ICCID{o.ICCID}); err != nil {
 			return nil, err
 		}
 	}

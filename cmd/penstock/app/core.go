@@ -32,10 +32,7 @@ type core struct {
 
 // openCore makes the services behind the journals, and the journals.
 func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err error) {
-	// Deliveries send the SMS of rules as messages, and the states of messages are reported
-	// by deliveries: sms is completed when both are there.
-	sms := new(smsSender)
-	out, err := d.openOutbound(back, sms)
+	out, err := d.openOutbound(back)
 	if err != nil {
 		return c, err
 	}
@@ -70,8 +67,9 @@ func (d *Gateway) openCore(ctx context.Context, back backends) (c core, err erro
 	if err != nil {
 		return c, err
 	}
-	*sms = smsSender{sends.messages, sends.submit}
-	d.queue, d.jobs, d.intakes, d.devices, d.membership = out.queue, run.jobs, in.intakes, in.devices, members
+	d.queue, d.sender = out.queue, out.worker.WithMessages(sends.messages, sends.submit.Simulated)
+	d.jobs, d.work = run.jobs, jobs.Work{Runners: runnersOf(run.ledgers.Service, run.sims, run.calls), OnEnd: run.sims.actions.Ending}
+	d.intakes, d.devices, d.membership = in.intakes, in.devices, members
 	d.submit, d.carriers = sends.submit, sends.carriers
 	return core{services: run, back: back, out: out, in: in, rules: rules, membership: members, sending: sends}, nil
 }
@@ -86,37 +84,30 @@ type services struct {
 }
 
 func (d *Gateway) openServices(ctx context.Context, back backends, out outbound) (s services, err error) {
-	// Jobs run the operations of the services that submit them: pending is completed when
-	// both are there.
-	pending := new(pendingJobs)
+	run, err := jobs.New(jobs.Deps{Store: back.records.Jobs, Redis: back.cache, Gate: d.gate, Logger: d.log}, jobs.Options{})
+	if err != nil {
+		return s, err
+	}
 	files := d.openArchive(back.records)
-	ledgers, err := d.openLedgers(ctx, back.records, out.events)
+	ledgers, err := d.openLedgers(ctx, back.records, out.events, run)
 	if err != nil {
 		return s, err
 	}
-	sims, err := d.openSIMs(back.records, out, pending)
+	sims, err := d.openSIMs(back.records, out, run)
 	if err != nil {
 		return s, err
 	}
-	calls, err := d.newSIP(back.records, files, out.mails, pending)
+	calls, err := d.newSIP(back.records, files, out.mails, run)
 	if err != nil {
 		return s, err
 	}
-	run, err := jobs.New(jobs.Deps{
-		Store: back.records.Jobs, Redis: back.cache, Runners: runnersOf(ledgers.Service, sims, calls), OnEnd: sims.actions.Ending, Gate: d.gate, Logger: d.log,
-	}, jobs.Options{})
-	if err != nil {
-		return s, err
-	}
-	pending.Jobs = run
-	ledgers.SubmitTo(run)
-	sims.actions.SubmitTo(run)
 	return services{archive: files, ledgers: ledgers, sims: sims, calls: calls, jobs: run}, nil
 }
 
 // outbound are the ways out, and the queue of deliveries before them.
 type outbound struct {
 	queue    *queue.Queue
+	worker   *worker.Worker // without SMS
 	operator simOperator
 	prober   prober
 	preview  outbox.Previewer
@@ -125,7 +116,7 @@ type outbound struct {
 	mails    outbox.Mailer
 }
 
-func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err error) {
+func (d *Gateway) openOutbound(back backends) (out outbound, err error) {
 	http, err := httpout.New(httpout.Options{Allow: d.cfg.Egress.Allow})
 	if err != nil {
 		return out, err
@@ -141,16 +132,16 @@ func (d *Gateway) openOutbound(back backends, sms *smsSender) (out outbound, err
 		a, err := back.records.Accounts.Account(ctx, acct)
 		return a.WebhookSecrets, err
 	}
-	send, err := worker.New(worker.Deps{
-		HTTP: http, Mail: back.mail, Operator: sims, Messages: sms, Simulated: sms.Simulated, Secrets: secrets, Now: time.Now,
+	out.worker, err = worker.New(worker.Deps{
+		HTTP: http, Mail: back.mail, Operator: sims, Secrets: secrets, Now: time.Now,
 	}, worker.Options{})
 	if err != nil {
 		return out, err
 	}
-	out.prober = prober{send, secrets}
-	out.preview = previewer(send, http, guard.New(d.cfg.Egress.Allow))
+	out.prober = prober{out.worker, secrets}
+	out.preview = previewer(out.worker, http, guard.New(d.cfg.Egress.Allow))
 	out.queue, err = queue.New(queue.Deps{
-		Store: back.records.Deliveries, Breakers: back.cache.Breakers(), Redis: back.cache, Send: send,
+		Store: back.records.Deliveries, Breakers: back.cache.Breakers(), Redis: back.cache,
 		Schedule: delivery.Schedule(d.cfg.Delivery.Schedule), Gate: d.gate, Logger: d.log, Observe: d.observeDelivery, Tracer: d.tracer,
 	}, queue.Options{})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
 	"github.com/penstock/penstock/relay/db"
+	"github.com/penstock/penstock/relay/job"
 	"github.com/penstock/penstock/relay/ledger"
 	"github.com/penstock/penstock/relay/ledger/vault"
 	"github.com/penstock/penstock/relay/outbox"
@@ -118,13 +119,13 @@ func (s *recordSealer) Verify(ctx context.Context, tx *db.Tx, sealed []byte, own
 
 // newLedgers creates the ledger service over a store. The vault of its secrets also
 // encrypts the records of the database that hold some.
-func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, o ledger.Options) (*ledger.Service, *vault.Vault, error) {
+func newLedgers(r *recordStores, keys []string, heads ledger.Heads, events outbox.Notifier, run job.Submitter, o ledger.Options) (*ledger.Service, *vault.Vault, error) {
 	v, err := vault.New(r.Ledgers, keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.DB.SetSealer(&recordSealer{vault: v})
-	s, err := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Events: events, Heads: heads, Now: time.Now}, o)
+	s, err := ledger.New(ledger.Deps{Store: r.Ledgers, Vault: v, Jobs: r.Jobs, Submit: run, Events: events, Heads: heads, Now: time.Now}, o)
 	return s, v, err
 }
 
@@ -154,7 +155,7 @@ type ledgerService struct {
 	log       *slog.Logger
 }
 
-func (d *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier) (*ledgerService, error) {
+func (d *Gateway) openLedgers(ctx context.Context, records *recordStores, events outbox.Notifier, run job.Submitter) (*ledgerService, error) {
 	keys, err := masterKeys(d.cfg)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (d *Gateway) openLedgers(ctx context.Context, records *recordStores, events
 		return nil, err
 	}
 	d.onClose(heads.Close)
-	service, keyVault, err := newLedgers(records, keys, heads, events, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
+	service, keyVault, err := newLedgers(records, keys, heads, events, run, ledger.Options{NotifyHeads: d.cfg.Ledger.CheckpointCallback})
 	if err != nil {
 		return nil, err
 	}

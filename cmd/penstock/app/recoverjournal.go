@@ -119,7 +119,7 @@ func (r *recovery) run(ctx context.Context) error {
 	if reason := r.membership.Halted(); reason != "" {
 		return fmt.Errorf("gateway %s: %s: start a gateway with data_dir %s for that", r.node, reason, r.cfg.DataDir)
 	}
-	if err := r.queue.Start(ctx); err != nil {
+	if err := r.queue.Start(r.sender); err != nil {
 		return err
 	}
 	for kind, in := range r.intakes {

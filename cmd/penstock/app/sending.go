@@ -78,15 +78,6 @@ func (s sending) stats() []admin.Sending {
 	return out
 }
 
-// smsSender sends the SMS of rules as the accounts' own messages.
-type smsSender struct {
-	*message.Service
-	submit *submit.Worker
-}
-
-// Simulated reports whether a simulator takes the messages to a number.
-func (s *smsSender) Simulated(number string) bool { return s.submit.Simulated(number) }
-
 // openSubmit opens the worker that submits messages to carriers.
 func (d *Gateway) openSubmit(records *recordStores, r receipts, binds *carriers, receiptIntake *intake.Intake) (*submit.Worker, error) {
 	var routes []submit.Route

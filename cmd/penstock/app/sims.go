@@ -20,16 +20,11 @@ type simServices struct {
 	actions *provisioning.Actions // operations that run as jobs
 	meter   *usage.Meter
 	usage   *usage.Service
-	limits  sim.LimitEnforcer
 }
 
 func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s simServices, err error) {
-	// Actions enforce the limits that the meter knows, and the meter suspends SIMs by
-	// actions: limits is completed when both are there.
-	limits := new(limitEnforcer)
-	s.limits = limits
 	s.actions, err = provisioning.New(provisioning.Deps{
-		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Limits: limits,
+		SIMs: r.SIMs, Subscribers: r.Subscribers, Jobs: r.Jobs, Operator: out.operator, Events: out.events, Submit: run,
 	}, provisioning.Options{ReportWithin: d.cfg.Operator.ReportWithin, Now: time.Now})
 	if err != nil {
 		return s, err
@@ -37,9 +32,8 @@ func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s 
 	if s.meter, err = d.newMeter(r, out, s.actions, run); err != nil {
 		return s, err
 	}
-	limits.Meter = s.meter
 	s.sims, err = sim.New(sim.Deps{
-		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: out.prober, Limits: limits,
+		SIMs: r.SIMs, Pools: r.Pools, Subscribers: r.Subscribers, Callbacks: r.Accounts, Prober: out.prober, Limits: s.meter,
 	}, sim.Options{AllowHTTP: d.cfg.Egress.AllowHTTPCallback})
 	if err != nil {
 		return s, err
@@ -47,9 +41,6 @@ func (d *Gateway) openSIMs(r *recordStores, out outbound, run job.Submitter) (s 
 	s.usage, err = d.openUsage(r, run)
 	return s, err
 }
-
-// limitEnforcer is a sim.LimitEnforcer whose meter is set later.
-type limitEnforcer struct{ *usage.Meter }
 
 // prober checks callback URLs with a request like those of events: from the same
 // client, with a signature.

@@ -99,7 +99,7 @@ func (v verifyCommand) store(w client.Environment, heads []string) (good bool, e
 	if err != nil {
 		return false, err
 	}
-	s, _, err := newLedgers(back.records, keys, ledger.HeadsOf(kept), nil, ledger.Options{})
+	s, _, err := newLedgers(back.records, keys, ledger.HeadsOf(kept), nil, nil, ledger.Options{})
 	if err != nil {
 		return false, err
 	}

@@ -46,7 +46,9 @@ type Gateway struct {
 
 	records    *recordStores
 	queue      *queue.Queue
+	sender     queue.Sender // makes the attempts of queue
 	jobs       *jobs.Jobs
+	work       jobs.Work // of jobs
 	intakes    map[event.Kind]*intake.Intake
 	devices    *iot.Service
 	codecs     *codec.Pool
@@ -118,7 +120,7 @@ func (d *Gateway) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	inventories := d.newInventory(back.records, c.sims.limits, c.rules)
+	inventories := d.newInventory(back.records, c.sims.meter, c.rules)
 	if err := d.openSurfaces(c, spans, lookups, inventories); err != nil {
 		return err
 	}
@@ -195,10 +197,10 @@ func (d *Gateway) newInventory(records *recordStores, limits sim.LimitEnforcer, 
 // start begins to process; the app is served by the caller.
 func (d *Gateway) start() error {
 	ctx := d.life
-	if err := d.queue.Start(ctx); err != nil {
+	if err := d.queue.Start(d.sender); err != nil {
 		return err
 	}
-	if err := d.jobs.Start(ctx); err != nil {
+	if err := d.jobs.Start(d.work); err != nil {
 		return err
 	}
 	d.started = true

@@ -63,10 +63,9 @@ func TestTheEndOfAJobIsAnnounced(t *testing.T) {
 				return nil, tc.err
 			})
 			j := relaytest.Must(New(Deps{
-				Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, OnEnd: e.ending,
-				Logger: slog.New(slog.DiscardHandler),
+				Store: s.db.Jobs, Redis: s.redis, Logger: slog.New(slog.DiscardHandler),
 			}, Options{Reconcile: 20 * time.Millisecond, Timeout: 2 * time.Second, Lease: 3 * time.Second}))(t)
-			relaytest.NoError(t, j.Start(t.Context()))
+			relaytest.NoError(t, j.Start(Work{Runners: map[job.Kind]job.Runner{"test": run}, OnEnd: e.ending}))
 			defer func() { _ = j.Stop(context.Background()) }()
 			relaytest.NoError(t, j.Submit(t.Context(), job.Job{ID: "x", Account: 1, Kind: "test", Input: json.RawMessage(`1`), CreatedAt: time.Now()}))
 			relaytest.Equal(t, "the number of tries without pauses", s.ended("x").Tries, 1+tc.fails)

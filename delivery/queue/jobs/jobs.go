@@ -16,19 +16,23 @@ import (
 	"github.com/penstock/penstock/relay/job"
 )
 
-// Deps are the dependencies of Jobs. Store, Redis and Runners are required.
+// Deps are the dependencies of Jobs. Store and Redis are required.
 type Deps struct {
-	Store *job.Store
-	Redis timer.Redis
+	Store  *job.Store
+	Redis  timer.Redis
+	Gate   lease.Gate // while it is closed, no job is run; nil means always open
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Work is what jobs do.
+type Work struct {
 	// Runners run the jobs, by kind.
 	Runners map[job.Kind]job.Runner
 	// OnEnd is called before the end of a job is recorded, and again if that is
 	// repeated after a crash; the function it returns, unless nil, is called
 	// after that. While it fails the job does not end. nil disables it.
-	OnEnd  func(ctx context.Context, j job.Job, o job.Outcome) (after func(), err error)
-	Gate   lease.Gate // while it is closed, no job is run; nil means always open
-	Now    func() time.Time
-	Logger *slog.Logger
+	OnEnd func(ctx context.Context, j job.Job, o job.Outcome) (after func(), err error)
 }
 
 // Options configures Jobs; the zero value works.
@@ -57,6 +61,7 @@ type Options struct {
 type Jobs struct {
 	deps  Deps
 	opts  Options
+	work  Work // set by Start
 	timer *timer.Timer
 	due   lease.Reconciler[job.Ref]
 	slots chan struct{} // limits runs outside asynq
@@ -69,8 +74,8 @@ type Jobs struct {
 
 // New returns a Jobs; it does nothing before Start.
 func New(deps Deps, o Options) (*Jobs, error) {
-	if deps.Store == nil || deps.Redis == nil || deps.Runners == nil {
-		return nil, errors.New("jobs: store, redis and runners are needed")
+	if deps.Store == nil || deps.Redis == nil {
+		return nil, errors.New("jobs: Store and Redis are required")
 	}
 	if deps.Now == nil {
 		deps.Now = time.Now
@@ -104,9 +109,6 @@ func withDefaults(o Options) Options {
 
 // Submit saves a job and schedules it. A job whose id exists is left unchanged.
 func (j *Jobs) Submit(ctx context.Context, one job.Job) error {
-	if j.deps.Runners[one.Kind] == nil {
-		return fmt.Errorf("job %s: no runner for kind %s", one.ID, one.Kind)
-	}
 	if err := j.deps.Store.Create(ctx, one); err != nil {
 		return err
 	}
@@ -117,8 +119,10 @@ func (j *Jobs) Submit(ctx context.Context, one job.Job) error {
 	return nil
 }
 
-// Start begins to run jobs. Redis need not be available yet.
-func (j *Jobs) Start(context.Context) error {
+// Start begins to run jobs. Redis need not be available yet. Services submit jobs and run
+// them, so they are made with the Jobs, and Start takes what they do.
+func (j *Jobs) Start(work Work) error {
+	j.work = work
 	if err := j.timer.Start(j.process); err != nil {
 		return fmt.Errorf("jobs: start: %w", err)
 	}
@@ -175,9 +179,9 @@ func (j *Jobs) run(one job.Job) {
 // finish records the outcome of a run.
 func (j *Jobs) finish(ctx context.Context, one job.Job, o job.Outcome) error {
 	var after func()
-	if j.deps.OnEnd != nil && o.State().Ended() {
+	if j.work.OnEnd != nil && o.State().Ended() {
 		var err error
-		if after, err = j.deps.OnEnd(ctx, one, o); err != nil {
+		if after, err = j.work.OnEnd(ctx, one, o); err != nil {
 			return fmt.Errorf("ending: %w", err)
 		}
 	}
@@ -197,7 +201,7 @@ func (j *Jobs) call(ctx context.Context, one job.Job) (result any, err error) {
 			err = fmt.Errorf("runner panicked: %v", p)
 		}
 	}()
-	runner := j.deps.Runners[one.Kind]
+	runner := j.work.Runners[one.Kind]
 	if runner == nil {
 		return nil, relay.Errorf(relay.KindUnavailable, "no runner for jobs of kind %s", one.Kind)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,10 +41,11 @@ func (s *site) open(start bool, o Options, run job.RunnerFunc) *Jobs {
 	s.t.Helper()
 	o.Reconcile = 20 * time.Millisecond
 	j := relaytest.Must(New(Deps{
-		Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{"test": run}, Logger: slog.New(slog.DiscardHandler),
+		Store: s.db.Jobs, Redis: s.redis, Logger: slog.New(slog.DiscardHandler),
 	}, o))(s.t)
+	j.work = Work{Runners: map[job.Kind]job.Runner{"test": run}}
 	if start {
-		relaytest.NoError(s.t, j.Start(s.t.Context()))
+		relaytest.NoError(s.t, j.Start(j.work))
 	}
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -173,10 +173,10 @@ func TestAShutdownLeavesAJobForTheNextStart(t *testing.T) {
 func TestAJobWithoutARunnerAndInvalidOptionsAreRefused(t *testing.T) {
 	s := newSite(t)
 	j := s.open(false, Options{}, nil)
-	if err := j.Submit(t.Context(), job.Job{ID: "x", Kind: "other"}); err == nil || !strings.Contains(err.Error(), "no runner") {
-		t.Errorf("submit: got the error %v, want: no runner", err)
+	if _, err := j.call(t.Context(), job.Job{ID: "x", Kind: "other"}); relay.KindOf(err) != relay.KindUnavailable {
+		t.Errorf("run: got the error %v, want: no runner", err)
 	}
-	if _, err := New(Deps{Store: s.db.Jobs, Redis: s.redis, Runners: map[job.Kind]job.Runner{}}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
+	if _, err := New(Deps{Store: s.db.Jobs, Redis: s.redis}, Options{Timeout: time.Second, Lease: time.Second}); err == nil {
 		t.Error("a lease as short as the timeout of a run was accepted")
 	}
 	if _, err := New(Deps{}, Options{}); err == nil {
