@@ -102,6 +102,13 @@ start([
     needs: "setOwnPassword",
     load: () => import("./views/password.js")
   },
+  {
+    name: "start",
+    title: "First steps",
+    under: "accounts",
+    needs: "addAccount",
+    load: () => import("./views/start.js")
+  },
   { name: "trace", title: "Timeline", under: "events", needs: "getEvent", load: () => import("./views/trace.js") },
   {
     name: "try",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/penstock/penstock/cmd/penstock/e2e"
@@ -92,7 +93,7 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 	w.do(t, "add a device", func(w *worker) {
 		w.Press("Devices")
 		w.Press("Add device")
-		w.AwaitCondition("decoders are offered", `document.querySelector("dialog select[name=decoder_id]")?.value !== ""`)
+		w.AwaitCondition("decoders are offered", `Boolean(document.querySelector("dialog select[name=decoder_id]")?.value)`)
 		w.Write("dialog input[name=identifier]", "wrong")
 		w.Write("dialog input[name=name]", "Cold room 4")
 		w.submit()
@@ -125,6 +126,16 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 		w.AwaitText("All devices, longest silent first.", "shed")
 		w.AwaitCondition("the device is gone", `!document.body.innerText.includes("Cold room 5")`)
 	})
+	w.do(t, "sort and export a list", func(w *worker) {
+		w.Press("Devices")
+		w.Click("#sort-Device")
+		w.AwaitCondition("the column says that it sorts, and so does the address",
+			`document.querySelector('th[aria-sort="ascending"]') !== null && location.hash.includes("sort=Device")`)
+		w.Do(chromedp.Evaluate[chromedp.Void](`{ const make = URL.createObjectURL;
+			URL.createObjectURL = (file) => { file.text().then((text) => { document.body.dataset.file = text; }); return make.call(URL, file); }; }`))
+		w.Press("Export CSV")
+		w.AwaitCondition("the file has the device", `(document.body.dataset.file ?? "").startsWith("Device,State,Last heard") && document.body.dataset.file.includes("shed,")`)
+	})
 	w.do(t, "create a rule", func(w *worker) {
 		w.Press("Rules")
 		w.Press("New rule")
@@ -132,7 +143,7 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 		w.Write("input[name=key]", "temperature")
 		w.Write("input[name=limit]", "30")
 		w.Write("textarea[name=parameters]", "ops@example.com")
-		w.AwaitCondition("devices are offered", `document.querySelector("select[name=trial_device]")?.value !== ""`)
+		w.AwaitCondition("devices are offered", `Boolean(document.querySelector("select[name=trial_device]")?.value)`)
 		w.Press("Try on last frames")
 		w.AwaitText("The condition holds for 0 of the last 1 frames.")
 		w.Press("Create rule")
@@ -160,6 +171,17 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 		w.Press("Acknowledge")
 		w.AwaitText("1 alarm is acknowledged.")
 		acme.Get("/iot/alarms").Mentions(w.T, 200, `"acknowledged_by":"operator"`)
+	})
+	w.do(t, "add a decoder and map a key", func(w *worker) {
+		w.Press("Decoders")
+		w.Press("Add decoder")
+		w.Write("dialog input[name=name]", "Meter")
+		w.submit()
+		w.AwaitText("Meter", "No key is mapped")
+		w.Write("input[name=key]", "total")
+		w.AwaitCondition("sensor types are offered", `Boolean(document.querySelector("select[name=sensor_type_id]")?.value)`)
+		w.Press("Map key")
+		w.AwaitText("total is mapped.")
 	})
 	w.do(t, "limit a SIM", func(w *worker) {
 		w.Press("SIMs")
@@ -202,5 +224,5 @@ func TestConsoleDoesTheJobsOfAnOperator(t *testing.T) {
 		w.AwaitText("The message is sent again as a new one.")
 	})
 	w.T = t
-	w.ExpectNoComplaints("status of 422", "status of 409")
+	w.ExpectNoComplaints("status of 422", "status of 409", "status of 404")
 }

@@ -88,6 +88,7 @@ func fillForViews(g *e2e.Gateway) []view {
 		{"relays", "relays", []string{"4478000", "desk@example.com"}},
 		{"relay", "relays?id=g1&kind=geo&account=1", []string{"Try this message", "inventory document default"}},
 		{"explain", "explain?to=447800012345", []string{"Verdict"}},
+		{"start", "start", []string{"From an empty gateway", "Received from shed."}},
 		{"accounts", "accounts", []string{"acme", "Credit"}},
 		{"account", "accounts?id=1", []string{"New token", "inventory default"}},
 		{"credit", "accounts?id=1&tab=credit", []string{"message sent"}},

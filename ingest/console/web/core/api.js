@@ -81,7 +81,8 @@ export const api = {
   "listLedgersOfAccounts": "GET /admin/ledgers",
   "listEntriesOfLedger": "GET /admin/ledgers/{ledger_id}/entries",
   "showLedgerToken": "GET /admin/ledger-tokens/{token_id}",
-  "getInventory": "GET /admin/inventory"
+  "getInventory": "GET /admin/inventory",
+  "putInventory": "PUT /admin/inventory"
 };
 
 // The headers that sign a request in, and what to do when the gateway refuses

@@ -3,11 +3,15 @@
 
 import { address } from "./address.js";
 import { button, h, redraw, told, wrong } from "./dom.js";
+import { exact } from "./format.js";
 import { guard, saved, unsaved } from "./unsaved.js";
+
+// timePattern is a time in UTC as the console writes it; the time of day may be omitted.
+const timePattern = "\\d{4}-\\d{2}-\\d{2}([ T]\\d{2}:\\d{2}(:\\d{2})?)?";
 
 const inputTypes = {
   number: { inputmode: "numeric" },
-  time: { type: "datetime-local", step: 1 },
+  time: { pattern: timePattern, placeholder: "2026-11-30 14:00", "data-kind": "time" },
   area: { spellcheck: "false" },
   password: { type: "password" },
   check: { type: "checkbox" },
@@ -35,7 +39,7 @@ export function field(name, text, kind, value, props) {
     const tag = kind === "area" ? "textarea" : "input";
     input = h(tag, { name, id, autocomplete: "off", ...inputTypes[kind], ...hinted, ...attributes });
     if (kind === "check") input.checked = Boolean(value);
-    else input.value = kind === "time" ? (value || "").replace(/Z$/, "") : (value ?? "");
+    else input.value = kind === "time" ? exact(value || "") : (value ?? "");
   }
   const label = h("label", { for: id }, text),
     about = hint && h("p", { class: "hint", id: id + "-hint" }, hint);
@@ -48,8 +52,8 @@ export function field(name, text, kind, value, props) {
 }
 
 // pick is a list of records by name. load returns [[id, name]]; an empty id is offered
-// under the text blank unless the field is required. changed(id) follows the choice.
-export function pick(name, text, load, value, { blank = "Any", changed, ...props } = {}) {
+// under the text blank unless the field is required or only the records are meant. changed(id) follows the choice.
+export function pick(name, text, load, value, { blank = "Any", changed, only, ...props } = {}) {
   const made = field(name, text, [["", blank], ...(value ? [[value, value]] : [])], value, props);
   const select = made.querySelector("select");
   made.ready = load()
@@ -57,7 +61,7 @@ export function pick(name, text, load, value, { blank = "Any", changed, ...props
       const chosen = select.value;
       const known = !chosen || records.some(([id]) => String(id) === chosen);
       const options = [
-        ...(props.required && records.length ? [] : [["", blank]]),
+        ...(only || (props.required && records.length) ? [] : [["", blank]]),
         ...(known ? [] : [[chosen, chosen]]),
         ...records
       ];
@@ -72,13 +76,16 @@ export function pick(name, text, load, value, { blank = "Any", changed, ...props
   return made;
 }
 
+// momentOf is a time of an input as RFC 3339: "2026-11-30 14:00" is "2026-11-30T14:00:00Z".
+const momentOf = (text) => text.replace(" ", "T") + "T00:00:00Z".slice(Math.max(0, text.length - 10));
+
 // valuesOf reads a form; times become RFC 3339 in UTC, empty inputs are omitted.
 export function valuesOf(form) {
   const values = {};
   for (const input of form.elements) {
     if (!input.name || input.closest("[hidden]")) continue;
     let value = input.type === "checkbox" ? input.checked : input.value;
-    if (input.type === "datetime-local" && value) value = (value.length === 16 ? value + ":00" : value) + "Z";
+    if (input.dataset.kind === "time" && value) value = momentOf(value.trim());
     if (typeof value === "string" && input.tagName !== "TEXTAREA" && input.type !== "password") value = value.trim();
     if (value !== "") values[input.name] = value;
   }

@@ -28,8 +28,13 @@ const scopes = [
   ["carrier", "inbound SMS of carriers"]
 ];
 
+// newest is the text of the token that was made last in this page.
+let newest = "";
+export const lastToken = () => newest;
+
 // showToken shows the text of a new token, which is not shown again, and its use.
 export function showToken(made) {
+  newest = made.token;
   overlay("New token", () => [
     h("p", null, "Copy it now. It is not shown again."),
     h("pre", { tabindex: 0, id: "new-token" }, made.token),
@@ -76,8 +81,8 @@ export function addToken(acct, again) {
   );
 }
 
-// addAccount asks for a new account and opens its page.
-export function addAccount() {
+// addAccount asks for a new account; done(account) follows.
+export function addAccount(done) {
   editIn(
     "Add an account",
     {
@@ -88,15 +93,16 @@ export function addAccount() {
       ],
       save: async (v) => {
         const body = { name: v.name, ...(Number(v.credit) ? { credit: Number(v.credit) } : {}) };
-        return (await call("addAccount", { body })).data;
+        const { data } = await call("addAccount", { body });
+        forget();
+        return data;
       }
     },
-    (data) => {
-      forget();
-      go("accounts", { id: String(data.id) });
-    }
+    done
   );
 }
+
+const openAccount = (a) => go("accounts", { id: String(a.id) });
 
 // topUp asks for an amount or a new balance, and the reason.
 function topUp(acct, balance, again) {
@@ -135,7 +141,7 @@ function list(main, params, signal) {
       "div",
       { class: "heading" },
       h("h1", null, "Accounts"),
-      mayAdmin() && button("Add account", addAccount, { class: "main" })
+      mayAdmin() && button("Add account", () => addAccount(openAccount), { class: "main" })
     ),
     section(
       "",
@@ -151,7 +157,10 @@ function list(main, params, signal) {
           a.id
         ]);
         if (params.sort === "Credit") rows.sort((a, b) => a[1] - b[1]);
-        return table("Accounts", ["Account", "Credit#", "Id#"], rows, "No accounts yet.");
+        return table("Accounts", ["Account", "Credit#", "Id#"], rows, [
+          "No accounts yet. ",
+          mayAdmin() && link("start", {}, "First steps")
+        ]);
       },
       { signal, every: 30_000 }
     )

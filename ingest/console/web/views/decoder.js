@@ -12,7 +12,7 @@ import { may, mayChange, ownAccount } from "../core/session.js";
 import { guard, saved } from "../core/unsaved.js";
 import { deviceTypes } from "./deviceparts.js";
 import { foretell, replayEvents } from "./events.js";
-import { sensorTypes } from "./pickers.js";
+import { addSensorType, sensorTypes } from "./pickers.js";
 import { tried } from "./try.js";
 
 const codecs = [
@@ -45,7 +45,7 @@ export function addDecoder(presets = {}) {
       ],
       save: async (v) => {
         const acct = ownAccount() || v.account,
-          body = { name: v.name, type: v.type, codec: v.codec };
+          body = { name: v.name, description: v.name, type: v.type, codec: v.codec };
         if (hasSource(v.codec))
           body.source =
             v.source ||
@@ -236,11 +236,25 @@ function keysForm(d, again) {
     mayChange() && remove(s.key)
   ]);
   const unmapped = (d.unmapped || []).filter((k) => !d.sensors.some((s) => s.key === k.key));
+  const newType = () =>
+    editIn(
+      "New sensor type",
+      {
+        go: "Add sensor type",
+        fields: [
+          field("name", "Name", "text", "", { required: true, hint: "What is measured, such as Temperature." }),
+          field("units", "Unit", "text", "", { hint: "Such as °C." })
+        ],
+        save: (v) => addSensorType({ name: v.name, units: v.units || "" })
+      },
+      again
+    );
   const add =
     mayChange() &&
     editor({
       label: "Map a key",
       go: "Map key",
+      more: may("putInventory") && button("New sensor type", newType),
       fields: [
         field("key", "Key", "text", unmapped.length ? unmapped[0].key : "", { required: true, list: "unmapped" }),
         h(

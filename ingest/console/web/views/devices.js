@@ -22,7 +22,7 @@ import {
   strength,
   typeName
 } from "./deviceparts.js";
-import { decodersOf, locationsOf } from "./pickers.js";
+import { addLocation, decodersOf, locationsOf } from "./pickers.js";
 
 const shownValues = 2; // of a row
 
@@ -80,10 +80,16 @@ const identifierOf = {
   other: ["Identifier", "identifier", "createOtherDevice", "The name that the device has in its frames."]
 };
 
+// locationsOrDefault are the locations of an account, or one that is created with the device.
+async function locationsOrDefault(acct) {
+  const known = await locationsOf(acct);
+  return known.length ? known : [["", "Default (new)"]];
+}
+
 // addDevice asks for a new device and opens its page.
 export function addDevice(presets = {}) {
   const decoder = h("div"),
-    place = h("div");
+    location = h("div");
   const follow = (acct) => {
     decoder.replaceChildren(
       pick("decoder_id", "Decoder", () => decodersOf(acct), presets.decoder, {
@@ -91,12 +97,7 @@ export function addDevice(presets = {}) {
         blank: "This account has no decoder yet"
       })
     );
-    place.replaceChildren(
-      pick("location_id", "Location", () => locationsOf(acct), "", {
-        required: true,
-        blank: "This account has no location yet"
-      })
-    );
+    location.replaceChildren(pick("location_id", "Location", () => locationsOrDefault(acct), "", { only: true }));
   };
   const type = field("type", "Type", deviceTypes, presets.type || "lorawan");
   const identifier = field("identifier", "Device EUI", "text", presets.identifier, {
@@ -123,12 +124,14 @@ export function addDevice(presets = {}) {
         identifier,
         field("name", "Name", "text", presets.name, { required: true }),
         decoder,
-        place
+        location
       ],
       save: async (v) => {
         const [, key, op] = identifierOf[v.type],
           acct = ownAccount() || v.account;
-        const body = { [key]: v.identifier, name: v.name, decoder_id: v.decoder_id, location_id: v.location_id };
+        const [[known]] = v.location_id ? [[v.location_id]] : await locationsOrDefault(acct);
+        const place = known || (await addLocation(acct));
+        const body = { [key]: v.identifier, name: v.name, decoder_id: v.decoder_id, location_id: place };
         return { acct, data: (await call(op, { body, as: acct })).data };
       }
     },

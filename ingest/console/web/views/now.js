@@ -1,6 +1,6 @@
 // Overview: health, business figures, failures by cause, and the traffic of this gateway.
 
-import { account } from "../core/accounts.js";
+import { account, accounts } from "../core/accounts.js";
 import { address, go, link } from "../core/address.js";
 import { all, call } from "../core/api.js";
 import { chart } from "../core/chart.js";
@@ -203,6 +203,11 @@ function drawTraffic(range, found, drawn) {
 }
 
 export function show(main, params, signal) {
+  if (may("addAccount"))
+    accounts().then(
+      (known) => known.length || signal.aborted || go("start"),
+      () => {}
+    );
   const range = params.range === "day" ? "day" : "hour",
     note = told(),
     drawn = [];

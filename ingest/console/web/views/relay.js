@@ -21,13 +21,15 @@ const operations = {
     create: "createGeographicRelay",
     patch: "patchGeographicRelay",
     remove: "deleteGeographicRelay",
-    actions: "listGeographicActions"
+    actions: "listGeographicActions",
+    attempt: "tryGeographicRelay"
   },
   vmn: {
     create: "createNumberRelay",
     patch: "patchNumberRelay",
     remove: "deleteNumberRelay",
-    actions: "listNumberActions"
+    actions: "listNumberActions",
+    attempt: "tryNumberRelay"
   }
 };
 
@@ -185,9 +187,31 @@ function trial(r, signal) {
           .filter(Boolean)
       );
     });
+  const send = async (e) => {
+    const { from, text } = valuesOf(form);
+    const sure = await ask(
+      "Send a test message?",
+      "It goes to the target of this relay as a message of " + from + ".",
+      "Send"
+    );
+    if (!sure) return;
+    during(e.target, note, async () => {
+      const { data } = await call(operations[r.kind].attempt, {
+        path: { relay: r.id },
+        body: { from, text: text || "", send: true },
+        as: String(r.account)
+      });
+      return data.sent ? "Sent. Its deliveries show the result." : "Not sent: " + (data.reason || data.outcome);
+    });
+  };
+  if (may(operations[r.kind].attempt)) form.querySelector(".bar").append(" ", button("Send a test message", send));
   return [
     h("h2", null, "Try it"),
-    h("p", { class: "hint" }, "Uses the saved relays of all accounts. Nothing is saved or sent."),
+    h(
+      "p",
+      { class: "hint" },
+      "Uses the saved relays of all accounts. Nothing is saved or sent until you send a test message."
+    ),
     form,
     note,
     answer

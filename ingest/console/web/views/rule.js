@@ -257,6 +257,7 @@ export async function showRule(main, params, signal) {
   );
   if (!r) return void main.append(h("p", { class: "empty" }, "This rule does not exist any more."));
   const note = told();
+  const say = (text) => note.replaceChildren(h("p", { class: "said" }, text));
   main.append(
     h("h1", null, r.name || r.id),
     params.created ? h("p", { class: "said" }, "Rule created. It looks at the frames that arrive from now on.") : "",
@@ -267,6 +268,7 @@ export async function showRule(main, params, signal) {
       link("deliveries", { account: String(r.account), relay: r.id, kind: "rule" }, "Its deliveries"),
       link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it")
     ),
+    note,
     h(
       "div",
       { class: "sheet" },
@@ -280,10 +282,5 @@ export async function showRule(main, params, signal) {
     )
   );
   if (mayChange())
-    main.append(
-      ...ruleForm(r, params, signal),
-      h("h2", null, "Delete"),
-      h("p", { class: "bar" }, remove(r, note)),
-      note
-    );
+    main.append(...ruleForm(r, params, signal), h("h2", null, "Delete"), h("p", { class: "bar" }, remove(r, note)));
 }

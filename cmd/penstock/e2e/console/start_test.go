@@ -1,0 +1,44 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/penstock/penstock/cmd/penstock/e2e"
+	"github.com/penstock/penstock/relay/relaytest"
+)
+
+// TestConsoleLeadsAnEmptyGatewayToItsFirstReading begins without an account and ends with a
+// reading, with the values that the page shows.
+func TestConsoleLeadsAnEmptyGatewayToItsFirstReading(t *testing.T) {
+	t.Parallel()
+	g := e2e.Start(t, e2e.Embedded(), "accounts: []")
+	w := &worker{Browser: e2e.NewBrowser(t)}
+	w.Open(g.URL() + "/")
+	w.SignIn()
+	w.AwaitText("From an empty gateway to the first reading.")
+	w.Press("Add account")
+	w.Write("dialog input[name=name]", "acme")
+	w.submit()
+	w.AwaitText("Programs and network servers send it with each request.")
+	w.Press("New token")
+	w.submit()
+	w.AwaitText("Copy it now. It is not shown again.")
+	w.Press("Close")
+	w.AwaitText("It turns payloads into readings.")
+	w.Press("Use an example")
+	w.AwaitText("Add it here, or let its first frame create it.", "Run this command to send a reading.")
+
+	command := `document.querySelector('pre[aria-label="Command that sends a reading"]').textContent`
+	part := func(pattern string) string {
+		return relaytest.Must(chromedp.Run(w.Ctx, chromedp.Evaluate[string](fmt.Sprintf(`%s.match(%s)[1]`, command, pattern))))(t)
+	}
+	token, path := part(`/Bearer (.+?)"/`), part("/(\\/webhooks\\/generic\\/.+?)\"/")
+	g.As(token).Post(path, `{"temperature":21.5}`).Mentions(t, 200, "21.5")
+	w.AwaitText("Received from my-device.")
+	w.Press("my-device")
+	w.AwaitText("21.5 °C")
+	w.ExpectNoComplaints()
+}
