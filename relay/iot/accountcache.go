@@ -22,7 +22,7 @@ type recordCache struct {
 }
 
 // all returns the caches of all accounts.
-func (c *recordCache) all() []*accountCache {
+func (c *recordCache) snapshot() []*accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Values(c.accounts))
@@ -69,7 +69,7 @@ func newRecordCache() *recordCache {
 	return &recordCache{accounts: make(map[relay.AccountID]*accountCache)}
 }
 
-func (c *recordCache) of(acct relay.AccountID) *accountCache {
+func (c *recordCache) account(acct relay.AccountID) *accountCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a, ok := c.accounts[acct]

@@ -18,19 +18,19 @@ import (
 func (s *Service) decode(ctx context.Context, b *batch) error {
 	// 1. Determine the time of each frame, and which are to be decoded.
 	var ready []*work
-	for _, w := range b.all {
+	for _, w := range b.frames {
 		if w.device == nil {
 			continue
 		}
-		if w.out.Duplicate {
+		if w.outcome.Duplicate {
 			w.radio = w.supplement()
 			if w.Frame.Supplement {
-				w.note("its readings came with event %s; of this one, only what it adds about receptions and the position is used", w.out.Repeats)
+				w.note("its readings came with event %s; of this one, only what it adds about receptions and the position is used", w.outcome.Repeats)
 			}
 			continue
 		}
 		w.setTime()
-		w.out.DeviceID = w.device.Device.ID
+		w.outcome.DeviceID = w.device.Device.ID
 		if w.Frame.Simulated {
 			w.note("simulated by the network server's console: not stored")
 			continue
@@ -51,7 +51,7 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 	for i, w := range ready {
 		if w.decoded == nil && !w.NoDefer {
 			if w.device.decoder.program.exceeds() { // others would wait for it
-				w.out.Deferred = true
+				w.outcome.Deferred = true
 				continue
 			}
 			if t.enqueue(w) {
@@ -72,10 +72,10 @@ func (s *Service) decode(ctx context.Context, b *batch) error {
 
 // setTime sets the frame's time and adds the notes of its sender's parser.
 func (w *work) setTime() {
-	at, notes := SampleTime(&w.Frame, w.ReceivedAt)
-	w.at = at
-	w.out.Notes.Add(notes...)
-	w.out.Notes.Add(w.Frame.Warnings...)
+	sampleTime, notes := SampleTime(&w.Frame, w.ReceivedAt)
+	w.time = sampleTime
+	w.outcome.Notes.Add(notes...)
+	w.outcome.Notes.Add(w.Frame.Warnings...)
 }
 
 const nothingToDecode = "the frame has no readings: it has neither a payload on a port of the application nor decoded values"
@@ -99,8 +99,8 @@ func (w *work) decodable(now time.Time) bool {
 	case d.decoder.broken != nil:
 		w.refuse("decoder %s: %v", d.decoder.ID, d.decoder.broken)
 	default:
-		if why := d.decoder.program.suspended(now); why != "" {
-			w.refuse("decoder %s %s", d.decoder.ID, why)
+		if reason := d.decoder.program.suspended(now); reason != "" {
+			w.refuse("decoder %s %s", d.decoder.ID, reason)
 		}
 	}
 	return w.open()
@@ -129,9 +129,12 @@ func (s *Service) decodeFrame(ctx context.Context, t *scheduler, w *work, follow
 	if err := s.fitSensors(ctx, w, w.device); err != nil {
 		return err
 	}
-	types, err := s.typesOfTexts(ctx, w, w.decoded.Readings)
-	if err != nil {
-		return err
+	var types map[string]SensorType // only texts need it
+	if slices.ContainsFunc(w.decoded.Readings, func(r decoders.Reading) bool { return r.IsText }) {
+		var err error
+		if types, err = s.accounts.account(w.Account).sensorTypes(ctx, s.store); err != nil {
+			return err
+		}
 	}
 	w.mapReadings(w.decoded.Readings, types)
 	return nil
@@ -145,7 +148,7 @@ func (w *work) decoderInput() *decoders.Frame {
 		return &w.Frame
 	}
 	f := w.Frame
-	f.NetworkTime = w.at
+	f.NetworkTime = w.time
 	return &f
 }
 
@@ -162,7 +165,7 @@ func (w *work) recordResult(result decoders.Result, err error) {
 	}
 	for _, excess := range [...]string{w.Frame.Excess, result.Excess} {
 		if excess != "" {
-			w.out.Lost = append(w.out.Lost, excess)
+			w.outcome.Lost = append(w.outcome.Lost, excess)
 		}
 	}
 }
@@ -177,17 +180,8 @@ func (w *work) noteOrRefuse(hasReadings bool, text string) {
 	w.refuse("%s", text)
 }
 
-// typesOfTexts returns the sensor types if texts are among the readings: others need
-// none.
-func (s *Service) typesOfTexts(ctx context.Context, w *work, readings []decoders.Reading) (map[string]SensorType, error) {
-	if !slices.ContainsFunc(readings, func(r decoders.Reading) bool { return r.IsText }) {
-		return nil, nil
-	}
-	return s.accounts.of(w.Account).sensorTypes(ctx, s.store)
-}
-
 // mapReadings converts the readings whose keys have a sensor to points. The types are
-// those of typesOfTexts.
+// needed for texts only.
 func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorType) {
 	sensors := *w.device.mapped.Load()
 	for i := range readings {
@@ -202,7 +196,7 @@ func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorT
 		}
 		p := w.point(sensor, r)
 		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
-			w.out.Lost = append(w.out.Lost, p.Key+": slope and offset make no finite number of it")
+			w.outcome.Lost = append(w.outcome.Lost, p.Key+": slope and offset make no finite number of it")
 			continue
 		}
 		w.points = append(w.points, p)
@@ -210,7 +204,7 @@ func (w *work) mapReadings(readings []decoders.Reading, types map[string]SensorT
 	if w.limitReason != "" {
 		w.noteOrRefuse(len(w.points) > 0, w.limitReason)
 	}
-	if len(w.points)+len(w.out.Lost) > 0 || !w.open() {
+	if len(w.points)+len(w.outcome.Lost) > 0 || !w.open() {
 		return
 	}
 	if len(w.unmapped) == 0 {
@@ -251,7 +245,7 @@ func parseNumber(text string) (number float64, ok bool) {
 func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
 	p := Point{
 		Account: w.Account, Type: sensor.SensorTypeID, DeviceID: sensor.DeviceID, Identifier: w.device.Device.Identifier,
-		SensorID: sensor.ID, Key: sensor.Key, Time: w.at, Text: r.Text, IsText: r.IsText,
+		SensorID: sensor.ID, Key: sensor.Key, Time: w.time, Text: r.Text, IsText: r.IsText,
 	}
 	if !r.IsText {
 		p.Value = r.Value*sensor.Slope + sensor.Offset
@@ -264,4 +258,67 @@ func (w *work) point(sensor *Sensor, r *decoders.Reading) Point {
 		w.note("%s: %s; the frame's time is used", r.Key, implausibleNote(r.Time))
 	}
 	return p
+}
+
+// pointKey identifies a point in a reading store: a sensor and a time. The store
+// keeps one value for each.
+type pointKey struct {
+	identifier, key string
+	ns              int64
+}
+
+// uniqueTimes makes the times of a post's readings unique within each sensor. If a
+// codec returns a key twice, or a sender reports several values for one second,
+// the later value is stored a nanosecond after the earlier one instead of
+// overwriting it. The same post always gets the same times.
+func (b *batch) uniqueTimes() {
+	seen := make(map[pointKey]bool)
+	for start, end := 0, 0; start < len(b.frames); start = end {
+		for end = start + 1; end < len(b.frames) && b.frames[start].Post != "" && b.frames[end].Post == b.frames[start].Post; {
+			end++
+		}
+		post := b.frames[start:end]
+		if len(post) == 1 && len(post[0].points) < 2 {
+			continue
+		}
+		clear(seen)
+		if hasCollision(post, seen) {
+			spreadTimes(post)
+		}
+	}
+}
+
+// hasCollision reports whether a reading of a post would overwrite another.
+func hasCollision(post []*work, seen map[pointKey]bool) bool {
+	for _, w := range post {
+		for i := range w.points {
+			p := &w.points[i]
+			key := pointKey{p.Identifier, p.Key, p.Time.UnixNano()}
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+		}
+	}
+	return false
+}
+
+// spreadTimes moves readings after those of the same sensor and time.
+func spreadTimes(post []*work) {
+	sensors := make(map[pointKey][]*Point)
+	for _, w := range post {
+		for i := range w.points {
+			p := &w.points[i]
+			sensor := pointKey{identifier: p.Identifier, key: p.Key}
+			sensors[sensor] = append(sensors[sensor], p)
+		}
+	}
+	for _, points := range sensors {
+		slices.SortStableFunc(points, func(a, b *Point) int { return a.Time.Compare(b.Time) })
+		for i, p := range points[1:] {
+			if previous := points[i].Time; !p.Time.After(previous) {
+				p.Time = previous.Add(1)
+			}
+		}
+	}
 }

@@ -142,3 +142,9 @@ func deviceOf(sensorID string) string {
 	device, _, _ := strings.Cut(sensorID, ".")
 	return device
 }
+
+// Known is a device with its sensors.
+type Known struct {
+	Device  Device
+	Sensors []Sensor
+}

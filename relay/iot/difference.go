@@ -35,29 +35,29 @@ type Difference struct {
 }
 
 // differences compares the readings that frames would store with the stored ones.
-func (s *Service) differences(ctx context.Context, b *batch, out []PreviewedFrame) error {
+func (s *Service) differences(ctx context.Context, b *batch, previews []PreviewedFrame) error {
 	frames := make(map[Ref][]int) // by device
-	for i, w := range b.all {
+	for i, w := range b.frames {
 		switch {
-		case w.device == nil || w.out.Duplicate:
+		case w.device == nil || w.outcome.Duplicate:
 		case w.device.Device.ID == "":
-			out[i].Readings = newReadings(w)
+			previews[i].Readings = newReadings(w)
 		default:
 			device := Ref{w.Account, w.device.Device.ID}
 			frames[device] = append(frames[device], i)
 		}
 	}
-	for device, at := range frames {
-		var of []*work
-		for _, i := range at {
-			of = append(of, b.all[i])
+	for device, indexes := range frames {
+		var works []*work
+		for _, i := range indexes {
+			works = append(works, b.frames[i])
 		}
-		h, err := s.history(ctx, device.Account, device.ID, of)
+		h, err := s.history(ctx, device.Account, device.ID, works)
 		if err != nil {
 			return err
 		}
-		for _, i := range at {
-			out[i].Readings = h.compare(b.all[i])
+		for _, i := range indexes {
+			previews[i].Readings = h.compare(b.frames[i])
 		}
 	}
 	return nil
@@ -65,17 +65,17 @@ func (s *Service) differences(ctx context.Context, b *batch, out []PreviewedFram
 
 // newReadings returns the readings of a device that does not exist yet.
 func newReadings(w *work) []Difference {
-	var out []Difference
+	var differences []Difference
 	for i := range w.points {
-		out = append(out, diffPoint(&w.points[i], nil, true))
+		differences = append(differences, diffPoint(&w.points[i], nil, true))
 	}
-	return out
+	return differences
 }
 
 // history holds the stored readings of a device around some frames.
 type history struct {
 	stored map[pointID]Point
-	at     map[int64][]pointID
+	byTime map[int64][]pointID
 	latest map[string]time.Time // by sensor
 }
 
@@ -87,7 +87,7 @@ type pointID struct {
 
 // history reads the stored readings of a device for the time ranges that its
 // frames cover.
-func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, of []*work) (*history, error) {
+func (s *Service) history(ctx context.Context, acct relay.AccountID, device string, works []*work) (*history, error) {
 	o, err := s.store.Overview(ctx, acct, device)
 	if relay.KindOf(err) == relay.KindNotFound {
 		return &history{}, nil // deleted meanwhile
@@ -95,7 +95,7 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 	if err != nil {
 		return nil, fmt.Errorf("iot: device %s: %w", device, err)
 	}
-	h := &history{stored: make(map[pointID]Point), at: make(map[int64][]pointID), latest: make(map[string]time.Time)}
+	h := &history{stored: make(map[pointID]Point), byTime: make(map[int64][]pointID), latest: make(map[string]time.Time)}
 	latest, err := s.latest(ctx, acct, device, o.Sensors)
 	if err != nil {
 		return nil, err
@@ -107,8 +107,8 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 	if len(q.Types) == 0 {
 		return h, nil
 	}
-	for _, r := range timeRanges(of) {
-		q.From, q.To = r.from, r.to
+	for _, r := range timeRanges(works) {
+		q.From, q.To = r.start, r.end
 		if err := s.readHistory(ctx, q, h); err != nil {
 			return nil, err
 		}
@@ -117,33 +117,33 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, device stri
 }
 
 // timeRange is a range that is read with one query.
-type timeRange struct{ from, to time.Time }
+type timeRange struct{ start, end time.Time }
 
 // maxGap is the largest gap between two times of one range. Frames further apart
 // are read separately, so that a few frames of a week do not load the whole week.
 const maxGap = 10 * time.Minute
 
 // timeRanges returns the time ranges that frames cover.
-func timeRanges(of []*work) []timeRange {
+func timeRanges(works []*work) []timeRange {
 	var times []time.Time
-	for _, w := range of {
-		if !w.at.IsZero() {
-			times = append(times, w.at)
+	for _, w := range works {
+		if !w.time.IsZero() {
+			times = append(times, w.time)
 		}
 		for i := range w.points {
 			times = append(times, w.points[i].Time)
 		}
 	}
 	slices.SortFunc(times, time.Time.Compare)
-	var out []timeRange
+	var ranges []timeRange
 	for _, t := range times {
-		if n := len(out); n > 0 && t.Sub(out[n-1].to) <= maxGap {
-			out[n-1].to = t
+		if n := len(ranges); n > 0 && t.Sub(ranges[n-1].end) <= maxGap {
+			ranges[n-1].end = t
 			continue
 		}
-		out = append(out, timeRange{t, t})
+		ranges = append(ranges, timeRange{t, t})
 	}
-	return out
+	return ranges
 }
 
 // readHistory fills a history page by page, newest first. Pages overlap by the
@@ -157,16 +157,16 @@ func (s *Service) readHistory(ctx context.Context, q Query, h *history) error {
 		for _, p := range points {
 			m := pointID{p.SensorID, p.Time.UnixNano()}
 			if _, ok := h.stored[m]; !ok {
-				h.at[m.ns] = append(h.at[m.ns], m)
+				h.byTime[m.ns] = append(h.byTime[m.ns], m)
 			}
 			h.stored[m] = p
 		}
 		if len(points) < q.Limit {
 			return nil
 		}
-		last := points[len(points)-1].Time
-		if q.To = last; points[0].Time.Equal(last) {
-			q.To = last.Add(-1)
+		oldest := points[len(points)-1].Time
+		if q.To = oldest; points[0].Time.Equal(oldest) {
+			q.To = oldest.Add(-1)
 		}
 		if q.To.Before(q.From) {
 			return nil
@@ -177,30 +177,30 @@ func (s *Service) readHistory(ctx context.Context, q Query, h *history) error {
 // compare lists the readings of a frame in their order, followed by the stored
 // readings of its time that it no longer contains.
 func (h *history) compare(w *work) []Difference {
-	var out []Difference
-	given := make(map[pointID]bool, len(w.points))
+	var differences []Difference
+	contained := make(map[pointID]bool, len(w.points))
 	for i := range w.points {
 		p := &w.points[i]
 		m := pointID{p.SensorID, p.Time.UnixNano()}
-		given[m] = true
+		contained[m] = true
 		latest, known := h.latest[p.SensorID]
 		var old *Point
 		if stored, ok := h.stored[m]; ok {
 			old = &stored
 		}
-		out = append(out, diffPoint(p, old, !known || !p.Time.Before(latest)))
+		differences = append(differences, diffPoint(p, old, !known || !p.Time.Before(latest)))
 	}
-	for _, m := range h.at[w.at.UnixNano()] {
-		if given[m] {
+	for _, m := range h.byTime[w.time.UnixNano()] {
+		if contained[m] {
 			continue
 		}
 		p := h.stored[m]
-		out = append(out, Difference{
+		differences = append(differences, Difference{
 			Effect: Stays, Key: p.Key, SensorID: p.SensorID, SensorTypeID: p.Type, Time: p.Time,
 			Old: &p, Latest: p.Time.Equal(h.latest[p.SensorID]),
 		})
 	}
-	return out
+	return differences
 }
 
 func diffPoint(p, old *Point, latest bool) Difference {
@@ -218,6 +218,6 @@ func diffPoint(p, old *Point, latest bool) Difference {
 }
 
 // Changes reports whether any difference is not Unchanged.
-func Changes(all []Difference) bool {
-	return slices.ContainsFunc(all, func(d Difference) bool { return d.Effect != Unchanged })
+func Changes(differences []Difference) bool {
+	return slices.ContainsFunc(differences, func(d Difference) bool { return d.Effect != Unchanged })
 }

@@ -1,7 +1,20 @@
-// Package iot converts frames to readings: it manages devices and their import,
-// decoders, sensors and their mapping, and the raw frames of a device.
+// Package iot converts frames to readings, and keeps the devices, decoders, sensors, event
+// markers and raw frames of accounts.
 //
-// Ingest lists the processing steps of a frame. The package refuses frames of
-// devices that belong to another account, encrypted payloads, and frames without
-// a decoder; their events are quarantined with the reason.
+// Ingest lists the processing steps of a frame:
+//
+//	refresh → check → claim → identify → mergeParts → decode → save → keepFrames → rules
+//
+// A frame ends as one of these:
+//
+//	stored      its readings are in the reading store
+//	refused     nothing is stored; its event is quarantined with the reason
+//	duplicate   an earlier record brought the same frame; it can add radio data only
+//	deferred    the batch had no time left for its codec; it is processed again
+//
+// The package refuses frames of devices that belong to another account, encrypted payloads,
+// and frames without a decoder. Preview and Try compute the same without storing anything.
+//
+// Service has the operations, Store the records in SQL. ReadingStore and Cache are
+// implemented by other packages.
 package iot

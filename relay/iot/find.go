@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // DeviceOrder is how a list of devices is ordered.
@@ -86,102 +87,102 @@ const scanChunk = 1000
 // be ordered by their silence.
 func (s *Service) FindDevices(ctx context.Context, f DeviceFilter) ([]FoundDevice, string, error) {
 	f.Limit = cmp.Or(f.Limit, 100)
-	from, err := parseDevicePlace(f.Cursor)
+	place, err := parseDevicePlace(f.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	var page []devicePlace
 	if f.Order == SilentFirst {
-		page, err = s.silent(ctx, &f, from)
+		page, err = s.silent(ctx, &f, place)
 	} else {
-		page, err = s.scanned(ctx, &f, from.Ref, f.Limit+1)
+		page, err = s.scanned(ctx, &f, place.Ref, f.Limit+1)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	next := ""
+	cursor := ""
 	if len(page) > f.Limit {
 		page = page[:f.Limit]
-		next = page[f.Limit-1].String()
+		cursor = page[f.Limit-1].String()
 	}
 	found, err := s.found(ctx, page, f.Order != SilentFirst)
-	return found, next, err
+	return found, cursor, err
 }
 
 // scanned returns up to most of the devices that match, by account and id.
-func (s *Service) scanned(ctx context.Context, f *DeviceFilter, after Ref, most int) (out []devicePlace, err error) {
+func (s *Service) scanned(ctx context.Context, f *DeviceFilter, ref Ref, limit int) (places []devicePlace, err error) {
 	for {
-		chunk, err := s.store.ScanDevices(ctx, f.Account, after, f.Alarmed, scanChunk)
+		chunk, err := s.store.ScanDevices(ctx, f.Account, ref, f.Alarmed, scanChunk)
 		if err != nil {
 			return nil, err
 		}
 		for i := range chunk {
 			if d := &chunk[i]; f.matches(d.Account, &d.Device) {
-				if out = append(out, devicePlace{Ref: Ref{d.Account, d.ID}}); len(out) == most {
-					return out, nil
+				if places = append(places, devicePlace{Ref: Ref{d.Account, d.ID}}); len(places) == limit {
+					return places, nil
 				}
 			}
 		}
 		if len(chunk) < scanChunk {
-			return out, nil
+			return places, nil
 		}
-		after = Ref{chunk[len(chunk)-1].Account, chunk[len(chunk)-1].ID}
+		ref = Ref{chunk[len(chunk)-1].Account, chunk[len(chunk)-1].ID}
 	}
 }
 
 // silent returns the devices after a place in the order of their silence, one more
 // than a page.
-func (s *Service) silent(ctx context.Context, f *DeviceFilter, from devicePlace) ([]devicePlace, error) {
-	all, err := s.scanned(ctx, f, Ref{}, maxRanked+1)
+func (s *Service) silent(ctx context.Context, f *DeviceFilter, place devicePlace) ([]devicePlace, error) {
+	places, err := s.scanned(ctx, f, Ref{}, maxRanked+1)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) > maxRanked {
+	if len(places) > maxRanked {
 		return nil, relay.Invalid("order", fmt.Sprintf("More than %d devices match; name an account or search for a text to order them by silence.", maxRanked))
 	}
-	for i := 0; i < len(all); {
+	for i := 0; i < len(places); {
 		end := i
-		for end < len(all) && end-i < scanChunk && all[end].Account == all[i].Account {
+		for end < len(places) && end-i < scanChunk && places[end].Account == places[i].Account {
 			end++
 		}
-		if err := s.rank(ctx, all[i:end]); err != nil {
+		if err := s.rank(ctx, places[i:end]); err != nil {
 			return nil, err
 		}
 		i = end
 	}
-	slices.SortFunc(all, devicePlace.compare)
+	slices.SortFunc(places, devicePlace.compare)
 	if f.Cursor != "" {
-		at, same := slices.BinarySearchFunc(all, from, devicePlace.compare)
+		i, same := slices.BinarySearchFunc(places, place, devicePlace.compare)
 		if same {
-			at++
+			i++
 		}
-		all = all[at:]
+		places = places[i:]
 	}
-	return all[:min(len(all), f.Limit+1)], nil
+	return places[:min(len(places), f.Limit+1)], nil
 }
 
 // rank sets when devices of one account were heard.
-func (s *Service) rank(ctx context.Context, some []devicePlace) error {
-	heard, err := s.heardLast(ctx, some[0].Account, idsOf(some))
-	for i := range some {
-		some[i].heard = heard[some[i].ID]
+func (s *Service) rank(ctx context.Context, places []devicePlace) error {
+	heard, err := s.heardLast(ctx, places[0].Account, idsOf(places))
+	for i := range places {
+		places[i].heard = heard[places[i].ID]
 	}
 	return err
 }
 
-func idsOf(some []devicePlace) []string {
-	ids := make([]string, len(some))
-	for i := range some {
-		ids[i] = some[i].ID
+func idsOf(places []devicePlace) []string {
+	ids := make([]string, len(places))
+	for i := range places {
+		ids[i] = places[i].ID
 	}
 	return ids
 }
 
 // found loads the devices of a page. A device that was deleted meanwhile is left out.
 func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]FoundDevice, error) {
-	out := make([]FoundDevice, 0, len(page))
+	found := make([]FoundDevice, 0, len(page))
 	if len(page) == 0 {
-		return out, nil
+		return found, nil
 	}
 	byAccount := make(map[relay.AccountID][]devicePlace)
 	refs := make([]Ref, len(page))
@@ -193,29 +194,29 @@ func (s *Service) found(ctx context.Context, page []devicePlace, rank bool) ([]F
 		return nil, err
 	}
 	loaded := make(map[Ref]FoundDevice, len(page))
-	for acct, some := range byAccount {
+	for acct, places := range byAccount {
 		if rank {
-			if err := s.rank(ctx, some); err != nil {
+			if err := s.rank(ctx, places); err != nil {
 				return nil, err
 			}
 		}
-		devices, err := s.DevicesByID(ctx, acct, idsOf(some))
+		devices, err := s.DevicesByID(ctx, acct, idsOf(places))
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range some {
-			if d, there := devices[p.ID]; there {
+		for _, p := range places {
+			if d, ok := devices[p.ID]; ok {
 				d.LastSeen = p.heard
 				loaded[p.Ref] = FoundDevice{Account: acct, Device: d, Alarms: alarms[p.Ref]}
 			}
 		}
 	}
 	for _, ref := range refs {
-		if d, there := loaded[ref]; there {
-			out = append(out, d)
+		if d, ok := loaded[ref]; ok {
+			found = append(found, d)
 		}
 	}
-	return out, nil
+	return found, nil
 }
 
 // devicePlace is a place in a list of devices; heard is zero in the order of accounts.
@@ -266,41 +267,53 @@ func (s *Service) RaisedAlarms(ctx context.Context, acct relay.AccountID, id str
 	return counts[ref], err
 }
 
-// RadioDetail returns how much radio data of frames is stored.
-func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
-
-// Radio returns battery, signal and position from the last frames of devices, by
-// device id, without devices that have no radio data of the last year. It returns
-// relay.KindUnavailable if the reading store does not answer.
-func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string) (map[string]RadioData, error) {
-	out, err := s.readings.Radio(ctx, acct, ids, s.options.Now().Add(-radioWindow))
-	if err != nil {
-		return nil, relay.Errorf(relay.KindUnavailable, "iot: radio data: %w", err)
-	}
-	return out, nil
+// recordsAfter selects the records behind one in the order of account and id, of an account,
+// 0 for all accounts.
+func recordsAfter(acct relay.AccountID, ref Ref) (w db.Where) {
+	w.AndSet("account = ?", acct)
+	w.And("(account, id) > (?, ?)", ref.Account, ref.ID)
+	return w
 }
 
-// radioWindow is how far back radio data is read, and RadioFrames of how many frames of
-// a device: a battery is not reported with every frame.
-const (
-	radioWindow = 366 * 24 * time.Hour
-	RadioFrames = 20
-)
+// ScanDevices returns up to limit devices of an account, 0 for all accounts, behind ref in
+// the order of account and id; with alarmed set, those with a raised alarm.
+func (s *Store) ScanDevices(ctx context.Context, acct relay.AccountID, ref Ref, alarmed bool, limit int) ([]FoundDevice, error) {
+	w := recordsAfter(acct, ref)
+	if alarmed {
+		w.And("EXISTS (SELECT 1 FROM alarm WHERE alarm.account = device.account AND alarm.device = device.id AND alarm.state = 'raised')")
+	}
+	fields := func(d *FoundDevice) []any { return []any{&d.Account, db.JSON(&d.Device)} }
+	return db.Page(ctx, s.db, "devices", "SELECT account, doc FROM device", &w, "account, id", limit, fields)
+}
 
-// Complete sets the values that u lacks to those of an earlier uplink. The time is
-// that of the first.
-func (u *RadioData) Complete(earlier RadioData) {
-	if u.DeviceID == "" {
-		*u = earlier
-		return
+// ScanDecoders returns up to limit decoders of an account, 0 for all accounts, behind ref in
+// the order of account and id.
+func (s *Store) ScanDecoders(ctx context.Context, acct relay.AccountID, ref Ref, limit int) ([]FoundDecoder, error) {
+	w := recordsAfter(acct, ref)
+	fields := func(d *FoundDecoder) []any { return []any{&d.Account, db.JSON(&d.Decoder)} }
+	return db.Page(ctx, s.db, "decoders", "SELECT account, doc FROM decoder", &w, "account, id", limit, fields)
+}
+
+// raisedAlarms has a subquery for each device. In a join, PostgreSQL reads all raised alarms
+// first if it estimates that there are none.
+const raisedAlarms = `
+	SELECT n, (
+		SELECT count(*)
+		FROM alarm
+		WHERE alarm.account = batch.account
+		  AND alarm.device = batch.device
+		  AND alarm.state = 'raised')
+	FROM batch`
+
+// RaisedAlarms counts the raised alarms of devices. It omits devices that have none.
+func (s *Store) RaisedAlarms(ctx context.Context, devices []Ref) (map[Ref]int, error) {
+	batch := db.BatchOf("account, device", devices, func(d *Ref) []any { return []any{d.Account, d.ID} })
+	counts, err := db.Map[int, int](ctx, s.db, "alarms of devices", raisedAlarms, batch)
+	raised := make(map[Ref]int, len(counts))
+	for n, count := range counts {
+		if count > 0 {
+			raised[devices[n-1]] = count
+		}
 	}
-	if u.RSSI == nil && u.SNR == nil && u.Gateways == nil {
-		u.RSSI, u.SNR, u.Gateways = earlier.RSSI, earlier.SNR, earlier.Gateways
-	}
-	if u.Battery == nil {
-		u.Battery = earlier.Battery
-	}
-	if u.Latitude == nil || u.Longitude == nil {
-		u.Latitude, u.Longitude = earlier.Latitude, earlier.Longitude
-	}
+	return raised, err
 }

@@ -25,7 +25,7 @@ type accountBatch struct {
 // identify finds the device of every frame and creates those that are new.
 func (s *Service) identify(ctx context.Context, b *batch) error {
 	for acct, group := range b.groups {
-		ab := &accountBatch{acct: acct, cache: s.accounts.of(acct)}
+		ab := &accountBatch{acct: acct, cache: s.accounts.account(acct)}
 		uncached, err := s.load(ctx, ab, group)
 		if err == nil && uncached {
 			err = s.importFleet(ctx, ab, group)
@@ -86,7 +86,7 @@ func (s *Service) attach(ctx context.Context, ab *accountBatch, w *work) error {
 		}
 		if !createsDevice(w.Frame.Kind) {
 			w.refuse("device %s is not known", id)
-			w.out.Provisional = true
+			w.outcome.Provisional = true
 			return nil
 		}
 		if err := s.importDevice(ctx, ab, w); err != nil || !w.open() {
@@ -201,8 +201,8 @@ func (s *Service) loadLimits(ctx context.Context, ab *accountBatch) error {
 		return fmt.Errorf("iot: locations: %w", err)
 	}
 	ab.devicesLeft, ab.seriesLeft = s.options.MaxDevices-n, s.options.MaxSeries-series
-	if at := slices.IndexFunc(locations, func(l Location) bool { return l.Imported }); at >= 0 {
-		ab.location = locations[at].ID
+	if i := slices.IndexFunc(locations, func(l Location) bool { return l.Imported }); i >= 0 {
+		ab.location = locations[i].ID
 	}
 	ab.limitsLoaded = true
 	return nil
@@ -227,15 +227,87 @@ func (s *Service) sensorsFor(d Device, c *compiled, have map[string]*Sensor) []S
 		return nil
 	}
 	now := s.options.Now().UTC()
-	var out []Sensor
+	var sensors []Sensor
 	for _, m := range c.Sensors {
 		if have[m.Key] != nil {
 			continue
 		}
-		out = append(out, Sensor{
+		sensors = append(sensors, Sensor{
 			ID: SensorID(d.ID, m.Key), DeviceID: d.ID, Key: m.Key, Name: m.Key,
 			Slope: 1, SensorTypeID: m.SensorTypeID, CreatedAt: now, UpdatedAt: now,
 		})
 	}
-	return out
+	return sensors
+}
+
+// importedAtOnce is how many devices one transaction creates. The disk is synced once
+// for all of them: a fleet that moves here would otherwise wait for a sync a device.
+const importedAtOnce = 100
+
+// importFleet creates the new devices of a group's frames, many in one transaction. A
+// device that cannot be created so (a limit, a missing decoder, an identifier that is
+// taken) is left to importDevice.
+func (s *Service) importFleet(ctx context.Context, ab *accountBatch, group []*work) error {
+	// 1. Find the first frame of each unknown device. A device whose first frame creates none
+	// is left out, since its frames are refused.
+	seen := make(map[string]bool)
+	var newFrames []*work
+	for _, w := range group {
+		id := w.Frame.Identifier
+		if !w.open() || seen[id] || ab.cache.device(id) != nil {
+			continue
+		}
+		seen[id] = true
+		if createsDevice(w.Frame.Kind) {
+			newFrames = append(newFrames, w)
+		}
+	}
+	if len(newFrames) < 2 {
+		return nil
+	}
+
+	// 2. Plan the devices, up to the limits of the account.
+	if err := s.loadLimits(ctx, ab); err != nil {
+		return err
+	}
+	var fleet []Known
+	decoders := make(map[string]*compiled) // by identifier
+	series := 0
+	for _, w := range newFrames {
+		c, missing, err := s.decoder(ctx, ab, w.DecoderID)
+		if err != nil {
+			return err
+		}
+		if missing {
+			continue
+		}
+		d := s.newDevice(w, ab.location)
+		sensors := s.sensorsFor(d, c, nil)
+		if len(fleet) >= ab.devicesLeft || series+len(sensors) > ab.seriesLeft {
+			continue
+		}
+		series += len(sensors)
+		decoders[d.Identifier] = c
+		fleet = append(fleet, Known{Device: d, Sensors: sensors})
+	}
+
+	// 3. Create them. The order is the same everywhere: gateways that create the same devices
+	// wait for one another and do not deadlock.
+	slices.SortFunc(fleet, func(a, b Known) int { return cmp.Compare(a.Device.Identifier, b.Device.Identifier) })
+	for part := range slices.Chunk(fleet, importedAtOnce) {
+		err := s.store.CreateDevices(ctx, ab.acct, part)
+		if relay.KindOf(err) == relay.KindConflict {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("iot: import %d devices: %w", len(part), err)
+		}
+		for _, known := range part {
+			ab.devicesLeft--
+			ab.seriesLeft -= len(known.Sensors)
+			cd := newCachedDevice(known.Device, known.Sensors, decoders[known.Device.Identifier])
+			ab.cache.putDevice(known.Device.Identifier, cd)
+		}
+	}
+	return nil
 }

@@ -10,7 +10,100 @@ import (
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/tracing"
 )
+
+// Arrival is a received frame.
+type Arrival struct {
+	// Record is the id of the event that brought it, with .n if its post has several
+	// frames; it makes processing idempotent.
+	Record string
+	// Post is the same for the frames of one post, which are consecutive and in
+	// order; empty for a single frame.
+	Post      string
+	Account   relay.AccountID
+	DecoderID string // from the webhook's decoder_id; may be empty
+	// ReceivedAt differs between the frames of one post: it is the time of those
+	// that have none of their own.
+	ReceivedAt time.Time
+	Frame      decoders.Frame
+	// Trace is the span of its processing; empty for none.
+	Trace tracing.Parent
+	// NoDefer means that the frame is never deferred, however long its decoder
+	// takes, since no other account's frames wait behind it.
+	NoDefer bool
+	// NoRules means that rules do not look at the frame: it is replayed.
+	NoRules bool
+	// WaitForEarlier waits until the batches before this one are done; nil if none are under
+	// way. Rules look at the frames of a device in their order.
+	WaitForEarlier func(ctx context.Context) error
+}
+
+// Outcome is the result of processing an Arrival.
+type Outcome struct {
+	// Refused is the reason why nothing was stored; empty on success.
+	Refused string
+	// Provisional reports that a concurrent frame may change the outcome: an
+	// acknowledgement can arrive before its device's first uplink.
+	Provisional bool
+	// Deferred reports that the frame was not decoded, because the decoding time of the
+	// batch was used up or the last call of its codec exceeded a limit: it must be
+	// processed again with NoDefer.
+	Deferred bool
+	// Notes say what of the frame was accepted but not used: values and times that could
+	// not be read, warnings of the codec, and why an accepted frame has no readings.
+	Notes    decoders.Notes
+	DeviceID string
+	// Duplicate is set if an earlier record, Repeats, brought the same frame.
+	Duplicate bool
+	Repeats   string
+	// Lost lists values of the frame that were not stored although others may have been,
+	// with reasons: refused by the store, beyond a limit, or not a finite number.
+	Lost []string
+	// Points are the readings that were stored.
+	Points []Point
+}
+
+// Limits of a frame's time, relative to its receipt.
+const (
+	oldestSample = 10 * 365 * 24 * time.Hour
+	newestSample = 24 * time.Hour
+)
+
+// SampleTime returns the time of a frame: the device's, else the network's, else
+// the receipt; the first that lies between 10 years before and 24 hours after the
+// receipt. The notes name the times that could not be used.
+func SampleTime(f *decoders.Frame, received time.Time) (sampleTime time.Time, notes decoders.Notes) {
+	sampleTime = received.UTC()
+	used := "the time of receipt is used"
+	for _, candidate := range [...]struct {
+		time time.Time
+		used string
+	}{{f.SampleTime, "the device's time is used"}, {f.NetworkTime, "the network's time is used"}} {
+		if candidate.time.IsZero() {
+			continue
+		}
+		if Plausible(candidate.time, received) {
+			sampleTime, used = candidate.time.UTC(), candidate.used
+			break
+		}
+		notes.Add(implausibleNote(candidate.time))
+	}
+	notes.Add(f.TimeNote)
+	for i := range notes {
+		notes[i] += "; " + used
+	}
+	return sampleTime, notes
+}
+
+func implausibleNote(t time.Time) string {
+	return "time " + t.UTC().Format(time.RFC3339) + " is not plausible"
+}
+
+// Plausible reports whether t is a valid sample time.
+func Plausible(t, received time.Time) bool {
+	return t.After(received.Add(-oldestSample)) && t.Before(received.Add(newestSample))
+}
 
 // Ingest processes a batch of frames and returns the outcome of each. It is
 // idempotent: duplicates are dropped, and points of a record that is processed
@@ -27,12 +120,16 @@ func (s *Service) Ingest(ctx context.Context, arrivals []Arrival) ([]Outcome, er
 			return nil, err
 		}
 	}
-	return b.outcomes(), nil
+	outcomes := make([]Outcome, len(b.frames))
+	for i, w := range b.frames {
+		outcomes[i] = w.outcome
+	}
+	return outcomes, nil
 }
 
 // batch is the frames of one call, grouped by account.
 type batch struct {
-	all    []*work
+	frames []*work
 	groups map[relay.AccountID][]*work
 	// versions are those of the accounts' records as refresh has found them.
 	versions map[relay.AccountID]Version
@@ -41,9 +138,9 @@ type batch struct {
 // work is the state of one frame.
 type work struct {
 	*Arrival
-	out         Outcome
+	outcome     Outcome
 	device      *cachedDevice
-	at          time.Time
+	time        time.Time // of its readings
 	points      []Point
 	radio       *RadioData
 	firstRecord string       // the record that brought the frame first, if known
@@ -59,47 +156,39 @@ type work struct {
 }
 
 func newBatch(arrivals []Arrival) *batch {
-	b := &batch{all: make([]*work, len(arrivals)), groups: make(map[relay.AccountID][]*work, 1)}
+	b := &batch{frames: make([]*work, len(arrivals)), groups: make(map[relay.AccountID][]*work, 1)}
 	items := make([]work, len(arrivals))
 	for i := range arrivals {
 		w := &items[i]
 		w.Arrival = &arrivals[i]
-		b.all[i] = w
+		b.frames[i] = w
 	}
-	for _, w := range b.all {
+	for _, w := range b.frames {
 		group := b.groups[w.Account]
 		if len(b.groups) == 0 {
-			group = make([]*work, 0, len(b.all)) // most batches are of one account
+			group = make([]*work, 0, len(b.frames)) // most batches are of one account
 		}
 		b.groups[w.Account] = append(group, w)
 	}
 	return b
 }
 
-func (b *batch) outcomes() []Outcome {
-	out := make([]Outcome, len(b.all))
-	for i, w := range b.all {
-		out[i] = w.out
-	}
-	return out
-}
-
 // open reports whether the frame is neither refused nor a duplicate.
-func (w *work) open() bool { return w.out.Refused == "" && !w.out.Duplicate }
+func (w *work) open() bool { return w.outcome.Refused == "" && !w.outcome.Duplicate }
 
 func (w *work) refuse(format string, args ...any) {
-	w.out.Refused = fmt.Sprintf(format, args...)
+	w.outcome.Refused = fmt.Sprintf(format, args...)
 }
 
 // lost records a point that the store refuses for good.
 func (w *work) lost(p Point, reason string) {
-	w.out.Lost = append(w.out.Lost, p.Key+": "+reason)
-	w.out.Points = slices.DeleteFunc(w.out.Points, func(q Point) bool {
+	w.outcome.Lost = append(w.outcome.Lost, p.Key+": "+reason)
+	w.outcome.Points = slices.DeleteFunc(w.outcome.Points, func(q Point) bool {
 		return q.SensorID == p.SensorID && q.Time.Equal(p.Time)
 	})
 }
 
-func (w *work) note(format string, args ...any) { w.out.Notes.Add(fmt.Sprintf(format, args...)) }
+func (w *work) note(format string, args ...any) { w.outcome.Notes.Add(fmt.Sprintf(format, args...)) }
 
 // Limits of a frame's texts, in bytes. Identifiers are tags of the reading stores
 // and parts of keys.
@@ -112,7 +201,7 @@ const (
 // check refuses frames without an account or a valid device identifier, and
 // normalizes the identifiers.
 func (s *Service) check(_ context.Context, b *batch) error {
-	for _, w := range b.all {
+	for _, w := range b.frames {
 		f := &w.Frame
 		f.Identifier, _ = NormalizeIdentifier(f.Identifier)
 		f.Name = decoders.Clip(f.Name, maxName)
@@ -129,9 +218,6 @@ func (s *Service) check(_ context.Context, b *batch) error {
 	}
 	return nil
 }
-
-// dedupKey identifies a frame among those of its device.
-func dedupKey(f *decoders.Frame) string { return string(f.Kind) + boundedDedup(f) }
 
 // boundedDedup is a frame's DedupID in bounded length.
 func boundedDedup(f *decoders.Frame) string {
@@ -152,22 +238,22 @@ func (s *Service) claim(ctx context.Context, b *batch) error {
 // markDuplicates marks the frames that another record brought first. firstRecords
 // returns for each frame the record that did.
 func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) error {
-	frames, of := make([]Seen, 0, len(b.all)), make([]*work, 0, len(b.all))
-	for _, w := range b.all {
+	frames, works := make([]Seen, 0, len(b.frames)), make([]*work, 0, len(b.frames))
+	for _, w := range b.frames {
 		if w.Frame.DedupID != "" && w.open() {
-			frames, of = append(frames, w.seen()), append(of, w)
+			frames, works = append(frames, w.seen()), append(works, w)
 		}
 	}
 	if len(frames) == 0 {
 		return nil
 	}
-	first, err := firstRecords(frames)
+	records, err := firstRecords(frames)
 	if err != nil {
 		return fmt.Errorf("iot: check for duplicates: %w", err)
 	}
-	for i, w := range of {
-		if w.firstRecord = first[i]; first[i] != w.Record {
-			w.out.Duplicate, w.out.Repeats = true, first[i]
+	for i, w := range works {
+		if w.firstRecord = records[i]; records[i] != w.Record {
+			w.outcome.Duplicate, w.outcome.Repeats = true, records[i]
 		}
 	}
 	return nil
@@ -175,7 +261,7 @@ func (b *batch) markDuplicates(firstRecords func([]Seen) ([]string, error)) erro
 
 // seen returns the key of the frame for the duplicate check.
 func (a *Arrival) seen() Seen {
-	s := Seen{Account: a.Account, Device: a.Frame.Identifier, Dedup: dedupKey(&a.Frame), Record: a.Record}
+	s := Seen{Account: a.Account, Device: a.Frame.Identifier, Dedup: string(a.Frame.Kind) + boundedDedup(&a.Frame), Record: a.Record}
 	if s.Span = a.Frame.DedupSpan; s.Span > 0 {
 		s.At, _ = SampleTime(&a.Frame, a.ReceivedAt)
 	}

@@ -2,9 +2,11 @@ package iot
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Marker is an event in a device's life that a user recorded.
@@ -23,7 +25,7 @@ const MaxMarkers = 10_000
 //
 // It returns Invalid if a field is missing or the device has MaxMarkers, and
 // NotFound if the account has no such device.
-func (s *Service) AddMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker) (out Marker, created bool, err error) {
+func (s *Service) AddMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker) (saved Marker, created bool, err error) {
 	p := relay.Problems{}
 	p.Require("event_marker_id", m.ID)
 	p.Require("comment", m.Comment)
@@ -48,4 +50,54 @@ func (s *Service) Markers(ctx context.Context, acct relay.AccountID, deviceID st
 		return nil, err
 	}
 	return s.store.Markers(ctx, acct, deviceID)
+}
+
+// PutMarker saves an event marker of a device and returns it. A stored marker of that id gets
+// the new comment, and the new time unless CreatedAt is zero; a new one without a time gets
+// now. It returns relay.KindNotFound if there is no such device, and relay.KindInvalid if the
+// device has MaxMarkers.
+func (s *Store) PutMarker(ctx context.Context, acct relay.AccountID, deviceID string, m Marker, now time.Time) (saved Marker, created bool, err error) {
+	const query = "SELECT doc FROM marker WHERE account = $1 AND device = $2 AND id = $3"
+	const count = "SELECT count(*) FROM marker WHERE account = $1 AND device = $2"
+	const put = `
+		INSERT INTO marker (account, device, id, created, doc)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (account, device, id) DO UPDATE
+		SET created = excluded.created,
+		    doc = excluded.doc`
+	label := "marker " + m.ID
+	err = s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		saved = m
+		if err := lockDevice(ctx, tx, acct, deviceID); err != nil {
+			return err
+		}
+		stored, err := db.One(ctx, tx, label, query, db.Doc[Marker], acct, deviceID, m.ID)
+		if created = relay.KindOf(err) == relay.KindNotFound; created {
+			var n int
+			stored.CreatedAt = now
+			n, err = db.Value[int](ctx, tx, "markers of "+deviceID, count, acct, deviceID)
+			if err == nil && n >= MaxMarkers {
+				err = relay.Invalid("event_marker_id", fmt.Sprintf("The device has %d event markers, the most there may be.", MaxMarkers))
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if saved.CreatedAt.IsZero() {
+			saved.CreatedAt = stored.CreatedAt
+		}
+		return tx.Run(ctx, label, put, acct, deviceID, saved.ID, saved.CreatedAt, db.JSON(saved))
+	})
+	return saved, created && err == nil, err
+}
+
+// Markers lists a device's event markers, newest first.
+func (s *Store) Markers(ctx context.Context, acct relay.AccountID, deviceID string) ([]Marker, error) {
+	const query = `
+		SELECT doc
+		FROM marker
+		WHERE account = $1
+		  AND device = $2
+		ORDER BY created DESC, place DESC`
+	return db.List(ctx, s.db, "markers of "+deviceID, query, db.Doc[Marker], acct, deviceID)
 }

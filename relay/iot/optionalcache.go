@@ -1,10 +1,8 @@
 package iot
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -85,26 +83,26 @@ func (c *optionalCache) pause(ctx context.Context, err error) {
 }
 
 // fresh reports whether values filled at a time are still valid.
-func (c *optionalCache) fresh(filled time.Time, most time.Duration) bool {
+func (c *optionalCache) fresh(filled time.Time, maxAge time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return filled.After(c.missed) && c.now().Sub(filled) < most
+	return filled.After(c.missed) && c.now().Sub(filled) < maxAge
 }
 
 // claim is Cache.Claim; without a cache all frames are new.
-func (c *optionalCache) claim(ctx context.Context, frames []Seen, ttl time.Duration) (first []string, err error) {
+func (c *optionalCache) claim(ctx context.Context, frames []Seen, ttl time.Duration) (records []string, err error) {
 	ok, err := c.call(ctx, func() (err error) {
-		first, err = c.cache.Claim(ctx, frames, ttl)
+		records, err = c.cache.Claim(ctx, frames, ttl)
 		return err
 	})
 	if ok || err != nil {
-		return first, err
+		return records, err
 	}
-	first = make([]string, len(frames))
+	records = make([]string, len(frames))
 	for i := range frames {
-		first[i] = frames[i].Record
+		records[i] = frames[i].Record
 	}
-	return first, nil
+	return records, nil
 }
 
 // mergeParts is Cache.MergeParts; without a cache it returns nothing.
@@ -119,92 +117,66 @@ func (c *optionalCache) mergeParts(ctx context.Context, acct relay.AccountID, pa
 	return merged, err
 }
 
-// latest returns the newest point of each of a device's sensors from the cache,
-// or else from the reading store, and fills the cache. Points from the cache have
-// no key.
-func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) ([]Point, error) {
-	if len(sensors) == 0 {
-		return nil, nil
-	}
-	asOf := s.options.Now()
-	var points []Point
-	var filled time.Time
-	ok, err := s.safeCache.call(ctx, func() (err error) {
-		points, filled, err = s.cache.Latest(ctx, acct, deviceID)
-		return err
-	})
-	if err != nil || ok && s.safeCache.fresh(filled, latestFresh) {
-		return points, err
-	}
-	stored, err := s.readings.Latest(ctx, acct, deviceID, typesOf(sensors))
-	if err != nil {
-		if ok && s.safeCache.fresh(filled, latestKept) {
-			return points, nil
-		}
-		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
-	}
-	stored = newestOf(stored, sensors)
-	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
-	return stored, err
+// Cache holds data whose loss is harmless: it is read again from the reading store, or
+// a repeated frame is stored over itself. It may be emptied at any time, and does not
+// know which devices exist.
+type Cache interface {
+	// Claim claims frames for the given time. It returns for each the
+	// record that claimed it first: the frame's own record if it is new. A claim
+	// whose time is not Near is replaced.
+	Claim(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
+	// Claimed returns for each frame the record that claimed it, empty for none,
+	// and claims nothing.
+	Claimed(ctx context.Context, frames []Seen, ttl time.Duration) ([]string, error)
+
+	// MergeParts merges parts of frames with those of earlier posts, each
+	// atomically, and returns the merged frames: of two receptions by one gateway
+	// the stronger, of two positions the later. Parts are kept for the given time.
+	// The same part again changes nothing.
+	MergeParts(ctx context.Context, acct relay.AccountID, parts []FramePart, ttl time.Duration) ([]MergedFrame, error)
+
+	// SetHeard keeps when devices of accounts were heard last, by device id; an
+	// earlier time changes nothing.
+	SetHeard(ctx context.Context, heard map[relay.AccountID]map[string]time.Time) error
+	// FillHeard does the same for an account with times read from the reading store at
+	// asOf. The zero time is that of a device that has never been heard.
+	FillHeard(ctx context.Context, acct relay.AccountID, heard map[string]time.Time, asOf time.Time) error
+	// Heard returns when devices were heard last, by device id, without those
+	// that the cache does not know.
+	Heard(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]Heard, error)
+
+	// SetLatest keeps those points that are not older than the cached ones.
+	SetLatest(ctx context.Context, points []Point) error
+	// FillLatest adds the newest points of a device, as read from the reading
+	// store at asOf; a cached point that is newer stays.
+	FillLatest(ctx context.Context, acct relay.AccountID, deviceID string, points []Point, asOf time.Time) error
+	// Latest returns a device's newest cached point per sensor, in order of sensor
+	// id, without key and identifier. They are complete as of the time filled; a
+	// device that was never filled has the zero time.
+	Latest(ctx context.Context, acct relay.AccountID, deviceID string) (points []Point, filled time.Time, err error)
+
+	// ForgetDevice deletes the cached data of a device.
+	ForgetDevice(ctx context.Context, acct relay.AccountID, deviceID string) error
 }
 
-// newestOf leaves one point of each sensor. Of points of one time, the one of the
-// sensor's present type counts.
-func newestOf(points []Point, sensors []Sensor) []Point {
-	types := make(map[string]string, len(sensors))
-	for _, sensor := range sensors {
-		types[sensor.ID] = sensor.SensorTypeID
-	}
-	former := func(p Point) int {
-		if p.Type == types[p.SensorID] {
-			return 0
-		}
-		return 1
-	}
-	slices.SortFunc(points, func(a, b Point) int {
-		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), former(a)-former(b))
-	})
-	return slices.CompactFunc(points, func(a, b Point) bool { return a.SensorID == b.SensorID })
+// Heard is when a device was heard last, zero for never, and when the reading
+// store was last asked about it.
+type Heard struct {
+	At, Filled time.Time
 }
 
-// heardLast returns when devices were heard last, by device id: from the cache,
-// and for the devices missing there from the reading store. If the reading store
-// is down, cached times of any age count: lists of devices work without readings.
-func (s *Service) heardLast(ctx context.Context, acct relay.AccountID, ids []string) (map[string]time.Time, error) {
-	asOf := s.options.Now()
-	var known map[string]Heard
-	if _, err := s.safeCache.call(ctx, func() (err error) {
-		known, err = s.cache.Heard(ctx, acct, ids)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	out := make(map[string]time.Time, len(ids))
-	var missing []string
-	for _, id := range ids {
-		out[id] = known[id].At
-		if !s.safeCache.fresh(known[id].Filled, heardFresh) {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) == 0 {
-		return out, nil
-	}
-	stored, err := s.readings.LastStored(ctx, acct, missing)
-	if err != nil {
-		s.safeCache.log.WarnContext(ctx, "reading store unavailable; devices may show an older last contact", "account", acct, "error", err)
-		return out, ctx.Err()
-	}
-	fill := make(map[string]time.Time, len(missing))
-	for _, id := range missing {
-		fill[id] = stored[id]
-		if fill[id].After(asOf) { // samples may be ahead of the clock
-			fill[id] = asOf
-		}
-		if fill[id].After(out[id]) {
-			out[id] = fill[id]
-		}
-	}
-	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillHeard(ctx, acct, fill, asOf) })
-	return out, err
+// Seen identifies a frame for the duplicate check: its device, its deduplication
+// key, and the journal record that brought it.
+type Seen struct {
+	Account relay.AccountID
+	Device  string
+	Dedup   string
+	Record  string
+	// Span is decoders.Frame's DedupSpan; if there is one, At is the frame's time.
+	Span time.Duration
+	At   time.Time
 }
+
+// Near reports whether a frame with the same key and the given time is the same
+// frame.
+func (s Seen) Near(t time.Time) bool { return s.Span == 0 || s.At.Sub(t).Abs() <= s.Span }

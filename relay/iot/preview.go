@@ -2,9 +2,11 @@ package iot
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
 )
 
 // Preview computes the changes that ingesting frames again would make, without
@@ -12,8 +14,8 @@ import (
 // for concurrent use.
 type Preview struct {
 	s *Service
-	// first holds the first frame of each deduplication key.
-	first map[string][]Seen
+	// firstByKey holds the first frame of each deduplication key.
+	firstByKey map[string][]Seen
 }
 
 // PreviewedFrame is the expected result of ingesting a frame, compared with the
@@ -36,13 +38,13 @@ type PreviewedFrame struct {
 
 // NewPreview returns an empty preview.
 func (s *Service) NewPreview() *Preview {
-	return &Preview{s: s, first: make(map[string][]Seen)}
+	return &Preview{s: s, firstByKey: make(map[string][]Seen)}
 }
 
 // Frames previews a batch. An error means that a back end did not answer.
 func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFrame, error) {
 	b := newBatch(arrivals)
-	for _, w := range b.all {
+	for _, w := range b.frames {
 		w.preview, w.NoDefer = true, true
 	}
 	for _, step := range [...]func(context.Context, *batch) error{
@@ -52,24 +54,24 @@ func (p *Preview) Frames(ctx context.Context, arrivals []Arrival) ([]PreviewedFr
 			return nil, err
 		}
 	}
-	out := make([]PreviewedFrame, len(b.all))
-	for i, w := range b.all {
+	previews := make([]PreviewedFrame, len(b.frames))
+	for i, w := range b.frames {
 		if w.open() {
-			w.out.Points = w.points
+			w.outcome.Points = w.points
 		}
-		out[i] = PreviewedFrame{Outcome: w.out, Identifier: w.Frame.Identifier, Kind: w.Frame.Kind, Time: w.at}
+		previews[i] = PreviewedFrame{Outcome: w.outcome, Identifier: w.Frame.Identifier, Kind: w.Frame.Kind, Time: w.time}
 		if w.device != nil {
-			out[i].Device = w.device.Device
+			previews[i].Device = w.device.Device
 			if c := w.device.decoder; c != nil {
-				out[i].Decoder = c.Decoder
+				previews[i].Decoder = c.Decoder
 			}
 		}
 		if w.seenByRules() && w.device.Device.ID != "" {
 			stored := w.stored()
-			out[i].Stored = &stored
+			previews[i].Stored = &stored
 		}
 	}
-	return out, p.s.differences(ctx, b, out)
+	return previews, p.s.differences(ctx, b, previews)
 }
 
 // claimed marks duplicates as claim does, but claims nothing.
@@ -90,12 +92,12 @@ func (p *Preview) firstRecord(f Seen, claimed string) string {
 		return claimed
 	}
 	key := f.Account.String() + "\x00" + f.Device + "\x00" + f.Dedup
-	for _, first := range p.first[key] {
-		if f.Near(first.At) {
-			return first.Record
+	for _, seen := range p.firstByKey[key] {
+		if f.Near(seen.At) {
+			return seen.Record
 		}
 	}
-	p.first[key] = append(p.first[key], f)
+	p.firstByKey[key] = append(p.firstByKey[key], f)
 	return f.Record
 }
 
@@ -103,9 +105,117 @@ func (p *Preview) firstRecord(f Seen, claimed string) string {
 func (p *Preview) identify(ctx context.Context, b *batch) error {
 	devices := p.s.newProvisionalDevices()
 	for acct, group := range b.groups {
-		if err := devices.resolve(ctx, acct, group); err != nil {
+		ab := &accountBatch{acct: acct, cache: p.s.accounts.account(acct)}
+		if _, err := p.s.load(ctx, ab, group); err != nil {
 			return err
+		}
+		for _, w := range group {
+			if !w.open() {
+				continue
+			}
+			cd, err := devices.device(ctx, ab, w)
+			if err != nil {
+				return err
+			}
+			if cd == nil {
+				continue // refused
+			}
+			if w.device, err = devices.fit(ctx, acct, cd); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// provisionalDevices resolves frames to the devices that Ingest would find or
+// create, without creating any.
+type provisionalDevices struct {
+	s       *Service
+	fitted  map[*cachedDevice]*cachedDevice
+	created map[string]*cachedDevice // devices that do not exist yet, by decoder and identifier
+}
+
+func (s *Service) newProvisionalDevices() *provisionalDevices {
+	return &provisionalDevices{s: s, fitted: make(map[*cachedDevice]*cachedDevice), created: make(map[string]*cachedDevice)}
+}
+
+// device returns the frame's device, or the one that Ingest would create.
+func (pd *provisionalDevices) device(ctx context.Context, ab *accountBatch, w *work) (*cachedDevice, error) {
+	id := w.Frame.Identifier
+	cd := ab.cache.device(id)
+	if cd != nil && (w.DecoderID == "" || cd.Device.DecoderID != "") {
+		return cd, nil
+	}
+	if cd == nil && !createsDevice(w.Frame.Kind) {
+		w.refuse("device %s is not known", id)
+		return nil, nil
+	}
+	key := w.DecoderID + "\x00" + id
+	if device := pd.created[key]; device != nil {
+		return device, nil
+	}
+	c, err := pd.s.namedDecoder(ctx, ab, w)
+	if err != nil || !w.open() {
+		return nil, err
+	}
+	device := newCachedDevice(Device{Identifier: id, DecoderID: w.DecoderID}, nil, c)
+	if cd != nil {
+		device = newCachedDevice(cd.Device, nil, c)
+		device.Device.DecoderID = w.DecoderID
+		device.sensors.Store(cd.sensors.Load())
+	}
+	pd.created[key] = device
+	return device, nil
+}
+
+// fit returns a device with the sensors that Service.fit would give it.
+func (pd *provisionalDevices) fit(ctx context.Context, acct relay.AccountID, cd *cachedDevice) (*cachedDevice, error) {
+	if cd.decoder == nil {
+		return cd, nil
+	}
+	if device := pd.fitted[cd]; device != nil {
+		return device, nil
+	}
+	have := *cd.sensors.Load()
+	missing := pd.s.sensorsFor(cd.Device, cd.decoder, have)
+	fitted := &cachedDevice{Device: cd.Device, decoder: cd.decoder, params: cd.params}
+	fitted.sensors.Store(&have)
+	trial := cd.Device.ID == "" && cd.decoder.ID == "" // a source without records
+	if !trial {
+		room, err := pd.s.roomForSensors(ctx, acct, len(missing))
+		if err != nil {
+			return nil, err
+		}
+		if !room {
+			fitted.limitReached.Store(true)
+			missing = nil
+		}
+	}
+	fitted.setMapped(missing)
+	pd.fitted[cd] = fitted
+	return fitted, nil
+}
+
+// setMapped sets the sensors that the decoder maps, with the types it maps them to.
+func (cd *cachedDevice) setMapped(missing []Sensor) {
+	sensors := maps.Clone(*cd.sensors.Load())
+	if sensors == nil {
+		sensors = make(map[string]*Sensor, len(missing))
+	}
+	for i := range missing {
+		if cd.Device.ID == "" {
+			missing[i].ID = "" // the device has no id yet
+		}
+		sensors[missing[i].Key] = &missing[i]
+	}
+	mapped := make(map[string]*Sensor, len(cd.decoder.Sensors))
+	for _, m := range cd.decoder.Sensors {
+		if have := sensors[m.Key]; have != nil {
+			typed := *have
+			typed.SensorTypeID = m.SensorTypeID
+			mapped[m.Key] = &typed
+		}
+	}
+	cd.mapped.Store(&mapped)
 }

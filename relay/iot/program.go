@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
 )
 
 // A program is suspended after maxOverruns consecutive calls that exceeded a limit of
@@ -172,34 +173,34 @@ type Codecs struct {
 
 // Codecs returns the counts of suspended codecs.
 func (s *Service) Codecs() Codecs {
-	now, out := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
-	for _, r := range s.accounts.all() {
-		out.Suspended += r.programs.suspended(now)
+	now, codecs := s.options.Now(), Codecs{Suspensions: s.suspensions.Load()}
+	for _, r := range s.accounts.snapshot() {
+		codecs.Suspended += r.programs.suspended(now)
 	}
-	return out
+	return codecs
 }
 
 // run decodes a frame and returns the time of the codec. If the codec takes batches, run
 // also decodes those of the following frames that have the same codec, until the budget is
 // used. It sets the field decoded of each. An error means that the codec could not be run.
-func (s *Service) run(ctx context.Context, first *work, following []*work, budget time.Duration) (took time.Duration, err error) {
-	program := first.device.decoder.program
+func (s *Service) run(ctx context.Context, w *work, following []*work, budget time.Duration) (took time.Duration, err error) {
+	program := w.device.decoder.program
 	batch, ok := program.decoder.(decoders.BatchDecoder)
 	if !ok {
 		started := s.options.Now()
-		result, err := program.decoder.Decode(first.decoderInput())
+		result, err := program.decoder.Decode(w.decoderInput())
 		took = s.options.Now().Sub(started)
-		first.decoded = &decoders.Decoded{Result: result, Err: err, Took: took}
+		w.decoded = &decoders.Decoded{Result: result, Err: err, Took: took}
 		return took, nil
 	}
-	group := []*work{first}
-	frames := []*decoders.Frame{first.decoderInput()}
-	for _, w := range following {
-		if w.device.decoder.program == program && w.NoDefer == first.NoDefer && w.decoded == nil {
-			group, frames = append(group, w), append(frames, w.decoderInput())
+	group := []*work{w}
+	frames := []*decoders.Frame{w.decoderInput()}
+	for _, f := range following {
+		if f.device.decoder.program == program && f.NoDefer == w.NoDefer && f.decoded == nil {
+			group, frames = append(group, f), append(frames, f.decoderInput())
 		}
 	}
-	decoded, err := batch.DecodeBatch(ctx, int64(first.Account), frames, budget)
+	decoded, err := batch.DecodeBatch(ctx, int64(w.Account), frames, budget)
 	if err != nil {
 		return 0, err
 	}
@@ -220,4 +221,109 @@ func (s *Service) recordCall(w *work) {
 		s.options.Logger.Error("decoder suspended: its codec keeps exceeding its limits",
 			"account", w.Account, "decoder", c.ID, "until", now.Add(suspension).UTC())
 	}
+}
+
+// Limits on the decoding time of one batch: accountTime is the time of one account
+// after which its frames wait for those of other accounts, batchTime the total
+// after which waiting frames are deferred. A running call is not interrupted.
+const (
+	accountTime = 100 * time.Millisecond
+	batchTime   = time.Second
+)
+
+// scheduler shares the decoding time of one batch among accounts and devices.
+type scheduler struct {
+	spent     map[relay.AccountID]time.Duration
+	total     time.Duration
+	queues    []*accountQueue
+	byAccount map[relay.AccountID]*accountQueue
+}
+
+// accountQueue holds the waiting frames of an account by device, which take turns:
+// each device's first frame comes before any device's second.
+type accountQueue struct {
+	acct    relay.AccountID
+	devices [][]*work
+	index   map[*cachedDevice]int
+}
+
+func newScheduler() *scheduler {
+	return &scheduler{spent: make(map[relay.AccountID]time.Duration, 1)}
+}
+
+// enqueue queues a frame that must wait, and reports whether it does: its codec is
+// slow, or its account or the batch has used up its time.
+func (s *scheduler) enqueue(w *work) bool {
+	if s.spent[w.Account] < accountTime && s.total < batchTime && !w.device.decoder.program.slow() {
+		return false
+	}
+	q := s.byAccount[w.Account]
+	if q == nil {
+		if s.byAccount == nil {
+			s.byAccount = make(map[relay.AccountID]*accountQueue)
+		}
+		q = &accountQueue{acct: w.Account, index: make(map[*cachedDevice]int)}
+		s.byAccount[w.Account], s.queues = q, append(s.queues, q)
+	}
+	i, found := q.index[w.device]
+	if !found {
+		i = len(q.devices)
+		q.index[w.device], q.devices = i, append(q.devices, nil)
+	}
+	q.devices[i] = append(q.devices[i], w)
+	return true
+}
+
+func (s *scheduler) add(w *work, took time.Duration) {
+	s.spent[w.Account] += took
+	s.total += took
+}
+
+// budget is the time that is left before frames of the account must wait; 0 means no limit.
+func (s *scheduler) budget(w *work) time.Duration {
+	if w.NoDefer {
+		return 0
+	}
+	return max(time.Nanosecond, min(accountTime-s.spent[w.Account], batchTime-s.total))
+}
+
+// next removes the next frame from the queues: that of the device waiting longest,
+// in the account that has used the least time. It returns nil if none waits.
+func (s *scheduler) next() *work {
+	if len(s.queues) == 0 {
+		return nil
+	}
+	leastUsed := 0
+	for i, q := range s.queues {
+		if s.spent[q.acct] < s.spent[s.queues[leastUsed].acct] {
+			leastUsed = i
+		}
+	}
+	q := s.queues[leastUsed]
+	frames := q.devices[0]
+	if q.devices = q.devices[1:]; len(frames) > 1 {
+		q.devices = append(q.devices, frames[1:])
+	}
+	if len(q.devices) == 0 {
+		s.queues = append(s.queues[:leastUsed:leastUsed], s.queues[leastUsed+1:]...)
+	}
+	return frames[0]
+}
+
+// decodeQueued decodes queued frames until the time of the batch is over, and
+// defers the others.
+func (s *Service) decodeQueued(ctx context.Context, t *scheduler) error {
+	for t.total < batchTime {
+		w := t.next()
+		if w == nil {
+			return nil
+		}
+		if err := s.decodeFrame(ctx, t, w, nil); err != nil {
+			return err
+		}
+	}
+	for w := t.next(); w != nil; w = t.next() {
+		w.outcome.Deferred = true
+	}
+	return nil
 }

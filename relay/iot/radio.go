@@ -2,6 +2,8 @@ package iot
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
@@ -16,13 +18,13 @@ func radioDataOf(w *work) *RadioData {
 	case f.Supplement && f.Kind != decoders.Uplink:
 		return w.supplement()
 	case f.Kind == decoders.Location:
-		u := w.bare(w.at)
+		u := w.bare(w.time)
 		u.place(f.Position)
 		return u.orNil()
 	case f.Kind != decoders.Uplink && f.Kind != decoders.Status:
 		return nil
 	}
-	u := w.bare(w.at)
+	u := w.bare(w.time)
 	u.Battery, u.Margin = f.Battery, f.Margin
 	if f.Kind == decoders.Uplink {
 		u.Frame, u.Name = true, w.device.Device.Name
@@ -43,8 +45,8 @@ func radioDataOf(w *work) *RadioData {
 }
 
 // bare returns RadioData of the frame's device without values.
-func (w *work) bare(at time.Time) *RadioData {
-	return &RadioData{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: at}
+func (w *work) bare(t time.Time) *RadioData {
+	return &RadioData{Account: w.Account, DeviceID: w.device.Device.ID, Identifier: w.device.Device.Identifier, Time: t}
 }
 
 // receptions sets the number of gateways that received the frame, and the signal
@@ -76,57 +78,163 @@ func (u *RadioData) orNil() *RadioData {
 // heard returns the network server's time of receipt if it is plausible, else the
 // time at which this program received the post; never later than that.
 func (w *work) heard() time.Time {
-	at := w.Frame.NetworkTime
-	if !Plausible(at, w.ReceivedAt) || at.After(w.ReceivedAt) {
-		at = w.ReceivedAt
+	heardAt := w.Frame.NetworkTime
+	if !Plausible(heardAt, w.ReceivedAt) || heardAt.After(w.ReceivedAt) {
+		heardAt = w.ReceivedAt
 	}
-	return at.UTC()
+	return heardAt.UTC()
 }
 
 // lastHeard returns when each device of a group was last heard, by device id.
 func lastHeard(b *batch) map[relay.AccountID]map[string]time.Time {
-	out := make(map[relay.AccountID]map[string]time.Time)
+	heardByAccount := make(map[relay.AccountID]map[string]time.Time)
 	for acct, group := range b.groups {
 		heard := make(map[string]time.Time)
 		for _, w := range group {
-			if w.device == nil || w.out.Duplicate || w.Frame.Simulated || !FromDevice(w.Frame.Kind) {
+			if w.device == nil || w.outcome.Duplicate || w.Frame.Simulated || !FromDevice(w.Frame.Kind) {
 				continue
 			}
-			if id, at := w.device.Device.ID, w.heard(); at.After(heard[id]) {
-				heard[id] = at
+			if id, t := w.device.Device.ID, w.heard(); t.After(heard[id]) {
+				heard[id] = t
 			}
 		}
 		if len(heard) > 0 {
-			out[acct] = heard
+			heardByAccount[acct] = heard
 		}
 	}
-	return out
+	return heardByAccount
 }
 
 // FromDevice reports whether an event of this kind was sent by the device.
 func FromDevice(k decoders.FrameKind) bool { return createsDevice(k) || k == decoders.Ack }
 
-// lastSeen sets LastSeen of devices.
-func (s *Service) lastSeen(ctx context.Context, acct relay.AccountID, devices []Device) error {
-	ids := make([]string, len(devices))
-	for i := range devices {
-		ids[i] = devices[i].ID
-	}
-	heard, err := s.heardLast(ctx, acct, ids)
+// RadioDetail returns how much radio data of frames is stored.
+func (s *Service) RadioDetail() RadioDetail { return s.options.Radio }
+
+// Radio returns battery, signal and position from the last frames of devices, by
+// device id, without devices that have no radio data of the last year. It returns
+// relay.KindUnavailable if the reading store does not answer.
+func (s *Service) Radio(ctx context.Context, acct relay.AccountID, ids []string) (map[string]RadioData, error) {
+	radio, err := s.readings.Radio(ctx, acct, ids, s.options.Now().Add(-radioWindow))
 	if err != nil {
-		return err
+		return nil, relay.Errorf(relay.KindUnavailable, "iot: radio data: %w", err)
 	}
-	for i := range devices {
-		devices[i].LastSeen = heard[devices[i].ID]
+	return radio, nil
+}
+
+// radioWindow is how far back radio data is read, and RadioFrames of how many frames of
+// a device: a battery is not reported with every frame.
+const (
+	radioWindow = 366 * 24 * time.Hour
+	RadioFrames = 20
+)
+
+// Complete sets the values that u lacks to those of an earlier uplink. The time is
+// that of the first.
+func (u *RadioData) Complete(earlier RadioData) {
+	if u.DeviceID == "" {
+		*u = earlier
+		return
+	}
+	if u.RSSI == nil && u.SNR == nil && u.Gateways == nil {
+		u.RSSI, u.SNR, u.Gateways = earlier.RSSI, earlier.SNR, earlier.Gateways
+	}
+	if u.Battery == nil {
+		u.Battery = earlier.Battery
+	}
+	if u.Latitude == nil || u.Longitude == nil {
+		u.Latitude, u.Longitude = earlier.Latitude, earlier.Longitude
+	}
+}
+
+// FramePart is the data of one post about a frame that several posts describe.
+type FramePart struct {
+	Device, Dedup string
+	// At is the time under which the frame is stored; zero for a post that only
+	// supplements the frame.
+	At       time.Time
+	Gateways []decoders.Gateway
+	Position *decoders.Position
+}
+
+// MergedFrame merges the data of all posts about a frame so far.
+type MergedFrame struct {
+	At       time.Time          // zero until the frame itself arrives
+	Gateways []decoders.Gateway // with identifier, RSSI and SNR only
+	Position *decoders.Position
+}
+
+// receptions returns the gateways that received the frame. One without an id is
+// the best of those that the network names later, so it counts only until then.
+func (m *MergedFrame) receptions() []decoders.Gateway {
+	named := slices.DeleteFunc(slices.Clone(m.Gateways), func(g decoders.Gateway) bool { return g.ID == "" })
+	if len(named) > 0 {
+		return named
+	}
+	return m.Gateways
+}
+
+// merges reports whether a post is merged with other posts about the same frame,
+// even if the frame itself is a duplicate.
+func (w *work) merges() bool {
+	f := &w.Frame
+	return w.outcome.Refused == "" && f.DedupID != "" && (f.Supplement || f.Extensible) && !f.Simulated
+}
+
+// mergeParts merges the data of several posts about a frame, in any order.
+func (s *Service) mergeParts(ctx context.Context, b *batch) error {
+	for acct, group := range b.groups {
+		var parts []FramePart
+		var works []*work
+		for _, w := range group {
+			if w.merges() {
+				parts, works = append(parts, w.framePart()), append(works, w)
+			}
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		merged, err := s.safeCache.mergeParts(ctx, acct, parts, s.options.DedupWindow)
+		if err != nil {
+			return fmt.Errorf("iot: merge posts of a frame: %w", err)
+		}
+		for i := range merged {
+			works[i].merged = &merged[i]
+		}
 	}
 	return nil
 }
 
-func (s *Service) oneSeen(ctx context.Context, acct relay.AccountID, d Device, err error) (Device, error) {
-	if err != nil {
-		return d, err
+func (w *work) framePart() FramePart {
+	f := &w.Frame
+	p := FramePart{Device: f.Identifier, Dedup: boundedDedup(f), Gateways: f.Gateways, Position: f.Position}
+	if f.DedupSpan > 0 {
+		p.Dedup += "@" + w.firstRecord // another frame may have the same key
 	}
-	one := []Device{d}
-	err = s.lastSeen(ctx, acct, one)
-	return one[0], err
+	if f.Kind == decoders.Uplink && w.open() {
+		p.At, _ = SampleTime(f, w.ReceivedAt)
+	}
+	return p
+}
+
+// supplement returns the radio data that a post adds to a frame, or nil. It is
+// stored under the frame's time. If that time is unknown, because the frame has not
+// arrived or the cache has lost it, a post without the payload is stored under its
+// own time, which is the same in the networks; a post with the payload is stored as
+// the frame itself.
+func (w *work) supplement() *RadioData {
+	frame := MergedFrame{Gateways: w.Frame.Gateways, Position: w.Frame.Position}
+	if w.merged != nil {
+		frame = *w.merged
+	}
+	if frame.At.IsZero() {
+		if !w.merges() || w.Frame.Kind == decoders.Uplink || w.Frame.NetworkTime.IsZero() {
+			return nil
+		}
+		frame.At, _ = SampleTime(&w.Frame, w.ReceivedAt)
+	}
+	u := w.bare(frame.At)
+	u.receptions(frame.receptions())
+	u.place(frame.Position)
+	return u.orNil()
 }

@@ -1,9 +1,11 @@
 package iot
 
 import (
+	"context"
 	"math"
 	"time"
 
+	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
 )
 
@@ -140,4 +142,93 @@ func invalidTime(t time.Time) string {
 		return "the time is outside the years 1678 to 2261"
 	}
 	return ""
+}
+
+// ReadingStore keeps readings: InfluxDB, or SQLite in the data directory. Both
+// pass the same suite, package iottest.
+type ReadingStore interface {
+	// Write stores a batch. It returns the points that the store refuses
+	// individually; the others are stored. After an error the whole batch may be
+	// written again.
+	Write(ctx context.Context, b Batch) ([]Refused, error)
+
+	// Readings returns a device's points, newest first; at the same time in
+	// order of sensor id.
+	Readings(ctx context.Context, q Query) ([]Point, error)
+
+	// Aggregate returns the non-empty buckets of a device's numbers, computed by
+	// the store: oldest first, at the same time in order of sensor id and type.
+	Aggregate(ctx context.Context, q AggregateQuery) ([]Bucket, error)
+
+	// Forget deletes the points of sensors, numbers and texts of any type, that
+	// are older than each one's time, in steps between which others may write.
+	// Points that are already deleted are no error.
+	Forget(ctx context.Context, acct relay.AccountID, old []Expired) error
+
+	// Latest returns the newest point of each of a device's sensors, in order of
+	// sensor id. Where a sensor has points of several types at that time, all of
+	// them may come. types are those that the device's points may have.
+	Latest(ctx context.Context, acct relay.AccountID, deviceID string, types []string) ([]Point, error)
+
+	// LastStored returns the time of each device's newest point or uplink, by
+	// device id, without devices that have none.
+	LastStored(ctx context.Context, acct relay.AccountID, deviceIDs []string) (map[string]time.Time, error)
+
+	// Radio returns the newest radio data of each device since a time, by device id,
+	// without devices that have none: of the last RadioFrames, each value that the
+	// newest lacks comes from an earlier one (RadioData.Complete).
+	Radio(ctx context.Context, acct relay.AccountID, deviceIDs []string, since time.Time) (map[string]RadioData, error)
+
+	// Ping reports whether the store can be written to, and why not.
+	Ping(ctx context.Context) error
+}
+
+// TimeFormat is how times are written and read in queries and answers, in UTC.
+const TimeFormat = time.DateTime
+
+// ReadingRow is a reading as the API lists it.
+type ReadingRow struct {
+	SensorID      string   `json:"sensor_id"`
+	DeviceID      string   `json:"device_id"`
+	Key           string   `json:"key"`
+	Name          string   `json:"name"` // the sensor type's
+	Value         *float64 `json:"value"`
+	Text          *string  `json:"text,omitempty"` // nil for a number
+	ReadingDate   string   `json:"reading_date"`
+	MetricUnits   string   `json:"metric_units"`
+	ImperialUnits string   `json:"imperial_units"`
+}
+
+// Updated is the answer to a post of readings.
+type Updated struct {
+	Sensors []ReadingRow `json:"data"` // those that were updated
+	// Notes say what of the post was not used, and why a sensor was not updated.
+	Notes decoders.Notes `json:"notes,omitempty"`
+}
+
+// ReadingRows describes points with the names and units of their sensor types. A text
+// has no value.
+func ReadingRows(points []Point, types map[string]SensorType, u Units) []ReadingRow {
+	rows := make([]ReadingRow, len(points))
+	for i := range points {
+		p, r := &points[i], &rows[i]
+		t := sensorTypeOf(types, p.Type)
+		r.SensorID, r.DeviceID, r.Key, r.Name = p.SensorID, p.DeviceID, p.Key, t.Name
+		r.MetricUnits, r.ImperialUnits = t.MetricUnits, t.ImperialUnits
+		r.ReadingDate = p.Time.UTC().Format(TimeFormat)
+		if p.IsText {
+			r.Text = &p.Text
+		} else {
+			r.Value = numberOrNil(u.convert(t, p.Value))
+		}
+	}
+	return rows
+}
+
+// numberOrNil returns a pointer to a number; nil if it is not finite.
+func numberOrNil(v float64, finite bool) *float64 {
+	if !finite {
+		return nil
+	}
+	return &v
 }

@@ -1,9 +1,13 @@
 package iot
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 )
@@ -95,8 +99,8 @@ func (s *Service) sensor(ctx context.Context, acct relay.AccountID, sensorID str
 	if err != nil {
 		return Sensor{}, err
 	}
-	if at := slices.IndexFunc(sensors, func(one Sensor) bool { return one.ID == sensorID }); at >= 0 {
-		return sensors[at], nil
+	if i := slices.IndexFunc(sensors, func(sensor Sensor) bool { return sensor.ID == sensorID }); i >= 0 {
+		return sensors[i], nil
 	}
 	return Sensor{}, relay.Errorf(relay.KindNotFound, "sensor %s", sensorID)
 }
@@ -124,26 +128,26 @@ func current(points []Point, sensors []Sensor) []Point {
 	if len(now) == 0 {
 		return points
 	}
-	of := func(p Point) pointID { return pointID{p.SensorID, p.Time.UnixNano()} }
+	idOf := func(p Point) pointID { return pointID{p.SensorID, p.Time.UnixNano()} }
 	anew := make(map[pointID]bool)
 	for _, p := range points {
 		if p.Type == now[p.SensorID] {
-			anew[of(p)] = true
+			anew[idOf(p)] = true
 		}
 	}
 	return slices.DeleteFunc(points, func(p Point) bool {
-		kind, had := now[p.SensorID]
-		return had && p.Type != kind && anew[of(p)]
+		kind, ok := now[p.SensorID]
+		return ok && p.Type != kind && anew[idOf(p)]
 	})
 }
 
 func typesOf(sensors []Sensor) []string {
-	out := make([]string, 0, len(sensors))
+	types := make([]string, 0, len(sensors))
 	for _, sensor := range sensors {
-		out = append(append(out, sensor.SensorTypeID), sensor.Former...)
+		types = append(append(types, sensor.SensorTypeID), sensor.Former...)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(types)
+	return slices.Compact(types)
 }
 
 // Latest returns the newest reading of each of a device's sensors, without
@@ -160,11 +164,11 @@ func (s *Service) Latest(ctx context.Context, acct relay.AccountID, deviceID str
 	now := s.options.Now()
 	points := make([]Point, 0, len(latest))
 	for _, sensor := range o.Sensors {
-		at := slices.IndexFunc(latest, func(p Point) bool { return p.SensorID == sensor.ID })
-		if at < 0 || latest[at].Time.Before(sensor.Since(now)) {
+		i := slices.IndexFunc(latest, func(p Point) bool { return p.SensorID == sensor.ID })
+		if i < 0 || latest[i].Time.Before(sensor.Since(now)) {
 			continue
 		}
-		p := latest[at]
+		p := latest[i]
 		p.Key = sensor.Key
 		points = append(points, p)
 	}
@@ -193,4 +197,153 @@ func (s *Service) overview(ctx context.Context, acct relay.AccountID, deviceID s
 type sensorTypes struct {
 	version int64
 	types   map[string]SensorType
+}
+
+// Overview is the part of a device's records that all queries of readings need.
+type Overview struct {
+	Sensors []Sensor
+	// TypesVersion changes whenever a sensor type does.
+	TypesVersion int64
+}
+
+// Points returns readings of a device, newest first. From and to are inclusive and may
+// be zero; limit is at most 1000.
+func (s *Service) Points(ctx context.Context, acct relay.AccountID, deviceID string, from, to time.Time, limit int) ([]Point, error) {
+	sensors, err := s.store.Sensors(ctx, acct, deviceID)
+	if err != nil || len(sensors) == 0 {
+		return nil, err
+	}
+	points, err := s.readings.Readings(ctx, Query{
+		Account: acct, DeviceID: deviceID, Types: typesOf(sensors), From: from, To: to, Limit: limit,
+	})
+	if err != nil {
+		return nil, relay.Errorf(relay.KindUnavailable, "iot: readings: %w", err)
+	}
+	return current(points, sensors), nil
+}
+
+// SensorTypes returns the sensor types by id.
+func (s *Service) SensorTypes(ctx context.Context) (map[string]SensorType, error) {
+	types, err := s.store.SensorTypes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("iot: sensor types: %w", err)
+	}
+	return types, nil
+}
+
+// latest returns the newest point of each of a device's sensors from the cache,
+// or else from the reading store, and fills the cache. Points from the cache have
+// no key.
+func (s *Service) latest(ctx context.Context, acct relay.AccountID, deviceID string, sensors []Sensor) ([]Point, error) {
+	if len(sensors) == 0 {
+		return nil, nil
+	}
+	asOf := s.options.Now()
+	var points []Point
+	var filled time.Time
+	ok, err := s.safeCache.call(ctx, func() (err error) {
+		points, filled, err = s.cache.Latest(ctx, acct, deviceID)
+		return err
+	})
+	if err != nil || ok && s.safeCache.fresh(filled, latestFresh) {
+		return points, err
+	}
+	stored, err := s.readings.Latest(ctx, acct, deviceID, typesOf(sensors))
+	if err != nil {
+		if ok && s.safeCache.fresh(filled, latestKept) {
+			return points, nil
+		}
+		return nil, relay.Errorf(relay.KindUnavailable, "iot: device %s: latest values: %w", deviceID, err)
+	}
+	stored = newestOf(stored, sensors)
+	_, err = s.safeCache.call(ctx, func() error { return s.cache.FillLatest(ctx, acct, deviceID, stored, asOf) })
+	return stored, err
+}
+
+// newestOf leaves one point of each sensor. Of points of one time, the one of the
+// sensor's present type counts.
+func newestOf(points []Point, sensors []Sensor) []Point {
+	types := make(map[string]string, len(sensors))
+	for _, sensor := range sensors {
+		types[sensor.ID] = sensor.SensorTypeID
+	}
+	former := func(p Point) int {
+		if p.Type == types[p.SensorID] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(points, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.SensorID, b.SensorID), b.Time.Compare(a.Time), former(a)-former(b))
+	})
+	return slices.CompactFunc(points, func(a, b Point) bool { return a.SensorID == b.SensorID })
+}
+
+// typeCache caches the sensor types that devices had at the last query of their
+// readings. Dashboards query the same devices repeatedly; with the cached types the
+// readings are fetched concurrently with the records, which then show whether the
+// types are still current.
+type typeCache struct {
+	mu    sync.Mutex
+	types map[Ref][]string // by device
+}
+
+// maxCachedTypes is how many devices are cached before the cache is cleared.
+const maxCachedTypes = 50_000
+
+func (c *typeCache) get(device Ref) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.types[device]
+}
+
+func (c *typeCache) put(device Ref, types []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.types == nil || len(c.types) >= maxCachedTypes {
+		c.types = make(map[Ref][]string)
+	}
+	c.types[device] = types
+}
+
+// queryResult is the answer of a reading store.
+type queryResult[T any] struct {
+	rows []T
+	err  error
+}
+
+// withRecords loads the records of a device and queries the reading store for rows
+// of its sensors' types; concurrently if the types are cached. It returns
+// relay.KindNotFound if there is no such device, and no rows if it has no sensors.
+func withRecords[T any](ctx context.Context, s *Service, acct relay.AccountID, deviceID string,
+	query func(ctx context.Context, types []string) ([]T, error),
+) (rows []T, o Overview, types map[string]SensorType, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cachedTypes := s.sensorTypesOf.get(Ref{acct, deviceID})
+	prefetched := make(chan queryResult[T], 1)
+	if len(cachedTypes) > 0 {
+		go func() {
+			var result queryResult[T]
+			result.err = relay.Recovered("readings of device "+deviceID, func() (err error) {
+				result.rows, err = query(ctx, cachedTypes)
+				return err
+			})
+			prefetched <- result
+		}()
+	}
+	if o, types, err = s.overview(ctx, acct, deviceID); err != nil {
+		return nil, o, nil, err
+	}
+	names := typesOf(o.Sensors)
+	switch {
+	case len(names) == 0:
+		return nil, o, types, nil
+	case slices.Equal(names, cachedTypes):
+		result := <-prefetched
+		return result.rows, o, types, result.err
+	}
+	s.sensorTypesOf.put(Ref{acct, deviceID}, names)
+	rows, err = query(ctx, names)
+	return rows, o, types, err
 }

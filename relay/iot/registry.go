@@ -182,9 +182,9 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	relay.Assign(&d.Name, c.Name)
 	relay.Assign(&d.Comment, c.Comment)
 	relay.Assign(&d.DecoderID, c.DecoderID)
-	within(p, "longitude", c.Longitude, 180, &d.Longitude)
-	within(p, "latitude", c.Latitude, 90, &d.Latitude)
-	within(p, "altitude", c.Altitude, 1e6, &d.Altitude)
+	assignNumber(p, "longitude", c.Longitude, 180, &d.Longitude)
+	assignNumber(p, "latitude", c.Latitude, 90, &d.Latitude)
+	assignNumber(p, "altitude", c.Altitude, 1e6, &d.Altitude)
 	if c.FrameLogging != nil {
 		d.FrameLogging = *c.FrameLogging == "enabled"
 		if !d.FrameLogging && *c.FrameLogging != "disabled" {
@@ -197,11 +197,11 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 }
 
 // within reads a decimal number of at most this size, either side of zero.
-func within(p relay.Problems, field string, text *string, most float64, to **float64) {
+func assignNumber(p relay.Problems, field string, text *string, limit float64, value **float64) {
 	if text == nil {
 		return
 	}
-	*to = nil
+	*value = nil
 	if strings.TrimSpace(*text) == "" {
 		return
 	}
@@ -209,10 +209,10 @@ func within(p relay.Problems, field string, text *string, most float64, to **flo
 	switch {
 	case !ok:
 		p.Add(field, "The "+field+" must be a number.")
-	case math.Abs(v) > most:
-		p.Add(field, fmt.Sprintf("The %s must be between -%.0f and %.0f.", field, most, most))
+	case math.Abs(v) > limit:
+		p.Add(field, fmt.Sprintf("The %s must be between -%.0f and %.0f.", field, limit, limit))
 	default:
-		*to = &v
+		*value = &v
 	}
 }
 
@@ -226,8 +226,8 @@ func parameters(p relay.Problems, text string) string {
 		p.Add("parser_params", "The parser params must be a JSON object.")
 		return ""
 	}
-	var out bytes.Buffer
-	_ = json.Compact(&out, []byte(text)) // it was read above
-	p.Limit("parser_params", out.String(), maxParams)
-	return out.String()
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, []byte(text)) // it was read above
+	p.Limit("parser_params", compact.String(), maxParams)
+	return compact.String()
 }

@@ -1,12 +1,14 @@
 package iot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // Expired selects the points of a sensor that are older than Before.
@@ -134,4 +136,31 @@ func (s *Service) deleteExpired(ctx context.Context, acct relay.AccountID, old [
 		}
 	}
 	return nil
+}
+
+// Retire saves sensors of a device that is deleted next.
+func (s *Store) Retire(ctx context.Context, acct relay.AccountID, sensors []Retired) error {
+	const statement = `
+		INSERT INTO retired_sensor (account, id, doc)
+		SELECT account, id, doc
+		FROM batch
+		WHERE true
+		ON CONFLICT (account, id) DO UPDATE
+		SET doc = excluded.doc`
+	sensors = db.FirstOfEach(sensors, func(a, b Retired) int { return cmp.Compare(a.SensorID, b.SensorID) })
+	rows := db.BatchOf("account, id, doc", sensors, func(r *Retired) []any { return []any{acct, r.SensorID, db.JSON(r)} })
+	return s.db.Run(ctx, "retired sensors", statement, rows)
+}
+
+// Retired lists sensors of deleted devices by id.
+func (s *Store) Retired(ctx context.Context, acct relay.AccountID) ([]Retired, error) {
+	return retiredTable.All(ctx, s.db, acct)
+}
+
+// Unretire deletes sensors of deleted devices.
+func (s *Store) Unretire(ctx context.Context, acct relay.AccountID, sensorIDs []string) error {
+	const statement = `
+		DELETE FROM retired_sensor
+		WHERE (account, id) IN (SELECT account, id FROM batch)`
+	return s.db.Run(ctx, "retired sensors", statement, db.AccountColumn(acct, "id", sensorIDs))
 }

@@ -60,8 +60,10 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 		if len(frames) == 0 {
 			continue
 		}
-		if err := waitForEarlier(ctx, group); err != nil {
-			return err
+		if wait := group[0].WaitForEarlier; wait != nil { // rules look at frames in their order
+			if err := wait(ctx); err != nil {
+				return err
+			}
 		}
 		if err := s.rules.Evaluate(ctx, acct, v, frames); err != nil {
 			return fmt.Errorf("iot: evaluate rules: %w", err)
@@ -70,24 +72,16 @@ func (s *Service) evaluateRules(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// waitForEarlier waits until rules have been evaluated for the frames received before.
-func waitForEarlier(ctx context.Context, group []*work) error {
-	if wait := group[0].WaitForEarlier; wait != nil {
-		return wait(ctx)
-	}
-	return nil
-}
-
 // seenByRules reports whether rules look at a frame.
 func (w *work) seenByRules() bool {
 	f := &w.Frame
-	return !w.NoRules && w.open() && w.device != nil && !w.out.Deferred && !f.Simulated &&
+	return !w.NoRules && w.open() && w.device != nil && !w.outcome.Deferred && !f.Simulated &&
 		(!f.Supplement || f.Kind == decoders.Uplink)
 }
 
 func (w *work) stored() Stored {
 	return Stored{
-		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.at, Heard: w.heard(),
-		Points: w.out.Points, Radio: w.radio, Trace: w.Trace,
+		Record: w.Record, Device: &w.device.Device, Frame: &w.Frame, Time: w.time, Heard: w.heard(),
+		Points: w.outcome.Points, Radio: w.radio, Trace: w.Trace,
 	}
 }

@@ -29,24 +29,25 @@ func versionOf(acct relay.AccountID) string { return "iot/" + acct.String() }
 // RulesVersionOf names the version of an account's rules.
 func RulesVersionOf(acct relay.AccountID) string { return "rules/" + acct.String() }
 
-// Versions returns numbers per account that change with every change that frames
-// of the account have to notice.
+// Versions returns the versions of the records and rules that each account sees. A version
+// changes with every decoder, device, sensor, location, sensor type or rule: cached records
+// are stale then.
 func (s *Store) Versions(ctx context.Context, accts []relay.AccountID) (map[relay.AccountID]Version, error) {
 	names := make([]string, 0, 2*len(accts)+1)
 	for _, acct := range accts {
 		names = append(names, versionOf(acct), RulesVersionOf(acct))
 	}
-	all, err := db.Versions(ctx, s.db, append(names, typesVersion))
-	out := make(map[relay.AccountID]Version, len(accts))
+	numbers, err := db.Versions(ctx, s.db, append(names, typesVersion))
+	versions := make(map[relay.AccountID]Version, len(accts))
 	for _, acct := range accts {
-		out[acct] = Version{Records: all[versionOf(acct)]<<20 + all[typesVersion], Rules: all[RulesVersionOf(acct)]}
+		versions[acct] = Version{Records: numbers[versionOf(acct)]<<20 + numbers[typesVersion], Rules: numbers[RulesVersionOf(acct)]}
 	}
-	return out, err
+	return versions, err
 }
 
-// write runs a transaction that counts a version up, last of all.
-func (s *Store) write(ctx context.Context, noun, version string, do func(ctx context.Context, tx *db.Tx) error) error {
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
+// write runs a transaction whose last statement increments a version.
+func (s *Store) write(ctx context.Context, label, version string, do func(ctx context.Context, tx *db.Tx) error) error {
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
@@ -54,78 +55,159 @@ func (s *Store) write(ctx context.Context, noun, version string, do func(ctx con
 	})
 }
 
-// change saves a document of an account as changed by the function.
-func change[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id string, change func(*T) error) (T, error) {
-	return db.Transact(ctx, s.db, t.Noun(id), func(ctx context.Context, tx *db.Tx) (T, error) {
-		out, changed, err := t.Change(ctx, tx, acct, id, change)
-		if err != nil || !changed {
-			return out, err
-		}
-		return out, tx.Bump(ctx, versionOf(acct))
+// put saves a document and increments a version.
+func put[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id string, v T, version string) error {
+	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
+		return t.Put(ctx, tx, acct, id, v)
 	})
 }
 
-// loaded is a device or, after it, one of its sensors.
-type loaded struct {
-	place  int
-	sensor bool
-	doc    []byte
+// remove deletes a document, if there is one, and increments a version.
+func remove[T any](ctx context.Context, s *Store, t db.Documents[T], acct relay.AccountID, id, version string) error {
+	return s.write(ctx, t.Noun(id), version, func(ctx context.Context, tx *db.Tx) error {
+		return db.IgnoreNotFound(t.Delete(ctx, tx, acct, id))
+	})
 }
 
-func (l *loaded) fields() []any { return []any{&l.place, &l.sensor, new(any), new(any), &l.doc} }
-
-// Load returns the devices that are there among the identifiers, with their sensors. The
-// account is a column of the batch: as a parameter it would have the planner read all of
-// the account's rows.
-func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]Known, error) {
-	rows, err := db.List(ctx, s.db, "devices", `
-WITH found AS MATERIALIZED (
-  SELECT batch.n AS place, device.account, device.id, device.doc
-  FROM batch JOIN device ON device.account = batch.account AND device.identifier = batch.identifier
+const (
+	decoderTable    db.Documents[Decoder]    = "decoder"
+	locationTable   db.Documents[Location]   = "location"
+	sensorTypeTable db.Documents[SensorType] = "sensor_type"
+	retiredTable    db.Documents[Retired]    = "retired_sensor"
 )
-SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc FROM found
-UNION ALL
-SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
-FROM found JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
-ORDER BY 1, 2, 3, 4`, (*loaded).fields, db.AccountColumn(acct, "identifier", identifiers))
+
+// CreateDecoder saves a decoder.
+func (s *Store) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decoder) error {
+	return put(ctx, s, decoderTable, acct, d.ID, d, versionOf(acct))
+}
+
+// ChangeDecoder saves a decoder as modified by change. After a concurrent update, change is
+// called again with the updated decoder. It returns relay.KindNotFound if there is no such
+// decoder, and the error of change.
+func (s *Store) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, change func(*Decoder) error) (Decoder, error) {
+	return db.Transact(ctx, s.db, decoderTable.Noun(id), func(ctx context.Context, tx *db.Tx) (Decoder, error) {
+		decoder, changed, err := decoderTable.Change(ctx, tx, acct, id, change)
+		if err != nil || !changed {
+			return decoder, err
+		}
+		return decoder, tx.Bump(ctx, versionOf(acct))
+	})
+}
+
+// DeleteDecoder deletes a decoder and its unmapped keys.
+func (s *Store) DeleteDecoder(ctx context.Context, acct relay.AccountID, id string) error {
+	return s.write(ctx, decoderTable.Noun(id), versionOf(acct), func(ctx context.Context, tx *db.Tx) error {
+		if err := db.IgnoreNotFound(decoderTable.Delete(ctx, tx, acct, id)); err != nil {
+			return err
+		}
+		return tx.Run(ctx, decoderTable.Noun(id), "DELETE FROM unmapped_key WHERE account = $1 AND decoder = $2", acct, id)
+	})
+}
+
+// Decoder loads a decoder.
+func (s *Store) Decoder(ctx context.Context, acct relay.AccountID, id string) (Decoder, error) {
+	return decoderTable.Get(ctx, s.db, acct, id)
+}
+
+// Decoders lists an account's decoders by id.
+func (s *Store) Decoders(ctx context.Context, acct relay.AccountID) ([]Decoder, error) {
+	return decoderTable.All(ctx, s.db, acct)
+}
+
+// PutLocation saves a location.
+func (s *Store) PutLocation(ctx context.Context, acct relay.AccountID, l Location) error {
+	return put(ctx, s, locationTable, acct, l.ID, l, versionOf(acct))
+}
+
+// DeleteLocation deletes a location.
+func (s *Store) DeleteLocation(ctx context.Context, acct relay.AccountID, id string) error {
+	return remove(ctx, s, locationTable, acct, id, versionOf(acct))
+}
+
+// Locations lists an account's locations by id.
+func (s *Store) Locations(ctx context.Context, acct relay.AccountID) ([]Location, error) {
+	return locationTable.All(ctx, s.db, acct)
+}
+
+// PutSensorType saves a sensor type of the whole gateway.
+func (s *Store) PutSensorType(ctx context.Context, t SensorType) error {
+	return put(ctx, s, sensorTypeTable, 0, t.ID, t, typesVersion)
+}
+
+// DeleteSensorType deletes a sensor type.
+func (s *Store) DeleteSensorType(ctx context.Context, id string) error {
+	return remove(ctx, s, sensorTypeTable, 0, id, typesVersion)
+}
+
+// SensorTypes returns every sensor type by id.
+func (s *Store) SensorTypes(ctx context.Context) (map[string]SensorType, error) {
+	types, err := sensorTypeTable.All(ctx, s.db, 0)
+	return db.By(types, func(t SensorType) string { return t.ID }), err
+}
+
+// Load returns the devices with these identifiers and their sensors, by identifier, in one
+// round trip. It omits missing devices.
+func (s *Store) Load(ctx context.Context, acct relay.AccountID, identifiers []string) (map[string]Known, error) {
+	// The account is a column of the batch. With the account as a parameter, PostgreSQL would
+	// read all of the account's rows.
+	const query = `
+		WITH found AS MATERIALIZED (
+			SELECT batch.n AS place, device.account, device.id, device.doc
+			FROM batch
+			JOIN device ON device.account = batch.account AND device.identifier = batch.identifier
+		)
+		SELECT place, 0 AS sensor, 0 AS created, '' AS key, doc
+		FROM found
+		UNION ALL
+		SELECT found.place, 1, sensor.created, sensor.key, sensor.doc
+		FROM found
+		JOIN sensor ON sensor.account = found.account AND sensor.device = found.id
+		ORDER BY 1, 2, 3, 4`
+	type row struct { // a device or, after it, one of its sensors
+		place    int
+		isSensor bool
+		doc      []byte
+	}
+	fields := func(r *row) []any { return []any{&r.place, &r.isSensor, new(any), new(any), &r.doc} }
+	rows, err := db.List(ctx, s.db, "devices", query, fields, db.AccountColumn(acct, "identifier", identifiers))
 	if err != nil {
 		return nil, err
 	}
-	known := make([]Known, len(identifiers))
-	for _, row := range rows {
-		k := &known[row.place-1]
-		if row.sensor {
-			k.Sensors = append(k.Sensors, Sensor{})
-			err = db.Decode(row.doc, &k.Sensors[len(k.Sensors)-1])
+	devices := make(map[string]Known, len(identifiers))
+	for _, r := range rows {
+		identifier := identifiers[r.place-1]
+		known := devices[identifier]
+		if r.isSensor {
+			known.Sensors = append(known.Sensors, Sensor{})
+			err = db.Decode(r.doc, &known.Sensors[len(known.Sensors)-1])
 		} else {
-			k.Sensors = []Sensor{}
-			err = db.Decode(row.doc, &k.Device)
+			known = Known{Sensors: []Sensor{}}
+			err = db.Decode(r.doc, &known.Device)
 		}
 		if err != nil {
-			return nil, db.Wrap("device "+identifiers[row.place-1], err)
+			return nil, db.Wrap("device "+identifier, err)
 		}
+		devices[identifier] = known
 	}
-	out := make(map[string]Known, len(identifiers))
-	for i, k := range known {
-		if k.Sensors != nil { // else it is not there
-			out[identifiers[i]] = k
-		}
-	}
-	return out, nil
+	return devices, nil
 }
 
-// Overview returns a device's sensors and the version of the sensor types.
+// Overview returns a device's sensors and the version of the sensor types, in one round
+// trip. It returns relay.KindNotFound if there is no such device.
 func (s *Store) Overview(ctx context.Context, acct relay.AccountID, deviceID string) (o Overview, err error) {
-	noun := "device " + deviceID
-	sensors, err := db.List(ctx, s.db, noun, `
-SELECT CAST(COALESCE((SELECT SUM(n) FROM version WHERE name IN ('', $1)), 0) AS BIGINT), COALESCE(sensor.doc, '')
-FROM device LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
-WHERE device.account = $2 AND device.id = $3
-ORDER BY sensor.created, sensor.key`, func(sensor *Sensor) []any {
-		return []any{&o.TypesVersion, db.JSON(sensor)}
-	}, typesVersion, acct, deviceID)
+	const query = `
+		SELECT CAST(COALESCE((SELECT SUM(n) FROM version WHERE name IN ('', $1)), 0) AS BIGINT),
+		       COALESCE(sensor.doc, '')
+		FROM device
+		LEFT JOIN sensor ON sensor.account = device.account AND sensor.device = device.id
+		WHERE device.account = $2
+		  AND device.id = $3
+		ORDER BY sensor.created, sensor.key`
+	label := "device " + deviceID
+	fields := func(sensor *Sensor) []any { return []any{&o.TypesVersion, db.JSON(sensor)} }
+	sensors, err := db.List(ctx, s.db, label, query, fields, typesVersion, acct, deviceID)
 	if err == nil && len(sensors) == 0 {
-		err = db.NotFound(noun)
+		err = db.NotFound(label)
 	}
 	if err == nil && sensors[0].ID != "" {
 		o.Sensors = sensors

@@ -59,22 +59,22 @@ func (s *Service) Try(ctx context.Context, t Trial, arrivals []Arrival) ([]Trial
 		}
 	}
 	b := newBatch(arrivals)
-	out := make([]TrialResult, len(b.all))
-	previewed := make([]PreviewedFrame, len(b.all))
-	for i, w := range b.all {
+	results := make([]TrialResult, len(b.frames))
+	previewed := make([]PreviewedFrame, len(b.frames))
+	for i, w := range b.frames {
 		w.Account, w.device = t.Account, fitted
-		out[i] = w.try(types)
+		results[i] = w.try(types)
 	}
 	b.uniqueTimes()
 	if err := s.differences(ctx, b, previewed); err != nil {
 		return nil, err
 	}
-	for i := range out {
+	for i := range results {
 		if t.DeviceID != "" {
-			out[i].Readings = previewed[i].Readings
+			results[i].Readings = previewed[i].Readings
 		}
 	}
-	return out, nil
+	return results, nil
 }
 
 // TrySource is Try without a store: the trial names neither a decoder nor a
@@ -144,7 +144,7 @@ func (s *Service) trialDecoder(ctx context.Context, t Trial, d Device) (*compile
 // try decodes one frame and maps its values to sensors.
 func (w *work) try(types map[string]SensorType) TrialResult {
 	w.setTime()
-	t := TrialResult{At: w.at}
+	t := TrialResult{At: w.time}
 	switch {
 	case w.Frame.Kind != decoders.Uplink:
 		w.refuse("the frame is %q, only an uplink is decoded", string(w.Frame.Kind))
@@ -155,8 +155,8 @@ func (w *work) try(types map[string]SensorType) TrialResult {
 	default:
 		t.run(w, types)
 	}
-	w.out.DeviceID = w.device.Device.ID
-	if t.Outcome = w.out; w.open() {
+	w.outcome.DeviceID = w.device.Device.ID
+	if t.Outcome = w.outcome; w.open() {
 		t.Points = w.points
 	}
 	return t
@@ -172,7 +172,7 @@ func (t *TrialResult) run(w *work, types map[string]SensorType) {
 	}
 	t.Errors = append(t.Errors, result.Errors...)
 	w.recordResult(result, err)
-	t.Errors = append(t.Errors, w.out.Lost...)
+	t.Errors = append(t.Errors, w.outcome.Lost...)
 	if !w.open() || w.device.decoder.ID == "" && len(w.device.decoder.Sensors) == 0 {
 		return // a source alone maps no keys
 	}

@@ -40,7 +40,7 @@ func (t SensorType) ToImperial(v float64) float64 {
 }
 
 // of converts a metric value to the units and reports whether it is finite.
-func (u Units) of(t SensorType, v float64) (in float64, finite bool) {
+func (u Units) convert(t SensorType, v float64) (converted float64, finite bool) {
 	if u == Imperial {
 		v = t.ToImperial(v)
 	}
@@ -49,8 +49,8 @@ func (u Units) of(t SensorType, v float64) (in float64, finite bool) {
 
 // average is of, rounded to 12 digits: the stores add in different orders, which
 // changes the last digits.
-func (u Units) average(t SensorType, v float64) (in float64, finite bool) {
-	v, finite = u.of(t, v)
+func (u Units) average(t SensorType, v float64) (converted float64, finite bool) {
+	v, finite = u.convert(t, v)
 	return rounded(v), finite
 }
 
@@ -63,8 +63,8 @@ func rounded(v float64) float64 {
 		}
 		return math.Round(v*scale) / scale
 	}
-	if out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64); err == nil {
-		return out
+	if r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 11, 64), 64); err == nil {
+		return r
 	}
 	return v // one that would be rounded up beyond the largest
 }

@@ -3,12 +3,14 @@ package iot
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/penstock/penstock/decoders"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/db"
 )
 
 // UnmappedKey is a key that frames have and their decoder does not map.
@@ -59,7 +61,7 @@ func (u *unmappedKeys) add(decoder Ref, k UnmappedKey) {
 func (s *Service) countUnmapped(_ context.Context, b *batch) error {
 	s.unmapped.mu.Lock()
 	defer s.unmapped.mu.Unlock()
-	for _, w := range b.all {
+	for _, w := range b.frames {
 		for _, key := range w.unmapped {
 			s.unmapped.add(Ref{w.Account, w.device.decoder.ID}, UnmappedKey{Key: decoders.Clip(key, maxKey), LastSeen: w.ReceivedAt.UTC(), Count: 1})
 		}
@@ -106,9 +108,9 @@ func (s *Service) Run(ctx context.Context) {
 		case <-ticker.C:
 			_ = s.SaveUnmapped(ctx) // tried again; the outage of the database is reported elsewhere
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUnmappedLast)
+			lastCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveUnmappedLast)
 			defer cancel()
-			_ = s.SaveUnmapped(last)
+			_ = s.SaveUnmapped(lastCtx)
 			return
 		}
 	}
@@ -121,4 +123,59 @@ func (s *Service) UnmappedKeys(ctx context.Context, acct relay.AccountID, d Deco
 	return slices.DeleteFunc(keys, func(k UnmappedKey) bool {
 		return slices.ContainsFunc(d.Sensors, func(m Mapping) bool { return m.Key == k.Key })
 	}), err
+}
+
+// AddUnmapped adds the counts of unmapped keys to those of existing decoders, at most about
+// MaxUnmappedKeys of each, and deletes the keys of these decoders that were last seen before
+// forgetBefore. Keys that differ only in what the database cannot store (NUL, invalid UTF-8)
+// are counted together.
+func (s *Store) AddUnmapped(ctx context.Context, keys map[Ref]map[string]UnmappedKey, forgetBefore time.Time) error {
+	const forget = `
+		DELETE FROM unmapped_key
+		WHERE (account, decoder) IN (SELECT account, decoder FROM batch)
+		  AND last_seen < $1`
+	const add = `
+		INSERT INTO unmapped_key (account, decoder, key, last_seen, readings)
+		SELECT batch.account, batch.decoder, batch.key, max(batch.last_seen), sum(batch.readings)
+		FROM batch
+		JOIN decoder ON decoder.account = batch.account AND decoder.id = batch.decoder
+		WHERE EXISTS (
+			SELECT 1
+			FROM unmapped_key AS u
+			WHERE u.account = batch.account AND u.decoder = batch.decoder AND u.key = batch.key)
+		  OR (
+			SELECT count(*)
+			FROM unmapped_key AS u
+			WHERE u.account = batch.account AND u.decoder = batch.decoder) < $1
+		GROUP BY batch.account, batch.decoder, batch.key
+		ORDER BY min(batch.n)
+		ON CONFLICT (account, decoder, key) DO UPDATE
+		SET last_seen = {greatest}(unmapped_key.last_seen, excluded.last_seen),
+		    readings = unmapped_key.readings + excluded.readings`
+	refs := slices.SortedFunc(maps.Keys(keys), Ref.compare)
+	decoders := db.BatchOf("account, decoder", refs, func(r *Ref) []any { return []any{r.Account, r.ID} })
+	// In order, so that gateways that add the same keys do not wait for each other.
+	rows := db.NewBatch("account, decoder, key, last_seen, readings")
+	for _, r := range refs {
+		for _, name := range slices.Sorted(maps.Keys(keys[r])) {
+			k := keys[r][name]
+			rows.Add(r.Account, r.ID, name, db.Nanos(k.LastSeen), k.Count)
+		}
+	}
+	return s.db.RunAll(ctx, "unmapped keys",
+		db.Do(forget, db.Nanos(forgetBefore), decoders),
+		db.Do(add, MaxUnmappedKeys, rows))
+}
+
+// Unmapped lists the unmapped keys of a decoder, the last seen first.
+func (s *Store) Unmapped(ctx context.Context, acct relay.AccountID, decoderID string) ([]UnmappedKey, error) {
+	const query = `
+		SELECT key, last_seen, readings
+		FROM unmapped_key
+		WHERE account = $1
+		  AND decoder = $2
+		ORDER BY last_seen DESC, key
+		LIMIT $3`
+	fields := func(k *UnmappedKey) []any { return []any{&k.Key, db.NanoTime(&k.LastSeen), &k.Count} }
+	return db.List(ctx, s.db, "unmapped keys of "+decoderID, query, fields, acct, decoderID, MaxUnmappedKeys)
 }

@@ -1,0 +1,243 @@
+package iot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/penstock/penstock/decoders"
+	"github.com/penstock/penstock/relay"
+)
+
+// CreateDecoder saves a new decoder and returns it with its id. Its codec is
+// json when none is named.
+//
+// It returns Invalid if a field is missing or the source does not compile.
+func (s *Service) CreateDecoder(ctx context.Context, acct relay.AccountID, d Decoder) (Decoder, error) {
+	if d.Codec == "" {
+		d.Codec = "json"
+	}
+	p := relay.Problems{}
+	fields := DecoderChange{Name: &d.Name, Description: &d.Description}
+	if p.Require("type", string(d.Type)); d.Type != "" {
+		fields.Type = &d.Type
+	}
+	fields.check(p)
+	if err := s.checkSource(p, d); err != nil {
+		return d, err
+	}
+	if err := p.Err(); err != nil {
+		return d, err
+	}
+	d.ID = s.options.NewID()
+	if err := s.store.CreateDecoder(ctx, acct, d); err != nil {
+		return d, fmt.Errorf("decoder %s: save: %w", d.ID, err)
+	}
+	return d, nil
+}
+
+// checkSource notes why a codec or its source cannot be used; of a source that does not
+// compile, the line and the column. It returns an Unavailable error if that could not be
+// found out.
+func (s *Service) checkSource(p relay.Problems, d Decoder) error {
+	_, err := s.compile(d.Codec, d.Source, d.UseRawPayload)
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	if err != nil {
+		p.Add(sourceField(err), err.Error())
+	}
+	return nil
+}
+
+// sourceField is the field that an error of a compiler is about.
+func sourceField(err error) string {
+	if e, ok := errors.AsType[*decoders.Error](err); ok && e.Field == "codec" {
+		return "codec"
+	}
+	return "source"
+}
+
+// sourceProblem is an error of a compiler as one of the request.
+func sourceProblem(err error) error {
+	if relay.KindOf(err) == relay.KindUnavailable {
+		return err
+	}
+	return relay.Invalid(sourceField(err), err.Error())
+}
+
+// Decoder returns a decoder of the account.
+func (s *Service) Decoder(ctx context.Context, acct relay.AccountID, id string) (Decoder, error) {
+	return s.store.Decoder(ctx, acct, id)
+}
+
+// Decoders returns the account's decoders.
+func (s *Service) Decoders(ctx context.Context, acct relay.AccountID) ([]Decoder, error) {
+	return s.store.Decoders(ctx, acct)
+}
+
+// AddSensor maps a key of a decoder to a sensor type; a key that is mapped
+// already gets the new type. Devices get the sensor, or the type, with their
+// next frame.
+func (s *Service) AddSensor(ctx context.Context, acct relay.AccountID, decoderID string, m Mapping) (Decoder, error) {
+	p := relay.Problems{}
+	p.Require("sensor_type_id", m.SensorTypeID)
+	p.Require("key", m.Key)
+	p.Limit("key", m.Key, maxKey)
+	if !isOneLine(m.Key) {
+		p.Add("key", "The key must be one line of text.")
+	}
+	types, err := s.store.SensorTypes(ctx)
+	if err != nil {
+		return Decoder{}, err
+	}
+	if _, ok := types[m.SensorTypeID]; !ok && m.SensorTypeID != "" {
+		p.Add("sensor_type_id", "The selected sensor type id is invalid.")
+	}
+	if err := p.Err(); err != nil {
+		return Decoder{}, err
+	}
+	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
+		i := slices.IndexFunc(d.Sensors, func(have Mapping) bool { return have.Key == m.Key })
+		switch {
+		case i >= 0:
+			d.Sensors[i] = m
+		case len(d.Sensors) >= maxMappings:
+			return relay.Invalid("key", fmt.Sprintf("The decoder has %d sensors, the most there may be.", maxMappings))
+		default:
+			d.Sensors = append(d.Sensors, m)
+		}
+		return nil
+	})
+}
+
+// FoundDecoder is a decoder of a list, and its account.
+type FoundDecoder struct {
+	Account relay.AccountID
+	Decoder
+}
+
+// FindDecoders returns a page of the decoders of an account, 0 for all accounts, by
+// account and id, and the cursor of the next page, empty on the last one. A limit of 0
+// means 100. It returns Invalid for a cursor of another list.
+func (s *Service) FindDecoders(ctx context.Context, acct relay.AccountID, cursor string, limit int) ([]FoundDecoder, string, error) {
+	limit = cmp.Or(limit, 100)
+	place, err := parseDevicePlace(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := s.store.ScanDecoders(ctx, acct, place.Ref, limit+1)
+	if err != nil || len(found) <= limit {
+		return found, "", err
+	}
+	lastDecoder := found[limit-1]
+	return found[:limit], devicePlace{Ref: Ref{lastDecoder.Account, lastDecoder.ID}}.String(), nil
+}
+
+// DecoderChange is what may change in a decoder; nil fields stay.
+type DecoderChange struct {
+	Name          *string     `json:"name"`
+	Description   *string     `json:"description"`
+	Type          *DeviceType `json:"type"`
+	MACVersion    *string     `json:"loraWanMacVersion"`
+	Revision      *string     `json:"loraWanRevision"`
+	ClassB        *bool       `json:"loraSupportClassB"`
+	ClassC        *bool       `json:"loraSupportClassC"`
+	UseRawPayload *bool       `json:"useRawPayload"`
+	Codec         *string     `json:"codec"`
+	Source        *string     `json:"source"`
+}
+
+// ChangeDecoder applies a change, which the next frame follows. A source
+// belongs to its codec: a change of the codec without a source forgets the one
+// that was there.
+//
+// It returns Invalid if what results could not be used, and NotFound if the
+// account has no such decoder.
+func (s *Service) ChangeDecoder(ctx context.Context, acct relay.AccountID, id string, c DecoderChange) (Decoder, error) {
+	// A codec runs elsewhere and may take long, so it is checked before the transaction.
+	checked, err := s.store.Decoder(ctx, acct, id)
+	if err != nil {
+		return checked, err
+	}
+	p := relay.Problems{}
+	c.check(p)
+	oldDecoder := checked
+	c.apply(&checked)
+	if !oldDecoder.sameCodec(checked) {
+		if err := s.checkSource(p, checked); err != nil {
+			return oldDecoder, err
+		}
+	}
+	if err := p.Err(); err != nil {
+		return oldDecoder, err
+	}
+	return s.store.ChangeDecoder(ctx, acct, id, func(d *Decoder) error {
+		// A change that names what is stored already may meet another change of the codec.
+		if c.apply(d); (c.Codec != nil || c.Source != nil || c.UseRawPayload != nil) && !d.sameCodec(checked) {
+			return relay.Errorf(relay.KindConflict, "decoder %s was changed at the same time", id)
+		}
+		return nil
+	})
+}
+
+// sameCodec reports whether both decoders run the same code.
+func (d Decoder) sameCodec(other Decoder) bool {
+	return d.Codec == other.Codec && d.Source == other.Source && d.UseRawPayload == other.UseRawPayload
+}
+
+func (c DecoderChange) apply(d *Decoder) {
+	if c.Codec != nil && cmp.Or(*c.Codec, "json") != d.Codec {
+		d.Codec, d.Source = cmp.Or(*c.Codec, "json"), ""
+	}
+	relay.Assign(&d.Name, c.Name)
+	relay.Assign(&d.Description, c.Description)
+	relay.Assign(&d.Type, c.Type)
+	relay.Assign(&d.MACVersion, c.MACVersion)
+	relay.Assign(&d.Revision, c.Revision)
+	relay.Assign(&d.ClassB, c.ClassB)
+	relay.Assign(&d.ClassC, c.ClassC)
+	relay.Assign(&d.UseRawPayload, c.UseRawPayload)
+	relay.Assign(&d.Source, c.Source)
+}
+
+// check checks only the fields that change: a decoder of the inventory may have no
+// description.
+func (c DecoderChange) check(p relay.Problems) {
+	if c.Name != nil {
+		p.Require("name", *c.Name)
+		p.Limit("name", *c.Name, maxName)
+	}
+	if c.Description != nil {
+		p.Require("description", *c.Description)
+		p.Limit("description", *c.Description, maxComment)
+	}
+	if c.Type != nil && !slices.Contains(DeviceTypes(), *c.Type) {
+		p.Add("type", "The selected type is invalid.")
+	}
+}
+
+// RemoveSensor takes a key out of a decoder's mapping. Frames feed it no more;
+// the sensors that devices have of it keep their readings and their
+// calibration, and go on where they ended if the key is mapped again.
+//
+// It returns NotFound if there is no such decoder, or no such key in it.
+func (s *Service) RemoveSensor(ctx context.Context, acct relay.AccountID, decoderID, key string) (Decoder, error) {
+	return s.store.ChangeDecoder(ctx, acct, decoderID, func(d *Decoder) error {
+		i := slices.IndexFunc(d.Sensors, func(m Mapping) bool { return m.Key == key })
+		if i < 0 {
+			return relay.Errorf(relay.KindNotFound, "decoder %s maps no key %s", decoderID, decoders.Clip(key, maxKey))
+		}
+		d.Sensors = slices.Delete(d.Sensors, i, i+1)
+		return nil
+	})
+}
+
+// The limits of an account's records, in bytes, and of the keys that a decoder maps.
+const (
+	maxComment  = 2000
+	maxKey      = 200
+	maxMappings = 1000
+)
