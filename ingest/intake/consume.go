@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -191,4 +192,79 @@ func (i *Intake) items(ctx context.Context, records []journal.Record) (items []I
 		before = &items[len(items)-1].Entry
 	}
 	return items, err
+}
+
+// Entries of more than largeWeight are deferred if another account has sent entries in
+// the time of neighbourTime before: entries of that account would wait for them. Deferred
+// entries are processed in turns of accounts.
+const (
+	largeWeight   = 1 << 20
+	neighbourTime = 10 * time.Second
+	largeReason   = "waits for its turn: the post is large, and other accounts send too"
+)
+
+// neighbours remembers of which two accounts the last entries are.
+type neighbours struct {
+	mu   sync.Mutex
+	last [2]sighting
+}
+
+// sighting is the receipt of the last entry of an account.
+type sighting struct {
+	account relay.AccountID
+	at      time.Time
+}
+
+// note notes an entry of an account, and reports whether another account has sent one
+// shortly before.
+func (n *neighbours) note(acct relay.AccountID, at time.Time) (others bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last[0].account != acct {
+		n.last[1] = n.last[0]
+	}
+	n.last[0] = sighting{acct, at}
+	return at.Sub(n.last[1].at).Abs() < neighbourTime // the clock may have been set back
+}
+
+// takeLarge removes the entries that are deferred from items, and returns their statuses.
+func (i *Intake) takeLarge(items []Item) (kept, deferred []Item, statuses []event.Status) {
+	kept = items[:0]
+	for n := range items {
+		it := items[n]
+		others := i.neighbours.note(it.Entry.Account, it.Entry.ReceivedAt)
+		if others && weight(it.Entry.Body) > largeWeight {
+			deferred, statuses = append(deferred, it), append(statuses, it.Status(event.Pending, largeReason))
+			continue
+		}
+		kept = append(kept, it)
+	}
+	return kept, deferred, statuses
+}
+
+// The bounds of the memory that entries take while they are processed. An entry beyond
+// a bound is processed alone.
+const (
+	maxBatchWeight = 12 << 20
+	maxWeight      = 24 << 20 // of all batches of Run that are processed at the same time
+)
+
+// weight estimates the memory, in bytes, of an entry that is being processed. A decoded
+// value takes many times its text: the object {"a":1} takes about 350 bytes.
+func weight(payload []byte) int {
+	const object, value = 350, 64
+	return len(payload) + object*bytes.Count(payload, []byte("{")) + value*bytes.Count(payload, []byte(","))
+}
+
+// nextBatch returns how many of records, which are not empty, make up the next batch,
+// and their weight.
+func nextBatch(records []journal.Record) (count, sum int) {
+	for _, r := range records {
+		w := weight(r.Payload)
+		if count > 0 && sum+w > maxBatchWeight {
+			break
+		}
+		count, sum = count+1, sum+w
+	}
+	return count, sum
 }
