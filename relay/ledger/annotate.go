@@ -51,11 +51,11 @@ func (s *Service) Annotate(ctx context.Context, acct relay.AccountID, text strin
 
 // runAnnotate appends the metadata, once for this job.
 func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
-	var in annotation
-	if err := s.input(ctx, j, &in); err != nil {
+	var input annotation
+	if err := s.input(ctx, j, &input); err != nil {
 		return nil, err
 	}
-	t, err := s.token(ctx, j.Account, TokenID(in.Token))
+	t, err := s.token(ctx, j.Account, TokenID(input.Token))
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 	if err := s.signByID(ctx, j.Account, t.Ledger); err != nil { // no entry follows one that cannot be signed
 		return nil, err
 	}
-	metadata, err := canonical(in.Metadata)
+	metadata, err := canonical(input.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := newLeaf(Annotated, s.deps.Now(), map[string]any{"token": t.ID, "job": j.ID, "metadata": in.Metadata})
+	entry, err := newLeaf(Annotated, s.deps.Now(), map[string]any{"token": t.ID, "job": j.ID, "metadata": input.Metadata})
 	if err != nil {
 		return nil, err
 	}
@@ -79,4 +79,14 @@ func (s *Service) runAnnotate(ctx context.Context, j job.Job) (any, error) {
 		return nil, s.mismatch(err)
 	}
 	return nil, s.signByID(ctx, j.Account, t.Ledger)
+}
+
+// Annotation is metadata that one job appends to one token.
+type Annotation struct {
+	Token    Token // only what never changes is looked at
+	JobID    string
+	Metadata []byte // a JSON object
+	Entry    []byte
+
+	Authenticator Authenticator
 }

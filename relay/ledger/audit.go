@@ -30,14 +30,14 @@ func (s *Service) Audit(ctx context.Context) (faults int, err error) {
 			err = errors.Join(err, fmt.Errorf("%s: %w", log.Place, failed))
 			continue
 		}
-		about := log.Place.String() + ": audit"
+		label := log.Place.String() + ": audit"
 		if r.Count == 0 {
-			s.alarms.clear(about)
+			s.alarms.clear(label)
 			continue
 		}
 		faults += r.Count
 		text := fmt.Sprintf("%s: the audit found faults, the first: %s", log.Place, r.Faults[0])
-		s.alarms.raise(about, text)
+		s.alarms.raise(label, text)
 	}
 	return faults, err
 }
@@ -52,9 +52,9 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 	if err != nil {
 		return err
 	}
-	for from := int64(0); from < entries; from += batch {
-		to := min(from+batch, entries)
-		rows, err := s.deps.Store.Rows(ctx, p.Account, p.Ledger, from, to)
+	for start := int64(0); start < entries; start += batch {
+		end := min(start+batch, entries)
+		rows, err := s.deps.Store.Rows(ctx, p.Account, p.Ledger, start, end)
 		if err != nil {
 			return err
 		}
@@ -66,17 +66,17 @@ func (s *Service) verifyTokens(ctx context.Context, p Place, entries int64, r *R
 				r.fault(-1, fmt.Sprintf("token %s: it is gone, entry %d generated it", row.Token, row.Sequence))
 			}
 		}
-		if int64(len(rows)) != to-from {
-			r.fault(-1, fmt.Sprintf("entries from %d to %d are missing: there are %d", from, to-1, len(rows)))
+		if int64(len(rows)) != end-start {
+			r.fault(-1, fmt.Sprintf("entries from %d to %d are missing: there are %d", start, end-1, len(rows)))
 		}
 	}
-	for after := ""; ; {
-		list, err := s.deps.Store.Standings(ctx, p.Account, after, batch)
+	for lastID := ""; ; {
+		list, err := s.deps.Store.Standings(ctx, p.Account, lastID, batch)
 		if err != nil {
 			return err
 		}
 		for _, st := range list {
-			after = st.ID
+			lastID = st.ID
 			if st.Token.Ledger != p.Ledger {
 				continue
 			}

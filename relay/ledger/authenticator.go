@@ -93,15 +93,15 @@ func (a Authenticator) Append(c Chain, r Row) Row {
 // wrongChain describes how the last entry of a token differs from what a gateway wrote,
 // and its number from the entries and claims that are stored.
 func (a Authenticator) wrongChain(c Chain) string {
-	switch last := c.Last; {
+	switch row := c.Last; {
 	case c.Entries == 0:
 		return "it has no entry"
-	case !a.authentic(last):
-		return fmt.Sprintf("its entry %d %s", last.Sequence, notAuthentic)
-	case c.Entries != last.Position+1:
-		return fmt.Sprintf("it has %d entries, and %d up to its entry %d: some were added or removed", c.Entries, last.Position+1, last.Sequence)
-	case c.Claimed != last.Claims:
-		return fmt.Sprintf("it counts %d claims, the ledger has %d", c.Claimed, last.Claims)
+	case !a.authentic(row):
+		return fmt.Sprintf("its entry %d %s", row.Sequence, notAuthentic)
+	case c.Entries != row.Position+1:
+		return fmt.Sprintf("it has %d entries, and %d up to its entry %d: some were added or removed", c.Entries, row.Position+1, row.Sequence)
+	case c.Claimed != row.Claims:
+		return fmt.Sprintf("it counts %d claims, the ledger has %d", c.Claimed, row.Claims)
 	}
 	return ""
 }

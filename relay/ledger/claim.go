@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/job"
@@ -33,8 +34,8 @@ type ClaimOutcome struct {
 // It returns Invalid if a token is not the account's or the private token is
 // wrong. Nothing is claimed then, nor if one of them has expired or has no claims
 // left.
-func (s *Service) Claim(ctx context.Context, acct relay.AccountID, first string, more []string, private string) (string, error) {
-	texts, err := several(first, more)
+func (s *Service) Claim(ctx context.Context, acct relay.AccountID, token string, tokens []string, private string) (string, error) {
+	texts, err := several(token, tokens)
 	if err != nil {
 		return "", err
 	}
@@ -49,18 +50,18 @@ func (s *Service) Claim(ctx context.Context, acct relay.AccountID, first string,
 
 // runClaim claims the tokens, all or none, once for this job.
 func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
-	var in claims
-	if err := s.input(ctx, j, &in); err != nil {
+	var input claims
+	if err := s.input(ctx, j, &input); err != nil {
 		return nil, err
 	}
-	all := make([]Claim, len(in.Tokens))
+	requests := make([]Claim, len(input.Tokens))
 	var touched []string
-	for i, text := range in.Tokens {
+	for i, text := range input.Tokens {
 		t, err := s.token(ctx, j.Account, TokenID(text))
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = s.claimOf(ctx, j, t); err != nil {
+		if requests[i], err = s.claimOf(ctx, j, t); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(touched, t.Ledger) {
@@ -72,7 +73,7 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 			return nil, err
 		}
 	}
-	results, err := s.deps.Store.Claim(ctx, j.Account, all)
+	results, err := s.deps.Store.Claim(ctx, j.Account, requests)
 	if err != nil {
 		return nil, s.mismatch(err)
 	}
@@ -81,7 +82,7 @@ func (s *Service) runClaim(ctx context.Context, j job.Job) (any, error) {
 			return nil, err
 		}
 	}
-	return results, s.notify(ctx, j, outcomes(in.Tokens, results))
+	return results, s.notify(ctx, j, outcomes(input.Tokens, results))
 }
 
 func (s *Service) claimOf(ctx context.Context, j job.Job, t Token) (Claim, error) {
@@ -93,8 +94,8 @@ func (s *Service) claimOf(ctx context.Context, j job.Job, t Token) (Claim, error
 	// The claim's number is known where it is counted: it replaces this one.
 	const number = "-987654321"
 	entry, err := newLeaf(Claimed, now, map[string]any{"token": t.ID, "job": j.ID, "claim": json.Number(number)})
-	before, after, _ := strings.Cut(string(entry), number)
-	return Claim{Token: t, JobID: j.ID, Now: now, Before: before, After: after, Authenticator: a}, err
+	prefix, suffix, _ := strings.Cut(string(entry), number)
+	return Claim{Token: t, JobID: j.ID, Now: now, Before: prefix, After: suffix, Authenticator: a}, err
 }
 
 // signByID signs the entries of a ledger unless its declaration is gone.
@@ -111,35 +112,55 @@ func (s *Service) signByID(ctx context.Context, acct relay.AccountID, id string)
 
 // notify sends the outcomes to the account's callback. The id derives from the job's,
 // so that they are sent once.
-func (s *Service) notify(ctx context.Context, j job.Job, all []ClaimOutcome) error {
+func (s *Service) notify(ctx context.Context, j job.Job, outcomes []ClaimOutcome) error {
 	if s.deps.Events == nil {
 		return nil
 	}
 	return s.deps.Events.Notify(ctx, j.Account, outbox.Event{
 		ID: "claim-" + j.ID, Type: EventClaimed, CreatedAt: s.deps.Now().UTC(), About: j.ID,
-		Data: map[string]any{"job_id": j.ID, "claims": all},
+		Data: map[string]any{"job_id": j.ID, "claims": outcomes},
 	})
 }
 
 // outcomes puts results into words.
 func outcomes(texts []string, results []ClaimResult) []ClaimOutcome {
-	all := make([]ClaimOutcome, len(texts))
+	list := make([]ClaimOutcome, len(texts))
 	for i, text := range texts {
-		all[i] = ClaimOutcome{Token: text}
+		list[i] = ClaimOutcome{Token: text}
 		result := ClaimExhausted
 		if i < len(results) {
 			result = results[i]
 		}
 		switch result {
 		case ClaimCounted:
-			all[i].Claimed = true
+			list[i].Claimed = true
 		case ClaimExpired:
-			all[i].Error = new("The token has expired.")
+			list[i].Error = new("The token has expired.")
 		case ClaimWithheld:
-			all[i].Error = new("Another of the tokens was refused.")
+			list[i].Error = new("Another of the tokens was refused.")
 		default:
-			all[i].Error = new("The token has no claims left.")
+			list[i].Error = new("The token has no claims left.")
 		}
 	}
-	return all
+	return list
 }
+
+// Claim is one claim of one token by one job.
+type Claim struct {
+	Token         Token // only what never changes is looked at
+	JobID         string
+	Now           time.Time
+	Before, After string
+	Authenticator Authenticator
+}
+
+// ClaimResult is the result of a claim.
+type ClaimResult string
+
+// What may become of a claim.
+const (
+	ClaimCounted   ClaimResult = "claimed"
+	ClaimExhausted ClaimResult = "exhausted"
+	ClaimExpired   ClaimResult = "expired"
+	ClaimWithheld  ClaimResult = "withheld" // another of the job's was refused
+)

@@ -65,9 +65,9 @@ func VerifyHistory(text []byte, key string, earlier ...string) (Report, error) {
 	if d.Meta.TreeSize != r.Head.Size || d.Meta.RootHash != r.Head.Root.String() {
 		r.fault(-1, "tree_size and root_hash are not those that were signed")
 	}
-	for _, before := range r.earlier(earlier) {
-		if before != r.Head {
-			r.fault(-1, fmt.Sprintf("a history does not prove that the ledger begins with the earlier head of %d entries, an export does", before.Size))
+	for _, head := range r.earlier(earlier) {
+		if head != r.Head {
+			r.fault(-1, fmt.Sprintf("a history does not prove that the ledger begins with the earlier head of %d entries, an export does", head.Size))
 		}
 	}
 	if len(d.Meta.Proof) != len(d.Data) {
@@ -88,33 +88,33 @@ func (r *Report) all(d Document) {
 		r.fault(-1, "the history does not say that it has every entry of its token: meta.all is missing")
 		return
 	}
-	all, err := merkle.OpenSubset(d.Meta.All, r.Key)
+	subset, err := merkle.OpenSubset(d.Meta.All, r.Key)
 	if err != nil {
 		r.fault(-1, "meta.all is not signed by the key: "+err.Error())
 		return
 	}
 	var fold merkle.Fold
 	for _, e := range d.Data {
-		var of event
+		var data event
 		leaf, err := merkle.ParseHash(e.Hash)
-		if err != nil || json.Unmarshal(e.Data, &of) != nil {
+		if err != nil || json.Unmarshal(e.Data, &data) != nil {
 			r.fault(e.Sequence, "cannot be read")
 			return
 		}
 		fold.Add(leaf)
-		if subjectOf(of.Token) != all.Subject {
+		if subjectOf(data.Token) != subset.Subject {
 			r.fault(e.Sequence, "is of another token than the history")
 		}
 	}
-	if all.Tree != r.Head.Size {
-		r.fault(-1, fmt.Sprintf("meta.all is of another head: it speaks of %d entries", all.Tree))
+	if subset.Tree != r.Head.Size {
+		r.fault(-1, fmt.Sprintf("meta.all is of another head: it speaks of %d entries", subset.Tree))
 	}
-	if missing := all.Head.Size - fold.Size(); missing > 0 {
-		r.fault(-1, fmt.Sprintf("the history has %d of the %d entries of its token", fold.Size(), all.Head.Size))
-	} else if all.Head.Root != fold.Root() {
+	if missing := subset.Head.Size - fold.Size(); missing > 0 {
+		r.fault(-1, fmt.Sprintf("the history has %d of the %d entries of its token", fold.Size(), subset.Head.Size))
+	} else if subset.Head.Root != fold.Root() {
 		r.fault(-1, "the entries are not all those of their token")
 	}
-	r.Scope = fmt.Sprintf("all that %s has among the first %d of the ledger", strings.Replace(all.Subject, "/", " ", 1), all.Tree)
+	r.Scope = fmt.Sprintf("all that %s has among the first %d of the ledger", strings.Replace(subset.Subject, "/", " ", 1), subset.Tree)
 }
 
 // entry checks one entry of a history.

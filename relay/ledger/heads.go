@@ -93,15 +93,15 @@ const maxAlarms = 100
 // aboutToken is the subject of an alarm about a token.
 func aboutToken(id string) string { return "token " + id }
 
-func (a *alarms) raise(about, text string) {
+func (a *alarms) raise(label, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.rows[about] != "" || len(a.rows) < maxAlarms || !strings.HasPrefix(about, aboutToken("")) {
-		a.put(about, text)
+	if a.rows[label] != "" || len(a.rows) < maxAlarms || !strings.HasPrefix(label, aboutToken("")) {
+		a.put(label, text)
 	}
 }
 
-func (a *alarms) has(about string) bool { return a.get(about) != "" }
+func (a *alarms) has(label string) bool { return a.get(label) != "" }
 
 // alarm raises an alarm about a ledger. Operations on the ledger wait,
 // as for a back end that is down, until its store matches the signed head.
@@ -109,9 +109,9 @@ func (s *Service) alarm(p Place, format string, args ...any) error {
 	return s.alarmAbout(p, p.String(), format, args...)
 }
 
-func (s *Service) alarmAbout(p Place, about, format string, args ...any) error {
+func (s *Service) alarmAbout(p Place, label, format string, args ...any) error {
 	text := p.String() + ": " + fmt.Sprintf(format, args...)
-	s.alarms.raise(about, text)
+	s.alarms.raise(label, text)
 	return &relay.Error{Kind: relay.KindUnavailable, Message: text}
 }
 
@@ -133,9 +133,9 @@ func corrupt(err error) bool {
 // current returns the head of a log as it was examined before, if the log is as it
 // was then.
 func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
-	was := s.trusted.get(p)
-	return was.head, log.Head != "" && log.Head == was.log.Head && log.SealedHead == was.log.SealedHead &&
-		log.Head == s.deps.Heads.Last(p) && log.Signed == was.head.Size && log.Entries >= log.Signed
+	previous := s.trusted.get(p)
+	return previous.head, log.Head != "" && log.Head == previous.log.Head && log.SealedHead == previous.log.SealedHead &&
+		log.Head == s.deps.Heads.Last(p) && log.Signed == previous.head.Size && log.Entries >= log.Signed
 }
 
 // examine checks the stored head of a ledger and returns it opened: it is signed
@@ -144,21 +144,21 @@ func (s *Service) current(p Place, log Log) (merkle.Head, bool) {
 // without entries may have no head yet. The ledger's lock must be held: a head that
 // was read before another was kept would go back.
 func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, error) {
-	last := s.deps.Heads.Last(p)
-	if log == (Log{}) && last == "" {
+	lastHead := s.deps.Heads.Last(p)
+	if log == (Log{}) && lastHead == "" {
 		return merkle.Head{}, nil
 	}
 	head, ok := s.current(p, log)
 	if !ok {
 		var wrong string
 		var err error
-		if head, wrong, err = s.openHead(ctx, p, log, last); err != nil {
+		if head, wrong, err = s.openHead(ctx, p, log, lastHead); err != nil {
 			return head, err
 		}
 		if wrong != "" {
 			return head, s.alarm(p, "%s", wrong)
 		}
-		if err := s.keepHead(ctx, p, log.Head, last); err != nil {
+		if err := s.keepHead(ctx, p, log.Head, lastHead); err != nil {
 			return head, err
 		}
 		s.trusted.set(p, trust{log, head})
@@ -169,7 +169,7 @@ func (s *Service) examine(ctx context.Context, p Place, log Log) (merkle.Head, e
 
 // openHead opens the stored head and compares it with the log, the sealed head and
 // the last one. wrong is the difference, empty if there is none.
-func (s *Service) openHead(ctx context.Context, p Place, log Log, last string) (head merkle.Head, wrong string, err error) {
+func (s *Service) openHead(ctx context.Context, p Place, log Log, lastHead string) (head merkle.Head, wrong string, err error) {
 	if log.Head == "" {
 		return head, "its signed head is missing", nil
 	}
@@ -186,22 +186,22 @@ func (s *Service) openHead(ctx context.Context, p Place, log Log, last string) (
 	if head, err = merkle.Open(log.Head, key); corrupt(err) {
 		return head, "its stored head is not one that its key has signed: " + err.Error(), nil
 	}
-	if wrong, err = s.wrongSeal(ctx, p, log, last); wrong != "" || err != nil {
+	if wrong, err = s.wrongSeal(ctx, p, log, lastHead); wrong != "" || err != nil {
 		return head, wrong, err
 	}
 	if head.Size != log.Signed || log.Entries < log.Signed {
 		return head, fmt.Sprintf("its log has %d entries, %d of them sealed, and its signed head has %d", log.Entries, log.Signed, head.Size), nil
 	}
-	wrong, err = s.wrongSince(ctx, p, head, last, key)
+	wrong, err = s.wrongSince(ctx, p, head, lastHead, key)
 	return head, wrong, err
 }
 
 // wrongSince describes the fault of a head that comes after the last one.
-func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, last, key string) (string, error) {
-	if last == "" {
+func (s *Service) wrongSince(ctx context.Context, p Place, head merkle.Head, lastHead, key string) (string, error) {
+	if lastHead == "" {
 		return "", nil
 	}
-	earlier, err := merkle.Open(last, key)
+	earlier, err := merkle.Open(lastHead, key)
 	if corrupt(err) {
 		return "the head that this gateway kept is not one that its key has signed: " + err.Error(), nil
 	}
@@ -224,8 +224,8 @@ func (s *Service) sealHead(ctx context.Context, p Place, signed string) (string,
 // wrongSeal describes how the sealed head differs from the head. A database of an
 // earlier build has none until its next entry, as long as no gateway has kept a
 // head of it.
-func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, last string) (string, error) {
-	if log.SealedHead == "" && last == "" {
+func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, lastHead string) (string, error) {
+	if log.SealedHead == "" && lastHead == "" {
 		return "", nil
 	}
 	if log.SealedHead == "" {
@@ -244,8 +244,8 @@ func (s *Service) wrongSeal(ctx context.Context, p Place, log Log, last string) 
 
 // keepHead publishes a head that was examined and keeps it outside the store. A
 // head that could not be published is published when the ledger is looked at next.
-func (s *Service) keepHead(ctx context.Context, p Place, signed, last string) error {
-	if signed == last {
+func (s *Service) keepHead(ctx context.Context, p Place, signed, lastHead string) error {
+	if signed == lastHead {
 		return nil
 	}
 	if err := s.notifyHead(ctx, p, signed); err != nil {
@@ -276,14 +276,14 @@ func (s *Service) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := append(lost, slices.Sorted(maps.Values(s.alarms.all()))...)
-	if len(all) == 0 {
+	problems := append(lost, slices.Sorted(maps.Values(s.alarms.all()))...)
+	if len(problems) == 0 {
 		return nil
 	}
 	const most = 5
-	text := strings.Join(all[:min(most, len(all))], "; ")
-	if len(all) > most {
-		text += fmt.Sprintf("; and %d more", len(all)-most)
+	text := strings.Join(problems[:min(most, len(problems))], "; ")
+	if len(problems) > most {
+		text += fmt.Sprintf("; and %d more", len(problems)-most)
 	}
 	return errors.New(text + "; see docs/operations/ledgers.md")
 }
@@ -307,22 +307,22 @@ func (s *Service) Lost(ctx context.Context) (lost []string, err error) {
 		return nil, err
 	}
 	heads := s.deps.Heads.All()
-	for _, one := range logs {
-		_, kept := heads[one.Place]
-		delete(heads, one.Place)
-		if !one.Declared && one.Log.Entries > 0 {
-			lost = append(lost, fmt.Sprintf("%s: it is declared no more, its log has %d entries", one.Place, one.Log.Entries))
+	for _, log := range logs {
+		_, known := heads[log.Place]
+		delete(heads, log.Place)
+		if !log.Declared && log.Log.Entries > 0 {
+			lost = append(lost, fmt.Sprintf("%s: it is declared no more, its log has %d entries", log.Place, log.Log.Entries))
 		}
-		if wrong := wrongHash(one.Hash, one.Log.Head); wrong != "" {
-			lost = append(lost, one.Place.String()+": "+wrong)
+		if wrong := wrongHash(log.Hash, log.Log.Head); wrong != "" {
+			lost = append(lost, log.Place.String()+": "+wrong)
 		}
-		if !kept && one.Log.Head == "" { // a new ledger, whose first head another gateway may be signing
+		if !known && log.Log.Head == "" { // a new ledger, whose first head another gateway may be signing
 			continue
 		}
-		if _, same := s.current(one.Place, one.Log); same && !s.alarms.has(one.Place.String()) {
+		if _, same := s.current(log.Place, log.Log); same && !s.alarms.has(log.Place.String()) {
 			continue
 		}
-		if err := s.look(ctx, one.Place); err != nil && !s.alarms.has(one.Place.String()) {
+		if err := s.look(ctx, log.Place); err != nil && !s.alarms.has(log.Place.String()) {
 			return nil, err
 		}
 	}
@@ -357,13 +357,13 @@ func comparePlaces(a, b Place) int {
 // has restored the database from a backup, and returns the heads that differed. A
 // head that is not signed, sealed and consistent with its log is not accepted.
 func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
-	for p, last := range s.deps.Heads.All() {
-		was, err := s.goneBack(ctx, p, last)
+	for p, lastHead := range s.deps.Heads.All() {
+		state, err := s.goneBack(ctx, p, lastHead)
 		if err != nil {
 			return accepted, err
 		}
-		if was != "" {
-			accepted = append(accepted, was)
+		if state != "" {
+			accepted = append(accepted, state)
 		}
 	}
 	slices.Sort(accepted)
@@ -372,7 +372,7 @@ func (s *Service) Accept(ctx context.Context) (accepted []string, err error) {
 
 // goneBack accepts a head that does not extend the last one; of a ledger that is
 // not there it takes that for its beginning. Empty: there was nothing to accept.
-func (s *Service) goneBack(ctx context.Context, p Place, last string) (string, error) {
+func (s *Service) goneBack(ctx context.Context, p Place, lastHead string) (string, error) {
 	lock := s.signing.of(p)
 	lock.Lock()
 	defer lock.Unlock()
@@ -380,7 +380,7 @@ func (s *Service) goneBack(ctx context.Context, p Place, last string) (string, e
 	if err != nil {
 		return "", err
 	}
-	was := "it is not there any more"
+	state := "it is not there any more"
 	if log != (Log{}) {
 		head, wrong, err := s.openHead(ctx, p, log, "")
 		if wrong != "" || err != nil {
@@ -390,7 +390,7 @@ func (s *Service) goneBack(ctx context.Context, p Place, last string) (string, e
 		if err != nil {
 			return "", err
 		}
-		if was, err = s.wrongSince(ctx, p, head, last, key); was == "" || err != nil {
+		if state, err = s.wrongSince(ctx, p, head, lastHead, key); state == "" || err != nil {
 			return "", err
 		}
 	}
@@ -398,5 +398,17 @@ func (s *Service) goneBack(ctx context.Context, p Place, last string) (string, e
 		return "", err
 	}
 	s.alarms.clear(p.String())
-	return p.String() + ": " + was, nil
+	return p.String() + ": " + state, nil
+}
+
+// Heads stores the last signed head of each ledger, out of reach of an attacker who
+// can write to the store. It is safe for concurrent use.
+type Heads interface {
+	// Last returns the head that was kept last; empty: none.
+	Last(p Place) string
+	// Keep keeps a head; it is kept for good when Keep returns nil. An empty one
+	// forgets the ledger.
+	Keep(p Place, signed string) error
+	// All returns the last head of every ledger.
+	All() map[Place]string
 }

@@ -93,7 +93,7 @@ func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tok
 	p, claims := Place{acct, l.ID}, int64(0)
 	var fold merkle.Fold
 	for i, n := range sequences {
-		e, of, err := readEvent(n, raw[i])
+		e, data, err := readEvent(n, raw[i])
 		if err != nil {
 			return fmt.Errorf("ledger %s: %w", l.ID, err)
 		}
@@ -107,7 +107,7 @@ func (s *Service) prove(ctx context.Context, acct relay.AccountID, l Ledger, tok
 		if e.Type == Claimed {
 			claims++
 		}
-		if of.Token != tokenID || (i == 0) != (e.Type == Generated) || e.Type == Claimed && of.Claim != claims {
+		if data.Token != tokenID || (i == 0) != (e.Type == Generated) || e.Type == Claimed && data.Claim != claims {
 			return s.alarmAbout(p, aboutToken(tokenID), "token %s: entry %d is not the next of its history", tokenID, n)
 		}
 		fold.Add(merkle.LeafHash(raw[i]))

@@ -56,16 +56,16 @@ func (s *Service) submit(ctx context.Context, acct relay.AccountID, id string, k
 func inputOf(kind job.Kind, id string) string { return "job " + id + " " + string(kind) }
 
 // input decodes the input of a job.
-func (s *Service) input(ctx context.Context, j job.Job, to any) error {
-	var in sealedInput
-	if err := json.Unmarshal(j.Input, &in); err != nil {
+func (s *Service) input(ctx context.Context, j job.Job, input any) error {
+	var sealed sealedInput
+	if err := json.Unmarshal(j.Input, &sealed); err != nil {
 		return fmt.Errorf("job %s: input: %w", j.ID, err)
 	}
-	plain, err := s.deps.Vault.Open(ctx, j.Account, in.Sealed, inputOf(j.Kind, j.ID))
+	plain, err := s.deps.Vault.Open(ctx, j.Account, sealed.Sealed, inputOf(j.Kind, j.ID))
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(plain, to); err != nil {
+	if err := json.Unmarshal(plain, input); err != nil {
 		return fmt.Errorf("job %s: input: %w", j.ID, err)
 	}
 	return nil
@@ -110,24 +110,24 @@ func (s *Service) Job(ctx context.Context, acct relay.AccountID, id string) (Sta
 // result adds the result of a completed job.
 func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if j.Kind == KindClaim {
-		var in claims
-		if err := s.input(ctx, j, &in); err != nil {
+		var input claims
+		if err := s.input(ctx, j, &input); err != nil {
 			return err
 		}
 		var results []ClaimResult
 		if err := json.Unmarshal(j.Result, &results); err != nil {
 			return fmt.Errorf("job %s: result: %w", j.ID, err)
 		}
-		st.Claims = outcomes(in.Tokens, results)
+		st.Claims = outcomes(input.Tokens, results)
 		return nil
 	}
-	var in struct {
+	var input struct {
 		Token string `json:"token"`
 	}
-	if err := s.input(ctx, j, &in); err != nil {
+	if err := s.input(ctx, j, &input); err != nil {
 		return err
 	}
-	t, err := s.token(ctx, j.Account, TokenID(in.Token))
+	t, err := s.token(ctx, j.Account, TokenID(input.Token))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *Service) result(ctx context.Context, j job.Job, st *Status) error {
 	if err != nil {
 		return err
 	}
-	st.Token = &Details{Token: t, Text: in.Token, LedgerHash: l.Hash}
+	st.Token = &Details{Token: t, Text: input.Token, LedgerHash: l.Hash}
 	if j.Kind == KindGenerate {
 		st.Token.Private, err = s.private(ctx, j)
 	}

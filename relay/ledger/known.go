@@ -31,9 +31,9 @@ func (s *Service) known(ctx context.Context, acct relay.AccountID, c Credential)
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
 		return Token{}, err
 	}
-	given := TokenID(c.Private)
+	privateID := TokenID(c.Private)
 	want := cmp.Or(st.Token.PrivateID, TokenID(""))
-	fits := subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 || st.Token.PrivateID == ""
+	fits := subtle.ConstantTimeCompare([]byte(privateID), []byte(want)) == 1 || st.Token.PrivateID == ""
 	if err != nil || !fits {
 		return Token{}, errInvalidToken()
 	}
@@ -58,20 +58,20 @@ const (
 
 // several lists the tokens that an operation is about, each once: token first,
 // then tokens.
-func several(first string, more []string) ([]string, error) {
-	var all []string
+func several(token string, tokens []string) ([]string, error) {
+	var texts []string
 	seen := make(map[string]bool)
-	for _, t := range append([]string{first}, more...) {
+	for _, t := range append([]string{token}, tokens...) {
 		if t != "" && !seen[t] {
 			seen[t] = true
-			all = append(all, t)
+			texts = append(texts, t)
 		}
 	}
 	switch {
-	case len(all) == 0:
+	case len(texts) == 0:
 		return nil, relay.Invalid("token", "The token field is required.")
-	case len(all) > maxTokens:
+	case len(texts) > maxTokens:
 		return nil, relay.Invalid("tokens", "The tokens may not have more than 100 items.")
 	}
-	return all, nil
+	return texts, nil
 }

@@ -88,11 +88,11 @@ func (t Token) Remaining() *int64 {
 // AllMetadata merges the metadata of the generation with the metadata appended since;
 // a later value of a name replaces an earlier one.
 func (t Token) AllMetadata() map[string]any {
-	all := make(map[string]any)
+	metadata := make(map[string]any)
 	for _, object := range append([]json.RawMessage{t.Metadata}, t.Appended...) {
-		_ = decodeJSON(object, &all) // it was canonical when it was saved
+		_ = decodeJSON(object, &metadata) // it was canonical when it was saved
 	}
-	return all
+	return metadata
 }
 
 // EntryType is the type of an entry.
@@ -124,12 +124,12 @@ type leaf struct {
 }
 
 // newLeaf makes the bytes of an entry.
-func newLeaf(kind EntryType, at time.Time, data any) ([]byte, error) {
+func newLeaf(kind EntryType, t time.Time, data any) ([]byte, error) {
 	b, err := canonical(data)
 	if err != nil {
 		return nil, err
 	}
-	return canonical(leaf{At: at.UTC().Format(TimeFormat), Data: b, Type: kind})
+	return canonical(leaf{At: t.UTC().Format(TimeFormat), Data: b, Type: kind})
 }
 
 // canonical is JSON with the names of objects in order, without blanks, numbers
@@ -147,8 +147,17 @@ func canonical(v any) ([]byte, error) {
 }
 
 // decodeJSON decodes with numbers as they came.
-func decodeJSON(b []byte, to any) error {
+func decodeJSON(b []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	return d.Decode(to)
+	return d.Decode(v)
 }
+
+// Place names a ledger: by the account and the ledger's id.
+type Place struct {
+	Account relay.AccountID
+	Ledger  string
+}
+
+// String names it for errors.
+func (p Place) String() string { return "ledger " + p.Ledger + " of account " + p.Account.String() }

@@ -80,14 +80,14 @@ func (s *Service) signBatch(ctx context.Context, p Place, l Ledger, log Log, hea
 		}
 		hashes = append(hashes, fold.Add(merkle.LeafHash(rows[i].Bytes))...)
 	}
-	next := Log{Entries: log.Entries, Signed: upTo}
-	if next.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private); err != nil {
+	signed := Log{Entries: log.Entries, Signed: upTo}
+	if signed.Head, err = merkle.Sign(merkle.Head{Origin: merkle.Origin(l.Hash), Size: upTo, Root: fold.Root()}, private); err != nil {
 		return err
 	}
-	if next.SealedHead, err = s.sealHead(ctx, p, next.Head); err != nil {
+	if signed.SealedHead, err = s.sealHead(ctx, p, signed.Head); err != nil {
 		return err
 	}
-	if _, err = s.deps.Store.Extend(ctx, p.Account, l.ID, log.Signed, next, hashes); err == nil {
+	if _, err = s.deps.Store.Extend(ctx, p.Account, l.ID, log.Signed, signed, hashes); err == nil {
 		s.alarms.clear(treeOf(p))
 	}
 	return err
@@ -98,11 +98,11 @@ func treeOf(p Place) string { return p.String() + ": tree" }
 
 // run lists the numbers from a up to, not including, b.
 func run(a, b int64) []int64 {
-	out := make([]int64, 0, max(0, b-a))
+	indexes := make([]int64, 0, max(0, b-a))
 	for n := a; n < b; n++ {
-		out = append(out, n)
+		indexes = append(indexes, n)
 	}
-	return out
+	return indexes
 }
 
 // reader reads a ledger's stored hashes.

@@ -20,25 +20,25 @@ func (s *Service) Overviews(ctx context.Context, acct relay.AccountID) ([]Overvi
 		return nil, err
 	}
 	declared := make(map[relay.AccountID]map[string]Ledger)
-	var out []Overview
-	for _, one := range logs {
-		if acct != 0 && one.Account != acct {
+	var overviews []Overview
+	for _, log := range logs {
+		if acct != 0 && log.Account != acct {
 			continue
 		}
-		if declared[one.Account] == nil {
-			all, err := s.deps.Store.Ledgers(ctx, one.Account)
+		if declared[log.Account] == nil {
+			ledgers, err := s.deps.Store.Ledgers(ctx, log.Account)
 			if err != nil {
 				return nil, err
 			}
-			declared[one.Account] = make(map[string]Ledger, len(all))
-			for _, l := range all {
-				declared[one.Account][l.ID] = l
+			declared[log.Account] = make(map[string]Ledger, len(ledgers))
+			for _, l := range ledgers {
+				declared[log.Account][l.ID] = l
 			}
 		}
-		out = append(out, Overview{one, declared[one.Account][one.Place.Ledger]})
+		overviews = append(overviews, Overview{log, declared[log.Account][log.Place.Ledger]})
 	}
-	slices.SortFunc(out, func(a, b Overview) int { return comparePlaces(a.Place, b.Place) })
-	return out, nil
+	slices.SortFunc(overviews, func(a, b Overview) int { return comparePlaces(a.Place, b.Place) })
+	return overviews, nil
 }
 
 // Logged is an entry of a ledger and the id of the token that it is about.
@@ -49,7 +49,7 @@ type Logged struct {
 
 // Recent returns the entries of a ledger before one, newest first, at most limit; 0
 // stands for the newest. It returns NotFound if the account has no such ledger.
-func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID string, before int64, limit int) ([]Logged, error) {
+func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID string, end int64, limit int) ([]Logged, error) {
 	log, err := s.deps.Store.Log(ctx, acct, ledgerID)
 	if err != nil {
 		return nil, err
@@ -59,20 +59,20 @@ func (s *Service) Recent(ctx context.Context, acct relay.AccountID, ledgerID str
 			return nil, err
 		}
 	}
-	if before == 0 || before > log.Entries {
-		before = log.Entries
+	if end == 0 || end > log.Entries {
+		end = log.Entries
 	}
-	rows, err := s.deps.Store.Rows(ctx, acct, ledgerID, max(0, before-int64(limit)), before)
+	rows, err := s.deps.Store.Rows(ctx, acct, ledgerID, max(0, end-int64(limit)), end)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Logged, 0, len(rows))
+	entries := make([]Logged, 0, len(rows))
 	for _, row := range slices.Backward(rows) {
 		e, err := readEntry(row.Sequence, row.Bytes)
 		if err != nil {
 			return nil, relay.Errorf(relay.KindUnexpected, "ledger %s: %w", ledgerID, err)
 		}
-		out = append(out, Logged{e, row.Token})
+		entries = append(entries, Logged{e, row.Token})
 	}
-	return out, nil
+	return entries, nil
 }

@@ -73,15 +73,15 @@ func (s *Service) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, 
 // Ledger returns a ledger by its id or its hash; NotFound if the account has
 // none.
 func (s *Service) Ledger(ctx context.Context, acct relay.AccountID, name string) (Ledger, error) {
-	all, err := s.deps.Store.Ledgers(ctx, acct)
+	ledgers, err := s.deps.Store.Ledgers(ctx, acct)
 	if err != nil {
 		return Ledger{}, err
 	}
-	i := slices.IndexFunc(all, func(l Ledger) bool { return l.ID == name || l.Hash == name })
+	i := slices.IndexFunc(ledgers, func(l Ledger) bool { return l.ID == name || l.Hash == name })
 	if i < 0 {
 		return Ledger{}, relay.Errorf(relay.KindNotFound, "ledger: the account has none of that name")
 	}
-	return all[i], nil
+	return ledgers[i], nil
 }
 
 // RenewKeys wraps an account's keys by the newest master key, if an older one

@@ -19,57 +19,57 @@ import (
 // facts returns the data of the entry of a token's generation, without the job. The
 // state of the token follows from them and from its claims.
 func facts(t Token) (map[string]any, error) {
-	all := map[string]any{"token": t.ID, "created_at": t.CreatedAt.UTC().Format(TimeFormat), "claims": t.Limit, "redirect_url": nil}
+	data := map[string]any{"token": t.ID, "created_at": t.CreatedAt.UTC().Format(TimeFormat), "claims": t.Limit, "redirect_url": nil}
 	if !t.ExpiresAt.IsZero() {
-		all["expires_at"] = t.ExpiresAt.UTC().Format(TimeFormat)
+		data["expires_at"] = t.ExpiresAt.UTC().Format(TimeFormat)
 	}
 	if t.Metadata != nil {
-		all["metadata"] = t.Metadata
+		data["metadata"] = t.Metadata
 	}
 	if t.Sealed != nil {
 		sum := sha256.Sum256(t.Sealed)
-		all["private_metadata_sha256"] = hex.EncodeToString(sum[:])
+		data["private_metadata_sha256"] = hex.EncodeToString(sum[:])
 	}
 	if t.PrivateID != "" {
-		all["private_token_sha256"] = t.PrivateID
+		data["private_token_sha256"] = t.PrivateID
 	}
 	if t.RedirectURL != "" {
-		all["redirect_url"] = t.RedirectURL
+		data["redirect_url"] = t.RedirectURL
 	}
 	if t.RedirectMeta != nil {
-		all["redirect_meta"] = t.RedirectMeta
+		data["redirect_meta"] = t.RedirectMeta
 	}
 	if t.Certificate != "" {
 		fingerprint, err := pki.Fingerprint(t.Certificate)
 		if err != nil {
 			return nil, err
 		}
-		all["certificate_sha256"] = fingerprint
+		data["certificate_sha256"] = fingerprint
 	}
-	return all, nil
+	return data, nil
 }
 
 // differs names the facts that a token has otherwise than the data of the entry of
 // its generation; empty: none.
 func differs(t Token, data json.RawMessage) string {
-	is, err := facts(t)
+	tokenFacts, err := facts(t)
 	if err != nil {
 		return "certificate"
 	}
-	var said map[string]json.RawMessage
-	if json.Unmarshal(data, &said) != nil {
+	var entry map[string]json.RawMessage
+	if json.Unmarshal(data, &entry) != nil {
 		return "everything"
 	}
-	delete(said, "job")
-	names := maps.Clone(is)
-	for name := range said {
+	delete(entry, "job")
+	names := maps.Clone(tokenFacts)
+	for name := range entry {
 		names[name] = nil
 	}
 	var wrong []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		value, has := is[name]
-		told, ok := said[name]
-		if has != ok || !same(value, told) {
+		value, inToken := tokenFacts[name]
+		inEntry, ok := entry[name]
+		if inToken != ok || !same(value, inEntry) {
 			wrong = append(wrong, name)
 		}
 	}
@@ -96,12 +96,12 @@ type event struct {
 
 // readEvent decodes an entry and its data.
 func readEvent(sequence int64, b []byte) (Entry, event, error) {
-	var of event
+	var data event
 	e, err := readEntry(sequence, b)
 	if err == nil {
-		err = json.Unmarshal(e.Data, &of)
+		err = json.Unmarshal(e.Data, &data)
 	}
-	return e, of, err
+	return e, data, err
 }
 
 // token loads a token by its id, whose state is that of its entries; relay.KindNotFound
@@ -118,54 +118,54 @@ func (s *Service) token(ctx context.Context, acct relay.AccountID, id string) (T
 // and its last event, which gateways wrote and which are proven to be part of the signed
 // ledger. A token that differs was changed outside the ledger, and is not used.
 func (s *Service) checkStanding(ctx context.Context, acct relay.AccountID, st Standing) error {
-	p, about := Place{acct, st.Token.Ledger}, aboutToken(st.ID)
+	p, label := Place{acct, st.Token.Ledger}, aboutToken(st.ID)
 	a, err := s.authenticator(ctx, p)
 	if err != nil {
 		return err
 	}
 	if wrong := a.wrongStanding(st); wrong != "" {
-		return s.alarmAbout(p, about, "%s: %s", about, wrong)
+		return s.alarmAbout(p, label, "%s: %s", label, wrong)
 	}
 	for _, e := range []Row{st.Generation, st.Chain.Last} {
-		if err := s.mustBeProven(ctx, p, about, e); err != nil {
+		if err := s.mustBeProven(ctx, p, label, e); err != nil {
 			return err
 		}
 	}
-	s.alarms.clear(about)
+	s.alarms.clear(label)
 	return nil
 }
 
 // mustBeProven raises an alarm if an entry is not the one that was signed.
-func (s *Service) mustBeProven(ctx context.Context, p Place, about string, e Row) error {
+func (s *Service) mustBeProven(ctx context.Context, p Place, label string, e Row) error {
 	ok, err := s.proven(ctx, p, e)
 	if err != nil || ok {
 		return err
 	}
-	return s.alarmAbout(p, about, "%s: its entry %d is not the one that was signed", about, e.Sequence)
+	return s.alarmAbout(p, label, "%s: its entry %d is not the one that was signed", label, e.Sequence)
 }
 
 // appended returns the metadata that was appended to a token, as its signed entries
 // say.
-func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (all []json.RawMessage, err error) {
+func (s *Service) appended(ctx context.Context, acct relay.AccountID, t Token) (metadata []json.RawMessage, err error) {
 	rows, err := s.deps.Store.Annotations(ctx, acct, t.ID)
 	if err != nil {
 		return nil, err
 	}
-	p, about := Place{acct, t.Ledger}, aboutToken(t.ID)
+	p, label := Place{acct, t.Ledger}, aboutToken(t.ID)
 	for _, row := range rows {
-		if err := s.mustBeProven(ctx, p, about, row); err != nil {
+		if err := s.mustBeProven(ctx, p, label, row); err != nil {
 			return nil, err
 		}
-		e, of, err := readEvent(row.Sequence, row.Bytes)
+		e, data, err := readEvent(row.Sequence, row.Bytes)
 		if err != nil {
 			return nil, err
 		}
-		if e.Type != Annotated || of.Token != t.ID {
-			return nil, s.alarmAbout(p, about, "%s: its entry %d appends no metadata to it", about, row.Sequence)
+		if e.Type != Annotated || data.Token != t.ID {
+			return nil, s.alarmAbout(p, label, "%s: its entry %d appends no metadata to it", label, row.Sequence)
 		}
-		all = append(all, of.Metadata)
+		metadata = append(metadata, data.Metadata)
 	}
-	return all, nil
+	return metadata, nil
 }
 
 // wrongStanding describes how a token differs from its entries.
@@ -176,8 +176,8 @@ func (a Authenticator) wrongStanding(st Standing) string {
 	if wrong := a.wrongChain(st.Chain); wrong != "" {
 		return wrong
 	}
-	e, of, err := readEvent(st.Generation.Sequence, st.Generation.Bytes)
-	if err != nil || e.Type != Generated || of.Token != st.ID || !a.authentic(st.Generation) {
+	e, data, err := readEvent(st.Generation.Sequence, st.Generation.Bytes)
+	if err != nil || e.Type != Generated || data.Token != st.ID || !a.authentic(st.Generation) {
 		return "it has no entry of its generation that a gateway wrote"
 	}
 	if names := differs(st.Token, e.Data); names != "" {
@@ -204,4 +204,14 @@ func (s *Service) proven(ctx context.Context, p Place, e Row) (bool, error) {
 		return false, err
 	}
 	return merkle.CheckProof(proof, head, e.Sequence, e.Bytes) == nil, nil
+}
+
+// Standing is a token with the entries that determine its state.
+type Standing struct {
+	ID    string // under which it is found
+	Token Token
+	Chain Chain
+	// Generation is the entry of the token's generation.
+	Generation Row
+	Home       relay.AccountID // the account of the token's link; 0: none
 }

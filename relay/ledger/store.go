@@ -10,7 +10,7 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Store keeps ledgers, their tokens, entries and secrets in SQL; it is a vault.Store, too.
+// Store keeps ledgers, their tokens, entries and secrets in SQL. It implements vault.Store.
 // It is safe for concurrent use.
 //
 // An entry is numbered under the lock of its ledger's log, after its token was locked.
@@ -21,46 +21,51 @@ type Store struct{ db *db.DB }
 // NewStore returns the store of ledgers in a database.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-const declarations db.Documents[Ledger] = "ledger"
+const ledgerTable db.Documents[Ledger] = "ledger"
 
-// Put saves a ledger as it is declared. Its hash counts only if it has none.
+// Put saves the declaration of a ledger. A ledger keeps its first hash.
 func (s *Store) Put(ctx context.Context, acct relay.AccountID, l Ledger) error {
+	const statement = `
+		INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head)
+		VALUES ($1, $2, $3, 0, 0, '')
+		ON CONFLICT (account, ledger) DO UPDATE
+		SET hash = excluded.hash
+		WHERE ledger_log.hash = ''`
 	return s.db.Write(ctx, "ledger "+l.ID, func(ctx context.Context, tx *db.Tx) error {
-		if err := tx.Run(ctx, "ledger "+l.ID, `
-INSERT INTO ledger_log (account, ledger, hash, entries, sealed, head) VALUES ($1, $2, $3, 0, 0, '')
-ON CONFLICT (account, ledger) DO UPDATE SET hash = excluded.hash WHERE ledger_log.hash = ''`, acct, l.ID, l.Hash); err != nil {
+		if err := tx.Run(ctx, "ledger "+l.ID, statement, acct, l.ID, l.Hash); err != nil {
 			return err
 		}
-		return declarations.Put(ctx, tx, acct, l.ID, l)
+		return ledgerTable.Put(ctx, tx, acct, l.ID, l)
 	})
 }
 
-// Delete forgets the declaration of a ledger; relay.KindConflict if it has
-// entries, which nothing removes, relay.KindNotFound if there is none.
+// Delete deletes the declaration of a ledger. It returns relay.KindConflict if the ledger has
+// entries, which nothing deletes, and relay.KindNotFound if there is no such ledger.
 func (s *Store) Delete(ctx context.Context, acct relay.AccountID, id string) error {
-	noun := "ledger " + id
-	return s.db.Write(ctx, noun, func(ctx context.Context, tx *db.Tx) error {
-		entries, err := db.Value[int64](ctx, tx, noun, `
-SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}`, acct, id)
+	const query = "SELECT entries FROM ledger_log WHERE account = $1 AND ledger = $2 {for update}"
+	label := "ledger " + id
+	return s.db.Write(ctx, label, func(ctx context.Context, tx *db.Tx) error {
+		entries, err := db.Value[int64](ctx, tx, label, query, acct, id)
 		if err != nil {
 			return err
 		}
 		if entries > 0 {
-			return relay.Errorf(relay.KindConflict, "%s: it has a history", noun)
+			return relay.Errorf(relay.KindConflict, "%s: it has a history", label)
 		}
-		return declarations.Delete(ctx, tx, acct, id)
+		return ledgerTable.Delete(ctx, tx, acct, id)
 	})
 }
 
 // Ledgers lists an account's ledgers by id.
 func (s *Store) Ledgers(ctx context.Context, acct relay.AccountID) ([]Ledger, error) {
-	return db.List(ctx, s.db, "ledgers of account "+acct.String(), `
-SELECT ledger.doc, ledger_log.hash
-FROM ledger JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
-WHERE ledger.account = $1
-ORDER BY ledger.id`, func(l *Ledger) []any {
-		return []any{db.JSON(l), &l.Hash}
-	}, acct)
+	const query = `
+		SELECT ledger.doc, ledger_log.hash
+		FROM ledger
+		JOIN ledger_log ON ledger_log.account = ledger.account AND ledger_log.ledger = ledger.id
+		WHERE ledger.account = $1
+		ORDER BY ledger.id`
+	fields := func(l *Ledger) []any { return []any{db.JSON(l), &l.Hash} }
+	return db.List(ctx, s.db, "ledgers of account "+acct.String(), query, fields, acct)
 }
 
 // The kinds of sealed secrets.
@@ -71,29 +76,33 @@ const (
 )
 
 const keepSealed = `
-INSERT INTO ledger_sealed (account, kind, name, sealed, expires) VALUES ($1, $2, $3, $4, 0)
-ON CONFLICT (account, kind, name) DO NOTHING`
+	INSERT INTO ledger_sealed (account, kind, name, sealed, expires)
+	VALUES ($1, $2, $3, $4, 0)
+	ON CONFLICT (account, kind, name) DO NOTHING`
 
-// lasting loads what is sealed for good. A row that has an end or is empty was changed
-// outside the gateway. Its error names the row: taken for missing, it would be made anew,
-// and what the old one has sealed would be lost.
-func lasting(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, noun string) ([]byte, error) {
+// permanent loads a sealed value that does not expire. A row that expires or is empty was
+// changed outside the gateway. The error names the row: a row that were taken for missing
+// would be made anew, and what the old one has sealed would be lost.
+func permanent(ctx context.Context, c db.Conn, acct relay.AccountID, kind, name, label string) ([]byte, error) {
+	const query = `
+		SELECT sealed, expires
+		FROM ledger_sealed
+		WHERE account = $1
+		  AND kind = $2
+		  AND name = $3`
 	type row struct {
 		sealed  []byte
 		expires int64
 	}
-	r, err := db.One(ctx, c, noun, `
-SELECT sealed, expires FROM ledger_sealed WHERE account = $1 AND kind = $2 AND name = $3`, func(r *row) []any {
-		return []any{&r.sealed, &r.expires}
-	}, acct, kind, name)
-	at := fmt.Sprintf("%s: the row of ledger_sealed with account %d, kind '%s' and name '%s'", noun, acct, kind, name)
+	r, err := db.One(ctx, c, label, query, func(r *row) []any { return []any{&r.sealed, &r.expires} }, acct, kind, name)
+	rowName := fmt.Sprintf("%s: the row of ledger_sealed with account %d, kind '%s' and name '%s'", label, acct, kind, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case r.expires != 0:
-		return nil, fmt.Errorf("%s was changed: expires is %d, set it to 0", at, r.expires)
+		return nil, fmt.Errorf("%s was changed: expires is %d, set it to 0", rowName, r.expires)
 	case len(r.sealed) == 0:
-		return nil, fmt.Errorf("%s was changed: sealed is empty, restore it from a backup", at)
+		return nil, fmt.Errorf("%s was changed: sealed is empty, restore it from a backup", rowName)
 	}
 	return r.sealed, nil
 }
@@ -105,7 +114,7 @@ func (s *Store) Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error
 
 // Keyset loads an account's wrapped keyset, also in a transaction.
 func Keyset(ctx context.Context, c db.Conn, acct relay.AccountID) ([]byte, error) {
-	return lasting(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
+	return permanent(ctx, c, acct, kindKeyset, "", "keyset of account "+acct.String())
 }
 
 // KeysetsOf returns the wrapped keysets of a SQLite database that no gateway has open.
@@ -125,21 +134,32 @@ func KeysetsOf(ctx context.Context, db *sql.DB) (keysets [][]byte, err error) {
 	return keysets, rows.Err()
 }
 
-// PutKeyset replaces an account's wrapped keyset, nil for none, if no other one is stored.
+// PutKeyset replaces the stored keyset of an account, nil for none, by a new one. It returns
+// relay.KindConflict if another one is stored.
 func (s *Store) PutKeyset(ctx context.Context, acct relay.AccountID, stored, fresh []byte) error {
-	noun, query, args := "keyset of account "+acct.String(), keepSealed, []any{acct, kindKeyset, "", fresh}
-	if len(stored) > 0 {
-		query, args = "UPDATE ledger_sealed SET sealed = $4 WHERE account = $1 AND kind = $2 AND name = $3 AND sealed = $5", append(args, stored)
+	const replace = `
+		UPDATE ledger_sealed
+		SET sealed = $4
+		WHERE account = $1
+		  AND kind = $2
+		  AND name = $3
+		  AND sealed = $5`
+	label := "keyset of account " + acct.String()
+	conflict := relay.Errorf(relay.KindConflict, "%s: changed since it was read", label)
+	if len(stored) == 0 {
+		return db.ChangeOr(ctx, s.db, conflict, label, keepSealed, acct, kindKeyset, "", fresh)
 	}
-	return db.ChangeOr(ctx, s.db, relay.Errorf(relay.KindConflict, "%s: changed since it was read", noun), noun, query, args...)
+	return db.ChangeOr(ctx, s.db, conflict, label, replace, acct, kindKeyset, "", fresh, stored)
 }
 
-// Secret loads something sealed.
+// Secret loads a sealed secret of an account by its name; relay.KindNotFound if there is
+// none.
 func (s *Store) Secret(ctx context.Context, acct relay.AccountID, name string) ([]byte, error) {
-	return lasting(ctx, s.db, acct, kindSecret, name, "secret "+name)
+	return permanent(ctx, s.db, acct, kindSecret, name, "secret "+name)
 }
 
-// KeepSecret saves something sealed unless there is one of the name.
+// KeepSecret saves a sealed secret unless there is one of the name, and returns the stored
+// one.
 func (s *Store) KeepSecret(ctx context.Context, acct relay.AccountID, name string, sealed []byte) ([]byte, error) {
 	if err := s.db.Run(ctx, "secret "+name, keepSealed, acct, kindSecret, name, sealed); err != nil {
 		return nil, err
@@ -147,22 +167,41 @@ func (s *Store) KeepSecret(ctx context.Context, acct relay.AccountID, name strin
 	return s.Secret(ctx, acct, name)
 }
 
-// SetPrivate keeps a job's sealed private token for a time.
+// SetPrivate saves a job's sealed private token for a time.
 func (s *Store) SetPrivate(ctx context.Context, acct relay.AccountID, jobID string, sealed []byte, keep time.Duration) error {
-	return s.db.Run(ctx, "private token of job "+jobID, db.Upsert("ledger_sealed", "account, kind, name", "sealed, expires"), acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
+	const statement = `
+		INSERT INTO ledger_sealed (account, kind, name, sealed, expires)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (account, kind, name) DO UPDATE
+		SET sealed = excluded.sealed,
+		    expires = excluded.expires`
+	return s.db.Run(ctx, "private token of job "+jobID, statement, acct, kindPrivate, jobID, sealed, s.db.Now().Add(keep))
 }
 
-// Private loads a job's sealed private token.
+// Private loads a job's sealed private token; relay.KindNotFound once it has expired.
 func (s *Store) Private(ctx context.Context, acct relay.AccountID, jobID string) ([]byte, error) {
-	return db.Value[[]byte](ctx, s.db, "private token of job "+jobID, `
-SELECT sealed FROM ledger_sealed
-WHERE account = $1 AND kind = $2 AND name = $3 AND expires > $4`, acct, kindPrivate, jobID, s.db.Now())
+	const query = `
+		SELECT sealed
+		FROM ledger_sealed
+		WHERE account = $1
+		  AND kind = $2
+		  AND name = $3
+		  AND expires > $4`
+	return db.Value[[]byte](ctx, s.db, "private token of job "+jobID, query, acct, kindPrivate, jobID, s.db.Now())
 }
 
-// Sweep removes private tokens that have expired.
+// Sweep deletes private tokens that have expired.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.Sweep(ctx, "private tokens", db.SweepMost, `
-DELETE FROM ledger_sealed WHERE kind = 'private' AND (account, name) IN (
-  SELECT account, name FROM ledger_sealed
-  WHERE kind = 'private' AND expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2 {skip locked})`, now)
+	const statement = `
+		DELETE FROM ledger_sealed
+		WHERE kind = 'private'
+		  AND (account, name) IN (
+			SELECT account, name
+			FROM ledger_sealed
+			WHERE kind = 'private'
+			  AND expires > 0
+			  AND expires <= $1
+			ORDER BY expires
+			LIMIT $2 {skip locked})`
+	return s.db.Sweep(ctx, "private tokens", db.SweepMost, statement, now)
 }

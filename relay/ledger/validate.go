@@ -42,34 +42,34 @@ func (v Validity) Left(now time.Time) *int64 {
 //
 // It returns Invalid if there is a single token and that is unknown or not the
 // account's, or its private token is wrong. Of several, such a one is not valid.
-func (s *Service) Validate(ctx context.Context, acct relay.AccountID, in Validation) ([]Validity, error) {
-	texts, err := several(in.Token, in.Tokens)
+func (s *Service) Validate(ctx context.Context, acct relay.AccountID, validation Validation) ([]Validity, error) {
+	texts, err := several(validation.Token, validation.Tokens)
 	if err != nil {
 		return nil, err
 	}
 	p := relay.Problems{}
-	checkObject(p, "private_metadata", in.PrivateMetadata)
+	checkObject(p, "private_metadata", validation.PrivateMetadata)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	all := make([]Validity, len(texts))
+	results := make([]Validity, len(texts))
 	for i, text := range texts {
-		t, err := s.known(ctx, acct, Credential{Token: text, Private: in.Private})
-		all[i].Text = text
-		if relay.KindOf(err) == relay.KindInvalid && len(in.Tokens) > 0 {
+		t, err := s.known(ctx, acct, Credential{Token: text, Private: validation.Private})
+		results[i].Text = text
+		if relay.KindOf(err) == relay.KindInvalid && len(validation.Tokens) > 0 {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		same, err := s.sameMetadata(ctx, acct, t, in.PrivateMetadata)
+		same, err := s.sameMetadata(ctx, acct, t, validation.PrivateMetadata)
 		if err != nil {
 			return nil, err
 		}
-		all[i].Known, all[i].Token = true, t
-		all[i].Valid = t.Valid(s.deps.Now()) && same
+		results[i].Known, results[i].Token = true, t
+		results[i].Valid = t.Valid(s.deps.Now()) && same
 	}
-	return all, nil
+	return results, nil
 }
 
 // Now is the service's clock.
@@ -77,21 +77,21 @@ func (s *Service) Now() time.Time { return s.deps.Now() }
 
 // sameMetadata reports whether private metadata is that of a token. Its
 // duration does not depend on the stored metadata.
-func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Token, given json.RawMessage) (bool, error) {
-	if given == nil {
+func (s *Service) sameMetadata(ctx context.Context, acct relay.AccountID, t Token, metadata json.RawMessage) (bool, error) {
+	if metadata == nil {
 		return true, nil
 	}
-	plain, err := canonical(given)
+	plain, err := canonical(metadata)
 	if err != nil {
 		return false, err
 	}
-	var kept []byte
+	var stored []byte
 	if t.Sealed != nil {
-		if kept, err = s.deps.Vault.Open(ctx, acct, t.Sealed, "private metadata of "+t.ID); err != nil {
+		if stored, err = s.deps.Vault.Open(ctx, acct, t.Sealed, "private metadata of "+t.ID); err != nil {
 			return false, err
 		}
 	}
-	a, b := sha256.Sum256(plain), sha256.Sum256(kept)
+	a, b := sha256.Sum256(plain), sha256.Sum256(stored)
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1, nil
 }
 

@@ -50,25 +50,25 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 		return Report{}, err
 	}
 	r, p := Report{Pinned: true, Scope: scopeOf(0)}, Place{acct, l.ID}
-	last := s.deps.Heads.Last(p)
+	lastHead := s.deps.Heads.Last(p)
 	log, err := s.deps.Store.Log(ctx, acct, l.ID)
-	if err != nil || log == (Log{}) && last == "" && len(earlier) == 0 {
+	if err != nil || log == (Log{}) && lastHead == "" && len(earlier) == 0 {
 		return r, err
 	}
 	r.Unsealed = log.Entries - log.Signed
-	if err := s.verifyHead(ctx, p, log, last, &r); err != nil {
+	if err := s.verifyHead(ctx, p, log, lastHead, &r); err != nil {
 		return r, err
 	}
-	if last != "" && last != log.Head {
-		earlier = append(earlier, last)
+	if lastHead != "" && lastHead != log.Head {
+		earlier = append(earlier, lastHead)
 	}
 	c := r.checker(log.Head, earlier)
 	if c == nil {
 		return r, nil
 	}
-	for from := int64(0); from < r.Head.Size; from += batch {
-		to := min(from+batch, r.Head.Size)
-		if err := s.verifyBatch(ctx, acct, l.ID, from, to, c); err != nil {
+	for start := int64(0); start < r.Head.Size; start += batch {
+		end := min(start+batch, r.Head.Size)
+		if err := s.verifyBatch(ctx, acct, l.ID, start, end, c); err != nil {
 			return r, err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Service) Verify(ctx context.Context, acct relay.AccountID, ledgerID str
 
 // verifyHead checks what belongs to the head: the key, the sealed head and the number
 // of entries.
-func (s *Service) verifyHead(ctx context.Context, p Place, log Log, last string, r *Report) (err error) {
+func (s *Service) verifyHead(ctx context.Context, p Place, log Log, lastHead string, r *Report) (err error) {
 	if r.Key, err = s.keyThere(ctx, p); corrupt(err) {
 		r.fault(-1, "the key that signs the heads does not open: "+err.Error())
 		return nil
@@ -89,7 +89,7 @@ func (s *Service) verifyHead(ctx context.Context, p Place, log Log, last string,
 	if err != nil {
 		return err
 	}
-	wrong, err := s.wrongSeal(ctx, p, log, last)
+	wrong, err := s.wrongSeal(ctx, p, log, lastHead)
 	if wrong != "" && log.Head != "" {
 		r.fault(-1, wrong)
 	}
@@ -101,19 +101,19 @@ func (s *Service) verifyHead(ctx context.Context, p Place, log Log, last string,
 	return err
 }
 
-func (s *Service) verifyBatch(ctx context.Context, acct relay.AccountID, id string, from, to int64, c *merkle.Checker) error {
-	entries, err := s.deps.Store.Entries(ctx, acct, id, run(from, to))
+func (s *Service) verifyBatch(ctx context.Context, acct relay.AccountID, id string, start, end int64, c *merkle.Checker) error {
+	entries, err := s.deps.Store.Entries(ctx, acct, id, run(start, end))
 	if err != nil {
 		return err
 	}
-	first := merkle.StoredAt(from)
-	hashes, err := s.deps.Store.Hashes(ctx, acct, id, run(first, merkle.StoredAt(to)))
+	index := merkle.StoredAt(start)
+	hashes, err := s.deps.Store.Hashes(ctx, acct, id, run(index, merkle.StoredAt(end)))
 	if err != nil {
 		return err
 	}
 	for i, e := range entries {
-		n := from + int64(i)
-		c.Entry(e, hashes[merkle.StoredAt(n)-first:merkle.StoredAt(n+1)-first])
+		n := start + int64(i)
+		c.Entry(e, hashes[merkle.StoredAt(n)-index:merkle.StoredAt(n+1)-index])
 	}
 	return nil
 }
@@ -217,16 +217,16 @@ func (s *Service) export(ctx context.Context, w io.Writer, acct relay.AccountID,
 	if err := json.NewEncoder(w).Encode(exportHead{l.Hash, l.Name, h.Key, h.Signed}); err != nil {
 		return err
 	}
-	for from := int64(0); from < h.Head.Size; from += batch {
-		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(from, min(from+batch, h.Head.Size)))
+	for start := int64(0); start < h.Head.Size; start += batch {
+		entries, err := s.deps.Store.Entries(ctx, acct, l.ID, run(start, min(start+batch, h.Head.Size)))
 		if err != nil {
 			return err
 		}
 		for i, e := range entries {
 			if e == nil {
-				return fmt.Errorf("ledger %s: entry %d is missing", l.ID, from+int64(i))
+				return fmt.Errorf("ledger %s: entry %d is missing", l.ID, start+int64(i))
 			}
-			if _, err := fmt.Fprintf(w, "%d %s %s\n", from+int64(i), merkle.LeafHash(e), e); err != nil {
+			if _, err := fmt.Fprintf(w, "%d %s %s\n", start+int64(i), merkle.LeafHash(e), e); err != nil {
 				return err
 			}
 		}
@@ -240,8 +240,8 @@ const maxLine = 4 * maxMetadata
 // VerifyExport checks an exported ledger by a public key; an empty one stands for
 // the one it names itself, which only shows that it is whole. Earlier heads are
 // as in Verify.
-func VerifyExport(from io.Reader, key string, earlier ...string) (Report, error) {
-	lines := bufio.NewScanner(from)
+func VerifyExport(src io.Reader, key string, earlier ...string) (Report, error) {
+	lines := bufio.NewScanner(src)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	var head exportHead
 	if !lines.Scan() {
@@ -277,8 +277,8 @@ func VerifyExport(from io.Reader, key string, earlier ...string) (Report, error)
 // line checks a line of an export. One that cannot be read is an entry that was
 // changed; one whose number is higher than expected leaves some out.
 func (r *Report) line(c *merkle.Checker, line []byte) {
-	number, rest, _ := bytes.Cut(line, []byte(" "))
-	hash, entry, _ := bytes.Cut(rest, []byte(" "))
+	number, entry, _ := bytes.Cut(line, []byte(" "))
+	hash, entry, _ := bytes.Cut(entry, []byte(" "))
 	n, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {
 		n = c.Size()

@@ -48,7 +48,7 @@ type master struct {
 	key tink.AEAD
 }
 
-// Store keeps wrapped keysets.
+// Store keeps wrapped keysets; *ledger.Store implements it. Tests use one in memory.
 type Store interface {
 	// Keyset loads an account's; relay.KindNotFound if there is none.
 	Keyset(ctx context.Context, acct relay.AccountID) ([]byte, error)
