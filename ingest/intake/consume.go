@@ -70,10 +70,10 @@ func (i *Intake) Run(ctx context.Context) error {
 // before a batch is read, and after a large batch processing pauses for as long as
 // the batch took, unless the backlog exceeds its limit.
 func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
-	var last *batch
+	var newest *batch
 	var open []*batch
 	var records []journal.Record // that were read and are not in a batch yet
-	for accepted := i.accepted.Load(); i.throttle(ctx, last); {
+	for accepted := i.accepted.Load(); i.throttle(ctx, newest); {
 		if len(records) == 0 {
 			var err error
 			if records, err = i.consumer.Next(ctx, i.options.Batch); err != nil {
@@ -92,15 +92,15 @@ func (i *Intake) dispatch(ctx context.Context, started chan<- *batch) error {
 			return fmt.Errorf("intake %s: memory: %w", i.kind, err)
 		}
 		now := i.accepted.Load()
-		last = &batch{
+		newest = &batch{
 			last: records[size-1].Seq, size: size, arrived: now - accepted, memory: memory,
 			noted: make(chan struct{}), keyed: make(chan struct{}), ended: make(chan struct{}),
 		}
 		accepted = now
-		started <- last // blocks while all workers are busy
-		last.earlier = unfinished(open)
-		open = append(slices.Clip(last.earlier), last)
-		go i.work(ctx, last, slices.Clone(records[:size]))
+		started <- newest // blocks while all workers are busy
+		newest.earlier = unfinished(open)
+		open = append(slices.Clip(newest.earlier), newest)
+		go i.work(ctx, newest, slices.Clone(records[:size]))
 		records = records[size:]
 	}
 	return nil
@@ -134,20 +134,20 @@ func (i *Intake) work(ctx context.Context, b *batch, records []journal.Record) {
 }
 
 // throttle delays the next batch under load. It returns false when ctx is done.
-func (i *Intake) throttle(ctx context.Context, last *batch) bool {
+func (i *Intake) throttle(ctx context.Context, newest *batch) bool {
 	switch {
-	case last == nil || last.size <= busyBatch || i.options.Linger < 0:
+	case newest == nil || newest.size <= busyBatch || i.options.Linger < 0:
 		return ctx.Err() == nil
-	case last.arrived < uint64(last.size)/4:
+	case newest.arrived < uint64(newest.size)/4:
 		return ctx.Err() == nil // few new entries are arriving
-	case last.size < heavyBatch:
+	case newest.size < heavyBatch:
 		return relay.Sleep(ctx, i.options.Linger)
-	case i.log.Stats().Last-last.last > i.options.Backlog:
+	case i.log.Stats().Last-newest.last > i.options.Backlog:
 		return ctx.Err() == nil
 	}
 	select {
-	case <-last.ended:
-		return relay.Sleep(ctx, max(last.took, i.options.Linger))
+	case <-newest.ended:
+		return relay.Sleep(ctx, max(newest.took, i.options.Linger))
 	case <-ctx.Done():
 		return false
 	}
@@ -181,15 +181,15 @@ func (i *Intake) commit(started <-chan *batch, stop func()) error {
 // if ctx is done.
 func (i *Intake) items(ctx context.Context, records []journal.Record) (items []Item, err error) {
 	items = make([]Item, 0, len(records))
-	before := &Entry{}
+	previous := &Entry{}
 	for _, r := range records {
-		it, bad := i.itemAfter(r, before)
+		it, bad := i.itemAfter(r, previous)
 		if bad != nil {
 			err = errors.Join(err, i.complete(ctx, []Item{it}, []event.Status{quarantine(it, bad)}))
 			continue
 		}
 		items = append(items, it)
-		before = &items[len(items)-1].Entry
+		previous = &items[len(items)-1].Entry
 	}
 	return items, err
 }
@@ -217,29 +217,29 @@ type sighting struct {
 
 // note notes an entry of an account, and reports whether another account has sent one
 // shortly before.
-func (n *neighbours) note(acct relay.AccountID, at time.Time) (others bool) {
+func (n *neighbours) note(acct relay.AccountID, receivedAt time.Time) (crowded bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.last[0].account != acct {
 		n.last[1] = n.last[0]
 	}
-	n.last[0] = sighting{acct, at}
-	return at.Sub(n.last[1].at).Abs() < neighbourTime // the clock may have been set back
+	n.last[0] = sighting{acct, receivedAt}
+	return receivedAt.Sub(n.last[1].at).Abs() < neighbourTime // the clock may have been set back
 }
 
 // takeLarge removes the entries that are deferred from items, and returns their statuses.
-func (i *Intake) takeLarge(items []Item) (kept, deferred []Item, statuses []event.Status) {
-	kept = items[:0]
+func (i *Intake) takeLarge(items []Item) (small, deferred []Item, statuses []event.Status) {
+	small = items[:0]
 	for n := range items {
 		it := items[n]
-		others := i.neighbours.note(it.Entry.Account, it.Entry.ReceivedAt)
-		if others && weight(it.Entry.Body) > largeWeight {
+		crowded := i.neighbours.note(it.Entry.Account, it.Entry.ReceivedAt)
+		if crowded && weight(it.Entry.Body) > largeWeight {
 			deferred, statuses = append(deferred, it), append(statuses, it.Status(event.Pending, largeReason))
 			continue
 		}
-		kept = append(kept, it)
+		small = append(small, it)
 	}
-	return kept, deferred, statuses
+	return small, deferred, statuses
 }
 
 // The bounds of the memory that entries take while they are processed. An entry beyond

@@ -20,10 +20,10 @@ const noAccount = relay.AccountID(-1)
 // processDeferred processes deferred entries in turns: the oldest of one account,
 // then those of the next. It includes entries deferred before a restart.
 func (i *Intake) processDeferred(ctx context.Context) {
-	backoff, last := minBackoff, noAccount
+	backoff, lastAccount := minBackoff, noAccount
 	for ctx.Err() == nil {
 		deferred := i.deferred.Load()
-		next, err := i.deferredTurn(ctx, last)
+		turnAccount, err := i.deferredTurn(ctx, lastAccount)
 		if err != nil {
 			if ctx.Err() == nil {
 				i.recordOutage(err)
@@ -36,31 +36,31 @@ func (i *Intake) processDeferred(ctx context.Context) {
 			i.outage.Store(nil)
 			backoff = minBackoff
 		}
-		if next == noAccount && last == noAccount { // there are no deferred entries
+		if turnAccount == noAccount && lastAccount == noAccount { // there are no deferred entries
 			i.caughtUp.Store(deferred + 1)
 			relay.Wait(ctx, i.deferredReady)
 		}
-		last = next
+		lastAccount = turnAccount
 	}
 }
 
 // deferredTurn processes deferred entries of the accounts after the given one. It
 // returns the last account of the turn, or noAccount if there are no such entries.
-func (i *Intake) deferredTurn(ctx context.Context, after relay.AccountID) (relay.AccountID, error) {
-	statuses, err := i.statuses.Deferred(ctx, i.kind, after, deferredBatch)
+func (i *Intake) deferredTurn(ctx context.Context, lastAccount relay.AccountID) (relay.AccountID, error) {
+	statuses, err := i.statuses.Deferred(ctx, i.kind, lastAccount, deferredBatch)
 	if err != nil || len(statuses) == 0 {
 		return noAccount, err
 	}
 	var items []Item
 	var ended []event.Status // entries that can no longer be processed
-	sum, last := 0, after
+	sum, account := 0, lastAccount
 	for _, m := range statuses {
 		r, err := i.log.Read(m.Seq)
 		w := weight(r.Payload)
 		if len(items) > 0 && sum+w > maxBatchWeight {
 			break
 		}
-		last, sum = m.Account, sum+w
+		account, sum = m.Account, sum+w
 		if errors.Is(err, journal.ErrNotFound) {
 			i.logger.Error("deferred event lost: its record is damaged or was removed", "event", m.ID)
 			m.State = event.Done
@@ -81,7 +81,7 @@ func (i *Intake) deferredTurn(ctx context.Context, after relay.AccountID) (relay
 	if err := i.statuses.Set(ctx, i.kind, ended); err != nil {
 		return noAccount, err
 	}
-	return last, i.reprocess(ctx, items)
+	return account, i.reprocess(ctx, items)
 }
 
 // needWithin bounds the query of the statuses for a journal.
@@ -94,13 +94,13 @@ func Need(kind event.Kind, statuses *event.Statuses) func(first, last uint64) (j
 	return func(first, last uint64) (journal.Need, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), needWithin)
 		defer cancel()
-		for _, one := range []struct {
+		for _, check := range []struct {
 			state event.State
 			need  journal.Need
 		}{{event.Pending, journal.ToProcess}, {event.Quarantined, journal.ForReplay}} {
-			newest, err := statuses.List(ctx, kind, one.state, last+1, 1)
+			newest, err := statuses.List(ctx, kind, check.state, last+1, 1)
 			if err != nil || len(newest) > 0 && newest[0].Seq >= first {
-				return one.need, err
+				return check.need, err
 			}
 		}
 		return journal.NotNeeded, nil

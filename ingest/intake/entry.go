@@ -62,14 +62,14 @@ func appendString(dst []byte, s string) []byte {
 // parseEntry decodes an entry encoded by Append. The body shares memory with b. Texts
 // that are the same in the entry before it share that one's memory: the entries of a
 // batch are mostly of few senders.
-func parseEntry(b []byte, before *Entry) (Entry, error) {
+func parseEntry(b []byte, previous *Entry) (Entry, error) {
 	r := reader{all: b, rest: b}
 	if v := r.byte("version"); v != entryVersion && r.err == nil {
 		r.fail("version", "unknown version")
 	}
 	e := Entry{Account: relay.AccountID(r.varint("account"))}
-	e.Source, e.Path = r.string("source", before.Source), r.string("path", before.Path)
-	e.Query, e.ContentType = r.string("query", before.Query), r.string("content_type", before.ContentType)
+	e.Source, e.Path = r.string("source", previous.Source), r.string("path", previous.Path)
+	e.Query, e.ContentType = r.string("query", previous.Query), r.string("content_type", previous.ContentType)
 	e.Waiter = r.string("waiter", "")
 	for n := r.uvarint("headers"); n > 0 && r.err == nil; n-- {
 		key, value := r.string("header", tracing.Header), r.string("header value", "")

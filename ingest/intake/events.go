@@ -67,9 +67,9 @@ func (i *Intake) Search(ctx context.Context, s Search, fn func(event.Event, *Ite
 func (s *Search) over() bool { return !s.Until.IsZero() && time.Now().After(s.Until) }
 
 // unreadStatuses stands in for the stored statuses when they cannot be read.
-func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, from, to uint64) (map[uint64]event.Status, error) {
+func (i *Intake) unreadStatuses(_ context.Context, _ event.Kind, start, end uint64) (map[uint64]event.Status, error) {
 	statuses := make(map[uint64]event.Status)
-	for seq := from; seq <= min(to, i.consumer.Committed()); seq++ {
+	for seq := start; seq <= min(end, i.consumer.Committed()); seq++ {
 		statuses[seq] = event.Status{Seq: seq, State: event.Unknown}
 	}
 	return statuses, nil
@@ -106,7 +106,7 @@ func (i *Intake) eventsByID(ctx context.Context, f event.Filter, below uint64, f
 		if err != nil {
 			return err
 		}
-		if _, more, err := i.visit(f, seq, statuses[seq], fn); err != nil || !more {
+		if _, goOn, err := i.visit(f, seq, statuses[seq], fn); err != nil || !goOn {
 			return err
 		}
 	}
@@ -130,7 +130,7 @@ func (i *Intake) sequences(ids []string) []uint64 {
 
 // visit calls fn with an event if the filter selects it and its record still
 // exists. It returns the record, and whether to continue.
-func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event.Event, *Item) bool) (r journal.Record, more bool, err error) {
+func (i *Intake) visit(f event.Filter, seq uint64, m event.Status, fn func(event.Event, *Item) bool) (r journal.Record, goOn bool, err error) {
 	r, err = i.log.Read(seq)
 	if errors.Is(err, journal.ErrNotFound) {
 		return r, true, nil
@@ -151,11 +151,11 @@ func (i *Intake) listByState(ctx context.Context, s Search, fn func(event.Event,
 		}
 		for _, m := range statuses {
 			s.Below = m.Seq
-			r, more, err := i.visit(s.Filter, m.Seq, m, fn)
+			r, goOn, err := i.visit(s.Filter, m.Seq, m, fn)
 			if err != nil {
 				return Reached{}, err
 			}
-			if !more || s.over() {
+			if !goOn || s.over() {
 				return Reached{m.Seq, r.Time}, nil
 			}
 		}
@@ -229,10 +229,9 @@ func (i *Intake) selects(f *event.Filter, e *event.Event, it *Item) bool {
 // hide the event.
 func (i *Intake) describe(it Item) (text string) {
 	err := i.recovered(func() error {
-		if _, err := i.processor.parse(&it); err != nil {
-			return nil
+		if _, err := i.processor.parse(&it); err == nil {
+			text = i.processor.describe(&it)
 		}
-		text = i.processor.describe(&it)
 		return nil
 	})
 	if err != nil {

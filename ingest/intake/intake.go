@@ -254,11 +254,11 @@ func (i *Intake) id(seq uint64) string {
 
 // Sequence returns the sequence of an id of this intake.
 func (i *Intake) Sequence(id string) (uint64, bool) {
-	rest, ok := strings.CutPrefix(id, i.node+"-"+string(i.kind[:1]))
+	digits, ok := strings.CutPrefix(id, i.node+"-"+string(i.kind[:1]))
 	if !ok {
 		return 0, false
 	}
-	seq, err := strconv.ParseUint(rest, 10, 64)
+	seq, err := strconv.ParseUint(digits, 10, 64)
 	return seq, err == nil && seq > 0
 }
 
@@ -282,8 +282,8 @@ func (i *Intake) Status() Status {
 		Journal: i.log.Stats(), Accepted: i.accepted.Load(),
 		Processed: i.processed.Load(), Quarantined: i.quarantined.Load(), Deferred: i.deferred.Load(),
 	}
-	if last, done := s.Journal.Last, i.consumer.Committed(); last > done {
-		s.Lag = last - done
+	if lastSeq, done := s.Journal.Last, i.consumer.Committed(); lastSeq > done {
+		s.Lag = lastSeq - done
 	}
 	if err := i.outage.Load(); err != nil {
 		s.Waiting = (*err).Error()
@@ -305,13 +305,13 @@ func (i *Intake) Complete() (seq uint64, ok bool) {
 // Revert moves the checkpoint back to a sequence, so that Run processes the entries behind
 // it again, and returns their number and the sequence of the first that the journal still
 // has. It is for an Intake that does not run.
-func (i *Intake) Revert(seq uint64) (count, first uint64, err error) {
-	last := i.consumer.Committed()
-	if seq >= last {
+func (i *Intake) Revert(seq uint64) (count, firstSeq uint64, err error) {
+	committed := i.consumer.Committed()
+	if seq >= committed {
 		return 0, seq + 1, nil
 	}
-	first = max(seq+1, i.log.Stats().First)
-	return last - min(last, first-1), first, i.consumer.Revert(seq)
+	firstSeq = max(seq+1, i.log.Stats().First)
+	return committed - min(committed, firstSeq-1), firstSeq, i.consumer.Revert(seq)
 }
 
 // Gaps returns the damaged ranges of the journal, which are passed over.
@@ -320,10 +320,10 @@ func (i *Intake) Gaps() []journal.Gap { return i.log.Gaps() }
 // Drained reports whether every entry that can be read is processed and none is
 // deferred. There may be a lag even so: of damaged entries at the end of the journal.
 func (i *Intake) Drained(ctx context.Context) (bool, error) {
-	last, done := i.log.Stats().Last, i.consumer.Committed()
-	left := errors.New("an entry is left")
-	err := i.log.Range(ctx, done+1, last, func(journal.Record) error { return left })
-	if errors.Is(err, left) {
+	lastSeq, done := i.log.Stats().Last, i.consumer.Committed()
+	errLeft := errors.New("an entry is left")
+	err := i.log.Range(ctx, done+1, lastSeq, func(journal.Record) error { return errLeft })
+	if errors.Is(err, errLeft) {
 		return false, nil
 	}
 	if err != nil {
@@ -346,9 +346,9 @@ func (i *Intake) Trim(ctx context.Context) error {
 func (i *Intake) item(r journal.Record) (Item, error) { return i.itemAfter(r, &Entry{}) }
 
 // itemAfter is item for a record behind the one of an entry.
-func (i *Intake) itemAfter(r journal.Record, before *Entry) (Item, error) {
+func (i *Intake) itemAfter(r journal.Record, previous *Entry) (Item, error) {
 	it := Item{ID: i.id(r.Seq), Seq: r.Seq}
-	e, err := parseEntry(r.Payload, before)
+	e, err := parseEntry(r.Payload, previous)
 	e.ReceivedAt = r.Time
 	it.Entry = e
 	return it, err

@@ -117,8 +117,8 @@ func (i *Intake) complete(ctx context.Context, items []Item, statuses []event.St
 
 // countUpTo returns how many of items, which are in order, have a sequence of at most
 // last.
-func countUpTo(items []Item, last uint64) int {
-	return sort.Search(len(items), func(n int) bool { return items[n].Seq > last })
+func countUpTo(items []Item, seq uint64) int {
+	return sort.Search(len(items), func(n int) bool { return items[n].Seq > seq })
 }
 
 // saveStatuses stores statuses and retries until it succeeds or ctx is done.
@@ -162,12 +162,12 @@ func (i *Intake) count(statuses []event.Status) {
 
 // logQuarantined logs that an event was quarantined, or that nothing takes it.
 func (i *Intake) logQuarantined(m event.Status) {
-	about := []any{"event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason}
+	attrs := []any{"event", m.ID, "account", m.Account, "source", m.Source, "reason", m.Reason}
 	if m.State == event.Unrouted {
-		i.logger.Info("event unrouted", about...)
+		i.logger.Info("event unrouted", attrs...)
 		return
 	}
-	i.logger.Warn("event quarantined", about...)
+	i.logger.Warn("event quarantined", attrs...)
 }
 
 // recordOutage records why processing is blocked, and logs it once.

@@ -34,7 +34,7 @@ func (i *Intake) Replay(ctx context.Context, f event.Filter, rules bool) (int, e
 // Reprocess processes the entries from a sequence up to the checkpoint again, in order
 // of arrival, and returns their number. It restores a database that has lost their
 // effects; rules look at the frames as they did the first time.
-func (i *Intake) Reprocess(ctx context.Context, from uint64) (int, error) {
+func (i *Intake) Reprocess(ctx context.Context, firstSeq uint64) (int, error) {
 	count := 0
 	var seqs []uint64
 	flush := func() error {
@@ -42,7 +42,7 @@ func (i *Intake) Reprocess(ctx context.Context, from uint64) (int, error) {
 		count, seqs = count+len(seqs), seqs[:0]
 		return err
 	}
-	err := i.log.Range(ctx, from, i.consumer.Committed(), func(r journal.Record) error {
+	err := i.log.Range(ctx, firstSeq, i.consumer.Committed(), func(r journal.Record) error {
 		if seqs = append(seqs, r.Seq); len(seqs) == replayBatch {
 			return flush()
 		}
@@ -79,14 +79,14 @@ type Selection struct {
 }
 
 // Batches calls fn with batches of the events that a filter selects, in order of
-// arrival, and returns what Count does. If there are more than most, fn gets the newest
+// arrival, and returns what Count does. If there are more than limit, fn gets the newest
 // only.
-func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, most int, fn func(Selection) error) (int, Reached, error) {
+func (i *Intake) Batches(ctx context.Context, f event.Filter, until time.Time, limit int, fn func(Selection) error) (int, Reached, error) {
 	seqs, reached, err := i.selected(ctx, f, until)
 	if err != nil {
 		return 0, reached, err
 	}
-	newest := seqs[max(0, len(seqs)-most):]
+	newest := seqs[max(0, len(seqs)-limit):]
 	for len(newest) > 0 {
 		s, count, err := i.selection(ctx, newest[:min(replayBatch, len(newest))])
 		if err != nil {

@@ -34,12 +34,12 @@ type Options struct {
 }
 
 // New returns the surface over the intake of uplinks with the processor p.
-func New(in *intake.Intake, p *Processor, types Types, o Options) *Surface {
+func New(posts *intake.Intake, p *Processor, types Types, o Options) *Surface {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return &Surface{
-		intake: in, waiters: p.waiters, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
+		intake: posts, waiters: p.waiters, types: types, now: o.Now, logger: cmp.Or(o.Logger, slog.Default()),
 		bodyLimit: cmp.Or(o.BodyLimit, 1<<20), answerTimeout: cmp.Or(o.AnswerTimeout, 3*time.Second),
 	}
 }
@@ -174,9 +174,9 @@ func deviceIn(path string) string {
 	if len(path) < len(before) || !strings.EqualFold(path[:len(before)], before) {
 		return ""
 	}
-	rest := path[len(before):]
-	if id, err := url.PathUnescape(rest); err == nil {
+	device := path[len(before):]
+	if id, err := url.PathUnescape(device); err == nil {
 		return id
 	}
-	return rest
+	return device
 }

@@ -43,26 +43,26 @@ func (p *Preview) Posts(ctx context.Context, items []intake.Item) ([]replay.Prev
 	if err != nil {
 		return nil, err
 	}
-	out := make([]replay.PreviewedPost, len(items))
+	previewed := make([]replay.PreviewedPost, len(items))
 	for n, f := range previews {
-		at := origins[n]
-		out[at].Frames = append(out[at].Frames, f)
-		results[at].outcome(f.Identifier, f.Outcome)
+		i := origins[n]
+		previewed[i].Frames = append(previewed[i].Frames, f)
+		results[i].outcome(f.Identifier, f.Outcome)
 	}
-	for n := range out {
-		out[n].State = event.Done
+	for n := range previewed {
+		previewed[n].State = event.Done
 		if reasons := results[n].reasons; len(reasons) > 0 {
-			out[n].State, out[n].Reason = event.Quarantined, intake.ClipReason(strings.Join(reasons, "; "))
+			previewed[n].State, previewed[n].Reason = event.Quarantined, intake.ClipReason(strings.Join(reasons, "; "))
 		}
 	}
-	return out, nil
+	return previewed, nil
 }
 
 // Preview computes the changes that replaying the posts selected by a filter would
 // make. It implements replay.Posts.
-func (i *Inspector) Preview(ctx context.Context, f event.Filter, until time.Time, most int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, time.Time, error) {
+func (i *Inspector) Preview(ctx context.Context, f event.Filter, until time.Time, limit int, stop func() bool, fn func(*event.Event, *replay.PreviewedPost)) (int, time.Time, error) {
 	preview := i.NewPreview()
-	count, reached, err := i.intake.Batches(ctx, f, until, most, func(sel intake.Selection) error {
+	count, reached, err := i.intake.Batches(ctx, f, until, limit, func(sel intake.Selection) error {
 		if stop() {
 			return nil
 		}
@@ -97,28 +97,28 @@ const (
 // Recent returns the last frames of a device that carry data, newest first:
 // from the journal of this gateway, and if that has fewer, from the logged
 // raw frames of the device.
-func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Device, most int) ([]iot.Arrival, error) {
-	var out []iot.Arrival
-	left := maxScanned
+func (i *Inspector) Recent(ctx context.Context, acct relay.AccountID, d iot.Device, limit int) ([]iot.Arrival, error) {
+	var arrivals []iot.Arrival
+	remaining := maxScanned
 	search := intake.Search{Filter: event.Filter{Account: acct}, Until: time.Now().Add(maxScanTime)}
 	_, err := i.intake.Search(ctx, search, func(_ event.Event, it *intake.Item) bool {
 		for _, a := range uplinksOf(it, d.Identifier) {
-			if !slices.ContainsFunc(out, func(other iot.Arrival) bool { return a.Repeats(&other) }) {
-				out = append(out, a)
+			if !slices.ContainsFunc(arrivals, func(other iot.Arrival) bool { return a.Repeats(&other) }) {
+				arrivals = append(arrivals, a)
 			}
 		}
-		left--
-		return len(out) < most && left > 0
+		remaining--
+		return len(arrivals) < limit && remaining > 0
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(out) < most {
-		if out, err = i.addLogged(ctx, acct, d, out); err != nil {
+	if len(arrivals) < limit {
+		if arrivals, err = i.addLogged(ctx, acct, d, arrivals); err != nil {
 			return nil, err
 		}
 	}
-	return out[:min(most, len(out))], nil
+	return arrivals[:min(limit, len(arrivals))], nil
 }
 
 // uplinksOf returns the uplinks of a device in a post, the last one first.

@@ -132,17 +132,17 @@ func arrivalsOf(posts []intake.Parsed[*post]) (arrivals []iot.Arrival, origins [
 // logNotes logs the notes of frames that were stored: once per batch, with the first
 // note as an example, so that a device with a wrong clock does not fill the disk.
 func (p *Processor) logNotes(arrivals []iot.Arrival, outcomes []iot.Outcome) {
-	count, first := 0, -1
+	count, example := 0, -1
 	for n, outcome := range outcomes {
 		if len(outcome.Notes) > 0 && outcome.Refused == "" && arrivals[n].Frame.Kind == decoders.Uplink {
-			if count++; first < 0 {
-				first = n
+			if count++; example < 0 {
+				example = n
 			}
 		}
 	}
 	if count > 0 {
-		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[first].Record,
-			"dev_eui", arrivals[first].Frame.Identifier, "note", outcomes[first].Notes[0])
+		p.logger.Info("frames stored with notes", "frames", count, "event", arrivals[example].Record,
+			"dev_eui", arrivals[example].Frame.Identifier, "note", outcomes[example].Notes[0])
 	}
 }
 

@@ -22,11 +22,11 @@ const (
 // generic webhook, the segment is a device.
 func sourceIn(path string) string {
 	path = strings.TrimSuffix(path, "/")
-	last := strings.LastIndexByte(path, '/')
-	if last < 0 || !slices.Contains(vendorWebhooks(), webhookName(path)) || strings.Count(path[:last], "/") < 2 {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 || !slices.Contains(vendorWebhooks(), webhookName(path)) || strings.Count(path[:i], "/") < 2 {
 		return ""
 	}
-	return path[last+1:]
+	return path[i+1:]
 }
 
 // verify checks a post's signature: Disruptive Technologies and KPN sign the

@@ -97,14 +97,14 @@ func (s *frameSteps) decoder() {
 // readings adds each reading with its value, and where they are stored.
 func (s *frameSteps) readings() {
 	stored := 0
-	var at time.Time
+	var sampleTime time.Time
 	for i := range s.frame.Readings {
 		r := &s.frame.Readings[i]
 		if r.Effect == iot.Unchanged || r.Effect == iot.Changed || r.Effect == iot.Stays {
 			stored++
 		}
 		if r.New != nil {
-			at = r.Time
+			sampleTime = r.Time
 		}
 		if i < maxTraced {
 			s.add("reading", s.reading(r))
@@ -120,20 +120,20 @@ func (s *frameSteps) readings() {
 	case stored == 0:
 		s.add("stored", "none of its readings is in the store")
 	default:
-		if at.IsZero() {
-			at = s.frame.Time
+		if sampleTime.IsZero() {
+			sampleTime = s.frame.Time
 		}
-		s.out = append(s.out, inbound.Step{At: at, Name: "stored", Text: fmt.Sprintf("readings in the store under this time of the frame: %d of %d", stored, n)})
+		s.out = append(s.out, inbound.Step{At: sampleTime, Name: "stored", Text: fmt.Sprintf("readings in the store under this time of the frame: %d of %d", stored, n)})
 	}
 }
 
 // reading describes one reading against what is stored.
 func (s *frameSteps) reading(r *iot.Difference) string {
-	shown := r.New
-	if shown == nil {
-		shown = r.Old
+	point := r.New
+	if point == nil {
+		point = r.Old
 	}
-	text := r.Key + " = " + s.value(shown)
+	text := r.Key + " = " + s.value(point)
 	if r.SensorTypeID != "" && r.SensorTypeID != r.Key {
 		text += " (" + r.SensorTypeID + ")"
 	}

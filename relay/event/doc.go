@@ -1,3 +1,8 @@
-// Package event describes what arrived: every record of the journal and what
-// became of it.
+// Package event describes the records of the journals, and stores the states of those that
+// did not simply succeed.
+//
+//	pending → done
+//	        → quarantined   failed for a reason of its own; can be replayed
+//	        → unrouted      a message without a relay, or a receipt without a message
+//	        → pending       deferred; processed again
 package event

@@ -10,81 +10,132 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-// Statuses stores the states of one node's events.
+// Statuses stores the states of one node's events that did not simply succeed. Every gateway
+// can read and change those of any node. An event without a status is done if its consumer is
+// past it, else pending; one that is stored as pending was deferred and is processed again.
 type Statuses struct {
 	db   *db.DB
 	node string
 }
 
 // NewStatuses returns the statuses of a node's journals.
-func NewStatuses(database *db.DB, node string) *Statuses { return &Statuses{db: database, node: node} }
+func NewStatuses(database *db.DB, node string) *Statuses {
+	return &Statuses{db: database, node: node}
+}
 
-// trimLimit is how many statuses one transaction of Trim deletes.
+// trimLimit is the largest number of statuses that one transaction of Trim deletes.
 const trimLimit = 5000
 
-const selectStatuses = `
-SELECT seq, state, id, reason, outcome, notes, account, source, device FROM event_mark WHERE node = $1 AND kind = $2 AND `
+const label = "statuses"
 
-const noun = "statuses"
-
-// Set records statuses, in one transaction; one with state Done and neither
-// outcome nor notes forgets. Of several for one sequence the last counts.
+// Set stores statuses in one transaction. A status with State Done and neither Outcome nor
+// Notes deletes the stored one. Of several for one sequence the last counts.
 func (s *Statuses) Set(ctx context.Context, kind Kind, statuses []Status) error {
+	const forget = `
+		DELETE FROM event_mark
+		WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)`
+	const put = `
+		INSERT INTO event_mark (node, kind, seq, state, id, reason, outcome, notes, account, source, device)
+		SELECT node, kind, seq, state, id, reason, outcome, notes, account, source, device
+		FROM batch
+		WHERE true
+		ON CONFLICT (node, kind, seq) DO UPDATE
+		SET state = excluded.state,
+		    id = excluded.id,
+		    reason = excluded.reason,
+		    outcome = excluded.outcome,
+		    notes = excluded.notes,
+		    account = excluded.account,
+		    source = excluded.source,
+		    device = excluded.device`
 	done := db.NewBatch("node, kind, seq")
 	changed := db.NewBatch("node, kind, seq, state, id, reason, outcome, notes, account, source, device")
 	for _, m := range db.LastOfEach(statuses, func(a, b Status) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		if m.State == Done && m.Outcome == "" && len(m.Notes) == 0 {
-			done.Add(s.node, kind, number(m.Seq))
+			done.Add(s.node, kind, column(m.Seq))
 			continue
 		}
-		changed.Add(s.node, kind, number(m.Seq), m.State, m.ID, m.Reason, m.Outcome, db.JSON(m.Notes), m.Account, m.Source, m.Device)
+		changed.Add(s.node, kind, column(m.Seq), m.State, m.ID, m.Reason, m.Outcome, db.JSON(m.Notes), m.Account, m.Source, m.Device)
 	}
-	return s.db.RunAll(ctx, noun,
-		db.Do("DELETE FROM event_mark WHERE (node, kind, seq) IN (SELECT node, kind, seq FROM batch)", done),
-		db.Do(db.UpsertAll("event_mark", "node, kind, seq", "state, id, reason, outcome, notes, account, source, device"), changed))
+	return s.db.RunAll(ctx, label, db.Do(forget, done), db.Do(put, changed))
 }
 
-// fields are the columns of a status.
+// fields returns pointers to the columns of a status.
 func fields(m *Status) []any {
 	return []any{&m.Seq, &m.State, &m.ID, &m.Reason, &m.Outcome, db.JSON(&m.Notes), &m.Account, &m.Source, &m.Device}
 }
 
-// Get returns the statuses of a range of sequences.
-func (s *Statuses) Get(ctx context.Context, kind Kind, from, to uint64) (map[uint64]Status, error) {
-	all, err := db.List(ctx, s.db, noun, selectStatuses+"seq BETWEEN $3 AND $4", fields, s.node, kind, number(from), number(to))
-	return db.By(all, func(m Status) uint64 { return m.Seq }), err
+// Get returns the statuses of a range of sequences, both ends included.
+func (s *Statuses) Get(ctx context.Context, kind Kind, start, end uint64) (map[uint64]Status, error) {
+	const query = `
+		SELECT seq, state, id, reason, outcome, notes, account, source, device
+		FROM event_mark
+		WHERE node = $1
+		  AND kind = $2
+		  AND seq BETWEEN $3 AND $4`
+	statuses, err := db.List(ctx, s.db, label, query, fields, s.node, kind, column(start), column(end))
+	return db.By(statuses, func(m Status) uint64 { return m.Seq }), err
 }
 
-// List returns statuses in a state below a sequence, newest first.
-func (s *Statuses) List(ctx context.Context, kind Kind, state State, before uint64, limit int) ([]Status, error) {
-	return db.List(ctx, s.db, noun, selectStatuses+"state = $3 AND seq < $4 ORDER BY seq DESC LIMIT $5", fields,
-		s.node, kind, state, number(before), limit)
+// List returns the statuses in a state with a sequence below limitSeq, newest first.
+func (s *Statuses) List(ctx context.Context, kind Kind, state State, limitSeq uint64, limit int) ([]Status, error) {
+	const query = `
+		SELECT seq, state, id, reason, outcome, notes, account, source, device
+		FROM event_mark
+		WHERE node = $1
+		  AND kind = $2
+		  AND state = $3
+		  AND seq < $4
+		ORDER BY seq DESC
+		LIMIT $5`
+	return db.List(ctx, s.db, label, query, fields, s.node, kind, state, column(limitSeq), limit)
 }
 
-// Deferred returns the statuses of pending events, of the accounts after one.
-func (s *Statuses) Deferred(ctx context.Context, kind Kind, after relay.AccountID, limit int) ([]Status, error) {
-	return db.List(ctx, s.db, noun, selectStatuses+"state = $3 AND account > $4 ORDER BY account, seq LIMIT $5", fields,
-		s.node, kind, Pending, after, limit)
+// Deferred returns the statuses of pending events of the accounts behind lastAccount, by
+// account, the oldest events of each first.
+func (s *Statuses) Deferred(ctx context.Context, kind Kind, lastAccount relay.AccountID, limit int) ([]Status, error) {
+	const query = `
+		SELECT seq, state, id, reason, outcome, notes, account, source, device
+		FROM event_mark
+		WHERE node = $1
+		  AND kind = $2
+		  AND state = $3
+		  AND account > $4
+		ORDER BY account, seq
+		LIMIT $5`
+	return db.List(ctx, s.db, label, query, fields, s.node, kind, Pending, lastAccount, limit)
 }
 
-// Counts returns how many statuses there are by state.
+// Counts returns the number of statuses by state.
 func (s *Statuses) Counts(ctx context.Context, kind Kind) (map[State]int, error) {
-	counts, err := db.Map[State, int](ctx, s.db, noun, `
-SELECT state, count(*) FROM event_mark WHERE node = $1 AND kind = $2 GROUP BY state`, s.node, kind)
-	out := map[State]int{Quarantined: 0, Unrouted: 0}
-	maps.Copy(out, counts)
-	return out, err
+	const query = `
+		SELECT state, count(*)
+		FROM event_mark
+		WHERE node = $1
+		  AND kind = $2
+		GROUP BY state`
+	stored, err := db.Map[State, int](ctx, s.db, label, query, s.node, kind)
+	counts := map[State]int{Quarantined: 0, Unrouted: 0}
+	maps.Copy(counts, stored)
+	return counts, err
 }
 
-// Trim forgets the statuses below a sequence, a part of them at a time.
-func (s *Statuses) Trim(ctx context.Context, kind Kind, below uint64) error {
-	// A range, not a list, of sequences: it has one plan, whatever PostgreSQL believes about the
-	// table.
-	return s.db.Sweep(ctx, noun, trimLimit, `
-DELETE FROM event_mark WHERE node = $1 AND kind = $2 AND seq < COALESCE(
-  (SELECT seq FROM event_mark WHERE node = $1 AND kind = $2 AND seq < $3 ORDER BY seq LIMIT 1 OFFSET $4), $3)`, s.node, kind, number(below))
+// Trim deletes the statuses below a sequence, whose records are deleted, trimLimit at a time.
+func (s *Statuses) Trim(ctx context.Context, kind Kind, firstSeq uint64) error {
+	// A range, not a list, of sequences: its plan is the same whatever PostgreSQL estimates.
+	const statement = `
+		DELETE FROM event_mark
+		WHERE node = $1
+		  AND kind = $2
+		  AND seq < COALESCE(
+			(SELECT seq
+			 FROM event_mark
+			 WHERE node = $1 AND kind = $2 AND seq < $3
+			 ORDER BY seq
+			 LIMIT 1 OFFSET $4), $3)`
+	return s.db.Sweep(ctx, label, trimLimit, statement, s.node, kind, column(firstSeq))
 }
 
-// number is a sequence as it is kept; one beyond what the column holds is the
-// last.
-func number(seq uint64) int64 { return int64(min(seq, math.MaxInt64)) }
+// column returns a sequence as it is stored; one beyond the range of the column becomes the
+// largest.
+func column(seq uint64) int64 { return int64(min(seq, math.MaxInt64)) }
