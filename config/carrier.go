@@ -136,75 +136,71 @@ func (c *Config) validateCarriers(m *strict.Mistakes) {
 
 // validate checks a carrier by its type.
 func (c *Carrier) validate(m *strict.Mistakes, at string) {
-	switch c.Type {
-	case Simulator:
-		m.AddIf(c.Name != Simulator, at+"name", "expected none, or simulator, got %q", c.Name)
-		c.validateForeign(m, at)
-	case SMPP:
-		c.validateForeign(m, at)
-		c.validateName(m, at)
-		c.validateSMPP(m, at)
-	case Kannel:
-		c.validateForeign(m, at)
-		c.validateName(m, at)
-		c.validateURL(m, at)
-		asciiField(m, at+"username", c.Username, maxPassword)
-		asciiField(m, at+"password", c.Password, maxPassword)
-		asciiField(m, at+"smsc", c.SMSC, maxPassword)
-	case HTTP:
-		c.validateForeign(m, at)
-		c.validateName(m, at)
-		c.validateURL(m, at)
-		asciiField(m, at+"token", c.Token, 4096)
-	default:
+	if !slices.Contains([]string{Simulator, SMPP, Kannel, HTTP}, c.Type) {
 		m.Add(at+"type", "expected simulator, smpp, kannel or http, got %q", c.Type)
 		return
 	}
-	c.validateRates(m, at)
-}
-
-// validateForeign refuses the settings of other types.
-func (c *Carrier) validateForeign(m *strict.Mistakes, at string) {
 	v := reflect.ValueOf(c).Elem()
-	for i := range v.NumField() {
+	for i := range v.NumField() { // refuse the settings of other types
 		tag := v.Type().Field(i).Tag
 		types := strings.Fields(tag.Get("of"))
 		foreign := len(types) > 0 && !slices.Contains(types, c.Type) && !v.Field(i).IsZero()
 		m.AddIf(foreign, at+tag.Get("json"), "expected nothing, because a carrier of the type %s has none", c.Type)
 	}
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	switch {
+	case c.Type == Simulator:
+		m.AddIf(c.Name != Simulator, at+"name", "expected none, or simulator, got %q", c.Name)
+	case c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, letters) != "":
+		m.Add(at+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
+	case c.Name == Simulator:
+		m.Add(at+"name", "expected another name than simulator, which stands for none")
+	}
+	switch c.Type {
+	case SMPP:
+		c.validateSMPP(m, at)
+	case Kannel, HTTP:
+		u, err := url.Parse(c.URL) // which may hold a secret
+		m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", at+"url", "expected an http or https URL")
+		asciiField(m, at+"username", c.Username, maxPassword)
+		asciiField(m, at+"password", c.Password, maxPassword)
+		asciiField(m, at+"smsc", c.SMSC, maxPassword)
+		asciiField(m, at+"token", c.Token, 4096)
+	}
+	if c.Type != Simulator {
+		m.AddIf(c.AnswerTimeout < 100*time.Millisecond || c.AnswerTimeout > 5*time.Minute, at+"answer_timeout", "expected 100ms to 5m, got %q", c.AnswerTimeout)
+	}
+	for _, p := range c.Prefixes {
+		m.AddIf(p == "" || len(p) > 15 || strings.Trim(p, "0123456789") != "", at+"prefixes", "expected prefixes of 1 to 15 digits, got %q", p)
+	}
+	if c.Originators != "" {
+		oneOf(m, at+"originators", c.Originators, anyText, alphanumeric, numeric)
+	}
+	m.AddIf(c.Window < 1 || c.Window > maxWindow, at+"window", "expected 1 to %d, got %d", maxWindow, c.Window)
+	m.AddIf(c.PerSecond < 0 || c.PerSecond > maxPerSecond, at+"per_second", "expected 0 to %d, got %d", maxPerSecond, c.PerSecond)
 }
 
 func (c *Carrier) validateSMPP(m *strict.Mistakes, at string) {
-	for i, b := range c.Connections() {
-		place := at
+	for i, b := range c.Connections() { // a bind with what it has from its carrier
+		path := at
 		if len(c.Binds) > 0 {
-			place += "binds[" + strconv.Itoa(i) + "]."
+			path += "binds[" + strconv.Itoa(i) + "]."
 			window := c.Binds[i].Window // 0: the carrier's
-			m.AddIf(window < 0 || window > maxWindow, place+"window", "expected 1 to %d, got %d", maxWindow, window)
+			m.AddIf(window < 0 || window > maxWindow, path+"window", "expected 1 to %d, got %d", maxWindow, window)
 		}
-		b.validate(m, place)
+		m.AddIf(!hostPort(b.Addr, false), path+"addr", "expected host:port, got %q", b.Addr)
+		asciiField(m, path+"system_id", b.SystemID, 15)
+		asciiField(m, path+"password", b.Password, maxPassword)
+		oneOf(m, path+"bind", b.Type, Transceiver, Receiver, Transmitter)
+		m.AddIf(b.PerSecond < 0 || b.PerSecond > maxPerSecond, path+"per_second", "expected 0 to %d, got %d", maxPerSecond, b.PerSecond)
 	}
 	asciiField(m, at+"system_type", c.SystemType, 12)
 	asciiField(m, at+"address_range", c.AddressRange, 40)
 	oneOf(m, at+"tls", c.TLS, DirectTLS, NoTLS)
 	oneOf(m, at+"gateways", c.Gateways, Each, One)
 	oneOf(m, at+"alphabet", c.Alphabet, "gsm7", "gsm7-packed", "latin1")
-	c.validateLimits(m, at)
-}
-
-// validate checks a bind, with what it has from its carrier.
-func (b *Bind) validate(m *strict.Mistakes, at string) {
-	m.AddIf(!hostPort(b.Addr, false), at+"addr", "expected host:port, got %q", b.Addr)
-	asciiField(m, at+"system_id", b.SystemID, 15)
-	asciiField(m, at+"password", b.Password, maxPassword)
-	oneOf(m, at+"bind", b.Type, Transceiver, Receiver, Transmitter)
-	validatePerSecond(m, at, b.PerSecond)
-}
-
-func (c *Carrier) validateLimits(m *strict.Mistakes, at string) {
 	m.AddIf(c.EnquireLink < time.Second || c.EnquireLink > time.Hour, at+"enquire_link", "expected 1s to 1h, got %q", c.EnquireLink)
 	m.AddIf(c.InFlight < 1 || c.InFlight > 100_000, at+"in_flight", "expected 1 to 100000, got %d", c.InFlight)
-	validateTimeout(m, at, c.AnswerTimeout)
 	if c.CAFile == "" {
 		return
 	}
@@ -219,8 +215,11 @@ func (c *Carrier) validateLimits(m *strict.Mistakes, at string) {
 	}
 }
 
-// maxPassword is longer than the 8 characters of SMPP 3.4: many SMSCs take more.
-const maxPassword = 64
+const (
+	maxPassword  = 64      // characters; SMPP 3.4 has 8, but many SMSCs take more
+	maxWindow    = 10_000  // of a bind or carrier
+	maxPerSecond = 100_000 // of a bind or carrier
+)
 
 // asciiField checks what goes into a C-octet string. The value may be secret and
 // is not repeated.
@@ -230,45 +229,8 @@ func asciiField(m *strict.Mistakes, key, value string, limit int) {
 }
 
 func oneOf(m *strict.Mistakes, key, value string, words ...string) {
-	m.AddIf(!slices.Contains(words, value), key, "expected %s, got %q", strings.Join(words, " or "), value)
-}
-
-// validateRates checks what a carrier takes and how fast.
-func (c *Carrier) validateRates(m *strict.Mistakes, at string) {
-	for _, p := range c.Prefixes {
-		m.AddIf(p == "" || len(p) > 15 || strings.Trim(p, "0123456789") != "", at+"prefixes", "expected prefixes of 1 to 15 digits, got %q", p)
-	}
-	if c.Originators != "" {
-		oneOf(m, at+"originators", c.Originators, anyText, alphanumeric, numeric)
-	}
-	m.AddIf(c.Window < 1 || c.Window > maxWindow, at+"window", "expected 1 to %d, got %d", maxWindow, c.Window)
-	validatePerSecond(m, at, c.PerSecond)
-}
-
-// maxWindow is the largest window of a bind or carrier.
-const maxWindow = 10_000
-
-func validatePerSecond(m *strict.Mistakes, at string, perSecond int) {
-	m.AddIf(perSecond < 0 || perSecond > 100_000, at+"per_second", "expected 0 to 100000, got %d", perSecond)
-}
-
-func (c *Carrier) validateName(m *strict.Mistakes, at string) {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	if c.Name == "" || len(c.Name) > 40 || strings.Trim(c.Name, letters) != "" {
-		m.Add(at+"name", "expected a name of 1 to 40 letters, digits, dots, dashes and underscores, got %q", c.Name)
-	}
-	m.AddIf(c.Name == Simulator && c.Type != Simulator, at+"name", "expected another name than simulator, which stands for none")
-}
-
-// validateURL checks the URL of a carrier, which may hold a secret.
-func (c *Carrier) validateURL(m *strict.Mistakes, at string) {
-	u, err := url.Parse(c.URL)
-	m.AddIf(err != nil || !web(u) || c.Type == Kannel && u.RawQuery != "", at+"url", "expected an http or https URL")
-	validateTimeout(m, at, c.AnswerTimeout)
-}
-
-func validateTimeout(m *strict.Mistakes, at string, timeout time.Duration) {
-	m.AddIf(timeout < 100*time.Millisecond || timeout > 5*time.Minute, at+"answer_timeout", "expected 100ms to 5m, got %q", timeout)
+	last := len(words) - 1
+	m.AddIf(!slices.Contains(words, value), key, "expected %s or %s, got %q", strings.Join(words[:last], ", "), words[last], value)
 }
 
 // Sends reports whether messages can go over the carrier.

@@ -106,7 +106,7 @@ type DKIM struct {
 
 // Egress restricts the targets of outgoing requests.
 type Egress struct {
-	// Allow lists ranges that are reachable beside the public addresses.
+	// Allow lists ranges that are reachable in addition to the public addresses.
 	Allow []netip.Prefix `json:"allow"`
 	// AllowHTTPCallback lets account callbacks be http.
 	AllowHTTPCallback bool `json:"allow_http_callback"`
@@ -189,13 +189,13 @@ type Tracing struct {
 
 // HeaderFields returns Headers by their names.
 func (t Tracing) HeaderFields() map[string]string {
-	out := make(map[string]string)
+	fields := make(map[string]string)
 	for field := range strings.SplitSeq(t.Headers, ",") {
 		if name, value, ok := strings.Cut(field, "="); ok {
-			out[strings.TrimSpace(name)] = strings.TrimSpace(value)
+			fields[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
 	}
-	return out
+	return fields
 }
 
 // Debug serves Go's profiles.
@@ -229,7 +229,7 @@ type OIDC struct {
 	Issuer       string `json:"issuer"`
 	ClientID     string `json:"client_id"`
 	ClientSecret string `json:"client_secret" secret:"yes"`
-	// Scopes are asked for beside openid.
+	// Scopes are requested in addition to openid.
 	Scopes []string `json:"scopes"`
 	// NameClaim is the claim of the ID token that names the user.
 	NameClaim string `json:"name_claim"`
@@ -277,6 +277,11 @@ const (
 // Default returns the settings of a daemon with nothing configured. What is
 // derived (public_url, smtp.from, smtp.tls, the limits of back ends) is still empty.
 func Default() Config {
+	const s, m, h = time.Second, time.Minute, time.Hour
+	london, err := zone("Europe/London")
+	if err != nil {
+		london = time.UTC // the zone is compiled in
+	}
 	return Config{
 		Listen:   "127.0.0.1:8080",
 		DataDir:  "./data",
@@ -284,7 +289,7 @@ func Default() Config {
 		Readings: Readings{RadioData: RadioFull},
 		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
 		Inbound:  Inbound{AnswerWait: 3 * time.Second, JoinWait: 5 * time.Minute, SweepEvery: time.Second},
-		Delivery: Delivery{Schedule: defaultSchedule(), Retention: 720 * time.Hour},
+		Delivery: Delivery{Schedule: []time.Duration{5 * s, 30 * s, 2 * m, 10 * m, 30 * m, h, 3 * h, 6 * h, 12 * h, 24 * h}, Retention: 720 * time.Hour},
 		Overload: Overload{
 			Webhooks: Bound{Requests: 512, Bytes: 32 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},
 			Searches: 8, AccountShare: 50, Wait: 250 * time.Millisecond, Connections: 10_000,
@@ -294,14 +299,9 @@ func Default() Config {
 		Tracing:  Tracing{Sample: 1},
 		Users:    Users{Session: 12 * time.Hour},
 		OIDC:     OIDC{Scopes: []string{"profile", "email"}, NameClaim: "preferred_username", RoleClaim: "groups"},
-		TimeZone: mustZone("Europe/London"),
+		TimeZone: london,
 		Carriers: []Carrier{{Type: Simulator, Name: Simulator, Window: 1000}},
 		Operator: Operator{Type: Simulator},
 		Lookup:   Lookup{Type: Simulator, Cache: 10 * time.Minute},
 	}
-}
-
-func defaultSchedule() []time.Duration {
-	const s, m, h = time.Second, time.Minute, time.Hour
-	return []time.Duration{5 * s, 30 * s, 2 * m, 10 * m, 30 * m, h, 3 * h, 6 * h, 12 * h, 24 * h}
 }

@@ -17,53 +17,41 @@ import (
 // Bytes is a size.
 type Bytes int64
 
+// units are the units of Bytes, from the largest: for String those of powers of 1024 first.
+func units() []unit {
+	return []unit{
+		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1},
+	}
+}
+
+type unit struct {
+	name   string
+	factor int64
+}
+
 // UnmarshalText reads a whole number with an optional unit: B, kB, MB, GB, TB
 // (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
 func (b *Bytes) UnmarshalText(text []byte) error {
-	malformed := errors.New("expected a size such as 2GiB, 500MB or a number of bytes")
-	s := string(text)
-	digits := strings.TrimRight(s, " KkMGTiB")
-	factor, known := unit(strings.TrimSpace(s[len(digits):]))
+	digits := strings.TrimRight(string(text), " KkMGTiB")
+	name := strings.TrimSpace(string(text[len(digits):]))
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !known || n < 0 || n > (1<<62)/factor {
-		return malformed
+	i := slices.IndexFunc(units(), func(u unit) bool { return u.name == name })
+	if err != nil || i < 0 || n < 0 || n > (1<<62)/units()[i].factor {
+		return errors.New("expected a size such as 2GiB, 500MB or a number of bytes")
 	}
-	*b = Bytes(n * factor)
+	*b = Bytes(n * units()[i].factor)
 	return nil
 }
 
 // String returns the size in the largest unit that divides it.
 func (b Bytes) String() string {
-	for _, name := range []string{"TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB"} {
-		if factor, _ := unit(name); b != 0 && int64(b)%factor == 0 {
-			return strconv.FormatInt(int64(b)/factor, 10) + name
+	for _, u := range units() {
+		if b != 0 && u.factor > 1 && int64(b)%u.factor == 0 {
+			return strconv.FormatInt(int64(b)/u.factor, 10) + u.name
 		}
 	}
 	return strconv.FormatInt(int64(b), 10)
-}
-
-func unit(name string) (factor int64, ok bool) {
-	switch name {
-	case "", "B":
-		return 1, true
-	case "kB", "KB":
-		return 1e3, true
-	case "MB":
-		return 1e6, true
-	case "GB":
-		return 1e9, true
-	case "TB":
-		return 1e12, true
-	case "KiB":
-		return 1 << 10, true
-	case "MiB":
-		return 1 << 20, true
-	case "GiB":
-		return 1 << 30, true
-	case "TiB":
-		return 1 << 40, true
-	}
-	return 1, false
 }
 
 // types teaches the decoder the types that settings have.
@@ -88,15 +76,6 @@ func zone(name string) (*time.Location, error) {
 		return nil, errors.New("expected a time zone such as Europe/London")
 	}
 	return loc, nil
-}
-
-// mustZone loads a zone that is compiled in.
-func mustZone(name string) *time.Location {
-	loc, err := zone(name)
-	if err != nil {
-		return time.UTC
-	}
-	return loc
 }
 
 // prefix reads an address range; a single address is a range of one.

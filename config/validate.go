@@ -103,11 +103,10 @@ func TokenProblem(token string) string {
 
 func (c *Config) validate(m *strict.Mistakes) {
 	m.AddIf(!hostPort(c.Listen, true), "listen", "expected host:port, got %q", c.Listen)
-	if u, err := url.Parse(c.PublicURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
-		m.Add("public_url", "expected an http or https URL without a query")
-	}
-	if u, err := url.Parse(c.InternalURL); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
-		m.Add("internal_url", "expected an http or https URL without a query")
+	for key, raw := range map[string]string{"public_url": c.PublicURL, "internal_url": c.InternalURL} {
+		if u, err := url.Parse(raw); !m.Has("listen") && (err != nil || !web(u) || u.RawQuery != "" || u.User != nil) {
+			m.Add(key, "expected an http or https URL without a query")
+		}
 	}
 	m.AddIf(c.DataDir == "", "data_dir", "expected a directory")
 	if problem := TokenProblem(c.AdminToken); c.AdminToken != "" && problem != "" {
@@ -118,18 +117,24 @@ func (c *Config) validate(m *strict.Mistakes) {
 	}
 	c.validateStores(m)
 	c.validateMail(m)
-	c.validateInbound(m)
-	c.validateDelivery(m)
-	c.validateLedger(m)
+	c.validateTraffic(m)
 	c.validateOverload(m)
-	c.validateBackends(m)
+	c.validateCarriers(m)
+	c.Operator.validate(m)
+	c.Lookup.validate(m)
 	c.validateListeners(m)
-	m.AddIf(c.Log.Format != LogText && c.Log.Format != LogJSON, "log.format", "expected text or json, got %q", c.Log.Format)
-	c.validateTracing(m)
 	c.validateSignIn(m)
 }
 
-func (c *Config) validateTracing(m *strict.Mistakes) {
+// validateListeners checks what is served, logged and traced.
+func (c *Config) validateListeners(m *strict.Mistakes) {
+	m.AddIf(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.key_file", "expected a file, because tls.cert_file is set")
+	m.AddIf(c.TLS.KeyFile != "" && c.TLS.CertFile == "", "tls.cert_file", "expected a file, because tls.key_file is set")
+	host, _, _ := net.SplitHostPort(c.Debug.Listen)
+	if c.Debug.Listen != "" && (!hostPort(c.Debug.Listen, true) || !loopback(host)) {
+		m.Add("debug.listen", "expected host:port of a loopback address such as 127.0.0.1:6060, got %q: profiles hold secrets", c.Debug.Listen)
+	}
+	oneOf(m, "log.format", c.Log.Format, LogText, LogJSON)
 	t := c.Tracing
 	if u, err := url.Parse(t.URL); t.URL != "" && (err != nil || !web(u) || u.RawQuery != "") {
 		m.Add("tracing.url", "expected the http or https URL of a collector, such as http://127.0.0.1:4318")
@@ -140,24 +145,6 @@ func (c *Config) validateTracing(m *strict.Mistakes) {
 			m.Add("tracing.headers", "expected name=value, and more after a comma")
 		}
 	}
-}
-
-func (c *Config) validateListeners(m *strict.Mistakes) {
-	m.AddIf(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.key_file", "expected a file, because tls.cert_file is set")
-	m.AddIf(c.TLS.KeyFile != "" && c.TLS.CertFile == "", "tls.cert_file", "expected a file, because tls.key_file is set")
-	host, _, _ := net.SplitHostPort(c.Debug.Listen)
-	if c.Debug.Listen != "" && (!hostPort(c.Debug.Listen, true) || !loopback(host)) {
-		m.Add("debug.listen", "expected host:port of a loopback address such as 127.0.0.1:6060, got %q: profiles hold secrets", c.Debug.Listen)
-	}
-}
-
-func (c *Config) validateLedger(m *strict.Mistakes) {
-	for i, key := range c.Ledger.MasterKeys() {
-		if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) != 32 {
-			m.Add("ledger.master_key", "expected the base64 of 32 bytes, the key in place %d is not", i+1)
-		}
-	}
-	m.AddIf(c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "", "ledger.master_key_file", "expected either this or ledger.master_key")
 }
 
 func (c *Config) validateSignIn(m *strict.Mistakes) {
@@ -186,8 +173,11 @@ const largestBody = 8 << 20
 
 func (c *Config) validateOverload(m *strict.Mistakes) {
 	o := c.Overload
-	o.Webhooks.validate(m, "overload.webhooks", o.AccountShare)
-	o.API.validate(m, "overload.api", o.AccountShare)
+	for name, b := range map[string]Bound{"overload.webhooks": o.Webhooks, "overload.api": o.API} {
+		m.AddIf(b.Requests < 2, name+".requests", "expected at least 2, got %d", b.Requests)
+		m.AddIf(o.AccountShare >= 1 && b.Bytes/100*Bytes(o.AccountShare) < largestBody, name+".bytes",
+			"expected at least 8MiB for one account, which may use %d %% of it, got %q", o.AccountShare, b.Bytes)
+	}
 	m.AddIf(o.Searches < 2, "overload.searches", "expected at least 2, got %d", o.Searches)
 	m.AddIf(o.AccountShare < 1 || o.AccountShare > 100, "overload.account_share", "expected 1 to 100 percent, got %d", o.AccountShare)
 	m.AddIf(o.Wait <= 0 || o.Wait > 10*time.Second, "overload.wait", "expected more than 0s and at most 10s, got %q", o.Wait)
@@ -196,27 +186,19 @@ func (c *Config) validateOverload(m *strict.Mistakes) {
 	m.AddIf(o.Connections < 10, "overload.connections", "expected at least 10, got %d", o.Connections)
 }
 
-func (b Bound) validate(m *strict.Mistakes, name string, share int) {
-	m.AddIf(b.Requests < 2, name+".requests", "expected at least 2, got %d", b.Requests)
-	if share >= 1 && b.Bytes/100*Bytes(share) < largestBody {
-		m.Add(name+".bytes", "expected at least 8MiB for one account, which may use %d %% of it, got %q", share, b.Bytes)
-	}
-}
-
 func (c *Config) validateStores(m *strict.Mistakes) {
 	// None of these repeats the value: a URL may hold a password.
 	if c.Database.URL != "" && !severalHosts(c.Database.URL, nil, []string{"postgres", "postgresql"}) {
 		m.Add("database.url", "expected a URL such as postgres://user:password@host:5432/database")
 	}
-	m.AddIf(c.Redis.URL != "" && !redis(c.Redis.URL), "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
+	redis := severalHosts(c.Redis.URL, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
+	m.AddIf(c.Redis.URL != "" && !redis, "redis.url", "expected a URL such as redis://host:6379/0, rediss://…, redis+sentinel://… or redis+cluster://…")
 	if u, err := url.Parse(c.Influx.URL); c.Influx.URL != "" && (err != nil || !web(u)) {
 		m.Add("influx.url", "expected an http or https URL")
 	}
 	m.AddIf(c.Influx.URL != "" && c.Influx.Bucket == "", "influx.bucket", "expected a bucket, on InfluxDB 1.8 database/retention-policy")
 	m.AddIf(c.Influx.URL == "" && (c.Influx.Token != "" || c.Influx.Org != ""), "influx.url", "expected a URL, because a token or organisation is set")
-	if !slices.Contains([]string{RadioFull, RadioBasic, RadioOff}, c.Readings.RadioData) {
-		m.Add("readings.radio_data", "expected full, basic or off, got %q", c.Readings.RadioData)
-	}
+	oneOf(m, "readings.radio_data", c.Readings.RadioData, RadioFull, RadioBasic, RadioOff)
 	m.AddIf(c.Journal.Retention <= 0, "journal.retention", "expected more than 0s, got %q", c.Journal.Retention)
 	m.AddIf(c.Journal.MaxBytes < 1<<20, "journal.max_bytes", "expected at least 1MiB, got %q", c.Journal.MaxBytes)
 }
@@ -226,14 +208,8 @@ func (c *Config) validateMail(m *strict.Mistakes) {
 	if _, err := mail.ParseAddress(c.SMTP.From); err != nil && !m.Has("public_url") {
 		m.Add("smtp.from", "expected a mail address, got %q", c.SMTP.From)
 	}
-	if !slices.Contains([]string{StartTLS, DirectTLS, NoTLS}, c.SMTP.TLS) {
-		m.Add("smtp.tls", "expected starttls, tls or none, got %q", c.SMTP.TLS)
-	}
+	oneOf(m, "smtp.tls", c.SMTP.TLS, StartTLS, DirectTLS, NoTLS)
 	m.AddIf(c.SMTP.Addr == "" && (c.SMTP.Username != "" || c.SMTP.Password != ""), "smtp.addr", "expected host:port, because a user or password is set")
-	c.validateDKIM(m)
-}
-
-func (c *Config) validateDKIM(m *strict.Mistakes) {
 	d := c.SMTP.DKIM
 	if d == (DKIM{}) {
 		return
@@ -254,16 +230,14 @@ func domainName(s string) bool {
 	return true
 }
 
-func (c *Config) validateInbound(m *strict.Mistakes) {
-	m.AddIf(c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour, "inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
-	m.AddIf(c.Inbound.AnswerWait < 10*time.Millisecond || c.Inbound.AnswerWait > time.Minute, "inbound.answer_wait", "expected 10ms to 1m, got %q", c.Inbound.AnswerWait)
-	m.AddIf(c.Inbound.SweepEvery < 10*time.Millisecond || c.Inbound.SweepEvery > time.Hour, "inbound.sweep_every", "expected 10ms to 1h, got %q", c.Inbound.SweepEvery)
-}
-
 // maxPause is far beyond any sensible pause; it keeps sums of times in range.
 const maxPause = 30 * 24 * time.Hour
 
-func (c *Config) validateDelivery(m *strict.Mistakes) {
+// validateTraffic checks how messages are joined and delivered, and the keys of ledgers.
+func (c *Config) validateTraffic(m *strict.Mistakes) {
+	m.AddIf(c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour, "inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
+	m.AddIf(c.Inbound.AnswerWait < 10*time.Millisecond || c.Inbound.AnswerWait > time.Minute, "inbound.answer_wait", "expected 10ms to 1m, got %q", c.Inbound.AnswerWait)
+	m.AddIf(c.Inbound.SweepEvery < 10*time.Millisecond || c.Inbound.SweepEvery > time.Hour, "inbound.sweep_every", "expected 10ms to 1h, got %q", c.Inbound.SweepEvery)
 	m.AddIf(len(c.Delivery.Schedule) > 100, "delivery.schedule", "expected at most 100 pauses, got %d", len(c.Delivery.Schedule))
 	m.AddIf(c.Delivery.Retention < time.Hour, "delivery.retention", "expected at least 1h, got %q", c.Delivery.Retention)
 	if c.Delivery.DeadRetention != 0 && c.Delivery.DeadRetention < time.Hour {
@@ -272,35 +246,30 @@ func (c *Config) validateDelivery(m *strict.Mistakes) {
 	for i, pause := range c.Delivery.Schedule {
 		m.AddIf(pause <= 0 || pause > maxPause, "delivery.schedule["+strconv.Itoa(i)+"]", "expected more than 0s and at most 720h, got %q", pause)
 	}
-}
-
-func (c *Config) validateBackends(m *strict.Mistakes) {
-	c.validateCarriers(m)
-	c.Operator.validate(m)
-	c.Lookup.validate(m)
-}
-
-// redis checks a URL of which sentinel and cluster allow several hosts.
-func redis(raw string) bool {
-	return severalHosts(raw, []string{"redis", "rediss"}, []string{"redis+sentinel", "redis+cluster"})
+	for i, key := range c.Ledger.MasterKeys() {
+		if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) != 32 {
+			m.Add("ledger.master_key", "expected the base64 of 32 bytes, the key in place %d is not", i+1)
+		}
+	}
+	m.AddIf(c.Ledger.MasterKey != "" && c.Ledger.MasterKeyFile != "", "ledger.master_key_file", "expected either this or ledger.master_key")
 }
 
 // severalHosts checks a URL that names one host, or with some schemes several
 // with commas between them; net/url takes one host only.
-func severalHosts(raw string, one, several []string) bool {
+func severalHosts(raw string, singleHost, manyHosts []string) bool {
 	head, tail, _ := strings.Cut(raw, ",")
 	if tail != "" {
-		hosts, rest, _ := strings.Cut(tail, "/")
+		hosts, path, _ := strings.Cut(tail, "/")
 		if strings.Contains(hosts, ",,") || strings.Trim(hosts, ",") != hosts || hosts == "" {
 			return false
 		}
-		head += "/" + rest
+		head += "/" + path
 	}
 	u, err := url.Parse(head)
 	if err != nil || u.Hostname() == "" {
 		return false
 	}
-	return tail == "" && slices.Contains(one, u.Scheme) || slices.Contains(several, u.Scheme)
+	return tail == "" && slices.Contains(singleHost, u.Scheme) || slices.Contains(manyHosts, u.Scheme)
 }
 
 func web(u *url.URL) bool {

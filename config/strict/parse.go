@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,12 +58,12 @@ func jsonNode(d *json.Decoder) (*yaml.Node, error) {
 	case json.Delim:
 		return jsonContent(d, v)
 	case json.Number:
-		return numberNode(v.String()), nil
-	case bool:
-		if v {
-			return scalar("!!bool", "true"), nil
+		if strings.ContainsAny(v.String(), ".eE") {
+			return scalar("!!float", v.String()), nil
 		}
-		return scalar("!!bool", "false"), nil
+		return scalar("!!int", v.String()), nil
+	case bool:
+		return scalar("!!bool", strconv.FormatBool(v)), nil
 	case string:
 		return scalar("!!str", v), nil
 	}
@@ -85,13 +86,6 @@ func jsonContent(d *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	return n, err
 }
 
-func numberNode(text string) *yaml.Node {
-	if strings.ContainsAny(text, ".eE") {
-		return scalar("!!float", text)
-	}
-	return scalar("!!int", text)
-}
-
 func scalar(tag, value string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value}
 }
@@ -102,11 +96,11 @@ func YAML(json []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	e := yaml.NewEncoder(&out)
+	var buf bytes.Buffer
+	e := yaml.NewEncoder(&buf)
 	e.SetIndent(2)
 	if err := e.Encode(root); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), e.Close()
+	return buf.Bytes(), e.Close()
 }

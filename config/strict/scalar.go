@@ -2,8 +2,8 @@ package strict
 
 import (
 	"encoding"
+	"errors"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,34 +20,29 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, at place) {
 		d.mistakes.Add(at.path, "expected %s, got %s", describeKind(v.Kind()), shape(n))
 		return
 	}
-	switch {
-	case setScalar(n, v):
-	case v.Kind() == reflect.String: // perhaps a secret: not repeated
-		d.mistakes.Add(at.path, "expected text in quotes")
-	default:
-		d.mistakes.Add(at.path, "expected %s, got %q", describeKind(v.Kind()), Clip(n.Value, maxValue))
-	}
-}
-
-func setScalar(n *yaml.Node, v reflect.Value) bool {
-	tag := n.ShortTag()
+	tag, valid := n.ShortTag(), false
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(n.Value)
-		return textual(n)
+		if !textual(n) { // perhaps a secret: not repeated
+			d.mistakes.Add(at.path, "expected text in quotes")
+		}
+		return
 	case reflect.Bool:
 		v.SetBool(n.Value == "true")
-		return tag == "!!bool" && (n.Value == "true" || n.Value == "false")
+		valid = tag == "!!bool" && (n.Value == "true" || n.Value == "false")
 	case reflect.Int, reflect.Int64:
 		i, err := strconv.ParseInt(n.Value, 10, 64)
 		v.SetInt(i)
-		return tag == "!!int" && err == nil
+		valid = tag == "!!int" && err == nil
 	case reflect.Float64:
 		f, ok := decimal(n.Value)
 		v.SetFloat(f)
-		return (tag == "!!int" || tag == "!!float") && ok
+		valid = (tag == "!!int" || tag == "!!float") && ok
 	}
-	return false
+	if !valid {
+		d.mistakes.Add(at.path, "expected %s, got %q", describeKind(v.Kind()), Clip(n.Value, maxValue))
+	}
 }
 
 // decimal parses a number as people write it. Unlike strconv it refuses hexadecimal
@@ -79,39 +74,32 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, at place) {
 		d.mistakes.Add(at.path, "expected a single value, got %s", shape(n))
 		return
 	}
-	if err := d.setText(n.Value, v); err != nil {
-		d.mistakes.Add(at.path, "%s, got %q", err, Clip(n.Value, maxValue))
-	}
-}
-
-func (d *decoder) setText(text string, v reflect.Value) error {
+	var err error
 	if parse, ok := d.opts.Types[v.Type()]; ok {
-		parsed, err := parse(text)
-		if err == nil {
+		var parsed any
+		if parsed, err = parse(n.Value); err == nil {
 			v.Set(reflect.ValueOf(parsed))
 		}
-		return err
+	} else if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		err = u.UnmarshalText([]byte(n.Value))
+	} else {
+		var duration time.Duration
+		duration, err = ParseDuration(n.Value)
+		v.SetInt(int64(duration))
 	}
-	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return u.UnmarshalText([]byte(text))
+	if err != nil {
+		d.mistakes.Add(at.path, "%s, got %q", err, Clip(n.Value, maxValue))
 	}
-	duration, err := ParseDuration(text)
-	v.SetInt(int64(duration))
-	return err
 }
 
 // ParseDuration reads a span of time in Go's form, such as 90s or 2h30m.
 func ParseDuration(text string) (time.Duration, error) {
 	duration, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, durationError{}
+		return 0, errors.New("expected a duration such as 90s or 2h30m")
 	}
 	return duration, nil
 }
-
-type durationError struct{}
-
-func (durationError) Error() string { return "expected a duration such as 90s or 2h30m" }
 
 // textNode writes a setting's text as the value a document would hold.
 func textNode(text string, t reflect.Type) *yaml.Node {
@@ -157,15 +145,10 @@ func shape(n *yaml.Node) string {
 	return "a single value"
 }
 
-// Clip cuts a text that is quoted in a mistake to most bytes and an ellipsis.
-func Clip(s string, most int) string {
-	if len(s) <= most {
+// Clip cuts a text that is quoted in a mistake to maxBytes and an ellipsis.
+func Clip(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
+	return strings.ToValidUTF8(s[:maxBytes], "") + "…"
 }

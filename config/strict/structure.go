@@ -1,7 +1,9 @@
 package strict
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,18 +15,20 @@ const maxKey = 60
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, at place) {
 	if n.Kind != yaml.MappingNode {
-		if i, ok := scalarField(v.Type()); ok && n.Kind == yaml.ScalarNode {
-			d.value(n, v.Field(i), place{at.path, at.depth + 1})
-			return
+		for i := range v.NumField() {
+			if n.Kind == yaml.ScalarNode && v.Type().Field(i).Tag.Get("strict") == "scalar" {
+				d.value(n, v.Field(i), place{at.path, at.depth + 1})
+				return
+			}
 		}
 		d.mistakes.Add(at.path, "expected a mapping, got %s", shape(n))
 		return
 	}
-	fields := Fields(v.Type())
+	fields := fieldsOf(v.Type())
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && len(d.mistakes) <= maxMistakes; i += 2 {
 		key := n.Content[i].Value
-		child := place{join(at.path, Clip(key, maxKey)), at.depth + 1}
+		child := place{strings.TrimPrefix(at.path+"."+Clip(key, maxKey), "."), at.depth + 1}
 		index, known := fields[key]
 		switch {
 		case !known || n.Content[i].Kind != yaml.ScalarNode:
@@ -48,15 +52,12 @@ func bracketed(n *yaml.Node, f reflect.StructField) *yaml.Node {
 }
 
 func (d *decoder) unknown(path, key string, fields map[string]int) {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	if near, ok := Nearest(key, sorted(names)); ok {
+	names := slices.Sorted(maps.Keys(fields))
+	if near, ok := Nearest(key, names); ok {
 		d.mistakes.Add(path, "unknown field, did you mean %q?", near)
 		return
 	}
-	d.mistakes.Add(path, "unknown field, expected one of %s", strings.Join(sorted(names), ", "))
+	d.mistakes.Add(path, "unknown field, expected one of %s", strings.Join(names, ", "))
 }
 
 // Presetter is an entry of a list that has values of its own where a document
@@ -90,8 +91,8 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, at place) {
 	}
 }
 
-// Fields maps a struct's field names, as documents spell them, to their index.
-func Fields(t reflect.Type) map[string]int {
+// fieldsOf maps a struct's field names, as documents spell them, to their index.
+func fieldsOf(t reflect.Type) map[string]int {
 	fields := make(map[string]int, t.NumField())
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -100,20 +101,4 @@ func Fields(t reflect.Type) map[string]int {
 		}
 	}
 	return fields
-}
-
-func scalarField(t reflect.Type) (index int, ok bool) {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("strict") == "scalar" {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }
