@@ -1,13 +1,10 @@
 package carrier
 
 import (
-	"net/url"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/penstock/penstock/decoders/sms"
 	"github.com/penstock/penstock/ingest/intake"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/inbound"
 )
 
@@ -56,13 +53,7 @@ func Adapters() map[string]Adapter {
 
 // answerID answers with the id of the event.
 func answerID(c *fiber.Ctx, id string) error {
-	var answer struct {
-		Data struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	answer.Data.ID = id
-	return c.JSON(&answer)
+	return c.JSON(fiber.Map{"data": fiber.Map{"id": id}})
 }
 
 // empty answers 200 without a body; SendStatus would write "OK", which Kannel would send
@@ -70,13 +61,4 @@ func answerID(c *fiber.Ctx, id string) error {
 func empty(c *fiber.Ctx, _ string) error {
 	c.Status(fiber.StatusOK)
 	return nil
-}
-
-// parameters parses a query; the error names the field query.
-func parameters(raw string) (url.Values, error) {
-	q, err := url.ParseQuery(raw)
-	if err != nil {
-		return nil, relay.Problems{"query": {"The query is not URL-encoded."}}.Err()
-	}
-	return q, nil
 }

@@ -22,11 +22,10 @@ func parseAndroid(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := parameters(e.Query)
+	own, err := queryObject(e.Query)
 	if err != nil {
 		return nil, err
 	}
-	own := objectOf(q)
 	switch kind := o.text("event"); {
 	case kind == "":
 		return f.forwarded(e, o, own)

@@ -41,20 +41,22 @@ func fieldsOf(e *intake.Entry) (object, error) {
 		if len(e.Body) > 0 {
 			raw = string(e.Body) + "&" + e.Query
 		}
-		q, err := parameters(raw)
-		return objectOf(q), err
+		return queryObject(raw)
 	}
 	return jsonObject(e.Body)
 }
 
-func objectOf(q url.Values) object {
-	out := make(object, len(q))
-	for name, all := range q {
-		if len(all) > 0 {
-			out[name] = all[0]
-		}
+// queryObject parses a query, of a name its first value; the error names the field query.
+func queryObject(raw string) (object, error) {
+	q, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, relay.Problems{"query": {"The query is not URL-encoded."}}.Err()
 	}
-	return out
+	o := make(object, len(q))
+	for name := range q {
+		o[name] = q.Get(name)
+	}
+	return o, nil
 }
 
 // jsonObject parses a body that is one JSON object.
@@ -93,13 +95,12 @@ func (o object) object(name string) object {
 
 // list returns the objects of a field that is a list.
 func (o object) list(name string) []object {
-	all, _ := o[name].([]any)
-	out := make([]object, 0, len(all))
-	for _, v := range all {
-		inner, _ := v.(map[string]any)
-		out = append(out, inner)
+	values, _ := o[name].([]any)
+	objects := make([]object, len(values))
+	for i, v := range values {
+		objects[i], _ = v.(map[string]any)
 	}
-	return out
+	return objects
 }
 
 // first returns the first of some fields that is not empty.

@@ -23,34 +23,29 @@ func parseInfobip(f *form, o object) ([]inbound.Message, error) {
 	if len(results) == 0 || len(results) > maxResults {
 		f.Add("results", fmt.Sprintf("The results must be a list of 1 to %d messages.", maxResults))
 	}
-	var out []inbound.Message
+	var msgs []inbound.Message
 	var receipt error
-	for i, one := range results[:min(len(results), maxResults)] {
-		m, err := infobipMessage(newForm(f.alphabet, one.get), one)
+	for i, result := range results[:min(len(results), maxResults)] {
+		m, err := infobipMessage(newForm(f.alphabet, result.get), result)
 		switch {
 		case isNoMessage(err):
 			receipt = err
 		case err != nil && o.has("results"):
-			f.addErrors(fmt.Sprintf("results.%d.", i), err)
+			for name, texts := range relay.FieldsOf(err) {
+				for _, text := range texts {
+					f.Add(fmt.Sprintf("results.%d.%s", i, name), text)
+				}
+			}
 		case err != nil:
-			f.addErrors("", err)
+			return nil, err
 		default:
-			out = append(out, m)
+			msgs = append(msgs, m)
 		}
 	}
-	if err := f.Err(); err != nil || len(out) > 0 {
-		return out, err
+	if err := f.Err(); err != nil || len(msgs) > 0 {
+		return msgs, err
 	}
 	return nil, receipt
-}
-
-// addErrors adds the fields of an error, with a prefix.
-func (f *form) addErrors(prefix string, err error) {
-	for name, texts := range relay.FieldsOf(err) {
-		for _, text := range texts {
-			f.Add(prefix+name, text)
-		}
-	}
 }
 
 func infobipMessage(f *form, o object) (inbound.Message, error) {

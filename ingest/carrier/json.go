@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"time"
 
@@ -21,7 +20,10 @@ import (
 // parseJSON parses one message as JSON, or as query parameters with the same names if
 // there is no body.
 func parseJSON(f *form, e *intake.Entry) ([]inbound.Message, error) {
-	o, err := jsonFields(e)
+	o, err := queryObject(e.Query)
+	if len(e.Body) > 0 || e.Query == "" {
+		o, err = jsonObject(e.Body)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (f *form) json() inbound.Message {
 	m.UDH = f.hex("udh", maxUDH)
 	m.Part = f.sar()
 	m.Status = statusOf(&m)
-	m.SentAt = f.sentAt()
+	m.SentAt = f.moment("sent_at")
 	f.content(&m)
 	return m
 }
@@ -72,34 +74,15 @@ func ReadJSON(body []byte) (m inbound.Message, err error) {
 	f := newForm(sms.NewAlphabet(), o.get)
 	m = f.json()
 	inbound.TrimText(&m)
-	if at := f.optional("received_at", maxName); at != "" {
-		m.ReceivedAt = f.moment("received_at", at)
-	}
+	m.ReceivedAt = f.moment("received_at")
 	return m, f.Err()
 }
 
-// jsonFields returns the fields of the body, or of the query if there is no body.
-func jsonFields(e *intake.Entry) (object, error) {
-	if len(e.Body) == 0 && e.Query != "" {
-		q, err := parameters(e.Query)
-		return objectOf(q), err
-	}
-	return jsonObject(e.Body)
-}
-
-func queryFields(q url.Values) params.Source { return params.OfObject(objectOf(q)) }
-
-func (f *form) sentAt() time.Time {
-	s := f.optional("sent_at", maxName)
-	if s == "" {
-		return time.Time{}
-	}
-	return f.moment("sent_at", s)
-}
-
-func (f *form) moment(name, text string) time.Time {
+// moment returns the time of an optional field.
+func (f *form) moment(name string) time.Time {
+	text := f.optional(name, maxName)
 	t, ok := iso8601.Parse(text)
-	if !ok {
+	if text != "" && !ok {
 		f.Add(name, "The "+name+" must be an ISO 8601 date and time.")
 	}
 	return t
@@ -107,12 +90,33 @@ func (f *form) moment(name, text string) time.Time {
 
 // content reads text, or data in its coding.
 func (f *form) content(m *inbound.Message) {
-	coding := f.coding()
+	var coding sms.Coding // 0 if the field is missing
+	if s := f.optional("coding", maxName); s != "" {
+		n, err := decimal.Digits(s)
+		if coding = sms.Coding(n); err != nil || coding != sms.GSM && coding != sms.Binary && coding != sms.UCS2 {
+			f.Add("coding", "The coding must be 7, 8 or 16.")
+			coding = 0
+		}
+	}
 	switch {
 	case f.has("text") && f.has("data"):
 		f.Add("data", "The data and the text exclude each other.")
 	case f.has("data"):
-		f.data(m, coding)
+		data := f.hex("data", maxText)
+		var err error
+		switch coding {
+		case sms.GSM:
+			m.Text, err = septetText(f.alphabet, m, data)
+			keepOctets(m, data)
+		case sms.UCS2:
+			m.Text = wideText(m, data)
+		default:
+			coding, m.Data = sms.Binary, data
+		}
+		if err != nil {
+			f.Add("data", "The data is not in the coding given: "+err.Error()+".")
+		}
+		m.Coding = coding
 	case !f.has("text"):
 		f.Add("text", "The text field is required when data is not present.")
 	case coding == sms.Binary:
@@ -123,39 +127,6 @@ func (f *form) content(m *inbound.Message) {
 			m.Coding = codingOf(f.alphabet, m.Text)
 		}
 	}
-}
-
-// coding returns the coding; 0 if the field is missing.
-func (f *form) coding() sms.Coding {
-	s := f.optional("coding", maxName)
-	if s == "" {
-		return 0
-	}
-	n, err := decimal.Digits(s)
-	c := sms.Coding(n)
-	if err != nil || c != sms.GSM && c != sms.Binary && c != sms.UCS2 {
-		f.Add("coding", "The coding must be 7, 8 or 16.")
-		return 0
-	}
-	return c
-}
-
-func (f *form) data(m *inbound.Message, coding sms.Coding) {
-	data := f.hex("data", maxText)
-	var err error
-	switch coding {
-	case sms.GSM:
-		m.Text, err = septetText(f.alphabet, m, data)
-		keepOctets(m, data)
-	case sms.UCS2:
-		m.Text = wideText(m, data)
-	default:
-		coding, m.Data = sms.Binary, data
-	}
-	if err != nil {
-		f.Add("data", "The data is not in the coding given: "+err.Error()+".")
-	}
-	m.Coding = coding
 }
 
 // codingOf returns the coding with which a text must have been sent.

@@ -1,7 +1,6 @@
 package carrier
 
 import (
-	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,11 +15,11 @@ import (
 // form in the body. Kannel has joined the parts of a message, and sends text, data and
 // UDH as URL-encoded octets.
 func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
-	q, err := kannelParameters(e)
+	o, err := kannelParameters(e)
 	if err != nil {
 		return nil, err
 	}
-	f.Get = queryFields(q)
+	f.Get = o.get
 	m := inbound.Message{
 		CarrierID: f.optional("id", maxName), Reference: f.optional("smsc", maxName), Network: f.optional("network", maxName),
 		UDH: []byte(f.optional("udh", maxUDH)),
@@ -32,12 +31,12 @@ func parseKannel(f *form, e *intake.Entry) ([]inbound.Message, error) {
 	return f.one(m)
 }
 
-func kannelParameters(e *intake.Entry) (url.Values, error) {
+func kannelParameters(e *intake.Entry) (object, error) {
 	raw := e.Query
 	if strings.HasPrefix(e.ContentType, "application/x-www-form-urlencoded") && len(e.Body) > 0 {
 		raw = strings.Trim(raw+"&"+string(e.Body), "&")
 	}
-	return parameters(raw)
+	return queryObject(raw)
 }
 
 // kannelTime parses %T, seconds since 1970, or %t, a date and time in UTC. Kannel

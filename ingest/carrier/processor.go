@@ -176,13 +176,13 @@ func join(a, b string) string {
 }
 
 func inOrder(statuses map[int]event.Status, n int) []event.Status {
-	var out []event.Status
+	var ordered []event.Status
 	for i := range n {
 		if m, ok := statuses[i]; ok {
-			out = append(out, m)
+			ordered = append(ordered, m)
 		}
 	}
-	return out
+	return ordered
 }
 
 // why returns an error in one line, with its fields.

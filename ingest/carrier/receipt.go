@@ -124,11 +124,16 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 	if err != nil {
 		return nil, err
 	}
-	said := d.Receipt()
-	if ids := smpp.ReceiptIDs(said.ID); len(ids) > 0 {
+	reported := d.Receipt()
+	if ids := smpp.ReceiptIDs(reported.ID); len(ids) > 0 {
 		r.IDs, r.OtherBases = ids[:1:1], append([]string(nil), ids[1:]...)
 	}
-	r.Numbers = numbersOf(d)
+	// The source is the message's destination, but some SMSCs do not swap the addresses.
+	for _, digits := range []string{d.Source.Digits, d.Destination.Digits} {
+		if number, ok := relay.NumberFrom(digits); ok {
+			r.Numbers = append(r.Numbers, number)
+		}
+	}
 	r.Addresses = slices.DeleteFunc([]string{d.Source.Digits, d.Destination.Digits}, func(a string) bool { return a == "" })
 	if number, ok := relay.NumberFrom(d.Source.Digits); ok && len(number) >= leastSubscriber {
 		r.Destination = number
@@ -143,24 +148,13 @@ func smppReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 	if len(r.IDs) == 0 {
 		return nil, relay.Errorf(relay.KindInvalid, "smpp: a receipt without the id of a message")
 	}
-	r.State, err = stateNamed(said.State)
+	r.State, err = stateNamed(reported.State)
 	return smppNotes(d), err
 }
 
 // leastSubscriber is the minimum length of a subscriber's number, in digits: shorter
 // numbers are short codes, to which no message is sent.
 const leastSubscriber = 7
-
-// numbersOf returns both numbers of a receipt. Its source is the message's destination,
-// but some SMSCs do not swap the addresses.
-func numbersOf(d *smpp.Delivery) (numbers []string) {
-	for _, digits := range []string{d.Source.Digits, d.Destination.Digits} {
-		if number, ok := relay.NumberFrom(digits); ok {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers
-}
 
 // stateNamed returns the state for a receipt's stat (SMPP 3.4, appendix B, and the
 // spellings of SMSCs). ACCEPTD is Buffered: message.Accepted is the state after the
@@ -184,11 +178,11 @@ func stateNamed(stat string) (message.State, error) {
 // kannelReceipt parses the parameters that Kannel adds to the dlr-url of a message: %d as
 // type, %A as answer.
 func kannelReceipt(r *message.Receipt, e *intake.Entry) error {
-	q, err := kannelParameters(e)
+	o, err := kannelParameters(e)
 	if err != nil {
 		return err
 	}
-	f := newForm(nil, queryFields(q))
+	f := newForm(nil, o.get)
 	f.part(r, e)
 	r.State = f.code("type")
 	if answer := f.optional("answer", maxText); strings.Contains(answer, "stat:") {
@@ -204,11 +198,11 @@ func jsonReceipt(r *message.Receipt, e *intake.Entry) (notes decoders.Notes, err
 	if err != nil {
 		return nil, err
 	}
-	q, err := parameters(e.Query)
+	q, err := queryObject(e.Query)
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range objectOf(q) {
+	for name, value := range q {
 		if name == "ref" || !o.has(name) {
 			o[name] = value
 		}

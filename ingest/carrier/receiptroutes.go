@@ -56,25 +56,21 @@ func (s *Surface) MountReceipts(app *fiber.App, auth *httpd.Auth, in Intake, sig
 	receipts := app.Group(strings.TrimSuffix(receiptPath, "/"))
 	for _, kind := range []string{"json", "kannel"} {
 		admit, handler := signed(signer, auth.Require(account.Carrier, style())), s.receive(in, kind)
-		for _, path := range []string{"/" + kind, "/" + kind + "/:source"} {
-			receipts.Head(path, admit, head)
-			receipts.Add(fiber.MethodGet, path, admit, handler)
-			receipts.Add(fiber.MethodPost, path, admit, handler)
-		}
+		mount(receipts, kind, admit, handler)
 	}
 	receipts.Use(auth.Require(account.Carrier, style()))
 }
 
-// signed accepts URLs with a valid signature and passes other requests to other.
-func signed(signer Signer, other fiber.Handler) fiber.Handler {
+// signed accepts URLs with a valid signature and passes other requests to fallback.
+func signed(signer Signer, fallback fiber.Handler) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		if sig := c.Query("sig"); sig != "" && signer.valid(c.Path(), c.Query("ref"), sig) {
+		if signer.valid(c.Path(), c.Query("ref"), c.Query("sig")) {
 			if err := httpd.Admit(c, httpd.Webhooks, 0); err != nil {
 				return err
 			}
 			return c.Next()
 		}
-		return other(c)
+		return fallback(c)
 	}
 }
 
@@ -89,12 +85,9 @@ func (s *Surface) receive(in Intake, kind string) fiber.Handler {
 			return refuse(c, err)
 		}
 		id, err := in.Accept(c.UserContext(), &entry)
-		switch {
-		case err != nil:
+		if err != nil {
 			return httpd.NotAccepted(c, s.logger, "message not accepted", err)
-		case kind == "json":
-			return answerID(c, id)
 		}
-		return empty(c, id)
+		return s.adapters[kind].Answer(c, id) // as to a message
 	}
 }

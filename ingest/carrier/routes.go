@@ -58,15 +58,36 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	for name, a := range s.adapters {
 		admit, handler := auth.Require(account.Carrier, style()), s.take(name, a)
 		if a.Verify != nil {
-			admit = auth.RequireSigned(account.Carrier, signedStyle(), s.signature(a))
+			admit = auth.RequireSigned(account.Carrier, signedStyle(), httpd.Signature{
+				Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
+				Verify: func(c *fiber.Ctx, secret string) error {
+					signed, err := s.signedOf(c)
+					if err != nil {
+						return err
+					}
+					return a.Verify(signed, secret)
+				},
+				Logger: s.logger,
+			})
 		}
-		for _, path := range []string{"/" + name, "/" + name + "/:source"} {
-			inbound.Head(path, admit, head)
-			inbound.Add(fiber.MethodGet, path, admit, handler)
-			inbound.Add(fiber.MethodPost, path, admit, handler)
-		}
+		mount(inbound, name, admit, handler)
 	}
 	inbound.Use(auth.Require(account.Carrier, style())) // unauthenticated clients get 401, not 404
+}
+
+// mount adds the paths of a kind, without and with a source. It refuses HEAD, which fiber
+// would handle as a GET, because HEAD must not submit a message.
+func mount(group fiber.Router, kind string, admit, handler fiber.Handler) {
+	refuseHead := func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderAllow, "GET, POST")
+		c.Status(fiber.StatusMethodNotAllowed)
+		return nil
+	}
+	for _, path := range []string{"/" + kind, "/" + kind + "/:source"} {
+		group.Head(path, admit, refuseHead)
+		group.Get(path, admit, handler)
+		group.Post(path, admit, handler)
+	}
 }
 
 // style returns WebhookStyle with a Basic challenge, without which Twilio sends no
@@ -93,27 +114,4 @@ func signedStyle() httpd.Style {
 		return known(c)
 	}
 	return s
-}
-
-// signature returns the source of a request and the check of its signature.
-func (s *Surface) signature(a Adapter) httpd.Signature {
-	return httpd.Signature{
-		Source: func(c *fiber.Ctx) string { return utils.CopyString(c.Params("source")) },
-		Verify: func(c *fiber.Ctx, secret string) error {
-			signed, err := s.signedOf(c)
-			if err != nil {
-				return err
-			}
-			return a.Verify(signed, secret)
-		},
-		Logger: s.logger,
-	}
-}
-
-// head refuses HEAD, which fiber would handle as a GET, because HEAD must not submit a
-// message.
-func head(c *fiber.Ctx) error {
-	c.Set(fiber.HeaderAllow, "GET, POST")
-	c.Status(fiber.StatusMethodNotAllowed)
-	return nil
 }

@@ -55,9 +55,9 @@ func parseSinchSMS(f *form, o object, kind string) ([]inbound.Message, error) {
 // textsOf returns an object with the first text that is not empty, under the first name.
 func textsOf(o object, names ...string) object { return object{names[0]: o.first(names...)} }
 
-func urlsOf(all []object) (urls []string) {
-	for _, one := range all {
-		if u := one.text("url"); u != "" {
+func urlsOf(media []object) (urls []string) {
+	for _, o := range media {
+		if u := o.text("url"); u != "" {
 			urls = append(urls, u)
 		}
 	}

@@ -55,66 +55,70 @@ func carrierAndBind(e *intake.Entry) (carrier, bind string) {
 // NewSMPP returns the adapter that parses deliver_sm and data_sm. It has no HTTP path;
 // defaults is the default alphabet of each carrier.
 func NewSMPP(defaults map[string]smpp.Alphabet) Adapter {
-	r := smppReader{alphabet: sms.NewAlphabet(), defaults: defaults}
-	return Adapter{Parse: r.parse}
+	alphabet := sms.NewAlphabet()
+	return Adapter{Parse: func(e *intake.Entry) ([]inbound.Message, error) {
+		_, carrier, _ := strings.Cut(carrierOf(e), "/")
+		m, err := parseSMPP(e, carrier, defaults[carrier], alphabet)
+		if err != nil {
+			return nil, err
+		}
+		return []inbound.Message{m}, nil
+	}}
 }
 
-type smppReader struct {
-	alphabet *sms.Alphabet
-	defaults map[string]smpp.Alphabet
-}
-
-func (s smppReader) parse(e *intake.Entry) ([]inbound.Message, error) {
+func parseSMPP(e *intake.Entry, carrier string, defaultAlphabet smpp.Alphabet, gsm *sms.Alphabet) (inbound.Message, error) {
 	d, err := smpp.ParseDelivery(e.Body)
 	if err != nil {
-		return nil, err
+		return inbound.Message{}, err
 	}
-	_, name, _ := strings.Cut(carrierOf(e), "/")
-	m := inbound.Message{Reference: name, Notes: smppNotes(d)}
-	if err := smppAddresses(&m, d); err != nil {
-		return nil, err
-	}
-	smppPart(&m, d)
-	if err := s.content(&m, d, s.defaults[name]); err != nil {
-		return nil, err
-	}
-	m.CarrierID, err = smppID(&m, d, e)
-	return []inbound.Message{m}, err
-}
+	m := inbound.Message{Reference: carrier, From: readable(d.Source.Digits), Notes: smppNotes(d)}
 
-// smppNotes says what of a PDU was ignored.
-func smppNotes(d *smpp.Delivery) decoders.Notes {
-	if d.Ignored == 0 {
-		return nil
-	}
-	return decoders.Notes{fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored)}
-}
-
-// smppID returns the SMSC's id of the message, or the entry's id if there is none. The
-// parts of a message have the same id but are not repetitions.
-func smppID(m *inbound.Message, d *smpp.Delivery, e *intake.Entry) (string, error) {
-	if id := d.MessageID(); id != "" {
-		if p, ok := inbound.PartOf(m); ok {
-			id += "." + strconv.Itoa(p.Number)
-		}
-		return id, nil
-	}
-	q, err := parameters(e.Query)
-	return q.Get("id"), err
-}
-
-// smppAddresses reads the sender, which may be missing, and the recipient.
-func smppAddresses(m *inbound.Message, d *smpp.Delivery) error {
-	m.From = readable(d.Source.Digits)
+	// 1. The sender, which may be missing, and the recipient.
 	if number, ok := relay.NumberFrom(m.From); ok && d.Source.TON != smpp.Alphanumeric {
 		m.From = number
 	}
 	number, ok := relay.NumberFrom(d.Destination.Digits)
 	if !ok || len(number) > 15 {
-		return relay.Errorf(relay.KindInvalid, "smpp: destination_addr %q is not a number of 1 to 15 digits", readable(d.Destination.Digits))
+		return m, relay.Errorf(relay.KindInvalid, "smpp: destination_addr %q is not a number of 1 to 15 digits", readable(d.Destination.Digits))
 	}
 	m.To = number
-	return nil
+
+	// 2. The user data header and the text. If the length of the header exceeds the
+	// message, all of it is data.
+	if p, ok := d.Segment(); ok {
+		m.Part = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: p.Reference, Total: p.Total, Number: p.Number}
+	}
+	udh, octets, ok := d.Split()
+	if ok {
+		m.UDH = udh
+		m.Status = statusOf(&m)
+		err = smppText(&m, smpp.CodingOf(d.DataCoding), defaultAlphabet, gsm, octets)
+	} else {
+		m.Coding, m.Data, m.Status = sms.Binary, octets, inbound.Indecipherable
+	}
+	if err != nil {
+		return m, err
+	}
+
+	// 3. The SMSC's id, or the entry's if there is none. The parts of a message have the
+	// same id but are not repetitions.
+	if m.CarrierID = d.MessageID(); m.CarrierID == "" {
+		q, err := queryObject(e.Query)
+		m.CarrierID = q.text("id")
+		return m, err
+	}
+	if p, ok := inbound.PartOf(&m); ok {
+		m.CarrierID += "." + strconv.Itoa(p.Number)
+	}
+	return m, nil
+}
+
+// smppNotes says what of a PDU was ignored.
+func smppNotes(d *smpp.Delivery) (notes decoders.Notes) {
+	if d.Ignored > 0 {
+		notes.Add(fmt.Sprintf("smpp: octets behind the message that are not optional parameters, ignored: %d", d.Ignored))
+	}
+	return notes
 }
 
 // readable converts octets that should be ASCII, but may be Latin-1, to text.
@@ -125,38 +129,28 @@ func readable(s string) string {
 	return octetText(s, "latin1")
 }
 
-func smppPart(m *inbound.Message, d *smpp.Delivery) {
-	if p, ok := d.Segment(); ok {
-		m.Part = &inbound.Part{Kind: inbound.ReferenceSAR, Reference: p.Reference, Total: p.Total, Number: p.Number}
-	}
-}
-
-// content reads the user data header and the text. If the length of the header exceeds
-// the message, all of it is data.
-func (s smppReader) content(m *inbound.Message, d *smpp.Delivery, c smpp.Alphabet) error {
-	udh, text, ok := d.Split()
-	if !ok {
-		m.Coding, m.Data, m.Status = sms.Binary, text, inbound.Indecipherable
-		return nil
-	}
-	m.UDH = udh
-	m.Status = statusOf(m)
-	return s.text(m, smpp.CodingOf(d.DataCoding), c, text)
-}
-
-func (s smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet, octets []byte) (err error) {
-	switch coding {
-	case smpp.Octets:
+// smppText decodes a text in the coding of data_coding, or in the SMSC's default alphabet.
+func smppText(m *inbound.Message, coding smpp.Coding, defaultAlphabet smpp.Alphabet, gsm *sms.Alphabet, octets []byte) (err error) {
+	switch {
+	case coding == smpp.Octets:
 		m.Coding, m.Data = sms.Binary, octets
 		return nil
-	case smpp.UCS2:
-		m.Coding = sms.UCS2
-		m.Text = wideText(m, octets)
-	case smpp.Default:
-		return s.defaultText(m, c, octets)
-	case smpp.Cyrillic:
+	case coding == smpp.UCS2:
+		m.Coding, m.Text = sms.UCS2, wideText(m, octets)
+		return nil
+	case coding == smpp.Default && defaultAlphabet != smpp.AlphabetLatin1:
+		if defaultAlphabet == smpp.AlphabetPacked {
+			octets = sms.Unpack(octets, len(m.UDH))
+		}
+		m.Coding = sms.GSM
+		if m.Text, err = septetText(gsm, m, octets); err != nil {
+			return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
+		}
+		keepOctets(m, octets)
+		return nil
+	case coding == smpp.Cyrillic:
 		m.Text, err = charmap.ISO8859_5.NewDecoder().String(string(octets))
-	case smpp.Hebrew:
+	case coding == smpp.Hebrew:
 		m.Text, err = charmap.ISO8859_8.NewDecoder().String(string(octets))
 	default: // ASCII is the lower half of Latin-1
 		m.Text = octetText(string(octets), "latin1")
@@ -164,26 +158,6 @@ func (s smppReader) text(m *inbound.Message, coding smpp.Coding, c smpp.Alphabet
 	if err != nil {
 		return fmt.Errorf("smpp: short_message: %w", err)
 	}
-	if coding != smpp.UCS2 {
-		m.Coding = codingOf(s.alphabet, m.Text)
-	}
-	return nil
-}
-
-// defaultText decodes text in the SMSC's default alphabet.
-func (s smppReader) defaultText(m *inbound.Message, c smpp.Alphabet, octets []byte) (err error) {
-	switch c {
-	case smpp.AlphabetLatin1:
-		m.Text = octetText(string(octets), "latin1")
-		m.Coding = codingOf(s.alphabet, m.Text)
-		return nil
-	case smpp.AlphabetPacked:
-		octets = sms.Unpack(octets, len(m.UDH))
-	}
-	m.Coding = sms.GSM
-	if m.Text, err = septetText(s.alphabet, m, octets); err != nil {
-		return fmt.Errorf("smpp: short_message in the default alphabet of %s: %w", m.Reference, err)
-	}
-	keepOctets(m, octets)
+	m.Coding = codingOf(gsm, m.Text)
 	return nil
 }

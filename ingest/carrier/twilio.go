@@ -98,38 +98,30 @@ func twilioFields(fields url.Values) string {
 // twilioURLs returns the URLs that Twilio may have signed: with and without the port, and
 // with the user and password if the request has them.
 func twilioURLs(r *Signed) []string {
-	scheme, rest, _ := strings.Cut(r.URL, "://")
-	host, path := rest, ""
-	if at := strings.IndexAny(rest, "/?"); at >= 0 {
-		host, path = rest[:at], rest[at:]
+	scheme, host, _ := strings.Cut(r.URL, "://")
+	path := ""
+	if i := strings.IndexAny(host, "/?"); i >= 0 {
+		host, path = host[:i], host[i:]
 	}
 	hosts := []string{host}
 	bare := host
-	if at := strings.LastIndexByte(host, ':'); at > strings.LastIndexByte(host, ']') {
-		bare = host[:at]
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		bare = host[:i]
 		hosts = append(hosts, bare)
 	}
 	standard := map[string]string{"https": ":443", "http": ":80"}[strings.ToLower(scheme)]
 	hosts = append(hosts, bare+standard)
-	var out []string
-	for _, user := range userinfo(r) {
-		for _, h := range hosts {
-			out = append(out, scheme+"://"+user+h+path)
+	var urls []string
+	users := []string{""}
+	if scheme, encoded, _ := strings.Cut(r.Header("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
+		if pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded)); err == nil {
+			users = append(users, string(pair)+"@")
 		}
 	}
-	return out
-}
-
-// userinfo returns what may precede the host: nothing, or the request's Basic
-// credentials.
-func userinfo(r *Signed) []string {
-	scheme, encoded, _ := strings.Cut(r.Header("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Basic") {
-		return []string{""}
+	for _, user := range users {
+		for _, h := range hosts {
+			urls = append(urls, scheme+"://"+user+h+path)
+		}
 	}
-	pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
-	if err != nil {
-		return []string{""}
-	}
-	return []string{"", string(pair) + "@"}
+	return urls
 }

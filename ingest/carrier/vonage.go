@@ -178,20 +178,20 @@ func vonageSum(sent, text, secret string) bool {
 // vonageParameters returns the parameters of the query, the form or the JSON body; none
 // if they are invalid.
 func vonageParameters(r *Signed) map[string]string {
-	out := make(map[string]string)
+	parameters := make(map[string]string)
 	if len(r.Body) > 0 && !isForm(r.ContentType) {
 		o, _ := jsonObject(r.Body)
 		for name := range o {
-			out[name] = o.text(name)
+			parameters[name] = o.text(name)
 		}
-		return out
+		return parameters
 	}
 	fields, err := r.form()
 	if fields == nil && err == nil {
 		fields = r.query()
 	}
-	for name, all := range fields {
-		out[name] = all[0]
+	for name := range fields {
+		parameters[name] = fields.Get(name)
 	}
-	return out
+	return parameters
 }
