@@ -71,7 +71,7 @@ func refusal(o operation, err error) (answer, bool) {
 // inElements describes invalid parameters by the names of their elements.
 func inElements(o operation, fields map[string][]string) string {
 	paths := pathsOf(o.children, "")
-	var out []string
+	var reasons []string
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		path := field
 		if p, ok := paths[field]; ok {
@@ -79,8 +79,8 @@ func inElements(o operation, fields map[string][]string) string {
 		}
 		for _, reason := range fields[field] {
 			reason = strings.ReplaceAll(reason, "The "+field+" ", "The "+path+" ")
-			out = append(out, fmt.Sprintf("%s: %s", path, strings.TrimSuffix(reason, ".")))
+			reasons = append(reasons, fmt.Sprintf("%s: %s", path, strings.TrimSuffix(reason, ".")))
 		}
 	}
-	return strings.Join(out, "; ")
+	return strings.Join(reasons, "; ")
 }

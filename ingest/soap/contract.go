@@ -5,7 +5,7 @@ import "slices"
 // Namespace is the target namespace of the operations.
 const Namespace = "urn:penstock:messaging"
 
-// authHeader is the header block with the credentials, and its part in the WSDL.
+// authHeader is the header block with the credentials.
 const authHeader = "auth"
 
 // element is an element of a request or an answer, as the specification's
@@ -18,9 +18,7 @@ type element struct {
 	optional bool
 	most     int // maximum occurrences; 0 means 1
 	kind     kind
-	// typeName and children are those of an element that holds elements.
-	typeName string
-	children []element
+	children []element // of an element that holds elements
 }
 
 // many is the maximum number of occurrences.
@@ -30,7 +28,6 @@ func (e element) many() int { return max(e.most, 1) }
 type operation struct {
 	name     string // of the request element
 	action   string // the fragment of its SOAPAction
-	summary  string
 	children []element
 	read     orderReader
 }
@@ -45,7 +42,7 @@ func (o operation) soapAction() string { return Namespace + "#" + o.action }
 func operations() []operation {
 	return []operation{
 		{
-			name: "SoapSendSms", action: "sendsms", summary: "Sends a text, as a message or as a flash message.", read: readText,
+			name: "SoapSendSms", action: "sendsms", read: readText,
 			children: childrenOf(
 				element{name: "message", param: "message", kind: textKind()},
 				element{name: "messagetype", param: "flash", kind: enumKind("text", "flash")},
@@ -53,21 +50,21 @@ func operations() []operation {
 			),
 		},
 		{
-			name: "SoapSendBinarySms", action: "sendbinarysms", summary: "Sends octets, with a user data header.", read: readBinary,
+			name: "SoapSendBinarySms", action: "sendbinarysms", read: readBinary,
 			children: append(childrenOf(
 				element{name: "data", param: "data", kind: octetsKind()},
 				element{name: "udh", param: "udh", kind: octetsKind().orEmpty()},
 			), element{name: "encoding", param: "encoding", kind: numberKind("7", "8", "16"), optional: true}),
 		},
 		{
-			name: "SoapSendWapPush", action: "sendwappush", summary: "Sends a link as a WAP push service indication.", read: readPush,
+			name: "SoapSendWapPush", action: "sendwappush", read: readPush,
 			children: childrenOf(
 				element{name: "waptitle", param: "title", kind: textKind()},
 				element{name: "wapurl", param: "url", kind: textKind()},
 			),
 		},
 		{
-			name: "SoapSendMMSNot", action: "sendmmsnot", summary: "Sends the notification that an MMS can be fetched.", read: readNotification,
+			name: "SoapSendMMSNot", action: "sendmmsnot", read: readNotification,
 			children: childrenOf(
 				element{name: "subject", param: "subject", kind: textKind()},
 				element{name: "mmsurl", param: "url", kind: textKind()},
@@ -91,7 +88,7 @@ const maxDestinations = 10
 func addressed() []element {
 	return []element{
 		{
-			name: "destinationarray", param: "destinations", typeName: "DestinationArray",
+			name: "destinationarray", param: "destinations",
 			children: []element{{name: "number", param: "destinations", kind: msisdnKind(), most: maxDestinations}},
 		},
 		{name: "originator", param: "originator", kind: textKind(), optional: true},
@@ -103,7 +100,7 @@ func scheduled() []element {
 	return []element{
 		{name: "sendtime", param: "send_time", kind: dateTimeKind(), optional: true},
 		{
-			name: "dlrep", param: "dlr_url", typeName: "DeliveryReport", optional: true,
+			name: "dlrep", param: "dlr_url", optional: true,
 			children: []element{
 				{name: "callbackurl", param: "dlr_url", kind: textKind().orEmpty()},
 				{name: "callbacktype", kind: enumKind("NONE", "HTTPGET")},

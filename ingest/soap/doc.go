@@ -2,8 +2,8 @@
 // after document 1 of the specification: SoapSendSms, SoapSendBinarySms,
 // SoapSendWapPush and SoapSendMMSNot, document style, literal use.
 //
-// One description of the operations (contract.go) makes the WSDL, reads and
-// checks requests, and orders the children of answers. SOAP 1.1 (W3C note of
+// One description of the operations (contract.go) reads and checks requests, and
+// orders the children of answers; a test holds messaging.wsdl against it. SOAP 1.1 (W3C note of
 // 2000-05-08) and 1.2 (second edition) are answered in kind, whatever the
 // Content-Type; the element in the Body names the operation, by namespace and
 // local name, and SOAPAction may only not contradict it.

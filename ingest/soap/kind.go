@@ -109,6 +109,3 @@ func quoteClipped(s string) string {
 	}
 	return strconv.Quote(s)
 }
-
-// restricted reports whether the kind accepts only some texts of its XML Schema type.
-func (k kind) restricted() bool { return len(k.enumerated) > 0 || k.least != nil || k.most != nil }

@@ -1,6 +1,9 @@
 package soap
 
-import _ "embed" // the document beside the handlers
+import (
+	"bytes"
+	_ "embed" // the documents beside the handlers
+)
 
 //go:embed openapi.yaml
 var contract []byte
@@ -8,3 +11,14 @@ var contract []byte
 // OpenAPI returns this surface's contract, an OpenAPI 3.0 document in YAML; the
 // operations and their types are in the WSDL.
 func OpenAPI() []byte { return contract }
+
+//go:embed messaging.wsdl
+var description []byte
+
+// wsdl returns the description of the operations as WSDL 1.1, with a port for each version
+// of SOAP at the address.
+func wsdl(address string) []byte {
+	var escaped bytes.Buffer
+	escape(&escaped, address)
+	return bytes.ReplaceAll(description, []byte("ADDRESS"), escaped.Bytes())
+}

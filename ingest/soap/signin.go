@@ -50,28 +50,28 @@ type authenticator struct {
 type digest [sha256.Size]byte
 
 func newAuthenticator(logins Logins, now func() time.Time) *authenticator {
-	d := &authenticator{
+	a := &authenticator{
 		logins: logins, now: now, wait: maxWait, check: account.VerifyPassword, dummyHash: account.DummyHash(),
 		slot: make(chan struct{}, 1), verified: make(map[digest]time.Time), rejected: make(map[digest]bool),
 	}
-	_, _ = rand.Read(d.key[:]) // never fails, see crypto/rand
-	return d
+	_, _ = rand.Read(a.key[:]) // never fails, see crypto/rand
+	return a
 }
 
 // authenticate returns the account of a username and its password. The error is
 // relay.KindUnauthenticated if they do not match, relay.KindUnavailable if they
 // cannot be verified now.
-func (d *authenticator) authenticate(ctx context.Context, username, password string) (relay.AccountID, error) {
-	login, err := d.logins.Login(ctx, username)
+func (a *authenticator) authenticate(ctx context.Context, username, password string) (relay.AccountID, error) {
+	login, err := a.logins.Login(ctx, username)
 	known := err == nil
 	if relay.KindOf(err) == relay.KindNotFound {
-		login.Password, err = d.dummyHash, nil
+		login.Password, err = a.dummyHash, nil
 	}
 	if err != nil {
 		return 0, err
 	}
 	sum := sha256.Sum256([]byte(password))
-	ok, err := d.verify(ctx, username, login.Password, hex.EncodeToString(sum[:]))
+	ok, err := a.verify(ctx, username, login.Password, hex.EncodeToString(sum[:]))
 	if err != nil {
 		return 0, err
 	}
@@ -82,30 +82,30 @@ func (d *authenticator) authenticate(ctx context.Context, username, password str
 }
 
 // verify compares a password with the stored hash, unless the result is cached.
-func (d *authenticator) verify(ctx context.Context, username, hash, sum string) (bool, error) {
-	pair := d.digest(username, hash, sum)
-	if ok, known := d.cached(pair); known {
+func (a *authenticator) verify(ctx context.Context, username, hash, sum string) (bool, error) {
+	pair := a.digest(username, hash, sum)
+	if ok, known := a.cached(pair); known {
 		return ok, nil
 	}
-	if err := d.acquire(ctx); err != nil {
+	if err := a.acquire(ctx); err != nil {
 		return false, err
 	}
-	defer func() { <-d.slot }()
-	if ok, known := d.cached(pair); known { // another request verified the same pair meanwhile
+	defer func() { <-a.slot }()
+	if ok, known := a.cached(pair); known { // another request verified the same pair meanwhile
 		return ok, nil
 	}
-	ok, err := d.check(hash, sum)
+	ok, err := a.check(hash, sum)
 	if err == nil {
-		d.cache(pair, ok)
+		a.cache(pair, ok)
 	}
 	return ok, err
 }
 
-func (d *authenticator) acquire(ctx context.Context) error {
-	late := time.NewTimer(d.wait)
+func (a *authenticator) acquire(ctx context.Context) error {
+	late := time.NewTimer(a.wait)
 	defer late.Stop()
 	select {
-	case d.slot <- struct{}{}:
+	case a.slot <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 	case <-late.C:
@@ -114,35 +114,35 @@ func (d *authenticator) acquire(ctx context.Context) error {
 }
 
 // digest returns a keyed hash of the triple, which reveals nothing without the key.
-func (d *authenticator) digest(username, hash, sum string) (out digest) {
-	m := hmac.New(sha256.New, d.key[:])
+func (a *authenticator) digest(username, hash, sum string) (d digest) {
+	m := hmac.New(sha256.New, a.key[:])
 	m.Write([]byte(username + "\x00" + hash + "\x00" + sum)) // XML holds no NUL
-	m.Sum(out[:0])
-	return out
+	m.Sum(d[:0])
+	return d
 }
 
-func (d *authenticator) cached(pair digest) (ok, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at, ok := d.verified[pair]
-	if ok && d.now().Sub(at) < verifiedFor {
+func (a *authenticator) cached(pair digest) (ok, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	verifiedAt, ok := a.verified[pair]
+	if ok && a.now().Sub(verifiedAt) < verifiedFor {
 		return true, true
 	}
-	return false, d.rejected[pair]
+	return false, a.rejected[pair]
 }
 
-func (d *authenticator) cache(pair digest, ok bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (a *authenticator) cache(pair digest, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if !ok {
-		if len(d.rejected) >= maxRejected {
-			clear(d.rejected)
+		if len(a.rejected) >= maxRejected {
+			clear(a.rejected)
 		}
-		d.rejected[pair] = true
+		a.rejected[pair] = true
 		return
 	}
-	if len(d.verified) >= maxVerified {
-		clear(d.verified)
+	if len(a.verified) >= maxVerified {
+		clear(a.verified)
 	}
-	d.verified[pair] = d.now()
+	a.verified[pair] = a.now()
 }

@@ -63,10 +63,9 @@ func New(d Deps, o Options) *Surface {
 	if d.Guesses == nil {
 		d.Guesses = httpd.NewGuesses(o.Now)
 	}
-	all := operations()
 	return &Surface{
-		Deps: d, log: o.Logger, now: o.Now, operations: all, auth: newAuthenticator(d.Logins, o.Now),
-		wsdl: wsdl(all, strings.TrimSuffix(o.PublicURL, "/")+Path),
+		Deps: d, log: o.Logger, now: o.Now, operations: operations(), auth: newAuthenticator(d.Logins, o.Now),
+		wsdl: wsdl(strings.TrimSuffix(o.PublicURL, "/") + Path),
 	}
 }
 
@@ -149,8 +148,8 @@ func (s *Surface) serve(c *fiber.Ctx) (e envelope, body []byte, err error) {
 // SOAPAction, quoted or not, that names another operation is refused: a proxy may
 // have authorized the request by its SOAPAction.
 func (s *Surface) operationOf(e *envelope, header, contentType string) (operation, error) {
-	at := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
-	if at < 0 {
+	named := slices.IndexFunc(s.operations, func(o operation) bool { return e.request.is(Namespace, o.name) })
+	if named < 0 {
 		return operation{}, e.sender("There is no operation " + quoteClipped(e.request.name.Local) + " in the namespace " + quoteClipped(e.request.name.Space) + ".")
 	}
 	hint := strings.Trim(header, " \t\"")
@@ -158,11 +157,11 @@ func (s *Surface) operationOf(e *envelope, header, contentType string) (operatio
 		hint = parameters["action"]
 	}
 	for i, o := range s.operations {
-		if i != at && hint == o.soapAction() {
-			return operation{}, e.sender("The SOAPAction names " + o.action + ", the Body holds " + s.operations[at].name + ".")
+		if i != named && hint == o.soapAction() {
+			return operation{}, e.sender("The SOAPAction names " + o.action + ", the Body holds " + s.operations[named].name + ".")
 		}
 	}
-	return s.operations[at], nil
+	return s.operations[named], nil
 }
 
 // perform authenticates a request and performs its operation. Errors that a client

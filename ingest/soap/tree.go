@@ -61,9 +61,16 @@ func parse(raw []byte) (*node, error) {
 		case err == nil:
 			err = p.take(token)
 		case errors.Is(err, io.EOF):
-			return p.root, p.end()
+			if p.root == nil {
+				return nil, p.bad("The body is empty.")
+			}
+			return p.root, nil
 		default:
-			err = p.syntax(err)
+			reason := "The XML cannot be read: " + err.Error() + "."
+			if e, ok := errors.AsType[*xml.SyntaxError](err); ok {
+				reason = "The XML is not well-formed: " + e.Msg + "."
+			}
+			err = &unreadable{offset: p.d.InputOffset(), reason: reason}
 		}
 		if err != nil {
 			return nil, err
@@ -85,13 +92,6 @@ func (p *parser) bad(format string, args ...any) error {
 	return &unreadable{offset: p.at, reason: fmt.Sprintf(format, args...)}
 }
 
-func (p *parser) syntax(err error) error {
-	if e, ok := errors.AsType[*xml.SyntaxError](err); ok {
-		return &unreadable{offset: p.d.InputOffset(), reason: "The XML is not well-formed: " + e.Msg + "."}
-	}
-	return &unreadable{offset: p.d.InputOffset(), reason: "The XML cannot be read: " + err.Error() + "."}
-}
-
 func (p *parser) take(token xml.Token) error {
 	if _, comment := token.(xml.Comment); !comment {
 		if reference := decoders.SurrogateReference(p.source[p.at:p.d.InputOffset()]); reference != "" {
@@ -106,7 +106,12 @@ func (p *parser) take(token xml.Token) error {
 		n.text, n.raw = string(n.raw), nil
 		p.open = p.open[:len(p.open)-1]
 	case xml.CharData:
-		return p.characters(t)
+		if len(p.open) > 0 {
+			n := p.open[len(p.open)-1]
+			n.raw = append(n.raw, t...)
+		} else if len(bytes.Trim(t, " \t\r\n")) > 0 {
+			return p.bad("Text stands outside the root element.")
+		}
 	case xml.Directive:
 		return p.bad("A document type declaration is not allowed.")
 	case xml.ProcInst:
@@ -135,24 +140,5 @@ func (p *parser) start(t xml.StartElement) error {
 		parent.children = append(parent.children, n)
 	}
 	p.open = append(p.open, n)
-	return nil
-}
-
-func (p *parser) characters(t xml.CharData) error {
-	if len(p.open) > 0 {
-		n := p.open[len(p.open)-1]
-		n.raw = append(n.raw, t...)
-		return nil
-	}
-	if len(bytes.Trim(t, " \t\r\n")) > 0 {
-		return p.bad("Text stands outside the root element.")
-	}
-	return nil
-}
-
-func (p *parser) end() error {
-	if p.root == nil {
-		return p.bad("The body is empty.")
-	}
 	return nil
 }

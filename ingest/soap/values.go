@@ -23,13 +23,13 @@ func (v values) timestamp(name string) time.Time { t, _ := v[name].(time.Time); 
 
 func (v values) child(name string) values { c, _ := v[name].(values); return c }
 
-func (v values) texts(name string) (out []string) {
-	all, _ := v[name].([]any)
-	for _, one := range all {
-		s, _ := one.(string)
-		out = append(out, s)
+func (v values) texts(name string) (texts []string) {
+	entries, _ := v[name].([]any)
+	for _, entry := range entries {
+		s, _ := entry.(string)
+		texts = append(texts, s)
 	}
-	return out
+	return texts
 }
 
 // maxMistakes is the maximum number of mistakes in an answer.
@@ -53,41 +53,37 @@ func (m mistakes) String() string {
 // decode reads the children of an element as they are described, in any order.
 // path is that of the element, with a dot at its end; "" for a request.
 func decode(described []element, parent *node, path string, m *mistakes) values {
-	out := make(values)
+	decoded := make(values)
 	if strings.Trim(parent.text, " \t\r\n") != "" {
-		m.add(parent, strings.TrimSuffix(path, ".")+parent.label(path), "expected elements, got text")
+		place := strings.TrimSuffix(path, ".")
+		if path == "" { // a request
+			place = parent.name.Local
+		}
+		m.add(parent, place, "expected elements, got text")
 	}
 	count := make(map[string]int)
 	for _, n := range parent.children {
-		at := slices.IndexFunc(described, func(e element) bool {
+		i := slices.IndexFunc(described, func(e element) bool {
 			return e.name == n.name.Local && (n.name.Space == Namespace || n.name.Space == "")
 		})
-		if at < 0 {
+		if i < 0 {
 			m.add(n, path+quoteClipped(n.name.Local), "there is no such element here")
 			continue
 		}
-		e := described[at]
+		e := described[i]
 		count[e.name]++
-		e.read(n, path, count[e.name], out, m)
+		e.read(n, path, count[e.name], decoded, m)
 	}
 	for _, e := range described {
 		if !e.optional && count[e.name] == 0 {
 			m.add(parent, path+e.name, "is required")
 		}
 	}
-	return out
-}
-
-// label names a request by itself, for mistakes that no child made.
-func (n *node) label(path string) string {
-	if path != "" {
-		return ""
-	}
-	return n.name.Local
+	return decoded
 }
 
 // read adds what an element means; nth is how many of the name there were.
-func (e element) read(n *node, path string, nth int, out values, m *mistakes) {
+func (e element) read(n *node, path string, nth int, decoded values, m *mistakes) {
 	path += e.name
 	if e.many() > 1 {
 		path += fmt.Sprintf("[%d]", nth-1)
@@ -106,10 +102,10 @@ func (e element) read(n *node, path string, nth int, out values, m *mistakes) {
 	switch {
 	case !given:
 	case e.many() > 1:
-		all, _ := out[e.name].([]any)
-		out[e.name] = append(all, v)
+		entries, _ := decoded[e.name].([]any)
+		decoded[e.name] = append(entries, v)
 	default:
-		out[e.name] = v
+		decoded[e.name] = v
 	}
 }
 
@@ -138,12 +134,12 @@ func (e element) value(n *node, path string, m *mistakes) (v any, given bool) {
 
 // pathsOf maps the use cases' parameter names to the paths of elements.
 func pathsOf(described []element, path string) map[string]string {
-	out := make(map[string]string)
+	paths := make(map[string]string)
 	for _, e := range described {
 		if e.param != "" {
-			out[e.param] = path + e.name
+			paths[e.param] = path + e.name
 		}
-		maps.Copy(out, pathsOf(e.children, path+e.name+"."))
+		maps.Copy(paths, pathsOf(e.children, path+e.name+"."))
 	}
-	return out
+	return paths
 }
