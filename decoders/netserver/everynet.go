@@ -11,37 +11,7 @@ import (
 // posts the payload as encrypted_payload, which is ciphertext.
 func everynetFrame(d document, f *decoders.Frame) {
 	kind := d.Required("type")
-	everynetEvent(d, f, kind)
-	everynetDevice(d, f)
-	f.FCnt, f.HasFCnt = d.FCnt("params.counter_up")
-	f.FPort, f.HasFPort = d.FPort("params.port")
-	f.Payload = d.Base64("params.payload")
-	if b := d.Base64("params.encrypted_payload"); f.Payload == nil && b != nil {
-		f.Payload, f.Encrypted = b, true
-	}
-	if kind == "status_response" {
-		f.Battery, f.Margin = d.LoRaBattery("params.battery"), d.Number("params.margin")
-	}
-	f.NetworkTime = firstTime(d.Time("params.rx_time"), d.Time("meta.time"))
-	everynetDedup(d, f, kind)
-}
-
-// everynetDevice names the device; a message about a gateway alone is about
-// that.
-func everynetDevice(d document, f *decoders.Frame) {
-	heard := decoders.Gateway{
-		ID:       d.Text("meta.gateway"),
-		RSSI:     d.Number("params.radio.hardware.rssi"),
-		SNR:      d.Number("params.radio.hardware.snr"),
-		Time:     d.Time("params.radio.time"),
-		Position: d.Position("params.radio.hardware.gps"),
-	}
-	setBestGateway(f, heard)
-	d.Device(f, "meta.device", cmp.Or(d.Text("meta.device"), heard.ID))
-}
-
-// everynetEvent maps the type; Text tells apart those that share a kind.
-func everynetEvent(d document, f *decoders.Frame, kind string) {
+	// Map the type; Text tells apart those that share a kind.
 	f.Text = d.Text("params.message|error")
 	switch kind {
 	case "uplink":
@@ -62,13 +32,29 @@ func everynetEvent(d document, f *decoders.Frame, kind string) {
 	default:
 		f.Kind, f.Text = decoders.Service, kind
 	}
-}
-
-// everynetDedup prefers the hash, which the copies of a frame from several
-// gateways share, and so does what a device sends again in the same session
-// after its counter began anew. A downlink_request concerns the same packet as
-// its uplink.
-func everynetDedup(d document, f *decoders.Frame, kind string) {
+	// Name the device; a message about a gateway alone is about that.
+	heard := decoders.Gateway{
+		ID:       d.Text("meta.gateway"),
+		RSSI:     d.Number("params.radio.hardware.rssi"),
+		SNR:      d.Number("params.radio.hardware.snr"),
+		Time:     d.Time("params.radio.time"),
+		Position: d.Position("params.radio.hardware.gps"),
+	}
+	setBestGateway(f, heard)
+	d.Device(f, "meta.device", cmp.Or(d.Text("meta.device"), heard.ID))
+	f.FCnt, f.HasFCnt = d.FCnt("params.counter_up")
+	f.FPort, f.HasFPort = d.FPort("params.port")
+	f.Payload = d.Base64("params.payload")
+	if b := d.Base64("params.encrypted_payload"); f.Payload == nil && b != nil {
+		f.Payload, f.Encrypted = b, true
+	}
+	if kind == "status_response" {
+		f.Battery, f.Margin = d.LoRaBattery("params.battery"), d.Number("params.margin")
+	}
+	f.NetworkTime = firstTime(d.Time("params.rx_time"), d.Time("meta.time"))
+	// Prefer the hash, which the copies of a frame from several gateways share, and so does
+	// what a device sends again in the same session after its counter began anew. A
+	// downlink_request concerns the same packet as its uplink.
 	hash, id := d.Text("meta.packet_hash"), d.Text("meta.packet_id")
 	switch {
 	case hash != "":

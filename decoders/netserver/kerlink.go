@@ -22,21 +22,8 @@ func kerlinkFrame(d document, f *decoders.Frame) {
 	f.Gateways = d.Gateways("gwInfo", kerlinkGateway)
 	f.NetworkTime = firstTime(d.Time("recvTime"), d.Time("gwRecvTime"))
 	f.DedupID = cmp.Or(d.Text("id"), counted(f))
-	kerlinkEvent(d, f)
-}
-
-func kerlinkGateway(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:       d.Text("gwEui"),
-		RSSI:     d.Number("rssi"),
-		SNR:      d.Number("snr"),
-		Position: d.Place("latitude", "longitude"),
-	}
-}
-
-// kerlinkEvent takes a body with a counter or a payload for an uplink; whatever
-// else Wanesy posts about a device is kept as a downlink or service event.
-func kerlinkEvent(d document, f *decoders.Frame) {
+	// Take a body with a counter or a payload for an uplink; whatever else Wanesy posts
+	// about a device is kept as a downlink or service event.
 	down := d.IsPresent("fCntDown")
 	switch {
 	case f.HasFCnt || d.IsPresent("payload") && !down:
@@ -48,6 +35,15 @@ func kerlinkEvent(d document, f *decoders.Frame) {
 		f.Kind, f.Text = decoders.Downlink, "reported"
 	default:
 		f.Kind = decoders.Service
+	}
+}
+
+func kerlinkGateway(d document) decoders.Gateway {
+	return decoders.Gateway{
+		ID:       d.Text("gwEui"),
+		RSSI:     d.Number("rssi"),
+		SNR:      d.Number("snr"),
+		Position: d.Place("latitude", "longitude"),
 	}
 }
 

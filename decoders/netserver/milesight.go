@@ -13,20 +13,7 @@ func milesightFrame(d document, f *decoders.Frame) {
 	if eventType == "WEBHOOK_TEST" {
 		return
 	}
-	milesightEvent(d, f, eventType)
-	profile := d.In("data.deviceProfile")
-	f.Name = profile.Text("name")
-	// Cellular devices have no devEUI.
-	eui, isEUI := decoders.NormalizeDevEUI(profile.Text("devEUI"))
-	d.Identifier(f, "data.deviceProfile", cmp.Or(eui, profile.Text("sn"), profile.Text("deviceId")))
-	f.IsDevEUI = isEUI
-	f.DedupID = d.Text("eventID")
-	f.NetworkTime = d.Time("eventCreatedTime")
-	f.Object = d.Object("data.payload")
-}
-
-// milesightEvent keeps what a device measured or reported as an uplink.
-func milesightEvent(d document, f *decoders.Frame, eventType string) {
+	// Keep what a device measured or reported as an uplink.
 	data, tsl := d.Text("data.type"), d.Text("data.tslID")
 	switch {
 	case eventType != "DEVICE_DATA":
@@ -39,4 +26,13 @@ func milesightEvent(d document, f *decoders.Frame, eventType string) {
 		f.Kind, f.Text = decoders.Service, joinTexts(data, tsl)
 		d.Warn("data.type", "is neither PROPERTY nor EVENT, so this is not an uplink")
 	}
+	profile := d.In("data.deviceProfile")
+	f.Name = profile.Text("name")
+	// Cellular devices have no devEUI.
+	eui, isEUI := decoders.NormalizeDevEUI(profile.Text("devEUI"))
+	d.Identifier(f, "data.deviceProfile", cmp.Or(eui, profile.Text("sn"), profile.Text("deviceId")))
+	f.IsDevEUI = isEUI
+	f.DedupID = d.Text("eventID")
+	f.NetworkTime = d.Time("eventCreatedTime")
+	f.Object = d.Object("data.payload")
 }

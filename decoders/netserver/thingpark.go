@@ -123,9 +123,22 @@ func thingParkGateways(d document, f *decoders.Frame) {
 func thingParkEvent(d document, f *decoders.Frame, name, notice string) {
 	switch name {
 	case "", "DevEUI_uplink":
-		thingParkUplink(d, f)
+		// Distinguish a join request, which has the same wrapper, from a frame.
+		const joinRequest = 0
+		messageType, ok := d.Int("MType", 0, 7)
+		f.Kind = decoders.Uplink
+		if !d.IsPresent("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
+			f.Kind = decoders.Join
+		}
 	case "DevEUI_notification":
-		thingParkNotification(d, f, notice)
+		switch strings.ToLower(notice) {
+		case "join":
+			f.Kind = decoders.Join
+		case "devstatusans":
+			f.Kind, f.Margin, f.Battery = decoders.Status, d.coordinate("Var2"), loraPercent(d.coordinate("Var1"))
+		default:
+			f.Kind, f.Text = decoders.Log, "notification "+notice
+		}
 	case "DevEUI_location":
 		f.Kind = decoders.Location
 	case "DevEUI_downlink_Sent":
@@ -141,28 +154,6 @@ func thingParkEvent(d document, f *decoders.Frame, name, notice string) {
 	default:
 		f.Kind, f.Text = decoders.Service, name
 		d.Warn(name, "is not a document that is read")
-	}
-}
-
-// thingParkUplink distinguishes a join request, which has the same wrapper, from a
-// frame.
-func thingParkUplink(d document, f *decoders.Frame) {
-	const joinRequest = 0
-	messageType, ok := d.Int("MType", 0, 7)
-	f.Kind = decoders.Uplink
-	if !d.IsPresent("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
-		f.Kind = decoders.Join
-	}
-}
-
-func thingParkNotification(d document, f *decoders.Frame, notice string) {
-	switch strings.ToLower(notice) {
-	case "join":
-		f.Kind = decoders.Join
-	case "devstatusans":
-		f.Kind, f.Margin, f.Battery = decoders.Status, d.coordinate("Var2"), loraPercent(d.coordinate("Var1"))
-	default:
-		f.Kind, f.Text = decoders.Log, "notification "+notice
 	}
 }
 

@@ -33,7 +33,25 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 		f.NetworkTime = d.Timestamp("received_at") // the server's: the network's own is preferred
 	}
 	f.NetworkTime = firstTime(f.NetworkTime, gatewayTime(f.Gateways, time.Time{}))
-	theThingsStackDedup(d, f, name)
+	// Prefer what a retransmission of the same frame shares: session, counter and payload,
+	// at about the same time. An ABP device that restarts counts from 0 again in its one
+	// session (lorawan-stack#4502). Otherwise take the identifier that the application
+	// server gave the message.
+	correlation := ""
+	d.Each("correlation_ids", func(id document) {
+		if text := id.Self().String(); correlation == "" && len(text) > len("as:up:") && strings.HasPrefix(text, "as:up:") {
+			correlation = text
+		}
+	})
+	session := d.In(name).Text("session_key_id")
+	numbered := session != "" && f.HasFCnt
+	switch {
+	case correlation != "" && (!numbered || f.NetworkTime.IsZero()):
+		f.DedupID = correlation + ":" + name
+	case numbered:
+		f.DedupID = strings.Join([]string{session, strconv.FormatInt(f.FCnt, 10), name, hex.EncodeToString(f.Payload)}, ":")
+		f.DedupSpan = repeatSpan
+	}
 }
 
 // theThingsStackEvent sets the kind of the frame and returns the key of its message.
@@ -135,26 +153,4 @@ func theThingsStackPosition(locations document) *decoders.Position {
 		}
 	})
 	return position
-}
-
-// theThingsStackDedup prefers what a retransmission of the same frame shares: session,
-// counter and payload, at about the same time. An ABP device that restarts counts from 0
-// again in its one session (lorawan-stack#4502). Else it takes the identifier that the
-// application server gave the message.
-func theThingsStackDedup(d document, f *decoders.Frame, name string) {
-	correlation := ""
-	d.Each("correlation_ids", func(id document) {
-		if text := id.Self().String(); correlation == "" && len(text) > len("as:up:") && strings.HasPrefix(text, "as:up:") {
-			correlation = text
-		}
-	})
-	session := d.In(name).Text("session_key_id")
-	numbered := session != "" && f.HasFCnt
-	switch {
-	case correlation != "" && (!numbered || f.NetworkTime.IsZero()):
-		f.DedupID = correlation + ":" + name
-	case numbered:
-		f.DedupID = strings.Join([]string{session, strconv.FormatInt(f.FCnt, 10), name, hex.EncodeToString(f.Payload)}, ":")
-		f.DedupSpan = repeatSpan
-	}
 }

@@ -37,7 +37,18 @@ func (r *rules) Visit(node *ast.Node) {
 	case *ast.ArrayNode, *ast.MapNode:
 		r.lists = true
 	case *ast.BinaryNode:
-		r.binary(node, n)
+		switch n.Operator {
+		case "..":
+			r.lists = true
+		case "matches":
+			if _, literal := n.Right.(*ast.StringNode); !literal {
+				r.refuse("the pattern of matches must be a literal string")
+			}
+		case "+":
+			if !numeric(n.Left) || !numeric(n.Right) {
+				ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: joinName}, Arguments: []ast.Node{n.Left, n.Right}})
+			}
+		}
 	}
 	if r.lets && (r.lists || r.hasPredicates) {
 		r.refuse("let cannot stand with lists, maps, ranges or predicates")
@@ -47,21 +58,6 @@ func (r *rules) Visit(node *ast.Node) {
 func (r *rules) refuse(reason string) {
 	if r.reason == "" {
 		r.reason = reason
-	}
-}
-
-func (r *rules) binary(node *ast.Node, n *ast.BinaryNode) {
-	switch n.Operator {
-	case "..":
-		r.lists = true
-	case "matches":
-		if _, literal := n.Right.(*ast.StringNode); !literal {
-			r.refuse("the pattern of matches must be a literal string")
-		}
-	case "+":
-		if !numeric(n.Left) || !numeric(n.Right) {
-			ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: joinName}, Arguments: []ast.Node{n.Left, n.Right}})
-		}
 	}
 }
 

@@ -63,7 +63,15 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	}
 	frames := d.mountWebhooks(c, auth)
 	iotapi.New(iotapi.Deps{IoT: c.in.devices, Submit: frames, Rules: c.rules, Preview: c.out.preview}).Mount(d.app, auth)
-	d.mountAPIs(c, auth, relays, lookups)
+	// Mount what accounts use for messages, SIMs and ledgers.
+	records := c.back.records
+	restv2.New(restv2.Deps{
+		Messages: c.sending.messages, Relays: relays, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
+		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
+	}).Mount(d.app, auth)
+	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
+	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
+	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, auth)
 	ring := d.openTraffic(c, program)
 	surface := d.newAdmin(c, program, metrics, users, relays, inventories, ring)
 	surface.Mount(d.app, auth)
@@ -103,18 +111,6 @@ func (d *Gateway) mountWebhooks(c core, auth *httpd.Auth) *uplink.Surface {
 	inbox.MountReceipts(d.app, auth, c.in.intakes[event.Receipt], c.sending.signer)
 	cdr.New(c.in.intakes[event.CDR], cdr.Options{Logger: d.log}).Mount(d.app, auth)
 	return frames
-}
-
-// mountAPIs mounts what accounts use for messages, SIMs and ledgers.
-func (d *Gateway) mountAPIs(c core, auth *httpd.Auth, relays *inbound.RelayService, lookups *lookup.Service) {
-	records := c.back.records
-	restv2.New(restv2.Deps{
-		Messages: c.sending.messages, Relays: relays, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
-		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
-	}).Mount(d.app, auth)
-	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
-	soap.New(soap.Deps{Messages: c.sending.messages, Logins: records.Accounts, Guesses: auth.Guesses()}, soap.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app)
-	ledgerapi.New(c.ledgers.Service, ledgerapi.Options{PublicURL: d.cfg.PublicURL, Logger: d.log}).Mount(d.app, auth)
 }
 
 // newAdmin returns the operator's surface.
