@@ -20,7 +20,15 @@ func parseChirpStackV3(p Post) ([]decoders.Frame, error) {
 }
 
 func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
-	chirpStackV3Device(d, f)
+	v := d.Value("devEUI")
+	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui(v))
+	switch {
+	case v.Kind == jsonbody.Missing:
+		d.Refuse("devEUI", noDevice)
+	case !f.IsDevEUI:
+		d.RefuseField("devEUI", "is neither 16 hex digits nor base64 of 8 bytes")
+	}
+	f.Name = d.Text("deviceName")
 	f.FCnt, f.HasFCnt = d.FCnt("fCnt")
 	f.FPort, f.HasFPort = d.FPort("fPort")
 	f.Payload = d.Base64("data")
@@ -32,20 +40,13 @@ func chirpStackV3Frame(d document, f *decoders.Frame, event string) {
 	if f.Kind == decoders.TxAck && d.IsPresent("gatewayID") {
 		f.Gateways = []decoders.Gateway{{ID: eui(d.Value("gatewayID"))}}
 	}
-	chirpStackV3SetTime(d, f)
-	chirpStackV3Dedup(d, f, uplinkID)
-}
-
-func chirpStackV3Device(d document, f *decoders.Frame) {
-	v := d.Value("devEUI")
-	f.Identifier, f.IsDevEUI = decoders.NormalizeDevEUI(eui(v))
-	switch {
-	case v.Kind == jsonbody.Missing:
-		d.Refuse("devEUI", noDevice)
-	case !f.IsDevEUI:
-		d.RefuseField("devEUI", "is neither 16 hex digits nor base64 of 8 bytes")
+	// Take the time of the gateways, or else the server's.
+	server := chirpStackV3Time(d)
+	first := gatewayTime(f.Gateways, server)
+	if f.NetworkTime = firstTime(believable(f.Gateways, server, first), server); !first.IsZero() && !f.NetworkTime.Equal(first) {
+		disbelieve(f, "rxInfo.time", first)
 	}
-	f.Name = d.Text("deviceName")
+	chirpStackV3Dedup(d, f, uplinkID)
 }
 
 // eui gives an EUI in lower-case hex, whichever of the marshalers wrote it.
@@ -100,15 +101,6 @@ func chirpStackV3Status(d document, kind decoders.FrameKind) (margin, battery *f
 		battery = nil
 	}
 	return margin, battery
-}
-
-// chirpStackV3SetTime takes the time of the gateways, or else the server's.
-func chirpStackV3SetTime(d document, f *decoders.Frame) {
-	server := chirpStackV3Time(d)
-	first := gatewayTime(f.Gateways, server)
-	if f.NetworkTime = firstTime(believable(f.Gateways, server, first), server); !first.IsZero() && !f.NetworkTime.Equal(first) {
-		disbelieve(f, "rxInfo.time", first)
-	}
 }
 
 // chirpStackV3Time reads a time that stands beside those of the gateways.

@@ -33,9 +33,26 @@ func chirpStackV4Frame(d document, f *decoders.Frame, event string) {
 		f.Battery = nil
 	}
 	serverTime := chirpStackV4Radio(d, f)
-	onlyOfEvent(f)
-	chirpStackV4SetTime(d, f, serverTime)
-	chirpStackV4Dedup(d, f)
+	// Remove from an uplink what only other events report: some servers write the members
+	// of all events, with null or zero in those that do not apply.
+	if f.Kind == decoders.Uplink {
+		f.Battery, f.Margin, f.Position = nil, nil, nil
+	}
+	// Correct the time, which the server takes from the first gateway that has a clock: one
+	// whose clock is wrong differs from the times at which the server received the frame.
+	if f.NetworkTime = d.Timestamp("time"); f.NetworkTime.IsZero() {
+		f.NetworkTime = gatewayTime(f.Gateways, serverTime)
+	} else if believed := believable(f.Gateways, serverTime, f.NetworkTime); !believed.Equal(f.NetworkTime) {
+		disbelieve(f, "time", f.NetworkTime)
+		f.NetworkTime = believed
+	}
+	// Make the identifier the event's own: a device's uplink, its status and the log line
+	// about it share one deduplicationId.
+	if id := d.Text("deduplicationId"); id != "" {
+		f.DedupID = id + ":" + string(f.Kind)
+	} else if id := d.Text("downlinkId"); id != "" {
+		f.DedupID = "downlink-" + id + ":" + string(f.Kind)
+	}
 }
 
 func chirpStackV4Device(d document, f *decoders.Frame) {
@@ -131,26 +148,4 @@ func chirpStackV4Radio(d document, f *decoders.Frame) (serverTime time.Time) {
 		f.Gateways = []decoders.Gateway{{ID: id}}
 	}
 	return serverTime
-}
-
-// chirpStackV4SetTime corrects the time, which the server takes from the first gateway
-// that has a clock: one whose clock is wrong differs from the times at which the server
-// received the frame.
-func chirpStackV4SetTime(d document, f *decoders.Frame, serverTime time.Time) {
-	if f.NetworkTime = d.Timestamp("time"); f.NetworkTime.IsZero() {
-		f.NetworkTime = gatewayTime(f.Gateways, serverTime)
-	} else if believed := believable(f.Gateways, serverTime, f.NetworkTime); !believed.Equal(f.NetworkTime) {
-		disbelieve(f, "time", f.NetworkTime)
-		f.NetworkTime = believed
-	}
-}
-
-// chirpStackV4Dedup makes the identifier the event's own: a device's uplink, its status
-// and the log line about it share one deduplicationId.
-func chirpStackV4Dedup(d document, f *decoders.Frame) {
-	if id := d.Text("deduplicationId"); id != "" {
-		f.DedupID = id + ":" + string(f.Kind)
-	} else if id := d.Text("downlinkId"); id != "" {
-		f.DedupID = "downlink-" + id + ":" + string(f.Kind)
-	}
 }

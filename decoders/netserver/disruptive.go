@@ -14,7 +14,9 @@ import (
 // data ("humidity.temperature"); an event that only says that something
 // happened has the value 1 ("touch").
 func disruptiveFrame(d document, f *decoders.Frame) {
-	disruptiveDevice(d, f)
+	// Name the device: "projects/P/devices/D" by D.
+	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
+	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
 	disruptiveEvent(f, d.Text("event.eventType"))
 	f.DedupID = d.Text("event.eventId")
 	f.NetworkTime = d.Time("event.timestamp")
@@ -41,12 +43,6 @@ func disruptiveFrame(d document, f *decoders.Frame) {
 			measured(f, name, in)
 		}
 	})
-}
-
-// disruptiveDevice names the device: "projects/P/devices/D" by D.
-func disruptiveDevice(d document, f *decoders.Frame) {
-	_, device, _ := strings.Cut(strings.TrimPrefix(d.Text("event.targetName"), "projects/"), "/devices/")
-	d.Identifier(f, "event.targetName", cmp.Or(device, d.Text("metadata.deviceId")))
 }
 
 func disruptiveEvent(f *decoders.Frame, eventType string) {

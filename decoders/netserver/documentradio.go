@@ -74,14 +74,6 @@ func setBestGateway(f *decoders.Frame, best decoders.Gateway) {
 	}
 }
 
-// onlyOfEvent removes from an uplink what only other events report: some servers write
-// the members of all events, with null or zero in those that do not apply.
-func onlyOfEvent(f *decoders.Frame) {
-	if f.Kind == decoders.Uplink {
-		f.Battery, f.Margin, f.Position = nil, nil, nil
-	}
-}
-
 // place makes a position of what was given. Zero beside zero is how senders
 // say that they do not know one.
 func place(lat, lon *float64) *decoders.Position {

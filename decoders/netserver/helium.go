@@ -25,7 +25,13 @@ func heliumFrame(d document, f *decoders.Frame) {
 	f.Payload = d.Base64("payload")
 	f.Gateways = d.Gateways("hotspots", heliumHotspot)
 	f.NetworkTime = firstTime(d.Time("reported_at"), gatewayTime(f.Gateways, time.Time{}))
-	heliumDecoded(d, f)
+	// Read what the Console's function made of the payload.
+	if d.Kind("decoded.payload") == jsonbody.Object {
+		f.Object = d.Object("decoded.payload")
+	}
+	if s := d.Text("decoded.error"); s != "" {
+		d.As("decoded").Warn("decoded.error", s)
+	}
 	f.DedupID = cmp.Or(d.Text("uuid"), counted(f))
 	if f.DedupID == "" && !f.NetworkTime.IsZero() {
 		f.DedupID = strconv.FormatInt(f.NetworkTime.UnixMilli(), 10)
@@ -39,15 +45,5 @@ func heliumHotspot(d document) decoders.Gateway {
 		SNR:      d.Number("snr"),
 		Time:     d.Time("reported_at"),
 		Position: d.Place("lat", "long"),
-	}
-}
-
-// heliumDecoded reads what the Console's function made of the payload.
-func heliumDecoded(d document, f *decoders.Frame) {
-	if d.Kind("decoded.payload") == jsonbody.Object {
-		f.Object = d.Object("decoded.payload")
-	}
-	if s := d.Text("decoded.error"); s != "" {
-		d.As("decoded").Warn("decoded.error", s)
 	}
 }

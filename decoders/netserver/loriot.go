@@ -39,21 +39,7 @@ func loriotFrame(d document, f *decoders.Frame) {
 	if rssi, snr := d.Number("rssi"), d.Number("snr"); len(f.Gateways) == 0 && (rssi != nil || snr != nil) {
 		f.Gateways = []decoders.Gateway{{RSSI: rssi, SNR: snr}}
 	}
-	loriotEvent(d, f)
-}
-
-func loriotGateway(d document) decoders.Gateway {
-	return decoders.Gateway{
-		ID:       d.Text("gweui"),
-		RSSI:     d.Number("rssi"),
-		SNR:      d.Number("snr"),
-		Time:     firstTime(d.Time("time"), d.Time("ts")),
-		Position: d.Place("lat", "lon"),
-	}
-}
-
-// loriotEvent leaves a command that is of no interest without a kind.
-func loriotEvent(d document, f *decoders.Frame) {
+	// Leave a command that is of no interest without a kind.
 	switch d.Text("cmd") {
 	case "rx":
 		f.Kind, f.Extensible = decoders.Uplink, true
@@ -64,15 +50,11 @@ func loriotEvent(d document, f *decoders.Frame) {
 	default:
 		return
 	}
-	// Some installations prefix the EUI, so what is none is kept as it is.
+	// Some installations prefix the EUI, so another identifier is kept as it is.
 	d.Device(f, "EUI", d.Text("EUI"))
-	loriotDedup(d, f)
-}
-
-// loriotDedup is the same for the rx and the gw of a frame: the network's
-// sequence number with the counter and the port, which may begin anew with the
-// device, or the time they share.
-func loriotDedup(d document, f *decoders.Frame) {
+	// The DedupID is the same for the rx and the gw of a frame: the network's sequence
+	// number with the counter and the port, which may begin anew with the device, or the
+	// time they share.
 	seqno, numbered := d.Int("seqno", 0, 1<<53)
 	switch {
 	case f.Kind != decoders.Uplink:
@@ -81,5 +63,15 @@ func loriotDedup(d document, f *decoders.Frame) {
 		f.DedupSpan = repeatSpan
 	default:
 		f.DedupID = timed(f)
+	}
+}
+
+func loriotGateway(d document) decoders.Gateway {
+	return decoders.Gateway{
+		ID:       d.Text("gweui"),
+		RSSI:     d.Number("rssi"),
+		SNR:      d.Number("snr"),
+		Time:     firstTime(d.Time("time"), d.Time("ts")),
+		Position: d.Place("lat", "lon"),
 	}
 }

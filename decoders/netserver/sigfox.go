@@ -42,28 +42,10 @@ func sigfoxFrame(d document, f *decoders.Frame) {
 	located, lists := sigfoxHeard(d, f)
 	// It says more about a frame that DATA has brought.
 	advanced := located || lists || d.IsPresent("lqi|linkQuality") || d.Flag("duplicate")
-	sigfoxEvent(d, f, located, advanced)
-	if f.FCnt, f.HasFCnt = d.Int("seqNumber", 0, 1<<53); f.HasFCnt && !f.NetworkTime.IsZero() {
-		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(f.FCnt, 10)
-	} else if f.Kind == decoders.Uplink {
-		f.Supplement, f.Extensible = false, false // it cannot be matched to another callback
-	}
-}
-
-// sigfoxID returns an id that is one of Sigfox's, at most eight hex digits. Another id
-// is that of the message, of a sender that is not Sigfox.
-func sigfoxID(id string) string {
-	if _, err := strconv.ParseUint(id, 16, 32); err != nil {
-		return ""
-	}
-	return id
-}
-
-// sigfoxEvent recognises the callback by its content: none has a name. A position or a
-// list of stations without data and without measurements of the customer's own is kept
-// apart from the frame's own kind, so that it cannot be taken for the frame when it
-// comes first.
-func sigfoxEvent(d document, f *decoders.Frame, located, advanced bool) {
+	// Recognise the callback by its content: none has a name. A position or a list of
+	// stations without data and without measurements of the customer's own is kept apart
+	// from the frame's own kind, so that it cannot be taken for the frame when it comes
+	// first.
 	custom := sigfoxCustom(d)
 	switch {
 	case d.IsPresent("data"):
@@ -95,6 +77,20 @@ func sigfoxEvent(d document, f *decoders.Frame, located, advanced bool) {
 		f.Kind = decoders.Service
 		d.Warn("data", "is missing, and there are no other values")
 	}
+	if f.FCnt, f.HasFCnt = d.Int("seqNumber", 0, 1<<53); f.HasFCnt && !f.NetworkTime.IsZero() {
+		f.DedupID = strconv.FormatInt(f.NetworkTime.Unix(), 10) + ":" + strconv.FormatInt(f.FCnt, 10)
+	} else if f.Kind == decoders.Uplink {
+		f.Supplement, f.Extensible = false, false // it cannot be matched to another callback
+	}
+}
+
+// sigfoxID returns an id that is one of Sigfox's, at most eight hex digits. Another id
+// is that of the message, of a sender that is not Sigfox.
+func sigfoxID(id string) string {
+	if _, err := strconv.ParseUint(id, 16, 32); err != nil {
+		return ""
+	}
+	return id
 }
 
 // measures reports whether there is a number, true or false beside the excepted names.

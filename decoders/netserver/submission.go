@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/penstock/penstock/decoders"
@@ -61,6 +62,12 @@ type submission struct {
 
 func (s *submission) fault(field, problem string) {
 	s.faults = append(s.faults, Fault{field, "The " + field + " " + problem + "."})
+}
+
+func (s *submission) faultIf(wrong bool, field, problem string) {
+	if wrong {
+		s.fault(field, problem)
+	}
 }
 
 func (s *submission) list(d document) {
@@ -137,20 +144,37 @@ func (s *submission) frame() decoders.Frame {
 func (s *submission) object(d document, field string) {
 	before, f, bodies := len(s.faults), s.frame(), 0
 	d.All(func(name string, v jsonbody.Value, _ document) {
+		if v.Kind == jsonbody.Null && slices.Contains([]string{"hex", "base64", "values", "fPort", "time"}, name) {
+			return // as if it were missing
+		}
+		path, ok := field+"."+name, false
 		switch name {
-		case "hex", "base64", "values":
-			if v.Kind != jsonbody.Null {
-				bodies++
-				s.body(v, &f, field, name)
-			}
+		case "hex":
+			var err error
+			f.Payload, err = hex.DecodeString(v.String())
+			s.faultIf(err != nil || v.Kind != jsonbody.String, path, "must be bytes in hexadecimal")
+		case "base64":
+			f.Payload, ok = v.Base64()
+			s.faultIf(!ok, path, "must be bytes in base64")
+		case "values":
+			f.Object, ok = v.Any().(map[string]any)
+			s.faultIf(!ok, path, "must be an object")
+			s.finite(f.Object, path)
 		case "fPort":
-			s.port(v, &f, field+".fPort")
-		case "time":
-			s.time(v, &f, field+".time")
+			port, isInt := v.Int()
+			ok = v.Kind == jsonbody.Number && isInt && port >= 0 && port <= math.MaxUint8
+			s.faultIf(!ok, path, "must be an integer between 0 and 255")
+			f.FPort, f.HasFPort = int(port), ok
+		case "time": // RFC 3339, YYYY-MM-DD HH:mm:ss in UTC, or a count since 1970
+			f.SampleTime, ok = looseTime(v)
+			s.faultIf(!ok, path, "is not a time")
 		default:
 			if len(f.Warnings) < maxWarnings {
-				f.Warnings = append(f.Warnings, field+"."+name+": is not known and is not used")
+				f.Warnings = append(f.Warnings, path+": is not known and is not used")
 			}
+		}
+		if name == "hex" || name == "base64" || name == "values" {
+			bodies++
 		}
 	})
 	switch {
@@ -162,28 +186,7 @@ func (s *submission) object(d document, field string) {
 	}
 }
 
-// body reads what a frame carries.
-func (s *submission) body(v jsonbody.Value, f *decoders.Frame, field, name string) {
-	path, ok := field+"."+name, false
-	switch name {
-	case "values":
-		if f.Object, ok = v.Any().(map[string]any); !ok {
-			s.fault(path, "must be an object")
-		}
-		s.finite(f.Object, path)
-	case "base64":
-		if f.Payload, ok = v.Base64(); !ok {
-			s.fault(path, "must be bytes in base64")
-		}
-	default:
-		var err error
-		if f.Payload, err = hex.DecodeString(v.String()); err != nil || v.Kind != jsonbody.String {
-			s.fault(path, "must be bytes in hexadecimal")
-		}
-	}
-}
-
-// finite refuses numbers that no float holds: NaN and Infinity are no JSON, but
+// finite refuses numbers that no float holds: NaN and Infinity are not valid JSON, but
 // 1e400 is.
 func (s *submission) finite(v any, field string) {
 	switch v := v.(type) {
@@ -196,32 +199,6 @@ func (s *submission) finite(v any, field string) {
 			s.finite(member, field+"."+strconv.Itoa(i))
 		}
 	case float64:
-		if math.IsInf(v, 0) {
-			s.fault(field, "must be a number that 64 bits can hold")
-		}
+		s.faultIf(math.IsInf(v, 0), field, "must be a number that 64 bits can hold")
 	}
-}
-
-func (s *submission) port(v jsonbody.Value, f *decoders.Frame, field string) {
-	port, ok := v.Int()
-	switch {
-	case v.Kind == jsonbody.Null:
-	case v.Kind != jsonbody.Number || !ok || port < 0 || port > math.MaxUint8:
-		s.fault(field, "must be an integer between 0 and 255")
-	default:
-		f.FPort, f.HasFPort = int(port), true
-	}
-}
-
-// time reads RFC 3339, YYYY-MM-DD HH:mm:ss in UTC, or a count since 1970.
-func (s *submission) time(v jsonbody.Value, f *decoders.Frame, field string) {
-	if v.Kind == jsonbody.Null {
-		return
-	}
-	at, ok := looseTime(v)
-	if !ok {
-		s.fault(field, "is not a time")
-		return
-	}
-	f.SampleTime = at
 }

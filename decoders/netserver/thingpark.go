@@ -53,7 +53,40 @@ func thingParkFrame(d document, f *decoders.Frame) {
 	f.Position = d.Place("DevLAT", "DevLON")
 	thingParkGateways(d, f)
 	notice := d.Text("Type")
-	thingParkEvent(d, f, name, notice)
+	switch name {
+	case "", "DevEUI_uplink":
+		// Distinguish a join request, which has the same wrapper, from a frame.
+		const joinRequest = 0
+		messageType, ok := d.Int("MType", 0, 7)
+		f.Kind = decoders.Uplink
+		if !d.IsPresent("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
+			f.Kind = decoders.Join
+		}
+	case "DevEUI_notification":
+		switch strings.ToLower(notice) {
+		case "join":
+			f.Kind = decoders.Join
+		case "devstatusans":
+			f.Kind, f.Margin, f.Battery = decoders.Status, d.coordinate("Var2"), loraPercent(d.coordinate("Var1"))
+		default:
+			f.Kind, f.Text = decoders.Log, "notification "+notice
+		}
+	case "DevEUI_location":
+		f.Kind = decoders.Location
+	case "DevEUI_downlink_Sent":
+		f.Kind, f.Text = decoders.Downlink, "sent"
+		if d.Text("DeliveryStatus") == "0" {
+			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+thingParkCauses(d)
+		}
+		f.FCnt, f.HasFCnt = 0, false // of the uplink before
+	case "DevEUI_multicast_summary":
+		f.Kind, f.Text = decoders.Downlink, "multicast summary"
+	case "DevEUI_alarm", "BS_alarm":
+		f.Kind, f.Text = decoders.Alert, joinTexts(name, d.Text("AlarmDetails|Details|AdditionalText|Message"))
+	default:
+		f.Kind, f.Text = decoders.Service, name
+		d.Warn(name, "is not a document that is read")
+	}
 	thingParkDedup(d, f, name, notice)
 }
 
@@ -117,43 +150,6 @@ func thingParkGateways(d document, f *decoders.Frame) {
 	setBestGateway(f, best)
 	if i := slices.IndexFunc(f.Gateways, func(g decoders.Gateway) bool { return g.ID == best.ID }); i >= 0 {
 		f.Gateways[i].Position = best.Position
-	}
-}
-
-func thingParkEvent(d document, f *decoders.Frame, name, notice string) {
-	switch name {
-	case "", "DevEUI_uplink":
-		// Distinguish a join request, which has the same wrapper, from a frame.
-		const joinRequest = 0
-		messageType, ok := d.Int("MType", 0, 7)
-		f.Kind = decoders.Uplink
-		if !d.IsPresent("payload_hex") && (d.IsPresent("rawJoinRequest") || ok && messageType == joinRequest) {
-			f.Kind = decoders.Join
-		}
-	case "DevEUI_notification":
-		switch strings.ToLower(notice) {
-		case "join":
-			f.Kind = decoders.Join
-		case "devstatusans":
-			f.Kind, f.Margin, f.Battery = decoders.Status, d.coordinate("Var2"), loraPercent(d.coordinate("Var1"))
-		default:
-			f.Kind, f.Text = decoders.Log, "notification "+notice
-		}
-	case "DevEUI_location":
-		f.Kind = decoders.Location
-	case "DevEUI_downlink_Sent":
-		f.Kind, f.Text = decoders.Downlink, "sent"
-		if d.Text("DeliveryStatus") == "0" {
-			f.Kind, f.Text = decoders.Failure, "downlink not sent: "+thingParkCauses(d)
-		}
-		f.FCnt, f.HasFCnt = 0, false // of the uplink before
-	case "DevEUI_multicast_summary":
-		f.Kind, f.Text = decoders.Downlink, "multicast summary"
-	case "DevEUI_alarm", "BS_alarm":
-		f.Kind, f.Text = decoders.Alert, joinTexts(name, d.Text("AlarmDetails|Details|AdditionalText|Message"))
-	default:
-		f.Kind, f.Text = decoders.Service, name
-		d.Warn(name, "is not a document that is read")
 	}
 }
 

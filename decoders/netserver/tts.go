@@ -27,7 +27,14 @@ func theThingsStackFrame(d document, f *decoders.Frame) {
 	if f.Kind == decoders.Uplink || f.Kind == decoders.Normalized {
 		theThingsStackUplink(message, f)
 	} else {
-		theThingsStackMessage(message, f)
+		// Read the messages that are not uplinks.
+		f.FPort, f.HasFPort = message.FPort("f_port")
+		f.Text = cmp.Or(message.Text("service"), f.Text)
+		f.Object = message.Object("data")
+		f.Position = message.In("location").protobufPosition()
+		if reason := message.Text("error.message_format"); reason != "" {
+			f.Text = "downlink failed: " + reason
+		}
 	}
 	if f.NetworkTime = message.Timestamp("received_at"); f.NetworkTime.IsZero() {
 		f.NetworkTime = d.Timestamp("received_at") // the server's: the network's own is preferred
@@ -98,17 +105,6 @@ func theThingsStackDevice(d document, f *decoders.Frame) {
 	f.Identifier = d.Text("application_ids.application_id") + "/" + f.Name
 }
 
-// theThingsStackMessage reads the messages that are not uplinks.
-func theThingsStackMessage(d document, f *decoders.Frame) {
-	f.FPort, f.HasFPort = d.FPort("f_port")
-	f.Text = cmp.Or(d.Text("service"), f.Text)
-	f.Object = d.Object("data")
-	f.Position = d.In("location").protobufPosition()
-	if reason := d.Text("error.message_format"); reason != "" {
-		f.Text = "downlink failed: " + reason
-	}
-}
-
 // theThingsStackUplink reads uplink_message and uplink_normalized, which are the same but
 // for the form of what was decoded: normalized_payload is a list inside uplink_message and
 // says nothing that decoded_payload does not. Absent f_port and f_cnt are zero.
@@ -123,16 +119,7 @@ func theThingsStackUplink(d document, f *decoders.Frame) {
 		decoded = "normalized_payload"
 	}
 	f.Object = d.Object(decoded)
-	theThingsStackWarnings(d)
-	f.Gateways = d.protobufGateways("rx_metadata", func(d document) decoders.Gateway {
-		return decoders.Gateway{ID: cmp.Or(d.Text("gateway_ids.gateway_id"), d.Text("gateway_ids.eui")), Time: d.Timestamp("time")}
-	})
-	f.Battery = d.Number("last_battery_percentage.value")
-	f.Position = theThingsStackPosition(d.In("locations"))
-}
-
-// theThingsStackWarnings notes the warnings of the network's own codec.
-func theThingsStackWarnings(d document) {
+	// Note the warnings of the network's own codec.
 	const list = "decoded_payload_warnings"
 	n := 0
 	d.Each(list, func(warning document) {
@@ -141,6 +128,11 @@ func theThingsStackWarnings(d document) {
 			d.As("decoded_payload").Warn(list, text)
 		}
 	})
+	f.Gateways = d.protobufGateways("rx_metadata", func(d document) decoders.Gateway {
+		return decoders.Gateway{ID: cmp.Or(d.Text("gateway_ids.gateway_id"), d.Text("gateway_ids.eui")), Time: d.Timestamp("time")}
+	})
+	f.Battery = d.Number("last_battery_percentage.value")
+	f.Position = theThingsStackPosition(d.In("locations"))
 }
 
 // theThingsStackPosition takes one of a device's positions by where they come from: what

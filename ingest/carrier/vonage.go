@@ -82,7 +82,30 @@ func verifyVonage(r *Signed, secret string) error {
 		}
 		return vonagePayload(r, c.PayloadHash)
 	}
-	return verifyVonageSig(r, secret)
+	// Check sig: a hash over &name=value of all parameters except sig, ordered by name,
+	// with & and = in both replaced by _. Its length and the settings of the Vonage account
+	// determine the hash: MD5 of the text and the secret, or an HMAC with MD5, SHA-1,
+	// SHA-256 or SHA-512. The timestamp is covered.
+	fields := vonageParameters(r)
+	sent := fields["sig"]
+	if sent == "" {
+		return httpd.ErrUnsigned
+	}
+	delete(fields, "sig")
+	var b strings.Builder
+	plain := strings.NewReplacer("&", "_", "=", "_")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteString("&" + plain.Replace(name) + "=" + plain.Replace(fields[name]))
+	}
+	text := b.String()
+	if !vonageSum(sent, text, secret) {
+		return errSignature
+	}
+	at := fields["timestamp"]
+	if t := when(at); !t.IsZero() {
+		at = strconv.FormatInt(t.Unix(), 10)
+	}
+	return recent(at, r.Now)
 }
 
 // vonagePayload checks the hash of a post: of the body, or of the parameters as a JSON
@@ -130,37 +153,6 @@ func orderedObject(text string) ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return bytes.Replace(b.Bytes(), []byte("{,"), []byte("{"), 1), nil
-}
-
-// verifyVonageSig checks sig: a hash over &name=value of all parameters except sig,
-// ordered by name, with & and = in both replaced by _. Its length and the settings of the
-// Vonage account determine the hash: MD5 of the text and the secret, or an HMAC with MD5,
-// SHA-1, SHA-256 or SHA-512. The timestamp is covered.
-func verifyVonageSig(r *Signed, secret string) error {
-	fields := vonageParameters(r)
-	sent := fields["sig"]
-	if sent == "" {
-		return httpd.ErrUnsigned
-	}
-	delete(fields, "sig")
-	text := vonageText(fields)
-	if !vonageSum(sent, text, secret) {
-		return errSignature
-	}
-	at := fields["timestamp"]
-	if t := when(at); !t.IsZero() {
-		at = strconv.FormatInt(t.Unix(), 10)
-	}
-	return recent(at, r.Now)
-}
-
-func vonageText(fields map[string]string) string {
-	var b strings.Builder
-	plain := strings.NewReplacer("&", "_", "=", "_")
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		b.WriteString("&" + plain.Replace(name) + "=" + plain.Replace(fields[name]))
-	}
-	return b.String()
 }
 
 func vonageSum(sent, text, secret string) bool {

@@ -187,7 +187,11 @@ func shape(ref *openapi3.SchemaRef, depth int) string {
 	case len(s.OneOf)+len(s.AnyOf) > 0:
 		return alternatives(slices.Concat(s.OneOf, s.AnyOf), depth)
 	case len(s.Enum) > 0:
-		return words(s.Enum)
+		parts := make([]string, len(s.Enum))
+		for i, v := range s.Enum {
+			parts[i] = fmt.Sprintf("%#v", v)
+		}
+		return strings.Join(parts, " | ")
 	case s.Type.Is("array"):
 		return "[" + shape(s.Items, depth+1) + ", …]"
 	case s.Type.Is("object"):
@@ -209,14 +213,6 @@ func alternatives(refs openapi3.SchemaRefs, depth int) string {
 	parts := make([]string, len(refs))
 	for i, ref := range refs {
 		parts[i] = shape(ref, depth)
-	}
-	return strings.Join(parts, " | ")
-}
-
-func words(values []any) string {
-	parts := make([]string, len(values))
-	for i, v := range values {
-		parts[i] = fmt.Sprintf("%#v", v)
 	}
 	return strings.Join(parts, " | ")
 }
