@@ -131,7 +131,7 @@ func doors() map[string][]string {
 		"golang.org/x/net/idna":                    {"delivery/guard"},
 		"golang.org/x/sync":                        {"ingest/intake", "relay/inventory", "relay/iot", "relay/lookup"},
 		"golang.org/x/sys":                         {"delivery/codec", "ingest/journal"},
-		"golang.org/x/text":                        {"delivery/carrier/smpp", "ingest/carrier"},
+		"golang.org/x/text":                        {"delivery/carrier/smpp", "ingest/carrier", "ingest/soap"},
 		// For tests alone.
 		"github.com/chromedp":                   {},
 		"github.com/influxdata/line-protocol":   {},
