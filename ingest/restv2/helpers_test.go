@@ -1,6 +1,7 @@
 package restv2
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -13,8 +14,10 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/openapi/contracttest"
 	"github.com/penstock/penstock/relay"
+	"github.com/penstock/penstock/relay/event"
 	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/message"
+	"github.com/penstock/penstock/relay/outbox"
 	"github.com/penstock/penstock/relay/recordstest"
 	"github.com/penstock/penstock/relay/relaytest"
 )
@@ -27,6 +30,7 @@ type api struct {
 	check *contracttest.Checker
 
 	networks *networks
+	trials   []inbound.Trial
 	sip      *office
 }
 
@@ -46,12 +50,22 @@ func newAPI(t *testing.T, relays ...inbound.Relay) *api {
 	sends, err := message.New(message.Deps{Store: a.db.Messages, Credit: a.db.Credit, CheckURL: noPrivate, Now: clock})
 	relaytest.NoError(t, err)
 	New(Deps{
-		Messages: sends, Relays: relayService, Lookup: a.networks.Lookup, Balance: a.db.Credit.Balance,
+		Messages: sends, Relays: relayService, TryRelay: a.try, Lookup: a.networks.Lookup, Balance: a.db.Credit.Balance,
 		RequestCDR: a.sip.Request, CDRReady: a.sip.Archive, OpenCDR: a.sip.Open, Trunks: a.db.Trunks.Trunks,
 	}).Mount(a.app, httpd.NewAuth(httpd.AuthDeps{Tokens: a.db.Accounts, Now: time.Now}))
 	a.app.Use(httpd.NotFound)
 	a.db.Customers(t, "mvno")
 	return a
+}
+
+// try shows a request for each parameter of a relay.
+func (a *api) try(_ context.Context, r inbound.Relay, t inbound.Trial) (inbound.Explanation, error) {
+	a.trials = append(a.trials, t)
+	e := inbound.Explanation{Decision: inbound.Decision{State: event.Done, Outcome: r.String()}}
+	for _, p := range r.Action.Parameters {
+		e.Outgoing = append(e.Outgoing, outbox.Outgoing{DeliveryID: "d1", Method: "GET", URL: p})
+	}
+	return e, nil
 }
 
 func noPrivate(raw string) error {

@@ -6,6 +6,7 @@ import (
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/inbound"
+	"github.com/penstock/penstock/relay/outbox"
 )
 
 // listActions answers with the actions that a kind of relay may have.
@@ -22,7 +23,7 @@ func listActions(k inbound.Kind) fiber.Handler {
 func (s *Surface) listRelays(k inbound.Kind) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		in := listInput(c)
-		number, page := in.Text(numberField(k)), in.page()
+		number, page := in.Text(inbound.NumberField(k)), in.page()
 		if err := in.Err(); err != nil {
 			return err
 		}
@@ -50,11 +51,81 @@ func (s *Surface) patchRelay(k inbound.Kind) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		r, err := s.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"), change)
+		oldRelay, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
 		if err != nil {
 			return err
 		}
+		r, err := s.deps.Relays.Change(c.UserContext(), httpd.AccountOf(c), k, oldRelay.ID, change)
+		if err != nil {
+			return err
+		}
+		n := httpd.NoteOf(c)
+		n.Before, n.After = relayOf(c, oldRelay), relayOf(c, r)
 		return data(c, relayOf(c, r))
+	}
+}
+
+func (s *Surface) createRelay(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		in, err := inputOf(c)
+		if err != nil {
+			return err
+		}
+		r := inbound.Relay{
+			Account: httpd.AccountOf(c), Kind: k, Number: in.Required(inbound.NumberField(k)), Filter: in.Text("filter"),
+			Action: inbound.Action{Name: in.Required("action"), Parameters: in.Texts("parameters")},
+		}
+		if k == inbound.Geographic {
+			r.ICCID = in.Text("iccid")
+		}
+		if err := in.Err(); err != nil {
+			return err
+		}
+		if r, err = s.deps.Relays.Create(c.UserContext(), r); err != nil {
+			return err
+		}
+		httpd.NoteOf(c).Target = r.ID
+		return data(c.Status(fiber.StatusCreated), relayOf(c, r))
+	}
+}
+
+func (s *Surface) deleteRelay(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		acct, id := httpd.AccountOf(c), params.Path(c, "relay")
+		r, err := s.deps.Relays.Get(c.UserContext(), acct, k, id)
+		if err != nil {
+			return err
+		}
+		httpd.NoteOf(c).Before = relayOf(c, r)
+		if err := s.deps.Relays.Delete(c.UserContext(), acct, k, id); err != nil {
+			return err
+		}
+		return c.SendStatus(fiber.StatusNoContent)
+	}
+}
+
+// tryRelay shows what would go out for a message, or sends it.
+func (s *Surface) tryRelay(k inbound.Kind) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		in, err := inputOf(c)
+		if err != nil {
+			return err
+		}
+		t := inbound.Trial{From: in.Required("from"), Text: in.Required("text"), Send: in.flag("send")}
+		n := httpd.NoteOf(c)
+		n.Request, n.After = map[string]any{"from": t.From}, map[string]any{"sent": t.Send} // without the text
+		if err := in.Err(); err != nil {
+			return err
+		}
+		r, err := s.deps.Relays.Get(c.UserContext(), httpd.AccountOf(c), k, params.Path(c, "relay"))
+		if err != nil {
+			return err
+		}
+		e, err := s.deps.TryRelay(c.UserContext(), r, t)
+		if err != nil {
+			return err
+		}
+		return data(c, trialJSON{string(e.State), e.Reason, e.Outcome, t.Send, append([]outbox.Outgoing{}, e.Outgoing...)})
 	}
 }
 

@@ -246,3 +246,52 @@ func TestWithoutTheDatabaseRequestsAreAnswered503(t *testing.T) {
 		a.is("acme", method, "/v2/sms-relay/"+path, body, 503, `{"message":"Service temporarily unavailable. Please try again later."}`)
 	}
 }
+
+func TestRelaysAreCreatedAndDeleted(t *testing.T) {
+	a := site(t)
+	create := func(kind, body string) (id string) {
+		t.Helper()
+		status, answer := a.ask("acme", "POST", "/v2/sms-relay/"+kind, body)
+		relaytest.Equal(t, "the status of "+body+": "+answer, status, 201)
+		_, rest, _ := strings.Cut(answer, `"id":"`)
+		id, _, _ = strings.Cut(rest, `"`)
+		return id
+	}
+	geo := create("geo", `{"prefix":"4477","action":"http_get","parameters":["https://example.com/in?m=%m"],"filter":"text == \"STOP\""}`)
+	vmn := create("vmn?number=447860000009&action=inactive", "")
+	served := create("geo", `{"prefix":"4476","action":"mvno","iccid":"8944000000000000001"}`)
+	_, body := a.ask("acme", "GET", "/v2/sms-relay/geo/"+geo, "")
+	answertest.Contains(t, "the relay", body, `"prefix":"4477"`, `"parameters":["https://example.com/in?m=%m"]`, `"filter":"text == \"STOP\""`)
+	for _, tc := range []struct{ name, kind, body, want string }{
+		{"a prefix of the same account", "geo", `{"prefix":"4478000","action":"black_hole"}`, "The prefix 4478000 belongs to another relay."},
+		{"a prefix of another account", "geo", `{"prefix":"33","action":"black_hole"}`, "The prefix 33 belongs to another relay."},
+		{"a number of the same account", "vmn", `{"number":"447860000001","action":"inactive"}`, "The number 447860000001 belongs to another relay."},
+		{"a prefix that is not one", "geo", `{"prefix":"44x","action":"black_hole"}`, "The prefix must be 1 to 15 digits."},
+		{"no prefix and no action", "geo", `{}`, "The action field is required. The prefix field is required."},
+		{"an unknown action", "vmn", `{"number":"4400","action":"mvno"}`, "action"},
+		{"a private URL", "geo", `{"prefix":"4400","action":"http_get","parameters":["https://10.0.0.1/"]}`, "private"},
+		{"mvno without a SIM", "geo", `{"prefix":"4400","action":"mvno"}`, "The action mvno needs a relay that names a SIM."},
+		{"a filter that does not compile", "geo", `{"prefix":"4400","action":"black_hole","filter":"(("}`, "filter"},
+	} {
+		status, body := a.ask("acme", "POST", "/v2/sms-relay/"+tc.kind, tc.body)
+		relaytest.Equal(t, tc.name+": the status", status, 422)
+		answertest.Contains(t, tc.name, body, tc.want)
+	}
+	a.is("acme", "DELETE", "/v2/sms-relay/geo/"+geo, "", 204, "")
+	a.is("acme", "DELETE", "/v2/sms-relay/geo/"+served, "", 204, "")
+	a.is("acme", "DELETE", "/v2/sms-relay/vmn/"+vmn, "", 204, "")
+	a.is("acme", "DELETE", "/v2/sms-relay/vmn/"+vmn, "", 404, `{"message":"Not found."}`)
+	a.is("acme", "DELETE", "/v2/sms-relay/geo/v1", "", 404, `{"message":"Not found."}`)
+	create("geo", `{"prefix":"4477","action":"black_hole"}`)
+}
+
+func TestARelayIsTried(t *testing.T) {
+	a := site(t)
+	a.is("acme", "POST", "/v2/sms-relay/geo/g1/try", `{"from":"447700900123","text":"hi"}`, 200,
+		`{"data":{"state":"done","reason":"","outcome":"geo relay g1","sent":false,"requests":[{"delivery_id":"d1","method":"GET","url":"https://example.com/in?m=%m&o=%o"}]}}`)
+	a.is("acme", "POST", "/v2/sms-relay/vmn/v1/try?from=Shop&text=hi&send=true", "", 200,
+		`{"data":{"state":"done","reason":"","outcome":"vmn relay v1","sent":true,"requests":[]}}`)
+	relaytest.Equal(t, "the trials", a.trials, []inbound.Trial{{From: "447700900123", Text: "hi"}, {From: "Shop", Text: "hi", Send: true}})
+	a.is("acme", "POST", "/v2/sms-relay/vmn/none/try", `{"from":"1","text":"hi"}`, 404, `{"message":"Not found."}`)
+	a.is("acme", "POST", "/v2/sms-relay/geo/g1/try", `{}`, 422, `{"message":"The from field is required. The text field is required.","errors":"from, text"}`)
+}

@@ -20,6 +20,8 @@ import (
 type Deps struct {
 	Messages *message.Service
 	Relays   *inbound.RelayService
+	// TryRelay passes a message to a relay; see inbound.Service.
+	TryRelay func(ctx context.Context, r inbound.Relay, t inbound.Trial) (inbound.Explanation, error)
 	// Lookup finds out which network serves a number; see lookup.Service.
 	Lookup func(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (lookup.Result, error)
 	// Balance is how many credits an account has.
@@ -59,6 +61,12 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/sms-relay/vmn", s.listRelays(inbound.VirtualNumber))
 	r.Get("/sms-relay/vmn/:relay", s.getRelay(inbound.VirtualNumber))
 	r.Patch("/sms-relay/vmn/:relay", s.patchRelay(inbound.VirtualNumber))
+
+	for path, k := range map[string]inbound.Kind{"/sms-relay/geo": inbound.Geographic, "/sms-relay/vmn": inbound.VirtualNumber} {
+		r.Post(path, s.createRelay(k))
+		r.Delete(path+"/:relay", params.WithoutQuery(s.deleteRelay(k)))
+		r.Post(path+"/:relay/try", s.tryRelay(k))
+	}
 
 	r.Post("/sip/cdr/request", s.requestCDR)
 	r.Get("/sip/cdr/:handle/download", httpd.Export, s.downloadCDR)

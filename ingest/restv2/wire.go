@@ -63,12 +63,13 @@ func relayOf(c *fiber.Ctx, r inbound.Relay) relayJSON {
 	return out
 }
 
-// numberField is what the number of a kind of relay is called.
-func numberField(k inbound.Kind) string {
-	if k == inbound.Geographic {
-		return "prefix"
-	}
-	return "number"
+// trialJSON is what came, or would come, of a message by which a relay is tried.
+type trialJSON struct {
+	State    string            `json:"state"`
+	Reason   string            `json:"reason"`
+	Outcome  string            `json:"outcome"`
+	Sent     bool              `json:"sent"`
+	Requests []outbox.Outgoing `json:"requests"`
 }
 
 // inboxMessageJSON is a message of an inbox, named as pending messages are where they

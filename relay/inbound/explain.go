@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/penstock/penstock/decoders/sms"
+	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/outbox"
 )
 
@@ -50,4 +52,32 @@ func (s *Service) Explain(ctx context.Context, m Message) (Explanation, error) {
 	e.Decision = Decide(&e.Message, routes[m.To], s.o.Settings)
 	e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview)
 	return e, err
+}
+
+// Trial is a message by which a relay is tried.
+type Trial struct {
+	From, Text string
+	// Send delivers the message; otherwise nothing is saved or sent.
+	Send bool
+}
+
+// Try passes a message to a relay as if it had come to its number, whichever relay else
+// matches, and returns what comes of it.
+func (s *Service) Try(ctx context.Context, r Relay, t Trial) (Explanation, error) {
+	now := s.o.Now().UTC()
+	m := Message{
+		ID: relay.NewID(now), Account: r.Account, Carrier: "trial", From: t.From, To: r.Number, Text: t.Text,
+		Coding: sms.GSM, ReceivedAt: now,
+	}
+	if !s.assembler.alphabet.Fits(t.Text) {
+		m.Coding = sms.UCS2
+	}
+	e := Explanation{Message: m, Decision: Decide(&m, []*Route{Compile(r)}, s.o.Settings)}
+	var err error
+	if e.Outgoing, err = outbox.Preview(ctx, e.Deliveries, s.deps.Preview); err != nil || !t.Send {
+		return e, err
+	}
+	p := plan{results: make([]Result, 1)}
+	p.add(0, &m, e.Decision)
+	return e, s.perform(ctx, &p)
 }

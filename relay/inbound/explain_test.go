@@ -38,3 +38,22 @@ func TestExplainShowsRequestsAsTheyWouldGoOut(t *testing.T) {
 		t.Errorf("an error of the preview: %v", err)
 	}
 }
+
+func TestARelayTakesATrialWhicheverOtherMatches(t *testing.T) {
+	w := newWorld(t, vmn("v1", "4478", Inactive))
+	s := w.service()
+	tried := Relay{ID: "g1", Account: 1, Kind: Geographic, Number: "4478", Action: Action{Name: HTTPGet, Parameters: []string{"https://example.com/in?m=%m&o=%o"}}}
+	e, err := s.Try(t.Context(), tried, Trial{From: "Shop", Text: "h\u0457"})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the URL", e.Outgoing[0].URL, "https://example.com/in?m=h%D1%97&o=Shop")
+	relaytest.Equal(t, "the coding", int(e.Message.Coding), 16)
+	relaytest.Equal(t, "what is saved without Send", w.rows("delivery"), 0)
+	_, err = s.Try(t.Context(), tried, Trial{From: "Shop", Text: "hi", Send: true})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "what is saved and dispatched with Send", []int{w.rows("delivery"), len(w.sent)}, []int{1, 1})
+	broken := tried
+	broken.Action.Parameters = []string{"nonsense"}
+	e, err = s.Try(t.Context(), broken, Trial{From: "Shop", Text: "hi", Send: true})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the state of a relay that cannot be performed", string(e.State), "quarantined")
+}

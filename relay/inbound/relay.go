@@ -42,10 +42,7 @@ func (r Relay) Validate(checkURL func(string) error) error {
 	if !alphanumeric(r.ID) || len(r.ID) > 64 {
 		return relay.Invalid("id", "The id must be 1 to 64 letters, digits, dashes, dots or underscores.")
 	}
-	field := "number"
-	if r.Kind == Geographic {
-		field = "prefix"
-	}
+	field := NumberField(r.Kind)
 	if !relay.Digits(r.Number) || len(r.Number) > maxDigits {
 		return relay.Invalid(field, "The "+field+" must be 1 to "+strconv.Itoa(maxDigits)+" digits.")
 	}
@@ -56,6 +53,14 @@ func (r Relay) Validate(checkURL func(string) error) error {
 		return err
 	}
 	return r.servesSIM()
+}
+
+// NumberField returns what interfaces call the number of a kind of relay.
+func NumberField(k Kind) string {
+	if k == Geographic {
+		return "prefix"
+	}
+	return "number"
 }
 
 // servesSIM checks that a relay whose messages go to a SIM names one.

@@ -103,6 +103,35 @@ func (s *RelayService) Change(ctx context.Context, acct relay.AccountID, k Kind,
 	})
 }
 
+// Create saves a new relay under an id of its own and returns it. It returns a Forbidden
+// error as Change does, and an Invalid error with the field prefix or number, also if a
+// relay of any account has it, action, parameters or filter.
+func (s *RelayService) Create(ctx context.Context, r Relay) (Relay, error) {
+	r.UpdatedAt = s.Now().UTC()
+	r.ID, r.ChangedAt = relay.NewID(r.UpdatedAt), r.UpdatedAt
+	if err := s.permitted(ctx, r.Account, r.Kind, r.Action.Name); err != nil {
+		return Relay{}, err
+	}
+	if err := r.Validate(s.CheckURL); err != nil {
+		return Relay{}, err
+	}
+	if info, _ := actionOf(r.Kind, r.Action.Name); info.takes == noParameters {
+		r.Action.Parameters = nil
+	}
+	err := s.Store.Put(ctx, r)
+	if relay.KindOf(err) == relay.KindConflict {
+		field := NumberField(r.Kind)
+		err = relay.Invalid(field, "The "+field+" "+r.Number+" belongs to another relay.")
+	}
+	return r, err
+}
+
+// Delete deletes a relay; messages that arrive for its number go to the next relay that
+// matches. It returns relay.KindNotFound as Get does.
+func (s *RelayService) Delete(ctx context.Context, acct relay.AccountID, k Kind, id string) error {
+	return s.Store.Delete(ctx, acct, k, id)
+}
+
 func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Kind, action string) error {
 	if !NeedsPermission(k, action) {
 		return nil

@@ -58,8 +58,7 @@ func (s *Store) Declare(ctx context.Context, r Relay, merge func(stored Relay) R
 			return err
 		}
 		if others > 0 {
-			field := map[Kind]string{Geographic: "prefix", VirtualNumber: "number"}[r.Kind]
-			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, field, r.Number)
+			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, NumberField(r.Kind), r.Number)
 		}
 		saved := r
 		stored, err := db.One(ctx, tx, label, selectRelay, relayFields, r.Account, r.Kind, r.ID)

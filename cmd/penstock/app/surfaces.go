@@ -66,7 +66,7 @@ func (d *Gateway) openSurfaces(c core, spans *telemetry.Exporter, lookups *looku
 	// Mount what accounts use for messages, SIMs and ledgers.
 	records := c.back.records
 	restv2.New(restv2.Deps{
-		Messages: c.sending.messages, Relays: relays, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
+		Messages: c.sending.messages, Relays: relays, TryRelay: c.in.inbound.Try, Lookup: lookups.Lookup, Balance: records.Credit.Balance,
 		RequestCDR: c.calls.Request, CDRReady: c.calls.Archive, OpenCDR: c.archive.Open, Trunks: records.Trunks.Trunks,
 	}).Mount(d.app, auth)
 	restv3.New(restv3.Deps{SIMs: c.sims.sims, Actions: c.sims.actions, Usage: c.sims.usage}).Mount(d.app, auth)
