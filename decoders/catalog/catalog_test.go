@@ -170,3 +170,25 @@ func (payloadBytes) DecodeBatch(_ context.Context, _ int64, frames []*decoders.F
 	}
 	return results, nil
 }
+
+func TestTemplatesDecodeAnExample(t *testing.T) {
+	frames := map[string]decoders.Frame{
+		"json":        {Object: map[string]any{"temperature": 20.5}},
+		"cayenne_lpp": {Payload: []byte{3, 103, 1, 16}},
+		"senml":       {Payload: []byte(`[{"n":"temperature","v":20.5}]`)},
+		"expr":        {Payload: []byte{8, 2, 100}},
+		"javascript":  {Payload: []byte{8, 2, 100}},
+	}
+	for _, template := range Templates() {
+		d, err := testCatalog.Compile(template.Codec, template.Source, template.UseRawPayload)
+		relaytest.NoError(t, err)
+		frame := frames[template.ID]
+		result, err := d.Decode(&frame)
+		relaytest.NoError(t, err)
+		if len(result.Readings) == 0 {
+			t.Errorf("%s: no readings", template.ID)
+		}
+		delete(frames, template.ID)
+	}
+	relaytest.Equal(t, "the codecs without a template", len(frames), 0)
+}

@@ -92,6 +92,8 @@ func (s *Surface) allOperations() []operation {
 		{method: "GET", path: "/rules", id: "listRulesOfAccount", roles: trusted, search: true, handle: s.withSelection(s.listRules)},
 		{method: "POST", path: "/rules/try", id: "tryRuleOfAccount", roles: trusted, search: true, handle: params.WithoutQuery(s.tryRule)},
 		{method: "GET", path: "/alarms", id: "listAlarmsOfAccount", roles: everyone, search: true, handle: s.withSelection(s.listAlarms)},
+		{method: "POST", path: "/alarms/mute", id: "muteAlarmsOfAccount", roles: operators, change: true, handle: params.WithoutQuery(s.muteAlarms)},
+		{method: "DELETE", path: "/alarms/mute", id: "unmuteAlarmsOfAccount", roles: operators, change: true, handle: s.withSelection(s.unmuteAlarms)},
 		{method: "PATCH", path: "/alarms/:alarm_id", id: "acknowledgeAlarm", roles: operators, change: true, handle: s.withSelection(s.patchAlarm)},
 		{method: "GET", path: "/sims", id: "listSIMsOfAccounts", roles: everyone, search: true, handle: s.withSelection(s.listSIMs)},
 		{method: "GET", path: "/sims/:iccid", id: "showSIM", roles: everyone, handle: s.withSelection(s.getSIM)},

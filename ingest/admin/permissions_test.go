@@ -94,7 +94,7 @@ func rolesOf() map[string]string {
 		"listLedgersOfAccounts": "aovc", "listEntriesOfLedger": "aovc", "showLedgerToken": "aovc", "listBalances": "aovc",
 		"listIdentifiers": "aov", "releaseIdentifier": "ao",
 		"listDecodersOfAccounts": "aovc", "changeDecoder": "ao",
-		"listRulesOfAccount": "aoc", "tryRuleOfAccount": "aoc", "listAlarmsOfAccount": "aovc", "acknowledgeAlarm": "ao",
+		"listRulesOfAccount": "aoc", "tryRuleOfAccount": "aoc", "listAlarmsOfAccount": "aovc", "acknowledgeAlarm": "ao", "muteAlarmsOfAccount": "ao", "unmuteAlarmsOfAccount": "ao",
 		"listBreakers": "aovc", "closeBreaker": "ao", "listCredit": "aovc", "listMessages": "aovc", "resendMessages": "ao",
 	}
 }

@@ -171,6 +171,43 @@ func (s *Surface) patchAlarm(c *fiber.Ctx, sel *selection) error {
 	return c.JSON(fiber.Map{"data": out[0]})
 }
 
+// muteAlarms mutes alarms of an account.
+func (s *Surface) muteAlarms(c *fiber.Ctx) error {
+	var in struct {
+		Account AccountRef `json:"account"`
+		rule.MuteRequest
+	}
+	if err := readJSON(c, maxForm, &in); err != nil {
+		return err
+	}
+	acct, err := s.existingAccount(c, in.Account)
+	if err == nil && acct == 0 {
+		err = relay.Invalid("account", "want an account's name or id")
+	}
+	if err != nil {
+		return err
+	}
+	m, err := s.Rules.Mute(c.UserContext(), acct, in.MuteRequest, acknowledger(c))
+	if err != nil {
+		return err
+	}
+	httpd.NoteOf(c).Account = acct
+	return c.Status(fiber.StatusCreated).JSON(fiber.Map{"data": rule.MuteTextOf(m, time.RFC3339Nano)})
+}
+
+// unmuteAlarms ends a mute.
+func (s *Surface) unmuteAlarms(c *fiber.Ctx, sel *selection) error {
+	acct, ruleID, deviceID := sel.requiredAccount(), sel.text("rule_id"), sel.text("device_id")
+	if err := sel.Err(); err != nil {
+		return err
+	}
+	httpd.NoteOf(c).Account = acct
+	if err := s.Rules.Unmute(c.UserContext(), acct, ruleID, deviceID); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
 // tryRule runs a rule of an account on the last frames of a device.
 func (s *Surface) tryRule(c *fiber.Ctx) error {
 	var in struct {

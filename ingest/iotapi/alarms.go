@@ -80,6 +80,28 @@ func (s *Surface) patchAlarm(c *fiber.Ctx) (rule.Alarm, error) {
 	return s.Rules.Acknowledge(c.UserContext(), httpd.AccountOf(c), params.Path(c, "alarm_id"), actor(c), in.Note)
 }
 
+func (s *Surface) muteAlarms(c *fiber.Ctx) (rule.Mute, error) {
+	var in rule.MuteRequest
+	if _, err := decodeBody(c, &in); err != nil {
+		return rule.Mute{}, err
+	}
+	return s.Rules.Mute(c.UserContext(), httpd.AccountOf(c), in, actor(c))
+}
+
+func muteOf(m rule.Mute) rule.MuteText { return rule.MuteTextOf(m, iot.TimeFormat) }
+
+func (s *Surface) unmuteAlarms(c *fiber.Ctx) error {
+	in := listInput(c)
+	ruleID, deviceID := in.Text("rule_id"), in.Text("device_id")
+	if err := in.Err(); err != nil {
+		return err
+	}
+	if err := s.Rules.Unmute(c.UserContext(), httpd.AccountOf(c), ruleID, deviceID); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
 // mostNote is the longest note, in bytes.
 const mostNote = 2000
 

@@ -3,6 +3,7 @@ package iotapi
 import (
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/penstock/penstock/decoders/catalog"
 	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay/iot"
@@ -76,5 +77,40 @@ func (s *Surface) patchDecoder(c *fiber.Ctx) (iot.Decoder, error) {
 	if err := decodeRequest(c, &in); err != nil {
 		return iot.Decoder{}, err
 	}
-	return s.IoT.ChangeDecoder(c.UserContext(), httpd.AccountOf(c), params.Path(c, "decoder_id"), in)
+	acct, id := httpd.AccountOf(c), params.Path(c, "decoder_id")
+	oldDecoder, err := s.IoT.Decoder(c.UserContext(), acct, id)
+	if err != nil {
+		return iot.Decoder{}, err
+	}
+	d, err := s.IoT.ChangeDecoder(c.UserContext(), acct, id, in)
+	n := httpd.NoteOf(c)
+	n.Before, n.After = oldDecoder, d
+	return d, err
 }
+
+func (s *Surface) deleteDecoder(c *fiber.Ctx) error {
+	acct, id := httpd.AccountOf(c), params.Path(c, "decoder_id")
+	d, err := s.IoT.Decoder(c.UserContext(), acct, id)
+	if err != nil {
+		return err
+	}
+	httpd.NoteOf(c).Before = d
+	if err := s.IoT.DeleteDecoder(c.UserContext(), acct, id); err != nil {
+		return err
+	}
+	return c.SendStatus(fiber.StatusNoContent)
+}
+
+// templateJSON is a decoder to begin with as the API shows it.
+type templateJSON struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	Description   string `json:"description"`
+	Codec         string `json:"codec"`
+	Source        string `json:"source"`
+	UseRawPayload bool   `json:"useRawPayload"`
+}
+
+func templateOf(t catalog.Template) templateJSON { return templateJSON(t) }
+
+func listTemplates(*fiber.Ctx) ([]catalog.Template, error) { return catalog.Templates(), nil }

@@ -51,6 +51,7 @@ func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
 		Latitude     *decimalText `json:"latitude"`
 		Altitude     *decimalText `json:"altitude"`
 		DecoderID    *string      `json:"decoder_id"`
+		LocationID   *string      `json:"location_id"`
 		FrameLogging *string      `json:"frame_logging"`
 		ParserParams *document    `json:"parser_params"`
 	}
@@ -58,10 +59,34 @@ func (s *Surface) patchDevice(c *fiber.Ctx) (iot.Device, error) {
 		return iot.Device{}, err
 	}
 	return s.IoT.ChangeDevice(c.UserContext(), httpd.AccountOf(c), params.Path(c, "device_id"), iot.DeviceChange{
-		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, FrameLogging: in.FrameLogging,
+		Name: in.Name, Comment: in.Comment, DecoderID: in.DecoderID, LocationID: in.LocationID, FrameLogging: in.FrameLogging,
 		Longitude: (*string)(in.Longitude), Latitude: (*string)(in.Latitude), Altitude: (*string)(in.Altitude),
 		ParserParams: (*string)(in.ParserParams),
 	})
+}
+
+// locationJSON is a location as the API shows it.
+type locationJSON struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Imported bool   `json:"imported"` // takes the devices that import themselves
+}
+
+func locationOf(l iot.Location) locationJSON { return locationJSON(l) }
+
+func (s *Surface) listLocations(c *fiber.Ctx) ([]iot.Location, error) {
+	return s.IoT.Locations(c.UserContext(), httpd.AccountOf(c))
+}
+
+func (s *Surface) createLocation(c *fiber.Ctx) (iot.Location, error) {
+	var in struct {
+		Name     string `json:"name"`
+		Imported bool   `json:"imported"`
+	}
+	if err := decodeRequest(c, &in); err != nil {
+		return iot.Location{}, err
+	}
+	return s.IoT.CreateLocation(c.UserContext(), httpd.AccountOf(c), iot.Location{Name: in.Name, Imported: in.Imported})
 }
 
 // deleteDevice names the device by gateway_id: the device's unique id.

@@ -1,12 +1,14 @@
 package iotapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/penstock/penstock/ingest/answertest"
 	"github.com/penstock/penstock/relay/iot"
+	"github.com/penstock/penstock/relay/relaytest"
 )
 
 // created is a device as create operations answer it; rest is what stands for
@@ -200,4 +202,52 @@ func TestDevicesAreFoundByEveryNotationOfTheirIdentifier(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+}
+
+func TestLocationsAreCreatedAndGivenToDevices(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	for _, tc := range []struct{ line, token, body, want string }{
+		{"GET /iot/locations", "acme", "", `200 {"data":[{"id":"loc1","name":"","imported":true}]}`},
+		{"POST /iot/locations", "acme", `{"name":"Yard"}`, `201 {"data":{"id":"id2","name":"Yard","imported":false}}`},
+		{"POST /iot/locations?name=Gate", "globex", "", `201 {"data":{"id":"id3","name":"Gate","imported":false}}`},
+		{"POST /iot/locations", "acme", `{}`, wrong(`"name":["The name field is required."]`)},
+		{"POST /iot/locations", "acme", `{"name":"Gate","imported":true}`, wrong(`"imported":["The location loc1 takes imported devices."]`)},
+		{"PATCH /iot/devices/id1", "acme", `{"location_id":"id2"}`, `200 {"data":` + strings.Replace(device, "loc1", "id2", 1) + `}`},
+		{"PATCH /iot/devices/id1", "acme", `{"location_id":"id3"}`, wrong(`"location_id":["The selected location id is invalid."]`)},
+		{"PATCH /iot/devices/id1", "acme", `{"location_id":""}`, wrong(`"location_id":["The selected location id is invalid."]`)},
+		{"GET /iot/locations", "globex", "", `200 {"data":[{"id":"id3","name":"Gate","imported":false}]}`},
+	} {
+		relaytest.Equal(t, tc.line+" "+tc.body, a.ask(tc.line, tc.token, tc.body), tc.want)
+	}
+}
+
+func TestADecoderThatNoDeviceUsesIsDeleted(t *testing.T) {
+	a := newAPI(t)
+	a.fill()
+	for _, tc := range []struct{ line, token, body, want string }{
+		{"DELETE /iot/decoders/d1", "acme", "", wrong(`"decoder_id":["Devices use the decoder: 1."]`)},
+		{"PATCH /iot/devices/id1", "acme", `{"decoder_id":""}`, `200 {"data":` + strings.Replace(device, `"decoder_id":"d1"`, `"decoder_id":""`, 1) + `}`},
+		{"DELETE /iot/decoders/d1", "globex", "", "404"},
+		{"DELETE /iot/decoders/d1", "acme", "", "204"},
+		{"DELETE /iot/decoders/d1", "acme", "", "404"},
+		{"GET /iot/decoders", "acme", "", `200 {"data":[]}`},
+	} {
+		relaytest.Equal(t, tc.line+" "+tc.body, a.ask(tc.line, tc.token, tc.body), tc.want)
+	}
+}
+
+func TestDecodersAreCreatedFromTemplates(t *testing.T) {
+	a := newAPI(t)
+	var list struct{ Data []map[string]any }
+	body := strings.TrimPrefix(a.ask("GET /iot/decoders/templates", "acme", ""), "200 ")
+	relaytest.NoError(t, json.Unmarshal([]byte(body), &list))
+	for _, template := range list.Data {
+		delete(template, "id")
+		template["type"] = "other"
+		request, err := json.Marshal(template)
+		relaytest.NoError(t, err)
+		answertest.Contains(t, string(request), a.ask("POST /iot/decoders", "acme", string(request)), "201 ")
+	}
+	relaytest.Equal(t, "the number of templates", len(list.Data), 5)
 }

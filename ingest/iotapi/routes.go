@@ -35,7 +35,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Post("/decoders/:decoder_id/sensors", data(fiber.StatusOK, s.addDecoderSensor, mappingsOf))
 	r.Post("/decoders", data(fiber.StatusCreated, s.createDecoder, decoderOf))
 	r.Delete("/decoders/:decoder_id/sensors/:key", params.WithoutQuery(data(fiber.StatusOK, s.deleteDecoderSensor, mappingsOf)))
+	r.Get("/decoders/templates", pages(listTemplates, templateOf))
 	r.Get("/decoders/:decoder_id", s.getDecoder)
+	r.Delete("/decoders/:decoder_id", params.WithoutQuery(s.deleteDecoder))
 	r.Get("/decoders/:decoder_id/sensors", httpd.Search, pages(s.listDecoderSensors, same))
 	r.Get("/decoders", httpd.Search, pages(s.listDecoders, decoderOf))
 	r.Patch("/decoders/:decoder_id", data(fiber.StatusOK, s.patchDecoder, decoderOf))
@@ -58,6 +60,9 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Get("/devices/:device_id/frames", httpd.Search, pages(s.listFrames, frameOf))
 	r.Patch("/sensors/:sensor_id", data(fiber.StatusOK, s.patchSensor, sensorOf))
 
+	r.Get("/locations", httpd.Search, pages(s.listLocations, locationOf))
+	r.Post("/locations", data(fiber.StatusCreated, s.createLocation, locationOf))
+
 	r.Post("/rules/try", httpd.Search, params.WithoutQuery(data(fiber.StatusOK, s.tryRule, same)))
 	r.Get("/rules", httpd.Search, s.listRules)
 	r.Post("/rules", params.WithoutQuery(s.createRule))
@@ -65,6 +70,8 @@ func (s *Surface) Mount(app *fiber.App, auth *httpd.Auth) {
 	r.Patch("/rules/:rule_id", params.WithoutQuery(s.patchRule))
 	r.Delete("/rules/:rule_id", params.WithoutQuery(s.deleteRule))
 	r.Get("/alarms", httpd.Search, s.listAlarms)
+	r.Post("/alarms/mute", params.WithoutQuery(data(fiber.StatusCreated, s.muteAlarms, muteOf)))
+	r.Delete("/alarms/mute", s.unmuteAlarms)
 	r.Get("/alarms/:alarm_id", data(fiber.StatusOK, s.getAlarm, alarmOf))
 	r.Patch("/alarms/:alarm_id", params.WithoutQuery(data(fiber.StatusOK, s.patchAlarm, alarmOf)))
 }

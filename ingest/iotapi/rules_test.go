@@ -104,9 +104,9 @@ func TestAlarmsAreListedAndAcknowledged(t *testing.T) {
 	a.hot("n1-u4", 40, 3*time.Minute)
 	list := a.ask("GET /iot/alarms", "acme", "")
 	second := `{"id":"…","rule_id":"rule1","device_id":"id1","state":"raised","raised_at":"2026-03-01 12:03:00","cleared_at":null,` +
-		`"readings":{"door":{"text":"shut","units":""},"t":{"value":40,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":""}`
+		`"readings":{"door":{"text":"shut","units":""},"t":{"value":40,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":"","muted_until":null}`
 	first := `{"id":"…","rule_id":"rule1","device_id":"id1","state":"cleared","raised_at":"2026-03-01 12:01:00","cleared_at":"2026-03-01 12:02:00",` +
-		`"readings":{"door":{"text":"shut","units":""},"t":{"value":31,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":""}`
+		`"readings":{"door":{"text":"shut","units":""},"t":{"value":31,"units":"°C"}},"acknowledged_at":null,"acknowledged_by":"","note":"","muted_until":null}`
 	if !agree(`200 {"data":[`+second+`,`+first+`],"meta":{"next":""}}`, list) {
 		t.Fatal(list)
 	}
@@ -128,6 +128,12 @@ func TestAlarmsAreListedAndAcknowledged(t *testing.T) {
 		{"an alarm is acknowledged", "PATCH " + newest, `{"acknowledged":true,"note":"Seen"}`, `200 {"data":` + seen + `}`},
 		{"it stays so", "GET " + newest, "", `200 {"data":` + seen + `}`},
 		{"an unknown alarm is not", "PATCH /iot/alarms/none", `{"acknowledged":true}`, "404"},
+		{"a rule is muted", "POST /iot/alarms/mute", `{"rule_id":"rule1","for":"1h"}`, `201 {"data":{"rule_id":"rule1","device_id":"","until":"2026-03-01 13:00:00","muted_by":"token …"}}`},
+		{"its alarms show it", "GET " + newest, "", `200 {"data":` + strings.Replace(seen, `"muted_until":null`, `"muted_until":"2026-03-01 13:00:00"`, 1) + `}`},
+		{"a mute of another device is not ended", "DELETE /iot/alarms/mute?rule_id=rule1&device_id=id1", "", "404"},
+		{"the mute is ended", "DELETE /iot/alarms/mute?rule_id=rule1", "", "204"},
+		{"the alarm again", "GET " + newest, "", `200 {"data":` + seen + `}`},
+		{"nothing is muted", "POST /iot/alarms/mute", `{"for":"soon"}`, `422 {"errors":{"for":["The for must be a duration of at most 720h, such as 1h."],"rule_id":["The rule_id or the device_id is required."]},` + invalid + `}`},
 		{"nothing is acknowledged", "PATCH " + newest, `{"note":"x"}`, `422 {"errors":{"acknowledged":["The acknowledged field is required."]},` + invalid + `}`},
 		{"an acknowledgement is not taken back", "PATCH " + newest, `{"acknowledged":false}`, `422 {"errors":{"acknowledged":["The acknowledged must be true."]},` + invalid + `}`},
 		{"a note that is too long", "PATCH " + newest, `{"acknowledged":true,"note":"` + strings.Repeat("x", 2001) + `"}`, `422 {"errors":{"note":["The note must not be longer than 2000 bytes."]},` + invalid + `}`},

@@ -31,6 +31,7 @@ type DeviceChange struct {
 	Longitude, Latitude *string // degrees, WGS 84
 	Altitude            *string // metres
 	DecoderID           *string
+	LocationID          *string // of a device that exists
 	FrameLogging        *string // enabled or disabled
 	ParserParams        *string // a JSON object
 }
@@ -107,16 +108,50 @@ func (s *Service) Locations(ctx context.Context, acct relay.AccountID) ([]Locati
 	return s.store.Locations(ctx, acct)
 }
 
-// selected looks up the location and the decoder of a device.
-func (s *Service) selected(ctx context.Context, acct relay.AccountID, p relay.Problems, d Device) (Decoder, error) {
+// CreateLocation saves a new location under an id of its own and returns it. It returns an
+// Invalid error if the name is missing or too long, or if another location takes the
+// devices that import themselves.
+func (s *Service) CreateLocation(ctx context.Context, acct relay.AccountID, l Location) (Location, error) {
+	p := relay.Problems{}
+	p.Require("name", l.Name)
+	p.Limit("name", l.Name, maxName)
+	if !isOneLine(l.Name) {
+		p.Add("name", "The name must be one line of text.")
+	}
 	locations, err := s.store.Locations(ctx, acct)
 	if err != nil {
-		return Decoder{}, fmt.Errorf("iot: locations: %w", err)
+		return l, fmt.Errorf("iot: locations: %w", err)
 	}
-	if d.LocationID != "" && !slices.ContainsFunc(locations, func(l Location) bool { return l.ID == d.LocationID }) {
-		p.Add("location_id", "The selected location id is invalid.")
+	if at := slices.IndexFunc(locations, func(other Location) bool { return other.Imported }); l.Imported && at >= 0 {
+		p.Add("imported", "The location "+locations[at].ID+" takes imported devices.")
+	}
+	if err := p.Err(); err != nil {
+		return l, err
+	}
+	l.ID = s.options.NewID()
+	return l, s.store.PutLocation(ctx, acct, l)
+}
+
+// selected looks up the location and the decoder of a device.
+func (s *Service) selected(ctx context.Context, acct relay.AccountID, p relay.Problems, d Device) (Decoder, error) {
+	if d.LocationID != "" {
+		if err := s.checkLocation(ctx, acct, p, d.LocationID); err != nil {
+			return Decoder{}, err
+		}
 	}
 	return s.selectedDecoder(ctx, acct, p, d.DecoderID)
+}
+
+// checkLocation notes that the account has no such location.
+func (s *Service) checkLocation(ctx context.Context, acct relay.AccountID, p relay.Problems, id string) error {
+	locations, err := s.store.Locations(ctx, acct)
+	if err != nil {
+		return fmt.Errorf("iot: locations: %w", err)
+	}
+	if !slices.ContainsFunc(locations, func(l Location) bool { return l.ID == id }) {
+		p.Add("location_id", "The selected location id is invalid.")
+	}
+	return nil
 }
 
 func (s *Service) selectedDecoder(ctx context.Context, acct relay.AccountID, p relay.Problems, id string) (Decoder, error) {
@@ -140,6 +175,11 @@ func (s *Service) ChangeDevice(ctx context.Context, acct relay.AccountID, id str
 	c.apply(p, &Device{})
 	if c.DecoderID != nil {
 		if _, err := s.selectedDecoder(ctx, acct, p, *c.DecoderID); err != nil {
+			return Device{}, err
+		}
+	}
+	if c.LocationID != nil {
+		if err := s.checkLocation(ctx, acct, p, *c.LocationID); err != nil {
 			return Device{}, err
 		}
 	}
@@ -182,6 +222,7 @@ func (c DeviceChange) apply(p relay.Problems, d *Device) {
 	relay.Assign(&d.Name, c.Name)
 	relay.Assign(&d.Comment, c.Comment)
 	relay.Assign(&d.DecoderID, c.DecoderID)
+	relay.Assign(&d.LocationID, c.LocationID)
 	assignNumber(p, "longitude", c.Longitude, 180, &d.Longitude)
 	assignNumber(p, "latitude", c.Latitude, 90, &d.Latitude)
 	assignNumber(p, "altitude", c.Altitude, 1e6, &d.Altitude)

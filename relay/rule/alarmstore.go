@@ -12,7 +12,12 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
-const alarmColumns = `doc, id, rule, device, state, raised, cleared, raised_by, cleared_by`
+const alarmColumns = `doc, id, rule, device, state, raised, cleared, raised_by, cleared_by,
+		(SELECT COALESCE(MAX(m.until), 0)
+		 FROM alarm_mute m
+		 WHERE m.account = alarm.account
+		   AND m.rule IN ('', alarm.rule)
+		   AND m.device IN ('', alarm.device))`
 
 const selectAlarm = `
 		SELECT ` + alarmColumns + `
@@ -28,6 +33,7 @@ func documentOf(a Alarm) Alarm {
 func alarmFields(a *Alarm) []any {
 	return []any{
 		db.JSON(a), &a.ID, &a.RuleID, &a.DeviceID, &a.State, db.NanoTime(&a.RaisedAt), db.NanoTime(&a.ClearedAt), &a.RaisedBy, &a.ClearedBy,
+		db.NanoTime(&a.MutedUntil),
 	}
 }
 

@@ -45,9 +45,12 @@ func (d *pendingDecision) record(p *Program, st *PairState, v verdict, of func()
 	d.fired = append(d.fired, firing{p, o})
 }
 
-// deliver makes the deliveries of all that fired.
+// deliver makes the deliveries of all that fired, unless they are muted.
 func (d *pendingDecision) deliver(b *budget) {
 	for _, f := range d.fired {
+		if b.s.muted(b.acct, &f.Occurrence) {
+			continue
+		}
 		d.decision.Deliveries = append(d.decision.Deliveries, d.create(b, f.program, []Occurrence{f.Occurrence})...)
 	}
 }

@@ -174,8 +174,8 @@ func FailuresTextOf(f Failures, layout string) FailuresText {
 	return FailuresText{f.Count, formatTimeOrNil(f.LastAt, layout), f.Last}
 }
 
-// AlarmText is the state of an alarm as the API shows it; ClearedAt and AcknowledgedAt are
-// nil for none.
+// AlarmText is the state of an alarm as the API shows it; ClearedAt, AcknowledgedAt and
+// MutedUntil are nil for none.
 type AlarmText struct {
 	State          State                `json:"state"`
 	RaisedAt       string               `json:"raised_at"`
@@ -184,6 +184,7 @@ type AlarmText struct {
 	AcknowledgedAt *string              `json:"acknowledged_at"`
 	AcknowledgedBy string               `json:"acknowledged_by"`
 	Note           string               `json:"note"`
+	MutedUntil     *string              `json:"muted_until"`
 }
 
 // AlarmTextOf returns the state of an alarm as the API shows it, with UTC times in a layout.
@@ -191,7 +192,21 @@ func AlarmTextOf(a Alarm, layout string) AlarmText {
 	return AlarmText{
 		State: a.State, RaisedAt: a.RaisedAt.UTC().Format(layout), ClearedAt: formatTimeOrNil(a.ClearedAt, layout), Readings: ValuesOf(a.Readings),
 		AcknowledgedAt: formatTimeOrNil(a.AcknowledgedAt, layout), AcknowledgedBy: a.AcknowledgedBy, Note: a.Note,
+		MutedUntil: formatTimeOrNil(a.MutedUntil, layout),
 	}
+}
+
+// MuteText is a mute as the API shows it.
+type MuteText struct {
+	RuleID   string `json:"rule_id"`   // empty for every rule
+	DeviceID string `json:"device_id"` // empty for every device
+	Until    string `json:"until"`
+	MutedBy  string `json:"muted_by"`
+}
+
+// MuteTextOf returns a mute as the API shows it, with a UTC time in a layout.
+func MuteTextOf(m Mute, layout string) MuteText {
+	return MuteText{m.RuleID, m.DeviceID, m.Until.UTC().Format(layout), m.By}
 }
 
 func formatTimeOrNil(at time.Time, layout string) *string {

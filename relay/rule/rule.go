@@ -125,6 +125,8 @@ type Alarm struct {
 	AcknowledgedAt time.Time        `json:"acknowledged_at,omitzero"`
 	AcknowledgedBy string           `json:"acknowledged_by,omitempty"`
 	Note           string           `json:"note,omitempty"`
+	// MutedUntil is when the last mute of its rule and device ends; zero for none.
+	MutedUntil time.Time `json:"-"`
 	// RaisedBy and ClearedBy are the journal records of the frames that did so; empty
 	// if a time that passed did.
 	RaisedBy  string `json:"raised_by,omitempty"`

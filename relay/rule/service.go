@@ -178,12 +178,25 @@ func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmF
 		return nil, "", relay.Invalid("limit", "must be between 1 and 500")
 	}
 	f.Limit = cmp.Or(f.Limit, 100)
-	return s.deps.Store.Alarms(ctx, acct, f)
+	found, next, err := s.deps.Store.Alarms(ctx, acct, f)
+	for i := range found {
+		found[i].Of.dropPastMute(s.o.Now())
+	}
+	return found, next, err
+}
+
+// dropPastMute clears the end of a mute that has passed.
+func (a *Alarm) dropPastMute(now time.Time) {
+	if !now.Before(a.MutedUntil) {
+		a.MutedUntil = time.Time{}
+	}
 }
 
 // Alarm returns an alarm; relay.KindNotFound if there is none.
 func (s *Service) Alarm(ctx context.Context, acct relay.AccountID, id string) (Alarm, error) {
-	return s.deps.Store.Alarm(ctx, acct, id)
+	a, err := s.deps.Store.Alarm(ctx, acct, id)
+	a.dropPastMute(s.o.Now())
+	return a, err
 }
 
 // maxNote is the most bytes of a note.
@@ -196,13 +209,15 @@ func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, by,
 		return Alarm{}, relay.Invalid("note", "must not be longer than 4096 bytes")
 	}
 	now := s.o.Now().UTC()
-	return s.deps.Store.ChangeAlarm(ctx, acct, id, func(a *Alarm) error {
+	a, err := s.deps.Store.ChangeAlarm(ctx, acct, id, func(a *Alarm) error {
 		if a.AcknowledgedAt.IsZero() {
 			a.AcknowledgedAt = now
 		}
 		a.AcknowledgedBy, a.Note = by, note
 		return nil
 	})
+	a.dropPastMute(now)
+	return a, err
 }
 
 // check compiles a rule and checks the URLs that it calls.

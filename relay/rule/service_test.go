@@ -40,6 +40,62 @@ func TestAFrameRaisesAnAlarmOnce(t *testing.T) {
 	}
 }
 
+func TestAMutedAlarmRunsNoActions(t *testing.T) {
+	g := newGateway(t)
+	r := g.create(rule.Rule{When: "values.t > 30", Clear: "values.t < 28"})
+	other := g.site.gateway() // knows the mutes of the first
+	mute := func(request rule.MuteRequest) {
+		t.Helper()
+		_, err := g.rules.Mute(t.Context(), 1, request, "Ann")
+		relaytest.NoError(t, err)
+	}
+	mute(rule.MuteRequest{RuleID: r, For: "1m"})
+	g.ingest(warm("a", 1, 31))
+	other.ingest(warm("a", 2, 20))
+	g.wants("while the rule is muted", []string{"1–2"}, 0)
+	all, _, err := g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "the end of the mute, with the alarm", all[0].MutedUntil, base().Add(time.Minute))
+	relaytest.NoError(t, g.rules.Unmute(t.Context(), 1, r, ""))
+	g.ingest(warm("a", 3, 31))
+	g.wants("after the mute was ended", []string{"1–2", "3–"}, 1)
+	mute(rule.MuteRequest{DeviceID: all[0].DeviceID, For: "1m"})
+	g.ingest(warm("a", 4, 20), warm("b", 5, 31))
+	g.wants("while one of two devices is muted", []string{"1–2", "3–4", "5–"}, 2)
+	g.clock.set(61)
+	g.ingest(warm("a", 62, 31))
+	g.wants("after the mute has ended", []string{"1–2", "3–4", "5–", "62–"}, 3)
+	all, _, err = g.rules.Alarms(t.Context(), 1, rule.AlarmFilter{})
+	relaytest.NoError(t, err)
+	relaytest.Equal(t, "whether an alarm shows a mute that has ended", all[0].MutedUntil.IsZero(), true)
+}
+
+func TestMutesAreChecked(t *testing.T) {
+	g := newGateway(t)
+	r := g.create(rule.Rule{When: "values.t > 30"})
+	for _, tc := range []struct {
+		name    string
+		acct    relay.AccountID
+		request rule.MuteRequest
+		field   string
+	}{
+		{"neither a rule nor a device", 1, rule.MuteRequest{For: "1h"}, "rule_id"},
+		{"an unknown rule", 1, rule.MuteRequest{RuleID: "none", For: "1h"}, "rule_id"},
+		{"a rule of another account", 2, rule.MuteRequest{RuleID: r, For: "1h"}, "rule_id"},
+		{"an unknown device", 1, rule.MuteRequest{DeviceID: "none", For: "1h"}, "device_id"},
+		{"no time", 1, rule.MuteRequest{RuleID: r}, "for"},
+		{"a time that is not one", 1, rule.MuteRequest{RuleID: r, For: "soon"}, "for"},
+		{"a negative time", 1, rule.MuteRequest{RuleID: r, For: "-1h"}, "for"},
+		{"a time that is too long", 1, rule.MuteRequest{RuleID: r, For: "721h"}, "for"},
+	} {
+		_, err := g.rules.Mute(t.Context(), tc.acct, tc.request, "Ann")
+		if relay.FieldsOf(err)[tc.field] == nil {
+			t.Errorf("%s: %v, want a problem of %s", tc.name, err, tc.field)
+		}
+	}
+	relaytest.Equal(t, "the kind of the error without a mute", relay.KindOf(g.rules.Unmute(t.Context(), 1, r, "")), relay.KindNotFound)
+}
+
 func TestARuleOfAnotherAccountLooksAtNothing(t *testing.T) {
 	g := newGateway(t)
 	r := rule.Rule{Name: "Rule", Enabled: true, On: rule.OnReading, When: "values.t > 30", Actions: []rule.Action{{Action: rule.Email, Parameters: []string{"a@example.com"}}}}

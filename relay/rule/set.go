@@ -18,6 +18,7 @@ type ruleSet struct {
 	programs map[string]*Program // enabled ones by id
 	// unopened has the rules whose records do not open. Their states stay as they are.
 	unopened map[string]bool
+	mutes    []Mute
 	readAt   time.Time
 	named    map[string][]*Program
 	others   []*Program // that do not name their devices
@@ -54,6 +55,9 @@ func (s *Service) set(ctx context.Context, acct relay.AccountID, v iot.Version) 
 		return nil, fmt.Errorf("rules: %w", err)
 	}
 	set := s.newSet(acct, old, rules, v)
+	if set.mutes, err = s.deps.Store.Mutes(ctx, acct); err != nil {
+		return nil, fmt.Errorf("mutes: %w", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.sets[acct]; now == nil || now.version <= set.version {

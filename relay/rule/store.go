@@ -2,6 +2,7 @@ package rule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -180,7 +181,9 @@ func (s *Store) Fail(ctx context.Context, failed []Failed) error {
 	}))
 }
 
-// Sweep deletes frames of batches that were sent long ago.
+// Sweep deletes frames of batches that were sent long ago, and mutes that have ended.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemRetention))
+	return errors.Join(
+		s.db.SweepExpired(ctx, "rules: sweep", "rule_item", "account, rule, record", "taken", now.Add(-itemRetention)),
+		s.db.Run(ctx, "mutes: sweep", "DELETE FROM alarm_mute WHERE until < $1", db.Nanos(now)))
 }

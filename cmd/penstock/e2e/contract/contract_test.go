@@ -208,6 +208,7 @@ type sampleIDs struct {
 	rules                                         ruleSampleIDs
 	leaver                                        string // a user
 	revoked                                       string // a token's id
+	created                                       createdIDs
 }
 
 // fillWithSamples makes a device with readings, a message in an inbox and a token.
@@ -228,7 +229,7 @@ func fillWithSamples(g *e2e.Gateway) sampleIDs {
 	}
 	acme.Do("PATCH", "/iot/devices/"+device, `{"frame_logging":"enabled"}`).Mentions(g.T, 200, "enabled")
 	acme.Post("/webhooks/generic", `{"id":"shed","temperature":6}`).Mentions(g.T, 200, "temperature")
-	return sampleIDs{device, acme.AwaitDevice("spare"), list[0].SensorID, inbox.Data[0].ID, createSampleArchive(g), g.AwaitNode(), g.MintToken(), createSampleSIMs(g), createPendingMessage(g), createSampleUsage(g), createSampleRules(g), createSampleUsers(g), addToken(g, "iot").Data.ID}
+	return sampleIDs{device, acme.AwaitDevice("spare"), list[0].SensorID, inbox.Data[0].ID, createSampleArchive(g), g.AwaitNode(), g.MintToken(), createSampleSIMs(g), createPendingMessage(g), createSampleUsage(g), createSampleRules(g), createSampleUsers(g), addToken(g, "iot").Data.ID, createSampleRecords(g)}
 }
 
 // createSampleArchive has an archive made.

@@ -83,20 +83,23 @@ func names(answer, field string) bool {
 // conditional are fields of an operation's body that only some bodies must have.
 func conditional(operation string) []string {
 	return map[string][]string{
-		"patchGeographicRelay": {"parameters"},                        // with actions that go somewhere
-		"replayDeliveries":     {"ids"},                               // or a filter
-		"explainRelay":         {"text"},                              // or data
-		"jsonPost":             {"text"},                              // or data
-		"createRule":           {"silent_for"},                        // of silence
-		"tryRule":              {"rule"},                              // or rule_id
-		"tryRuleOfAccount":     {"rule"},                              // or rule_id
-		"validateToken":        {"token"},                             // or tokens
-		"reassignSIMs":         {"iccids"},                            // or source_subscriber
-		"jsonReceiptPost":      {"state"},                             // or code
-		"androidPost":          {"id"},                                // not of a forwarder
-		"vonagePost":           {"messageId", "msisdn", "to", "text"}, // receipts come to the same address
-		"sinchPost":            {"type", "id", "from", "to"},          // not in the Conversation API
-		"tryDecoder":           {"decoder_id", "source", "frames", "device_id"},
+		"createGeographicRelay": {"parameters"},                        // with actions that go somewhere
+		"patchGeographicRelay":  {"parameters"},                        // with actions that go somewhere
+		"replayDeliveries":      {"ids"},                               // or a filter
+		"explainRelay":          {"text"},                              // or data
+		"jsonPost":              {"text"},                              // or data
+		"createRule":            {"silent_for"},                        // of silence
+		"muteAlarms":            {"rule_id"},                           // or device_id
+		"muteAlarmsOfAccount":   {"rule_id"},                           // or device_id
+		"tryRule":               {"rule"},                              // or rule_id
+		"tryRuleOfAccount":      {"rule"},                              // or rule_id
+		"validateToken":         {"token"},                             // or tokens
+		"reassignSIMs":          {"iccids"},                            // or source_subscriber
+		"jsonReceiptPost":       {"state"},                             // or code
+		"androidPost":           {"id"},                                // not of a forwarder
+		"vonagePost":            {"messageId", "msisdn", "to", "text"}, // receipts come to the same address
+		"sinchPost":             {"type", "id", "from", "to"},          // not in the Conversation API
+		"tryDecoder":            {"decoder_id", "source", "frames", "device_id"},
 	}[operation]
 }
 

@@ -46,6 +46,12 @@ func ruleSamples(device string, of ruleSampleIDs) []sample {
 		{"listAlarms", "GET", "/iot/alarms?state=raised&rule_id=" + of.rule + "&device_id=" + device + "&from=2020-01-01%2000:00:00&to=2099-01-01%2000:00:00&limit=1", "", ""},
 		{"getAlarm", "GET", "/iot/alarms/" + of.alarm, "", ""},
 		{"patchAlarm", "PATCH", "/iot/alarms/" + of.alarm, js, `{"acknowledged":true,"note":"Seen"}`},
+		{"muteAlarms", "POST", "/iot/alarms/mute", js, `{"rule_id":"` + of.rule + `","device_id":"` + device + `","for":"1h"}`},
+		{"muteAlarmsOfAccount", "POST", "/admin/alarms/mute", js, `{"account":"acme","rule_id":"` + of.rule + `","for":"1h"}`},
+		{"listAlarms", "GET", "/iot/alarms?rule_id=" + of.rule, "", ""},
+		{"listAlarmsOfAccount", "GET", "/admin/alarms?rule_id=" + of.rule, "", ""},
+		{"unmuteAlarms", "DELETE", "/iot/alarms/mute?rule_id=" + of.rule + "&device_id=" + device, "", ""},
+		{"unmuteAlarmsOfAccount", "DELETE", "/admin/alarms/mute?account=acme&rule_id=" + of.rule, "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?account=1", "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?account=1&limit=1", "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?cursor=MSAwIA", "", ""},
@@ -62,6 +68,12 @@ func ruleSamples(device string, of ruleSampleIDs) []sample {
 func ruleMistakes() []refusedSample {
 	const js = "application/json"
 	return []refusedSample{
+		{sample{"", "POST", "/iot/alarms/mute", js, `{}`}, 422},
+		{sample{"", "DELETE", "/iot/alarms/mute?rule_id=none", "", ""}, 404},
+		{sample{"", "DELETE", "/iot/alarms/mute?x=y", "", ""}, 422},
+		{sample{"", "POST", "/admin/alarms/mute", js, `{}`}, 422},
+		{sample{"", "DELETE", "/admin/alarms/mute?account=acme&rule_id=none", "", ""}, 404},
+		{sample{"", "DELETE", "/admin/alarms/mute", "", ""}, 422},
 		{sample{"", "POST", "/iot/rules", js, `{"on":"reading"}`}, 422},
 		{sample{"", "POST", "/iot/rules", js, `{"name":"n","on":"reading","when":"values.t >","actions":[{"action":"http_get","parameters":["http://127.0.0.1/"]}]}`}, 422},
 		{sample{"", "GET", "/iot/rules?page=0", "", ""}, 422},

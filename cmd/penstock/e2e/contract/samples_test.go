@@ -109,7 +109,7 @@ func samples(of sampleIDs) []sample {
 		{"jsonGet", "GET", "/inbound/sms/json?id=NEW&from=447700900123&to=447800112345&text=hi&coding=7&sent_at=2026-01-31T12:00:00Z&network=n", "", ""},
 		{"jsonGetOfSource", "GET", "/inbound/sms/json/hq?id=NEW&from=447700900123&to=447800112345&data=ff&udh=&coding=8", "", ""},
 	}
-	return slices.Concat(list, userSamples(of.leaver), tokenSamples(of.revoked), accountSamples(), hookSamples(), soapSamples(), ruleSamples(of.device, of.rules), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
+	return slices.Concat(list, userSamples(of.leaver), tokenSamples(of.revoked), accountSamples(), createdSamples(of.created), hookSamples(), soapSamples(), ruleSamples(of.device, of.rules), deviceSamples(of), ledgerSamples(of.asset), simSamples(of.sims), usageSamples(of.usage), studioSamples(of), sendSamples(of.pending), receiptSamples(), carrierSamples())
 }
 
 // carrierSamples are messages as each carrier hands them over.
@@ -135,7 +135,7 @@ func carrierSamples() (list []sample) {
 // mistakes are what single operations refuse.
 func mistakes(g *e2e.Gateway) {
 	const js = "application/json"
-	for _, tc := range append(slices.Concat(userMistakes(), tokenMistakes(), accountMistakes(), ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refusedSample{
+	for _, tc := range append(slices.Concat(userMistakes(), tokenMistakes(), accountMistakes(), createdMistakes(), ruleMistakes(), deviceMistakes(), soapMistakes(), studioMistakes(), ledgerMistakes(), simMistakes(), usageMistakes(), sendMistakes(), receiptMistakes()), []refusedSample{
 		{sample{"", "POST", "/iot/decoders", "text/plain", `{}`}, 415},
 		{sample{"", "POST", "/iot/decoders", js, `{"type":"cellular"}`}, 422},
 		{sample{"", "POST", "/iot/decoders", js, `{"name":7}`}, 422},
