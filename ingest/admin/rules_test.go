@@ -28,7 +28,7 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 	warm := fmt.Sprintf(shown("warm", `"name":"Warm","enabled":true,"on":"reading"`), `"when":"values.t > 30","repeat":"1h",`)
 	wet := fmt.Sprintf(shown("wet", `"name":"Wet","enabled":false,"on":"silent"`), `"silent_for":"2h","repeat":"never",`)
 	raised := `{"id":"a1","account":1,"rule_id":"warm","device_id":"d1","device_name":"","state":"raised","raised_at":"2026-03-01T11:00:00Z","cleared_at":null,"readings":{"t":{"value":31,"units":"°C"}},"acknowledged_at":`
-	seen := raised + `"2026-03-01T12:00:00Z","acknowledged_by":"operator","note":"Seen"}`
+	seen := raised + `"2026-03-01T12:00:00Z","acknowledged_by":"operator","note":"Seen","muted_until":null}`
 	invalid := func(fields string) string {
 		return `422 {"errors":{` + fields + `},"message":"The given data was invalid."}`
 	}
@@ -41,9 +41,9 @@ func TestRulesAndAlarmsOfAnAccount(t *testing.T) {
 		{"rules of all accounts", "GET /admin/rules", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
 		{"a cursor without an id", "GET /admin/rules?cursor=MSAwIA", "", `200 {"data":[` + warm + `,` + wet + `],"meta":{"next":""}}`},
 		{"a cursor of another list", "GET /admin/rules?cursor=1", "", invalid(`"cursor":["This is not a cursor of this list."]`)},
-		{"alarms of all accounts", "GET /admin/alarms", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":""}],"meta":{"next":""}}`},
+		{"alarms of all accounts", "GET /admin/alarms", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":"","muted_until":null}],"meta":{"next":""}}`},
 		{"rules of an unknown account", "GET /admin/rules?account=9", "", `404 {"message":"Not found."}`},
-		{"alarms", "GET /admin/alarms?account=1&state=raised", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":""}],"meta":{"next":""}}`},
+		{"alarms", "GET /admin/alarms?account=1&state=raised", "", `200 {"data":[` + raised + `null,"acknowledged_by":"","note":"","muted_until":null}],"meta":{"next":""}}`},
 		{"alarms of another account", "GET /admin/alarms?account=2", "", `200 {"data":[],"meta":{"next":""}}`},
 		{"alarms in a state that is none", "GET /admin/alarms?account=1&state=loud", "", invalid(`"state":["want one of raised, cleared, got \"loud\""]`)},
 		{"an alarm of another account", "PATCH /admin/alarms/a1", `{"account":2,"acknowledged":true}`, `404 {"message":"Not found."}`},
