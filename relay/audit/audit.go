@@ -1,8 +1,8 @@
-// Package audit records what was changed over the admin API: who, what, and how it was
-// before and after. Secrets are masked before anything is recorded.
+// Package audit provides the log of changes over the admin API: the actor, the change, and
+// the values before and after it. Secrets are masked before an entry is saved.
 //
-// An entry is saved before the change is made and completed after it, so that no change
-// goes unrecorded: where the entry cannot be saved, the change is not made.
+// An entry is saved before the change is made and completed after it. If the entry cannot
+// be saved, the change is not made, so that no change is missing in the log.
 package audit
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Outcome is how a change ended.
+// Outcome is the end of a change.
 type Outcome string
 
-// The outcomes. Started is a change whose end was not recorded: it is under way, or the
-// gateway ended meanwhile.
+// The outcomes. A Started change has no recorded end: it is in progress, or the gateway
+// stopped before its end.
 const (
 	Started Outcome = "started"
 	Done    Outcome = "done"
@@ -49,17 +49,17 @@ type Entry struct {
 	Actor string `json:"-"`
 	// Operation is the operationId of the contract.
 	Operation string `json:"-"`
-	// Account is the account that the change is about; 0 for none or several.
+	// Account is the account of the changed record; 0 for none or several.
 	Account relay.AccountID `json:"-"`
 	Outcome Outcome         `json:"-"`
-	// Target is what was changed: an id or a name; empty for a selection.
+	// Target is the id or the name of the changed record; empty for a selection.
 	Target string `json:"-"`
 
 	Role    string `json:"role"`
 	Address string `json:"address"` // of the client
 	Status  int    `json:"status"`  // of the answer; 0 while it is started
-	// Request is what was asked for; Before and After are what it changed. All three
-	// are JSON, masked, and empty where there is nothing to show.
+	// Request is the body of the request; Before and After are the values that it changed.
+	// All three are masked JSON and may be empty.
 	Request json.RawMessage `json:"request,omitempty"`
 	Before  json.RawMessage `json:"before,omitempty"`
 	After   json.RawMessage `json:"after,omitempty"`

@@ -5,113 +5,114 @@ import (
 	"reflect"
 )
 
-// difference returns two values without what is the same in both; nil, nil if they are
-// equal. Elements of lists are compared by what identifies them.
-func difference(before, after any) (was, is any) {
-	if reflect.DeepEqual(before, after) {
+// difference returns the parts of two JSON values that differ; nil, nil if the values are
+// equal. It compares the elements of lists by their identities.
+func difference(oldValue, newValue any) (oldPart, newPart any) {
+	if reflect.DeepEqual(oldValue, newValue) {
 		return nil, nil
 	}
-	switch b := before.(type) {
+	switch b := oldValue.(type) {
 	case map[string]any:
-		if a, ok := after.(map[string]any); ok {
-			return objects(b, a)
+		if a, ok := newValue.(map[string]any); ok {
+			return objectDifference(b, a)
 		}
 	case []any:
-		if a, ok := after.([]any); ok {
-			return lists(b, a)
+		if a, ok := newValue.([]any); ok {
+			return listDifference(b, a)
 		}
 	}
-	return before, after
+	return oldValue, newValue
 }
 
-func objects(before, after map[string]any) (was, is any) {
-	b, a := map[string]any{}, map[string]any{}
-	for name, old := range before {
-		now, there := after[name]
-		if !there {
-			b[name] = old
+func objectDifference(oldObject, newObject map[string]any) (oldPart, newPart any) {
+	oldFields, newFields := map[string]any{}, map[string]any{}
+	for name, oldValue := range oldObject {
+		newValue, ok := newObject[name]
+		if !ok {
+			oldFields[name] = oldValue
 			continue
 		}
-		if o, n := difference(old, now); o != nil || n != nil {
-			b[name], a[name] = o, n
+		if o, n := difference(oldValue, newValue); o != nil || n != nil {
+			oldFields[name], newFields[name] = o, n
 		}
 	}
-	for name, now := range after {
-		if _, there := before[name]; !there {
-			a[name] = now
+	for name, newValue := range newObject {
+		if _, ok := oldObject[name]; !ok {
+			newFields[name] = newValue
 		}
 	}
-	return b, a
+	return oldFields, newFields
 }
 
-// lists compares lists whose elements are identified, each by another text; others it
-// returns whole.
-func lists(before, after []any) (was, is any) {
-	old, ok := identified(before)
-	now, also := identified(after)
-	if !ok || !also {
-		return before, after
+// listDifference compares lists whose elements have different identities. It returns other
+// lists whole.
+func listDifference(oldList, newList []any) (oldPart, newPart any) {
+	oldByID, ok := elementsByID(oldList)
+	newByID, newOK := elementsByID(newList)
+	if !ok || !newOK {
+		return oldList, newList
 	}
-	b, a := []any{}, []any{}
-	for _, one := range before {
-		id := identity(one)
-		next, there := now[id]
-		if !there {
-			b = append(b, one)
+	oldElements, newElements := []any{}, []any{}
+	for _, oldElement := range oldList {
+		newElement, ok := newByID[identity(oldElement)]
+		if !ok {
+			oldElements = append(oldElements, oldElement)
 			continue
 		}
-		if o, n := difference(one, next); o != nil || n != nil {
-			b, a = append(b, named(o, one)), append(a, named(n, one))
+		if o, n := difference(oldElement, newElement); o != nil || n != nil {
+			oldElements = append(oldElements, withIdentity(o, oldElement))
+			newElements = append(newElements, withIdentity(n, newElement))
 		}
 	}
-	for _, one := range after {
-		if _, there := old[identity(one)]; !there {
-			a = append(a, one)
+	for _, newElement := range newList {
+		if _, ok := oldByID[identity(newElement)]; !ok {
+			newElements = append(newElements, newElement)
 		}
 	}
-	return b, a
+	return oldElements, newElements
 }
 
-// identifiers are the fields that identify an element, the first that it has.
+// identifiers are the fields that can identify an element. The first field that an element
+// has identifies it.
 func identifiers() []string { return []string{"id", "name", "iccid", "number", "prefix", "key"} }
 
-// identity returns what identifies an element, "" if nothing does.
-func identity(v any) string {
-	object, _ := v.(map[string]any)
+// identity returns the identity of an element, empty if it has none.
+func identity(element any) string {
+	object, _ := element.(map[string]any)
 	for _, field := range identifiers() {
-		if id, there := object[field]; there {
+		if id, ok := object[field]; ok {
 			return field + "=" + fmt.Sprint(id)
 		}
 	}
 	return ""
 }
 
-// identified finds the elements of a list; ok is false if one has no identity or two
-// have the same.
-func identified(list []any) (byID map[string]any, ok bool) {
+// elementsByID returns the elements of a list by their identities; false if an element has
+// no identity or two elements have the same.
+func elementsByID(list []any) (byID map[string]any, ok bool) {
 	byID = make(map[string]any, len(list))
-	for _, one := range list {
-		id := identity(one)
-		if _, twice := byID[id]; twice || id == "" {
+	for _, element := range list {
+		id := identity(element)
+		if _, duplicate := byID[id]; duplicate || id == "" {
 			return nil, false
 		}
-		byID[id] = one
+		byID[id] = element
 	}
 	return byID, true
 }
 
-// named adds to the difference of an element what identifies it.
-func named(diff, of any) any {
-	object, isObject := diff.(map[string]any)
-	whole, _ := of.(map[string]any)
-	if !isObject {
-		return diff
+// withIdentity adds the identifying field of an element to its difference.
+func withIdentity(part, element any) any {
+	fields, ok := part.(map[string]any)
+	if !ok {
+		return part
 	}
+	object, _ := element.(map[string]any)
 	for _, field := range identifiers() {
-		if id, there := whole[field]; there {
-			object[field] = id
+		if id, ok := object[field]; ok {
+			fields[field] = id
 			break
 		}
 	}
-	return object
+	return fields
 }

@@ -15,8 +15,8 @@ const mask = "***"
 // maxDocument bounds each JSON of an entry, in bytes.
 const maxDocument = 64 << 10
 
-// secret reports whether the values under a name are secrets.
-func secret(name string) bool {
+// isSecret reports whether the values under a name are secrets.
+func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"password", "secret", "token", "credential", "authorization"} {
 		if strings.Contains(name, part) {
@@ -26,21 +26,21 @@ func secret(name string) bool {
 	return slices.Contains([]string{"pin", "pin2", "puk", "puk2"}, name)
 }
 
-// Document returns a value as JSON for an entry: secrets and the queries of URLs masked,
-// and values that are too long replaced by their sizes. It returns nil for a nil value.
+// Document returns a value as JSON for an entry. It masks secrets and the queries of URLs,
+// and replaces a value that is too long by its size. It returns nil for a nil value.
 func Document(v any) json.RawMessage {
-	plain, err := generic(v)
-	if err != nil || plain == nil {
+	value, err := decoded(v)
+	if err != nil || value == nil {
 		return nil
 	}
-	return encode(redact("", plain))
+	return encode(redact("", value))
 }
 
-// Changes returns two values as JSON for an entry, as far as they differ.
-func Changes(before, after any) (was, is json.RawMessage) {
-	a, errBefore := generic(before)
-	b, errAfter := generic(after)
-	if errBefore != nil || errAfter != nil {
+// Changes returns the parts of two values that differ, as Document returns a value.
+func Changes(oldValue, newValue any) (oldPart, newPart json.RawMessage) {
+	a, errOld := decoded(oldValue)
+	b, errNew := decoded(newValue)
+	if errOld != nil || errNew != nil {
 		return nil, nil
 	}
 	a, b = redact("", a), redact("", b)
@@ -50,8 +50,8 @@ func Changes(before, after any) (was, is json.RawMessage) {
 	return encode(a), encode(b)
 }
 
-// generic returns a value as encoding/json reads its JSON.
-func generic(v any) (out any, err error) {
+// decoded returns a value as encoding/json decodes its JSON.
+func decoded(v any) (value any, err error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -59,8 +59,8 @@ func generic(v any) (out any, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	err = json.Unmarshal(raw, &out)
-	return out, err
+	err = json.Unmarshal(raw, &value)
+	return value, err
 }
 
 func encode(v any) json.RawMessage {
@@ -84,29 +84,29 @@ func redact(name string, v any) any {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, one := range v {
-			out[k] = redact(k, one)
+		fields := make(map[string]any, len(v))
+		for field, value := range v {
+			fields[field] = redact(field, value)
 		}
-		return out
+		return fields
 	case []any:
-		out := make([]any, len(v))
-		for i, one := range v {
-			out[i] = redact(name, one)
+		elements := make([]any, len(v))
+		for i, element := range v {
+			elements[i] = redact(name, element)
 		}
-		return out
+		return elements
 	case string:
 		switch {
 		case v == "":
 			return v
-		case secret(name):
+		case isSecret(name):
 			return mask
 		}
 		return outbox.MaskTarget(v)
 	case nil, bool:
 		return v
 	}
-	if secret(name) {
+	if isSecret(name) {
 		return mask
 	}
 	return v

@@ -231,7 +231,7 @@ func testSweptWriter(t *testing.T, s *Store, c *relaytest.Clock) {
 }
 
 func testPortions(t *testing.T, s *Store, c *relaytest.Clock) {
-	size := (sweptAtOnce + 2) * chunkSize
+	size := (maxSwept + 2) * chunkSize
 	write(t, s, "f", time.Hour, make([]byte, size))
 	if err := s.db.Write(t.Context(), "test", func(ctx context.Context, tx *db.Tx) error {
 		_, err := sweepContent(ctx, tx, c.Advance(time.Hour+grace))

@@ -12,9 +12,9 @@ import (
 
 // Gateway is a running gateway, as it registered itself.
 type Gateway struct {
-	// Node names it; the ids of its events begin with that.
+	// Node is the name of the gateway; the ids of its events begin with it.
 	Node string
-	// URL is where the other gateways reach it, without a slash at the end.
+	// URL is the address for the other gateways, without a slash at the end.
 	URL       string
 	Version   string
 	StartedAt time.Time
@@ -22,33 +22,33 @@ type Gateway struct {
 	Facts     Facts
 }
 
-// HeartbeatEvery is the interval of heartbeats. AwayAfter is how long after its last
-// heartbeat a gateway counts as away. WatchFor is how long a gateway that starts watches the
-// heartbeats of one that is registered under its name elsewhere: it sees that one although
-// one heartbeat fails and the next waits for a Redis that hangs.
+// HeartbeatEvery is the interval of heartbeats. A gateway counts as away AwayAfter its last
+// heartbeat. A gateway that starts watches, for WatchFor, the heartbeats of a gateway that
+// is registered under the same name elsewhere: long enough although one heartbeat fails and
+// the next waits for a Redis that hangs.
 const (
 	HeartbeatEvery = 2 * time.Second
 	WatchFor       = 3 * HeartbeatEvery
 	AwayAfter      = 20 * time.Second
 )
 
-// Away reports whether a gateway has stopped to send heartbeats.
+// Away reports whether the gateway has stopped sending heartbeats.
 func (g *Gateway) Away(now time.Time) bool { return now.Sub(g.SeenAt) > AwayAfter }
 
-// Facts are the settings of a gateway that must agree with those of the others, by
-// name. Of a secret, the value is the fingerprint.
+// Facts are the settings of a gateway that must be the same at all gateways, by name. The
+// value of a secret is its fingerprint.
 type Facts map[Fact]string
 
-// Fact names something that must be the same at all gateways.
+// Fact is the name of a setting that must be the same at all gateways.
 type Fact string
 
 // The facts.
 const (
-	Redis      Fact = "redis"       // which Redis: an id that is kept in it
-	Readings   Fact = "readings"    // which store of readings
+	Redis      Fact = "redis"       // an id that is stored in Redis
+	Readings   Fact = "readings"    // the store of readings
 	LedgerKey  Fact = "ledger_key"  // fingerprint of the newest master key
 	AdminToken Fact = "admin_token" // fingerprint
-	PublicURL  Fact = "public_url"  // what links begin with
+	PublicURL  Fact = "public_url"  // the beginning of links
 )
 
 // Facts that tell two processes of one name apart.
@@ -57,10 +57,10 @@ const (
 	Place       Fact = "place"       // the host, its boot, and the data directory on it
 )
 
-// Embedded begins the fact of a back end that only one gateway can reach.
+// Embedded is the beginning of the fact of a back end that only one gateway can reach.
 const Embedded = "embedded "
 
-// remedies returns for each fact what to do when gateways differ.
+// remedies returns an instruction for each fact in which gateways may differ.
 func remedies() map[Fact]string {
 	return map[Fact]string{
 		Redis:      "set redis.url of all gateways to one Redis",
@@ -71,25 +71,25 @@ func remedies() map[Fact]string {
 	}
 }
 
-// Conflicts says what keeps gateways that are not away from working as one: each
-// fact in which another one differs from the given one, and what to do.
-func Conflicts(self *Gateway, all []Gateway, now time.Time) []string {
-	var out []string
+// Conflicts returns a line for each fact in which another gateway that is not away differs
+// from self, with an instruction.
+func Conflicts(self *Gateway, gateways []Gateway, now time.Time) []string {
+	var conflicts []string
 	for _, fact := range []Fact{Redis, Readings, LedgerKey, AdminToken, PublicURL} {
-		var others []string
-		for i := range all {
-			g := &all[i]
+		var otherNodes []string
+		for i := range gateways {
+			g := &gateways[i]
 			if fact == AdminToken && g.Facts[LedgerKey] != self.Facts[LedgerKey] {
 				continue // its fingerprint differs with the master key
 			}
 			if g.Node != self.Node && !g.Away(now) && g.Facts[fact] != self.Facts[fact] {
-				others = append(others, g.Node)
+				otherNodes = append(otherNodes, g.Node)
 			}
 		}
-		if len(others) > 0 {
-			slices.Sort(others)
-			out = append(out, fmt.Sprintf("%s differs from that of gateway %s: %s", fact, strings.Join(others, ", "), remedies()[fact]))
+		if len(otherNodes) > 0 {
+			slices.Sort(otherNodes)
+			conflicts = append(conflicts, fmt.Sprintf("%s differs from that of gateway %s: %s", fact, strings.Join(otherNodes, ", "), remedies()[fact]))
 		}
 	}
-	return out
+	return conflicts
 }

@@ -13,55 +13,74 @@ type Store struct{ db *db.DB }
 // New returns the store of gateways.
 func NewStore(database *db.DB) *Store { return &Store{db: database} }
 
-// Heartbeat saves a gateway as it is now.
+// Heartbeat saves a gateway and the current time as its SeenAt.
 func (s *Store) Heartbeat(ctx context.Context, g Gateway) error {
 	g.SeenAt = s.db.Now()
-	return s.db.Run(ctx, "gateway "+g.Node, db.Upsert("gateway", "node", "url, version, started, seen, facts"), fields(&g)...)
+	return s.db.Run(ctx, "gateway "+g.Node, db.Upsert("gateway", "node", "url, version, started, seen, facts"), gatewayFields(&g)...)
 }
 
-// Gateways lists them by node.
+// Gateways lists the gateways by node, including those that are away.
 func (s *Store) Gateways(ctx context.Context) ([]Gateway, error) {
-	return db.List(ctx, s.db, "gateways", "SELECT node, url, version, started, seen, facts FROM gateway ORDER BY node", fields)
+	const query = `
+		SELECT node, url, version, started, seen, facts
+		FROM gateway
+		ORDER BY node`
+	return db.List(ctx, s.db, "gateways", query, gatewayFields)
 }
 
-// fields are the columns of a gateway.
-func fields(g *Gateway) []any {
+// gatewayFields returns pointers for the columns node, url, version, started, seen and facts.
+func gatewayFields(g *Gateway) []any {
 	return []any{&g.Node, &g.URL, &g.Version, db.Time(&g.StartedAt), db.Time(&g.SeenAt), db.JSON(&g.Facts)}
 }
 
-// Forget removes a gateway; relay.KindNotFound if there is none.
+// Forget deletes a gateway that does not come back; relay.KindNotFound if there is none.
 func (s *Store) Forget(ctx context.Context, node string) error {
-	return db.MustChange(ctx, s.db, "gateway "+node, "DELETE FROM gateway WHERE node = $1", node)
+	const statement = `
+		DELETE FROM gateway
+		WHERE node = $1`
+	return db.MustChange(ctx, s.db, "gateway "+node, statement, node)
 }
 
-// Setting returns a value that the gateways share, making it if there is none.
+// Setting returns a value that the gateways share. It saves the result of generate if there
+// is no value.
 func (s *Store) Setting(ctx context.Context, name string, generate func() string) (string, error) {
-	noun := "setting " + name
-	return db.Transact(ctx, s.db, noun, func(ctx context.Context, tx *db.Tx) (string, error) {
-		if err := tx.Run(ctx, noun, "INSERT INTO setting (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING", name, generate()); err != nil {
+	const (
+		insert = `
+			INSERT INTO setting (name, value)
+			VALUES ($1, $2)
+			ON CONFLICT (name) DO NOTHING`
+		query = `
+			SELECT value
+			FROM setting
+			WHERE name = $1`
+	)
+	label := "setting " + name
+	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (string, error) {
+		if err := tx.Run(ctx, label, insert, name, generate()); err != nil {
 			return "", err
 		}
-		return db.Value[string](ctx, tx, noun, "SELECT value FROM setting WHERE name = $1", name)
+		return db.Value[string](ctx, tx, label, query, name)
 	})
 }
 
-// Database returns the id of the database and how many heartbeats of a gateway it has
-// acknowledged; "" and 0 if it has none.
-func (s *Store) Database(ctx context.Context, node string) (id string, beats uint64, err error) {
-	row, err := db.One(ctx, s.db, "database", databaseState, func(r *databaseRow) []any { return []any{&r.id, &r.beats} }, node)
-	return row.id, row.beats, err
-}
-
-type databaseRow struct {
-	id    string
-	beats uint64
-}
-
+// databaseState selects the id of the database and the number of heartbeats of a gateway.
 const databaseState = `
-SELECT COALESCE((SELECT value FROM setting WHERE name = 'database'), ''), COALESCE((SELECT seq FROM checkpoint WHERE node = $1 AND kind = ''), 0)`
+	SELECT COALESCE((SELECT value FROM setting WHERE name = 'database'), ''),
+	       COALESCE((SELECT seq FROM checkpoint WHERE node = $1 AND kind = ''), 0)`
 
-// OnConnect has check called for each new connection to PostgreSQL before it is used.
-// read is Database on that connection; without tables the database has no id.
+// Database returns the id of the database and the number of heartbeats of a gateway that it
+// has acknowledged; "" and 0 if it has none.
+func (s *Store) Database(ctx context.Context, node string) (id string, beats uint64, err error) {
+	type row struct {
+		id    string
+		beats uint64
+	}
+	r, err := db.One(ctx, s.db, "database", databaseState, func(r *row) []any { return []any{&r.id, &r.beats} }, node)
+	return r.id, r.beats, err
+}
+
+// OnConnect registers check, which is called for each new connection to PostgreSQL before
+// its first use. read is Database on that connection; a database without tables has no id.
 func (s *Store) OnConnect(node string, check func(ctx context.Context, read func(context.Context) (id string, beats uint64, err error)) error) {
 	s.db.OnConnect(func(ctx context.Context, query db.QueryRow) error {
 		return check(ctx, func(ctx context.Context) (id string, beats uint64, err error) {
@@ -74,12 +93,16 @@ func (s *Store) OnConnect(node string, check func(ctx context.Context, read func
 	})
 }
 
-// haltSetting is the name of the setting that has the Halt.
+// haltSetting is the name of the setting that contains the Halt.
 const haltSetting = "halt"
 
 // Halt returns the last halt; the zero Halt if there was none.
 func (s *Store) Halt(ctx context.Context) (Halt, error) {
-	return db.OrZero(db.One(ctx, s.db, "halt", "SELECT value FROM setting WHERE name = $1", db.Doc[Halt], haltSetting))
+	const query = `
+		SELECT value
+		FROM setting
+		WHERE name = $1`
+	return db.OrZero(db.One(ctx, s.db, "halt", query, db.Doc[Halt], haltSetting))
 }
 
 // SaveHalt saves a halt.
@@ -87,51 +110,76 @@ func (s *Store) SaveHalt(ctx context.Context, h Halt) error {
 	return s.db.Run(ctx, "halt", db.Upsert("setting", "name", "value"), haltSetting, db.JSON(&h))
 }
 
-// LastWrite returns the time of the last heartbeat of any gateway.
+// LastWrite returns the time of the last heartbeat of any gateway; zero if there was none.
 func (s *Store) LastWrite(ctx context.Context) (time.Time, error) {
-	ms, err := db.Value[int64](ctx, s.db, "gateways", "SELECT COALESCE(MAX(seen), 0) FROM gateway")
-	if err != nil || ms == 0 {
-		return time.Time{}, err
-	}
-	return db.Moment(ms), nil
+	const query = `
+		SELECT COALESCE(MAX(seen), 0)
+		FROM gateway`
+	ms, err := db.Value[int64](ctx, s.db, "gateways", query)
+	return db.Moment(ms), err
 }
 
-// Turn reports whether periodic work is due and this gateway runs it: within a period
-// it returns true to one of all gateways.
-func (s *Store) Turn(ctx context.Context, name string, every time.Duration) (bool, error) {
+// Turn reports whether periodic work is due and this gateway runs it: within a period it
+// returns true to one of all gateways.
+func (s *Store) Turn(ctx context.Context, name string, period time.Duration) (bool, error) {
+	const statement = `
+		INSERT INTO turn (name, due)
+		VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE
+		SET due = excluded.due
+		WHERE turn.due <= $3`
 	now := s.db.Now()
-	n, err := s.db.Exec(ctx, "turn "+name, db.Upsert("turn", "name", "due")+" WHERE turn.due <= $3", name, now.Add(every), now)
+	n, err := s.db.Exec(ctx, "turn "+name, statement, name, now.Add(period), now)
 	return n == 1, err
 }
 
-// HoldCarrier has a gateway hold the binds of a carrier for a time, unless another one
-// holds them, and returns the holder.
+// HoldCarrier has a gateway hold the binds of a carrier for a period, unless another
+// gateway holds them, and returns the holder.
 func (s *Store) HoldCarrier(ctx context.Context, carrier, node string, period time.Duration) (holder string, err error) {
+	const (
+		hold = `
+			INSERT INTO carrier_holder (carrier, node, held_until)
+			VALUES ($1, $2, $3)
+			ON CONFLICT (carrier) DO UPDATE
+			SET node = excluded.node, held_until = excluded.held_until
+			WHERE carrier_holder.node = excluded.node
+			   OR carrier_holder.held_until <= $4`
+		query = `
+			SELECT node
+			FROM carrier_holder
+			WHERE carrier = $1`
+	)
 	label := "holder of carrier " + carrier
 	now := s.db.Now()
-	n, err := s.db.Exec(ctx, label, db.Upsert("carrier_holder", "carrier", "node, held_until")+`
-WHERE carrier_holder.node = excluded.node OR carrier_holder.held_until <= $4`, carrier, node, now.Add(period), now)
+	n, err := s.db.Exec(ctx, label, hold, carrier, node, now.Add(period), now)
 	if err != nil || n == 1 {
 		return node, err
 	}
-	return db.OrZero(db.Value[string](ctx, s.db, label, "SELECT node FROM carrier_holder WHERE carrier = $1", carrier))
+	return db.OrZero(db.Value[string](ctx, s.db, label, query, carrier))
 }
 
 // ReleaseCarrier lets another gateway hold the binds of a carrier at once, if node holds
 // them.
 func (s *Store) ReleaseCarrier(ctx context.Context, carrier, node string) error {
-	_, err := s.db.Exec(ctx, "holder of carrier "+carrier, "UPDATE carrier_holder SET held_until = 0 WHERE carrier = $1 AND node = $2", carrier, node)
-	return err
+	const statement = `
+		UPDATE carrier_holder
+		SET held_until = 0
+		WHERE carrier = $1
+		  AND node = $2`
+	return s.db.Run(ctx, "holder of carrier "+carrier, statement, carrier, node)
 }
 
-// SetCheckpoint notes how far a journal was processed.
+// SetCheckpoint saves the position up to which a journal was processed.
 func (s *Store) SetCheckpoint(ctx context.Context, node, kind string, seq uint64) error {
 	return s.db.Run(ctx, "checkpoint "+node, db.Upsert("checkpoint", "node, kind", "seq"), node, kind, int64(seq))
 }
 
-// Checkpoint is how far a journal was processed as far as the database knows; 0
-// if it has not seen the journal.
+// Checkpoint returns the position up to which a journal was processed; 0 if none is saved.
 func (s *Store) Checkpoint(ctx context.Context, node, kind string) (uint64, error) {
-	return db.OrZero(db.Value[uint64](ctx, s.db, "checkpoint "+node, `
-SELECT seq FROM checkpoint WHERE node = $1 AND kind = $2`, node, kind))
+	const query = `
+		SELECT seq
+		FROM checkpoint
+		WHERE node = $1
+		  AND kind = $2`
+	return db.OrZero(db.Value[uint64](ctx, s.db, "checkpoint "+node, query, node, kind))
 }

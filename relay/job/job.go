@@ -20,7 +20,7 @@ const (
 	Failed     State = "failed"
 )
 
-// States lists them all, in order.
+// States lists every state, in order.
 func States() []State { return []State{Queued, Processing, Completed, Failed} }
 
 // Ended reports whether the state is final.
@@ -29,7 +29,7 @@ func (s State) Ended() bool { return s == Completed || s == Failed }
 // Kind is the type of a job, for example token.claim. It selects the Runner.
 type Kind string
 
-// Job is one piece of work of an account.
+// Job is a piece of work for an account.
 type Job struct {
 	ID      string          `json:"id"`
 	Account relay.AccountID `json:"account"`
@@ -37,26 +37,26 @@ type Job struct {
 	// Input is the Runner's input; it never changes and holds no secret in the clear.
 	Input     json.RawMessage `json:"input,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
-	// Keep is how long the record stays after its end; 0 keeps it for good.
+	// Keep is how long the record is kept after the end of the job; 0 means permanently.
 	Keep time.Duration `json:"keep,omitempty"`
-	// List is the list in which the account sees the job; empty: in none.
+	// List is the list in which the account sees the job; empty means no list.
 	List string `json:"list,omitempty"`
-	// Name is what the account calls the job; empty: nothing.
+	// Name is the account's name for the job; it may be empty.
 	Name string `json:"name,omitempty"`
 
-	// What changes.
+	// State and the fields below change.
 	State State `json:"state"`
 	// Settled is the job's effect, saved in the same transaction as the effect. A
 	// Runner that finds it repeats only the notifications.
 	Settled json.RawMessage `json:"settled,omitempty"`
 	// Result is what the Runner returned; only when completed.
 	Result json.RawMessage `json:"result,omitempty"`
-	// Error says why the job failed, or why it has to be tried again.
+	// Error is the reason for a failure or for another try.
 	Error string `json:"error,omitempty"`
 	// Tries counts the runs that began, except those that only waited.
 	Tries     int       `json:"tries"`
 	UpdatedAt time.Time `json:"updated_at"`
-	// Due is when a worker may run it; zero when it has ended.
+	// Due is when a worker may run the job; zero if it has ended.
 	Due time.Time `json:"due,omitzero"`
 }
 
@@ -66,8 +66,8 @@ type Ref struct {
 	ID      string
 }
 
-// Outcome is the result of a run. With Again set, the job stays processing and is run
-// again at that time; else it ends, as failed if Error is set.
+// Outcome is the result of a run. If Again is set, the job stays processing and runs again
+// at that time. Otherwise it ends, as failed if Error is set.
 type Outcome struct {
 	Result json.RawMessage
 	Error  string
@@ -77,7 +77,7 @@ type Outcome struct {
 	Waits bool
 }
 
-// State is the one the job has after the outcome.
+// State returns the state of the job after the outcome.
 func (o Outcome) State() State {
 	switch {
 	case !o.Again.IsZero():
@@ -112,13 +112,13 @@ func Reason(err error) (reason string, ok bool) {
 type Pause time.Duration
 
 // Error returns the delay.
-func (p Pause) Error() string { return "goes on in " + time.Duration(p).String() }
+func (p Pause) Error() string { return "continues in " + time.Duration(p).String() }
 
 // Runner does the work of one kind of job.
 type Runner interface {
-	// Run does the job and returns its result, which is saved as JSON. It may be
-	// called again for a job that it has done, and honours ctx. A Failure ends
-	// the job, after a Pause it goes on; after any other error it is tried again.
+	// Run does the job and returns its result, which is saved as JSON. It may be called
+	// again for a job that it has done. A Failure ends the job. After a Pause or any
+	// other error the job runs again.
 	Run(ctx context.Context, j Job) (result any, err error)
 }
 

@@ -1,7 +1,7 @@
-// Package lookup finds out which network serves a mobile number, and whether
-// that can be reached, after document 1 of the specification, endpoint 7.
+// Package lookup provides lookups of mobile numbers: which network serves a number, and
+// whether the subscriber can be reached (document 1 of the specification, endpoint 7).
 //
-// A lookup costs one credit, taken when a network's word is given, also one that
-// is remembered; "no answer from the network" and a back end that is down cost
-// nothing. Lookups of one number at the same time make one request.
+// An answer of a network costs one credit, including a cached answer. "No answer from the
+// network" and a back end that is down cost nothing. Concurrent lookups of one number make
+// one request.
 package lookup

@@ -2,7 +2,6 @@ package lookup
 
 import (
 	"context"
-	"time"
 
 	"github.com/penstock/penstock/relay"
 )
@@ -18,7 +17,7 @@ const (
 	NoAnswer  Code = 3 // from the network; not charged
 )
 
-// Known reports whether there is such a code.
+// Known reports whether the code is one of the codes above.
 func (c Code) Known() bool { return c >= Delivered && c <= NoAnswer }
 
 // String returns the code in words, as answers describe it.
@@ -40,12 +39,12 @@ func (c Code) String() string {
 type Result struct {
 	Number  relay.MSISDN `json:"number"`
 	Code    Code         `json:"code"`
-	MCC     string       `json:"mcc,omitempty"` // 3 digits; empty: not known
+	MCC     string       `json:"mcc,omitempty"` // 3 digits; empty if unknown
 	MNC     string       `json:"mnc,omitempty"` // 2 or 3 digits
 	Network string       `json:"network,omitempty"`
 	Country string       `json:"country,omitempty"`
-	Contact string       `json:"contact,omitempty"` // of the network; empty: none
-	IMSI    string       `json:"imsi,omitempty"`    // empty: not told
+	Contact string       `json:"contact,omitempty"` // of the network; may be empty
+	IMSI    string       `json:"imsi,omitempty"`    // empty if unknown
 	Ported  bool         `json:"ported,omitempty"`
 	Roaming bool         `json:"roaming,omitempty"`
 }
@@ -64,11 +63,4 @@ type Backend interface {
 	// Find queries one number. A network that does not answer is a result of
 	// NoAnswer; relay.KindUnavailable means that no query could be made.
 	Find(ctx context.Context, number relay.MSISDN) (Result, error)
-}
-
-// Cache stores results.
-type Cache interface {
-	// Get returns a cached result; relay.KindNotFound if there is none.
-	Get(ctx context.Context, number relay.MSISDN) (Result, error)
-	Put(ctx context.Context, r Result, keep time.Duration) error
 }

@@ -26,7 +26,7 @@ type Purse interface {
 // Deps are the dependencies of a Service; Backend, Cache and Credit are required.
 type Deps struct {
 	Backend Backend
-	Cache   Cache
+	Cache   *Store
 	Credit  Purse
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -62,14 +62,14 @@ func New(d Deps, o Options) (*Service, error) {
 
 // Lookup finds the network of a number and charges the account for an answer.
 //
-// It returns relay.KindNoCredit if the account cannot pay, before the query if that
-// is known then, and relay.KindUnavailable if no back end could be queried.
+// It returns relay.KindNoCredit if the account cannot pay, and relay.KindUnavailable if no
+// back end could be queried. An account without credit causes no query.
 func (s *Service) Lookup(ctx context.Context, acct relay.AccountID, number relay.MSISDN) (Result, error) {
-	has, err := s.deps.Credit.Balance(ctx, acct)
+	balance, err := s.deps.Credit.Balance(ctx, acct)
 	if err != nil {
 		return Result{}, err
 	}
-	if has < cost {
+	if balance < cost {
 		return Result{}, relay.Errorf(relay.KindNoCredit, "lookup: account %s has no credit", acct)
 	}
 	r, err := s.find(ctx, number)

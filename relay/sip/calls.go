@@ -9,6 +9,18 @@ import (
 	"github.com/penstock/penstock/relay/db"
 )
 
+// Record is a call of an account.
+type Record struct {
+	Account relay.AccountID
+	Call    cdr.Call
+}
+
+// Cursor is the position of a call; Read continues after it.
+type Cursor struct {
+	Start time.Time
+	Key   string
+}
+
 // Calls stores the records of calls, permanently. A record whose key the account has is
 // left unchanged. It is safe for concurrent use.
 type Calls struct{ db *db.DB }
@@ -18,31 +30,43 @@ func NewCalls(database *db.DB) *Calls { return &Calls{db: database} }
 
 const columns = "key, started, answered, ended, id, caller, callee, duration, billsec, disposition, trunk"
 
-// fields are columns.
-func fields(c *cdr.Call) []any {
+// fields returns pointers for columns.
+func fields(call *cdr.Call) []any {
 	return []any{
-		&c.Key, db.Time(&c.Start), db.Time(&c.Answer), db.Time(&c.End), &c.ID, &c.From, &c.To,
-		&c.Duration, &c.Billsec, &c.Disposition, &c.Trunk,
+		&call.Key, db.Time(&call.Start), db.Time(&call.Answer), db.Time(&call.End), &call.ID, &call.From, &call.To,
+		&call.Duration, &call.Billsec, &call.Disposition, &call.Trunk,
 	}
 }
 
-// Put keeps records durably, all or none, in the order of keys, in which gateways that were
-// given the same calls do not lock each other out.
+// Put saves records, all or none. It inserts them in the order of their keys, so that
+// gateways that save the same calls do not deadlock. The error is relay.KindUnavailable if
+// a retry may succeed.
 func (c *Calls) Put(ctx context.Context, records []Record) error {
+	const statement = `
+		INSERT INTO sip_call (account, ` + columns + `)
+		SELECT account, ` + columns + `
+		FROM batch
+		WHERE true
+		ORDER BY account, key, n
+		ON CONFLICT (account, key) DO NOTHING`
 	b := db.BatchOf("account, "+columns, records, func(r *Record) []any { return append([]any{r.Account}, fields(&r.Call)...) })
-	return c.db.Run(ctx, "calls", `
-INSERT INTO sip_call (account, `+columns+`) SELECT account, `+columns+` FROM batch WHERE true ORDER BY account, key, n
-ON CONFLICT (account, key) DO NOTHING`, b)
+	return c.db.Run(ctx, "calls", statement, b)
 }
 
-// Read returns a page of calls.
-func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, to time.Time, behind Cursor, limit int) ([]cdr.Call, error) {
+// Read returns calls that start at or after from and before to, in the order of their
+// starts, after the cursor (zero: from the first), at most limit.
+func (c *Calls) Read(ctx context.Context, acct relay.AccountID, from, to time.Time, after Cursor, limit int) ([]cdr.Call, error) {
+	const query = `
+		SELECT ` + columns + `
+		FROM sip_call
+		WHERE account = $1
+		  AND started < $2
+		  AND (started, key) > ($3, $4)
+		ORDER BY started, key
+		LIMIT $5`
 	start := from
-	if behind.Key != "" {
-		start = behind.Start
+	if after.Key != "" {
+		start = after.Start
 	}
-	return db.List(ctx, c.db, "calls of account "+acct.String(), `
-SELECT `+columns+` FROM sip_call
-WHERE account = $1 AND started < $2 AND (started, key) > ($3, $4)
-ORDER BY started, key LIMIT $5`, fields, acct, to.UnixMilli(), start.UnixMilli(), behind.Key, limit)
+	return db.List(ctx, c.db, "calls of account "+acct.String(), query, fields, acct, to.UnixMilli(), start.UnixMilli(), after.Key, limit)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/penstock/penstock/decoders/cdr"
 )
 
-// UKv3a is the only layout there is, and the default.
+// UKv3a is the only layout, and the default.
 const UKv3a = "UKv3a"
 
-// Header is the first line of each file.
+// Header returns the first line of each file.
 func Header() []string {
 	return []string{"call_id", "start", "answer", "end", "from", "to", "duration", "billsec", "disposition", "trunk"}
 }
@@ -34,8 +34,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// File is the name of the file that a call belongs to: one for each day, or one
-// for all.
+// File returns the name of the file for a call: one file for each day, or one for all.
 func (o Order) File(c cdr.Call) string {
 	if o.Single {
 		return o.FirstFile()
@@ -43,7 +42,7 @@ func (o Order) File(c cdr.Call) string {
 	return "cdr-" + c.Start.UTC().Format("20060102") + ".csv"
 }
 
-// FirstFile is the name of the only file of a single one, and of one without
+// FirstFile returns the name of the only file of a single archive or of an archive without
 // calls.
 func (o Order) FirstFile() string {
 	return "cdr-" + o.From.Format("20060102") + "-" + o.To.Add(-time.Second).Format("20060102") + ".csv"

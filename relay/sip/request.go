@@ -10,17 +10,17 @@ import (
 const (
 	// Kind is the kind of the jobs that make archives.
 	Kind job.Kind = "sip.cdr"
-	// Life is how long a handle works, from when it was asked for.
+	// Life is how long a handle is valid after the request.
 	Life = 2 * time.Hour
 )
 
-// Request asks for an archive of an account's calls.
+// Request describes an archive of an account's calls.
 type Request struct {
-	// From and To bound the calls by their start; the second of To belongs to them.
+	// From and To bound the starts of the calls; the second of To is included.
 	From, To time.Time
-	Email    string // is notified when the archive is ready; empty disables it
-	Format   string // empty: UKv3a
-	Single   bool   // one file instead of one a day
+	Email    string // gets a mail when the archive is ready; may be empty
+	Format   string // empty means UKv3a
+	Single   bool   // one file instead of one for each day
 }
 
 // Order is a requested archive.
@@ -28,13 +28,13 @@ type Order struct {
 	Handle  string          `json:"handle"`
 	Account relay.AccountID `json:"account"`
 	From    time.Time       `json:"from"`
-	To      time.Time       `json:"to"` // not within
+	To      time.Time       `json:"to"` // exclusive
 	Email   string          `json:"email,omitempty"`
 	Single  bool            `json:"single,omitempty"`
 	AskedAt time.Time       `json:"asked_at"`
 }
 
-// ExpiresAt is when the handle stops working.
+// ExpiresAt returns when the handle becomes invalid.
 func (o Order) ExpiresAt() time.Time { return o.AskedAt.Add(Life) }
 
 // check returns the invalid fields of a request.

@@ -12,9 +12,18 @@ import (
 	"github.com/penstock/penstock/relay/outbox"
 )
 
+// Archives makes archives and keeps them while their handles work.
+type Archives interface {
+	// Make makes an archive and returns the number of its calls; an existing archive
+	// is left unchanged. If ctx ends first, the work continues, and the error is
+	// relay.KindUnavailable.
+	Make(ctx context.Context, o Order) (calls int64, err error)
+}
+
 // Deps are the dependencies of a Service; all but Now are required.
 type Deps struct {
-	Jobs     Jobs
+	Jobs     job.Getter
+	Submit   job.Submitter
 	Archives Archives
 	Mails    outbox.Mailer
 	Now      func() time.Time
@@ -34,8 +43,8 @@ type Service struct {
 
 // New returns a Service.
 func New(d Deps, o Options) (*Service, error) {
-	if d.Jobs == nil || d.Archives == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil {
-		return nil, errors.New("sip: jobs, archives, deliveries and dispatcher are needed")
+	if d.Jobs == nil || d.Submit == nil || d.Archives == nil || d.Mails.Store == nil || d.Mails.Dispatcher == nil {
+		return nil, errors.New("sip: jobs, submitter, archives, deliveries and dispatcher are needed")
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -59,7 +68,7 @@ func (s *Service) Request(ctx context.Context, acct relay.AccountID, a Request) 
 	if err != nil {
 		return o, fmt.Errorf("sip: order %s: encode: %w", o.Handle, err)
 	}
-	return o, s.deps.Jobs.Submit(ctx, job.Job{
+	return o, s.deps.Submit.Submit(ctx, job.Job{
 		ID: o.Handle, Account: acct, Kind: Kind, Input: input, CreatedAt: now, Keep: Life,
 	})
 }

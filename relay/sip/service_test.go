@@ -57,7 +57,7 @@ func newService(t *testing.T) (*Service, *world) {
 	t.Helper()
 	h := &world{jobs: map[string]job.Job{}, now: noon()}
 	now := func() time.Time { return h.now }
-	s, err := New(Deps{Jobs: h, Archives: h, Mails: outbox.Mailer{Sender: outbox.Sender{Store: h, Dispatcher: h, Now: now}, Domain: "gw"}, Now: now},
+	s, err := New(Deps{Jobs: h, Submit: h, Archives: h, Mails: outbox.Mailer{Sender: outbox.Sender{Store: h, Dispatcher: h, Now: now}, Domain: "gw"}, Now: now},
 		Options{PublicURL: "https://gw"})
 	relaytest.NoError(t, err)
 	return s, h

@@ -28,7 +28,7 @@ type Service struct {
 	dummyHash string
 }
 
-// hashesAtOnce bounds what sign-ins take: 19 MiB and a processor each.
+// hashesAtOnce bounds the load of sign-ins: each takes 19 MiB and a processor.
 const hashesAtOnce = 2
 
 // New returns the service of users.
@@ -52,7 +52,7 @@ func (s *Service) User(ctx context.Context, name string) (User, error) {
 	return s.store.User(ctx, known)
 }
 
-// Addition is a user to add, with a password.
+// Addition describes a user to add.
 type Addition struct {
 	Name     string
 	Role     Role
@@ -63,66 +63,66 @@ type Addition struct {
 // Add saves a new user. It returns relay.KindInvalid for a wrong field and
 // relay.KindConflict for a name that is taken.
 func (s *Service) Add(ctx context.Context, a Addition) (User, error) {
-	p := relay.Problems{}
 	now := s.o.Now().UTC()
 	u := User{ID: relay.NewID(now), Role: a.Role, Account: a.Account, Provider: Password, CreatedAt: now, ChangedAt: now, Version: 1}
+	problems := relay.Problems{}
 	var ok bool
 	if u.Name, ok = ParseName(a.Name); !ok {
-		p.Add("name", "want letters, digits and . _ @ + - without blanks, at most 100")
+		problems.Add("name", "want letters, digits and . _ @ + - without blanks, at most 100")
 	}
-	u.check(p)
-	checkPassword(p, "password", a.Password)
-	if err := p.Err(); err != nil {
+	u.check(problems)
+	checkPassword(problems, "password", a.Password)
+	err := problems.Err()
+	if err != nil {
 		return User{}, err
 	}
-	var err error
 	if u.Password, err = s.hash(ctx, a.Password); err != nil {
 		return User{}, err
 	}
 	return u, s.store.CreateUser(ctx, u)
 }
 
-// Change is what to change of a user; nil leaves a field as it is.
+// Change describes a change of a user; a field that is nil stays as it is.
 type Change struct {
 	Role     *Role
-	Account  *relay.AccountID // 0 takes it away
+	Account  *relay.AccountID // 0 removes it
 	Password *string
 	Disabled *bool
 }
 
-// Change changes a user and ends its sessions. It returns the user before and after.
-// Role, account and password of a provider's user are the provider's:
-// relay.KindInvalid.
-func (s *Service) Change(ctx context.Context, name string, c Change) (was, is User, err error) {
-	before, err := s.User(ctx, name)
+// Change changes a user and ends the user's sessions. It returns the user before and
+// after. It returns relay.KindInvalid for a wrong field, and for the role, account or
+// password of a user of a provider, which the provider sets.
+func (s *Service) Change(ctx context.Context, name string, c Change) (oldUser, newUser User, err error) {
+	u, err := s.User(ctx, name)
 	if err != nil {
-		return was, is, err
+		return oldUser, newUser, err
 	}
 	hash := ""
 	if c.Password != nil {
-		p := relay.Problems{}
-		checkPassword(p, "password", *c.Password)
-		if err := p.Err(); err != nil {
-			return was, is, err
+		problems := relay.Problems{}
+		checkPassword(problems, "password", *c.Password)
+		if err := problems.Err(); err != nil {
+			return oldUser, newUser, err
 		}
 		if hash, err = s.hash(ctx, *c.Password); err != nil {
-			return was, is, err
+			return oldUser, newUser, err
 		}
 	}
-	return s.store.ChangeUser(ctx, before.Name, func(u *User) error { return u.apply(c, hash, s.o.Now().UTC()) })
+	return s.store.ChangeUser(ctx, u.Name, func(u *User) error { return u.apply(c, hash, s.o.Now().UTC()) })
 }
 
-// apply makes a change; hash is that of the new password.
+// apply makes a change; hash is the hash of the new password, empty for none.
 func (u *User) apply(c Change, hash string, now time.Time) error {
-	p := relay.Problems{}
+	problems := relay.Problems{}
 	if u.Provider != Password {
-		for field, given := range map[string]bool{"role": c.Role != nil, "account": c.Account != nil, "password": c.Password != nil} {
-			if given {
-				p.Add(field, fmt.Sprintf("The %s of this user is set by the OpenID Connect provider.", field))
+		for field, isSet := range map[string]bool{"role": c.Role != nil, "account": c.Account != nil, "password": c.Password != nil} {
+			if isSet {
+				problems.Add(field, fmt.Sprintf("The %s of this user is set by the OpenID Connect provider.", field))
 			}
 		}
 	}
-	was := *u
+	oldUser := *u
 	if c.Role != nil {
 		if u.Role = *c.Role; u.Role != Account && c.Account == nil {
 			u.Account = 0
@@ -133,14 +133,14 @@ func (u *User) apply(c Change, hash string, now time.Time) error {
 	if hash != "" {
 		u.Password = hash
 	}
-	u.check(p)
-	if *u != was {
+	u.check(problems)
+	if *u != oldUser {
 		u.ChangedAt = now
 	}
-	return p.Err()
+	return problems.Err()
 }
 
-// Remove deletes a user with its sessions and returns it.
+// Remove deletes a user and the user's sessions, and returns the user.
 func (s *Service) Remove(ctx context.Context, name string) (User, error) {
 	u, err := s.User(ctx, name)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock/penstock/relay/account"
 )
 
-// SignedIn is a user with a session. The browser keeps Token, which is not stored.
+// SignedIn is a user with a session. Only the browser has Token; the store has its hash.
 type SignedIn struct {
 	User      User
 	Token     string
 	ExpiresAt time.Time
 }
 
-// CSRF returns the text that proves that a request comes from a page that could read
-// the session, which other sites cannot. It is derived from the session's token.
+// CSRF returns a text that is derived from the session's token. A request that contains it
+// comes from a page that could read the session, which other sites cannot.
 func (s SignedIn) CSRF() string {
 	sum := sha256.Sum256([]byte("csrf\x00" + s.Token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -36,15 +36,15 @@ func errSignIn() error {
 // name, the password or the user's state is the cause, and relay.KindUnavailable if
 // too many sign in at once.
 func (s *Service) SignIn(ctx context.Context, name, password string) (SignedIn, error) {
-	u, err := s.verified(ctx, name, password)
+	u, err := s.verify(ctx, name, password)
 	if err != nil {
 		return SignedIn{}, err
 	}
 	return s.begin(ctx, u)
 }
 
-// verified returns the user of a name and password.
-func (s *Service) verified(ctx context.Context, name, password string) (User, error) {
+// verify returns the user with a name and a password.
+func (s *Service) verify(ctx context.Context, name, password string) (User, error) {
 	u, err := s.User(ctx, name)
 	known := err == nil && u.Provider == Password && !u.Disabled
 	if err != nil && relay.KindOf(err) != relay.KindNotFound {
@@ -83,13 +83,13 @@ func (s *Service) hash(ctx context.Context, password string) (string, error) {
 
 // acquire waits until a password may be hashed.
 func (s *Service) acquire(ctx context.Context) (release func(), err error) {
-	late := time.NewTimer(s.o.SignInWait)
-	defer late.Stop()
+	timeout := time.NewTimer(s.o.SignInWait)
+	defer timeout.Stop()
 	select {
 	case s.slots <- struct{}{}:
 		return func() { <-s.slots }, nil
 	case <-ctx.Done():
-	case <-late.C:
+	case <-timeout.C:
 	}
 	return nil, relay.Errorf(relay.KindUnavailable, "too many sign-ins at once")
 }
@@ -97,24 +97,24 @@ func (s *Service) acquire(ctx context.Context) (release func(), err error) {
 // begin saves a session.
 func (s *Service) begin(ctx context.Context, u User) (SignedIn, error) {
 	now := s.o.Now().UTC()
-	in := SignedIn{User: u, Token: rand.Text() + rand.Text(), ExpiresAt: now.Add(s.o.SessionTime)}
+	signedIn := SignedIn{User: u, Token: rand.Text() + rand.Text(), ExpiresAt: now.Add(s.o.SessionTime)}
 	err := s.store.CreateSession(ctx, Session{
-		Hash: account.HashToken(in.Token), UserID: u.ID, Version: u.Version, CreatedAt: now, ExpiresAt: in.ExpiresAt,
+		Hash: account.HashToken(signedIn.Token), UserID: u.ID, Version: u.Version, CreatedAt: now, ExpiresAt: signedIn.ExpiresAt,
 	})
 	if relay.KindOf(err) == relay.KindNotFound {
 		err = errSignIn() // the user was changed meanwhile
 	}
-	return in, err
+	return signedIn, err
 }
 
 // Session returns the user of a session's token; relay.KindUnauthenticated if the
 // session has ended.
 func (s *Service) Session(ctx context.Context, token string) (SignedIn, error) {
-	kept, u, err := s.store.Session(ctx, account.HashToken(token), s.o.Now())
+	session, u, err := s.store.Session(ctx, account.HashToken(token), s.o.Now())
 	if relay.KindOf(err) == relay.KindNotFound {
 		return SignedIn{}, relay.Errorf(relay.KindUnauthenticated, "the session has ended")
 	}
-	return SignedIn{User: u, Token: token, ExpiresAt: kept.ExpiresAt}, err
+	return SignedIn{User: u, Token: token, ExpiresAt: session.ExpiresAt}, err
 }
 
 // SignOut ends a session.
@@ -122,45 +122,45 @@ func (s *Service) SignOut(ctx context.Context, token string) error {
 	return s.store.DeleteSession(ctx, account.HashToken(token))
 }
 
-// SetOwnPassword changes the password of a user who knows the present one, and ends
-// the user's sessions. relay.KindInvalid names the field that is wrong.
-func (s *Service) SetOwnPassword(ctx context.Context, name, present, password string) error {
-	if _, err := s.verified(ctx, name, present); relay.KindOf(err) == relay.KindUnauthenticated {
+// SetOwnPassword changes the password of a user who knows the current one, and ends the
+// user's sessions. The error of a wrong field is relay.KindInvalid.
+func (s *Service) SetOwnPassword(ctx context.Context, name, current, password string) error {
+	if _, err := s.verify(ctx, name, current); relay.KindOf(err) == relay.KindUnauthenticated {
 		return relay.Invalid("password", "The password is wrong.")
 	} else if err != nil {
 		return err
 	}
-	p := relay.Problems{}
-	checkPassword(p, "new_password", password)
-	if err := p.Err(); err != nil {
+	problems := relay.Problems{}
+	checkPassword(problems, "new_password", password)
+	if err := problems.Err(); err != nil {
 		return err
 	}
 	_, _, err := s.Change(ctx, name, Change{Password: &password})
 	return err
 }
 
-// SignInAs begins a session of a person whom a provider vouches for; acct is the
-// account of the role Account. A new person becomes a user, a known one gets the
-// current name, role and account of the provider. relay.KindForbidden says why a
-// person may not sign in.
-func (s *Service) SignInAs(ctx context.Context, who Identity, acct relay.AccountID) (SignedIn, error) {
-	name, ok := ParseName(who.Name)
+// SignInAs begins a session for the identity that a provider has verified; acct is the
+// account of the role Account. A new person becomes a user. A known one gets the current
+// name, role and account from the provider. The error of a person who may not sign in is
+// relay.KindForbidden.
+func (s *Service) SignInAs(ctx context.Context, identity Identity, acct relay.AccountID) (SignedIn, error) {
+	name, ok := ParseName(identity.Name)
 	if !ok {
-		return SignedIn{}, relay.Errorf(relay.KindForbidden, "the provider gives no usable name: %q", who.Name)
+		return SignedIn{}, relay.Errorf(relay.KindForbidden, "the provider gives no usable name: %q", identity.Name)
 	}
-	u, err := s.store.UserBySubject(ctx, who.Subject)
+	u, err := s.store.UserBySubject(ctx, identity.Subject)
 	switch {
 	case relay.KindOf(err) == relay.KindNotFound:
 		now := s.o.Now().UTC()
 		u = User{
-			ID: relay.NewID(now), Name: name, Role: who.Role, Account: acct, Provider: OIDC, Subject: who.Subject,
+			ID: relay.NewID(now), Name: name, Role: identity.Role, Account: acct, Provider: OIDC, Subject: identity.Subject,
 			CreatedAt: now, ChangedAt: now, Version: 1,
 		}
 		err = s.store.CreateUser(ctx, u)
 	case err == nil:
 		_, u, err = s.store.ChangeUser(ctx, u.Name, func(u *User) error {
-			was := *u
-			if u.Name, u.Role, u.Account = name, who.Role, acct; *u != was {
+			oldUser := *u
+			if u.Name, u.Role, u.Account = name, identity.Role, acct; *u != oldUser {
 				u.ChangedAt = s.o.Now().UTC()
 			}
 			return nil

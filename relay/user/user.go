@@ -11,7 +11,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Role is what a user may do.
+// Role says what a user may do.
 type Role string
 
 // The roles. A viewer sees everything but the texts of messages and secrets; an
@@ -34,7 +34,7 @@ func (r Role) SeesTexts() bool { return r != Viewer }
 // addresses of the gateway's network.
 func (r Role) SeesFaults() bool { return r == Viewer || r == Operator || r == Admin }
 
-// Provider is what verifies a user when it signs in.
+// Provider verifies a user who signs in.
 type Provider string
 
 // The providers.
@@ -54,13 +54,13 @@ type User struct {
 	Provider Provider        `json:"provider"`
 	// Subject identifies a user of a provider: the issuer, a blank and the subject.
 	Subject string `json:"subject,omitempty"`
-	// Password is what account.HashPassword made of it; empty for users of a provider.
+	// Password is a hash of account.HashPassword; empty for users of a provider.
 	Password string `json:"password,omitempty"`
 	// Disabled users cannot sign in.
 	Disabled  bool      `json:"disabled,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	ChangedAt time.Time `json:"changed_at"`
-	// SignedInAt is the last time; zero for never.
+	// SignedInAt is the time of the last sign-in; zero if there was none.
 	SignedInAt time.Time `json:"-"`
 	// Version counts changes; a session is valid for the version it began with.
 	Version int64 `json:"-"`
@@ -72,8 +72,8 @@ const (
 	maxPassword = 1024
 )
 
-// namePattern has no blanks, so that no user is named like what else changes records:
-// "admin token".
+// namePattern excludes blanks, so that no user has the name "admin token", which the audit
+// log uses for that actor.
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]*$`)
 
 // ParseName returns a user's name in lower case; false if the name is invalid.
@@ -94,8 +94,7 @@ func (u *User) check(p relay.Problems) {
 	}
 }
 
-// checkPassword adds what is wrong with a password. Blanks at its ends are not counted:
-// a password of blanks is none.
+// checkPassword adds the problem of a password. Blanks at its ends do not count.
 func checkPassword(p relay.Problems, field, password string) {
 	if n := utf8.RuneCountInString(strings.TrimSpace(password)); n < minPassword || len(password) > maxPassword {
 		p.Add(field, fmt.Sprintf("The password must have at least %d characters, blanks at its ends not counted, and at most %d bytes.", minPassword, maxPassword))
@@ -112,7 +111,7 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// Identity is a person as a provider vouches for it.
+// Identity is a person whom a provider has verified.
 type Identity struct {
 	Subject string // issuer and subject
 	Name    string
@@ -121,8 +120,8 @@ type Identity struct {
 	Account string
 }
 
-// Attempt identifies a sign-in through a provider when the browser returns from there.
-// The browser keeps it meanwhile.
+// Attempt identifies a sign-in through a provider. The browser keeps it until it returns
+// from the provider.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`

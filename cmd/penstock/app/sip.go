@@ -16,5 +16,5 @@ func (d *Gateway) openArchive(r *recordStores) *archive.Store {
 
 // newSIP creates the service for archives of SIP calls.
 func (d *Gateway) newSIP(r *recordStores, files *archive.Store, mails outbox.Mailer, run job.Submitter) (*sip.Service, error) {
-	return sip.New(sip.Deps{Jobs: submitted{run, r.Jobs}, Archives: files, Mails: mails}, sip.Options{PublicURL: d.cfg.PublicURL})
+	return sip.New(sip.Deps{Jobs: r.Jobs, Submit: run, Archives: files, Mails: mails}, sip.Options{PublicURL: d.cfg.PublicURL})
 }
