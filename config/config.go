@@ -126,8 +126,6 @@ type Inbound struct {
 	// JoinWait is how long a message waits for its missing parts, counted from
 	// the first that came.
 	JoinWait time.Duration `json:"join_wait"`
-	// SweepEvery is how often the gateway looks for what has waited that long.
-	SweepEvery time.Duration `json:"sweep_every"`
 }
 
 // Delivery configures when a failed delivery is tried again.
@@ -288,7 +286,7 @@ func Default() Config {
 		Influx:   Influx{Bucket: "penstock"},
 		Readings: Readings{RadioData: RadioFull},
 		Journal:  Journal{Retention: 168 * time.Hour, MaxBytes: 2 << 30},
-		Inbound:  Inbound{AnswerWait: 3 * time.Second, JoinWait: 5 * time.Minute, SweepEvery: time.Second},
+		Inbound:  Inbound{AnswerWait: 3 * time.Second, JoinWait: 5 * time.Minute},
 		Delivery: Delivery{Schedule: []time.Duration{5 * s, 30 * s, 2 * m, 10 * m, 30 * m, h, 3 * h, 6 * h, 12 * h, 24 * h}, Retention: 720 * time.Hour},
 		Overload: Overload{
 			Webhooks: Bound{Requests: 512, Bytes: 32 << 20}, API: Bound{Requests: 256, Bytes: 64 << 20},

@@ -33,7 +33,7 @@ func TestExampleFileNamesEveryVariable(t *testing.T) {
 	relaytest.NoError(t, err)
 	for _, name := range strings.Fields(`LISTEN PUBLIC_URL DATA_DIR ADMIN_TOKEN INVENTORY REDIS_URL INFLUX_URL INFLUX_TOKEN INFLUX_ORG
 		INFLUX_BUCKET READINGS_RADIO_DATA SMTP_ADDR SMTP_USERNAME SMTP_PASSWORD SMTP_FROM SMTP_TLS EGRESS_ALLOW EGRESS_ALLOW_HTTP_CALLBACK
-		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_ANSWER_WAIT INBOUND_JOIN_WAIT INBOUND_SWEEP_EVERY
+		JOURNAL_RETENTION JOURNAL_MAX_BYTES INBOUND_ANSWER_WAIT INBOUND_JOIN_WAIT
 		DELIVERY_SCHEDULE DELIVERY_RETENTION DELIVERY_DEAD_RETENTION OVERLOAD_WEBHOOKS_REQUESTS OVERLOAD_WEBHOOKS_BYTES
 		OVERLOAD_API_REQUESTS OVERLOAD_API_BYTES OVERLOAD_SEARCHES OVERLOAD_ACCOUNT_SHARE OVERLOAD_WAIT OVERLOAD_CONNECTIONS RULES_ACTIONS_PER_FRAME RULES_ACTIONS_PER_MINUTE LOG_LEVEL LOG_FORMAT LOG_ACCESS TLS_CERT_FILE TLS_KEY_FILE DEBUG_LISTEN TRACING_URL TRACING_SAMPLE TRACING_HEADERS LEDGER_MASTER_KEY LEDGER_MASTER_KEY_FILE LEDGER_CHECKPOINT_DIR
 		LEDGER_CHECKPOINT_CALLBACK TIME_ZONE`) {
@@ -52,7 +52,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		"PENSTOCK_SMTP_ADDR=mx.example.com:25", "PENSTOCK_SMTP_USERNAME=u", "PENSTOCK_SMTP_PASSWORD=p", "PENSTOCK_SMTP_FROM=Gate <g@example.com>", "PENSTOCK_SMTP_TLS=tls",
 		"PENSTOCK_EGRESS_ALLOW=10.1.2.3/8, ::1", "PENSTOCK_EGRESS_ALLOW_HTTP_CALLBACK=true",
 		"PENSTOCK_JOURNAL_RETENTION=48h", "PENSTOCK_JOURNAL_MAX_BYTES=500MB", "PENSTOCK_DELIVERY_SCHEDULE=100ms,1s",
-		"PENSTOCK_INBOUND_ANSWER_WAIT=4s", "PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_INBOUND_SWEEP_EVERY=250ms", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
+		"PENSTOCK_INBOUND_ANSWER_WAIT=4s", "PENSTOCK_INBOUND_JOIN_WAIT=90s", "PENSTOCK_DELIVERY_RETENTION=24h", "PENSTOCK_DELIVERY_DEAD_RETENTION=48h",
 		"PENSTOCK_LEDGER_MASTER_KEY=" + masterKey + "," + masterKey, "PENSTOCK_LEDGER_CHECKPOINT_DIR=/srv/heads", "PENSTOCK_LEDGER_CHECKPOINT_CALLBACK=true",
 		"PENSTOCK_OVERLOAD_WEBHOOKS_REQUESTS=100", "PENSTOCK_OVERLOAD_WEBHOOKS_BYTES=64MiB", "PENSTOCK_OVERLOAD_API_REQUESTS=50",
 		"PENSTOCK_OVERLOAD_API_BYTES=32MiB", "PENSTOCK_OVERLOAD_SEARCHES=4", "PENSTOCK_OVERLOAD_ACCOUNT_SHARE=80", "PENSTOCK_OVERLOAD_WAIT=100ms", "PENSTOCK_OVERLOAD_CONNECTIONS=500", "PENSTOCK_RULES_ACTIONS_PER_FRAME=20", "PENSTOCK_RULES_ACTIONS_PER_MINUTE=300",
@@ -75,7 +75,7 @@ func TestEnvironmentSetsEverySettingAndWins(t *testing.T) {
 		SMTP:     config.SMTP{Addr: "mx.example.com:25", Username: "u", Password: "p", From: "Gate <g@example.com>", TLS: "tls"},
 		Egress:   config.Egress{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, AllowHTTPCallback: true},
 		Journal:  config.Journal{Retention: 48 * time.Hour, MaxBytes: 500e6},
-		Inbound:  config.Inbound{AnswerWait: 4 * time.Second, JoinWait: 90 * time.Second, SweepEvery: 250 * time.Millisecond},
+		Inbound:  config.Inbound{AnswerWait: 4 * time.Second, JoinWait: 90 * time.Second},
 		Delivery: config.Delivery{
 			Schedule: []time.Duration{100 * time.Millisecond, time.Second}, Retention: 24 * time.Hour, DeadRetention: 48 * time.Hour,
 		},
@@ -229,7 +229,6 @@ func TestParseNamesEveryMistake(t *testing.T) {
 		"a pause backwards":            {"", "PENSTOCK_DELIVERY_SCHEDULE=5s,-1s", `delivery.schedule[1] (PENSTOCK_DELIVERY_SCHEDULE): expected more than 0s and at most 720h, got "-1s"`},
 		"no wait for parts":            {"inbound: {join_wait: 0s}", "", `inbound.join_wait (PENSTOCK_INBOUND_JOIN_WAIT): expected more than 0s and at most 24h, got "0s"`},
 		"no wait for an answer":        {"", "PENSTOCK_INBOUND_ANSWER_WAIT=0s", `inbound.answer_wait (PENSTOCK_INBOUND_ANSWER_WAIT): expected 10ms to 1m, got "0s"`},
-		"a sweep too often":            {"", "PENSTOCK_INBOUND_SWEEP_EVERY=1ms", `inbound.sweep_every (PENSTOCK_INBOUND_SWEEP_EVERY): expected 10ms to 1h, got "1ms"`},
 		"a short retention":            {"delivery: {retention: 1m}", "", `delivery.retention (PENSTOCK_DELIVERY_RETENTION): expected at least 1h, got "1m0s"`},
 		"a short life of the dead":     {"delivery: {dead_retention: 1m}", "", `delivery.dead_retention (PENSTOCK_DELIVERY_DEAD_RETENTION): expected at least 1h, or 0s to keep them until they are replayed, got "1m0s"`},
 		"no zone":                      {"time_zone: Mars", "", `time_zone (PENSTOCK_TIME_ZONE): expected a time zone such as Europe/London, got "Mars"`},

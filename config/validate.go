@@ -237,7 +237,6 @@ const maxPause = 30 * 24 * time.Hour
 func (c *Config) validateTraffic(m *strict.Mistakes) {
 	m.AddIf(c.Inbound.JoinWait <= 0 || c.Inbound.JoinWait > 24*time.Hour, "inbound.join_wait", "expected more than 0s and at most 24h, got %q", c.Inbound.JoinWait)
 	m.AddIf(c.Inbound.AnswerWait < 10*time.Millisecond || c.Inbound.AnswerWait > time.Minute, "inbound.answer_wait", "expected 10ms to 1m, got %q", c.Inbound.AnswerWait)
-	m.AddIf(c.Inbound.SweepEvery < 10*time.Millisecond || c.Inbound.SweepEvery > time.Hour, "inbound.sweep_every", "expected 10ms to 1h, got %q", c.Inbound.SweepEvery)
 	m.AddIf(len(c.Delivery.Schedule) > 100, "delivery.schedule", "expected at most 100 pauses, got %d", len(c.Delivery.Schedule))
 	m.AddIf(c.Delivery.Retention < time.Hour, "delivery.retention", "expected at least 1h, got %q", c.Delivery.Retention)
 	if c.Delivery.DeadRetention != 0 && c.Delivery.DeadRetention < time.Hour {

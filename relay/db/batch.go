@@ -18,10 +18,9 @@ const (
 	kindBigint kind = "bigint"
 )
 
-// Batch is the rows that one statement works on, in one round trip. As the last
-// argument of a statement it is its table "batch", with the columns of the batch
-// and n, the row's place from 1. A statement whose batch is empty is not run: it
-// changes and answers nothing.
+// Batch contains the rows for one statement, in one round trip. As the last argument of a
+// statement it is the table "batch", with the columns of the batch and n, the number of the
+// row from 1. A statement with an empty batch does not run: it changes and returns nothing.
 type Batch struct {
 	columns []batchColumn
 	rows    int
@@ -38,8 +37,8 @@ type batchColumn struct {
 	sealed  bool     // a text is, or is to be sealed
 }
 
-// NewBatch makes an empty batch. Its columns are written "id, due"; what the first row has
-// in a column says whether that is of text or of numbers, see Add.
+// NewBatch returns an empty batch with columns such as "id, due". The values of the first
+// row decide which columns contain text and which contain numbers, see Add.
 func NewBatch(columns string) *Batch {
 	b := &Batch{}
 	for name := range strings.SplitSeq(columns, ",") {
@@ -48,30 +47,30 @@ func NewBatch(columns string) *Batch {
 	return b
 }
 
-// BatchOf makes a batch with a row of each value: what row answers, see Add.
-func BatchOf[T any](columns string, all []T, row func(v *T) []any) *Batch {
+// BatchOf returns a batch with a row for each value; row returns its columns, see Add.
+func BatchOf[T any](columns string, values []T, row func(v *T) []any) *Batch {
 	b := NewBatch(columns)
-	for i := range all {
-		b.Add(row(&all[i])...)
+	for i := range values {
+		b.Add(row(&values[i])...)
 	}
 	return b
 }
 
-// Column makes a batch of one column.
-func Column[T any](column string, all []T) *Batch {
-	return BatchOf(column, all, func(v *T) []any { return []any{v} })
+// Column returns a batch with one column.
+func Column[T any](column string, values []T) *Batch {
+	return BatchOf(column, values, func(v *T) []any { return []any{v} })
 }
 
-// AccountColumn makes a batch of the column account, the same in each row, and another
-// one.
-func AccountColumn[T any](acct relay.AccountID, column string, all []T) *Batch {
-	return BatchOf("account, "+column, all, func(v *T) []any { return []any{acct, v} })
+// AccountColumn returns a batch with two columns: account, the same in each row, and
+// another one.
+func AccountColumn[T any](acct relay.AccountID, column string, values []T) *Batch {
+	return BatchOf("account, "+column, values, func(v *T) []any { return []any{acct, v} })
 }
 
-// Add adds a row of values, or pointers to values: text as strings, bytes or JSON; numbers
-// as whole numbers, truth (1, 0), times in milliseconds or durations. What cannot be
-// encoded as JSON is an error of the statement that gets the batch. Add panics for another
-// number of values than the batch has columns, and for text and numbers in one column.
+// Add adds a row of values, or pointers to values. Text is a string, bytes or JSON. A number
+// is an integer, a boolean (1, 0), a time or a duration (both in milliseconds). A value that
+// cannot be encoded as JSON is an error of the statement that gets the batch. Add panics if
+// the number of values is not the number of columns, or a column gets text and numbers.
 func (b *Batch) Add(values ...any) {
 	if len(values) != len(b.columns) {
 		panic(fmt.Sprintf("db: %d values for %d columns", len(values), len(b.columns)))
@@ -128,10 +127,10 @@ func (b *Batch) seal(sealer Sealer) error {
 	return b.err
 }
 
-// Len is how many rows there are.
+// Len returns the number of rows.
 func (b *Batch) Len() int { return b.rows }
 
-// json is the rows as an array of arrays.
+// json returns the rows as an array of arrays.
 func (b *Batch) json() string {
 	size := 2
 	for i := range b.columns {
@@ -140,76 +139,75 @@ func (b *Batch) json() string {
 			size += len(text) + len(text)/8 + 4
 		}
 	}
-	out := append(make([]byte, 0, size), '[')
+	dst := append(make([]byte, 0, size), '[')
 	for row := range b.rows {
 		if row > 0 {
-			out = append(out, ',')
+			dst = append(dst, ',')
 		}
-		out = append(out, '[')
+		dst = append(dst, '[')
 		for i := range b.columns {
 			if i > 0 {
-				out = append(out, ',')
+				dst = append(dst, ',')
 			}
 			if c := &b.columns[i]; c.kind == kindText {
-				out = appendJSON(out, c.texts[row])
+				dst = appendJSON(dst, c.texts[row])
 			} else {
-				out = strconv.AppendInt(out, c.numbers[row], 10)
+				dst = strconv.AppendInt(dst, c.numbers[row], 10)
 			}
 		}
-		out = append(out, ']')
+		dst = append(dst, ']')
 	}
-	return string(append(out, ']'))
+	return string(append(dst, ']'))
 }
 
-// appendJSON appends a string of valid UTF-8 as JSON has it.
-func appendJSON(out []byte, s string) []byte {
+// appendJSON appends a string of valid UTF-8 as a JSON string.
+func appendJSON(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	out = append(out, '"')
-	from := 0
+	dst = append(dst, '"')
+	start := 0
 	for i := range len(s) {
 		c := s[i]
 		if c >= ' ' && c != '"' && c != '\\' {
 			continue
 		}
-		out = append(out, s[from:i]...)
+		dst = append(dst, s[start:i]...)
 		if c == '"' || c == '\\' {
-			out = append(out, '\\', c)
+			dst = append(dst, '\\', c)
 		} else {
-			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
-		from = i + 1
+		start = i + 1
 	}
-	return append(append(out, s[from:]...), '"')
+	return append(append(dst, s[start:]...), '"')
 }
 
-// FirstOfEach is the first item of each key, in the order of keys, in which every
-// transaction locks rows.
-func FirstOfEach[T any](all []T, compareKeys func(a, b T) int) []T {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, compareKeys)
-	return slices.CompactFunc(all, func(a, b T) bool { return compareKeys(a, b) == 0 })
+// FirstOfEach returns the first item of each key, in the order of the keys. Every
+// transaction locks rows in that order.
+func FirstOfEach[T any](items []T, compareKeys func(a, b T) int) []T {
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, compareKeys)
+	return slices.CompactFunc(items, func(a, b T) bool { return compareKeys(a, b) == 0 })
 }
 
-// LastOfEach is FirstOfEach, but the last items.
-func LastOfEach[T any](all []T, compareKeys func(a, b T) int) []T {
-	all = slices.Clone(all)
-	slices.Reverse(all)
-	return FirstOfEach(all, compareKeys)
+// LastOfEach is FirstOfEach for the last items.
+func LastOfEach[T any](items []T, compareKeys func(a, b T) int) []T {
+	items = slices.Clone(items)
+	slices.Reverse(items)
+	return FirstOfEach(items, compareKeys)
 }
 
-// PlacesInOrder is the places of items in the order of their keys, in which every
-// transaction locks rows.
-func PlacesInOrder[T any](all []T, compareKeys func(a, b T) int) []int {
-	places := make([]int, len(all))
+// PlacesInOrder returns the indexes of items in the order of their keys.
+func PlacesInOrder[T any](items []T, compareKeys func(a, b T) int) []int {
+	places := make([]int, len(items))
 	for i := range places {
 		places[i] = i
 	}
-	slices.SortFunc(places, func(a, b int) int { return compareKeys(all[a], all[b]) })
+	slices.SortFunc(places, func(a, b int) int { return compareKeys(items[a], items[b]) })
 	return places
 }
 
-// Rounds are items in their order, such that no round has two of one key: a
-// statement changes a row once.
+// Rounds splits items, in their order, so that no round has two items with one key: a
+// statement can change a row only once.
 func Rounds[T any, K comparable](items []T, key func(*T) K) (rounds [][]T) {
 	seen := make(map[K]int, len(items))
 	for i := range items {

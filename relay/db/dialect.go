@@ -14,7 +14,7 @@ type dialect interface {
 	words() *strings.Replacer
 	// batch is the table "batch" of a statement, whose columns are parameters from
 	// the given number on, and the parameters.
-	batch(b *Batch, from int) (table string, args []any)
+	batch(b *Batch, firstParam int) (table string, args []any)
 	// schema is a migration as the engine takes it.
 	schema(text string) string
 }
@@ -31,11 +31,11 @@ func (postgres) words() *strings.Replacer {
 	)
 }
 
-func (postgres) batch(b *Batch, from int) (string, []any) {
+func (postgres) batch(b *Batch, firstParam int) (string, []any) {
 	arrays, names := make([]string, len(b.columns)), make([]string, len(b.columns))
 	args := make([]any, len(b.columns))
 	for i, c := range b.columns {
-		arrays[i] = fmt.Sprintf("$%d::%s[]", from+i, c.kind)
+		arrays[i] = fmt.Sprintf("$%d::%s[]", firstParam+i, c.kind)
 		names[i] = c.name
 		if c.kind == kindText {
 			args[i] = c.texts
@@ -65,13 +65,13 @@ func (sqlite) words() *strings.Replacer {
 
 // jsonb_each gives each row parsed; json_each would write it as text, to be parsed
 // again.
-func (sqlite) batch(b *Batch, from int) (string, []any) {
+func (sqlite) batch(b *Batch, firstParam int) (string, []any) {
 	values, names := make([]string, len(b.columns)), make([]string, len(b.columns))
 	for i, c := range b.columns {
 		values[i] = fmt.Sprintf("value ->> %d", i)
 		names[i] = c.name
 	}
-	return fmt.Sprintf("batch(%s, n) AS MATERIALIZED (SELECT %s, key + 1 FROM jsonb_each($%d))", strings.Join(names, ", "), strings.Join(values, ", "), from),
+	return fmt.Sprintf("batch(%s, n) AS MATERIALIZED (SELECT %s, key + 1 FROM jsonb_each($%d))", strings.Join(names, ", "), strings.Join(values, ", "), firstParam),
 		[]any{b.json()}
 }
 
@@ -84,14 +84,14 @@ func (s sqlite) schema(text string) string {
 // engineOnly leaves out the lines of a migration that are for the other engine:
 // those that end with "-- only sqlite" or "-- only postgresql".
 func engineOnly(text, engine string) string {
-	var out []string
+	var lines []string
 	for _, line := range strings.Split(text, "\n") {
 		_, only, marked := strings.Cut(strings.TrimRight(line, " "), "-- only ")
 		if !marked || only == engine {
-			out = append(out, line)
+			lines = append(lines, line)
 		}
 	}
-	return strings.Join(out, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // rewrite is a statement as the engine takes it.
@@ -129,11 +129,11 @@ func (d *DB) bind(query string, args []any, sealed *sealedValues) (string, []any
 	}
 	var bound []any
 	for _, a := range args {
-		one, err := argument(a, d.sealed, sealed)
+		param, err := argument(a, d.sealed, sealed)
 		if err != nil {
 			return "", nil, err
 		}
-		bound = append(bound, one)
+		bound = append(bound, param)
 	}
 	if !batched {
 		return query, bound, nil
@@ -143,8 +143,8 @@ func (d *DB) bind(query string, args []any, sealed *sealedValues) (string, []any
 	}
 	sealed.add(b.sealed...)
 	table, columns := d.dialect.batch(b, len(bound)+1)
-	if rest, with := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); with {
-		query = "WITH " + table + ", " + rest
+	if remaining, hasWith := strings.CutPrefix(strings.TrimLeft(query, " \n\t"), "WITH "); hasWith {
+		query = "WITH " + table + ", " + remaining
 	} else {
 		query = "WITH " + table + " " + query
 	}

@@ -1,53 +1,53 @@
-// Package db is the core of the record store: it opens the database,
-// migrates its schema and runs statements. The statements themselves stand in the
-// packages below it, one a domain, which are the implementations of the domain's
-// ports. It is the only door to pgx, the SQLite driver and goose.
+// Package db provides the database of records: it opens the database, migrates the schema
+// and runs statements. The statements stand in the packages of the domains. No other package
+// imports pgx, the SQLite driver for records or goose.
 //
 // # Engines
 //
-// SQLite (write-ahead log, synchronous=FULL) in the data directory, or
-// PostgreSQL 13 and later. One code path serves both; what differs is in
-// dialect.go: how a batch of rows is handed to a statement, and the few words in
-// braces that each engine has its own for. What a Write has returned is on disk.
+// The engine is SQLite (write-ahead log, synchronous=FULL) in the data directory, or
+// PostgreSQL 13 and later. One code path serves both. dialect.go has the differences: how a
+// statement gets a batch of rows, and the words in braces, such as {for update}, which each
+// engine replaces. When Write returns nil, the changes are on disk.
 //
 // # Statements
 //
-// List, One, Value, Values, Map and Numbered read, and Page reads a list by the
-// conditions of Where; Run changes, Exec counts the changed rows, and MustChange and
-// ChangeOr fail if there are none; Returning reads what it changes; Write and Transact
-// run several statements as one, RunAll some that go one after another. A statement
-// works on one row by its parameters, or on many by a Batch, in one round trip. Both
-// take the domain's own types, and a function that lists pointers to the fields of a
-// value serves to read rows (List) and to write them (BatchOf). Statements stand where
-// they are used; Upsert and UpsertAll write the usual ones, SweepExpired deletes the
-// rows that have expired, and Documents keep records whole, as JSON.
+//	read             List, One, Value, Values, Map, Numbered; Page with the conditions of Where
+//	change           Run; Exec counts the changed rows; MustChange and ChangeOr fail if there are none
+//	change and read  Returning
+//	transaction      Write, Transact; RunAll for statements that follow each other
+//	usual forms      Upsert, UpsertAll, SweepExpired; Documents for records as JSON
+//
+// A statement works on one row by its parameters, or on many rows by a Batch, in one round
+// trip. Both take the types of the domain. A function that returns pointers to the fields
+// of a value reads rows (List) and writes them (BatchOf).
 //
 // # Plans
 //
-// A statement has one plan, with any amount of rows and whatever the engine believes of
-// them: SQLite has no statistics, and those of PostgreSQL are older than a burst. A batch
-// has the whole key of the rows that are looked up, the account too, and joins are by
-// nested loops, see prepareSession. A column that is compared beside the key and has an
-// index is written as an expression (due + 0). What is taken in an order is
-// the first of an index, by a statement with LIMIT for each account. The accounts or
-// endpoints of which something waits are found by a recursive query, a step each.
+// A statement has one plan for any number of rows, whatever the statistics say: SQLite has
+// none, and those of PostgreSQL are older than a burst. A batch contains the whole key of
+// the rows, including the account, and joins use nested loops (see servers.prepare). A
+// statement that compares an indexed column in addition to the key writes the column as an
+// expression (due + 0), which excludes the index. A statement that takes rows in an order
+// reads the first entries of an index, with LIMIT, for one account. A recursive query finds
+// the accounts or endpoints that have waiting rows, with one step for each.
 //
 // # Isolation and locks
 //
-// Every Write is one transaction. On SQLite there is one writer: transactions
-// run one after another, and those that wait are committed together, each under
-// a savepoint of its own, so that the failure of one undoes that one only. On
-// PostgreSQL the isolation is READ COMMITTED; a transaction that reads what it
-// changes locks those rows first ({for update}), in the order of their keys, and
-// locks rows of several tables in this order: rule, job, SIM, message, delivery,
-// credit. Deadlocks and serialization failures (40P01, 40001) are retried whole, a
-// few times. A transaction may therefore run more than once, and a commit whose
-// answer was lost may have happened: every one is safe to repeat by its keys.
-// Outside of a Write, each statement sees what was committed before it began.
+// Every Write is one transaction. SQLite has one writer: transactions run one after
+// another, and waiting transactions are committed together. Each has its own savepoint, so
+// that a failure undoes only its own changes. PostgreSQL uses READ COMMITTED. A transaction
+// that reads rows and changes them locks them first ({for update}), in the order of their
+// keys. It locks rows of several tables in this order: rule, job, SIM, message, delivery,
+// credit.
+//
+// After a deadlock or a serialization failure (40P01, 40001) the whole transaction runs
+// again, a few times. A transaction may therefore run more than once, and a commit whose
+// answer was lost may have happened: keys make every transaction safe to repeat. Outside of
+// a Write, each statement sees the changes that were committed before it began.
 //
 // # Errors
 //
-// A row that is not there is relay.KindNotFound. A database that is down, full,
-// busy, read-only or that does not let us in is relay.KindUnavailable, with what
-// to do about it. All else is unexpected.
+// The error of a missing row is relay.KindNotFound. The error of a database that is down,
+// full, busy, read-only or refuses the connection is relay.KindUnavailable, with an
+// instruction. Other errors are unexpected.
 package db

@@ -8,12 +8,12 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Documents are records that are read and written whole, as JSON. Its value names their
-// table, which has the columns account BIGINT, id TEXT and doc TEXT and the primary key
-// (account, id). What belongs to no account has account 0.
+// Documents are records that are read and written whole, as JSON. The value is the name of
+// their table, which has the columns account BIGINT, id TEXT and doc TEXT and the primary key
+// (account, id). Records that belong to no account have account 0.
 type Documents[T any] string
 
-// Noun names a record for errors.
+// Noun returns the name of a record for errors.
 func (t Documents[T]) Noun(id string) string {
 	return strings.ReplaceAll(string(t), "_", " ") + " " + id
 }
@@ -28,38 +28,37 @@ func (t Documents[T]) All(ctx context.Context, c Conn, acct relay.AccountID) ([]
 	return List(ctx, c, t.Noun("list"), "SELECT doc FROM "+string(t)+" WHERE account = $1 ORDER BY id", Doc[T], acct)
 }
 
-// Put saves a record, whether there was one or not.
+// Put creates or replaces a record.
 func (t Documents[T]) Put(ctx context.Context, x Executor, acct relay.AccountID, id string, v T) error {
 	return x.Run(ctx, t.Noun(id), Upsert(string(t), "account, id", "doc"), acct, id, JSON(v))
 }
 
-// Change saves what change makes of a record, under its lock, and reports whether
-// that is another one. It returns relay.KindNotFound if there is no record, and
-// what change returned.
+// Change locks a record, saves the result of change and reports whether that differs. It
+// returns relay.KindNotFound if there is no record, and errors of change unchanged.
 func (t Documents[T]) Change(ctx context.Context, tx *Tx, acct relay.AccountID, id string, change func(*T) error) (v T, changed bool, err error) {
-	noun := t.Noun(id)
-	was, err := Value[string](ctx, tx, noun, "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
+	label := t.Noun(id)
+	oldDoc, err := Value[string](ctx, tx, label, "SELECT doc FROM "+string(t)+" WHERE account = $1 AND id = $2 {for update}", acct, id)
 	if err != nil {
 		return v, false, err
 	}
-	v, is, err := Edit(noun, was, change)
-	if err != nil || is == was {
+	v, newDoc, err := Edit(label, oldDoc, change)
+	if err != nil || newDoc == oldDoc {
 		return v, false, err
 	}
-	return v, true, tx.Run(ctx, noun, "UPDATE "+string(t)+" SET doc = $1 WHERE account = $2 AND id = $3", is, acct, id)
+	return v, true, tx.Run(ctx, label, "UPDATE "+string(t)+" SET doc = $1 WHERE account = $2 AND id = $3", newDoc, acct, id)
 }
 
-// Edit returns what edit makes of a record, and its JSON; an error of edit as it
-// is.
-func Edit[T any](noun, was string, edit func(*T) error) (v T, is string, err error) {
-	if err := Decode([]byte(was), &v); err != nil {
-		return v, "", Wrap(noun, err)
+// Edit returns the result of edit for a record, and its JSON. It returns errors of edit
+// unchanged.
+func Edit[T any](label, oldDoc string, edit func(*T) error) (v T, newDoc string, err error) {
+	if err := Decode([]byte(oldDoc), &v); err != nil {
+		return v, "", Wrap(label, err)
 	}
 	if err := edit(&v); err != nil {
 		return v, "", err
 	}
-	is, err = Encode(v)
-	return v, is, Wrap(noun, err)
+	newDoc, err = Encode(v)
+	return v, newDoc, Wrap(label, err)
 }
 
 // Delete removes a record; relay.KindNotFound if there is none.
@@ -67,8 +66,8 @@ func (t Documents[T]) Delete(ctx context.Context, x Executor, acct relay.Account
 	return MustChange(ctx, x, t.Noun(id), "DELETE FROM "+string(t)+" WHERE account = $1 AND id = $2", acct, id)
 }
 
-// Upsert is the statement that saves a row, whether there was one with its key or not;
-// its parameters are the columns of the key and the others.
+// Upsert returns the statement that creates or replaces a row by its key. The parameters are
+// the columns of the key and the other columns.
 func Upsert(table, key, columns string) string {
 	names := key + ", " + columns
 	values := make([]string, strings.Count(names, ",")+1)
@@ -91,17 +90,18 @@ func upsert(table, key, columns, rows string) string {
 	return "INSERT INTO " + table + " (" + key + ", " + columns + ") " + rows + " ON CONFLICT (" + key + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// Bump counts a version up, which others compare to notice a change.
+// Bump increments a version. Others compare it to notice a change.
 func (t *Tx) Bump(ctx context.Context, name string) error {
 	return t.RunAll(ctx, "version "+name, Bump(name))
 }
 
-// Bump is the statement that counts a version up.
+// Bump returns the statement that increments a version.
 func Bump(name string) Statement {
 	return Do(`INSERT INTO version (name, n) VALUES ($1, 1) ON CONFLICT (name) DO UPDATE SET n = version.n + 1`, name)
 }
 
-// Version is how often a version was counted up, plus the number that Invalidate has set.
+// Version returns a version: the number of its increments plus the number that Invalidate
+// has set.
 func Version(ctx context.Context, c Conn, name string) (int64, error) {
 	return Value[int64](ctx, c, "version "+name, "SELECT CAST(COALESCE(SUM(n), 0) AS BIGINT) FROM version WHERE name IN ('', $1)", name)
 }

@@ -21,7 +21,7 @@ import (
 // Wrap names what failed and gives the error its kind, see the package's
 // documentation. It returns nil for nil; an error that has a kind keeps it, and
 // its text.
-func Wrap(noun string, err error) error {
+func Wrap(label string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -29,12 +29,12 @@ func Wrap(noun string, err error) error {
 		return err
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return relay.Errorf(relay.KindNotFound, "%s: not found", noun)
+		return relay.Errorf(relay.KindNotFound, "%s: not found", label)
 	}
 	if advice, down := unavailable(err); down {
-		return relay.Errorf(relay.KindUnavailable, "%s: %s%w", noun, advice, err)
+		return relay.Errorf(relay.KindUnavailable, "%s: %s%w", label, advice, err)
 	}
-	return relay.Errorf(relay.KindUnexpected, "%s: %w", noun, err)
+	return relay.Errorf(relay.KindUnexpected, "%s: %w", label, err)
 }
 
 // unavailable reports whether the database cannot do what was asked now, as
@@ -126,15 +126,15 @@ func AdviseDamage(err error) error {
 
 // wrap is Wrap for errors of this database. It notes damage, which Check reports from
 // then on.
-func (d *DB) wrap(noun string, err error) error {
-	err = Wrap(noun, d.explain(err))
+func (d *DB) wrap(label string, err error) error {
+	err = Wrap(label, d.explain(err))
 	if err != nil && Damaged(err) && d.health.Note(err) {
 		d.o.Logger.Error("the database is damaged", "error", err)
 	}
 	return err
 }
 
-func (t *Tx) wrap(noun string, err error) error { return t.db.wrap(noun, err) }
+func (t *Tx) wrap(label string, err error) error { return t.db.wrap(label, err) }
 
 // sqliteDown reads a result code of SQLite.
 func sqliteDown(code int) (advice string, down bool) {

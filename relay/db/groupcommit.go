@@ -40,47 +40,47 @@ type request[In, Out any] struct {
 // transaction begins, the request is withdrawn; a transaction that has begun is waited
 // for.
 func (g *GroupCommit[K, In, Out]) Submit(ctx context.Context, key K, input In) (Out, error) {
-	one := &request[In, Out]{input: input, answer: make(chan Answer[Out], 1), lead: make(chan struct{})}
+	r := &request[In, Out]{input: input, answer: make(chan Answer[Out], 1), lead: make(chan struct{})}
 	g.mu.Lock()
 	if g.queues == nil {
 		g.queues = make(map[K][]*request[In, Out])
 	}
 	queue, running := g.queues[key]
-	g.queues[key] = append(queue, one)
+	g.queues[key] = append(queue, r)
 	g.mu.Unlock()
 	if !running {
-		close(one.lead)
+		close(r.lead)
 	}
 	select {
-	case <-one.lead:
-	case a := <-one.answer:
+	case <-r.lead:
+	case a := <-r.answer:
 		return a.Value, a.Err
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil && g.withdraw(key, one) {
-		var none Out
-		return none, relay.Errorf(relay.KindUnavailable, "the transaction did not begin: %w", ctx.Err())
+	if ctx.Err() != nil && g.withdraw(key, r) {
+		var zero Out
+		return zero, relay.Errorf(relay.KindUnavailable, "the transaction did not begin: %w", ctx.Err())
 	}
 	select {
-	case <-one.lead:
+	case <-r.lead:
 		g.commit(ctx, key)
 	default: // its transaction runs
 	}
-	a := <-one.answer
+	a := <-r.answer
 	return a.Value, a.Err
 }
 
 // withdraw removes a request that no transaction has taken, and passes on its lead.
-func (g *GroupCommit[K, In, Out]) withdraw(key K, one *request[In, Out]) bool {
+func (g *GroupCommit[K, In, Out]) withdraw(key K, r *request[In, Out]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(g.queues[key], one)
+	i := slices.Index(g.queues[key], r)
 	if i < 0 {
 		return false
 	}
 	g.queues[key] = slices.Concat(g.queues[key][:i], g.queues[key][i+1:])
 	select {
-	case <-one.lead:
+	case <-r.lead:
 		g.passLead(key)
 	default:
 	}
@@ -90,16 +90,16 @@ func (g *GroupCommit[K, In, Out]) withdraw(key K, one *request[In, Out]) bool {
 // commit runs the waiting requests and passes the lead to the next that waits.
 func (g *GroupCommit[K, In, Out]) commit(ctx context.Context, key K) {
 	g.mu.Lock()
-	all := g.queues[key]
+	queue := g.queues[key]
 	n, size := 0, 0
-	for n < len(all) {
-		if size += g.Size(all[n].input); n > 0 && size > g.Most {
+	for n < len(queue) {
+		if size += g.Size(queue[n].input); n > 0 && size > g.Most {
 			break
 		}
 		n++
 	}
-	now := all[:n:n]
-	g.queues[key] = all[n:]
+	now := queue[:n:n]
+	g.queues[key] = queue[n:]
 	g.mu.Unlock()
 
 	inputs := make([]In, n)

@@ -38,13 +38,13 @@ func (d *DB) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	is, err := p.GetDBVersion(ctx)
+	version, err := p.GetDBVersion(ctx)
 	if err != nil {
 		return Wrap("database: schema version", err)
 	}
 	sources := p.ListSources()
-	if last := sources[len(sources)-1].Version; is > last {
-		return relay.Errorf(relay.KindUnexpected, "database: its schema has version %d, this program knows %d: use a newer program", is, last)
+	if newest := sources[len(sources)-1].Version; version > newest {
+		return relay.Errorf(relay.KindUnexpected, "database: its schema has version %d, this program knows %d: use a newer program", version, newest)
 	}
 	_, err = p.Up(ctx)
 	return Wrap("database: schema", err)
@@ -56,15 +56,15 @@ func (d *DB) Migrations(ctx context.Context) ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.Status(ctx)
+	states, err := p.Status(ctx)
 	if err != nil {
 		return nil, Wrap("database: schema", err)
 	}
-	out := make([]Migration, len(all))
+	list := make([]Migration, len(states))
 	for i, step := range steps() { // oldest first, as the others are
-		out[i] = Migration{Version: step.version, Name: step.name, Applied: all[i].State == goose.StateApplied}
+		list[i] = Migration{Version: step.version, Name: step.name, Applied: states[i].State == goose.StateApplied}
 	}
-	return out, nil
+	return list, nil
 }
 
 // step is a migration as it is written.
@@ -76,27 +76,27 @@ type step struct {
 
 // steps reads the migrations, oldest first. They are part of the program: nothing can
 // fail but the number of a name, and goose refuses version 0.
-func steps() (all []step) {
+func steps() (list []step) {
 	files, _ := fs.Glob(migrations, "migrations/*.sql")
 	for _, file := range files {
 		version, _ := goose.NumericComponent(file)
 		text, _ := migrations.ReadFile(file)
 		_, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
-		all = append(all, step{version, name, string(text)})
+		list = append(list, step{version, name, string(text)})
 	}
-	return all
+	return list
 }
 
 func (d *DB) provider() (*goose.Provider, error) {
-	var all []*goose.Migration
+	var list []*goose.Migration
 	for _, step := range steps() {
-		all = append(all, goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+		list = append(list, goose.NewGoMigration(step.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, d.dialect.schema(step.text))
 			return err
 		}}, nil))
 	}
 	o := []goose.ProviderOption{
-		goose.WithGoMigrations(all...), goose.WithDisableGlobalRegistry(true), goose.WithTableName("schema_version"),
+		goose.WithGoMigrations(list...), goose.WithDisableGlobalRegistry(true), goose.WithTableName("schema_version"),
 		goose.WithLogger(goose.NopLogger()),
 	}
 	kind := goose.DialectSQLite3

@@ -155,10 +155,10 @@ func newServers(cfg *pgx.ConnConfig, o Options, check func(context.Context, *pgx
 	s.limit = min(maxConnectTime, o.Timeout/time.Duration(len(s.hosts)+1))
 	for _, h := range s.hosts {
 		h.config.ConnectTimeout = min(cmp.Or(h.config.ConnectTimeout, s.limit), s.limit)
-		before := h.config.ValidateConnect
+		validate := h.config.ValidateConnect
 		h.config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-			if before != nil {
-				if err := before(ctx, conn); err != nil {
+			if validate != nil {
+				if err := validate(ctx, conn); err != nil {
 					return err
 				}
 			}
@@ -187,9 +187,9 @@ func hostsOf(cfg *pgx.ConnConfig) (hosts []*serverHost) {
 			hosts[i].config.Fallbacks = append(hosts[i].config.Fallbacks, f)
 			continue
 		}
-		one := cfg.Copy()
-		one.Host, one.Port, one.TLSConfig, one.Fallbacks = f.Host, f.Port, f.TLSConfig, nil
-		hosts = append(hosts, &serverHost{name: name, config: one})
+		config := cfg.Copy()
+		config.Host, config.Port, config.TLSConfig, config.Fallbacks = f.Host, f.Port, f.TLSConfig, nil
+		hosts = append(hosts, &serverHost{name: name, config: config})
 	}
 	return hosts
 }

@@ -34,7 +34,7 @@ type Progress struct {
 	journals atomic.Pointer[func() map[string]uint64] // nil until Follow
 
 	commits   uint64 // never falls: a database that lost transactions goes on from the file's
-	next      uint64 // with the transaction that runs
+	pending   uint64 // with the running transaction
 	changes   int64  // of rows by the connection until the last transaction
 	positions map[string]uint64
 }
@@ -65,9 +65,9 @@ func OpenProgress(ctx context.Context, db *sql.DB, path string, now func() time.
 		INSERT INTO progress VALUES (1, 0, 0, '{}') ON CONFLICT DO NOTHING`); err != nil {
 		return nil, err
 	}
-	var at int64
+	var lastMillis int64
 	var positions string
-	if err := db.QueryRowContext(ctx, "SELECT commits, at, positions FROM progress").Scan(&p.commits, &at, &positions); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT commits, at, positions FROM progress").Scan(&p.commits, &lastMillis, &positions); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(positions), &p.positions); err != nil {
@@ -87,8 +87,8 @@ func OpenProgress(ctx context.Context, db *sql.DB, path string, now func() time.
 		Positions: maps.Clone(p.positions),
 	}
 	p.commits = max(p.commits, commits)
-	if at > 0 {
-		p.loss.Since = time.UnixMilli(at)
+	if lastMillis > 0 {
+		p.loss.Since = time.UnixMilli(lastMillis)
 	}
 	return p, nil
 }
@@ -111,7 +111,7 @@ RETURNING total_changes() + 1`
 
 // Record writes the progress as a part of a transaction.
 func (p *Progress) Record(ctx context.Context, tx runner) error {
-	p.next = p.commits
+	p.pending = p.commits
 	journals := p.journals.Load()
 	if journals == nil {
 		return nil
@@ -130,7 +130,7 @@ func (p *Progress) Record(ctx context.Context, tx runner) error {
 		if err := rows.Scan(&p.changes); err != nil {
 			return err
 		}
-		p.next++
+		p.pending++
 	}
 	return rows.Err()
 }
@@ -138,10 +138,10 @@ func (p *Progress) Record(ctx context.Context, tx runner) error {
 // Committed notes that the transaction of the last Record is on disk. A file that cannot
 // be written keeps its count, so that a later loss may not be noticed.
 func (p *Progress) Committed() {
-	if p.next == p.commits {
+	if p.pending == p.commits {
 		return
 	}
-	p.commits = p.next
+	p.commits = p.pending
 	_, _ = p.file.WriteAt(formatCommits(p.commits, p.now()), 0)
 }
 
@@ -154,19 +154,19 @@ func (p *Progress) Close() error {
 }
 
 // formatCommits returns the content of the file, which has always the same length.
-func formatCommits(commits uint64, at time.Time) []byte {
-	text := fmt.Sprintf("%020d %020d", commits, at.UnixMilli())
+func formatCommits(commits uint64, t time.Time) []byte {
+	text := fmt.Sprintf("%020d %020d", commits, t.UnixMilli())
 	return fmt.Appendf(nil, "%s %08x\n", text, crc32.ChecksumIEEE([]byte(text)))
 }
 
-func parseCommits(line []byte) (commits uint64, at time.Time, intact bool) {
+func parseCommits(line []byte) (commits uint64, t time.Time, intact bool) {
 	var millis int64
 	if _, err := fmt.Sscanf(string(line), "%d %d", &commits, &millis); err != nil {
 		return 0, time.Time{}, false
 	}
-	at = time.UnixMilli(millis)
-	if string(formatCommits(commits, at)) != string(line) {
+	t = time.UnixMilli(millis)
+	if string(formatCommits(commits, t)) != string(line) {
 		return 0, time.Time{}, false
 	}
-	return commits, at, true
+	return commits, t, true
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/penstock/penstock/relay"
 )
 
-// Conn is what statements run on: a *DB outside of transactions, which only
-// reads, or a *Tx.
+// Conn runs statements: a *DB, which only reads, or a *Tx.
 //
 // Parameters of a statement are $1, $2 …: text, whole numbers, truth (1, 0), times
 // and durations (milliseconds), bytes, and JSON. A *Batch may be the last argument,
@@ -18,7 +17,7 @@ import (
 type Conn interface {
 	query(ctx context.Context, query string, args []any) (*sql.Rows, error)
 	bound(ctx context.Context) (context.Context, context.CancelFunc)
-	wrap(noun string, err error) error
+	wrap(label string, err error) error
 	sealer() Sealer
 }
 
@@ -26,40 +25,40 @@ type Conn interface {
 // transaction of its own.
 type Executor interface {
 	// Run runs a statement.
-	Run(ctx context.Context, noun, query string, args ...any) error
+	Run(ctx context.Context, label, query string, args ...any) error
 	// Exec runs a statement and returns how many rows it changed.
-	Exec(ctx context.Context, noun, query string, args ...any) (int64, error)
+	Exec(ctx context.Context, label, query string, args ...any) (int64, error)
 }
 
-// List runs a statement and reads its rows: the columns of each to where fields says. A
-// func() as the last of these is called when a row has been read, to complete the value.
-// The same function, without it, makes a batch of values, see BatchOf. A statement that
-// changes something does not return columns that are Sealed: it may run twice.
-func List[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args ...any) ([]T, error) {
+// List runs a statement and reads its rows: fields returns the pointers for the columns of a
+// row. If the last of them is a func(), List calls it after it has read a row, to complete
+// the value. Without it, the same function makes a batch of values, see BatchOf. A statement
+// that changes rows must not return Sealed columns, because List may run it twice.
+func List[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args ...any) ([]T, error) {
 	if empty(args) {
 		return nil, nil
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	all, err := list(ctx, c, noun, query, fields, args, false)
+	rows, err := list(ctx, c, label, query, fields, args, false)
 	if errors.Is(err, relay.ErrUnopened) { // another gateway may have added a key
 		if err := c.sealer().Load(ctx); err != nil {
 			return nil, err
 		}
-		all, err = list(ctx, c, noun, query, fields, args, true)
+		rows, err = list(ctx, c, label, query, fields, args, true)
 	}
-	return all, err
+	return rows, err
 }
 
 // list is List with the keys that are loaded; final says that these are those of the
 // database, see SealedOr.
-func list[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args []any, final bool) ([]T, error) {
+func list[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args []any, final bool) ([]T, error) {
 	rows, err := c.query(ctx, query, args)
 	if err != nil {
-		return nil, c.wrap(noun, err)
+		return nil, c.wrap(label, err)
 	}
 	defer func() { _ = rows.Close() }()
-	var all []T
+	var values []T
 	var v, zero T
 	columns, complete := fields(&v), func() {}
 	for _, column := range columns {
@@ -67,102 +66,100 @@ func list[T any](ctx context.Context, c Conn, noun, query string, fields func(v 
 			s.sealer, s.final = c.sealer(), final
 		}
 	}
-	if last, ok := columns[len(columns)-1].(func()); ok {
-		columns, complete = columns[:len(columns)-1], last
+	if done, ok := columns[len(columns)-1].(func()); ok {
+		columns, complete = columns[:len(columns)-1], done
 	}
 	for rows.Next() {
 		if err := rows.Scan(columns...); err != nil {
-			return nil, c.wrap(noun, err)
+			return nil, c.wrap(label, err)
 		}
 		complete()
-		all = append(all, v)
+		values = append(values, v)
 		v = zero
 	}
-	return all, c.wrap(noun, rows.Err())
+	return values, c.wrap(label, rows.Err())
 }
 
-// One runs a statement and reads its first row; relay.KindNotFound if it has
-// none.
-func One[T any](ctx context.Context, c Conn, noun, query string, fields func(v *T) []any, args ...any) (T, error) {
-	all, err := List(ctx, c, noun, query, fields, args...)
-	if err == nil && len(all) == 0 {
-		err = NotFound(noun)
+// One runs a statement and reads its first row; relay.KindNotFound if there is none.
+func One[T any](ctx context.Context, c Conn, label, query string, fields func(v *T) []any, args ...any) (T, error) {
+	values, err := List(ctx, c, label, query, fields, args...)
+	if err == nil && len(values) == 0 {
+		err = NotFound(label)
 	}
 	if err != nil {
-		var none T
-		return none, err
+		var zero T
+		return zero, err
 	}
-	return all[0], nil
+	return values[0], nil
 }
 
-// NotFound is the error for a record that is not there.
-func NotFound(noun string) error { return relay.Errorf(relay.KindNotFound, "%s: not found", noun) }
+// NotFound returns the error of a missing record.
+func NotFound(label string) error { return relay.Errorf(relay.KindNotFound, "%s: not found", label) }
 
-// Value runs a statement that answers one value; relay.KindNotFound if it has no
-// row.
-func Value[T any](ctx context.Context, c Conn, noun, query string, args ...any) (T, error) {
-	return One(ctx, c, noun, query, Self[T], args...)
+// Value runs a statement that returns one value; relay.KindNotFound if it returns no row.
+func Value[T any](ctx context.Context, c Conn, label, query string, args ...any) (T, error) {
+	return One(ctx, c, label, query, Self[T], args...)
 }
 
-// Values runs a statement that answers one column.
-func Values[T any](ctx context.Context, c Conn, noun, query string, args ...any) ([]T, error) {
-	return List(ctx, c, noun, query, Self[T], args...)
+// Values runs a statement that returns one column.
+func Values[T any](ctx context.Context, c Conn, label, query string, args ...any) ([]T, error) {
+	return List(ctx, c, label, query, Self[T], args...)
 }
 
-// Self is a value that is the only column.
+// Self returns the pointer for a value that is the only column.
 func Self[T any](v *T) []any { return []any{v} }
 
-// Map runs a statement that answers keys and their values.
-func Map[K comparable, V any](ctx context.Context, c Conn, noun, query string, args ...any) (map[K]V, error) {
+// Map runs a statement that returns keys and their values.
+func Map[K comparable, V any](ctx context.Context, c Conn, label, query string, args ...any) (map[K]V, error) {
 	type pair struct {
 		key   K
 		value V
 	}
-	all, err := List(ctx, c, noun, query, func(p *pair) []any { return []any{&p.key, &p.value} }, args...)
-	out := make(map[K]V, len(all))
-	for _, p := range all {
-		out[p.key] = p.value
+	pairs, err := List(ctx, c, label, query, func(p *pair) []any { return []any{&p.key, &p.value} }, args...)
+	byKey := make(map[K]V, len(pairs))
+	for _, p := range pairs {
+		byKey[p.key] = p.value
 	}
-	return out, err
+	return byKey, err
 }
 
 // Page runs a query for the first rows that meet conditions, in an order.
-func Page[T any](ctx context.Context, c Conn, noun, query string, w *Where, order string, limit int, fields func(v *T) []any) ([]T, error) {
+func Page[T any](ctx context.Context, c Conn, label, query string, w *Where, order string, limit int, fields func(v *T) []any) ([]T, error) {
 	query += w.String() + " ORDER BY " + order + " LIMIT " + w.Arg(limit)
-	return List(ctx, c, noun, query, fields, w.Args()...)
+	return List(ctx, c, label, query, fields, w.Args()...)
 }
 
-// By finds values by their keys; of several the last.
-func By[K comparable, V any](all []V, key func(V) K) map[K]V {
-	out := make(map[K]V, len(all))
-	for _, v := range all {
-		out[key(v)] = v
+// By returns values by their keys. Of several values with one key, the last one wins.
+func By[K comparable, V any](values []V, key func(V) K) map[K]V {
+	byKey := make(map[K]V, len(values))
+	for _, v := range values {
+		byKey[key(v)] = v
 	}
-	return out
+	return byKey
 }
 
-// Index finds the values that List has returned by their keys; of several the last.
-func Index[K comparable, V any](all []V, err error, key func(*V) K) (map[K]*V, error) {
-	out := make(map[K]*V, len(all))
-	for i := range all {
-		out[key(&all[i])] = &all[i]
+// Index is By for the result of List.
+func Index[K comparable, V any](values []V, err error, key func(*V) K) (map[K]*V, error) {
+	byKey := make(map[K]*V, len(values))
+	for i := range values {
+		byKey[key(&values[i])] = &values[i]
 	}
-	return out, err
+	return byKey, err
 }
 
 // Numbered runs a statement over a batch of n rows and returns a value for each: rows are
 // the number of one of them, batch.n, and the columns of its value.
-func Numbered[T any](ctx context.Context, c Conn, noun, query string, n int, fields func(v *T) []any, args ...any) ([]T, error) {
+func Numbered[T any](ctx context.Context, c Conn, label, query string, n int, fields func(v *T) []any, args ...any) ([]T, error) {
 	type numbered struct {
 		n int
 		v T
 	}
-	found, err := List(ctx, c, noun, query, func(r *numbered) []any { return append([]any{&r.n}, fields(&r.v)...) }, args...)
-	all := make([]T, n)
+	found, err := List(ctx, c, label, query, func(r *numbered) []any { return append([]any{&r.n}, fields(&r.v)...) }, args...)
+	values := make([]T, n)
 	for _, r := range found {
-		all[r.n-1] = r.v
+		values[r.n-1] = r.v
 	}
-	return all, err
+	return values, err
 }
 
 // OrZero returns the value without an error if the error is relay.KindNotFound.
@@ -183,25 +180,25 @@ func IsNotFound(err error) bool {
 
 // Returning runs one statement that changes rows and returns them (RETURNING), in a
 // transaction of its own.
-func Returning[T any](ctx context.Context, d *DB, noun, query string, fields func(v *T) []any, args ...any) ([]T, error) {
+func Returning[T any](ctx context.Context, d *DB, label, query string, fields func(v *T) []any, args ...any) ([]T, error) {
 	if empty(args) {
 		return nil, nil
 	}
-	return single(ctx, d, noun, args, func(ctx context.Context, tx *Tx) ([]T, error) {
-		return List(ctx, tx, noun, query, fields, args...)
+	return single(ctx, d, label, args, func(ctx context.Context, tx *Tx) ([]T, error) {
+		return List(ctx, tx, label, query, fields, args...)
 	})
 }
 
 // MustChange runs a statement that has to change a row; relay.KindNotFound if it
 // changes none.
-func MustChange(ctx context.Context, x Executor, noun, query string, args ...any) error {
-	return ChangeOr(ctx, x, NotFound(noun), noun, query, args...)
+func MustChange(ctx context.Context, x Executor, label, query string, args ...any) error {
+	return ChangeOr(ctx, x, NotFound(label), label, query, args...)
 }
 
 // ChangeOr runs a statement that has to change a row, and returns the error unchanged if
 // it changes none.
-func ChangeOr(ctx context.Context, x Executor, unchanged error, noun, query string, args ...any) error {
-	n, err := x.Exec(ctx, noun, query, args...)
+func ChangeOr(ctx context.Context, x Executor, unchanged error, label, query string, args ...any) error {
+	n, err := x.Exec(ctx, label, query, args...)
 	if err == nil && n == 0 {
 		err = unchanged
 	}
@@ -232,7 +229,7 @@ func (d *DB) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.o.Timeout)
 }
 
-// prepared is a statement of SQLite's readers, which keep it compiled.
+// prepared returns a compiled statement for the readers of SQLite.
 func (d *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt, ok := d.stmts.Load(query); ok {
 		return stmt.(*sql.Stmt), nil
@@ -241,8 +238,8 @@ func (d *DB) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if other, loaded := d.stmts.LoadOrStore(query, stmt); loaded {
-		return other.(*sql.Stmt), stmt.Close()
+	if existing, loaded := d.stmts.LoadOrStore(query, stmt); loaded {
+		return existing.(*sql.Stmt), stmt.Close()
 	}
 	return stmt, nil
 }
@@ -263,7 +260,7 @@ type runner interface {
 func (d *DB) sealer() Sealer { return d.sealed }
 func (t *Tx) sealer() Sealer { return t.db.sealed }
 
-// Now is the store's clock.
+// Now returns the time of the database's clock.
 func (t *Tx) Now() time.Time { return t.db.Now() }
 
 func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
@@ -277,25 +274,25 @@ func (t *Tx) query(ctx context.Context, query string, args []any) (*sql.Rows, er
 func (t *Tx) bound(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }
 
 // Exec runs a statement and returns how many rows it changed.
-func (t *Tx) Exec(ctx context.Context, noun, query string, args ...any) (int64, error) {
+func (t *Tx) Exec(ctx context.Context, label, query string, args ...any) (int64, error) {
 	if empty(args) {
 		return 0, nil
 	}
 	query, args, err := t.db.bind(query, args, &t.sealed)
 	if err != nil {
-		return 0, t.wrap(noun, err)
+		return 0, t.wrap(label, err)
 	}
 	result, err := t.run.ExecContext(ctx, query, args...)
 	if err != nil {
-		return 0, t.wrap(noun, err)
+		return 0, t.wrap(label, err)
 	}
 	n, err := result.RowsAffected()
-	return n, t.wrap(noun, err)
+	return n, t.wrap(label, err)
 }
 
 // Run runs a statement.
-func (t *Tx) Run(ctx context.Context, noun, query string, args ...any) error {
-	_, err := t.Exec(ctx, noun, query, args...)
+func (t *Tx) Run(ctx context.Context, label, query string, args ...any) error {
+	_, err := t.Exec(ctx, label, query, args...)
 	return err
 }
 
@@ -306,19 +303,19 @@ type Statement struct {
 	unchanged error // if it changes no row
 }
 
-// Do makes a statement of a sequence, see RunAll.
+// Do returns a statement for RunAll.
 func Do(query string, args ...any) Statement { return Statement{query: query, args: args} }
 
-// Or is the statement that fails with an error if it changes no row.
+// Or returns the statement with an error for the case that it changes no row.
 func (s Statement) Or(unchanged error) Statement {
 	s.unchanged = unchanged
 	return s
 }
 
 // RunAll runs statements one after another, until one fails.
-func (t *Tx) RunAll(ctx context.Context, noun string, all ...Statement) error {
-	for _, s := range all {
-		if err := ChangeOr(ctx, t, s.unchanged, noun, s.query, s.args...); err != nil {
+func (t *Tx) RunAll(ctx context.Context, label string, statements ...Statement) error {
+	for _, s := range statements {
+		if err := ChangeOr(ctx, t, s.unchanged, label, s.query, s.args...); err != nil {
 			return err
 		}
 	}
@@ -326,6 +323,6 @@ func (t *Tx) RunAll(ctx context.Context, noun string, all ...Statement) error {
 }
 
 // RunAll runs statements one after another, in one transaction.
-func (d *DB) RunAll(ctx context.Context, noun string, all ...Statement) error {
-	return d.Write(ctx, noun, func(ctx context.Context, tx *Tx) error { return tx.RunAll(ctx, noun, all...) })
+func (d *DB) RunAll(ctx context.Context, label string, statements ...Statement) error {
+	return d.Write(ctx, label, func(ctx context.Context, tx *Tx) error { return tx.RunAll(ctx, label, statements...) })
 }

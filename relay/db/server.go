@@ -14,14 +14,14 @@ type Server struct {
 }
 
 // Newer returns the newer of two servers, s if neither is.
-func (s Server) Newer(other Server) Server {
+func (s Server) Newer(found Server) Server {
 	switch {
-	case s.Accepted != other.Accepted:
-		if other.Accepted > s.Accepted {
-			return other
+	case s.Accepted != found.Accepted:
+		if found.Accepted > s.Accepted {
+			return found
 		}
-	case s.System == "", s.System == other.System && s.Timeline < other.Timeline:
-		return other
+	case s.System == "", s.System == found.System && s.Timeline < found.Timeline:
+		return found
 	}
 	return s
 }

@@ -27,7 +27,7 @@ func columnText(v any) (text string, ok bool, err error) {
 	case *sealedColumn:
 		return columnText(v.plain)
 	case jsonColumn:
-		text, err = Encode(v.of)
+		text, err = Encode(v.value)
 		return text, true, err
 	}
 	if r := reflect.Indirect(reflect.ValueOf(v)); r.Kind() == reflect.String {
@@ -159,7 +159,7 @@ func (t *nanoColumn) Scan(column any) error {
 func scanTime(t *time.Time, column any, moment func(int64) time.Time) error {
 	n, ok := column.(int64)
 	if !ok {
-		return fmt.Errorf("%T is no time", column)
+		return fmt.Errorf("%T is not a time", column)
 	}
 	*t = time.Time{}
 	if n != 0 {
@@ -172,7 +172,7 @@ func scanTime(t *time.Time, column any, moment func(int64) time.Time) error {
 // pointer, where a column is read to. An empty column leaves the value as it is.
 func JSON(v any) sql.Scanner { return jsonColumn{v} }
 
-type jsonColumn struct{ of any }
+type jsonColumn struct{ value any }
 
 // Scan reads the column.
 func (j jsonColumn) Scan(column any) error {
@@ -180,7 +180,7 @@ func (j jsonColumn) Scan(column any) error {
 	if err != nil || len(doc) == 0 {
 		return err
 	}
-	return Decode(doc, j.of)
+	return Decode(doc, j.value)
 }
 
 func bytesOf(column any) ([]byte, error) {
@@ -190,7 +190,7 @@ func bytesOf(column any) ([]byte, error) {
 	case []byte:
 		return column, nil
 	}
-	return nil, fmt.Errorf("%T is no JSON", column)
+	return nil, fmt.Errorf("%T is not text", column)
 }
 
 // Doc is the only column of a record that is kept as JSON.

@@ -16,25 +16,25 @@ import (
 // Write runs a transaction: its changes are on disk when Write returns nil, and rolled
 // back otherwise. do may run more than once, and must not keep results of a failed
 // run.
-func (d *DB) Write(ctx context.Context, noun string, do func(ctx context.Context, tx *Tx) error) error {
-	return d.perform(ctx, noun, d.transact, do)
+func (d *DB) Write(ctx context.Context, label string, do func(ctx context.Context, tx *Tx) error) error {
+	return d.perform(ctx, label, d.transact, do)
 }
 
 // perform runs do in the writer of SQLite; on PostgreSQL by run, again where it
 // conflicts with others.
-func (d *DB) perform(ctx context.Context, noun string, run func(context.Context, work) error, do work) error {
+func (d *DB) perform(ctx context.Context, label string, run func(context.Context, work) error, do work) error {
 	defer d.observe("write", time.Now())
 	do = d.verified(do)
 	if d.writer != nil {
-		return d.wrap(noun, d.writer.do(ctx, do))
+		return d.wrap(label, d.writer.do(ctx, do))
 	}
 	const tries = 8
 	for try := 1; ; try++ {
 		err := run(ctx, do)
 		if err == nil || !conflicted(err) || try == tries {
-			return d.wrap(noun, err)
+			return d.wrap(label, err)
 		}
-		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", noun, "error", err)
+		d.o.Logger.DebugContext(ctx, "retrying transaction", "of", label, "error", err)
 	}
 }
 
@@ -49,45 +49,45 @@ func (d *DB) observe(operation string, began time.Time) {
 }
 
 // Transact is Write for a transaction that returns something.
-func Transact[T any](ctx context.Context, d *DB, noun string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
-	return perform(ctx, d, noun, d.transact, do)
+func Transact[T any](ctx context.Context, d *DB, label string, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+	return perform(ctx, d, label, d.transact, do)
 }
 
 // single is Transact for a transaction of one statement with these arguments. PostgreSQL
 // begins and commits it by itself, in one round trip, unless it has sealed values, which a
 // further statement verifies.
-func single[T any](ctx context.Context, d *DB, noun string, args []any, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+func single[T any](ctx context.Context, d *DB, label string, args []any, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
 	if seals(args) {
-		return perform(ctx, d, noun, d.transact, do)
+		return perform(ctx, d, label, d.transact, do)
 	}
-	return perform(ctx, d, noun, d.single, do)
+	return perform(ctx, d, label, d.single, do)
 }
 
-func perform[T any](ctx context.Context, d *DB, noun string, run func(context.Context, work) error, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
+func perform[T any](ctx context.Context, d *DB, label string, run func(context.Context, work) error, do func(ctx context.Context, tx *Tx) (T, error)) (T, error) {
 	var result T
-	err := d.perform(ctx, noun, run, func(ctx context.Context, tx *Tx) (err error) {
+	err := d.perform(ctx, label, run, func(ctx context.Context, tx *Tx) (err error) {
 		result, err = do(ctx, tx)
 		return err
 	})
 	if err != nil {
-		var none T
-		return none, err
+		var zero T
+		return zero, err
 	}
 	return result, nil
 }
 
 // Exec runs one statement in a transaction of its own and returns how many rows
 // it changed.
-func (d *DB) Exec(ctx context.Context, noun, query string, args ...any) (n int64, err error) {
+func (d *DB) Exec(ctx context.Context, label, query string, args ...any) (n int64, err error) {
 	if empty(args) {
 		return 0, nil
 	}
-	return single(ctx, d, noun, args, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, noun, query, args...) })
+	return single(ctx, d, label, args, func(ctx context.Context, tx *Tx) (int64, error) { return tx.Exec(ctx, label, query, args...) })
 }
 
 // Run is Exec for a statement of which the number of rows does not matter.
-func (d *DB) Run(ctx context.Context, noun, query string, args ...any) error {
-	_, err := d.Exec(ctx, noun, query, args...)
+func (d *DB) Run(ctx context.Context, label, query string, args ...any) error {
+	_, err := d.Exec(ctx, label, query, args...)
 	return err
 }
 
@@ -96,11 +96,11 @@ func (d *DB) Run(ctx context.Context, noun, query string, args ...any) error {
 const SweepMost = 5000
 
 // Repeat runs transactions that each do a part of some work, and return how much
-// they did, until one does less than most.
-func (d *DB) Repeat(ctx context.Context, noun string, most int, do func(ctx context.Context, tx *Tx) (int, error)) error {
+// they did, until one does less than limit.
+func (d *DB) Repeat(ctx context.Context, label string, limit int, do func(ctx context.Context, tx *Tx) (int, error)) error {
 	for {
-		n, err := Transact(ctx, d, noun, do)
-		if err != nil || n < most {
+		n, err := Transact(ctx, d, label, do)
+		if err != nil || n < limit {
 			return err
 		}
 	}
@@ -108,17 +108,17 @@ func (d *DB) Repeat(ctx context.Context, noun string, most int, do func(ctx cont
 
 // Sweep repeats a statement that changes at most so many rows, which is its last
 // parameter, until none are left.
-func (d *DB) Sweep(ctx context.Context, noun string, most int, query string, args ...any) error {
-	return d.Repeat(ctx, noun, most, func(ctx context.Context, tx *Tx) (int, error) {
-		n, err := tx.Exec(ctx, noun, query, append(slices.Clip(args), most)...)
+func (d *DB) Sweep(ctx context.Context, label string, limit int, query string, args ...any) error {
+	return d.Repeat(ctx, label, limit, func(ctx context.Context, tx *Tx) (int, error) {
+		n, err := tx.Exec(ctx, label, query, append(slices.Clip(args), limit)...)
 		return int(n), err
 	})
 }
 
 // SweepExpired deletes the rows of a table in which a column, such as expires, has a
 // time that is not after another one; key is the table's primary key.
-func (d *DB) SweepExpired(ctx context.Context, noun, table, key, column string, now time.Time) error {
-	return d.Sweep(ctx, noun, SweepMost, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
+func (d *DB) SweepExpired(ctx context.Context, label, table, key, column string, now time.Time) error {
+	return d.Sweep(ctx, label, SweepMost, fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (
   SELECT %[2]s FROM %[1]s WHERE %[3]s > 0 AND %[3]s <= $1 ORDER BY %[3]s LIMIT $2 {skip locked})`, table, key, column), now)
 }
 
@@ -186,10 +186,10 @@ func newWriter(d *DB) *writer {
 // run; once it has begun, do waits for its end, since it writes its caller's
 // variables.
 func (w *writer) do(ctx context.Context, do work) error {
-	one := &pendingWrite{ctx: ctx, do: do, answer: make(chan error, 1)}
+	p := &pendingWrite{ctx: ctx, do: do, answer: make(chan error, 1)}
 	closed := relay.Errorf(relay.KindUnavailable, "the database is closed")
 	select {
-	case w.queue <- one:
+	case w.queue <- p:
 	case <-w.quit:
 		return closed
 	case <-ctx.Done():
@@ -197,16 +197,16 @@ func (w *writer) do(ctx context.Context, do work) error {
 	}
 	reason := error(closed)
 	select {
-	case err := <-one.answer:
+	case err := <-p.answer:
 		return err
 	case <-w.done: // it may have been queued after the last one that ran
 	case <-ctx.Done():
 		reason = ctx.Err()
 	}
-	if one.begun.CompareAndSwap(false, true) {
+	if p.begun.CompareAndSwap(false, true) {
 		return reason // it will not run
 	}
-	return <-one.answer // do may write to captured variables until it has ended
+	return <-p.answer // do may write to captured variables until it has ended
 }
 
 // close waits for the queued transactions.
@@ -220,11 +220,11 @@ func (w *writer) run() {
 	defer w.closeConn()
 	for {
 		select {
-		case first := <-w.queue:
-			w.runBatch(first)
+		case p := <-w.queue:
+			w.runBatch(p)
 		case <-w.quit:
-			for first := w.next(0, time.Now()); first != nil; first = w.next(0, time.Now()) {
-				w.runBatch(first)
+			for p := w.waiting(0, time.Now()); p != nil; p = w.waiting(0, time.Now()) {
+				w.runBatch(p)
 			}
 			return
 		}
@@ -241,43 +241,43 @@ func (w *writer) closeConn() {
 }
 
 // runBatch runs a transaction and those that wait behind it, and commits them.
-func (w *writer) runBatch(first *pendingWrite) {
+func (w *writer) runBatch(p *pendingWrite) {
 	// Statements are not cancelled: that would roll back the other transactions of the
 	// same commit.
 	ctx := context.Background()
 	if err := w.begin(ctx); err != nil {
-		first.answer <- err
+		p.answer <- err
 		return
 	}
-	var all []*pendingWrite
+	var batch []*pendingWrite
 	began := time.Now()
-	for one := first; one != nil; one = w.next(len(all), began) {
-		all = append(all, one)
-		if err := w.runOne(ctx, one); err != nil {
-			w.abandon(ctx, all, err)
+	for ; p != nil; p = w.waiting(len(batch), began) {
+		batch = append(batch, p)
+		if err := w.runOne(ctx, p); err != nil {
+			w.abandon(ctx, batch, err)
 			return
 		}
 	}
 	if err := w.commit(ctx); err != nil {
-		w.abandon(ctx, all, err)
+		w.abandon(ctx, batch, err)
 		return
 	}
 	// A transaction may have failed because of an earlier one in the same commit. Its
 	// caller learns of it after the commit, when other connections can read both.
-	for _, one := range all {
-		one.answer <- one.err
+	for _, p := range batch {
+		p.answer <- p.err
 	}
 }
 
-// next is the next transaction that waits, nil if none does or the commit has
-// enough.
-func (w *writer) next(n int, began time.Time) *pendingWrite {
+// waiting returns the next transaction of the queue; nil if the queue is empty or the
+// commit is full.
+func (w *writer) waiting(n int, began time.Time) *pendingWrite {
 	if n >= maxJoined || time.Since(began) > maxJoinTime {
 		return nil
 	}
 	select {
-	case one := <-w.queue:
-		return one
+	case p := <-w.queue:
+		return p
 	default:
 		return nil
 	}
@@ -307,37 +307,37 @@ func (w *writer) commit(ctx context.Context) error {
 
 // runOne runs one transaction under its savepoint. An error says that the engine gave
 // up the whole commit.
-func (w *writer) runOne(ctx context.Context, one *pendingWrite) error {
-	if !one.begun.CompareAndSwap(false, true) {
-		one.err = one.ctx.Err()
+func (w *writer) runOne(ctx context.Context, p *pendingWrite) error {
+	if !p.begun.CompareAndSwap(false, true) {
+		p.err = p.ctx.Err()
 		return nil
 	}
 	if err := w.exec(ctx, "SAVEPOINT one"); err != nil {
 		return err
 	}
-	if one.err = w.runSafely(context.WithoutCancel(one.ctx), one); one.err != nil {
+	if p.err = w.runSafely(context.WithoutCancel(p.ctx), p); p.err != nil {
 		if undo := w.exec(ctx, "ROLLBACK TO one"); undo != nil {
-			return one.err
+			return p.err
 		}
 	}
 	return w.exec(ctx, "RELEASE one")
 }
 
 // runSafely runs a transaction and converts a panic to an error of its caller.
-func (w *writer) runSafely(ctx context.Context, one *pendingWrite) (err error) {
+func (w *writer) runSafely(ctx context.Context, p *pendingWrite) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = relay.Errorf(relay.KindUnexpected, "transaction: panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return one.do(ctx, &Tx{db: w.db, run: w})
+	return p.do(ctx, &Tx{db: w.db, run: w})
 }
 
 // abandon rolls back a commit and returns the error to all its transactions.
-func (w *writer) abandon(ctx context.Context, all []*pendingWrite, err error) {
+func (w *writer) abandon(ctx context.Context, batch []*pendingWrite, err error) {
 	_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // fails if the engine did so already
-	for _, one := range all {
-		one.answer <- err
+	for _, p := range batch {
+		p.answer <- err
 	}
 }
 

@@ -39,7 +39,7 @@ func (d *Gateway) openProcessing(back backends, out outbound, receipts *message.
 	}, inbound.Options{
 		Settings: inbound.Settings{Zone: d.cfg.TimeZone, MailDomain: mailDomain(d.cfg.SMTP.From)},
 		Lease:    out.queue.Lease(), Remember: max(d.cfg.Journal.Retention, 7*24*time.Hour), Logger: d.log,
-		JoinWait: d.cfg.Inbound.JoinWait, SweepEvery: d.cfg.Inbound.SweepEvery,
+		JoinWait: d.cfg.Inbound.JoinWait,
 	})
 	if err != nil {
 		return p, err

@@ -63,7 +63,7 @@ func TestTheTraceOfAMessage(t *testing.T) {
 // How long a message waits for its parts is a setting.
 func TestAPartThatNeverComesIsWaitedForAsLongAsConfigured(t *testing.T) {
 	t.Parallel()
-	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms", "PENSTOCK_INBOUND_SWEEP_EVERY=50ms")
+	g, k, _ := e2e.StartWithRelays(t, e2e.Embedded(), nil, "PENSTOCK_INBOUND_JOIN_WAIT=400ms")
 	g.As("acme-all-0123456").PostInbound(map[string]any{"id": "p1", "from": "447700900123", "to": "447800019999", "text": "half", "udh": "050003770201"})
 	h := k.Await(t, "/vmn", 1)
 	e2e.SameValues(t, h.Query, map[string]string{"msg": "half[…]", "stat": "1"})
