@@ -75,10 +75,8 @@ func Check(body []byte) error {
 	return r.Close()
 }
 
-// Err returns the first syntax error, a *SyntaxError.
-func (r *Reader) Err() error { return r.err }
-
-// Close returns Err, or an error when more than white space follows the value.
+// Close returns the first syntax error, a *SyntaxError. It is an error if more than white
+// space follows the value.
 func (r *Reader) Close() error {
 	if r.peek() != 0 || r.i < len(r.b) {
 		r.fail("unexpected text after the value")

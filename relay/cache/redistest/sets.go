@@ -92,22 +92,6 @@ func (s *Sentinels) Failover(t testing.TB) {
 	})
 }
 
-// Switch has the two servers change their roles, as an operator does (SENTINEL
-// FAILOVER), and waits until the other is the master.
-func (s *Sentinels) Switch(t testing.TB) {
-	t.Helper()
-	s.strike(t, func(ctx context.Context, _, replica *servers.Server) error { return s.set.Switch(ctx, replica) })
-}
-
-// Crash kills the server that is the master, waits until the Sentinel has promoted
-// the other, and starts the killed one again.
-func (s *Sentinels) Crash(t testing.TB) {
-	t.Helper()
-	s.strike(t, func(ctx context.Context, master, replica *servers.Server) error {
-		return errors.Join(master.Kill(ctx), s.set.Promoted(ctx, replica), master.Start(ctx))
-	})
-}
-
 // strike does something with the master and its replica once the replica is up to date.
 func (s *Sentinels) strike(t testing.TB, strike func(ctx context.Context, master, replica *servers.Server) error) {
 	t.Helper()

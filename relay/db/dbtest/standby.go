@@ -28,18 +28,9 @@ func StartPair(t testing.TB) *Pair {
 // NewDatabase makes a database and returns a URL that names both servers.
 func (p *Pair) NewDatabase(t testing.TB) string {
 	t.Helper()
-	one := p.Primary.NewDatabase(t)
+	url := p.Primary.NewDatabase(t)
 	host := fmt.Sprintf("127.0.0.1:%d", p.Primary.port)
-	return strings.Replace(one, host, fmt.Sprintf("%s,127.0.0.1:%d", host, p.Standby.port), 1)
-}
-
-// Fail kills the primary and promotes the standby; then the server that was killed
-// is made anew, as the standby of the other.
-func (p *Pair) Fail() {
-	p.Primary.t.Helper()
-	p.Primary.Kill()
-	p.Promote()
-	p.Standby.follow(p.Primary)
+	return strings.Replace(url, host, fmt.Sprintf("%s,127.0.0.1:%d", host, p.Standby.port), 1)
 }
 
 // Promote promotes the standby and leaves the primary as it is, running or not. It swaps the
