@@ -42,47 +42,6 @@ func (s *Surface) listDecoders(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, out, next)
 }
 
-// changedDecoder is what an operator may change in a decoder; nil fields stay.
-type changedDecoder struct {
-	Account       AccountRef `json:"account"`
-	Name          *string    `json:"name"`
-	Description   *string    `json:"description"`
-	Codec         *string    `json:"codec"`
-	Source        *string    `json:"source"`
-	UseRawPayload *bool      `json:"use_raw_payload"`
-}
-
-// patchDecoder changes a decoder, which the next frame follows.
-func (s *Surface) patchDecoder(c *fiber.Ctx) error {
-	ctx, id := c.UserContext(), params.Path(c, "decoder_id")
-	var in changedDecoder
-	if err := readJSON(c, maxBody, &in); err != nil {
-		return err
-	}
-	acct, err := s.accountID(c, in.Account)
-	if err != nil {
-		return err
-	}
-	acct, was, err := s.findDecoder(ctx, acct, id)
-	if err != nil {
-		return err
-	}
-	types, err := s.Types.SensorTypes(ctx)
-	if err != nil {
-		return err
-	}
-	changed, err := s.IoT.ChangeDecoder(ctx, acct, id, iot.DecoderChange{
-		Name: in.Name, Description: in.Description, Codec: in.Codec, Source: in.Source, UseRawPayload: in.UseRawPayload,
-	})
-	if err != nil {
-		return err
-	}
-	is := viewOf(acct, changed, types)
-	n := httpd.NoteOf(c)
-	n.Account, n.Before, n.After = acct, viewOf(acct, was, types), is
-	return c.JSON(is)
-}
-
 // DecoderView is a decoder as the operator sees it.
 type DecoderView struct {
 	Account       relay.AccountID `json:"account"`

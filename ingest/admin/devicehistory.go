@@ -1,15 +1,11 @@
 package admin
 
 import (
-	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/ingest/httpd"
-	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/iot"
 )
 
@@ -88,59 +84,3 @@ func seriesOf(records []iot.AggregateRow) []sensorSeriesJSON {
 	}
 	return out
 }
-
-// rawFrameJSON is a raw frame of the frame log.
-type rawFrameJSON struct {
-	Event      string          `json:"event"` // that brought it
-	ReceivedAt string          `json:"received_at"`
-	Time       *string         `json:"time"`
-	Sender     string          `json:"sender"`
-	Kind       string          `json:"kind"`
-	FCnt       *int64          `json:"f_cnt"`
-	FPort      *int64          `json:"f_port"`
-	Payload    string          `json:"payload"` // hex
-	Encrypted  bool            `json:"encrypted"`
-	Object     json.RawMessage `json:"object"`
-	Samples    json.RawMessage `json:"samples"`
-	Truncated  bool            `json:"truncated"`
-	RSSI       *float64        `json:"rssi"`
-	SNR        *float64        `json:"snr"`
-	Gateways   int             `json:"gateways"`
-	Refused    string          `json:"refused"`
-	Note       string          `json:"note"`
-}
-
-// maxOfDevice is the most raw frames or event markers of an answer.
-const maxOfDevice = 500
-
-// listOfDevice answers with what list finds of a device.
-func listOfDevice[A, B any](s *Surface, list func(context.Context, relay.AccountID, string) ([]A, error), shown func(A) B) func(*fiber.Ctx, *selection) error {
-	return func(c *fiber.Ctx, sel *selection) error {
-		acct, d, err := s.ofDevice(c, sel)
-		if err != nil {
-			return err
-		}
-		found, err := list(c.UserContext(), acct, d.ID)
-		if err != nil {
-			return err
-		}
-		return c.JSON(fiber.Map{"data": httpd.Each(found[:min(len(found), maxOfDevice)], shown)})
-	}
-}
-
-func rawFrameOf(f iot.RawFrame) rawFrameJSON {
-	return rawFrameJSON{
-		Event: f.ID, ReceivedAt: formatTime(f.ReceivedAt), Time: formatTimeOrNil(f.Time), Sender: f.Sender, Kind: f.Kind, FCnt: f.FCnt, FPort: f.FPort,
-		Payload: f.Payload, Encrypted: f.Encrypted, Object: f.Object, Samples: f.Samples, Truncated: f.Truncated, RSSI: f.RSSI, SNR: f.SNR,
-		Gateways: f.Gateways, Refused: f.Refused, Note: f.Note,
-	}
-}
-
-// markerJSON is an event marker of a device.
-type markerJSON struct {
-	ID      string `json:"id"`
-	At      string `json:"at"`
-	Comment string `json:"comment"`
-}
-
-func markerOf(m iot.Marker) markerJSON { return markerJSON{m.ID, formatTime(m.CreatedAt), m.Comment} }

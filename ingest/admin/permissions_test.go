@@ -88,13 +88,13 @@ func rolesOf() map[string]string {
 		"addAccount": "a", "showAccount": "aovc", "changeAccount": "a", "removeAccount": "a", "adjustCredit": "a",
 		"listEvents": "aovc", "getEvent": "aovc", "replayEvents": "ao",
 		"listDeliveries": "aovc", "replayDeliveries": "ao", "tryDecoder": "aovc", "showDecoder": "aovc", "explainRelay": "ao",
-		"listRelaysOfAccounts": "aovc", "showRelay": "aovc", "changeRelay": "ao",
-		"listDevicesOfAccounts": "aovc", "showDevice": "aovc", "aggregateDeviceOfAccount": "aovc", "listFramesOfDevice": "aovc", "listMarkersOfDevice": "aovc",
+		"listRelaysOfAccounts": "aovc", "showRelay": "aovc",
+		"listDevicesOfAccounts": "aovc", "showDevice": "aovc", "aggregateDeviceOfAccount": "aovc",
 		"listSIMsOfAccounts": "aovc", "showSIM": "aovc", "usageOfSIM": "aovc", "listJobsOfAccounts": "aovc",
 		"listLedgersOfAccounts": "aovc", "listEntriesOfLedger": "aovc", "showLedgerToken": "aovc", "listBalances": "aovc",
 		"listIdentifiers": "aov", "releaseIdentifier": "ao",
-		"listDecodersOfAccounts": "aovc", "changeDecoder": "ao",
-		"listRulesOfAccount": "aoc", "tryRuleOfAccount": "aoc", "listAlarmsOfAccount": "aovc", "acknowledgeAlarm": "ao", "muteAlarmsOfAccount": "ao", "unmuteAlarmsOfAccount": "ao",
+		"listDecodersOfAccounts": "aovc",
+		"listRulesOfAccount":     "aoc", "listAlarmsOfAccount": "aovc", "muteAlarmsOfAccount": "ao", "unmuteAlarmsOfAccount": "ao",
 		"listBreakers": "aovc", "closeBreaker": "ao", "listCredit": "aovc", "listMessages": "aovc", "resendMessages": "ao",
 	}
 }

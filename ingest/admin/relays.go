@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/penstock/penstock/ingest/httpd"
 	"github.com/penstock/penstock/ingest/httpd/params"
 	"github.com/penstock/penstock/relay"
 	"github.com/penstock/penstock/relay/account"
@@ -137,52 +135,4 @@ func (s *Surface) relayOwner(c *fiber.Ctx, r inbound.Relay) (owner account.Accou
 	}
 	document, err = s.Inventory.Owner(c.UserContext(), "account "+owner.Name+": "+r.String())
 	return owner, document, err
-}
-
-// changedRelay is what an operator may change in a relay; nil fields stay.
-type changedRelay struct {
-	Account    AccountRef `json:"account"`
-	Action     *string    `json:"action"`
-	Parameters *[]string  `json:"parameters"`
-	Filter     *string    `json:"filter"`
-	Number     *string    `json:"number"`
-}
-
-// patchRelay changes a relay as its account may over REST; the next message follows it.
-func (s *Surface) patchRelay(c *fiber.Ctx, sel *selection) error {
-	var in changedRelay
-	if err := readJSON(c, maxBody, &in); err != nil {
-		return err
-	}
-	was, err := s.namedRelay(c, sel)
-	if err != nil {
-		return err
-	}
-	if in.Number != nil && *in.Number != was.Number {
-		return s.refuseNumber(c, was)
-	}
-	change := inbound.Change{Action: was.Action, Filter: in.Filter}
-	if in.Action != nil {
-		change.Action.Name = *in.Action
-	}
-	if in.Parameters != nil {
-		change.Action.Parameters = *in.Parameters
-	}
-	is, err := s.Relays.Change(c.UserContext(), was.Account, was.Kind, was.ID, change)
-	if err != nil {
-		return err
-	}
-	n := httpd.NoteOf(c)
-	n.Target, n.Account = is.String(), is.Account
-	n.Before, n.After = relayOf(c, was, ""), relayOf(c, is, "")
-	return s.answerRelay(c, is)
-}
-
-// refuseNumber says which document gives a relay its number.
-func (s *Surface) refuseNumber(c *fiber.Ctx, r inbound.Relay) error {
-	_, document, err := s.relayOwner(c, r)
-	if err != nil {
-		return err
-	}
-	return relay.Invalid("number", fmt.Sprintf("%s belongs to the document %q; its number or prefix is changed there.", r, document))
 }

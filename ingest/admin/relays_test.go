@@ -3,9 +3,9 @@ package admin
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/penstock/penstock/ingest/answertest"
+	"github.com/penstock/penstock/relay/inbound"
 	"github.com/penstock/penstock/relay/relaytest"
 	"github.com/penstock/penstock/relay/user"
 )
@@ -39,8 +39,6 @@ func TestRelaysAreListedAndChanged(t *testing.T) {
 		return `422 {"errors":{` + fields + `},"message":"The given data was invalid."}`
 	}
 	const geo, one = `{` + geoRelay + `}`, "/admin/relays/geo/g1"
-	const changedAt = "TIME"
-	mailed := strings.NewReplacer("2026-03-01T12:00:00Z", changedAt, "http_get", "email", `https://u:p@a.example/in/key?m=%m&k=1`, "a@example.com").Replace(geoRelay)
 	shown := func(relay string) string {
 		return `200 {"data":{` + relay + `,"document":"site-a","actions":[` + geoActions + `]}}`
 	}
@@ -57,38 +55,17 @@ func TestRelaysAreListedAndChanged(t *testing.T) {
 		{"one of no account", "GET " + one, "", invalid(`"account":["The account field is required."]`)},
 		{"one that is none", "GET /admin/relays/vmn/g1?account=1", "", `404 {"message":"Not found."}`},
 		{"one of another account", "GET /admin/relays/vmn/v1?account=2", "", `404 {"message":"Not found."}`},
-		{"an action that is none", "PATCH " + one, `{"account":1,"action":"fax"}`, invalid(`"action":["The action must be one of black_hole, http_post, http_get, email, mvno."]`)},
-		{"an action whose parameters do not fit", "PATCH " + one, `{"account":1,"action":"email"}`, invalid(`"parameters":["parameters.0: \"https://u:p@a.example/in/key?m=%m&k=1\" is not an e-mail address"]`)},
-		{"a URL that is refused", "PATCH " + one, `{"account":1,"parameters":["http://10.0.0.1/"]}`, invalid(`"parameters":["parameters.0: a private address"]`)},
-		{"an action that needs a permission", "PATCH " + one, `{"account":1,"action":"mvno"}`, `403 {"message":"account 1 has no permission for mvno"}`},
-		{"another prefix", "PATCH " + one, `{"account":1,"number":"4479","filter":"x"}`, invalid(`"number":["geo relay g1 belongs to the document \"site-a\"; its number or prefix is changed there."]`)},
-		{"a field that is none", "PATCH " + one, `{"account":1,"prefix":"4479"}`, invalid(`"prefix":["is not known"]`)},
-		{"of no account", "PATCH " + one, `{"action":"black_hole"}`, invalid(`"account":["The account field is required."]`)},
-		{"the action and its parameters", "PATCH " + one, `{"account":"acme","action":"email","parameters":["a@example.com"],"number":"4478"}`, shown(mailed)},
-		{"the condition alone", "PATCH " + one, `{"account":1,"filter":"text == 'a'"}`, shown(strings.Replace(mailed, `"filter":""`, `"filter":"text == 'a'"`, 1))},
-		{"a condition that cannot be read", "PATCH " + one, `{"account":1,"filter":"text =="}`, invalid(`"filter":["The filter is not valid: line 1, column 7: unexpected token EOF."]`)},
 	} {
-		o.now = o.now.Add(time.Second) // so that entries of the audit log have an order
-		if got := o.ask(tc.line, tc.body); got != strings.ReplaceAll(tc.want, changedAt, o.now.Format(time.RFC3339)) {
-			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, tc.want)
-		}
+		relaytest.Equal(t, tc.name, o.ask(tc.line, tc.body), tc.want)
 	}
-	log := o.audit("operation=changeRelay&outcome=done")
-	if len(log) != 2 {
-		t.Fatalf("%d entries in the audit log, want 2", len(log))
-	}
-	changed := log[1].String()
-	answertest.Contains(t, "the audit log", changed, `changeRelay "geo relay g1" of 1: done 200`, `"action":"http_get"`, `"parameters":["a@example.com"]`)
-	answertest.Lacks(t, "the audit log", changed, "4478\",\"action")
 }
 
 // An apply keeps what was changed, as it keeps what accounts change over REST.
 func TestAnInventoryKeepsAChangedRelay(t *testing.T) {
 	o := officeWithRelays(t)
 	const document = `{"document":"site-a","accounts":[{"name":"acme","relays":{"geo":[{"id":"g1","prefix":"4479","action":"http_get","parameters":["https://b.example/"]}]}}]}`
-	if got := o.ask("PATCH /admin/relays/geo/g1", `{"account":1,"action":"email","parameters":["a@example.com"]}`); !strings.HasPrefix(got, "200 ") {
-		t.Fatal(got)
-	}
+	_, err := o.surface.Relays.Change(t.Context(), 1, inbound.Geographic, "g1", inbound.Change{Action: inbound.Action{Name: inbound.Email, Parameters: []string{"a@example.com"}}})
+	relaytest.NoError(t, err)
 	for _, tc := range []struct{ name, query, number, action string }{
 		{"an apply", "", "4479", "email"},
 		{"an apply that resets relays", "?reset=relays", "4479", "http_get"},
@@ -113,7 +90,6 @@ func TestRelaysByRole(t *testing.T) {
 		{viewer, "GET /admin/relays", "", `"parameters":["https://u:***@a.example/…"]`, "key", 200, 3},
 		{viewer, "GET /admin/relays?q=in%2Fkey", "", `"data":[]`, "a.example", 200, 0},
 		{viewer, "GET /admin/relays/geo/g1?account=1", "", `"hidden":true`, "key", 200, 1},
-		{viewer, "PATCH /admin/relays/geo/g1", `{"account":1,"filter":""}`, "The role viewer may not do this", "a.example", 403, 0},
 		{customer, "GET /admin/relays", "", `"account":2`, "acme", 200, 1},
 		{customer, "GET /admin/relays/geo/g1", "", `"name":"mvno"`, "a.example", 200, 1},
 		{customer, "GET /admin/relays/geo/g1?account=1", "", "The role account sees its own account only.", "a.example", 403, 0},

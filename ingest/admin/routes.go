@@ -56,10 +56,8 @@ type Deps struct {
 	IoT       *iot.Service
 	Inspector Inspector
 	Types     Types
-	// Rules are the rules and alarms of accounts; Preview returns the request of a
-	// delivery as it would go out now, and why it would not be made, "" if it would.
-	Rules   *rule.Service
-	Preview outbox.Previewer
+	// Rules are the rules and alarms of accounts.
+	Rules *rule.Service
 	// SIMs, their pools and what they used; jobs, and ledgers with their tokens.
 	SIMs    SIMs
 	Pools   Pools

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -132,43 +131,15 @@ func (s *Surface) listAlarms(c *fiber.Ctx, sel *selection) error {
 	return sendPage(c, out, next)
 }
 
-// operator is the name under which the admin token acknowledges alarms.
+// operator is the name under which the admin token mutes alarms.
 const operator = "operator"
 
-// acknowledger is the name under which a request acknowledges alarms.
-func acknowledger(c *fiber.Ctx) string {
+// muter is the name under which a request mutes alarms.
+func muter(c *fiber.Ctx) string {
 	if who := principalOf(c); who.Session != nil {
 		return who.Name
 	}
 	return operator
-}
-
-// patchAlarm acknowledges an alarm.
-func (s *Surface) patchAlarm(c *fiber.Ctx, sel *selection) error {
-	acct, note := sel.requiredAccount(), sel.text("note")
-	if !sel.flag("acknowledged") && sel.Problems["acknowledged"] == nil {
-		sel.Add("acknowledged", "The acknowledged must be true.")
-	}
-	sel.refuseUnknownFields()
-	if err := sel.Err(); err != nil {
-		return err
-	}
-	id := strings.Clone(c.Params("alarm_id"))
-	was, err := s.Rules.Alarm(c.UserContext(), acct, id)
-	if err != nil {
-		return err
-	}
-	a, err := s.Rules.Acknowledge(c.UserContext(), acct, id, acknowledger(c), note)
-	if err != nil {
-		return err
-	}
-	n := httpd.NoteOf(c)
-	n.Account, n.Before, n.After = acct, alarmOf(acct, was), alarmOf(acct, a)
-	out, err := s.alarmsOf(c.UserContext(), []rule.Owned[rule.Alarm]{{Account: acct, Of: a}})
-	if err != nil {
-		return err
-	}
-	return c.JSON(fiber.Map{"data": out[0]})
 }
 
 // muteAlarms mutes alarms of an account.
@@ -187,7 +158,7 @@ func (s *Surface) muteAlarms(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.Rules.Mute(c.UserContext(), acct, in.MuteRequest, acknowledger(c))
+	m, err := s.Rules.Mute(c.UserContext(), acct, in.MuteRequest, muter(c))
 	if err != nil {
 		return err
 	}
@@ -206,37 +177,4 @@ func (s *Surface) unmuteAlarms(c *fiber.Ctx, sel *selection) error {
 		return err
 	}
 	return c.SendStatus(fiber.StatusNoContent)
-}
-
-// tryRule runs a rule of an account on the last frames of a device.
-func (s *Surface) tryRule(c *fiber.Ctx) error {
-	var in struct {
-		Account AccountRef `json:"account"`
-		rule.TrialRequest
-	}
-	if err := readJSON(c, maxForm, &in); err != nil {
-		return err
-	}
-	t, err := in.Trial()
-	if err != nil {
-		return err
-	}
-	acct, err := s.accountID(c, in.Account)
-	if err != nil {
-		return err
-	}
-	if _, err := s.Accounts.Account(c.UserContext(), acct); err != nil {
-		return err
-	}
-	results, err := s.Rules.Try(c.UserContext(), acct, t)
-	if err != nil {
-		return in.TrialRequest.Error(err)
-	}
-	out := make([]rule.TrialText, len(results))
-	for i, r := range results {
-		if out[i], err = rule.TrialTextOf(c.UserContext(), r, time.RFC3339Nano, s.Preview); err != nil {
-			return err
-		}
-	}
-	return c.JSON(fiber.Map{"data": out})
 }

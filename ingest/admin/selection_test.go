@@ -71,11 +71,8 @@ func TestSelectionsRefuseWhatTheyDoNotRead(t *testing.T) {
 		{"POST /admin/deliveries/replay", `{"account":7,"state":["dead"]}`, `"state":["want a text"]`},
 		{"POST /admin/events/replay", `{"account":7,"dry_run":"1"}`, `"dry_run":["want true or false"]`},
 		{"POST /admin/events/replay", `{"account":7,"dry_run":true,"limit":"5"}`, `"limit":["want 1 to 1000"]`},
-		{"PATCH /admin/alarms/a1", `{"account":7,"acknowledged":"true"}`, `"acknowledged":["want true or false"]`},
-		{"PATCH /admin/alarms/a1", `{"account":7,"acknowledged":true,"notes":"seen"}`, `"notes":["is not known"]`},
 		{"POST /admin/messages/resend", `{"account":7,"ids":["1"],"states":"unknown"}`, `"states":["is not known"]`},
 		{"POST /admin/users?nmae=eve", `{"name":"eve","role":"viewer","password":"a-long-password"}`, `"nmae":["This parameter is unknown`},
-		{"PATCH /admin/relays/geo/g1?accout=7", `{"account":7,"filter":""}`, `"accout":["This parameter is unknown: the operation takes account."]`},
 		{"DELETE /admin/gateways/n2?dry_run=true", "", `"dry_run":["This parameter is unknown`},
 		{"PUT /admin/inventory?dryrun=true", `{"accounts":[]}`, `"dryrun":["This parameter is unknown: the operation takes dry_run, prune, allow_removals, adopt, reset."]`},
 	} {

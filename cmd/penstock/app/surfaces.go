@@ -127,7 +127,7 @@ func (d *Gateway) newAdmin(c core, p admin.Program, metrics *prometheus.Registry
 		Accounts: records.Accounts, Inventory: inventories, Intakes: c.in.inOrder(), Deliveries: records.Deliveries, Breakers: c.back.cache.Breakers(), Credit: records.Credit,
 		Messages: records.Messages, Waits: c.sending.submit.Waits, Relays: relays,
 		ReadMessage: carrier.ReadJSON, Explain: c.in.inbound.Explain, Trace: tracer.Trace,
-		IoT: c.in.devices, Rules: c.rules, Preview: c.out.preview, Inspector: frames, Types: records.Devices,
+		IoT: c.in.devices, Rules: c.rules, Inspector: frames, Types: records.Devices,
 		SIMs: records.SIMs, Pools: records.Pools, Usage: records.Usage, Jobs: records.Jobs, Ledgers: c.ledgers.Service,
 		Backends: d.checks, Metrics: metrics, Now: time.Now, Logger: d.log,
 		Users: users, Provider: providerOf(d.cfg), Audit: records.Audit,

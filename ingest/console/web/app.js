@@ -121,7 +121,7 @@ start([
     name: "tryrule",
     title: "Try a rule",
     under: "rules",
-    needs: "tryRuleOfAccount",
+    needs: "tryRule",
     load: () => import("./views/tryrule.js")
   },
   {

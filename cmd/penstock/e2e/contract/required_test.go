@@ -92,7 +92,6 @@ func conditional(operation string) []string {
 		"muteAlarms":            {"rule_id"},                           // or device_id
 		"muteAlarmsOfAccount":   {"rule_id"},                           // or device_id
 		"tryRule":               {"rule"},                              // or rule_id
-		"tryRuleOfAccount":      {"rule"},                              // or rule_id
 		"validateToken":         {"token"},                             // or tokens
 		"reassignSIMs":          {"iccids"},                            // or source_subscriber
 		"jsonReceiptPost":       {"state"},                             // or code

@@ -56,10 +56,7 @@ func ruleSamples(device string, of ruleSampleIDs) []sample {
 		{"listRulesOfAccount", "GET", "/admin/rules?account=1&limit=1", "", ""},
 		{"listRulesOfAccount", "GET", "/admin/rules?cursor=MSAwIA", "", ""},
 		{"listAlarmsOfAccount", "GET", "/admin/alarms?limit=5", "", ""},
-		{"tryRuleOfAccount", "POST", "/admin/rules/try", js, `{"account":1,"rule_id":"` + of.rule + `","device_id":"` + device + `","last":5}`},
-		{"tryRuleOfAccount", "POST", "/admin/rules/try", js, `{"account":1,"rule":{"name":"Forward","on":"reading",` + everyAction + `},"device_id":"` + device + `"}`},
 		{"listAlarmsOfAccount", "GET", "/admin/alarms?account=1&state=raised&rule_id=" + of.rule + "&device_id=" + device + "&from=2020-01-01T00:00:00Z&to=2099-01-01T00:00:00Z&limit=5", "", ""},
-		{"acknowledgeAlarm", "PATCH", "/admin/alarms/" + of.alarm, js, `{"account":1,"acknowledged":true,"note":"Seen"}`},
 		{"deleteRule", "DELETE", "/iot/rules/" + of.spare, "", ""},
 	}
 }
@@ -89,11 +86,7 @@ func ruleMistakes() []refusedSample {
 		{sample{"", "PATCH", "/iot/alarms/none", js, `{"acknowledged":false}`}, 422},
 		{sample{"", "GET", "/admin/rules?cursor=1", "", ""}, 422},
 		{sample{"", "GET", "/admin/rules?account=999", "", ""}, 404},
-		{sample{"", "POST", "/admin/rules/try", js, `{"account":1,"rule_id":"none","device_id":"none"}`}, 404},
-		{sample{"", "POST", "/admin/rules/try", js, `{"account":1,"colour":"red"}`}, 422},
 		{sample{"", "GET", "/admin/alarms?account=1&state=loud", "", ""}, 422},
 		{sample{"", "GET", "/admin/alarms?account=999", "", ""}, 404},
-		{sample{"", "PATCH", "/admin/alarms/none", js, `{"account":1,"acknowledged":true}`}, 404},
-		{sample{"", "PATCH", "/admin/alarms/none", js, `{"account":1}`}, 422},
 	}
 }

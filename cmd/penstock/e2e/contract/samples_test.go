@@ -87,7 +87,6 @@ func samples(of sampleIDs) []sample {
 		{"listRelaysOfAccounts", "GET", "/admin/relays", "", ""},
 		{"listRelaysOfAccounts", "GET", "/admin/relays?account=1&kind=geo&q=447&limit=1&cursor=MSBnZW8gYQ", "", ""},
 		{"showRelay", "GET", "/admin/relays/geo/g1?account=1", "", ""},
-		{"changeRelay", "PATCH", "/admin/relays/vmn/v1", js, `{"account":1,"action":"inactive","parameters":[],"filter":"","number":"447860000001"}`},
 		{"explainRelay", "POST", "/admin/relays/explain", js, `{"account":1,"from":"447700900123","to":"447800012345","text":"hi","received_at":"2026-01-31T12:00:00Z"}`},
 		{"explainRelay", "POST", "/admin/relays/explain", js, `{"from":"447700900123","to":"447800112345","data":"00ff","udh":"050003cc0201","coding":8}`},
 		{"alive", "GET", "/healthz", "", ""},

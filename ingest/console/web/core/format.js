@@ -21,9 +21,11 @@ export function span(seconds) {
   return plural(Math.floor(s / 86400), "day");
 }
 
-// ago says how far from now a time is: "3 min ago", "in 2 h".
+// ago says how far from now a time is: "3 min ago", "in 2 h". A time without a zone, as the
+// interfaces of accounts write it, is in UTC.
 export function ago(text) {
-  const seconds = (Date.now() - Date.parse(text)) / 1000;
+  const utc = text.includes("T") ? text : text.replace(" ", "T") + "Z";
+  const seconds = (Date.now() - Date.parse(utc)) / 1000;
   return seconds < -1 ? "in " + span(-seconds) : span(Math.max(0, seconds)) + " ago";
 }
 

@@ -70,7 +70,7 @@ function alarmDetail(a, ctx) {
           { class: "main" }
         ),
       link("deliveries", { account: a.account, relay: a.rule_id, q: a.id }, "Its deliveries"),
-      may("tryRuleOfAccount") &&
+      may("tryRule") &&
         link("tryrule", { account: a.account, rule_id: a.rule_id, device_id: a.device_id }, "Try its rule")
     )
   ];

@@ -174,7 +174,7 @@ function frames(found) {
     f.object || f.samples ? h("details", null, h("summary", null, "values"), pre(json(f.object || f.samples))) : "",
     f.rssi !== null && f.rssi + " dBm" + (f.snr === null ? "" : ", SNR " + f.snr),
     f.refused ? [state("refused"), " ", f.refused] : f.note || "stored",
-    timeline(f.event)
+    timeline(f.id)
   ]);
   return table(
     "Raw frames",
@@ -207,7 +207,7 @@ function recent(found, d) {
   return table(
     "Events",
     ["Time", "Decodes now to", "Sender", "Payload (hex)", "Event"],
-    found.map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.event)]),
+    found.map((f) => [when(f.time), result(f), f.sender, code(cut(f.payload, 60)), timeline(f.id)]),
     "No frames in this gateway's journal."
   );
 }
@@ -314,7 +314,7 @@ function markers(d, found, again) {
     table(
       "Markers",
       ["Time (UTC)", "Comment"],
-      found.map((m) => [stamp(m.at), long(m.comment)]),
+      found.map((m) => [stamp(m.created_at), long(m.comment)]),
       "No markers."
     ),
     mayChange() && form
@@ -360,6 +360,7 @@ export function showDevice(main, params, signal) {
   );
   main.append(h("p", { class: "back" }, link("devices", {}, "← Devices")), title, top, bar, note);
   const current = async () => device || load();
+  const own = async (name) => (await call(name, { path, as: (await current()).account, signal })).data;
   const alarmsOf = async () =>
     (
       await call("listAlarmsOfAccount", {
@@ -382,9 +383,7 @@ export function showDevice(main, params, signal) {
           hint: "The last frames in this gateway's journal, read with the decoder as it is now. Preview only."
         }
       ),
-      section("Raw frames", async () => frames((await call("listFramesOfDevice", { path, query, signal })).data), {
-        signal
-      })
+      section("Raw frames", async () => frames(await own("listFrames")), { signal })
     );
   } else if (tab === "alarms") {
     const list = section("", async () => alarmRows(await alarmsOf(), () => list.again(), note), {
@@ -396,9 +395,7 @@ export function showDevice(main, params, signal) {
     const notes = section(
       "Markers",
       async () =>
-        markers(await current(), (await call("listMarkersOfDevice", { path, query, signal })).data, () =>
-          notes.again()
-        ),
+        markers(await current(), await own("listEventMarkers"), () => notes.again()),
       { signal }
     );
     if (mayChange())

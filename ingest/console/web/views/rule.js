@@ -119,8 +119,9 @@ function ruleForm(r, params, signal) {
         rule = bodyOf(v, r);
       if (!v.trial_device) throw new Error("Choose a device for the trial.");
       const found = (
-        await call("tryRuleOfAccount", {
-          body: { account: acctNow(), device_id: v.trial_device, last: 10, rule },
+        await call("tryRule", {
+          as: acctNow(),
+          body: { device_id: v.trial_device, last: 10, rule },
           signal
         })
       ).data;

@@ -7,7 +7,7 @@ import { asking, field, pick } from "../core/form.js";
 import { request } from "./explain.js";
 
 function trialOf(v) {
-  const body = { account: v.account, device_id: v.device_id };
+  const body = { device_id: v.device_id };
   if (v.last) body.last = Number(v.last);
   if (!v.rule) return { ...body, rule_id: v.rule_id };
   try {
@@ -50,7 +50,7 @@ export const show = asking({
   ],
   ready: (p) => p.account && p.device_id && (p.rule_id || p.rule),
   ask: async (v, signal) => {
-    const found = (await call("tryRuleOfAccount", { body: trialOf(v), signal })).data;
+    const found = (await call("tryRule", { as: v.account, body: trialOf(v), signal })).data;
     return found.length
       ? found.map(triedRule)
       : [h("p", { class: "empty" }, "The device has no frames for this rule.")];
