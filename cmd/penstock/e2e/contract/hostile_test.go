@@ -74,7 +74,7 @@ func TestOnlyPublicOperationsTakeNoToken(t *testing.T) {
 	}
 	slices.Sort(open)
 	want := []string{
-		"GET /admin/oidc", "GET /admin/oidc/callback", "GET /admin/oidc/start", // the way to a session
+		"GET /", "GET /admin/oidc", "GET /admin/oidc/callback", "GET /admin/oidc/start", // the way to a session
 		"GET /console", "GET /console/{file}", "GET /console/{folder}/{file}", "GET /docs", "GET /healthz", "GET /metrics", "GET /openapi.json", "GET /readyz",
 		"GET /soap", "GET /t/{token}",
 		"OPTIONS /webhooks/community", "OPTIONS /webhooks/community/{rest}", "OPTIONS /webhooks/generic", "OPTIONS /webhooks/generic/{deviceId}",

@@ -94,7 +94,7 @@ func samples(of sampleIDs) []sample {
 		{"metrics", "GET", "/metrics", "", ""},
 		{"document", "GET", "/openapi.json", "", ""},
 		{"page", "GET", "/docs", "", ""},
-		{"console", "GET", "/console", "", ""},
+		{"root", "GET", "/", "", ""}, {"console", "GET", "/console", "", ""},
 		{"consoleFile", "GET", "/console/app.js", "", ""},
 		{"consoleModule", "GET", "/console/core/dom.js", "", ""},
 		{"consoleModule", "GET", "/console/uplot-1.6.32/uPlot.min.css", "", ""},

@@ -8,6 +8,7 @@ import { ask, during, editIn, field, overlay } from "../core/form.js";
 import { plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayAdmin, ownAccount } from "../core/session.js";
+import { addLocation } from "./pickers.js";
 
 // reasons say what changed a balance.
 const reasons = {
@@ -94,6 +95,7 @@ export function addAccount(done) {
       save: async (v) => {
         const body = { name: v.name, ...(Number(v.credit) ? { credit: Number(v.credit) } : {}) };
         const { data } = await call("addAccount", { body });
+        await addLocation(String(data.id)); // for devices that appear with their first frame
         forget();
         return data;
       }

@@ -8,6 +8,7 @@ import { during, field } from "../core/form.js";
 import { cut, lasted, plural } from "../core/format.js";
 import { listing, onSelected } from "../core/list.js";
 import { may, mayChange } from "../core/session.js";
+import { muteIn, unmute } from "./mutes.js";
 import { valueOf } from "./try.js";
 
 async function acknowledge(clicked, ctx, chosen, note) {
@@ -55,6 +56,7 @@ function alarmDetail(a, ctx) {
       ["Cleared", a.cleared_at && [stamp(a.cleared_at), " UTC"]],
       ["Acknowledged", a.acknowledged_at && [stamp(a.acknowledged_at), " UTC by " + a.acknowledged_by]],
       ["Note", a.note],
+      ["Muted until", isMuted(a) && [stamp(a.muted_until), " UTC"]],
       ["Alarm", code(a.id)]
     ]),
     h("h3", null, "Readings that raised it"),
@@ -76,12 +78,38 @@ function alarmDetail(a, ctx) {
   ];
 }
 
-const rowActions = (a, ctx) =>
-  mayChange() &&
-  !a.acknowledged_at &&
-  button("Acknowledge", (e) => acknowledge(e.target, ctx, [a], ""), {
-    "aria-label": "Acknowledge " + ruleName(a) + " of " + deviceName(a)
-  });
+const isMuted = (a) => a.muted_until && Date.parse(a.muted_until) > Date.now();
+
+function rowActions(a, ctx) {
+  if (!mayChange()) return "";
+  const of = ruleName(a) + " of " + deviceName(a);
+  const say = (text) => {
+    ctx.said.replaceChildren(h("p", { class: "said" }, text));
+    ctx.again();
+  };
+  const target = {
+    account: a.account,
+    rule_id: a.rule_id,
+    rule_name: ruleName(a),
+    device_id: a.device_id,
+    device_name: deviceName(a)
+  };
+  const end = (e) =>
+    during(e.target, ctx.said, async () => {
+      await unmute(a);
+      ctx.again();
+      return "The mute is ended.";
+    });
+  return h(
+    "span",
+    { class: "bar tight" },
+    !a.acknowledged_at &&
+      button("Acknowledge", (e) => acknowledge(e.target, ctx, [a], ""), { "aria-label": "Acknowledge " + of }),
+    isMuted(a)
+      ? button("Unmute", end, { "aria-label": "Unmute " + of })
+      : button("Mute", () => muteIn(target, say), { "aria-label": "Mute " + of })
+  );
+}
 
 export const show = (main, params, signal) => {
   let ctxNow = null;
@@ -106,7 +134,11 @@ export const show = (main, params, signal) => {
       {
         head: "State",
         value: (a) => a.state,
-        cell: (a) => [state(a.state), a.acknowledged_at && h("span", { class: "hint" }, " " + a.acknowledged_by)]
+        cell: (a) => [
+          state(a.state),
+          isMuted(a) && [" ", state("muted")],
+          a.acknowledged_at && h("span", { class: "hint" }, " " + a.acknowledged_by)
+        ]
       },
       { head: "Raised", value: (a) => a.raised_at, cell: (a) => when(a.raised_at) },
       {

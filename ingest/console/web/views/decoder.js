@@ -5,7 +5,7 @@ import { account, accountNames } from "../core/accounts.js";
 import { go, link } from "../core/address.js";
 import { call } from "../core/api.js";
 import { button, code, h, pairs, stamp, table, told, when, wrong } from "../core/dom.js";
-import { during, editIn, editor, field, pick, valuesOf } from "../core/form.js";
+import { ask, during, editIn, editor, field, pick, valuesOf } from "../core/form.js";
 import { exact, iso, plural } from "../core/format.js";
 import { section } from "../core/section.js";
 import { may, mayChange, ownAccount } from "../core/session.js";
@@ -27,29 +27,43 @@ const lastFrames = 20;
 
 const fails = (frames) => frames.filter((f) => f.errors.length || f.refused);
 
-// addDecoder asks for a new decoder and opens its page.
+// addDecoder asks for a new decoder, which begins as the template of its codec, and opens its
+// page.
 export function addDecoder(presets = {}) {
+  const codec = field("codec", "Codec", codecs, presets.codec || "json"),
+    select = codec.querySelector("select");
+  const source = field("source", "Source", "area", presets.source, { rows: 8, hint: "Test it on the next page." });
+  let templates = [];
+  const follow = () => {
+    const template = templates.find((t) => t.codec === select.value);
+    source.hidden = !hasSource(select.value);
+    if (template && !presets.source) source.querySelector("textarea").value = template.source;
+  };
+  const load = async (acct) => {
+    if (!acct || templates.length) return;
+    templates = (await call("listDecoderTemplates", { as: acct })).data;
+    follow();
+  };
+  select.addEventListener("change", follow);
+  follow();
+  load(ownAccount());
   editIn(
     "Add a decoder",
     {
       go: "Add decoder",
       fields: [
-        !ownAccount() && pick("account", "Account", accountNames, presets.account, { required: true }),
+        !ownAccount() && pick("account", "Account", accountNames, presets.account, { required: true, changed: load }),
         field("name", "Name", "text", presets.name, { required: true }),
         field("type", "Type of devices", deviceTypes, presets.type || "lorawan"),
-        field("codec", "Codec", codecs, presets.codec || "json"),
-        field("source", "Source of expressions or JavaScript", "area", presets.source, {
-          rows: 6,
-          hint: "You can edit and test it on the next page."
-        })
+        codec,
+        source
       ],
       save: async (v) => {
         const acct = ownAccount() || v.account,
-          body = { name: v.name, description: v.name, type: v.type, codec: v.codec };
-        if (hasSource(v.codec))
-          body.source =
-            v.source ||
-            (v.codec === "expr" ? "value = bytes[0]" : "function decodeUplink(input) {\n  return { data: {} };\n}\n");
+          template = templates.find((t) => t.codec === v.codec);
+        const body = { name: v.name, description: v.name, type: v.type, codec: v.codec };
+        if (hasSource(v.codec)) body.source = v.source || "";
+        if (template) body.useRawPayload = template.useRawPayload;
         return { acct, data: (await call("createDecoder", { body, as: acct })).data };
       }
     },
@@ -286,8 +300,23 @@ function keysForm(d, again) {
   ];
 }
 
+function remove(d, note) {
+  return button(
+    "Delete decoder",
+    async (e) => {
+      if (!(await ask("Delete " + (d.name || d.id) + "?", "Devices must not use it any more.", "Delete"))) return;
+      during(e.target, note, async () => {
+        await call("deleteDecoder", { path: { decoder_id: d.id }, as: String(d.account) });
+        go("decoders", {});
+      });
+    },
+    { class: "danger" }
+  );
+}
+
 export async function showDecoder(main, params, signal) {
-  const title = h("h1", null, "…");
+  const title = h("h1", null, "…"),
+    note = told();
   main.append(h("p", { class: "back" }, link("decoders", {}, "← Decoders")), title);
   const load = () =>
     call("showDecoder", { path: { decoder_id: params.id }, query: { account: params.account }, signal });
@@ -336,7 +365,8 @@ export async function showDecoder(main, params, signal) {
       h("h2", null, "Codec"),
       codecForm(d, devices, params, signal),
       keys,
-      may("replayEvents") && [h("h2", null, "Replay history"), replayForm(d, devices, params, signal)]
+      may("replayEvents") && [h("h2", null, "Replay history"), replayForm(d, devices, params, signal)],
+      mayChange() && [h("h2", null, "Delete"), h("p", { class: "bar" }, remove(d, note)), note]
     ]
       .flat(3)
       .filter(Boolean)

@@ -1,6 +1,5 @@
 // Records of an account to pick from by name: [[id, name]].
 
-import { accounts } from "../core/accounts.js";
 import { all, call } from "../core/api.js";
 
 export const decodersOf = async (acct) =>
@@ -12,19 +11,12 @@ export const devicesOf = async (acct) =>
     d.name || d.identifier
   ]);
 
-export async function locationsOf(acct) {
-  const declared = (await call("getInventory")).accounts || [];
-  const owner = declared.find((a) => String(a.id) === String(acct)) || {};
-  return (owner.locations || []).map((l) => [l.id, l.name || l.id]);
-}
+export const locationsOf = async (acct) =>
+  (acct ? (await call("listLocations", { as: acct })).data : []).map((l) => [l.id, l.name || l.id]);
 
-// addLocation declares the location that takes an account's new devices, and returns its id.
-export async function addLocation(acct) {
-  const owner = (await accounts()).find((a) => String(a.id) === String(acct));
-  const locations = [{ id: "default", name: "Default", imported: true }];
-  await call("putInventory", { body: { document: "console", accounts: [{ name: owner.name, locations }] } });
-  return "default";
-}
+// addLocation creates the location that takes an account's new devices, and returns its id.
+export const addLocation = async (acct) =>
+  (await call("createLocation", { body: { name: "Default", imported: true }, as: acct })).data.id;
 
 export const subscribersOf = async (acct) =>
   (await call("listSubscribers", { query: { per_page: 500 }, as: acct })).data.map((s) => [

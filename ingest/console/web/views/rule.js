@@ -7,6 +7,7 @@ import { all, call } from "../core/api.js";
 import { button, h, pairs, stamp, told } from "../core/dom.js";
 import { ask, during, editor, field, linesOf, pick, valuesOf } from "../core/form.js";
 import { mayChange, ownAccount } from "../core/session.js";
+import { muteIn } from "./mutes.js";
 import { decodersOf, devicesOf, locationsOf } from "./pickers.js";
 import { triedRule } from "./tryrule.js";
 
@@ -267,7 +268,9 @@ export async function showRule(main, params, signal) {
       { class: "bar" },
       link("alarms", { account: String(r.account), rule_id: r.id }, "Its alarms"),
       link("deliveries", { account: String(r.account), relay: r.id, kind: "rule" }, "Its deliveries"),
-      link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it")
+      link("tryrule", { account: String(r.account), rule_id: r.id }, "Try it"),
+      mayChange() &&
+        button("Mute", () => muteIn({ account: r.account, rule_id: r.id, rule_name: r.name || r.id }, say))
     ),
     note,
     h(

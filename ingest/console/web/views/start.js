@@ -10,11 +10,10 @@ import { frameCommand, snippet, webhookOf } from "../core/snippets.js";
 import { addAccount, addToken, lastToken } from "./accounts.js";
 import { addDecoder } from "./decoder.js";
 import { addDevice } from "./devices.js";
-import { addLocation, addSensorType, locationsOf } from "./pickers.js";
+import { addSensorType } from "./pickers.js";
 
 // exampleDecoder creates a decoder that stores the value temperature of frames in JSON.
 async function exampleDecoder(acct) {
-  if (!(await locationsOf(acct)).length) await addLocation(acct); // for devices that appear with their first frame
   await addSensorType({ name: "Temperature", units: "°C" });
   const body = { name: "Temperature in JSON", description: "An example", type: "other", codec: "json" };
   const { data } = await call("createDecoder", { body, as: acct });
