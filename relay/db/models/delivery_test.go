@@ -68,11 +68,11 @@ func drawParcel(t *rapid.T, s parcels, acct relay.AccountID, now float64) op[par
 				return "new"
 			},
 			func(ctx context.Context, r *recordstest.Records) (string, error) {
-				existing, err := r.Deliveries.Create(ctx, []outbox.Delivery{{
+				created, err := r.Deliveries.Create(ctx, []outbox.Delivery{{
 					ID: ref.ID, Account: acct, Kind: outbox.KindRelay, MessageID: "m", CreatedAt: dbtest.At(now),
 					Request: &outbox.Request{Method: "GET", URL: "https://example.com/"},
 				}}, dbtest.At(now+10))
-				return map[bool]string{true: "exists", false: "new"}[len(existing) > 0], err
+				return map[bool]string{true: "new", false: "exists"}[len(created) > 0], err
 			},
 		)
 	case "lease":

@@ -27,7 +27,7 @@ func TestReadmeLeadsToAChart(t *testing.T) {
 	b.Write("#token", strings.TrimSpace(string(token))+kb.Enter)
 	b.AwaitText("Back ends ready")
 	b.Press("Devices")
-	b.AwaitText("boiler-1", "Cold store 1", "demo (1)")
+	b.AwaitText("boiler-1", "Cold store 1", "demo")
 	b.Press("boiler-1")
 	b.AwaitText("64.5 °C", "Minimum, mean and maximum")
 	b.AwaitCondition("the chart is drawn", e2e.ChartDrawn)
