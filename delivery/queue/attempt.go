@@ -28,16 +28,16 @@ func (q *Queue) attemptLeased(item *item) {
 // to the outcome writer. It uses the queue's own context, because a sent request
 // cannot be recalled.
 func (q *Queue) attempt(item *item) {
-	p, why, d := permitAttempt, "", &item.delivery
+	p, reason, d := permitAttempt, "", &item.delivery
 	if d.Unopened {
 		q.refuseUnopened(d)
 		return
 	}
 	if !q.parkExpired(d) {
-		p, why = q.breakers.acquire(d)
+		p, reason = q.breakers.acquire(d)
 	}
 	if p == permitNone {
-		q.outcomes.Add(q.parkedOutcome(d, why))
+		q.outcomes.Add(q.parkedOutcome(d, reason))
 		return
 	}
 	ctx, cancel := context.WithTimeout(q.attemptCtx, q.opts.AttemptTimeout)
@@ -79,8 +79,8 @@ func (q *Queue) parkExpired(d *outbox.Delivery) bool {
 }
 
 // parkedOutcome returns the outcome of a delivery that a breaker parks.
-func (q *Queue) parkedOutcome(d *outbox.Delivery, why string) outbox.Outcome {
-	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), State: d.State, Reason: "its endpoint fails: " + why}
+func (q *Queue) parkedOutcome(d *outbox.Delivery, reason string) outbox.Outcome {
+	o := outbox.Outcome{ID: d.ID, Account: d.Account, Endpoint: d.EndpointName(), State: d.State, Reason: "its endpoint fails: " + reason}
 	q.park(d, &o)
 	return o
 }

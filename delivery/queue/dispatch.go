@@ -18,7 +18,7 @@ const maxDispatchWait = 500 * time.Millisecond
 // so that it delays no other, and never for rules: frames of other accounts would
 // wait as well.
 func (q *Queue) Dispatch(ds []outbox.Delivery) {
-	var left []*item
+	var refused []*item
 	anyAdmitted := false
 	for i := range ds {
 		if ds[i].Waits != "" {
@@ -29,26 +29,26 @@ func (q *Queue) Dispatch(ds []outbox.Delivery) {
 			anyAdmitted = true
 			continue
 		}
-		left = append(left, item)
+		refused = append(refused, item)
 	}
-	if len(left) > 0 && ds[0].Kind != outbox.KindRule && (!anyAdmitted || sameQueue(ds)) {
-		left = q.awaitAdmission(left)
+	if len(refused) > 0 && ds[0].Kind != outbox.KindRule && (!anyAdmitted || sameQueue(ds)) {
+		refused = q.awaitAdmission(refused)
 	}
-	var rest []outbox.Lease
-	for _, item := range left {
-		rest = append(rest, q.leases.Lease(&item.Hold))
+	var remainingLeases []outbox.Lease
+	for _, item := range refused {
+		remainingLeases = append(remainingLeases, q.leases.Lease(&item.Hold))
 	}
-	q.leases.Release(q.attemptCtx, rest, q.deps.Now())
+	q.leases.Release(q.attemptCtx, remainingLeases, q.deps.Now())
 }
 
 func sameQueue(ds []outbox.Delivery) bool {
-	first := queueName(&ds[0])
-	return !slices.ContainsFunc(ds, func(d outbox.Delivery) bool { return queueName(&d) != first })
+	name := queueName(&ds[0])
+	return !slices.ContainsFunc(ds, func(d outbox.Delivery) bool { return queueName(&d) != name })
 }
 
 // awaitAdmission waits for capacity in queues that drain quickly and returns the
 // items that found none.
-func (q *Queue) awaitAdmission(items []*item) (left []*item) {
+func (q *Queue) awaitAdmission(items []*item) (refused []*item) {
 	ctx, cancel := context.WithTimeout(q.attemptCtx, maxDispatchWait)
 	defer cancel()
 	for _, item := range items {
@@ -57,10 +57,10 @@ func (q *Queue) awaitAdmission(items []*item) (left []*item) {
 			a = q.inFlight.admit(item)
 		}
 		if a != admitted {
-			left = append(left, item)
+			refused = append(refused, item)
 		}
 	}
-	return left
+	return refused
 }
 
 // leaseEndOf returns the end of a created delivery's lease.

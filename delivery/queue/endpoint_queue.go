@@ -67,8 +67,8 @@ func (i *inFlight) maxRunning(q *endpointQueue) int {
 // share shrinks with the free capacity, so that a few endpoints that hang never
 // use all of it.
 func (i *inFlight) canStart(q *endpointQueue) bool {
-	left := i.opts.Attempts - i.running
-	return left > 0 && q.running < min(i.maxRunning(q), max(1, left/2)) && !q.nextStart.After(i.now())
+	remaining := i.opts.Attempts - i.running
+	return remaining > 0 && q.running < min(i.maxRunning(q), max(1, remaining/2)) && !q.nextStart.After(i.now())
 }
 
 // canEnqueue reports whether another item may wait in a queue. A queue's share

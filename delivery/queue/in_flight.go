@@ -110,20 +110,20 @@ func (i *inFlight) finish(item *item, duration time.Duration) *item {
 	q.running--
 	q.avgDuration = (q.avgDuration*7 + duration) / 8
 	i.running--
-	first, second := i.next(q), i.next(q)
+	item1, item2 := i.takeNext(q), i.takeNext(q)
 	i.removeIfEmpty(q)
-	if second != nil {
-		go i.runFrom(second)
+	if item2 != nil {
+		go i.runFrom(item2)
 	}
 	if i.stopped && i.running == 0 {
 		close(i.drained)
 	}
-	return first
+	return item1
 }
 
 // next starts a waiting item: of queue q if its limits allow it, else of the
 // next backlogged queue that may start one.
-func (i *inFlight) next(q *endpointQueue) *item {
+func (i *inFlight) takeNext(q *endpointQueue) *item {
 	if len(q.waiting) > 0 && i.canStart(q) {
 		return i.startFirst(q)
 	}

@@ -74,6 +74,6 @@ func attemptsGrace(ctx context.Context) time.Duration {
 	if !ok {
 		return time.Hour
 	}
-	left := time.Until(deadline)
-	return left - min(left/4, 3*time.Second)
+	remaining := time.Until(deadline)
+	return remaining - min(remaining/4, 3*time.Second)
 }

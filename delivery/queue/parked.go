@@ -85,15 +85,15 @@ func (q *Queue) startEndpoint(ctx context.Context, parked outbox.ParkedEndpoint)
 
 // startParked leases up to n parked deliveries of an endpoint and admits them.
 // Those that find no capacity are due later.
-func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n int, before time.Time) {
+func (q *Queue) startParked(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff time.Time) {
 	for n > 0 {
 		now := q.deps.Now()
 		limit := min(n, parkedBatch)
-		ds, err := q.deps.Store.Take(ctx, parked, limit, before, now.Add(q.opts.Lease))
+		ds, err := q.deps.Store.Take(ctx, parked, limit, cutoff, now.Add(q.opts.Lease))
 		if err != nil {
 			return // leased deliveries are due when their lease ends
 		}
-		if _, all := q.admitAll(ds, now.Add(q.opts.Lease)); !all {
+		if _, complete := q.admitAll(ds, now.Add(q.opts.Lease)); !complete {
 			return
 		}
 		if len(ds) < limit {

@@ -27,14 +27,14 @@ type Sender interface {
 // Store is the part of *outbox.Store that a queue uses. Tests replace it by one that is slow.
 type Store interface {
 	Finish(ctx context.Context, os []outbox.Outcome) ([]outbox.Ref, error)
-	Due(ctx context.Context, before time.Time, limit int) ([]outbox.Ref, error)
+	Due(ctx context.Context, cutoff time.Time, limit int) ([]outbox.Ref, error)
 	Lease(ctx context.Context, acct relay.AccountID, id string, now, until time.Time) (outbox.Delivery, bool, error)
 	LeaseDue(ctx context.Context, refs []outbox.Ref, now, until time.Time) ([]outbox.Delivery, error)
 	Renew(ctx context.Context, ls []outbox.Lease, until time.Time) ([]outbox.Ref, error)
 	Release(ctx context.Context, ls []outbox.Lease, due time.Time) error
 	Parked(ctx context.Context) ([]outbox.ParkedEndpoint, error)
 	CountParked(ctx context.Context) (map[string]int, error)
-	Take(ctx context.Context, parked outbox.ParkedEndpoint, n int, before, until time.Time) ([]outbox.Delivery, error)
+	Take(ctx context.Context, parked outbox.ParkedEndpoint, n int, cutoff, until time.Time) ([]outbox.Delivery, error)
 }
 
 // Deps are the dependencies of a queue. Store and Redis are required.

@@ -21,11 +21,11 @@ type retry struct {
 // outcomesSaved ends the holds on deliveries, and schedules the retries among
 // them and the deliveries that are next in their ordered queues. If there are
 // too many at once, the reconciler schedules them when they are due.
-func (q *Queue) outcomesSaved(saved []outbox.Outcome, next []outbox.Ref) {
+func (q *Queue) outcomesSaved(saved []outbox.Outcome, nextRefs []outbox.Ref) {
 	for i := range saved {
 		q.leases.Drop(outbox.Ref{Account: saved[i].Account, ID: saved[i].ID})
 	}
-	for _, ref := range next {
+	for _, ref := range nextRefs {
 		q.schedule(retry{ref: ref})
 	}
 	for i := range saved {
@@ -51,19 +51,19 @@ func (q *Queue) scheduleLoop() {
 	for r := range q.retries {
 		ctx, cancel := context.WithTimeout(q.attemptCtx, 5*time.Second)
 		var due []outbox.Ref
-		var later []retry
-		for n, more := 1, true; more; n++ {
+		var postponed []retry
+		for n, hasMore := 1, true; hasMore; n++ {
 			if r.dueAt.IsZero() {
 				due = append(due, r.ref)
 			} else {
-				later = append(later, r)
+				postponed = append(postponed, r)
 			}
-			r, more = q.nextRetry(n)
+			r, hasMore = q.nextRetry(n)
 		}
 		if err := q.attemptDue(ctx, due); err != nil { // first: it does not need Redis
 			q.logLeft(err)
 		}
-		for _, r := range later {
+		for _, r := range postponed {
 			if _, err := q.timer.Schedule(ctx, timer.Ref(r.ref), r.dueAt); err != nil {
 				q.logLeft(err)
 			}
@@ -144,7 +144,7 @@ func (q *Queue) onTimer(ctx context.Context, due timer.Ref) error {
 // admitAll admits deliveries that were leased until leaseEnd. Those without capacity
 // are postponed, so that they do not block others that are due. all is true if every
 // delivery was admitted; otherwise wait is the delay of the last one that was not.
-func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, all bool) {
+func (q *Queue) admitAll(ds []outbox.Delivery, leaseEnd time.Time) (wait time.Duration, complete bool) {
 	unplaced := make(lease.Unplaced[outbox.Ref])
 	for i := range ds {
 		item := newItem(ds[i], leaseEnd)
@@ -184,10 +184,10 @@ func (q *Queue) reconcileLoop(ctx context.Context) {
 }
 
 // attemptSoon has a delivery that is due attempted, and returns when that was scheduled.
-func (q *Queue) attemptSoon(_ context.Context, ref outbox.Ref, last time.Time) time.Time {
+func (q *Queue) attemptSoon(_ context.Context, ref outbox.Ref, lastAttempt time.Time) time.Time {
 	now := q.deps.Now()
-	if q.leases.Has(ref) || now.Sub(last) < rescheduleAfter {
-		return last
+	if q.leases.Has(ref) || now.Sub(lastAttempt) < rescheduleAfter {
+		return lastAttempt
 	}
 	q.schedule(retry{ref: ref})
 	return now

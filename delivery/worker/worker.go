@@ -73,9 +73,9 @@ func New(deps Deps, o Options) (*Worker, error) {
 // WithMessages returns the worker with a service that sends SMS, and with Simulated of Deps.
 // The reports of messages are deliveries, so the service is made after the queue.
 func (w *Worker) WithMessages(m Messages, simulated func(number string) bool) *Worker {
-	with := *w
-	with.deps.Messages, with.deps.Simulated = m, simulated
-	return &with
+	worker := *w
+	worker.deps.Messages, worker.deps.Simulated = m, simulated
+	return &worker
 }
 
 // Send makes one attempt of a delivery and classifies it. It returns a result even if

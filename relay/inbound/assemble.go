@@ -23,7 +23,7 @@ type assembler struct{ alphabet *sms.Alphabet }
 func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	parts = slices.SortedFunc(slices.Values(parts), func(x, y Message) int { return numberOf(&x) - numberOf(&y) })
 	m = parts[0]
-	first, _ := PartOf(&m)
+	part, _ := PartOf(&m)
 	m.Part, m.Octets, m.Status = nil, nil, Concatenated
 	if slices.ContainsFunc(parts, func(p Message) bool { return p.Status == Indecipherable }) {
 		m.Status = Indecipherable
@@ -38,7 +38,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 	for i := range parts {
 		m.Notes.Add(parts[i].Notes...)
 	}
-	missing = missingOf(parts, first.Total)
+	missing = missingOf(parts, part.Total)
 	m.Text, m.Data = "", nil
 	if m.Coding == sms.Binary {
 		for i := range parts {
@@ -46,7 +46,7 @@ func (a assembler) assemble(parts []Message) (m Message, missing []int) {
 		}
 		return m, missing
 	}
-	m.Text = a.text(parts, first.Total)
+	m.Text = a.text(parts, part.Total)
 	TrimText(&m)
 	return m, missing
 }
@@ -101,26 +101,26 @@ func octetsOf(m *Message) []byte {
 // text joins the texts of sorted parts.
 func (a assembler) text(parts []Message, total int) string {
 	var b strings.Builder
-	next := 1
+	number := 1
 	for i := 0; i < len(parts); {
-		if numberOf(&parts[i]) != next {
+		if numberOf(&parts[i]) != number {
 			b.WriteString(gap)
 		}
 		end := i + 1
-		for end < len(parts) && together(&parts[end-1], &parts[end]) {
+		for end < len(parts) && sameMessage(&parts[end-1], &parts[end]) {
 			end++
 		}
 		b.WriteString(a.run(parts[i:end]))
-		next, i = numberOf(&parts[end-1])+1, end
+		number, i = numberOf(&parts[end-1])+1, end
 	}
-	if next <= total {
+	if number <= total {
 		b.WriteString(gap)
 	}
 	return b.String()
 }
 
 // together reports whether the octets of two parts must be decoded as one.
-func together(a, b *Message) bool {
+func sameMessage(a, b *Message) bool {
 	return numberOf(b) == numberOf(a)+1 && a.Coding == b.Coding && len(a.Octets) > 0 && len(b.Octets) > 0 &&
 		LanguagesOf(a) == LanguagesOf(b)
 }

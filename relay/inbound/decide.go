@@ -43,8 +43,8 @@ type Decision struct {
 // Decide routes a message over the candidate routes of its number. It is pure:
 // the same message and relays give the same deliveries with the same ids.
 func Decide(m *Message, routes []*Route, s Settings) Decision {
-	if why := m.invalid(); why != "" {
-		return Decision{State: event.Quarantined, Reason: why}
+	if reason := m.invalid(); reason != "" {
+		return Decision{State: event.Quarantined, Reason: reason}
 	}
 	s = s.withDefaults()
 	route, considered, err := match(m, routes, s)
@@ -93,11 +93,11 @@ func (m *Message) invalid() string {
 // whyOf returns the reason for selecting a route.
 func whyOf(route *Route, considered []Considered) string {
 	index := slices.IndexFunc(considered, func(c Considered) bool { return c.Kind == route.Kind && c.ID == route.ID && c.Account == route.Account })
-	why := considered[index].Why
+	reason := considered[index].Why
 	if route.filter != nil {
-		why += ", and the message meets its filter"
+		reason += ", and the message meets its filter"
 	}
-	return why
+	return reason
 }
 
 // unrouted returns the reason why no relay takes a message. It does not name
@@ -187,11 +187,11 @@ type Considered struct {
 // filter that fails on the message is an error, with the route that has it.
 func match(m *Message, routes []*Route, s Settings) (matched *Route, considered []Considered, err error) {
 	for _, r := range slices.SortedFunc(slices.Values(routes), precedence) {
-		fits, how := r.fits(m.To)
+		fits, match := r.fits(m.To)
 		if !fits {
 			continue
 		}
-		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: how, Filter: r.Filter}
+		c := Considered{Kind: r.Kind, ID: r.ID, Account: r.Account, Why: match, Filter: r.Filter}
 		switch {
 		case m.Account != 0 && r.Account != m.Account:
 			c.Why = "belongs to another account"

@@ -107,8 +107,8 @@ func form(fields []placeholder, v view) []byte {
 // number in the subject, the text in the body. A mail that Outlook's mobile service
 // reads as a text message has the text in its subject; its class says so, and an answer
 // goes to the sender's number.
-func mailOf(action, to, messageID string, v view) *outbox.Mail {
-	mail := &outbox.Mail{To: to, Text: strings.ToValidUTF8(v.Body(), "\uFFFD"), MessageID: messageID}
+func mailOf(action, recipient, messageID string, v view) *outbox.Mail {
+	mail := &outbox.Mail{To: recipient, Text: strings.ToValidUTF8(v.Body(), "\uFFFD"), MessageID: messageID}
 	sender := oneLine(v.From, maxInSubject)
 	if action != MSOutlook {
 		mail.Subject = "SMS from " + sender + " to " + oneLine(v.To, maxInSubject)
@@ -189,8 +189,8 @@ const dialogueTime = "2006-01-02 15:04:05.000000"
 func dialogue(v view) []placeholder {
 	fields := []placeholder{
 		{"", "X-E3-ID", id},
-		{"", "X-E3-Originating-Address", from},
-		{"", "X-E3-Destination-Address", to},
+		{"", "X-E3-Originating-Address", sender},
+		{"", "X-E3-Destination-Address", recipient},
 		{"", "X-E3-Timestamp", func(v view) string { return v.ReceivedAt.In(time.UTC).Format(dialogueTime) }},
 		{"", "X-E3-Data-Coding-Scheme", codingScheme},
 		{"", "X-E3-User-Data-Header", udh},
@@ -210,11 +210,11 @@ func codingScheme(v view) string {
 
 // addQuery adds parameters to the query of a URL.
 func addQuery(url string, query []byte) string {
-	_, own, has := strings.Cut(url, "?")
+	_, params, found := strings.Cut(url, "?")
 	switch {
-	case !has:
+	case !found:
 		return url + "?" + string(query)
-	case own == "" || strings.HasSuffix(own, "&"):
+	case params == "" || strings.HasSuffix(params, "&"):
 		return url + string(query)
 	}
 	return url + "&" + string(query)

@@ -56,7 +56,7 @@ type groupRow struct {
 	due int64 // when the parts that wait go on without the others; 0: none waits
 	// last is the message made last. The same parts, the first of which came
 	// until repeatsUntil, repeat it. It is remembered until expires.
-	last         string
+	tail         string
 	repeatsUntil int64
 	expires      int64
 }
@@ -110,7 +110,7 @@ func (g *group) add(p *part, total int, t groupTimes) (added Added, err error) {
 func (g *group) close(t groupTimes, due int64) (id string) {
 	id = g.waiting()[0].id
 	g.assign(id)
-	g.last, g.repeatsUntil, g.expires = id, t.now+2*t.wait, t.expires()
+	g.tail, g.repeatsUntil, g.expires = id, t.now+2*t.wait, t.expires()
 	g.ready[id] = true
 	g.made = append(g.made, readyRow{g.name, id, due})
 	g.forget()
@@ -138,23 +138,23 @@ func (g *group) dropRepetition(t groupTimes) (dropped ReassembledMessage, err er
 	if dropped, err = g.reassembled(""); err != nil {
 		return dropped, err
 	}
-	dropped.Repeats = g.last
+	dropped.Repeats = g.tail
 	for _, p := range waiting {
 		p.doc = ""
 	}
-	g.assign(g.last)
+	g.assign(g.tail)
 	return dropped, nil
 }
 
 // repeats reports whether parts that began to wait at a time are all in the last
 // message.
 func (g *group) repeats(waiting []*part, began int64) bool {
-	if g.last == "" || began > g.repeatsUntil {
+	if g.tail == "" || began > g.repeatsUntil {
 		return false
 	}
 	for _, w := range waiting {
 		same := func(p *part) bool {
-			return p.message == g.last && p.doc != "" && p.number == w.number && p.digest == w.digest
+			return p.message == g.tail && p.doc != "" && p.number == w.number && p.digest == w.digest
 		}
 		if g.find(same) == nil {
 			return false
@@ -167,7 +167,7 @@ func (g *group) repeats(waiting []*part, began int64) bool {
 // is left of others.
 func (g *group) expire(t groupTimes) {
 	if g.expires <= t.now {
-		g.last = ""
+		g.tail = ""
 	}
 	g.forget()
 }
@@ -175,7 +175,7 @@ func (g *group) expire(t groupTimes) {
 // forget drops the parts of messages that have gone on, except for the last.
 func (g *group) forget() {
 	g.parts = slices.DeleteFunc(g.parts, func(p *part) bool {
-		gone := p.message != "" && p.message != g.last && !g.ready[p.message]
+		gone := p.message != "" && p.message != g.tail && !g.ready[p.message]
 		if gone {
 			g.forgotten = append(g.forgotten, p.id)
 		}
@@ -183,8 +183,8 @@ func (g *group) forget() {
 	})
 }
 
-func (g *group) find(is func(*part) bool) *part {
-	if i := slices.IndexFunc(g.parts, is); i >= 0 {
+func (g *group) find(matches func(*part) bool) *part {
+	if i := slices.IndexFunc(g.parts, matches); i >= 0 {
 		return g.parts[i]
 	}
 	return nil

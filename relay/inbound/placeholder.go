@@ -28,8 +28,8 @@ func placeholders(k Kind) []placeholder {
 	if k == Geographic {
 		return []placeholder{
 			{"m", "message", body},
-			{"o", "originator", from},
-			{"d", "destination", to},
+			{"o", "originator", sender},
+			{"d", "destination", recipient},
 			{"t", "timestamp", func(v view) string { return clock(v.ReceivedAt, time.UTC) }},
 			{"x", "unix_time", func(v view) string { return strconv.FormatInt(v.ReceivedAt.Unix(), 10) }},
 			{"u", "udh", udh},
@@ -39,8 +39,8 @@ func placeholders(k Kind) []placeholder {
 	return []placeholder{
 		{"id", "id", id},
 		{"stat", "stat", func(v view) string { return strconv.Itoa(int(v.Status)) }},
-		{"orig", "orig", from},
-		{"dest", "dest", to},
+		{"orig", "orig", sender},
+		{"dest", "dest", recipient},
 		{"msg", "msg", body},
 		{"time", "time", func(v view) string { return clock(v.ReceivedAt, v.zone) }},
 		{"timeZone", "timeZone", timeZone},
@@ -51,11 +51,11 @@ func placeholders(k Kind) []placeholder {
 	}
 }
 
-func id(v view) string   { return v.ID }
-func from(v view) string { return v.From }
-func to(v view) string   { return v.To }
-func body(v view) string { return v.Body() }
-func udh(v view) string  { return hex.EncodeToString(v.UDH) }
+func id(v view) string        { return v.ID }
+func sender(v view) string    { return v.From }
+func recipient(v view) string { return v.To }
+func body(v view) string      { return v.Body() }
+func udh(v view) string       { return hex.EncodeToString(v.UDH) }
 
 func clock(t time.Time, zone *time.Location) string { return t.In(zone).Format(time.DateTime) }
 

@@ -76,7 +76,7 @@ type LateStatuses interface {
 type endedGroup struct {
 	group  ReassembledMessage
 	result int
-	again  bool // the group had ended before
+	ended  bool // the group had ended before
 }
 
 // addParts adds the parts among new messages to their groups and returns the
@@ -166,7 +166,7 @@ func (s *Service) planPart(p *plan, i int, m *Message, a Added, routes []*Route)
 	if a.State == Completed || a.State == Again {
 		a.Group.Event = m.ID
 		s.planReassembled(p, i, a.Group, routes)
-		p.endedGroups[len(p.endedGroups)-1].again = a.State == Again
+		p.endedGroups[len(p.endedGroups)-1].ended = a.State == Again
 		return
 	}
 	p.results[i] = Result{MessageID: m.ID, Account: m.Account, State: event.Done, Notes: NotesOf(m)}
@@ -196,13 +196,13 @@ func (s *Service) end(ctx context.Context, p *plan) error {
 		switch {
 		case !routed:
 			err = s.deps.Store.Park(ctx, e.group, s.o.Remember)
-		case e.again:
+		case e.ended:
 			err = s.deps.Store.Unpark(ctx, e.group)
 		}
 		if err != nil {
 			return fmt.Errorf("inbound: parts: %w", err)
 		}
-		if !e.again {
+		if !e.ended {
 			done = append(done, e.group)
 		}
 	}

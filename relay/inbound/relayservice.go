@@ -136,11 +136,11 @@ func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Ki
 	if !NeedsPermission(k, action) {
 		return nil
 	}
-	who, err := s.Accounts.Account(ctx, acct)
+	holder, err := s.Accounts.Account(ctx, acct)
 	if err != nil {
 		return fmt.Errorf("inbound: permissions: %w", err)
 	}
-	if !who.May(action) {
+	if !holder.May(action) {
 		return relay.Errorf(relay.KindForbidden, "account %s has no permission for %s", acct, action)
 	}
 	return nil
@@ -149,11 +149,11 @@ func (s *RelayService) permitted(ctx context.Context, acct relay.AccountID, k Ki
 // fits reports whether a number matches a pattern with asterisks.
 func fits(pattern, number string) bool {
 	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
+	head, tail := parts[0], parts[len(parts)-1]
 	if len(parts) == 1 {
 		return pattern == number
 	}
-	remaining, ok := strings.CutPrefix(number, first)
+	remaining, ok := strings.CutPrefix(number, head)
 	if !ok {
 		return false
 	}
@@ -164,7 +164,7 @@ func fits(pattern, number string) bool {
 		}
 		remaining = remaining[index+len(middle):]
 	}
-	return strings.HasSuffix(remaining, last)
+	return strings.HasSuffix(remaining, tail)
 }
 
 // Ref names a relay among those of all accounts.
@@ -179,9 +179,9 @@ const scanPage = 500
 
 // Find returns at most limit relays of an account, 0 for all accounts, that keep
 // accepts, by account, kind and id, beginning after one.
-func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, after Ref, limit int, keep func(Relay) bool) (found []Relay, err error) {
+func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, cursor Ref, limit int, keep func(Relay) bool) (found []Relay, err error) {
 	for {
-		page, err := s.Store.Scan(ctx, acct, after, scanPage)
+		page, err := s.Store.Scan(ctx, acct, cursor, scanPage)
 		if err != nil {
 			return nil, fmt.Errorf("inbound: find: %w", err)
 		}
@@ -196,7 +196,7 @@ func (s *RelayService) Find(ctx context.Context, acct relay.AccountID, after Ref
 		if len(page) < scanPage {
 			return found, nil
 		}
-		after = page[len(page)-1].Ref()
+		cursor = page[len(page)-1].Ref()
 	}
 }
 

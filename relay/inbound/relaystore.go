@@ -53,11 +53,11 @@ func (s *Store) Declare(ctx context.Context, r Relay, merge func(stored Relay) R
 		if err := tx.Bump(ctx, relaysVersion); err != nil {
 			return err
 		}
-		others, err := db.Value[int](ctx, tx, label, countOthers, r.Kind, r.Number, r.Account, r.ID)
+		conflicts, err := db.Value[int](ctx, tx, label, countOthers, r.Kind, r.Number, r.Account, r.ID)
 		if err != nil {
 			return err
 		}
-		if others > 0 {
+		if conflicts > 0 {
 			return relay.Errorf(relay.KindConflict, "%s: the %s %s is taken", r, NumberField(r.Kind), r.Number)
 		}
 		saved := r
@@ -92,10 +92,10 @@ func (s *Store) List(ctx context.Context, acct relay.AccountID, k Kind) ([]Relay
 
 // Scan returns at most limit relays of an account, 0 for all accounts, after one,
 // by account, kind and id.
-func (s *Store) Scan(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Relay, error) {
+func (s *Store) Scan(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Relay, error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
-	w.And("(account, kind, id) > (?, ?, ?)", after.Account, after.Kind, after.ID)
+	w.And("(account, kind, id) > (?, ?, ?)", cursor.Account, cursor.Kind, cursor.ID)
 	return db.Page(ctx, s.db, "relays", selectRelays, &w, "account, kind, id", limit, listedFields)
 }
 

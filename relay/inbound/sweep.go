@@ -58,18 +58,18 @@ func (s *Service) RouteDue(ctx context.Context) (int, error) {
 	if len(due) == 0 {
 		return len(found), s.noteDropped(ctx)
 	}
-	to := make([]string, len(due))
+	targets := make([]string, len(due))
 	for i := range due {
-		to[i] = due[i].Parts[0].To
+		targets[i] = due[i].Parts[0].To
 	}
-	routes, err := s.routeCache.routes(ctx, to)
+	routes, err := s.routeCache.routes(ctx, targets)
 	if err != nil {
 		return 0, fmt.Errorf("inbound: relays: %w", err)
 	}
 	p := plan{results: make([]Result, len(due))}
 	for i, g := range due {
 		g.Event = g.ID
-		s.planReassembled(&p, i, g, routes[to[i]])
+		s.planReassembled(&p, i, g, routes[targets[i]])
 	}
 	if err := s.perform(ctx, &p); err != nil {
 		return 0, err

@@ -26,7 +26,7 @@ type Post struct {
 	By relay.AccountID
 	// Messages parses the messages of the request. For a request without messages
 	// it returns a description of the content.
-	Messages func() (found []Message, is string, err error)
+	Messages func() (found []Message, status string, err error)
 	// Frames explains a request with frames, and each of its frames.
 	Frames func(ctx context.Context) (post []Step, frames []FrameTrace, err error)
 }
@@ -81,17 +81,17 @@ func (t *Tracer) Trace(ctx context.Context, id string) (Trace, error) {
 	if err != nil {
 		return Trace{}, err
 	}
-	b := traceBuilder{Tracer: t, out: Trace{Event: p.Event}}
+	b := traceBuilder{Tracer: t, trace: Trace{Event: p.Event}}
 	err = b.event(ctx, &p)
 	b.notes()
-	return b.out, err
+	return b.trace, err
 }
 
 // traceBuilder assembles a trace.
 type traceBuilder struct {
 	*Tracer
-	out  Trace
-	seen []string // messages whose deliveries were added
+	trace Trace
+	seen  []string // messages whose deliveries were added
 }
 
 // accountName returns an account's name with its id, the id alone if the name is not
@@ -105,16 +105,16 @@ func (t *traceBuilder) accountName(ctx context.Context, id relay.AccountID) stri
 }
 
 func (t *traceBuilder) add(at time.Time, name, message, text string) {
-	t.out.Steps = append(t.out.Steps, Step{At: at, Name: name, Message: message, Text: text})
+	t.trace.Steps = append(t.trace.Steps, Step{At: at, Name: name, Message: message, Text: text})
 }
 
 // event adds the receipt of an event and the steps of its messages.
 func (t *traceBuilder) event(ctx context.Context, p *Post) error {
-	from := "from " + p.Source
+	origin := "from " + p.Source
 	if p.By != 0 {
-		from += ", by account " + t.accountName(ctx, p.By)
+		origin += ", by account " + t.accountName(ctx, p.By)
 	}
-	t.add(p.ReceivedAt, "received", "", from+"; safe on disk")
+	t.add(p.ReceivedAt, "received", "", origin+"; safe on disk")
 	switch p.State {
 	case event.Pending:
 		t.add(time.Time{}, "waits", "", "has not been processed yet")
@@ -129,9 +129,9 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 	default:
 		return nil
 	}
-	found, is, err := p.Messages()
-	if is != "" {
-		t.add(time.Time{}, "read", "", is)
+	found, status, err := p.Messages()
+	if status != "" {
+		t.add(time.Time{}, "read", "", status)
 	}
 	if relay.KindOf(err) == relay.KindUnavailable {
 		return err
@@ -141,14 +141,14 @@ func (t *traceBuilder) event(ctx context.Context, p *Post) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(t.out.Deliveries, func(a, b outbox.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	slices.SortStableFunc(t.trace.Deliveries, func(a, b outbox.Delivery) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return nil
 }
 
 // notes adds the notes of the event that no message or frame has.
 func (t *traceBuilder) notes() {
-	for _, note := range t.out.Notes {
-		if !slices.ContainsFunc(t.out.Steps, func(s Step) bool { return s.Name == "note" && s.Text == note }) {
+	for _, note := range t.trace.Notes {
+		if !slices.ContainsFunc(t.trace.Steps, func(s Step) bool { return s.Name == "note" && s.Text == note }) {
 			t.add(time.Time{}, "note", "", note)
 		}
 	}
@@ -167,7 +167,7 @@ func (t *traceBuilder) frames(ctx context.Context, p *Post) error {
 	if err != nil {
 		return err
 	}
-	t.out.Steps = append(t.out.Steps, post...)
+	t.trace.Steps = append(t.trace.Steps, post...)
 	for _, f := range found {
 		t.add(time.Time{}, "read", f.ID, f.Text)
 		for _, s := range f.Steps {
@@ -195,7 +195,7 @@ func (t *traceBuilder) fired(ctx context.Context, frame string, r RuleTrace) err
 	for i := range ds {
 		if ds[i].Kind == outbox.KindRule && ds[i].Relay == r.RuleID {
 			t.delivery(frame, &ds[i])
-			t.out.Deliveries = append(t.out.Deliveries, ds[i])
+			t.trace.Deliveries = append(t.trace.Deliveries, ds[i])
 		}
 	}
 	return nil
@@ -241,17 +241,17 @@ func (t *traceBuilder) routed(ctx context.Context, id string, traced MessageTrac
 	for i := range ds {
 		t.delivery(id, &ds[i])
 	}
-	t.out.Deliveries = append(t.out.Deliveries, ds...)
+	t.trace.Deliveries = append(t.trace.Deliveries, ds...)
 	return nil
 }
 
 // delivery adds the attempts and the state of a delivery.
 func (t *traceBuilder) delivery(id string, d *outbox.Delivery) {
-	by := "relay"
+	match := "relay"
 	if d.Kind == outbox.KindRule {
-		by = "rule"
+		match = "rule"
 	}
-	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", by, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
+	t.add(d.CreatedAt, "routed", id, fmt.Sprintf("%s %s: delivery %s to %s", match, d.Relay, d.ID, outbox.MaskTarget(d.Target())))
 	for i, a := range d.Attempts {
 		t.add(a.At, "attempt", id, fmt.Sprintf("delivery %s, attempt %d: %s", d.ID, i+1, attemptSummary(a)))
 	}

@@ -33,11 +33,11 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome) (turns []Ref, er
 	}
 	return db.Transact(ctx, s.db, finishLabel, func(ctx context.Context, tx *db.Tx) (turns []Ref, err error) {
 		for _, round := range rounds {
-			next, err := s.finish(ctx, tx, slices.Clone(round)) // the transaction may run again
+			released, err := s.finish(ctx, tx, slices.Clone(round)) // the transaction may run again
 			if err != nil {
 				return nil, err
 			}
-			turns = append(turns, next...)
+			turns = append(turns, released...)
 		}
 		return turns, nil
 	})

@@ -12,14 +12,14 @@ import (
 
 // Due returns deliveries of all accounts whose next attempt or lease lies at or before the
 // given time, oldest first.
-func (s *Store) Due(ctx context.Context, before time.Time, limit int) ([]Ref, error) {
+func (s *Store) Due(ctx context.Context, cutoff time.Time, limit int) ([]Ref, error) {
 	const query = `
 		SELECT id, account
 		FROM delivery
 		WHERE due > 0 AND due <= $1
 		ORDER BY due
 		LIMIT $2`
-	return db.List(ctx, s.db, "due deliveries", query, refFields, before, limit)
+	return db.List(ctx, s.db, "due deliveries", query, refFields, cutoff, limit)
 }
 
 // Lease takes the right to make the next attempt until the given time. It returns false if

@@ -80,46 +80,46 @@ func parseCursor(s string) (position, error) {
 
 // List returns deliveries, newest first, and the cursor of the next page, "" at the end. A
 // page whose filter has texts may not be full although its cursor is not empty.
-func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, next string, err error) {
+func (s *Store) List(ctx context.Context, f Filter) (ds []Delivery, nextCursor string, err error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultLimit
 	}
 	// 1. Begin behind the cursor, or with the newest delivery that the filter selects.
-	after := position{created: math.MaxInt64}
+	previous := position{created: math.MaxInt64}
 	if !f.To.IsZero() {
-		after.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
+		previous.created = db.Nanos(f.To.Truncate(time.Millisecond).Add(time.Millisecond)) // times are shown in milliseconds
 	}
 	if f.Cursor != "" {
 		cursor, err := parseCursor(f.Cursor)
 		if err != nil {
 			return nil, "", err
 		}
-		if compare(after, cursor) < 0 {
-			after = cursor
+		if compare(previous, cursor) < 0 {
+			previous = cursor
 		}
 	}
 	// 2. Find the positions of the page, and load their deliveries.
-	page, next, err := s.page(ctx, f, after)
+	page, nextCursor, err := s.page(ctx, f, previous)
 	if err != nil {
 		return nil, "", err
 	}
 	ds, err = read(ctx, s.db, listLabel, selectByKeys, s.db.Now(), positionKeys(page))
 	slices.SortFunc(ds, func(a, b Delivery) int { return compare(positionOf(&a), positionOf(&b)) })
-	return ds, next, err
+	return ds, nextCursor, err
 }
 
 // page finds the positions of a page after a position, and the cursor of the next page.
 // The database compares columns that no index has; texts are read and matched here. A page
 // ends, even if it is not full, once s.maxCompared deliveries were compared or s.maxScanned
 // read.
-func (s *Store) page(ctx context.Context, f Filter, after position) (page []position, next string, err error) {
+func (s *Store) page(ctx context.Context, f Filter, previous position) (page []position, nextCursor string, err error) {
 	hasTexts := f.Query != "" || f.Reason != "" || f.Target != ""
 	compared, scanned := 0, 0
 	for n := min(f.Limit+1, s.step); compared < s.maxCompared && scanned < s.maxScanned; n = min(4*n, s.step) {
 		if hasTexts {
 			n = min(n, chunkSize)
 		}
-		candidates, err := s.candidates(ctx, f, after, n)
+		candidates, err := s.candidates(ctx, f, previous, n)
 		if err != nil {
 			return nil, "", err
 		}
@@ -143,9 +143,9 @@ func (s *Store) page(ctx context.Context, f Filter, after position) (page []posi
 		if len(candidates) < n {
 			return page, "", nil
 		}
-		after = candidates[n-1].position
+		previous = candidates[n-1].position
 	}
-	return page, after.String(), nil
+	return page, previous.String(), nil
 }
 
 // match returns the positions whose deliveries a filter selects.
@@ -178,7 +178,7 @@ type candidate struct {
 func (c *candidate) fields() []any { return append(c.position.fields(), &c.selected) }
 
 // candidates finds up to n candidates after a position, in the order of lists.
-func (s *Store) candidates(ctx context.Context, f Filter, after position, n int) ([]candidate, error) {
+func (s *Store) candidates(ctx context.Context, f Filter, previous position, n int) ([]candidate, error) {
 	// 1. By their ids, in whichever account they are.
 	if len(f.IDs) > 0 {
 		const named = `
@@ -189,7 +189,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, after position, n int)
 			ORDER BY d.created DESC, d.id DESC, d.account DESC
 			LIMIT $4`
 		ids := db.Column("id", slices.Compact(slices.Sorted(slices.Values(f.IDs))))
-		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, after.created, after.ID, after.Account, n, ids)
+		return db.List(ctx, s.db, listLabel, named, (*candidate).fields, previous.created, previous.ID, previous.Account, n, ids)
 	}
 	// 2. Dead ones by their texts, in any of which the text may be. They lack what may be
 	// secret of a target.
@@ -204,7 +204,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, after position, n int)
 			  AND {position}(text, $7) > 0
 			ORDER BY created DESC, id DESC, account DESC
 			LIMIT $8`
-		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, after.created, after.ID, after.Account, oldest(f), f.Account,
+		return db.List(ctx, s.db, listLabel, search, (*candidate).fields, previous.created, previous.ID, previous.Account, oldest(f), f.Account,
 			strings.ToLower(f.Query), strings.ToLower(f.Reason), n)
 	}
 	// 3. By the index of each state, or that of accounts.
@@ -212,7 +212,7 @@ func (s *Store) candidates(ctx context.Context, f Filter, after position, n int)
 	if statement == "" {
 		return nil, nil
 	}
-	args := []any{after.created, after.ID, after.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
+	args := []any{previous.created, previous.ID, previous.Account, oldest(f), s.db.Now(), f.Kind, f.Relay, f.Number, f.Waits, n}
 	if f.Account != 0 {
 		args = append(args, f.Account)
 	}

@@ -22,7 +22,7 @@ type Notice struct {
 
 // Send sends notices of an account; about is their subject, for searches of
 // deliveries. A notice whose id was saved before is not sent again.
-func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, notices ...Notice) error {
+func (m Mailer) Send(ctx context.Context, acct relay.AccountID, subject string, notices ...Notice) error {
 	if len(notices) == 0 {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (m Mailer) Send(ctx context.Context, acct relay.AccountID, about string, no
 	mails := make([]Delivery, len(notices))
 	for i, n := range notices {
 		mails[i] = Delivery{
-			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: about, CreatedAt: now.Add(time.Duration(i)),
+			ID: n.ID, Account: acct, Kind: KindNotice, MessageID: subject, CreatedAt: now.Add(time.Duration(i)),
 			Mail: &Mail{To: n.To, Subject: n.Subject, Text: n.Text, MessageID: n.ID + "@" + cmp.Or(m.Domain, "localhost")},
 		}
 	}

@@ -29,13 +29,13 @@ func MaskTarget(target string) string {
 // MaskPath hides of a URL the password, the path and what follows it. Anything else is
 // returned as it is.
 func MaskPath(target string) string {
-	scheme, rest, ok := strings.Cut(target, "://")
+	scheme, remaining, ok := strings.Cut(target, "://")
 	if !ok {
 		return target
 	}
-	authority := rest
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority = rest[:end]
+	authority := remaining
+	if end := strings.IndexAny(remaining, "/?#"); end >= 0 {
+		authority = remaining[:end]
 	}
 	return scheme + "://" + maskUser(authority) + "/…"
 }

@@ -72,7 +72,7 @@ func (s *Store) CountParked(ctx context.Context) (map[string]int, error) {
 
 // Take leases up to n parked deliveries of an endpoint in the order of ParkedUntil: those
 // parked until before at most, or any if before is zero.
-func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, before, until time.Time) ([]Delivery, error) {
+func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, cutoff, until time.Time) ([]Delivery, error) {
 	const label = "deliveries: take"
 	const query = `
 		SELECT ` + columns + `
@@ -86,8 +86,8 @@ func (s *Store) Take(ctx context.Context, parked ParkedEndpoint, n int, before, 
 		FROM batch AS b
 		WHERE delivery.id = b.id AND delivery.account = b.account`
 	maxParkedUntil := int64(math.MaxInt64)
-	if !before.IsZero() {
-		maxParkedUntil = db.Millis(before)
+	if !cutoff.IsZero() {
+		maxParkedUntil = db.Millis(cutoff)
 	}
 	return db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]Delivery, error) {
 		ds, err := read(ctx, tx, label, query, parked.Account, parked.Endpoint, maxParkedUntil, min(n, chunkSize))

@@ -18,7 +18,7 @@ func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, 
 	}
 	count := 0
 	for f.Limit, f.Cursor = chunkSize, ""; ; {
-		ds, next, err := s.List(ctx, f)
+		ds, nextCursor, err := s.List(ctx, f)
 		if err != nil {
 			return count, err
 		}
@@ -28,7 +28,7 @@ func (s *Store) ReplayAll(ctx context.Context, f Filter, includeDelivered bool, 
 		}
 		replayed, err := s.Replay(ctx, refs, now(), includeDelivered)
 		count += len(replayed)
-		if f.Cursor = next; err != nil || next == "" {
+		if f.Cursor = nextCursor; err != nil || nextCursor == "" {
 			return count, err
 		}
 	}

@@ -33,16 +33,16 @@ type Settings struct {
 
 // actions are the compiled actions of a rule. They are read-only.
 type actions struct {
-	all []action
+	actions []action
 	// named are the keys of readings that the rule's conditions look at, sorted.
 	named []string
 }
 
 // action is a compiled Action.
 type action struct {
-	given Action
-	body  *condition.Body      // nil: the usual one
-	urls  []*template.Template // of http_post and http_get, by parameter
+	declared Action
+	body     *condition.Body      // nil: the usual one
+	urls     []*template.Template // of http_post and http_get, by parameter
 }
 
 // compileActions checks and compiles the actions of a rule whose conditions name some
@@ -50,9 +50,9 @@ type action struct {
 // actions[0].parameters[1], actions[0].body with line and column.
 func compileActions(r *Rule, named []string) (*actions, error) {
 	p := relay.Problems{}
-	compiled := &actions{all: make([]action, len(r.Actions)), named: named}
+	compiled := &actions{actions: make([]action, len(r.Actions)), named: named}
 	for i, a := range r.Actions {
-		compiled.all[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
+		compiled.actions[i] = compileAction(problemsOf{p, fmt.Sprintf("actions[%d].", i)}, a, r.Batch)
 	}
 	return compiled, p.Err()
 }
@@ -68,7 +68,7 @@ func (p problemsOf) add(field, format string, args ...any) {
 }
 
 func compileAction(p problemsOf, a Action, batch Batch) action {
-	compiled := action{given: a}
+	compiled := action{declared: a}
 	switch a.Action {
 	case HTTPPost, Email:
 	case HTTPGet, SMS:
@@ -98,7 +98,7 @@ func compileAction(p problemsOf, a Action, batch Batch) action {
 
 // take checks the next parameter.
 func (a *action) take(parameter string) error {
-	switch a.given.Action {
+	switch a.declared.Action {
 	case Email:
 		return relay.CheckAddress(parameter)
 	case SMS:
@@ -119,15 +119,15 @@ func (a *action) take(parameter string) error {
 }
 
 func (a *action) compileBody(p problemsOf) {
-	if a.given.Body == "" {
+	if a.declared.Body == "" {
 		return
 	}
-	if a.given.Action == HTTPGet {
+	if a.declared.Action == HTTPGet {
 		p.add("body", "The body is for the actions %s, %s and %s.", HTTPPost, Email, SMS)
 		return
 	}
 	var err error
-	if a.body, err = condition.CompileBody(a.given.Body); err != nil {
+	if a.body, err = condition.CompileBody(a.declared.Body); err != nil {
 		p.add("body", "%v", err)
 	}
 }
@@ -136,8 +136,8 @@ func (a *action) compileBody(p problemsOf) {
 // given with samples in the place of placeholders.
 func (a *actions) checkURLs(check func(string) error) error {
 	p := relay.Problems{}
-	for i, one := range a.all {
-		for j, url := range one.urls {
+	for i, act := range a.actions {
+		for j, url := range act.urls {
 			if err := check(url.Sample()); err != nil {
 				p.Add(fmt.Sprintf("actions[%d].parameters[%d]", i, j), "The URL is refused: "+err.Error()+".")
 			}
@@ -148,14 +148,14 @@ func (a *actions) checkURLs(check func(string) error) error {
 
 // usesPrevious reports whether a body looks at the readings before.
 func (a *actions) usesPrevious() bool {
-	return slices.ContainsFunc(a.all, func(one action) bool { return one.body != nil && one.body.UsesPrevious() })
+	return slices.ContainsFunc(a.actions, func(act action) bool { return act.body != nil && act.body.UsesPrevious() })
 }
 
 // keys are the keys of readings that bodies name.
 func (a *actions) keys() (keys []string) {
-	for _, one := range a.all {
-		if one.body != nil {
-			keys = append(keys, one.body.Keys()...)
+	for _, act := range a.actions {
+		if act.body != nil {
+			keys = append(keys, act.body.Keys()...)
 		}
 	}
 	return keys

@@ -263,7 +263,7 @@ func FuzzPlaceholders(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", ds[0].Request.URL, err)
 		}
-		want, err := url.Parse(compiled.all[0].urls[0].Sample())
+		want, err := url.Parse(compiled.actions[0].urls[0].Sample())
 		relaytest.NoError(t, err)
 		origin := func(u *url.URL) []string { return []string{u.Scheme, u.Host, u.User.String()} }
 		relaytest.Equal(t, "scheme, host and user of "+ds[0].Request.URL, origin(got), origin(want))

@@ -88,8 +88,8 @@ func (s *Store) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilter)
 		return alarms, "", err
 	}
 	alarms = alarms[:f.Limit]
-	last := &alarms[f.Limit-1].Of
-	return alarms, formatCursor(db.Nanos(last.RaisedAt), last.ID), nil
+	lastAlarm := &alarms[f.Limit-1].Of
+	return alarms, formatCursor(db.Nanos(lastAlarm.RaisedAt), lastAlarm.ID), nil
 }
 
 func lowest(t time.Time) int64 {

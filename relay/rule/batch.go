@@ -38,22 +38,22 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 	}
 	for {
 		d, b := &pendingDecision{}, s.newBudget(ref.Account)
-		created, more, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.deps.Deliveries.LeaseUntil(), func(all []Occurrence) ([]outbox.Delivery, error) {
+		created, hasMore, err := s.deps.Transactions.TakeBatch(ctx, ref, p.Rule.Batch, s.o.Now(), s.deps.Deliveries.LeaseUntil(), func(occurrences []Occurrence) ([]outbox.Delivery, error) {
 			b.rollback()
-			d = &pendingDecision{fired: make([]firing, len(all))}
-			for i := range all {
-				all[i].Rule = &p.Rule
-				d.fired[i] = firing{p, all[i]}
+			d = &pendingDecision{fired: make([]firing, len(occurrences))}
+			for i := range occurrences {
+				occurrences[i].Rule = &p.Rule
+				d.fired[i] = firing{p, occurrences[i]}
 			}
 			if p.Rule.Batch == (Batch{}) { // it has none any longer
 				d.deliver(b)
 				return d.decision.Deliveries, nil
 			}
-			if len(all) == 0 {
+			if len(occurrences) == 0 {
 				return nil, nil
 			}
-			deliveries := d.create(b, p, all)
-			if b.later {
+			deliveries := d.create(b, p, occurrences)
+			if b.resetDone {
 				return nil, errLater
 			}
 			return deliveries, nil
@@ -64,7 +64,7 @@ func (s *Service) sendBatch(ctx context.Context, ref BatchRef, p *Program) error
 		}
 		b.commit(len(created))
 		s.conclude(ref.Account, d, created)
-		if !more {
+		if !hasMore {
 			return nil
 		}
 	}

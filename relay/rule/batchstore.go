@@ -128,7 +128,7 @@ type item struct {
 // that many or its time has come. It calls send for their deliveries and saves both in one
 // transaction. It returns the deliveries that are new, and whether the remaining frames fill
 // another batch.
-func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error) {
+func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error) {
 	const selectItems = `
 		SELECT record, doc
 		FROM rule_item
@@ -142,7 +142,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until
 	}
 	key := db.BatchOf("account, rule", []BatchRef{ref}, func(r *BatchRef) []any { return []any{r.Account, r.RuleID} })
 	created, err = db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) ([]outbox.Delivery, error) {
-		more = false
+		hasMore = false
 		t, err := db.One(ctx, tx, label, lockBatches, (*tally).fields, key)
 		if db.IsNotFound(err) {
 			return nil, nil
@@ -159,7 +159,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until
 		if err := markTaken(ctx, tx, ref, b, &t, now, items); err != nil {
 			return nil, err
 		}
-		if more = t.ready(b, now); len(items) == 0 {
+		if hasMore = t.ready(b, now); len(items) == 0 {
 			return nil, nil
 		}
 		occurrences := make([]Occurrence, len(items))
@@ -172,7 +172,7 @@ func (s *Store) TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until
 		}
 		return outbox.Create(ctx, tx, ds, until)
 	})
-	return created, more && err == nil, err
+	return created, hasMore && err == nil, err
 }
 
 // ready reports whether a batch is full or due.
@@ -196,16 +196,16 @@ func markTaken(ctx context.Context, tx *db.Tx, ref BatchRef, b Batch, t *tally, 
 	if err := tx.Run(ctx, label, update, now, rows); err != nil {
 		return err
 	}
-	first, err := db.Value[int64](ctx, tx, label, firstAdded, ref.Account, ref.RuleID)
+	start, err := db.Value[int64](ctx, tx, label, firstAdded, ref.Account, ref.RuleID)
 	if err != nil {
 		return err
 	}
 	t.n -= len(items)
 	t.due = time.Time{}
-	if first > 0 && b.Every > 0 {
-		t.due = db.Moment(first).Add(b.Every)
+	if start > 0 && b.Every > 0 {
+		t.due = db.Moment(start).Add(b.Every)
 	}
-	if first == 0 {
+	if start == 0 {
 		t.n = 0
 	}
 	return saveTallies(ctx, tx, ref.Account, []tally{*t})

@@ -51,7 +51,7 @@ type budget struct {
 	minute   time.Time
 	// later is set if the limit of the minute did not allow deliveries that another minute
 	// allows.
-	later bool
+	resetDone bool
 }
 
 func (s *Service) newBudget(acct relay.AccountID) *budget {
@@ -70,7 +70,7 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 	reserved, minute := b.s.limiter.reserve(b.acct, granted, limits.ActionsPerMinute, limits.Now())
 	if reserved < granted {
 		reason = fmt.Errorf("an action was not performed: the rules of the account have more than %d in a minute", limits.ActionsPerMinute)
-		b.later = b.later || granted <= limits.ActionsPerMinute
+		b.resetDone = b.resetDone || granted <= limits.ActionsPerMinute
 	}
 	if !minute.Equal(b.minute) {
 		b.minute, b.reserved = minute, 0
@@ -83,7 +83,7 @@ func (b *budget) grant(o *Occurrence, n int) (granted int, reason error) {
 // rollback forgets what was granted since the last commit.
 func (b *budget) rollback() {
 	b.s.limiter.release(b.acct, b.reserved, b.minute)
-	b.reserved, b.later = 0, false
+	b.reserved, b.resetDone = 0, false
 	clear(b.pending)
 }
 

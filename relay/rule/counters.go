@@ -67,26 +67,26 @@ func (f *failures) add(acct relay.AccountID, ruleID string, err error, now time.
 }
 
 // take returns what was collected.
-func (f *failures) take() (all []Failed) {
+func (f *failures) take() (failed []Failed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for key, one := range f.rules {
-		all = append(all, Failed{Account: key.Account, RuleID: key.ID, Failures: one})
+	for key, counted := range f.rules {
+		failed = append(failed, Failed{Account: key.Account, RuleID: key.ID, Failures: counted})
 	}
 	f.rules = nil
-	return all
+	return failed
 }
 
 // SaveFailures logs the rules that failed and saves that with them.
 func (s *Service) SaveFailures(ctx context.Context) {
-	all := s.failed.take()
-	if len(all) == 0 {
+	failed := s.failed.take()
+	if len(failed) == 0 {
 		return
 	}
-	for _, f := range all {
+	for _, f := range failed {
 		s.o.Logger.WarnContext(ctx, "a rule failed", "account", f.Account, "rule", f.RuleID, "frames", f.Count, "error", f.Last)
 	}
-	if err := s.deps.Store.Fail(ctx, all); err != nil {
+	if err := s.deps.Store.Fail(ctx, failed); err != nil {
 		s.o.Logger.WarnContext(ctx, "failures of rules were not saved", "error", err)
 	}
 }

@@ -24,11 +24,11 @@ type fault struct {
 }
 
 // record adds a verdict; of makes the occurrence if there is one.
-func (d *pendingDecision) record(p *Program, st *PairState, v verdict, of func() Occurrence) {
+func (d *pendingDecision) record(p *Program, st *PairState, v verdict, programsFor func() Occurrence) {
 	if v.State == "" {
 		return
 	}
-	o := of()
+	o := programsFor()
 	o.State, o.AlarmID, o.Repeats = v.State, st.AlarmID, st.Repeats
 	switch {
 	case v.State == Cleared:
@@ -57,14 +57,14 @@ func (d *pendingDecision) deliver(b *budget) {
 
 // create makes the deliveries of a rule that the budget allows. An action that is beyond
 // it, or whose body cannot be made, is a fault of its rule and stops nothing else.
-func (d *pendingDecision) create(b *budget, p *Program, all []Occurrence) []outbox.Delivery {
+func (d *pendingDecision) create(b *budget, p *Program, occurrences []Occurrence) []outbox.Delivery {
 	total := p.Rule.fanOut()
-	granted, reason := b.grant(&all[0], total)
+	granted, reason := b.grant(&occurrences[0], total)
 	if reason != nil {
 		d.omitted += total - granted
 		d.faults = append(d.faults, fault{p.Rule.ID, reason})
 	}
-	created, err := p.actions.deliveries(all, b.acct, b.s.o.Settings, granted)
+	created, err := p.actions.deliveries(occurrences, b.acct, b.s.o.Settings, granted)
 	if err != nil {
 		d.faults = append(d.faults, fault{p.Rule.ID, err})
 	}
@@ -83,8 +83,8 @@ func (s *Service) decideLocked(ctx context.Context, b *budget, pairs []Pair, beg
 			begin(d)
 		}
 		for i := range locked {
-			was := locked[i]
-			if evaluate(d, &locked[i]); locked[i] != was {
+			oldState := locked[i]
+			if evaluate(d, &locked[i]); locked[i] != oldState {
 				d.decision.States = append(d.decision.States, locked[i])
 			}
 		}

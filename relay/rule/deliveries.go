@@ -23,25 +23,25 @@ func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s S
 	if len(occurrences) == 0 || limit == 0 {
 		return nil, nil
 	}
-	first, now := &occurrences[0], s.Now()
+	earliest, now := &occurrences[0], s.Now()
 	var ds []outbox.Delivery
 	var failed []error
-	for i := range a.all {
-		action := &a.all[i]
+	for i := range a.actions {
+		action := &a.actions[i]
 		content, err := action.content(occurrences, a.named, &s)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("actions[%d].body: %w", i, err))
 		}
-		for j, parameter := range action.given.Parameters {
+		for j, parameter := range action.declared.Parameters {
 			if len(ds) == limit {
 				return ds, errors.Join(failed...)
 			}
 			d := outbox.Delivery{
-				ID: first.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: first.Rule.ID, MessageID: first.about(),
-				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))), Trace: first.Trace, Pace: outbox.Pace{Ordered: first.Rule.Ordered},
-				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), first.Rule.ID, action.given.Action, parameter),
+				ID: earliest.deliveryID(acct, i, j), Account: acct, Kind: outbox.KindRule, Relay: earliest.Rule.ID, MessageID: earliest.fn(),
+				State: outbox.Queued, CreatedAt: now.Add(time.Duration(len(ds))), Trace: earliest.Trace, Pace: outbox.Pace{Ordered: earliest.Rule.Ordered},
+				Endpoint: outbox.EndpointID(acct, string(outbox.KindRule), earliest.Rule.ID, action.declared.Action, parameter),
 			}
-			content.fill(&d, action, j, first, &s)
+			content.fill(&d, action, j, earliest, &s)
 			ds = append(ds, d)
 		}
 	}
@@ -49,7 +49,7 @@ func (a *actions) deliveries(occurrences []Occurrence, acct relay.AccountID, s S
 }
 
 // about is the alarm, or the frame that is forwarded.
-func (o *Occurrence) about() string {
+func (o *Occurrence) fn() string {
 	if o.AlarmID != "" {
 		return o.AlarmID
 	}
@@ -74,32 +74,32 @@ type content struct {
 	note note
 }
 
-func (a *action) content(all []Occurrence, named []string, s *Settings) (c content, err error) {
-	switch a.given.Action {
+func (a *action) content(occurrences []Occurrence, named []string, s *Settings) (c content, err error) {
+	switch a.declared.Action {
 	case HTTPPost:
-		c.body, err = a.post(all, s)
+		c.body, err = a.post(occurrences, s)
 	case Email:
-		c.note, err = a.mail(all, named, s)
+		c.note, err = a.mail(occurrences, named, s)
 	case SMS:
-		c.note, err = a.note(&all[0], named, s)
+		c.note, err = a.note(&occurrences[0], named, s)
 	}
 	return c, err
 }
 
 // fill completes a delivery with what goes to a parameter.
 func (c *content) fill(d *outbox.Delivery, a *action, parameter int, o *Occurrence, s *Settings) {
-	to := a.given.Parameters[parameter]
-	switch a.given.Action {
+	target := a.declared.Parameters[parameter]
+	switch a.declared.Action {
 	case Email:
-		d.Mail = &outbox.Mail{To: to, Subject: c.note.subject, Text: c.note.text, MessageID: d.ID + "@" + s.MailDomain}
+		d.Mail = &outbox.Mail{To: target, Subject: c.note.subject, Text: c.note.text, MessageID: d.ID + "@" + s.MailDomain}
 		return
 	case SMS:
-		d.SMS = &outbox.SMS{Originator: a.given.Originator, To: to, Text: c.note.text}
-		d.Originator, d.Destination = a.given.Originator, to
+		d.SMS = &outbox.SMS{Originator: a.declared.Originator, To: target, Text: c.note.text}
+		d.Originator, d.Destination = a.declared.Originator, target
 		return
 	}
 	url := a.urls[parameter].Expand(func(name string) string { return o.placeholder(name, s.Zone) })
-	if a.given.Action == HTTPGet {
+	if a.declared.Action == HTTPGet {
 		d.Request = &outbox.Request{Method: http.MethodGet, URL: url}
 		return
 	}

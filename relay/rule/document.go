@@ -40,21 +40,21 @@ const (
 
 // DocumentOf returns a rule as the API shows it.
 func DocumentOf(r Rule) Document {
-	out := Document{
+	document := Document{
 		ID: r.ID, Name: r.Name, Enabled: r.Enabled, On: r.On, Devices: r.Devices, When: r.When, Clear: r.Clear,
 		For: formatDuration(r.For), SilentFor: formatDuration(r.SilentFor), Repeat: repeatNever,
 		Batch: BatchText{Count: r.Batch.Count, Every: formatDuration(r.Batch.Every)}, Ordered: r.Ordered, Actions: r.Actions,
 	}
 	switch {
 	case r.Repeat.Always:
-		out.Repeat = repeatAlways
+		document.Repeat = repeatAlways
 	case r.Repeat.Every != 0:
-		out.Repeat = formatDuration(r.Repeat.Every)
+		document.Repeat = formatDuration(r.Repeat.Every)
 	}
-	if out.Actions == nil {
-		out.Actions = []Action{}
+	if document.Actions == nil {
+		document.Actions = []Action{}
 	}
-	return out
+	return document
 }
 
 // Change is what a request changes in a rule: nil fields stay. An empty text takes
@@ -209,11 +209,11 @@ func MuteTextOf(m Mute, layout string) MuteText {
 	return MuteText{m.RuleID, m.DeviceID, m.Until.UTC().Format(layout), m.By}
 }
 
-func formatTimeOrNil(at time.Time, layout string) *string {
-	if at.IsZero() {
+func formatTimeOrNil(t time.Time, layout string) *string {
+	if t.IsZero() {
 		return nil
 	}
-	return new(at.UTC().Format(layout))
+	return new(t.UTC().Format(layout))
 }
 
 // TrialText is a TrialResult as the API shows it; State is nil when nothing would have
@@ -229,11 +229,11 @@ type TrialText struct {
 // TrialTextOf returns a result as the API shows it, with a UTC time in a layout.
 func TrialTextOf(ctx context.Context, r TrialResult, layout string, preview outbox.Previewer) (TrialText, error) {
 	requests, err := outbox.Preview(ctx, r.Requests, preview)
-	out := TrialText{Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"), Requests: requests}
+	text := TrialText{Time: r.Time.UTC().Format(layout), Matched: r.Matched, Why: strings.ToValidUTF8(r.Why, "\uFFFD"), Requests: requests}
 	if r.State != "" {
-		out.State = &r.State
+		text.State = &r.State
 	}
-	return out, err
+	return text, err
 }
 
 // ValueText is a reading as the API shows it: either a number or a text.
@@ -245,15 +245,15 @@ type ValueText struct {
 
 // ValuesOf returns readings as the API shows them.
 func ValuesOf(readings map[string]Value) map[string]ValueText {
-	out := make(map[string]ValueText, len(readings))
+	valueTexts := make(map[string]ValueText, len(readings))
 	for key, v := range readings {
-		shown := ValueText{Units: v.Units}
+		rendered := ValueText{Units: v.Units}
 		if v.IsText {
-			shown.Text = &v.Text
+			rendered.Text = &v.Text
 		} else {
-			shown.Value = &v.Value
+			rendered.Value = &v.Value
 		}
-		out[key] = shown
+		valueTexts[key] = rendered
 	}
-	return out
+	return valueTexts
 }

@@ -56,7 +56,7 @@ func (s *Service) newEvaluation(acct relay.AccountID, set *ruleSet, frames []iot
 	zone := s.o.Settings.Zone
 	for i := range frames {
 		f := &frames[i]
-		programs := set.of(f.Device)
+		programs := set.programsFor(f.Device)
 		if !looks(programs, f.Frame) {
 			continue
 		}
@@ -69,7 +69,7 @@ func (s *Service) newEvaluation(acct relay.AccountID, set *ruleSet, frames []iot
 		d.frames = append(d.frames, newRuleFrame(f, zone))
 	}
 	for _, d := range h.devices {
-		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.at.Compare(b.at)) })
+		slices.SortStableFunc(d.frames, func(a, b *ruleFrame) int { return cmp.Or(a.heard.Compare(b.heard), a.frameAt.Compare(b.frameAt)) })
 	}
 	s.counted.frames.Add(int64(len(frames)))
 	return h
@@ -94,11 +94,11 @@ func (h *evaluation) loadPrevious(ctx context.Context) error {
 		if !slices.ContainsFunc(d.programs, func(p *Program) bool { return p.previous }) {
 			continue
 		}
-		before, err := h.s.before(ctx, h.acct, d.device.ID, d.frames[0].at)
+		previous, err := h.s.readingsBefore(ctx, h.acct, d.device.ID, d.frames[0].frameAt)
 		if err != nil {
 			return err
 		}
-		follow(d.frames, before, h.s.o.Settings.Zone)
+		follow(d.frames, previous, h.s.o.Settings.Zone)
 	}
 	return nil
 }
@@ -107,8 +107,8 @@ func (h *evaluation) loadPrevious(ctx context.Context) error {
 const maxPrevious = 200
 
 // before returns the newest reading of each key before a time.
-func (s *Service) before(ctx context.Context, acct relay.AccountID, deviceID string, at time.Time) ([]iot.Point, error) {
-	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, at.Add(-1), maxPrevious)
+func (s *Service) readingsBefore(ctx context.Context, acct relay.AccountID, deviceID string, t time.Time) ([]iot.Point, error) {
+	points, err := s.deps.Fleet.Points(ctx, acct, deviceID, time.Time{}, t.Add(-1), maxPrevious)
 	if err != nil {
 		return nil, fmt.Errorf("readings before a frame of device %s: %w", deviceID, err)
 	}
@@ -116,11 +116,11 @@ func (s *Service) before(ctx context.Context, acct relay.AccountID, deviceID str
 }
 
 // follow gives each frame the readings of those before it.
-func follow(frames []*ruleFrame, before []iot.Point, zone *time.Location) {
+func follow(frames []*ruleFrame, previous []iot.Point, zone *time.Location) {
 	for _, g := range frames {
-		g.before = before
+		g.previous = previous
 		g.prepare(zone)
-		before = latestOf(slices.Concat(before, g.points))
+		previous = latestOf(slices.Concat(previous, g.points))
 	}
 }
 
@@ -170,11 +170,11 @@ const maxDecided = 500
 
 // decidedTogether is how many of the rules fire in one transaction.
 func (h *evaluation) decidedTogether() int {
-	most := 1
+	limit := 1
 	for _, p := range h.set.programs {
-		most = max(most, p.Rule.fanOut())
+		limit = max(limit, p.Rule.fanOut())
 	}
-	return max(1, maxDecided/most)
+	return max(1, maxDecided/limit)
 }
 
 // decide evaluates all frames, and saves what changes.
@@ -240,18 +240,18 @@ func (h *evaluation) setTypes(ctx context.Context) error {
 }
 
 // change evaluates frames again on states that are locked, and saves what changes.
-func (h *evaluation) change(ctx context.Context, all []ruleDevice) error {
+func (h *evaluation) change(ctx context.Context, ruleDevices []ruleDevice) error {
 	if err := h.setTypes(ctx); err != nil {
 		return err
 	}
-	of := make(map[Pair]ruleDevice, len(all))
-	pairs := make([]Pair, len(all))
-	for i, c := range all {
+	devices := make(map[Pair]ruleDevice, len(ruleDevices))
+	pairs := make([]Pair, len(ruleDevices))
+	for i, c := range ruleDevices {
 		pairs[i] = Pair{c.program.Rule.ID, c.device.device.ID}
-		of[pairs[i]] = c
+		devices[pairs[i]] = c
 	}
 	return h.s.decideLocked(ctx, h.budget, pairs, nil, func(d *pendingDecision, st *PairState) {
-		c := of[st.Pair]
+		c := devices[st.Pair]
 		for _, g := range c.device.frames {
 			if c.program.looksAt(g.trigger, g.sent) {
 				d.record(c.program, st, c.program.step(h.acct, st, g), func() Occurrence { return g.occurrence(c.program, "") })
@@ -288,15 +288,15 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 	// The occurrences of all rules together would take much memory: each holds the values
 	// of its frame.
 	var now []firing
-	var later []Item
+	var deferred []Item
 	fire := func() error {
 		err := h.s.decideLocked(ctx, h.budget, nil, func(d *pendingDecision) { d.fired = now }, nil)
 		now = nil // stays with what was dispatched
 		return err
 	}
 	collect := func() error {
-		err := h.s.collect(ctx, h.acct, h.set, later)
-		later = later[:0]
+		err := h.s.collect(ctx, h.acct, h.set, deferred)
+		deferred = deferred[:0]
 		return err
 	}
 	for _, c := range programs {
@@ -308,8 +308,8 @@ func (h *evaluation) forward(ctx context.Context, programs []ruleDevice) error {
 				}
 			} else {
 				f.Rule = nil
-				later = append(later, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
-				if len(later) == maxDecided {
+				deferred = append(deferred, Item{RuleID: c.program.Rule.ID, Occurrence: f.Occurrence, Batch: c.program.Rule.Batch, At: h.s.o.Now()})
+				if len(deferred) == maxDecided {
 					err = collect()
 				}
 			}

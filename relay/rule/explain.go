@@ -32,25 +32,25 @@ func (s *Service) Explain(ctx context.Context, acct relay.AccountID, f iot.Store
 	programs := set.match(f.Device)
 	g := newRuleFrame(&f, s.o.Settings.Zone)
 	if slices.ContainsFunc(programs, func(p *Program) bool { return p.previous }) {
-		before, err := s.before(ctx, acct, f.Device.ID, g.at)
+		previous, err := s.readingsBefore(ctx, acct, f.Device.ID, g.frameAt)
 		if err != nil {
 			return nil, err
 		}
-		follow([]*ruleFrame{g}, before, s.o.Settings.Zone)
+		follow([]*ruleFrame{g}, previous, s.o.Settings.Zone)
 	}
 	alarms, err := s.deps.Store.OfRecord(ctx, acct, f.Device.ID, f.Record)
 	if err != nil {
 		return nil, fmt.Errorf("alarms of a frame: %w", err)
 	}
-	var out []Explanation
+	var explanations []Explanation
 	for _, p := range programs {
 		if p.looksAt(g.trigger, g.sent) {
 			e := p.explain(acct, g)
 			e.addOutcome(alarms, f.Record)
-			out = append(out, e)
+			explanations = append(explanations, e)
 		}
 	}
-	return out, nil
+	return explanations, nil
 }
 
 // explain evaluates a frame by a rule without regard to earlier frames.

@@ -14,19 +14,19 @@ import (
 // ruleFrame is a frame with the values that the expressions of rules use; it is made
 // once for all rules.
 type ruleFrame struct {
-	record  string
-	device  *iot.Device
-	at      time.Time // the frame's time
-	heard   time.Time // orders the frames of a device
-	trigger Trigger
-	sent    bool // by the device, not by a network about it
-	points  []iot.Point
-	before  []iot.Point // the readings before, the newest of each key; only if a rule asks
-	radio   *iot.RadioData
-	event   map[string]any
-	subject condition.Subject
-	trace   tracing.Parent
-	types   map[string]iot.SensorType // for units; nil while nothing has happened
+	record   string
+	device   *iot.Device
+	frameAt  time.Time // the frame's time
+	heard    time.Time // orders the frames of a device
+	trigger  Trigger
+	sent     bool // by the device, not by a network about it
+	points   []iot.Point
+	previous []iot.Point // the readings before, the newest of each key; only if a rule asks
+	radio    *iot.RadioData
+	event    map[string]any
+	subject  condition.Subject
+	trace    tracing.Parent
+	types    map[string]iot.SensorType // for units; nil while nothing has happened
 }
 
 // triggerOf returns which rules look at a frame: those on readings at uplinks, those
@@ -40,7 +40,7 @@ func triggerOf(f *decoders.Frame) Trigger {
 
 func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 	g := &ruleFrame{
-		record: f.Record, device: f.Device, at: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
+		record: f.Record, device: f.Device, frameAt: f.Time, heard: f.Heard, trigger: triggerOf(f.Frame), sent: iot.FromDevice(f.Frame.Kind), points: f.Points, radio: f.Radio, trace: f.Trace,
 	}
 	if g.trigger == OnEvent {
 		g.event = eventOf(f.Frame)
@@ -51,37 +51,37 @@ func newRuleFrame(f *iot.Stored, zone *time.Location) *ruleFrame {
 
 // prepare makes the subject of expressions.
 func (g *ruleFrame) prepare(zone *time.Location) {
-	g.subject = subjectOf(g.device, g.heard, g.at, zone, g.radio)
-	g.subject.Values, g.subject.Previous, g.subject.Event = subjectValues(g.points), subjectValues(g.before), g.event
+	g.subject = subjectOf(g.device, g.heard, g.frameAt, zone, g.radio)
+	g.subject.Values, g.subject.Previous, g.subject.Event = subjectValues(g.points), subjectValues(g.previous), g.event
 }
 
 // subjectOf returns what expressions see of a device, a time, and the radio data of a
 // frame, nil for none.
-func subjectOf(d *iot.Device, lastSeen, at time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
+func subjectOf(d *iot.Device, lastSeen, t time.Time, zone *time.Location, radio *iot.RadioData) condition.Subject {
 	s := condition.Subject{
-		At: at.In(zone),
+		At: t.In(zone),
 		Device: condition.Device{
 			ID: d.ID, Identifier: d.Identifier, Name: d.Name, DecoderID: d.DecoderID, LocationID: d.LocationID,
 			LastSeenAt: lastSeen, Longitude: d.Longitude, Latitude: d.Latitude,
 		},
-		Uplink: condition.Uplink{Time: at},
+		Uplink: condition.Uplink{Time: t},
 	}
 	if radio != nil {
-		s.Uplink = condition.Uplink{FCnt: radio.FCnt, FPort: radio.FPort, Gateways: radio.Gateways, RSSI: radio.RSSI, SNR: radio.SNR, Time: at}
+		s.Uplink = condition.Uplink{FCnt: radio.FCnt, FPort: radio.FPort, Gateways: radio.Gateways, RSSI: radio.RSSI, SNR: radio.SNR, Time: t}
 	}
 	return s
 }
 
 // newest returns the newest point of each key.
 func newest(points []iot.Point) map[string]*iot.Point {
-	out := make(map[string]*iot.Point, len(points))
+	newestPoints := make(map[string]*iot.Point, len(points))
 	for i := range points {
 		p := &points[i]
-		if was := out[p.Key]; was == nil || p.Time.After(was.Time) {
-			out[p.Key] = p
+		if known := newestPoints[p.Key]; known == nil || p.Time.After(known.Time) {
+			newestPoints[p.Key] = p
 		}
 	}
-	return out
+	return newestPoints
 }
 
 // subjectValues returns readings by key for expressions.
@@ -89,24 +89,24 @@ func subjectValues(points []iot.Point) map[string]any {
 	if len(points) == 0 {
 		return nil
 	}
-	out := make(map[string]any, len(points))
+	values := make(map[string]any, len(points))
 	for i := range points {
-		setValue(out, &points[i])
+		setValue(values, &points[i])
 	}
-	if len(out) == len(points) {
-		return out // each key once, as in nearly all frames
+	if len(values) == len(points) {
+		return values // each key once, as in nearly all frames
 	}
 	for _, p := range newest(points) {
-		setValue(out, p)
+		setValue(values, p)
 	}
-	return out
+	return values
 }
 
-func setValue(out map[string]any, p *iot.Point) {
+func setValue(values map[string]any, p *iot.Point) {
 	if p.IsText {
-		out[p.Key] = p.Text
+		values[p.Key] = p.Text
 	} else {
-		out[p.Key] = p.Value
+		values[p.Key] = p.Value
 	}
 }
 
@@ -115,46 +115,46 @@ func valuesOf(points []iot.Point, types map[string]iot.SensorType) map[string]Va
 	if len(points) == 0 {
 		return nil
 	}
-	out := make(map[string]Value, len(points))
+	values := make(map[string]Value, len(points))
 	for key, p := range newest(points) {
-		out[key] = Value{Value: p.Value, Text: p.Text, IsText: p.IsText, Units: types[p.Type].MetricUnits}
+		values[key] = Value{Value: p.Value, Text: p.Text, IsText: p.IsText, Units: types[p.Type].MetricUnits}
 	}
-	return out
+	return values
 }
 
 // eventOf returns the values of an event for expressions: its type and its data.
 func eventOf(f *decoders.Frame) map[string]any {
-	out := map[string]any{"type": string(f.Kind)}
+	values := map[string]any{"type": string(f.Kind)}
 	for key, v := range f.Object {
-		if _, taken := out[key]; !taken {
-			out[key] = v
+		if _, taken := values[key]; !taken {
+			values[key] = v
 		}
 	}
 	if f.Text != "" {
-		out["text"] = strings.ToValidUTF8(f.Text, "\ufffd")
+		values["text"] = strings.ToValidUTF8(f.Text, "\ufffd")
 	}
 	for key, v := range map[string]*float64{"battery": f.Battery, "margin": f.Margin} {
 		if v != nil {
-			out[key] = *v
+			values[key] = *v
 		}
 	}
 	if p := f.Position; p != nil {
-		out["latitude"], out["longitude"] = p.Latitude, p.Longitude
+		values["latitude"], values["longitude"] = p.Latitude, p.Longitude
 	}
-	return out
+	return values
 }
 
 // occurrence returns the occurrence of a rule at the frame.
 func (g *ruleFrame) occurrence(p *Program, state State) Occurrence {
 	o := Occurrence{
-		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.at,
+		Rule: &p.Rule, State: state, Device: *g.device, Record: g.record, Time: g.frameAt,
 		Readings: valuesOf(g.points, g.types), Radio: g.radio, Event: maps.Clone(g.event), Trace: g.trace,
 	}
 	if g.sent {
 		o.Device.LastSeen = g.heard
 	}
 	if p.previous {
-		o.Previous = valuesOf(g.before, g.types)
+		o.Previous = valuesOf(g.previous, g.types)
 	}
 	return o
 }

@@ -34,7 +34,7 @@ type MuteRequest struct {
 
 // Mute mutes the alarms of a rule, of a device, or of a rule for a device, from now on. It
 // replaces a mute of the same. It returns an Invalid error, by field.
-func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest, by string) (Mute, error) {
+func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest, user string) (Mute, error) {
 	p := relay.Problems{}
 	if r.RuleID == "" && r.DeviceID == "" {
 		p.Add("rule_id", "The rule_id or the device_id is required.")
@@ -63,7 +63,7 @@ func (s *Service) Mute(ctx context.Context, acct relay.AccountID, r MuteRequest,
 	if err := p.Err(); err != nil {
 		return Mute{}, err
 	}
-	m := Mute{RuleID: r.RuleID, DeviceID: r.DeviceID, Until: s.o.Now().UTC().Add(span), By: by}
+	m := Mute{RuleID: r.RuleID, DeviceID: r.DeviceID, Until: s.o.Now().UTC().Add(span), By: user}
 	return m, s.deps.Store.PutMute(ctx, acct, m)
 }
 

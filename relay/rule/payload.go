@@ -62,11 +62,11 @@ func (o *Occurrence) payload(s *Settings) payload {
 	return p
 }
 
-func payloadTime(at time.Time) string {
-	if at.IsZero() {
+func payloadTime(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return at.UTC().Format(time.RFC3339Nano)
+	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // json returns the body of an occurrence as an action shapes it. If its expression
@@ -95,13 +95,13 @@ func (a *action) shaped(o *Occurrence, s *Settings) (json.RawMessage, error) {
 }
 
 // post returns the body of http_post: one object, or a list of a rule with a batch.
-func (a *action) post(all []Occurrence, s *Settings) ([]byte, error) {
-	if all[0].Rule.Batch == (Batch{}) && len(all) == 1 {
-		return a.json(&all[0], s)
+func (a *action) post(occurrences []Occurrence, s *Settings) ([]byte, error) {
+	if occurrences[0].Rule.Batch == (Batch{}) && len(occurrences) == 1 {
+		return a.json(&occurrences[0], s)
 	}
-	list, failed := make([]json.RawMessage, len(all)), error(nil)
-	for i := range all {
-		body, err := a.json(&all[i], s)
+	list, failed := make([]json.RawMessage, len(occurrences)), error(nil)
+	for i := range occurrences {
+		body, err := a.json(&occurrences[i], s)
 		if body == nil {
 			return nil, err
 		}

@@ -70,13 +70,13 @@ func (o *Occurrence) subject(zone *time.Location) condition.Subject {
 
 // plainValues returns readings without their units.
 func plainValues(readings map[string]Value) map[string]any {
-	out := make(map[string]any, len(readings))
+	values := make(map[string]any, len(readings))
 	for key, v := range readings {
 		if v.IsText {
-			out[key] = v.Text
+			values[key] = v.Text
 		} else {
-			out[key] = v.Value
+			values[key] = v.Value
 		}
 	}
-	return out
+	return values
 }

@@ -12,7 +12,7 @@ import (
 type Transactions interface {
 	Decide(ctx context.Context, acct relay.AccountID, pairs []Pair, until time.Time, decide func([]PairState) (Decision, error)) ([]outbox.Delivery, error)
 	Collect(ctx context.Context, acct relay.AccountID, items []Item) (full []BatchRef, err error)
-	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, more bool, err error)
+	TakeBatch(ctx context.Context, ref BatchRef, b Batch, now, until time.Time, send func([]Occurrence) ([]outbox.Delivery, error)) (created []outbox.Delivery, hasMore bool, err error)
 }
 
 // Pair is a rule and a device.

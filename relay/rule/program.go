@@ -27,7 +27,7 @@ const (
 // Program is a compiled rule. It is safe for concurrent use.
 type Program struct {
 	Rule        Rule
-	when, clear *condition.Rule // nil without a condition
+	rule, clear *condition.Rule // nil without a condition
 	actions     *actions
 	previous    bool // a condition or a body looks at the readings before
 	selected    selection
@@ -39,26 +39,26 @@ type Program struct {
 func Compile(r *Rule) (*Program, error) {
 	p := relay.Problems{}
 	r.check(p)
-	out := &Program{Rule: *r, selected: newSelection(r.Devices)}
-	out.when = compileCondition(p, "when", r.When)
-	out.clear = compileCondition(p, "clear", r.Clear)
+	program := &Program{Rule: *r, selected: newSelection(r.Devices)}
+	program.rule = compileCondition(p, "when", r.When)
+	program.clear = compileCondition(p, "clear", r.Clear)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	var named []string
-	for _, c := range []*condition.Rule{out.when, out.clear} {
+	for _, c := range []*condition.Rule{program.rule, program.clear} {
 		if c != nil {
 			named = append(named, c.Keys()...)
-			out.previous = out.previous || c.UsesPrevious()
+			program.previous = program.previous || c.UsesPrevious()
 		}
 	}
 	slices.Sort(named)
 	var err error
-	if out.actions, err = compileActions(r, slices.Compact(named)); err != nil {
+	if program.actions, err = compileActions(r, slices.Compact(named)); err != nil {
 		return nil, err
 	}
-	out.previous = out.previous || out.actions.usesPrevious()
-	return out, nil
+	program.previous = program.previous || program.actions.usesPrevious()
+	return program, nil
 }
 
 func compileCondition(p relay.Problems, field, source string) *condition.Rule {
@@ -163,21 +163,21 @@ func (r *Rule) fanOut() (n int) {
 }
 
 // forwards reports whether the rule forwards frames instead of raising alarms.
-func (p *Program) forwards() bool { return p.when == nil && p.Rule.On != OnSilent }
+func (p *Program) forwards() bool { return p.rule == nil && p.Rule.On != OnSilent }
 
 // keys are the keys of readings that the rule names.
 func (p *Program) keys() []string {
-	out := slices.Concat(p.actions.named, p.actions.keys())
-	slices.Sort(out)
-	return slices.Compact(out)
+	keys := slices.Concat(p.actions.named, p.actions.keys())
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // startsAnew reports whether a change of a rule makes its states for devices
 // meaningless, so that they are dropped.
-func startsAnew(before, after Rule) bool {
-	return before.Enabled && !after.Enabled || before.On != after.On || before.When != after.When || before.Clear != after.Clear ||
-		before.For != after.For || before.SilentFor != after.SilentFor || !slices.Equal(before.Devices.IDs, after.Devices.IDs) ||
-		before.Devices.DecoderID != after.Devices.DecoderID || before.Devices.LocationID != after.Devices.LocationID || before.Devices.Name != after.Devices.Name
+func startsAnew(oldRule, newRule Rule) bool {
+	return oldRule.Enabled && !newRule.Enabled || oldRule.On != newRule.On || oldRule.When != newRule.When || oldRule.Clear != newRule.Clear ||
+		oldRule.For != newRule.For || oldRule.SilentFor != newRule.SilentFor || !slices.Equal(oldRule.Devices.IDs, newRule.Devices.IDs) ||
+		oldRule.Devices.DecoderID != newRule.Devices.DecoderID || oldRule.Devices.LocationID != newRule.Devices.LocationID || oldRule.Devices.Name != newRule.Devices.Name
 }
 
 // selection is a compiled Devices.
@@ -199,7 +199,7 @@ func newSelection(d Devices) selection {
 }
 
 // has reports whether a device is selected.
-func (s *selection) has(d *iot.Device) bool {
+func (s *selection) includes(d *iot.Device) bool {
 	return (s.ids == nil || s.ids[d.ID]) &&
 		(s.DecoderID == "" || s.DecoderID == d.DecoderID) &&
 		(s.LocationID == "" || s.LocationID == d.LocationID) &&
@@ -208,7 +208,7 @@ func (s *selection) has(d *iot.Device) bool {
 
 // pattern is a text in which * stands for any characters.
 type pattern struct {
-	first, last string
+	low, lastID string
 	between     []string
 	star        bool
 }
@@ -217,18 +217,18 @@ func newPattern(text string) pattern {
 	parts := strings.Split(text, "*")
 	n := len(parts) - 1
 	if n == 0 {
-		return pattern{first: text}
+		return pattern{low: text}
 	}
-	return pattern{first: parts[0], between: parts[1:n], last: parts[n], star: true}
+	return pattern{low: parts[0], between: parts[1:n], lastID: parts[n], star: true}
 }
 
 // matches reports whether a text fits the pattern, in time in proportion to both.
 func (p *pattern) matches(text string) bool {
-	text, ok := strings.CutPrefix(text, p.first)
+	text, ok := strings.CutPrefix(text, p.low)
 	if !ok || !p.star {
 		return ok && text == ""
 	}
-	text, ok = strings.CutSuffix(text, p.last)
+	text, ok = strings.CutSuffix(text, p.lastID)
 	for _, part := range p.between {
 		if !ok {
 			break
@@ -253,7 +253,7 @@ type question struct {
 }
 
 func (p *Program) askWhen(s *condition.Subject) (holding, string, error) {
-	return question{"when", "when holds", "when does not hold"}.ask(p.when, s)
+	return question{"when", "when holds", "when does not hold"}.ask(p.rule, s)
 }
 
 func (p *Program) askClear(s *condition.Subject) (holding, string, error) {
@@ -264,11 +264,11 @@ func (p *Program) askClear(s *condition.Subject) (holding, string, error) {
 func (q question) ask(c *condition.Rule, s *condition.Subject) (holding, string, error) {
 	holds, err := c.Holds(s)
 	if err != nil {
-		why := q.name + ": " + err.Error()
+		reason := q.name + ": " + err.Error()
 		if _, missing := errors.AsType[*condition.MissingKey](err); missing {
-			return unknown, why, nil
+			return unknown, reason, nil
 		}
-		return unknown, why, fmt.Errorf("%s: %w", q.name, err)
+		return unknown, reason, fmt.Errorf("%s: %w", q.name, err)
 	}
 	if holds {
 		return yes, q.holds, nil

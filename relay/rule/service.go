@@ -151,8 +151,8 @@ func (s *Service) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, erro
 }
 
 // FindRules returns rules of an account, 0 for all, after one, by account and creation.
-func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Owned[Rule], error) {
-	return s.deps.Store.FindRules(ctx, acct, after, limit)
+func (s *Service) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
+	return s.deps.Store.FindRules(ctx, acct, cursor, limit)
 }
 
 // Alarms lists an account's alarms, newest first, and the cursor of the next page, empty
@@ -161,12 +161,12 @@ func (s *Service) Alarms(ctx context.Context, acct relay.AccountID, f AlarmFilte
 	if acct == 0 {
 		return nil, "", relay.Errorf(relay.KindNotFound, "rule: no account")
 	}
-	found, next, err := s.FindAlarms(ctx, acct, f)
+	found, nextCursor, err := s.FindAlarms(ctx, acct, f)
 	alarms := make([]Alarm, len(found))
 	for i := range found {
 		alarms[i] = found[i].Of
 	}
-	return alarms, next, err
+	return alarms, nextCursor, err
 }
 
 // FindAlarms is Alarms for the operator: of an account, 0 for all.
@@ -178,11 +178,11 @@ func (s *Service) FindAlarms(ctx context.Context, acct relay.AccountID, f AlarmF
 		return nil, "", relay.Invalid("limit", "must be between 1 and 500")
 	}
 	f.Limit = cmp.Or(f.Limit, 100)
-	found, next, err := s.deps.Store.Alarms(ctx, acct, f)
+	found, nextCursor, err := s.deps.Store.Alarms(ctx, acct, f)
 	for i := range found {
 		found[i].Of.dropPastMute(s.o.Now())
 	}
-	return found, next, err
+	return found, nextCursor, err
 }
 
 // dropPastMute clears the end of a mute that has passed.
@@ -204,7 +204,7 @@ const maxNote = 4096
 
 // Acknowledge records who has seen an alarm. The first time stays; the note and the
 // name are replaced. It returns relay.KindNotFound if there is no such alarm.
-func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, by, note string) (Alarm, error) {
+func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, user, note string) (Alarm, error) {
 	if len(note) > maxNote {
 		return Alarm{}, relay.Invalid("note", "must not be longer than 4096 bytes")
 	}
@@ -213,7 +213,7 @@ func (s *Service) Acknowledge(ctx context.Context, acct relay.AccountID, id, by,
 		if a.AcknowledgedAt.IsZero() {
 			a.AcknowledgedAt = now
 		}
-		a.AcknowledgedBy, a.Note = by, note
+		a.AcknowledgedBy, a.Note = user, note
 		return nil
 	})
 	a.dropPastMute(now)

@@ -17,15 +17,15 @@ type ruleSet struct {
 	version  int64
 	programs map[string]*Program // enabled ones by id
 	// unopened has the rules whose records do not open. Their states stay as they are.
-	unopened map[string]bool
-	mutes    []Mute
-	readAt   time.Time
-	named    map[string][]*Program
-	others   []*Program // that do not name their devices
-	mu       sync.Mutex
-	looks    map[string]look // by device
-	records  int64           // the version of types
-	types    map[string]iot.SensorType
+	unopened      map[string]bool
+	mutes         []Mute
+	readAt        time.Time
+	named         map[string][]*Program
+	otherPrograms []*Program // that do not name their devices
+	mu            sync.Mutex
+	looks         map[string]look // by device
+	records       int64           // the version of types
+	types         map[string]iot.SensorType
 }
 
 // look is the rules that look at a device, until its decoder, location or name changes.
@@ -114,7 +114,7 @@ func (set *ruleSet) unchanged(r *Rule) *Program {
 func (set *ruleSet) add(p *Program) {
 	set.programs[p.Rule.ID] = p
 	if len(p.Rule.Devices.IDs) == 0 {
-		set.others = append(set.others, p)
+		set.otherPrograms = append(set.otherPrograms, p)
 		return
 	}
 	for id := range p.selected.ids {
@@ -132,7 +132,7 @@ func (set *ruleSet) renew(records int64) {
 }
 
 // of returns the rules that look at a device.
-func (set *ruleSet) of(d *iot.Device) []*Program {
+func (set *ruleSet) programsFor(d *iot.Device) []*Program {
 	set.mu.Lock()
 	defer set.mu.Unlock()
 	l, known := set.looks[d.ID]
@@ -147,15 +147,15 @@ func (set *ruleSet) of(d *iot.Device) []*Program {
 	return l.programs
 }
 
-func (set *ruleSet) match(d *iot.Device) (all []*Program) {
-	for _, list := range [...][]*Program{set.named[d.ID], set.others} {
+func (set *ruleSet) match(d *iot.Device) (programs []*Program) {
+	for _, list := range [...][]*Program{set.named[d.ID], set.otherPrograms} {
 		for _, p := range list {
-			if p.selected.has(d) {
-				all = append(all, p)
+			if p.selected.includes(d) {
+				programs = append(programs, p)
 			}
 		}
 	}
-	return all
+	return programs
 }
 
 // sensorTypes returns the sensor types, for the units of readings.

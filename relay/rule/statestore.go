@@ -235,7 +235,7 @@ func (s *Store) LeaseEnrolments(ctx context.Context, now, until time.Time) ([]En
 // Enrol watches the next devices of an account that was leased until a time, and reports
 // whether there are more. After the last ones the enrolment ends, unless another rule has
 // begun one meanwhile.
-func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, limit int) (more bool, err error) {
+func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, limit int) (hasMore bool, err error) {
 	const label = "silence: enrol"
 	const insert = `
 		INSERT INTO rule_watch (account, device, due)
@@ -248,22 +248,22 @@ func (s *Store) Enrol(ctx context.Context, e *Enrolment, now, leased time.Time, 
 		RETURNING device`
 	const end = "DELETE FROM rule_enrolment WHERE account = $1 AND due = $2"
 	const proceed = "UPDATE rule_enrolment SET after = $1 WHERE account = $2 AND due = $3"
-	after, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (string, error) {
+	lastAdded, err := db.Transact(ctx, s.db, label, func(ctx context.Context, tx *db.Tx) (string, error) {
 		added, err := db.Values[string](ctx, tx, label, insert, now, e.Account, e.After, limit)
 		if err != nil {
 			return "", err
 		}
-		if more = len(added) == limit; !more {
+		if hasMore = len(added) == limit; !hasMore {
 			return e.After, tx.Run(ctx, label, end, e.Account, leased)
 		}
-		last := slices.Max(added)
-		n, err := tx.Exec(ctx, label, proceed, last, e.Account, leased)
-		more = n > 0 // else another rule has begun it anew
-		return last, err
+		lastID := slices.Max(added)
+		n, err := tx.Exec(ctx, label, proceed, lastID, e.Account, leased)
+		hasMore = n > 0 // else another rule has begun it anew
+		return lastID, err
 	})
 	if err != nil {
 		return false, err
 	}
-	e.After = after
-	return more, nil
+	e.After = lastAdded
+	return hasMore, nil
 }

@@ -41,15 +41,15 @@ func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdic
 	case st.AlarmID != "":
 		return p.stepRaised(st, g)
 	}
-	held, why, err := p.askWhen(&g.subject)
-	v := verdict{Why: why, err: err, matched: held == yes}
+	holds, reason, err := p.askWhen(&g.subject)
+	v := verdict{Why: reason, err: err, matched: holds == yes}
 	switch {
-	case held == unknown || held == no && st.Since.IsZero():
+	case holds == unknown || holds == no && st.Since.IsZero():
 		return v
-	case held == no:
+	case holds == no:
 		st.mark(g)
 		st.Since, st.Began, st.Due = time.Time{}, nil, time.Time{}
-		v.changed, v.Why = true, why+" any longer"
+		v.changed, v.Why = true, reason+" any longer"
 		return v
 	case p.Rule.For > 0 && st.Since.IsZero():
 		st.mark(g)
@@ -63,19 +63,19 @@ func (p *Program) step(acct relay.AccountID, st *PairState, g *ruleFrame) verdic
 		return v
 	}
 	st.mark(g)
-	st.raise(acct, g.at, g.heard, g.record)
+	st.raise(acct, g.frameAt, g.heard, g.record)
 	v.State, v.changed = Raised, true
 	return v
 }
 
 // stepRaised evaluates a frame of a device whose alarm is raised.
 func (p *Program) stepRaised(st *PairState, g *ruleFrame) verdict {
-	held, why, err := p.askWhen(&g.subject)
-	v := verdict{Why: why, err: err, matched: held == yes}
-	cleared := held == no
+	holds, reason, err := p.askWhen(&g.subject)
+	v := verdict{Why: reason, err: err, matched: holds == yes}
+	cleared := holds == no
 	if p.clear != nil {
-		held, clearWhy, clearErr := p.askClear(&g.subject)
-		cleared, v.err, v.Why = held == yes, clearErr, clearWhy
+		holds, clearWhy, clearErr := p.askClear(&g.subject)
+		cleared, v.err, v.Why = holds == yes, clearErr, clearWhy
 	}
 	switch {
 	case cleared:
@@ -104,9 +104,9 @@ func (p *Program) heardAgain(st *PairState, g *ruleFrame) verdict {
 	return v
 }
 
-func (p *Program) repeats(st *PairState, at time.Time) bool {
+func (p *Program) repeats(st *PairState, t time.Time) bool {
 	r := p.Rule.Repeat
-	return r.Always || r.Every > 0 && at.Sub(st.RanAt) >= r.Every
+	return r.Always || r.Every > 0 && t.Sub(st.RanAt) >= r.Every
 }
 
 // evaluateDue evaluates that time has passed without a frame: a condition that has held for
@@ -118,12 +118,12 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 			st.Due = st.Since.Add(p.Rule.For + grace)
 			return verdict{changed: true}
 		}
-		at := st.Since.Add(p.Rule.For)
-		st.raise(acct, at, at, st.Record)
+		t := st.Since.Add(p.Rule.For)
+		st.raise(acct, t, t, st.Record)
 		return verdict{State: Raised, changed: true, matched: true, Why: fmt.Sprintf("when has held for %s", p.Rule.For)}
 	case p.Rule.On == OnSilent && st.AlarmID != "" && p.Rule.Repeat.Every > 0:
-		if next := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(next) {
-			st.Due = next
+		if nextAt := st.RanAt.Add(p.Rule.Repeat.Every); now.Before(nextAt) {
+			st.Due = nextAt
 			return verdict{changed: true}
 		}
 		st.RanAt, st.Repeats, st.Due = now, st.Repeats+1, now.Add(p.Rule.Repeat.Every)
@@ -135,7 +135,7 @@ func (p *Program) evaluateDue(acct relay.AccountID, st *PairState, now time.Time
 
 // silence evaluates a device that was heard last at a time, zero for never; from is when
 // its silence began to count.
-func (p *Program) silence(acct relay.AccountID, st *PairState, heard, from, now time.Time) verdict {
+func (p *Program) silence(acct relay.AccountID, st *PairState, heard, start, now time.Time) verdict {
 	if st.AlarmID != "" {
 		if !heard.After(st.At) {
 			return verdict{matched: true, Why: "the alarm is raised already"}
@@ -145,12 +145,12 @@ func (p *Program) silence(acct relay.AccountID, st *PairState, heard, from, now 
 		st.clear()
 		return v
 	}
-	from = st.silentFrom(from)
-	until := from.Add(p.Rule.SilentFor)
+	start = st.silentFrom(start)
+	until := start.Add(p.Rule.SilentFor)
 	if now.Before(until) {
 		return verdict{Why: "the device was heard less than " + p.Rule.SilentFor.String() + " ago"}
 	}
-	st.At, st.FrameAt, st.Record = from, from, ""
+	st.At, st.FrameAt, st.Record = start, start, ""
 	st.raise(acct, until, now, "")
 	if p.Rule.Repeat.Every > 0 {
 		st.Due = now.Add(p.Rule.Repeat.Every)
@@ -171,7 +171,7 @@ func (st *PairState) silentFrom(heard time.Time) time.Time {
 // Frames of the same times, from networks that report whole seconds, are ordered by
 // their journal records.
 func (st *PairState) precedes(g *ruleFrame) bool {
-	c := cmp.Or(st.At.Compare(g.heard), st.FrameAt.Compare(g.at))
+	c := cmp.Or(st.At.Compare(g.heard), st.FrameAt.Compare(g.frameAt))
 	if c == 0 && st.Record != "" {
 		c = cmp.Or(cmp.Compare(len(st.Record), len(g.record)), cmp.Compare(st.Record, g.record))
 	}
@@ -179,13 +179,13 @@ func (st *PairState) precedes(g *ruleFrame) bool {
 }
 
 // mark records the frame as the last that changed the state.
-func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard, g.at, g.record }
+func (st *PairState) mark(g *ruleFrame) { st.At, st.FrameAt, st.Record = g.heard, g.frameAt, g.record }
 
 // raise gives the state an alarm. Its id derives from what raised it, so that the
 // same again is the same alarm.
-func (st *PairState) raise(acct relay.AccountID, at, ranAt time.Time, record string) {
-	st.AlarmID = alarmID(acct, st.Pair, at, record)
-	st.RaisedAt, st.RanAt, st.Repeats = at, ranAt, 0
+func (st *PairState) raise(acct relay.AccountID, t, ranAt time.Time, record string) {
+	st.AlarmID = alarmID(acct, st.Pair, t, record)
+	st.RaisedAt, st.RanAt, st.Repeats = t, ranAt, 0
 	st.Since, st.Due = time.Time{}, time.Time{}
 }
 
@@ -193,8 +193,8 @@ func (st *PairState) clear() {
 	*st = PairState{Pair: st.Pair, At: st.At, FrameAt: st.FrameAt, Record: st.Record}
 }
 
-func alarmID(acct relay.AccountID, p Pair, at time.Time, record string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, p.RuleID, p.DeviceID, record, at.UnixNano()))
+func alarmID(acct relay.AccountID, p Pair, t time.Time, record string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %d", acct, p.RuleID, p.DeviceID, record, t.UnixNano()))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
@@ -207,9 +207,9 @@ func (o *Occurrence) alarm(st *PairState) Alarm {
 }
 
 // cleared is the alarm that ended at a time, by a frame or by none.
-func cleared(ended *PairState, at time.Time, record string) Alarm {
-	if at.Before(ended.RaisedAt) {
-		at = ended.RaisedAt
+func cleared(ended *PairState, t time.Time, record string) Alarm {
+	if t.Before(ended.RaisedAt) {
+		t = ended.RaisedAt
 	}
-	return Alarm{ID: ended.AlarmID, RuleID: ended.RuleID, DeviceID: ended.DeviceID, State: Cleared, ClearedAt: at, ClearedBy: record}
+	return Alarm{ID: ended.AlarmID, RuleID: ended.RuleID, DeviceID: ended.DeviceID, State: Cleared, ClearedAt: t, ClearedBy: record}
 }

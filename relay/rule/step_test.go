@@ -19,7 +19,7 @@ func second(s float64) time.Time {
 // frameAt is a frame with the reading t; NaN stands for none.
 func frameAt(s float64, readings ...any) *ruleFrame {
 	g := &ruleFrame{
-		record: fmt.Sprint("rec", s), device: &iot.Device{ID: "d1", Name: "Cold room 1"}, at: second(s), heard: second(s), trigger: OnReading, sent: true,
+		record: fmt.Sprint("rec", s), device: &iot.Device{ID: "d1", Name: "Cold room 1"}, frameAt: second(s), heard: second(s), trigger: OnReading, sent: true,
 	}
 	for i := 0; i < len(readings); i += 2 {
 		p := iot.Point{Key: readings[i].(string), Time: second(s)}
@@ -100,7 +100,7 @@ func TestStep(t *testing.T) {
 				was := st
 				v := p.step(1, &st, f.g)
 				if got := short(v, &was, &st); got != f.want {
-					t.Fatalf("frame %d at %s: %q, want %q; %s", i, f.g.at.Format(time.TimeOnly), got, f.want, v.Why)
+					t.Fatalf("frame %d at %s: %q, want %q; %s", i, f.g.frameAt.Format(time.TimeOnly), got, f.want, v.Why)
 				}
 				if v.changed == (was == st) {
 					t.Errorf("frame %d: the verdict says changed %v; the state differs by:\n%s", i, v.changed, relaytest.Diff(st, was))
@@ -304,7 +304,7 @@ func TestSelections(t *testing.T) {
 		"any":                    {Devices{Name: "**"}, true},
 	} {
 		s := newSelection(tc.devices)
-		relaytest.Equal(t, "the selection by "+name, s.has(d), tc.want)
+		relaytest.Equal(t, "the selection by "+name, s.includes(d), tc.want)
 	}
 }
 

@@ -155,10 +155,10 @@ func (s *Store) Rules(ctx context.Context, acct relay.AccountID) ([]Rule, error)
 }
 
 // FindRules returns rules of an account, 0 for all, after one, by account and creation.
-func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, after Ref, limit int) ([]Owned[Rule], error) {
+func (s *Store) FindRules(ctx context.Context, acct relay.AccountID, cursor Ref, limit int) ([]Owned[Rule], error) {
 	var w db.Where
 	w.AndSet("account = ?", acct)
-	w.And("(account, created, id) > (?, ?, ?)", after.Account, db.Nanos(after.CreatedAt), after.ID)
+	w.And("(account, created, id) > (?, ?, ?)", cursor.Account, db.Nanos(cursor.CreatedAt), cursor.ID)
 	return db.Page(ctx, s.db, "rules", "SELECT "+ruleColumns+" FROM rule", &w, "account, created, id", limit, func(r *Owned[Rule]) []any {
 		return ownedRuleFields(&r.Account, &r.Of)
 	})

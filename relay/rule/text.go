@@ -30,7 +30,7 @@ type note struct{ subject, text string }
 // shown as JSON. Placeholders are replaced in both.
 func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) {
 	usual := note{o.subjectLine(), o.text(s.Zone)}
-	if a.given.Action == SMS {
+	if a.declared.Action == SMS {
 		usual.text = o.short(named, s.Zone)
 	}
 	if a.body == nil {
@@ -40,18 +40,18 @@ func (a *action) note(o *Occurrence, named []string, s *Settings) (note, error) 
 	if err != nil {
 		return usual, err
 	}
-	given := noteOf(result)
-	if given.subject == "" {
-		given.subject = usual.subject
+	n := noteOf(result)
+	if n.subject == "" {
+		n.subject = usual.subject
 	}
-	if given.text == "" {
-		given.text = usual.text
+	if n.text == "" {
+		n.text = usual.text
 	}
-	return note{o.expand(given.subject, s.Zone), o.expand(given.text, s.Zone)}, nil
+	return note{o.expand(n.subject, s.Zone), o.expand(n.text, s.Zone)}, nil
 }
 
 // noteOf reads the result of an expression; what is not given is empty.
-func noteOf(result json.RawMessage) (out note) {
+func noteOf(result json.RawMessage) (n note) {
 	var text string
 	if json.Unmarshal(result, &text) == nil {
 		return note{text: text}
@@ -120,14 +120,14 @@ func (o *Occurrence) short(named []string, zone *time.Location) string {
 	for _, key := range keys[:min(len(keys), maxInSMS)] {
 		readings = append(readings, key+" "+o.Readings[key].String())
 	}
-	out := o.subjectLine() + " at " + o.Time.In(zone).Format("2006-01-02 15:04")
+	text := o.subjectLine() + " at " + o.Time.In(zone).Format("2006-01-02 15:04")
 	if len(readings) > 0 {
-		out += ", " + strings.Join(readings, ", ")
+		text += ", " + strings.Join(readings, ", ")
 	}
 	if heard := o.lastHeard("2006-01-02 15:04", zone); heard != "" {
-		out += ", last heard " + heard
+		text += ", last heard " + heard
 	}
-	return out
+	return text
 }
 
 // lastHeard is when a silent device was heard last, empty if that does not matter.
@@ -139,24 +139,24 @@ func (o *Occurrence) lastHeard(layout string, zone *time.Location) string {
 }
 
 // mail returns the subject and the text of one mail about all occurrences.
-func (a *action) mail(all []Occurrence, named []string, s *Settings) (note, error) {
-	first, failed := a.note(&all[0], named, s)
-	if len(all) == 1 {
-		return first.clipped(), failed
+func (a *action) mail(occurrences []Occurrence, named []string, s *Settings) (note, error) {
+	n, failed := a.note(&occurrences[0], named, s)
+	if len(occurrences) == 1 {
+		return n.clipped(), failed
 	}
-	texts := []string{strings.TrimRight(first.text, "\n")}
-	for i := range all[1:] {
-		n, err := a.note(&all[i+1], named, s)
+	texts := []string{strings.TrimRight(n.text, "\n")}
+	for i := range occurrences[1:] {
+		n, err := a.note(&occurrences[i+1], named, s)
 		if failed == nil {
 			failed = err
 		}
 		texts = append(texts, strings.TrimRight(n.text, "\n"))
 	}
 	if a.body == nil || failed != nil {
-		first.subject = fmt.Sprintf("%s: %d frames", all[0].Rule.Name, len(all))
+		n.subject = fmt.Sprintf("%s: %d frames", occurrences[0].Rule.Name, len(occurrences))
 	}
-	first.text = strings.Join(texts, "\n\n") + "\n"
-	return first.clipped(), failed
+	n.text = strings.Join(texts, "\n\n") + "\n"
+	return n.clipped(), failed
 }
 
 func (n note) clipped() note {

@@ -127,7 +127,7 @@ func (s *Service) Try(ctx context.Context, acct relay.AccountID, t Trial) ([]Tri
 
 // history returns the last frames of a device that rules of a trigger look at, oldest
 // first, with the readings before each.
-func (s *Service) history(ctx context.Context, acct relay.AccountID, d *iot.Device, on Trigger, last int) ([]*ruleFrame, error) {
+func (s *Service) history(ctx context.Context, acct relay.AccountID, d *iot.Device, on Trigger, limit int) ([]*ruleFrame, error) {
 	raw, err := s.deps.Fleet.Frames(ctx, acct, d.ID)
 	if err != nil {
 		return nil, fmt.Errorf("frames of device %s: %w", d.ID, err)
@@ -140,30 +140,30 @@ func (s *Service) history(ctx context.Context, acct relay.AccountID, d *iot.Devi
 	if err != nil {
 		return nil, fmt.Errorf("sensor types: %w", err)
 	}
-	all := rebuildFrames(d, on, raw, points)
-	for _, g := range all {
+	frames := rebuildFrames(d, on, raw, points)
+	for _, g := range frames {
 		g.types = types
 	}
-	slices.SortStableFunc(all, func(a, b *ruleFrame) int { return a.at.Compare(b.at) })
-	follow(all, nil, s.o.Settings.Zone)
-	return all[max(0, len(all)-last):], nil
+	slices.SortStableFunc(frames, func(a, b *ruleFrame) int { return a.frameAt.Compare(b.frameAt) })
+	follow(frames, nil, s.o.Settings.Zone)
+	return frames[max(0, len(frames)-limit):], nil
 }
 
 // rebuildFrames rebuilds the frames of a device from its readings and its raw frames.
-func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (all []*ruleFrame) {
+func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.Point) (frames []*ruleFrame) {
 	byTime := make(map[int64]*ruleFrame)
-	at := func(t time.Time) *ruleFrame {
+	frameAt := func(t time.Time) *ruleFrame {
 		g := byTime[t.UnixNano()]
 		if g == nil {
-			g = &ruleFrame{device: d, at: t, heard: t, trigger: OnReading, sent: true}
+			g = &ruleFrame{device: d, frameAt: t, heard: t, trigger: OnReading, sent: true}
 			byTime[t.UnixNano()] = g
-			all = append(all, g)
+			frames = append(frames, g)
 		}
 		return g
 	}
 	if on != OnEvent {
 		for _, p := range points {
-			g := at(p.Time)
+			g := frameAt(p.Time)
 			g.points = append(g.points, p)
 		}
 	}
@@ -173,7 +173,7 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 		if f.Time.IsZero() || f.Refused != "" || uplink == (on == OnEvent) {
 			continue
 		}
-		g := at(f.Time)
+		g := frameAt(f.Time)
 		g.record = f.ID
 		if uplink {
 			g.radio = radioOf(f)
@@ -184,7 +184,7 @@ func rebuildFrames(d *iot.Device, on Trigger, raw []iot.RawFrame, points []iot.P
 			}
 		}
 	}
-	return all
+	return frames
 }
 
 func radioOf(f *iot.RawFrame) *iot.RadioData {
@@ -221,7 +221,7 @@ func (t *trial) frames(frames []*ruleFrame) {
 			t.passed(t.st.Due)
 		}
 		v := t.program.step(t.acct, &t.st, g)
-		t.add(g.at, v, func() Occurrence { return g.occurrence(t.program, "") })
+		t.add(g.frameAt, v, func() Occurrence { return g.occurrence(t.program, "") })
 	}
 	if !t.st.Due.IsZero() && t.st.Due.Before(t.s.o.Now()) {
 		t.passed(t.st.Due)
@@ -244,8 +244,8 @@ func (t *trial) forwarded(batch []firing) {
 		occurrences[i] = f.Occurrence
 		t.results = append(t.results, TrialResult{Time: f.Time, Matched: true, State: Forwarded, Why: "the rule has no when"})
 	}
-	last := &t.results[len(t.results)-1]
-	last.Requests, last.Why = t.requests(occurrences, last.Why)
+	lastResult := &t.results[len(t.results)-1]
+	lastResult.Requests, lastResult.Why = t.requests(occurrences, lastResult.Why)
 }
 
 // passed evaluates that time passed without a frame.
@@ -261,7 +261,7 @@ func (t *trial) passed(at time.Time) {
 func (t *trial) silences(frames []*ruleFrame) {
 	for i, g := range frames {
 		v := t.program.step(t.acct, &t.st, g)
-		t.add(g.at, v, func() Occurrence { return g.occurrence(t.program, "") })
+		t.add(g.frameAt, v, func() Occurrence { return g.occurrence(t.program, "") })
 		until := t.s.o.Now()
 		if i+1 < len(frames) {
 			until = frames[i+1].heard
@@ -273,27 +273,27 @@ func (t *trial) silences(frames []*ruleFrame) {
 }
 
 // add adds the verdict of the rule at a time.
-func (t *trial) add(at time.Time, v verdict, of func() Occurrence) {
+func (t *trial) add(at time.Time, v verdict, programsFor func() Occurrence) {
 	r := TrialResult{Time: at, Matched: v.matched, State: v.State, Why: v.Why}
 	if v.State != "" {
 		d := &pendingDecision{}
-		d.record(t.program, &t.st, v, of)
+		d.record(t.program, &t.st, v, programsFor)
 		r.Requests, r.Why = t.requests([]Occurrence{d.fired[0].Occurrence}, v.Why)
 	}
 	t.results = append(t.results, r)
 }
 
 // requests makes the deliveries of occurrences, and adds to why what was wrong.
-func (t *trial) requests(all []Occurrence, why string) ([]outbox.Delivery, string) {
-	for i := range all {
-		all[i].Rule = &t.program.Rule
+func (t *trial) requests(occurrences []Occurrence, reason string) ([]outbox.Delivery, string) {
+	for i := range occurrences {
+		occurrences[i].Rule = &t.program.Rule
 	}
-	ds, err := t.program.actions.deliveries(all, t.acct, t.s.o.Settings, t.program.Rule.fanOut())
+	ds, err := t.program.actions.deliveries(occurrences, t.acct, t.s.o.Settings, t.program.Rule.fanOut())
 	if err != nil {
-		why += "; " + err.Error()
+		reason += "; " + err.Error()
 	}
 	if n := len(ds); n > maxShown {
-		ds, why = ds[:maxShown], fmt.Sprintf("%s; %d requests more are not shown", why, n-maxShown)
+		ds, reason = ds[:maxShown], fmt.Sprintf("%s; %d requests more are not shown", reason, n-maxShown)
 	}
-	return ds, why
+	return ds, reason
 }

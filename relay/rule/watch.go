@@ -77,13 +77,13 @@ func (s *Service) Tick(ctx context.Context) error {
 func (s *Service) enrol(ctx context.Context) error {
 	now := s.o.Now()
 	leased := now.Add(dueLease)
-	all, err := s.deps.Store.LeaseEnrolments(ctx, now, leased)
+	enrolments, err := s.deps.Store.LeaseEnrolments(ctx, now, leased)
 	if err != nil {
 		return fmt.Errorf("devices to watch: %w", err)
 	}
-	for i := range all {
-		for more := true; more; {
-			if more, err = s.deps.Store.Enrol(ctx, &all[i], s.o.Now(), leased, 5000); err != nil {
+	for i := range enrolments {
+		for hasMore := true; hasMore; {
+			if hasMore, err = s.deps.Store.Enrol(ctx, &enrolments[i], s.o.Now(), leased, 5000); err != nil {
 				return fmt.Errorf("watch devices: %w", err)
 			}
 		}
@@ -99,8 +99,8 @@ func (s *Service) evaluateDueStates(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("due rules: %w", err)
 	}
 	byAccount := make(map[relay.AccountID][]Pair)
-	for _, one := range due {
-		byAccount[one.Account] = append(byAccount[one.Account], one.Of.Pair)
+	for _, state := range due {
+		byAccount[state.Account] = append(byAccount[state.Account], state.Of.Pair)
 	}
 	for acct, pairs := range byAccount {
 		if err := s.evaluateDue(ctx, acct, pairs, now); err != nil {
@@ -142,9 +142,9 @@ func (s *Service) evaluateDue(ctx context.Context, acct relay.AccountID, pairs [
 
 // dueOccurrence returns the occurrence of a state that was evaluated without a frame:
 // that of the frame at which its condition began to hold, if there was one.
-func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, at time.Time) Occurrence {
+func (p *Program) dueOccurrence(began *Occurrence, st *PairState, d iot.Device, t time.Time) Occurrence {
 	if began == nil {
-		return Occurrence{Rule: &p.Rule, Device: d, Time: at}
+		return Occurrence{Rule: &p.Rule, Device: d, Time: t}
 	}
 	o := *began
 	o.Rule, o.Time = &p.Rule, st.RaisedAt
@@ -173,9 +173,9 @@ func (s *Service) checkDueWatches(ctx context.Context) (int, error) {
 	for _, w := range watches {
 		byAccount[w.Account] = append(byAccount[w.Account], w)
 	}
-	for acct, all := range byAccount {
+	for acct, watches := range byAccount {
 		w := &silenceCheck{s: s, acct: acct, now: now}
-		moved, err := w.check(ctx, all)
+		moved, err := w.check(ctx, watches)
 		if err != nil {
 			return 0, err
 		}
@@ -270,13 +270,13 @@ func (p *Program) silenceBegan(d *iot.Device, heard time.Time) time.Time {
 
 // nextCheck returns when a device has to be checked next, zero for never, and its pairs
 // whose states change now.
-func (w *silenceCheck) nextCheck(deviceID string) (next time.Time, changing []Pair) {
-	device, there := w.devices[deviceID]
-	if !there {
+func (w *silenceCheck) nextCheck(deviceID string) (nextAt time.Time, changing []Pair) {
+	device, found := w.devices[deviceID]
+	if !found {
 		return time.Time{}, nil
 	}
 	if len(w.set.unopened) > 0 { // which may look for silent devices
-		next = w.now.Add(recheck)
+		nextAt = w.now.Add(recheck)
 	}
 	for _, p := range w.set.match(&device) {
 		if p.Rule.On != OnSilent {
@@ -286,19 +286,19 @@ func (w *silenceCheck) nextCheck(deviceID string) (next time.Time, changing []Pa
 		st := w.states[pair]
 		heard := w.heard[deviceID]
 		v := p.silence(w.acct, &st, heard, p.silenceBegan(&device, heard), w.now)
-		at := st.silentFrom(p.silenceBegan(&device, heard)).Add(p.Rule.SilentFor)
+		t := st.silentFrom(p.silenceBegan(&device, heard)).Add(p.Rule.SilentFor)
 		switch {
 		case v.changed:
 			changing = append(changing, pair)
-			at = w.now.Add(recheck)
+			t = w.now.Add(recheck)
 		case st.AlarmID != "" && w.now.Sub(st.RanAt) >= recheck:
-			at = w.now.Add(recheckRaised) // a frame that rules see clears the alarm at once
-		case st.AlarmID != "" || !at.After(w.now):
-			at = w.now.Add(recheck)
+			t = w.now.Add(recheckRaised) // a frame that rules see clears the alarm at once
+		case st.AlarmID != "" || !t.After(w.now):
+			t = w.now.Add(recheck)
 		}
-		if next.IsZero() || at.Before(next) {
-			next = at
+		if nextAt.IsZero() || t.Before(nextAt) {
+			nextAt = t
 		}
 	}
-	return next, changing
+	return nextAt, changing
 }

@@ -32,7 +32,7 @@ type Work struct {
 	// OnEnd is called before the end of a job is recorded, and again if that is
 	// repeated after a crash; the function it returns, unless nil, is called
 	// after that. While it fails the job does not end. nil disables it.
-	OnEnd func(ctx context.Context, j job.Job, o job.Outcome) (after func(), err error)
+	OnEnd func(ctx context.Context, j job.Job, o job.Outcome) (finish func(), err error)
 }
 
 // Options configures Jobs; the zero value works.
@@ -108,13 +108,13 @@ func withDefaults(o Options) Options {
 }
 
 // Submit saves a job and schedules it. A job whose id exists is left unchanged.
-func (j *Jobs) Submit(ctx context.Context, one job.Job) error {
-	if err := j.deps.Store.Create(ctx, one); err != nil {
+func (j *Jobs) Submit(ctx context.Context, jb job.Job) error {
+	if err := j.deps.Store.Create(ctx, jb); err != nil {
 		return err
 	}
-	if _, err := j.timer.Schedule(ctx, timer.Ref{Account: one.Account, ID: one.ID}, time.Time{}); err != nil {
+	if _, err := j.timer.Schedule(ctx, timer.Ref{Account: jb.Account, ID: jb.ID}, time.Time{}); err != nil {
 		// The job is saved and due: the reconciler schedules it.
-		j.deps.Logger.DebugContext(ctx, "job not scheduled; the reconciler will find it", "job_id", one.ID, "error", err)
+		j.deps.Logger.DebugContext(ctx, "job not scheduled; the reconciler will find it", "job_id", jb.ID, "error", err)
 	}
 	return nil
 }
@@ -158,15 +158,15 @@ func (j *Jobs) Stop(ctx context.Context) error {
 }
 
 // run runs one leased job and records its outcome.
-func (j *Jobs) run(one job.Job) {
+func (j *Jobs) run(jb job.Job) {
 	ctx, cancel := context.WithTimeout(j.runCtx, j.opts.Timeout)
 	defer cancel()
-	result, err := j.call(ctx, one)
-	o := j.classify(one, result, err)
+	result, err := j.call(ctx, jb)
+	o := j.classify(jb, result, err)
 	saveCtx, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	log := j.deps.Logger.With("job_id", one.ID, "account", one.Account, "kind", string(one.Kind))
-	if err := j.finish(saveCtx, one, o); err != nil {
+	log := j.deps.Logger.With("job_id", jb.ID, "account", jb.Account, "kind", string(jb.Kind))
+	if err := j.finish(saveCtx, jb, o); err != nil {
 		// The job runs again when its lease ends, with the same result.
 		log.WarnContext(saveCtx, "job outcome not saved; the job will run again", "error", err)
 		return
@@ -177,40 +177,40 @@ func (j *Jobs) run(one job.Job) {
 }
 
 // finish records the outcome of a run.
-func (j *Jobs) finish(ctx context.Context, one job.Job, o job.Outcome) error {
-	var after func()
+func (j *Jobs) finish(ctx context.Context, jb job.Job, o job.Outcome) error {
+	var finish func()
 	if j.work.OnEnd != nil && o.State().Ended() {
 		var err error
-		if after, err = j.work.OnEnd(ctx, one, o); err != nil {
+		if finish, err = j.work.OnEnd(ctx, jb, o); err != nil {
 			return fmt.Errorf("ending: %w", err)
 		}
 	}
-	if err := j.deps.Store.Finish(ctx, one, o, j.deps.Now()); err != nil {
+	if err := j.deps.Store.Finish(ctx, jb, o, j.deps.Now()); err != nil {
 		return err
 	}
-	if after != nil {
-		after()
+	if finish != nil {
+		finish()
 	}
 	return nil
 }
 
 // call calls the runner and converts a panic into an error.
-func (j *Jobs) call(ctx context.Context, one job.Job) (result any, err error) {
+func (j *Jobs) call(ctx context.Context, jb job.Job) (result any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("runner panicked: %v", p)
 		}
 	}()
-	runner := j.work.Runners[one.Kind]
+	runner := j.work.Runners[jb.Kind]
 	if runner == nil {
-		return nil, relay.Errorf(relay.KindUnavailable, "no runner for jobs of kind %s", one.Kind)
+		return nil, relay.Errorf(relay.KindUnavailable, "no runner for jobs of kind %s", jb.Kind)
 	}
-	return runner.Run(ctx, one)
+	return runner.Run(ctx, jb)
 }
 
 // classify converts the result of a run into an outcome. Only a Failure fails
 // the job at once; an unavailable back end or a shutdown never does.
-func (j *Jobs) classify(one job.Job, result any, err error) job.Outcome {
+func (j *Jobs) classify(jb job.Job, result any, err error) job.Outcome {
 	if err == nil {
 		b, marshalErr := json.Marshal(result)
 		if marshalErr == nil {
@@ -229,11 +229,11 @@ func (j *Jobs) classify(one job.Job, result any, err error) job.Outcome {
 	case j.runCtx.Err() != nil:
 		return job.Outcome{Error: "interrupted", Again: now}
 	case relay.KindOf(err) == relay.KindUnavailable, errors.Is(err, context.DeadlineExceeded):
-		return job.Outcome{Error: "a back end is unavailable", Again: now.Add(j.backoff(one.Tries))}
-	case one.Tries >= j.opts.MaxTries:
+		return job.Outcome{Error: "a back end is unavailable", Again: now.Add(j.backoff(jb.Tries))}
+	case jb.Tries >= j.opts.MaxTries:
 		return job.Outcome{Error: "internal error"}
 	}
-	return job.Outcome{Error: "internal error", Again: now.Add(j.backoff(one.Tries))}
+	return job.Outcome{Error: "internal error", Again: now.Add(j.backoff(jb.Tries))}
 }
 
 // backoff returns the delay before the next run, which doubles with every try.
@@ -246,24 +246,24 @@ func (j *Jobs) process(ctx context.Context, due timer.Ref) error {
 	if j.deps.Gate.Closed() {
 		return timer.Again(time.Second)
 	}
-	one, err := j.runIfDue(ctx, job.Ref(due))
+	jb, err := j.runIfDue(ctx, job.Ref(due))
 	switch {
-	case relay.KindOf(err) == relay.KindNotFound || err == nil && one.State.Ended():
+	case relay.KindOf(err) == relay.KindNotFound || err == nil && jb.State.Ended():
 		return nil
 	case err != nil:
 		return err
 	}
-	return timer.Again(one.Due.Sub(j.deps.Now()))
+	return timer.Again(jb.Due.Sub(j.deps.Now()))
 }
 
 // runIfDue runs a job if it is due, and returns its current state.
 func (j *Jobs) runIfDue(ctx context.Context, ref job.Ref) (job.Job, error) {
 	now := j.deps.Now()
-	one, taken, err := j.deps.Store.Lease(ctx, ref, now, now.Add(j.opts.Lease))
+	jb, taken, err := j.deps.Store.Lease(ctx, ref, now, now.Add(j.opts.Lease))
 	if err != nil || !taken {
-		return one, err
+		return jb, err
 	}
-	j.run(one)
+	j.run(jb)
 	return j.deps.Store.Get(ctx, ref.Account, ref.ID)
 }
 

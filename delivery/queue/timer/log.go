@@ -17,29 +17,29 @@ type asynqLog struct {
 	now   func() time.Time
 
 	mu         sync.Mutex
-	last       map[slog.Level]time.Time
+	loggedAt   map[slog.Level]time.Time
 	suppressed map[slog.Level]int
 }
 
 const logEvery = 10 * time.Second
 
 func newAsynqLog(log *slog.Logger, level slog.Level, now func() time.Time) *asynqLog {
-	return &asynqLog{log: log, level: level, now: now, last: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int)}
+	return &asynqLog{log: log, level: level, now: now, loggedAt: make(map[slog.Level]time.Time), suppressed: make(map[slog.Level]int)}
 }
 
 func (l *asynqLog) forward(level slog.Level, args []any) {
 	l.mu.Lock()
 	now := l.now()
-	if at, ok := l.last[level]; ok && now.Sub(at) < logEvery {
+	if t, ok := l.loggedAt[level]; ok && now.Sub(t) < logEvery {
 		l.suppressed[level]++
 		l.mu.Unlock()
 		return
 	}
-	l.last[level] = now
-	left := l.suppressed[level]
+	l.loggedAt[level] = now
+	remaining := l.suppressed[level]
 	l.suppressed[level] = 0
 	l.mu.Unlock()
-	l.log.Log(context.Background(), level, "asynq", "detail", fmt.Sprint(args...), "suppressed", left)
+	l.log.Log(context.Background(), level, "asynq", "detail", fmt.Sprint(args...), "suppressed", remaining)
 }
 
 // Debug drops messages for asynq's developers.
